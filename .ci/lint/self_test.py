@@ -1,0 +1,169 @@
+#!/usr/bin/env python3
+"""The lints' own test: snippets that each must reject, under the rule named, and snippets that it must accept."""
+
+import unittest
+from pathlib import Path
+
+import coroutines
+import include_graph
+
+
+def rules(lint, path, text):
+    return [rule for _, rule, _ in lint.check(Path(path), text)]
+
+
+class IncludeGraph(unittest.TestCase):
+    REJECTED = [   # path, include, rule
+        ("instrumentation/ledger.cpp", "<drawpoint/pipeline/runtime.hpp>", "include-graph"),
+        ("include/drawpoint/instrumentation/clock.hpp", "<drawpoint/loop/fit.hpp>", "include-graph"),
+        ("pipeline/data_loader.cpp", "<drawpoint/loop/fit.hpp>", "include-graph"),
+        ("pipeline/data_loader.cpp", "<drawpoint/instrumentation/report/simple.hpp>", "include-graph"),
+        ("loop/fit.cpp", "<drawpoint/pipeline/data_loader.hpp>", "include-graph"),
+        ("loop/fit.cpp", '"pipeline/ring.hpp"', "include-graph"),
+        ("loop/fit.cpp", "<drawpoint/pipeline/batch_slots.hpp>", "include-graph"),
+        ("loop/torch/learner.cpp", "<drawpoint/pipeline/data_loader.hpp>", "include-graph"),
+        ("loop/fit.cpp", '"../diagnosis/blame.hpp"', "include-graph"),
+        ("loop/fit.cpp", "<drawpoint/diagnosis/blame.hpp>", "include-graph"),
+        ("diagnosis/blame.cpp", '"cli/options.hpp"', "include-graph"),
+        ("pipeline/stage.cpp", "<torch/torch.h>", "include-library"),
+        ("loop/fit.cpp", "<ATen/ATen.h>", "include-library"),
+        ("instrumentation/clock.cpp", "<c10/util/Optional.h>", "include-library"),
+        ("tests/loop/fit_test.cpp", "<torch/torch.h>", "include-library"),
+        ("loop/fit.cpp", "<drawpoint/loop/torch/learner.hpp>", "include-library"),
+        ("include/drawpoint/drawpoint.hpp", "<drawpoint/loop/torch/learner.hpp>", "include-library"),
+        ("pipeline/data_loader.cpp", "<tbb/task_arena.h>", "include-library"),
+        ("cli/doctor.cpp", "<oneapi/tbb/version.h>", "include-library"),
+        ("instrumentation/recorder.cpp", "<asio/post.hpp>", "include-library"),
+        ("instrumentation/ledger.cpp", "<asio.hpp>", "include-library"),
+        ("diagnosis/replay.cpp", "<asio/post.hpp>", "include-library"),
+        ("pipeline/data_loader.cpp", "<protozero/pbf_writer.hpp>", "include-library"),
+        ("cli/profile.cpp", "<drawpoint/drawpoint.hpp>", "include-umbrella"),
+        ("tests/loop/fit_test.cpp", "<drawpoint/drawpoint.hpp>", "include-umbrella"),
+        ("include/drawpoint/newroom/thing.hpp", "<drawpoint/loop/fit.hpp>", "include-graph"),
+    ]
+    ACCEPTED = [
+        ("instrumentation/ledger.cpp", "<drawpoint/instrumentation/event.hpp>"),
+        ("instrumentation/trace_writer.cpp", "<protozero/pbf_writer.hpp>"),
+        ("instrumentation/export/pprof.cpp", "<protozero/pbf_writer.hpp>"),
+        ("pipeline/data_loader.cpp", "<drawpoint/instrumentation/recorder.hpp>"),
+        ("pipeline/image/decode.cpp", "<drawpoint/pipeline/errors.hpp>"),
+        ("pipeline/worker_pool.cpp", "<tbb/task_arena.h>"),
+        ("include/drawpoint/pipeline/runtime.hpp", "<asio/awaitable.hpp>"),
+        ("pipeline/torch/tensor.cpp", "<torch/torch.h>"),
+        ("include/drawpoint/pipeline/torch/tensor.hpp", "<ATen/ATen.h>"),
+        ("loop/fit.cpp", "<drawpoint/pipeline/batch_source.hpp>"),
+        ("loop/torch/learner.cpp", "<drawpoint/pipeline/torch/tensor.hpp>"),
+        ("loop/torch/learner.cpp", "<drawpoint/loop/learner.hpp>"),
+        ("include/drawpoint/loop/torch/learner.hpp", "<drawpoint/pipeline/batch_slots.hpp>"),
+        ("diagnosis/replay.cpp", "<drawpoint/pipeline/loader_policy.hpp>"),
+        ("cli/profile.cpp", "<drawpoint/loop/torch/learner.hpp>"),
+        ("bench/rival.cpp", "<torch/torch.h>"),
+        ("tests/torch/learner_test.cpp", "<torch/torch.h>"),
+        ("tests/pipeline/worker_pool_test.cpp", "<tbb/task_arena.h>"),
+        ("examples/first.cpp", "<drawpoint/drawpoint.hpp>"),
+        ("include/drawpoint/drawpoint.hpp", "<drawpoint/loop/fit.hpp>"),
+        ("loop/fit.cpp", "<vector>"),
+        ("loop/fit.cpp", '"helper.hpp"'),
+    ]
+
+    def test_rejected(self):
+        for path, include, rule in self.REJECTED:
+            with self.subTest(path=path, include=include):
+                self.assertIn(rule, rules(include_graph, path, f"#pragma once\n#include {include}\n"))
+
+    def test_accepted(self):
+        for path, include in self.ACCEPTED:
+            with self.subTest(path=path, include=include):
+                self.assertEqual([], rules(include_graph, path, f"#pragma once\n  # include {include}\n"))
+
+    def test_names_the_line(self):
+        finding, = include_graph.check(Path("loop/fit.cpp"), "#include <vector>\n\n#include <torch/torch.h>\n")
+        self.assertEqual(3, finding[0])
+
+
+class Coroutines(unittest.TestCase):
+    REJECTED = [   # body of a coroutine, rule
+        ("co_await f([cap] { return cap; });", "C3"),
+        ("auto x = co_await f([&] { return 1; });", "C3"),
+        ("co_await f(Agg{1, 2});", "C3"),
+        ("co_await f({.a = 1});", "C3"),
+        ("co_await Awaiter{T{}};", "C3"),
+        ("T x = c ? co_await a() : co_await b();", "C3"),
+        ("T x = co_await f(c ? T(1) : T(2));", "C3"),
+        ("while (co_await g()) { work(); }", "C3"),
+        ("do { work(); } while (co_await g());", "C3"),
+        ("if (co_await g()) work();", "C3"),
+        ("if (auto x = co_await g(); x) work();", "C3"),
+        ("for (auto& item : co_await items()) work(item);", "C3"),
+        ("for (; co_await g();) work();", "C3"),
+        ("switch (co_await g()) { default: break; }", "C3"),
+        ("std::vector<T> v{co_await a(), co_await b()};", "C3"),
+        ("T x{co_await a()};", "C3"),
+        ("T x(co_await a());", "C3"),
+        ("f(co_await a());", "C3"),
+        ("BOOST_TEST(co_await a() == 1);", "C3"),
+        ("auto x = 1 + co_await a();", "C3"),
+        ("x = co_await a();", "C3"),
+        ("auto [a, b] = co_await pair();", "C3"),
+        ("auto x = co_await f(co_await a());", "C3"),
+        ("bool b = ready && co_await a();", "C3"),
+        ("return co_await a();", "C3"),
+        ("throw co_await a();", "C3"),
+        ("asio::co_spawn(executor, work(), asio::detached);", "C6"),
+        ("std::thread(work).detach();", "C6"),
+        ("worker->detach();", "C6"),
+        ("asio::experimental::channel<void()> c(executor);", "C12"),
+        ("std::atomic_thread_fence(std::memory_order_seq_cst);", "C13"),
+        ("static thread_local int count;", "C11"),
+    ]
+    ACCEPTED = [
+        "co_await f();",
+        "co_await f(std::move(named), 3, other);",
+        "co_await std::move(task);",
+        "auto x = co_await f(named);",
+        "const auto x = co_await f(named);",
+        "auto&& x = co_await f(named);",
+        "std::optional<Batch> batch = co_await pass.next();",
+        "std::map<int, std::pair<int, int>> found = co_await table.find(key);",
+        "[[maybe_unused]] auto x = co_await f();",
+        "auto executor = co_await asio::this_coro::executor;",
+        "co_return co_await f(named);",
+        "co_return Agg{1, 2};",
+        "if (ready) co_await f();",
+        "if (ready) { co_await f(); } else co_await g();",
+        "for (int i = 0; i < n; ++i) co_await f(i);",
+        "for (;;) { auto x = co_await g(); if (!x) break; }",
+        "switch (kind) { case Kind::a: co_await f(); break; default: co_await g(); }",
+        "co_await f(values[0], table[i]);",
+        "auto fn = [cap] { return cap; }; co_await f(std::move(fn));",
+        "auto loop = [&]() -> Awaitable<void> { co_await f(); };",
+        "// co_await f({1}) in words",
+        'say("while (co_await g()) asio::detached");',
+        'auto s = R"(co_await f({1}))"; auto n = 1\'000\'000; co_await f(n);',
+        "auto operator co_await() const;",
+    ]
+
+    def test_rejected(self):
+        for body, rule in self.REJECTED:
+            with self.subTest(body=body):
+                self.assertIn(rule, rules(coroutines, "loop/fit.cpp", "Awaitable<void> c() {\n" + body + "\n}\n"))
+
+    def test_accepted(self):
+        for body in self.ACCEPTED:
+            with self.subTest(body=body):
+                self.assertEqual([], rules(coroutines, "loop/fit.cpp", "Awaitable<void> c() {\n" + body + "\n}\n"))
+
+    def test_a_tensor_may_be_detached_and_a_thread_may_not(self):
+        self.assertEqual([], rules(coroutines, "loop/torch/learner.cpp", "auto value = loss.detach();"))
+        self.assertEqual(["C6"], rules(coroutines, "loop/torch/learner.cpp", "std::thread t(work); t.detach();"))
+
+    def test_thread_local_is_for_code_without_coroutines(self):
+        self.assertEqual([], rules(coroutines, "instrumentation/recorder.cpp", "thread_local int ring;"))
+
+    def test_names_the_line(self):
+        finding, = coroutines.check(Path("loop/fit.cpp"), "void f() {\n  /* a\n  b */ g(co_await h());\n}")
+        self.assertEqual(3, finding[0])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,28 @@
+# Installs the rooms, their public headers and a package file, for find_package(drawpoint). Included after the rooms.
+include(CMakePackageConfigHelpers)
+
+get_property(DRAWPOINT_ROOMS GLOBAL PROPERTY DRAWPOINT_ROOMS)
+set(package_folder ${CMAKE_INSTALL_LIBDIR}/cmake/drawpoint)
+
+if(DRAWPOINT_ROOMS)
+  install(TARGETS ${DRAWPOINT_ROOMS} EXPORT drawpointTargets FILE_SET HEADERS)
+  install(EXPORT drawpointTargets NAMESPACE drawpoint:: DESTINATION ${package_folder})
+  if(EXISTS ${PROJECT_SOURCE_DIR}/include/drawpoint/drawpoint.hpp)
+    install(FILES ${PROJECT_SOURCE_DIR}/include/drawpoint/drawpoint.hpp DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/drawpoint)
+  endif()
+  if(TARGET drawpoint)
+    install(TARGETS drawpoint)
+  endif()
+
+  # Static libraries pass on everything they link, so the package looks for all of it.
+  set(DRAWPOINT_DEPENDENCIES Threads ZLIB fmt nlohmann_json JPEG)
+  if(DRAWPOINT_TBB)
+    list(APPEND DRAWPOINT_DEPENDENCIES TBB)
+  endif()
+  configure_package_config_file(${CMAKE_CURRENT_LIST_DIR}/drawpointConfig.cmake.in ${PROJECT_BINARY_DIR}/drawpointConfig.cmake
+                                INSTALL_DESTINATION ${package_folder})
+  write_basic_package_version_file(${PROJECT_BINARY_DIR}/drawpointConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+  install(FILES ${PROJECT_BINARY_DIR}/drawpointConfig.cmake ${PROJECT_BINARY_DIR}/drawpointConfigVersion.cmake
+                ${CMAKE_CURRENT_LIST_DIR}/DrawpointTorch.cmake
+          DESTINATION ${package_folder})
+endif()

@@ -1,0 +1,28 @@
+# cmake -DSOURCE=FILE -P check.cmake -- COMPILER FLAGS…: see drawpoint_compile_fail.
+set(compile)
+foreach(i RANGE ${CMAKE_ARGC})
+  if(past_separator AND i LESS CMAKE_ARGC)
+    list(APPEND compile "${CMAKE_ARGV${i}}")
+  elseif("${CMAKE_ARGV${i}}" STREQUAL "--")
+    set(past_separator TRUE)
+  endif()
+endforeach()
+
+file(STRINGS "${SOURCE}" expectation REGEX "^// expect: ")
+string(REPLACE "// expect: " "" expectation "${expectation}")
+if(NOT expectation)
+  message(FATAL_ERROR "${SOURCE} has no line `// expect: …`")
+endif()
+
+execute_process(COMMAND ${compile} "${SOURCE}" RESULT_VARIABLE status ERROR_VARIABLE words)
+if(NOT status EQUAL 0)
+  message(FATAL_ERROR "${SOURCE} does not compile as it is:\n${words}")
+endif()
+
+execute_process(COMMAND ${compile} -DDRAWPOINT_SHOULD_FAIL "${SOURCE}" RESULT_VARIABLE status ERROR_VARIABLE words)
+if(status EQUAL 0)
+  message(FATAL_ERROR "${SOURCE} compiles with DRAWPOINT_SHOULD_FAIL, and should not")
+endif()
+if(NOT words MATCHES "${expectation}")
+  message(FATAL_ERROR "${SOURCE} is refused, but not with '${expectation}':\n${words}")
+endif()

@@ -1,0 +1,14 @@
+// A loader refers to its sampler for as long as it lives, so a temporary one is refused.
+// expect: deleted
+#include <drawpoint/pipeline/data_loader.hpp>
+
+#ifdef DRAWPOINT_SHOULD_FAIL
+using Given = drawpoint::RandomSampler;
+#else
+using Given = drawpoint::RandomSampler&;
+#endif
+
+drawpoint::DataLoader* make(drawpoint::Runtime& runtime, const drawpoint::SampleSource& source,
+                            drawpoint::RandomSampler& sampler) {
+    return new drawpoint::DataLoader(runtime, source, static_cast<Given>(sampler), drawpoint::LoaderOptions{});
+}

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <concepts>
+#include <cstdint>
+
+namespace drawpoint {
+
+namespace detail {
+#if defined(__x86_64__)
+__extension__ using UInt128 = unsigned __int128;   // ISO C++ has no name for it
+#endif
+}   // namespace detail
+
+/// A source of stamps: absolute nanoseconds on CLOCK_MONOTONIC's scale that never go back on one thread.
+template <class C>
+concept Clock = requires(const C& clock) {
+    { clock.now_ns() } noexcept -> std::same_as<std::int64_t>;
+};
+
+/// CLOCK_MONOTONIC. About 20-30 ns a reading. Any thread.
+class SteadyClock {
+public:
+    [[nodiscard]] std::int64_t now_ns() const noexcept {
+        return std::chrono::steady_clock::now().time_since_epoch().count();
+    }
+};
+
+/// The processor's time-stamp counter, calibrated once against CLOCK_MONOTONIC. About 9 ns a reading. Any thread.
+/// Drifts from CLOCK_MONOTONIC by the calibration's error, a few parts per million.
+class TscClock {
+public:
+    /// Calibrates for about 20 ms. Only meaningful where `available()`.
+    TscClock() noexcept;
+
+    /// Whether the counter runs at a constant rate on every core (constant_tsc and nonstop_tsc of an x86-64).
+    [[nodiscard]] static bool available() noexcept;
+
+    [[nodiscard]] std::int64_t now_ns() const noexcept {
+#if defined(__x86_64__)
+        const auto ticks = static_cast<detail::UInt128>(__builtin_ia32_rdtsc() - base_ticks_);
+        return base_ns_ + static_cast<std::int64_t>((ticks * multiplier_) >> 32);
+#else
+        return SteadyClock{}.now_ns();
+#endif
+    }
+
+private:
+    std::uint64_t base_ticks_ = 0;
+    std::uint64_t multiplier_ = 0;   // nanoseconds per tick, 32 fractional bits
+    std::int64_t base_ns_ = 0;
+};
+
+/// A clock that stands still until moved: for tests and simulations. Any thread may read and advance.
+class ManualClock {
+public:
+    explicit ManualClock(std::int64_t start_ns = 0) noexcept : now_ns_{start_ns} {}
+    ManualClock(const ManualClock&) = delete;
+    ManualClock& operator=(const ManualClock&) = delete;
+
+    [[nodiscard]] std::int64_t now_ns() const noexcept { return now_ns_.load(std::memory_order_relaxed); }
+    void advance(std::chrono::nanoseconds by) noexcept { now_ns_.fetch_add(by.count(), std::memory_order_relaxed); }
+
+private:
+    std::atomic<std::int64_t> now_ns_;
+};
+
+/// Which clock a recorder reads: one of the above behind one predictable branch. A small value; copies are free.
+/// A `ManualClock` handed in must outlive every copy.
+class AnyClock {
+public:
+    /// The counter where it is dependable, else CLOCK_MONOTONIC.
+    AnyClock() noexcept;
+    explicit AnyClock(SteadyClock) noexcept : kind_{Kind::steady} {}
+    explicit AnyClock(const TscClock& tsc) noexcept : kind_{Kind::tsc}, tsc_{tsc} {}
+    explicit AnyClock(const ManualClock& manual) noexcept : kind_{Kind::manual}, manual_{&manual} {}
+
+    [[nodiscard]] std::int64_t now_ns() const noexcept {
+        if (kind_ == Kind::tsc) [[likely]]
+            return tsc_.now_ns();
+        return kind_ == Kind::steady ? SteadyClock{}.now_ns() : manual_->now_ns();
+    }
+
+    /// "tsc", "steady" or "manual".
+    [[nodiscard]] const char* name() const noexcept;
+
+private:
+    enum class Kind : std::uint8_t { steady, tsc, manual };
+
+    /// Where another clock is read: a TscClock would cost its calibration.
+    struct Uncalibrated {};
+    Kind kind_;
+    union {
+        Uncalibrated none_ = {};
+        TscClock tsc_;
+        const ManualClock* manual_;
+    };
+};
+
+static_assert(Clock<SteadyClock> && Clock<TscClock> && Clock<ManualClock> && Clock<AnyClock>);
+
+}   // namespace drawpoint

@@ -1,0 +1,193 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <drawpoint/instrumentation/event.hpp>
+
+namespace drawpoint {
+
+/// Stands where something was not measured or did not happen.
+inline constexpr std::int64_t no_stamp = std::numeric_limits<std::int64_t>::min();
+
+/// One piece of the loop's time, in nanoseconds.
+struct SpanRow {
+    Span span{};
+    std::int64_t begin_ns = 0, ns = 0;
+    bool operator==(const SpanRow&) const = default;
+};
+
+/// A part of a side column: rows `first` … `first + count - 1`.
+struct Slice {
+    std::uint32_t first = 0, count = 0;
+    bool operator==(const Slice&) const = default;
+};
+
+/// One step: draw + batch, and the time after it up to the next draw (its span `between`).
+struct StepRow {
+    std::uint32_t step = 0;   ///< running number in the run, over all phases, from 0
+    std::uint32_t epoch = 0;
+    std::uint32_t batch = 0;   ///< number in its pass, from 0
+    Phase phase{};
+    StepStatus status{};
+    std::uint32_t size = 0;   ///< samples in the batch; 0 when it was never drawn
+    std::int64_t draw_begin_ns = 0, draw_ns = 0, batch_ns = 0;
+    std::optional<double> loss;   ///< what the learner said, if it was asked
+    Slice spans;                  ///< of `Ledger::spans`, in order of time; the pieces tile draw, batch and between
+    /// Equal bits of the loss, so that NaN equals itself.
+    bool operator==(const StepRow&) const noexcept;
+};
+
+/// Whole passes: the fit, each epoch, each training and validation pass.
+struct PassRow {
+    PassKind kind{};
+    std::uint32_t epoch = 0;
+    std::int64_t begin_ns = 0, end_ns = 0;   ///< first and last clock reading
+    bool ended = true;                       ///< false: the recording stops inside (a killed run)
+    Slice spans;                             ///< pieces inside this pass and in no step and no inner pass
+    bool operator==(const PassRow&) const = default;
+};
+
+/// The last draw of a source of unknown length: it found no batch and belongs to no step.
+struct EndOfDataRow {
+    std::uint32_t epoch = 0;
+    Phase phase{};
+    std::int64_t begin_ns = 0, ns = 0;
+    bool operator==(const EndOfDataRow&) const = default;
+};
+
+/// ABANDONED: prefetched and never drawn. FAILED: drawn as an exception.
+enum class BatchStatus : std::uint8_t { taken, abandoned, failed };
+
+/// The life of one batch. Stamps are absolute nanoseconds, `no_stamp` where it did not happen.
+struct BatchRow {
+    std::uint32_t epoch = 0, batch = 0;
+    std::uint32_t slot = 0;      ///< the batch's place among the loader's D + 1
+    std::uint8_t pipeline = 0;   ///< of `Ledger::pipelines`
+    BatchStatus status{};
+    std::uint32_t size = 0;            ///< samples
+    std::uint64_t bytes = 0;           ///< of batch memory
+    std::uint32_t ready_batches = 0;   ///< waiting right after this one was taken
+    std::int64_t admitted_ns = no_stamp, first_claim_ns = no_stamp, last_done_ns = no_stamp;
+    std::int64_t collate_begin_ns = no_stamp, collate_end_ns = no_stamp;
+    std::int64_t transfer_issue_ns = no_stamp, transfer_done_ns = no_stamp;
+    std::int64_t offered_ns = no_stamp, taken_ns = no_stamp;   ///< abandoned: taken_ns is when it was given up
+    bool operator==(const BatchRow&) const = default;
+};
+
+/// One stage's share of a sample, in nanoseconds.
+struct StageRow {
+    std::int64_t begin_ns = 0, ns = 0;
+    bool operator==(const StageRow&) const = default;
+};
+
+enum class SampleStatus : std::uint8_t { complete, failed };
+
+/// One sample's way through the stages of its pipeline, on one worker.
+struct SampleRow {
+    std::uint64_t index = 0;   ///< in the data set
+    std::uint32_t epoch = 0, batch = 0;
+    std::uint32_t slot = 0;   ///< place in its batch
+    std::uint16_t worker = 0;
+    std::uint8_t pipeline = 0;
+    SampleStatus status{};
+    std::uint64_t bytes = 0;                            ///< read from storage
+    std::int64_t begin_ns = 0;                          ///< when the worker took it up
+    std::optional<std::int64_t> cpu_ns, run_queue_ns;   ///< absent: not measured
+    Slice stages;   ///< of `Ledger::stages`; fewer than the pipeline has when it failed
+    bool operator==(const SampleRow&) const = default;
+};
+
+/// A loader: its name and its stages' names, in order. Rows name it by its position in `Ledger::pipelines`.
+struct PipelineRow {
+    std::string name;
+    std::vector<std::string> stages;
+    std::uint32_t batch_size = 0, num_workers = 0, prefetch_depth = 0;
+    bool operator==(const PipelineRow&) const = default;
+};
+
+/// A sample that could not be loaded.
+struct FailureRow {
+    std::uint64_t index = 0;
+    std::uint32_t epoch = 0, batch = 0;
+    std::uint8_t pipeline = 0;
+    std::string path, stage, message;
+    bool operator==(const FailureRow&) const = default;
+};
+
+/// Records a full ring did not take: how many, over which time, of which ring (0 = the loop's, n = worker n - 1's).
+struct DroppedRow {
+    std::uint64_t records = 0;
+    std::int64_t from_ns = 0, to_ns = 0;
+    std::uint32_t ring = 0;
+    bool operator==(const DroppedRow&) const = default;
+};
+
+/// From `at_ns` on, batches admitted keep slices and flows of every n-th batch, samples of every m-th only.
+struct ThinningRow {
+    std::int64_t at_ns = 0;
+    std::uint32_t slices_every = 1, samples_every = 1;
+    bool operator==(const ThinningRow&) const = default;
+};
+
+/// A named text about the run: set any number of times, the last one counts.
+using Fact = std::pair<std::string, std::string>;
+
+/// Everything a run left behind: the one thing that reports and verdicts read, whether it comes from a live recorder, a
+/// file, another program's trace or a simulation. All times are absolute nanoseconds. A value; comparing two compares
+/// every field. Row order: steps by begin; batches by (pipeline, epoch, batch); samples by (pipeline, epoch, batch,
+/// slot); the rest by time. `sort()` establishes it.
+struct Ledger {
+    std::int64_t start_ns = 0;   ///< the recorder's first reading
+    std::vector<Fact> facts;     ///< sorted by key, one entry a key
+    std::vector<PipelineRow> pipelines;
+    std::vector<PassRow> passes;
+    std::vector<StepRow> steps;
+    std::vector<SpanRow> spans;   ///< side column of `steps` and `passes`
+    std::vector<EndOfDataRow> ends_of_data;
+    std::vector<BatchRow> batches;
+    std::vector<SampleRow> samples;
+    std::vector<StageRow> stages;   ///< side column of `samples`
+    std::vector<FailureRow> failures;
+    std::vector<DroppedRow> dropped;
+    std::vector<ThinningRow> thinnings;
+
+    [[nodiscard]] std::span<const SpanRow> spans_of(const StepRow&) const noexcept;
+    [[nodiscard]] std::span<const SpanRow> spans_of(const PassRow&) const noexcept;
+    [[nodiscard]] std::span<const StageRow> stages_of(const SampleRow&) const noexcept;
+
+    /// The text last set for `key`, or nothing. O(log n).
+    [[nodiscard]] std::optional<std::string_view> fact(std::string_view key) const noexcept;
+    void set_fact(std::string_view key, std::string_view value);
+
+    [[nodiscard]] std::uint64_t dropped_records() const noexcept;
+    /// 1: every sample is there; n: those of every n-th batch, since some time in the run.
+    [[nodiscard]] std::uint32_t thinned_to() const noexcept;
+
+    /// Puts all rows in their order and the side columns in their rows' order, so that equal runs compare equal.
+    void sort();
+
+    bool operator==(const Ledger&) const = default;
+};
+
+/// How long each action took in a step, in nanoseconds, by `Action`; `no_stamp` where an edge of it never happened.
+using StepDurations = std::array<std::int64_t, action_count>;
+
+/// All of a step's durations at once, as `duration_of` defines them. O(pieces), never allocates. Any thread.
+[[nodiscard]] StepDurations durations_of(const Ledger&, const StepRow&) noexcept;
+
+/// How long `action` took in this step, in nanoseconds, or nothing where an edge of it never happened. `step`, `draw`
+/// and `batch` come from the step's own record; `callbacks`, `other` and `between` are sums of pieces. O(pieces).
+[[nodiscard]] std::optional<std::int64_t> duration_of(const Ledger&, const StepRow&, Action) noexcept;
+
+/// The largest |wall - sum of recorded pieces| over all passes, in nanoseconds: 0, or a piece is missing.
+[[nodiscard]] std::int64_t max_residual_ns(const Ledger&) noexcept;
+
+}   // namespace drawpoint

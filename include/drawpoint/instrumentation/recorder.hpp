@@ -1,0 +1,125 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include <drawpoint/instrumentation/clock.hpp>
+#include <drawpoint/instrumentation/event.hpp>
+#include <drawpoint/instrumentation/ledger.hpp>
+
+namespace drawpoint {
+
+struct RecorderOptions {
+    std::uint64_t limit_bytes =
+        256u << 20;   ///< of the file, for slices, flows and samples; steps and batches always stay
+    std::uint32_t ring_records = 1u << 14;   ///< 64-byte records a ring holds, a power of two ≥ 64
+    double drop_share = 0.0;   ///< throws away this share of sample records, counted: for experiments, 0 … 1
+};
+static_assert(std::is_trivially_destructible_v<RecorderOptions>);
+
+/// What a batch's records keep, decided when it is admitted (whole batches are thinned, never parts).
+struct BatchDetail {
+    bool samples = true;   ///< one record a sample
+    bool slices = true;    ///< its stages' slices and flows in the file
+};
+
+/// Longest list of stages a sample record takes.
+inline constexpr std::size_t max_stages = 8;
+/// Most pieces one step record takes.
+inline constexpr std::size_t max_step_spans = 40;
+
+/// One sample as a worker hands it over: complete when pushed.
+struct SampleRecord {
+    SampleRow row;   ///< `stages` unused
+    bool slices = true;
+    std::uint32_t stage_count = 0;
+    std::array<StageRow, max_stages> stages{};
+};
+
+/// One worker thread's way into the recorder. Returned to the recorder for reuse when destroyed. One thread at a time.
+class WorkerTrack {
+public:
+    WorkerTrack() noexcept = default;
+    WorkerTrack(WorkerTrack&&) noexcept;
+    WorkerTrack& operator=(WorkerTrack&&) noexcept;
+    ~WorkerTrack();
+
+    /// Hands a finished sample over. Never blocks or allocates: a full ring counts a drop. `row.worker` is filled in.
+    void push(SampleRecord&) noexcept;
+    [[nodiscard]] std::uint16_t worker() const noexcept;
+    [[nodiscard]] explicit operator bool() const noexcept { return ring_ != nullptr; }
+
+private:
+    friend class Recorder;
+    struct Ring;
+    explicit WorkerTrack(Ring* ring) noexcept : ring_{ring} {}
+    Ring* ring_ = nullptr;
+};
+
+/// What recording has cost and lost so far.
+struct RecordingState {
+    std::filesystem::path file;   ///< empty: no file
+    std::uint64_t bytes = 0;      ///< written to the file
+    std::uint64_t events = 0;     ///< stamps in the records taken from the rings
+    std::uint64_t dropped = 0;
+    std::uint32_t thinned_to = 1;
+    double writer_cpu_s = 0.0;   ///< of the writer thread
+    double ns_per_event = 0.0;   ///< one stamp and its share of a push, measured when the recorder was made
+    std::string error;           ///< why the file ends early ("run.pftrace: No space left on device"); empty: fine
+};
+
+/// Takes stamps from the loop and the workers through a ring per thread and turns them, on its one writer thread, into the
+/// live `Ledger` and the file `run.pftrace`. It never blocks, throws into or slows what it watches: what it cannot record it
+/// counts, and a failing file ends the file, not the ledger. Outlives every loader, pass and fit that records into it.
+class Recorder {
+public:
+    /// Records without a file.
+    explicit Recorder(const RecorderOptions& = {}, const AnyClock& = AnyClock{});
+    /// Records into `file` too, which is created or replaced at once. Throws std::system_error naming it if it can't be.
+    explicit Recorder(const std::filesystem::path& file, const RecorderOptions& = {}, const AnyClock& = AnyClock{});
+    /// `finish()`es: bounded by writing what the rings hold.
+    ~Recorder();
+    Recorder(const Recorder&) = delete;
+    Recorder& operator=(const Recorder&) = delete;
+
+    /// A stamp. About 10 ns. Any thread.
+    [[nodiscard]] std::int64_t now_ns() const noexcept { return clock_.now_ns(); }
+    [[nodiscard]] const AnyClock& clock() const noexcept { return clock_; }
+
+    /// Announces a loader; its number in `Ledger::pipelines`. Any thread. Throws std::length_error past 255.
+    std::uint8_t add_pipeline(const PipelineRow&);
+    /// A ring for a worker thread, reused when a track given back is free. Any thread; allocates at most once per worker.
+    [[nodiscard]] WorkerTrack add_worker();
+    /// What to keep of the n-th batch a loader admits. Any thread, O(1).
+    [[nodiscard]] BatchDetail batch_detail(std::uint64_t serial) const noexcept;
+
+    // From the loop's thread only. None blocks or allocates; a full ring counts a drop.
+    void push(const BatchRow&, BatchDetail) noexcept;
+    void push(const StepRow&, std::span<const SpanRow> spans) noexcept;   // `spans` ≤ max_step_spans; row.spans unused
+    void push(const PassRow&, std::span<const SpanRow> spans) noexcept;   // at the pass's end
+    void push_begin(const PassRow&) noexcept;                             // at its begin, so that the slice opens
+    void push(const EndOfDataRow&) noexcept;
+
+    // Rare and allocating. Any thread.
+    void add_failure(const FailureRow&) noexcept;
+    void set_fact(std::string_view key, std::string_view value) noexcept;
+
+    /// Everything recorded up to this call, sorted. Waits for the writer (≤ some ms). Any thread.
+    [[nodiscard]] Ledger ledger();
+    /// Writes what is left, ends the file and joins the writer; later pushes are dropped. Idempotent. Any thread.
+    void finish() noexcept;
+    [[nodiscard]] RecordingState state();
+
+private:
+    struct Impl;
+    AnyClock clock_;
+    std::unique_ptr<Impl> impl_;
+};
+
+}   // namespace drawpoint

@@ -1,0 +1,74 @@
+#include <drawpoint/instrumentation/loop_track.hpp>
+
+#include <algorithm>
+
+namespace drawpoint {
+
+void LoopTrack::begin_pass(PassKind kind, std::uint32_t epoch) noexcept {
+    push_step();
+    OpenPass& pass = passes_[depth_++];
+    pass.row = {.kind = kind, .epoch = epoch, .begin_ns = last_ns_, .end_ns = last_ns_};
+    pass.count = 0;
+    recorder_->push_begin(pass.row);
+}
+
+void LoopTrack::end_pass() noexcept {
+    push_step();
+    OpenPass& pass = passes_[--depth_];
+    pass.row.end_ns = last_ns_;
+    recorder_->push(pass.row, std::span{pass.spans}.first(pass.count));
+}
+
+void LoopTrack::begin_step(Phase phase, std::uint32_t epoch, std::uint32_t batch) noexcept {
+    push_step();
+    step_ = {.step = next_step_++, .epoch = epoch, .batch = batch, .phase = phase, .draw_begin_ns = last_ns_};
+    step_spans_ = 0;
+    where_ = Where::draw;
+}
+
+void LoopTrack::end_draw(std::uint32_t size) noexcept {
+    step_.draw_ns = last_ns_ - step_.draw_begin_ns;
+    step_.size = size;
+    where_ = Where::batch;
+}
+
+void LoopTrack::end_step(StepStatus status, std::optional<double> loss) noexcept {
+    if (where_ == Where::draw)   // cancelled or failed before a batch was there
+        step_.draw_ns = last_ns_ - step_.draw_begin_ns;
+    step_.batch_ns = last_ns_ - step_.draw_begin_ns - step_.draw_ns;
+    step_.status = status;
+    step_.loss = loss;
+    where_ = Where::after;
+}
+
+void LoopTrack::end_of_data() noexcept {
+    recorder_->push(EndOfDataRow{step_.epoch, step_.phase, step_.draw_begin_ns, last_ns_ - step_.draw_begin_ns});
+    --next_step_;
+    where_ = Where::outside;
+}
+
+void LoopTrack::mark_until(Span span, std::int64_t until_ns) noexcept {
+    until_ns = std::max(until_ns, last_ns_);
+    const SpanRow piece{span, last_ns_, until_ns - last_ns_};
+    last_ns_ = until_ns;
+    const bool in_step = where_ != Where::outside;
+    if (!in_step && depth_ == 0)
+        return;   // before the first pass: nobody's time
+    auto& spans = in_step ? spans_ : passes_[depth_ - 1].spans;
+    auto& count = in_step ? step_spans_ : passes_[depth_ - 1].count;
+    // A piece that continues the one before is the same piece.
+    if (count > 0 && spans[count - 1].span == span && spans[count - 1].begin_ns + spans[count - 1].ns == piece.begin_ns)
+        spans[count - 1].ns += piece.ns;
+    else if (count < max_step_spans)
+        spans[count++] = piece;
+    // else: not recorded; the pass's residual says so
+}
+
+void LoopTrack::push_step() noexcept {
+    if (where_ == Where::outside)
+        return;
+    recorder_->push(step_, std::span{spans_}.first(step_spans_));
+    where_ = Where::outside;
+}
+
+}   // namespace drawpoint

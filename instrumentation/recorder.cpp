@@ -1,0 +1,529 @@
+#include <drawpoint/instrumentation/recorder.hpp>
+
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <limits>
+#include <memory>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <instrumentation/ledger_builder.hpp>
+#include <instrumentation/ring_message.hpp>
+#include <instrumentation/thinning.hpp>
+#include <instrumentation/trace_writer.hpp>
+
+namespace drawpoint {
+
+struct WorkerTrack::Ring {
+    Ring(std::uint32_t records, std::uint16_t number, double share)
+        : ring{records}, worker{number}, drop_share{share} {}
+
+    drawpoint::Ring ring;
+    const std::uint16_t worker;
+    const double drop_share;
+    double owed = 0.0;   // drops
+    std::atomic<bool> in_use = true;
+};
+
+namespace {
+
+using namespace std::chrono_literals;
+
+// A wake-up costs more than the records it finds: the quieter the rings, the longer the pause.
+constexpr std::chrono::milliseconds longest_pause{80}, shortest_pause{1};
+constexpr std::size_t most_text_bytes = 1u << 20;
+constexpr std::uint64_t batch_stamps = 9;
+
+std::uint64_t read_clock(clockid_t clock) noexcept {
+    timespec time{};
+    clock_gettime(clock, &time);
+    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000u + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
+/// All clocks read together: of several tries the tightest.
+StartTimes read_start(const AnyClock& clock) noexcept {
+    StartTimes best;
+    std::uint64_t tightest = std::numeric_limits<std::uint64_t>::max();
+    for (int attempt = 0; attempt < 8; ++attempt) {
+        StartTimes times;
+        times.start_ns = clock.now_ns();
+        times.monotonic_ns = read_clock(CLOCK_MONOTONIC);
+        times.boottime_ns = read_clock(CLOCK_BOOTTIME);
+        times.realtime_ns = read_clock(CLOCK_REALTIME);
+        const std::uint64_t took = read_clock(CLOCK_MONOTONIC) - times.monotonic_ns;
+        if (took < tightest) {
+            tightest = took;
+            best = times;
+        }
+    }
+    return best;
+}
+
+void push_sample(Ring& ring, const SampleRecord& record) noexcept {
+    const std::size_t stages = std::min<std::size_t>(record.stage_count, max_stages);
+    push_message(ring, MessageKind::sample, record.slices, record.row.begin_ns, record.row,
+                 std::span<const StageRow>{record.stages}.first(stages));
+}
+
+/// The price of one stamp and its share of a push: samples of four stages, five stamps each; the best of some rounds.
+double measure_ns_per_event(const AnyClock& clock) {
+    constexpr int rounds = 5, samples = 256;
+    Ring ring{1024};
+    SampleRecord record;
+    record.stage_count = 4;
+    double best = std::numeric_limits<double>::max();
+    for (int round = 0; round < rounds; ++round) {
+        const std::uint64_t begin_ns = read_clock(CLOCK_MONOTONIC);
+        for (int i = 0; i < samples; ++i) {
+            record.row.begin_ns = clock.now_ns();
+            for (std::size_t stage = 0; stage < 4; ++stage)
+                record.stages[stage] = {record.row.begin_ns, clock.now_ns()};
+            push_sample(ring, record);
+        }
+        const std::uint64_t end_ns = read_clock(CLOCK_MONOTONIC);
+        best = std::min(best, static_cast<double>(end_ns - begin_ns) / (5.0 * samples));
+        ring.consume(ring.head(), [](const std::byte*) {});
+    }
+    return best;
+}
+
+/// A text that a recording keeps: what is beyond a mebibyte is cut off.
+std::string_view bounded(std::string_view text) noexcept { return text.substr(0, most_text_bytes); }
+
+constexpr std::uint64_t packed(std::uint32_t slices_every, std::uint32_t samples_every) noexcept {
+    return std::uint64_t{slices_every} << 32 | samples_every;
+}
+
+}   // namespace
+
+struct Recorder::Impl {
+    Impl(const std::filesystem::path* file, const RecorderOptions&, const AnyClock&);
+
+    void run() noexcept;
+    void drain();
+    void write_rare();
+    void take(const std::byte* message);
+    void take_sample(const std::byte* message);
+    void thin(std::uint64_t used_bytes);
+    void add_dropped(std::uint32_t ring, const Ring::Drops&);
+    void give_up(const char* why) noexcept;
+    void publish_status(double writer_cpu_s);
+
+    /// Calls `to(builder)` and, while there is a file, `to(writer)`.
+    template <class To>
+    void both(To&& to) {
+        to(builder);
+        if (writer)
+            to(*writer);
+    }
+
+    const RecorderOptions options;
+    const AnyClock clock;
+    const StartTimes start;
+    const double ns_per_event;
+    std::atomic<std::uint64_t> detail{packed(1, 1)};   // slices_every, samples_every
+    Ring loop_ring;
+
+    std::mutex mutex;   // of what follows
+    std::condition_variable wake, flushed;
+    std::vector<std::unique_ptr<WorkerTrack::Ring>> workers;
+    std::vector<std::variant<PipelineRow, FailureRow, Fact>> rare;
+    std::uint32_t pipelines = 0;
+    std::uint64_t flush_asked = 0, flush_done = 0;
+    bool stop = false, finished = false;
+    std::uint64_t refused = 0;   // rare rows that could not be kept
+    RecordingState status;       // as of the last drain, without `dropped`
+    std::uint64_t thrown_away = 0;
+
+    std::mutex ledger_mutex;   // of the builder, which only the writer thread changes
+    LedgerBuilder builder;
+
+    // Of the writer thread.
+    std::unique_ptr<TraceWriter> writer;
+    Thinning thinning;
+    std::vector<WorkerTrack::Ring*> rings;
+    std::vector<std::uint64_t> heads;
+    std::vector<std::variant<PipelineRow, FailureRow, Fact>> taken;
+    std::array<SpanRow, max_step_spans> spans{};
+    std::array<StageRow, max_stages> stages{};
+    Ring::Drops over_limit;
+    std::uint64_t events = 0, all_over_limit = 0;
+    std::chrono::milliseconds pause = shortest_pause;
+    bool gave_up = false;
+
+    std::mutex finish_mutex;
+    std::thread thread;
+};
+
+Recorder::Impl::Impl(const std::filesystem::path* file, const RecorderOptions& given, const AnyClock& any)
+    : options{given},
+      clock{any},
+      start{read_start(any)},
+      ns_per_event{measure_ns_per_event(any)},
+      loop_ring{given.ring_records},
+      builder{start.start_ns},
+      thinning{given.limit_bytes} {
+    if (!(given.drop_share >= 0.0 && given.drop_share <= 1.0))
+        throw std::invalid_argument("drop_share must be between 0 and 1, got " + std::to_string(given.drop_share));
+    if (file != nullptr) {
+        status.file = *file;
+        writer = std::make_unique<TraceWriter>(*file, start);
+    }
+    publish_status(0.0);
+    // Signals are for the program's own threads; a blocked SIGXFSZ makes a full file an error like any other.
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    try {
+        thread = std::thread{[this] { run(); }};
+    } catch (...) {
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+// ---- the writer thread ----
+
+void Recorder::Impl::run() noexcept {
+    for (bool last = false; !last;) {
+        std::uint64_t asked = 0;
+        {
+            std::unique_lock lock{mutex};
+            wake.wait_for(lock, pause, [&] { return stop || flush_asked != flush_done; });
+            asked = flush_asked;
+            last = stop;
+            if (last) {
+                loop_ring.close();
+                for (const auto& worker : workers)
+                    worker->ring.close();
+            }
+        }
+        try {
+            drain();
+            if (last && writer)
+                writer->close();
+            publish_status(static_cast<double>(read_clock(CLOCK_THREAD_CPUTIME_ID)) * 1e-9);
+        } catch (const std::exception& error) {
+            give_up(error.what());
+        }
+        const std::lock_guard lock{mutex};
+        flush_done = asked;
+        finished = last;
+        flushed.notify_all();
+    }
+}
+
+void Recorder::Impl::drain() {
+    // The loop's head first: what happened before its records is then behind the other heads, and is written first.
+    const std::uint64_t loop_head = loop_ring.head();
+    {
+        const std::lock_guard lock{mutex};
+        rings.clear();
+        heads.clear();
+        for (const auto& worker : workers) {
+            rings.push_back(worker.get());
+            heads.push_back(worker->ring.head());
+        }
+        taken.clear();
+        taken.swap(rare);
+    }
+    const std::lock_guard lock{ledger_mutex};
+    write_rare();
+    bool busy = false;
+    const auto consume = [&](Ring& ring, std::uint64_t head, std::uint32_t number) {
+        over_limit = {};
+        const std::uint64_t records = ring.consume(head, [&](const std::byte* message) { take(message); });
+        busy = busy || records > ring.capacity() / 4;
+        add_dropped(number, over_limit);
+        all_over_limit += over_limit.count;
+        add_dropped(number, ring.take_drops());
+    };
+    for (std::size_t i = 0; i < rings.size(); ++i)
+        consume(rings[i]->ring, heads[i], rings[i]->worker + 1u);
+    consume(loop_ring, loop_head, 0);
+    pause = busy ? shortest_pause : std::min(2 * pause, longest_pause);
+    if (writer)
+        writer->end_block_if_due(std::chrono::steady_clock::now());
+}
+
+void Recorder::Impl::write_rare() {
+    if (taken.empty() || gave_up)
+        return;
+    const std::int64_t now_ns = clock.now_ns();
+    for (const auto& row : taken) {
+        if (const auto* pipeline = std::get_if<PipelineRow>(&row)) {
+            builder.pipeline(*pipeline);
+            if (writer)
+                writer->pipeline(*pipeline, now_ns);
+        } else if (const auto* failure = std::get_if<FailureRow>(&row)) {
+            builder.failure(*failure);
+            if (writer)
+                writer->failure(*failure, now_ns);
+        } else {
+            const auto& [key, value] = std::get<Fact>(row);
+            builder.fact(key, value);
+            if (writer)
+                writer->fact(key, value, now_ns);
+        }
+    }
+}
+
+void Recorder::Impl::take(const std::byte* message) {
+    if (gave_up) {
+        ++over_limit.count;
+        return;
+    }
+    const MessageHeader header = header_of(message);
+    events += header.kind == MessageKind::batch ? batch_stamps : 1u + header.side_rows;
+    switch (header.kind) {
+    case MessageKind::sample: take_sample(message); break;
+    case MessageKind::batch: {
+        const auto row = row_of<BatchRow>(message);
+        builder.batch(row);
+        if (writer)
+            writer->batch(row, header.slices);
+        break;
+    }
+    case MessageKind::step: {
+        const auto row = row_of<StepRow>(message);
+        both([&](auto& to) { to.step(row, side_rows_of<StepRow>(message, spans)); });
+        break;
+    }
+    case MessageKind::pass: {
+        const auto row = row_of<PassRow>(message);
+        both([&](auto& to) { to.pass(row, side_rows_of<PassRow>(message, spans)); });
+        break;
+    }
+    case MessageKind::pass_begin: both([&](auto& to) { to.pass_begin(row_of<PassRow>(message)); }); break;
+    case MessageKind::end_of_data: both([&](auto& to) { to.end_of_data(row_of<EndOfDataRow>(message)); }); break;
+    case MessageKind::skip: break;
+    }
+}
+
+void Recorder::Impl::take_sample(const std::byte* message) {
+    const auto row = row_of<SampleRow>(message);
+    const bool file = writer && writer->error().empty();
+    if (file && writer->detail_bytes() + TraceWriter::max_sample_bytes > options.limit_bytes) {
+        // Thinning comes too late for what was in flight already: with a small limit it may not be enough.
+        over_limit.from_ns = over_limit.count == 0 ? row.begin_ns : std::min(over_limit.from_ns, row.begin_ns);
+        over_limit.to_ns = over_limit.count == 0 ? row.begin_ns : std::max(over_limit.to_ns, row.begin_ns);
+        ++over_limit.count;
+        thin(options.limit_bytes);
+        return;
+    }
+    const auto row_stages = side_rows_of<SampleRow>(message, stages);
+    builder.sample(row, row_stages);
+    if (!file)
+        return;
+    writer->sample(row, row_stages, header_of(message).slices);
+    thin(writer->detail_bytes());
+}
+
+void Recorder::Impl::thin(std::uint64_t used_bytes) {
+    if (!thinning.update(used_bytes))
+        return;
+    // Read before it is published: every batch that keeps less was admitted after this time.
+    const ThinningRow change{clock.now_ns(), thinning.slices_every(), thinning.samples_every()};
+    detail.store(packed(change.slices_every, change.samples_every), std::memory_order_relaxed);
+    both([&](auto& to) { to.thinning(change); });
+}
+
+void Recorder::Impl::add_dropped(std::uint32_t ring, const Ring::Drops& drops) {
+    if (drops.count != 0 && !gave_up)
+        both([&](auto& to) { to.dropped({drops.count, drops.from_ns, drops.to_ns, ring}); });
+}
+
+/// Memory has run out: the recording ends here, what it watches goes on.
+void Recorder::Impl::give_up(const char* why) noexcept {
+    gave_up = true;
+    writer.reset();
+    const std::lock_guard lock{mutex};
+    try {
+        status.error = "the recording ends early: " + std::string{why};
+    } catch (...) {
+        status.error.clear();
+    }
+}
+
+void Recorder::Impl::publish_status(double writer_cpu_s) {
+    const std::lock_guard lock{mutex};
+    status.ns_per_event = ns_per_event;
+    status.events = events;
+    status.thinned_to = thinning.samples_every();
+    thrown_away = all_over_limit;
+    status.writer_cpu_s = writer_cpu_s;
+    if (writer) {
+        status.bytes = writer->file_bytes();
+        if (status.error != writer->error())
+            status.error = writer->error();
+    }
+}
+
+// ---- Recorder ----
+
+Recorder::Recorder(const RecorderOptions& options, const AnyClock& clock)
+    : clock_{clock}, impl_{std::make_unique<Impl>(nullptr, options, clock)} {}
+
+Recorder::Recorder(const std::filesystem::path& file, const RecorderOptions& options, const AnyClock& clock)
+    : clock_{clock}, impl_{std::make_unique<Impl>(&file, options, clock)} {}
+
+Recorder::~Recorder() { finish(); }
+
+std::uint8_t Recorder::add_pipeline(const PipelineRow& row) {
+    const std::lock_guard lock{impl_->mutex};
+    if (impl_->pipelines > std::numeric_limits<std::uint8_t>::max())
+        throw std::length_error("a recording names at most 256 loaders");
+    impl_->rare.emplace_back(row);
+    return static_cast<std::uint8_t>(impl_->pipelines++);
+}
+
+WorkerTrack Recorder::add_worker() {
+    const std::lock_guard lock{impl_->mutex};
+    for (const auto& worker : impl_->workers)
+        if (!worker->in_use.exchange(true, std::memory_order_acquire))
+            return WorkerTrack{worker.get()};
+    if (impl_->workers.size() > std::numeric_limits<std::uint16_t>::max())
+        throw std::length_error("a recording has at most 65536 workers");
+    const auto number = static_cast<std::uint16_t>(impl_->workers.size());
+    impl_->workers.push_back(
+        std::make_unique<WorkerTrack::Ring>(impl_->options.ring_records, number, impl_->options.drop_share));
+    if (impl_->stop)
+        impl_->workers.back()->ring.close();
+    return WorkerTrack{impl_->workers.back().get()};
+}
+
+BatchDetail Recorder::batch_detail(std::uint64_t serial) const noexcept {
+    const std::uint64_t every = impl_->detail.load(std::memory_order_relaxed);
+    const bool samples = serial % (every & 0xffff'ffffu) == 0;
+    return {.samples = samples, .slices = samples && serial % (every >> 32) == 0};
+}
+
+void Recorder::push(const BatchRow& row, BatchDetail detail) noexcept {
+    push_message(impl_->loop_ring, MessageKind::batch, detail.slices,
+                 row.taken_ns != no_stamp ? row.taken_ns : row.admitted_ns, row);
+}
+
+void Recorder::push(const StepRow& row, std::span<const SpanRow> spans) noexcept {
+    push_message(impl_->loop_ring, MessageKind::step, false, row.draw_begin_ns, row,
+                 spans.first(std::min(spans.size(), max_step_spans)));
+}
+
+void Recorder::push(const PassRow& row, std::span<const SpanRow> spans) noexcept {
+    push_message(impl_->loop_ring, MessageKind::pass, false, row.end_ns, row,
+                 spans.first(std::min(spans.size(), max_step_spans)));
+}
+
+void Recorder::push_begin(const PassRow& row) noexcept {
+    push_message(impl_->loop_ring, MessageKind::pass_begin, false, row.begin_ns, row);
+}
+
+void Recorder::push(const EndOfDataRow& row) noexcept {
+    push_message(impl_->loop_ring, MessageKind::end_of_data, false, row.begin_ns, row);
+}
+
+void Recorder::add_failure(const FailureRow& row) noexcept {
+    const std::lock_guard lock{impl_->mutex};
+    try {
+        if (impl_->stop)
+            throw std::length_error("finished");
+        FailureRow kept{row.index, row.epoch, row.batch, row.pipeline, {}, {}, {}};
+        kept.path = bounded(row.path);
+        kept.stage = bounded(row.stage);
+        kept.message = bounded(row.message);
+        impl_->rare.emplace_back(std::move(kept));
+    } catch (...) {
+        ++impl_->refused;
+    }
+}
+
+void Recorder::set_fact(std::string_view key, std::string_view value) noexcept {
+    const std::lock_guard lock{impl_->mutex};
+    try {
+        if (impl_->stop)
+            throw std::length_error("finished");
+        impl_->rare.emplace_back(Fact{bounded(key), bounded(value)});
+    } catch (...) {
+        ++impl_->refused;
+    }
+}
+
+Ledger Recorder::ledger() {
+    {
+        std::unique_lock lock{impl_->mutex};
+        const std::uint64_t mine = ++impl_->flush_asked;
+        impl_->wake.notify_one();
+        impl_->flushed.wait(lock, [&] { return impl_->finished || impl_->flush_done >= mine; });
+    }
+    const std::lock_guard lock{impl_->ledger_mutex};
+    return impl_->builder.ledger();
+}
+
+void Recorder::finish() noexcept {
+    const std::lock_guard once{impl_->finish_mutex};
+    if (!impl_->thread.joinable())
+        return;
+    {
+        const std::lock_guard lock{impl_->mutex};
+        impl_->stop = true;
+        impl_->wake.notify_one();
+    }
+    impl_->thread.join();
+}
+
+RecordingState Recorder::state() {
+    const std::lock_guard lock{impl_->mutex};
+    RecordingState state = impl_->status;
+    state.dropped = impl_->loop_ring.dropped() + impl_->thrown_away + impl_->refused;
+    for (const auto& worker : impl_->workers)
+        state.dropped += worker->ring.dropped();
+    return state;
+}
+
+// ---- WorkerTrack ----
+
+WorkerTrack::WorkerTrack(WorkerTrack&& other) noexcept : ring_{std::exchange(other.ring_, nullptr)} {}
+
+WorkerTrack& WorkerTrack::operator=(WorkerTrack&& other) noexcept {
+    if (this != &other) {
+        if (ring_ != nullptr)
+            ring_->in_use.store(false, std::memory_order_release);
+        ring_ = std::exchange(other.ring_, nullptr);
+    }
+    return *this;
+}
+
+WorkerTrack::~WorkerTrack() {
+    if (ring_ != nullptr)
+        ring_->in_use.store(false, std::memory_order_release);
+}
+
+void WorkerTrack::push(SampleRecord& record) noexcept {
+    if (ring_ == nullptr)
+        return;
+    record.row.worker = ring_->worker;
+    if (ring_->drop_share > 0.0) {
+        ring_->owed += ring_->drop_share;
+        if (ring_->owed >= 1.0) {
+            ring_->owed -= 1.0;
+            ring_->ring.count_drop(record.row.begin_ns);
+            return;
+        }
+    }
+    push_sample(ring_->ring, record);
+}
+
+std::uint16_t WorkerTrack::worker() const noexcept { return ring_ != nullptr ? ring_->worker : std::uint16_t{0}; }
+
+}   // namespace drawpoint

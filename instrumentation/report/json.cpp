@@ -1,0 +1,133 @@
+#include <drawpoint/instrumentation/report/json.hpp>
+
+#include <cmath>
+
+#include <nlohmann/json.hpp>
+
+namespace drawpoint {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json number(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+Json number(const std::optional<double>& value) { return value ? number(*value) : Json(nullptr); }
+
+template <class T>
+Json known(const std::optional<T>& value) {
+    return value ? Json(*value) : Json(nullptr);
+}
+
+Json text_or_null(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
+Json array_of(const auto& rows, auto json_of) {
+    Json array = Json::array();
+    for (const auto& row : rows)
+        array.push_back(json_of(row));
+    return array;
+}
+
+Json row_json(const SummaryRow& row) {
+    return {{"phase", row.phase},
+            {"action", name_of(row.action)},
+            {"calls", row.calls},
+            {"mean_s", number(row.mean_s)},
+            {"std_s", number(row.std_s)},
+            {"median_s", number(row.median_s)},
+            {"p90_s", number(row.p90_s)},
+            {"p99_s", number(row.p99_s)},
+            {"total_s", number(row.total_s)},
+            {"share_of_total", number(row.share_of_total)},
+            {"samples_per_s", number(row.samples_per_s)}};
+}
+
+Json stage_json(const StageSummary& stage) {
+    return {{"stage", stage.stage},           {"calls", stage.calls},
+            {"mean_s", number(stage.mean_s)}, {"median_s", number(stage.median_s)},
+            {"p90_s", number(stage.p90_s)},   {"p99_s", number(stage.p99_s)},
+            {"cpu_s", number(stage.cpu_s)},   {"run_queue_s", number(stage.run_queue_s)},
+            {"bytes", stage.bytes},           {"failures", stage.failures}};
+}
+
+}   // namespace
+
+Json json_document(std::string_view schema, const JsonHead& head, const Machine& machine) {
+    Json libraries = Json::object();
+    for (const auto& [name, version] : machine.libraries)
+        libraries[name] = version;
+    return {{"schema", schema},
+            {"version", head.version},
+            {"command", head.command},
+            {"machine",
+             {{"cpu", text_or_null(machine.cpu)},
+              {"cores_usable", known(machine.cores_usable)},
+              {"kernel", text_or_null(machine.kernel)},
+              {"compiler", text_or_null(machine.compiler)},
+              {"libraries", libraries}}}};
+}
+
+Json to_json(const Summary& summary, const JsonHead& head) {
+    Json document = json_document("drawpoint.report/1", head, summary.machine);
+    document["run"] = {
+        {"batch_size", summary.run.batch_size},
+        {"num_workers", summary.run.num_workers},
+        {"prefetch_depth", summary.run.prefetch_depth},
+        {"order", summary.run.order},
+        {"epochs", summary.run.epochs},
+        {"steps", summary.run.steps},
+        {"samples", summary.run.samples},
+        {"wall_s", number(summary.run.wall_s)},
+        {"stopped", summary.run.ended ? known(summary.run.stopped) : Json("the recording stops inside the run")},
+        {"digest", known(summary.run.digest)}};
+    document["rows"] = array_of(summary.rows, row_json);
+    document["draw"] = {{"callbacks_s", number(summary.draw.callbacks_s)},
+                        {"starved_s", number(summary.draw.starved_s)},
+                        {"handoff_s", number(summary.draw.handoff_s)},
+                        {"transfer_s", number(summary.draw.transfer_s)},
+                        {"blame", nullptr}};
+    document["stages"] = array_of(summary.stages, stage_json);
+    document["workers"] = array_of(summary.workers, [](const WorkerSummary& worker) {
+        return Json{{"worker", worker.worker}, {"busy_share", number(worker.busy_share)}, {"samples", worker.samples}};
+    });
+    const auto of_queue = [&](double Summary::Queue::* member) {
+        return summary.queue ? number((*summary.queue).*member) : Json(nullptr);
+    };
+    document["queue"] = {{"mean_ready", of_queue(&Summary::Queue::mean_ready)},
+                         {"occupancy", of_queue(&Summary::Queue::occupancy)},
+                         {"empty_share", of_queue(&Summary::Queue::empty_share)}};
+    document["memory"] = {{"slots_bytes", known(summary.memory.slots_bytes)},
+                          {"peak_bytes", known(summary.memory.peak_bytes)},
+                          {"slots_replaced", known(summary.memory.slots_replaced)},
+                          {"allocations_per_batch", number(summary.memory.allocations_per_batch)},
+                          {"minor_faults_per_batch", number(summary.memory.minor_faults_per_batch)}};
+    document["conservation"] = {{"steps", summary.conservation.steps},
+                                {"max_residual_ns", summary.conservation.max_residual_ns},
+                                {"other_share_of_batch", number(summary.conservation.other_share_of_batch)}};
+    document["headroom"] = {
+        {"throughput_gain_if_draw_were_zero", number(summary.headroom.throughput_gain_if_draw_were_zero)}};
+    document["recording"] = {{"file", text_or_null(summary.recording.file)},
+                             {"bytes", known(summary.recording.bytes)},
+                             {"events", known(summary.recording.events)},
+                             {"dropped", summary.recording.dropped},
+                             {"thinned_to", summary.recording.thinned_to},
+                             {"ns_per_event", number(summary.recording.ns_per_event)},
+                             {"share_of_cpu", number(summary.recording.share_of_cpu)},
+                             {"error", known(summary.recording.error)}};
+    document["trust"] = nullptr;
+    document["model"] = {{"loss_first", number(summary.model.loss_first)},
+                         {"loss_last", number(summary.model.loss_last)},
+                         {"accuracy", number(summary.model.accuracy)}};
+    document["errors"] = array_of(summary.errors, [](const ErrorSummary& error) {
+        return Json{{"index", error.index},
+                    {"path", text_or_null(error.path)},
+                    {"stage", error.stage},
+                    {"message", error.message}};
+    });
+    return document;
+}
+
+std::string json_text(const Json& document) {
+    return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}   // namespace drawpoint

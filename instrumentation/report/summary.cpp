@@ -1,0 +1,397 @@
+#include <drawpoint/instrumentation/report/summary.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <span>
+
+#include <drawpoint/instrumentation/ledger.hpp>
+#include <drawpoint/instrumentation/report/facts.hpp>
+#include <drawpoint/instrumentation/statistics.hpp>
+
+namespace drawpoint {
+namespace {
+
+double seconds(std::int64_t ns) noexcept { return static_cast<double>(ns) / 1e9; }
+
+std::optional<double> ratio(double part, double whole) noexcept {
+    return whole > 0 ? std::optional{part / whole} : std::nullopt;
+}
+
+/// Durations of one thing. Their sum is exact; the rest is computed from doubles that hold the nanoseconds exactly.
+struct Durations {
+    std::vector<double> ns;
+    std::int64_t total_ns = 0;
+
+    void add(std::int64_t duration_ns) {
+        ns.push_back(static_cast<double>(duration_ns));
+        total_ns += duration_ns;
+    }
+
+    /// Fills what rows of every kind have in common. Sorts.
+    template <class Row>
+    void describe(Row& row) {
+        row.calls = ns.size();
+        row.total_s = seconds(total_ns);
+        if (ns.empty())
+            return;
+        row.mean_s = static_cast<double>(total_ns) / static_cast<double>(ns.size()) / 1e9;
+        if constexpr (requires { row.std_s; })
+            row.std_s = statistics::population_std_dev(ns) / 1e9;
+        std::ranges::sort(ns);
+        row.median_s = statistics::quantile_of_sorted(ns, 0.5) / 1e9;
+        row.p90_s = statistics::quantile_of_sorted(ns, 0.9) / 1e9;
+        row.p99_s = statistics::quantile_of_sorted(ns, 0.99) / 1e9;
+    }
+};
+
+/// The counted steps of one phase, a column an action.
+struct PhaseColumns {
+    std::array<Durations, action_count> durations;
+    std::array<std::vector<double>, action_count> rates;   // samples per second of each batch
+    std::vector<double> pass_rates;                        // of the steps, none dropped
+
+    void add(const StepDurations& step, std::uint32_t size) {
+        const auto of = [&](Action action) { return step[static_cast<std::size_t>(action)]; };
+        const double samples = size, step_rate = samples / seconds(of(Action::step));
+        for (std::size_t i = 0; i < action_count; ++i) {
+            if (step[i] == no_stamp)
+                continue;
+            durations[i].add(step[i]);
+            rates[i].push_back(samples / seconds(step[i]));
+        }
+        auto& draw_rates = rates[static_cast<std::size_t>(Action::draw)];
+        draw_rates.back() = step_rate - samples / seconds(of(Action::batch));
+    }
+};
+
+std::optional<double> mean_rate(std::span<const double> rates) {
+    const double mean = statistics::mean(rates);
+    return std::isfinite(mean) ? std::optional{mean} : std::nullopt;
+}
+
+bool has_rate(Action action) noexcept {
+    switch (action) {
+    case Action::step:
+    case Action::draw:
+    case Action::batch:
+    case Action::forward:
+    case Action::predict:
+    case Action::loss:
+    case Action::backward:
+    case Action::opt_step: return true;
+    default: return false;
+    }
+}
+
+std::optional<std::string> text_of(const Ledger& ledger, std::string_view key) {
+    const auto value = ledger.fact(key);
+    return value ? std::optional<std::string>{*value} : std::nullopt;
+}
+
+template <class Number>
+std::optional<Number> number_of(const Ledger& ledger, std::string_view key) {
+    const auto text = ledger.fact(key);
+    Number value{};
+    if (!text || std::from_chars(text->data(), text->data() + text->size(), value).ec != std::errc{})
+        return std::nullopt;
+    return value;
+}
+
+/// name and value of every fact whose key begins with `prefix`.
+std::vector<Fact> facts_under(const Ledger& ledger, std::string_view prefix) {
+    std::vector<Fact> found;
+    for (const auto& [key, value] : ledger.facts)
+        if (key.starts_with(prefix))
+            found.emplace_back(key.substr(prefix.size()), value);
+    return found;
+}
+
+std::int64_t wall_ns(const Ledger& ledger) {
+    std::int64_t sum = 0, covered_ns = no_stamp;
+    for (const PassRow& pass : ledger.passes)
+        if (pass.begin_ns >= covered_ns) {   // not inside the one before
+            sum += pass.end_ns - pass.begin_ns;
+            covered_ns = pass.end_ns;
+        }
+    if (ledger.passes.empty() && !ledger.steps.empty()) {
+        const StepRow& last = ledger.steps.back();
+        sum = last.draw_begin_ns + last.draw_ns + last.batch_ns - ledger.steps.front().draw_begin_ns;
+    }
+    return sum;
+}
+
+/// A step that left its batch whole or by a cancel of its own level.
+bool counts(const StepRow& step) noexcept { return step.size > 0 && step.status != StepStatus::failed; }
+
+void add_to_split(Summary::Draw& draw, const Ledger& ledger, const StepRow& step) {
+    for (const SpanRow& piece : ledger.spans_of(step))
+        if (piece.begin_ns >= step.draw_begin_ns && piece.begin_ns + piece.ns <= step.draw_begin_ns + step.draw_ns)
+            (piece.span == Span::starved    ? draw.starved_s
+             : piece.span == Span::handoff  ? draw.handoff_s
+             : piece.span == Span::transfer ? draw.transfer_s
+                                            : draw.callbacks_s) += static_cast<double>(piece.ns);
+}
+
+void add_steps(Summary& summary, const Ledger& ledger, bool drop_first_batch, std::array<PhaseColumns, 2>& columns) {
+    std::array<std::size_t, 2> counted{};
+    for (const StepRow& step : ledger.steps)
+        counted[static_cast<std::size_t>(step.phase)] += counts(step) ? 1 : 0;
+    std::array<bool, 2> drop;
+    for (std::size_t phase = 0; phase < 2; ++phase)
+        drop[phase] = drop_first_batch && counted[phase] > 1;
+
+    std::int64_t draws_ns = 0, batches_ns = 0, other_ns = 0;
+    for (const StepRow& step : ledger.steps) {
+        summary.run.samples += step.size;
+        const StepDurations durations = durations_of(ledger, step);
+        draws_ns += step.draw_ns;
+        batches_ns += step.batch_ns;
+        other_ns += durations[static_cast<std::size_t>(Action::other)];
+        if (step.phase == Phase::train && step.loss) {
+            if (!summary.model.loss_first)
+                summary.model.loss_first = step.loss;
+            summary.model.loss_last = step.loss;
+        }
+        if (!counts(step)) {
+            ++(step.status == StepStatus::failed ? summary.left_out.failed : summary.left_out.not_drawn);
+            continue;
+        }
+        const auto phase = static_cast<std::size_t>(step.phase);
+        columns[phase].pass_rates.push_back(static_cast<double>(step.size) / seconds(step.draw_ns + step.batch_ns));
+        if (std::exchange(drop[phase], false)) {
+            ++summary.left_out.first_batches;
+            summary.left_out.first_draws_s += seconds(step.draw_ns);
+            continue;
+        }
+        columns[phase].add(durations, step.size);
+        add_to_split(summary.draw, ledger, step);
+    }
+    for (double* part :
+         {&summary.draw.callbacks_s, &summary.draw.starved_s, &summary.draw.handoff_s, &summary.draw.transfer_s})
+        *part /= 1e9;   // whole nanoseconds so far, so that nothing was rounded
+    for (const EndOfDataRow& end : ledger.ends_of_data) {
+        columns[static_cast<std::size_t>(end.phase)].durations[static_cast<std::size_t>(Action::end_of_data)].add(
+            end.ns);
+        draws_ns += end.ns;
+    }
+
+    summary.run.steps = summary.conservation.steps = ledger.steps.size();
+    summary.conservation.max_residual_ns = max_residual_ns(ledger);
+    summary.conservation.other_share_of_batch = ratio(seconds(other_ns), seconds(batches_ns));
+    summary.headroom.draw_s = seconds(draws_ns);
+    summary.headroom.draw_share = ratio(summary.headroom.draw_s, summary.run.wall_s);
+    if (const auto gain = ratio(summary.run.wall_s, summary.run.wall_s - summary.headroom.draw_s))
+        summary.headroom.throughput_gain_if_draw_were_zero = *gain - 1;
+}
+
+void add_rows(Summary& summary, const Ledger& ledger, std::array<PhaseColumns, 2>& columns) {
+    const auto add = [&](std::string_view phase, Action action, Durations& durations, std::optional<double> rate) {
+        if (durations.ns.empty())
+            return;
+        SummaryRow& row = summary.rows.emplace_back(SummaryRow{.phase = phase, .action = action});
+        durations.describe(row);
+        row.share_of_total = ratio(row.total_s, summary.run.wall_s);
+        row.samples_per_s = rate;
+    };
+    std::array<Durations, 4> passes;
+    Durations around;
+    for (const PassRow& pass : ledger.passes) {
+        passes[static_cast<std::size_t>(pass.kind)].add(pass.end_ns - pass.begin_ns);
+        std::int64_t own_ns = 0;
+        for (const SpanRow& piece : ledger.spans_of(pass))
+            own_ns += piece.ns;
+        around.add(own_ns);
+    }
+    const auto pass_rate = [&](Phase phase) { return mean_rate(columns[static_cast<std::size_t>(phase)].pass_rates); };
+    add("fit", Action::fit, passes[static_cast<std::size_t>(PassKind::fit)], {});
+    add("fit", Action::epoch, passes[static_cast<std::size_t>(PassKind::epoch)], {});
+    add("fit", Action::train, passes[static_cast<std::size_t>(PassKind::train)], pass_rate(Phase::train));
+    add("fit", Action::valid, passes[static_cast<std::size_t>(PassKind::valid)], pass_rate(Phase::valid));
+    add("fit", Action::between, around, {});
+    for (const Phase phase : {Phase::train, Phase::valid}) {
+        PhaseColumns& of = columns[static_cast<std::size_t>(phase)];
+        for (std::size_t i = static_cast<std::size_t>(Action::step); i < action_count; ++i) {
+            const auto action = static_cast<Action>(i);
+            add(name_of(phase), action, of.durations[i], has_rate(action) ? mean_rate(of.rates[i]) : std::nullopt);
+        }
+    }
+}
+
+void add_stages(Summary& summary, const Ledger& ledger) {
+    struct Column {
+        std::string_view name;
+        Durations durations;
+        std::optional<std::int64_t> cpu_ns, run_queue_ns;
+        std::uint64_t bytes = 0, failures = 0;
+        bool cpu_everywhere = true;   // measured in every sample
+    };
+    std::vector<Column> columns;
+    std::vector<std::vector<std::size_t>> column_of;   // by pipeline, by stage
+    const auto column_named = [&](std::string_view name) {
+        const auto at = static_cast<std::size_t>(std::ranges::find(columns, name, &Column::name) - columns.begin());
+        if (at == columns.size())
+            columns.push_back({.name = name});
+        return at;
+    };
+    for (const PipelineRow& pipeline : ledger.pipelines) {
+        auto& of = column_of.emplace_back();
+        for (const std::string& stage : pipeline.stages)
+            of.push_back(column_named(stage));
+    }
+    for (const SampleRow& sample : ledger.samples) {
+        if (sample.pipeline >= column_of.size())
+            continue;
+        const auto& of = column_of[sample.pipeline];
+        const auto stages = ledger.stages_of(sample);
+        for (std::size_t i = 0; i < std::min(stages.size(), of.size()); ++i)
+            columns[of[i]].durations.add(stages[i].ns);
+        if (of.empty())
+            continue;
+        Column& first = columns[of.front()];
+        first.bytes += sample.bytes;
+        first.cpu_everywhere &= of.size() == 1 && sample.cpu_ns && sample.run_queue_ns;
+        first.cpu_ns = first.cpu_ns.value_or(0) + sample.cpu_ns.value_or(0);
+        first.run_queue_ns = first.run_queue_ns.value_or(0) + sample.run_queue_ns.value_or(0);
+    }
+    for (const FailureRow& failure : ledger.failures)
+        if (const auto found = std::ranges::find(columns, failure.stage, &Column::name); found != columns.end())
+            ++found->failures;
+    for (Column& column : columns) {
+        StageSummary& stage = summary.stages.emplace_back(StageSummary{.stage = std::string{column.name}});
+        column.durations.describe(stage);
+        if (column.cpu_everywhere && column.cpu_ns) {
+            stage.cpu_s = seconds(*column.cpu_ns);
+            stage.run_queue_s = seconds(*column.run_queue_ns);
+        }
+        stage.bytes = column.bytes;
+        stage.failures = column.failures;
+    }
+}
+
+void add_workers(Summary& summary, const Ledger& ledger) {
+    struct Load {
+        std::int64_t busy_ns = 0;
+        std::uint64_t samples = 0;
+    };
+    std::map<std::uint16_t, Load> loads;
+    for (const SampleRow& sample : ledger.samples) {
+        Load& load = loads[sample.worker];
+        ++load.samples;
+        if (const auto stages = ledger.stages_of(sample); !stages.empty())
+            load.busy_ns += stages.back().begin_ns + stages.back().ns - sample.begin_ns;
+    }
+    // Samples that were made and have no record: of thinned batches, or lost from a full ring.
+    double made = static_cast<double>(ledger.samples.size());
+    if (ledger.thinned_to() > 1 || ledger.dropped_records() > 0) {
+        std::uint64_t in_batches = 0;
+        for (const BatchRow& batch : ledger.batches)
+            in_batches += batch.size;
+        made = std::max(made, static_cast<double>(in_batches));
+    }
+    const double scale = made / static_cast<double>(std::max<std::size_t>(ledger.samples.size(), 1));
+    for (const auto& [worker, load] : loads)
+        summary.workers.push_back({.worker = worker,
+                                   .busy_share = ratio(seconds(load.busy_ns) * scale, summary.run.wall_s).value_or(0),
+                                   .samples = load.samples});
+}
+
+void add_queue(Summary& summary, const Ledger& ledger) {
+    struct Change {
+        std::int64_t at_ns;
+        int ready, inside;
+    };
+    std::vector<Change> changes;
+    const bool trains = std::ranges::any_of(ledger.passes, [](const PassRow& p) { return p.kind == PassKind::train; });
+    for (const PassRow& pass : ledger.passes)
+        if (pass.kind == (trains ? PassKind::train : PassKind::valid)) {
+            changes.push_back({pass.begin_ns, 0, 1});
+            changes.push_back({pass.end_ns, 0, -1});
+        }
+    for (const BatchRow& batch : ledger.batches)
+        if (batch.pipeline == 0 && batch.offered_ns != no_stamp && batch.taken_ns != no_stamp) {
+            changes.push_back({batch.offered_ns, 1, 0});
+            changes.push_back({batch.taken_ns, -1, 0});
+        }
+    std::ranges::sort(changes, std::less{}, &Change::at_ns);
+    std::int64_t ready = 0, inside = 0, last_ns = 0;
+    double ready_ns = 0, empty_ns = 0, all_ns = 0;
+    for (const Change& change : changes) {
+        if (inside > 0) {
+            const auto passed_ns = static_cast<double>(change.at_ns - last_ns);
+            all_ns += passed_ns;
+            ready_ns += passed_ns * static_cast<double>(ready);
+            empty_ns += ready == 0 ? passed_ns : 0;
+        }
+        ready += change.ready;
+        inside += change.inside;
+        last_ns = change.at_ns;
+    }
+    if (all_ns > 0 && std::ranges::any_of(ledger.batches, [](const BatchRow& b) { return b.pipeline == 0; }))
+        summary.queue = {
+            .mean_ready = ready_ns / all_ns, .occupancy = 1 - empty_ns / all_ns, .empty_share = empty_ns / all_ns};
+}
+
+void add_facts(Summary& summary, const Ledger& ledger) {
+    Summary::Run& run = summary.run;
+    run.stopped = text_of(ledger, facts::stopped);
+    run.digest = text_of(ledger, facts::digest);
+    run.version = text_of(ledger, facts::version);
+    run.clock = text_of(ledger, facts::clock);
+    run.options = facts_under(ledger, facts::option_prefix);
+    if (const auto order = ledger.fact(std::string{facts::option_prefix} + "order"))
+        run.order = *order;
+    if (!ledger.pipelines.empty()) {
+        const PipelineRow& pipeline = ledger.pipelines.front();
+        run.batch_size = pipeline.batch_size;
+        run.num_workers = pipeline.num_workers;
+        run.prefetch_depth = pipeline.prefetch_depth;
+    }
+    for (const PassRow& pass : ledger.passes) {
+        run.epochs += pass.kind == PassKind::epoch ? 1 : 0;
+        run.ended &= pass.ended;
+    }
+
+    Summary::Memory& memory = summary.memory;
+    memory.slots_bytes = number_of<std::int64_t>(ledger, facts::slots_bytes);
+    memory.peak_bytes = number_of<std::int64_t>(ledger, facts::peak_bytes);
+    memory.slots_replaced = number_of<std::int64_t>(ledger, facts::slots_replaced);
+    memory.allocations_per_batch = number_of<double>(ledger, facts::allocations_per_batch);
+    memory.minor_faults_per_batch = number_of<double>(ledger, facts::minor_faults_per_batch);
+
+    Summary::Recording& recording = summary.recording;
+    recording.events = number_of<std::int64_t>(ledger, facts::recording_events);
+    recording.ns_per_event = number_of<double>(ledger, facts::ns_per_event);
+    recording.share_of_cpu = number_of<double>(ledger, facts::share_of_cpu);
+    recording.dropped = ledger.dropped_records();
+    recording.thinned_to = ledger.thinned_to();
+
+    summary.model.accuracy = number_of<double>(ledger, facts::accuracy);
+    summary.machine = {.cpu = text_of(ledger, facts::machine_cpu).value_or(""),
+                       .kernel = text_of(ledger, facts::machine_kernel).value_or(""),
+                       .compiler = text_of(ledger, facts::machine_compiler).value_or(""),
+                       .cores_usable = number_of<std::int64_t>(ledger, facts::machine_cores),
+                       .libraries = facts_under(ledger, facts::machine_library_prefix)};
+    for (const FailureRow& failure : ledger.failures)
+        summary.errors.push_back({failure.index, failure.path, failure.stage, failure.message});
+}
+
+}   // namespace
+
+Summary summarize(const Ledger& ledger, SummaryOptions options) {
+    Summary summary;
+    summary.run.wall_s = seconds(wall_ns(ledger));
+    std::array<PhaseColumns, 2> columns;
+    add_steps(summary, ledger, options.drop_first_batch, columns);
+    add_rows(summary, ledger, columns);
+    add_stages(summary, ledger);
+    add_workers(summary, ledger);
+    add_queue(summary, ledger);
+    add_facts(summary, ledger);
+    return summary;
+}
+
+}   // namespace drawpoint

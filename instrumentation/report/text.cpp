@@ -1,0 +1,458 @@
+#include <drawpoint/instrumentation/report/text.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <span>
+
+#include <fmt/format.h>
+
+namespace drawpoint {
+namespace {
+
+constexpr std::size_t line_width = 120;
+constexpr std::string_view unknown = "-";
+
+/// Columns of text; the first `left` columns are aligned left, the others right.
+struct Table {
+    std::vector<std::string> titles;
+    std::size_t left = 1;
+    std::vector<std::vector<std::string>> rows;
+};
+
+/// Columns on a terminal: code points, since all names here are printable and no wide ones are ours.
+std::size_t width_of(std::string_view text) noexcept {
+    return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string padded(std::string_view text, std::size_t width, bool left) {
+    const std::string blanks(width - std::min(width, width_of(text)), ' ');
+    return left ? std::string{text} + blanks : blanks + std::string{text};
+}
+
+std::string three_digits(double value) {
+    const double size = std::abs(value);
+    return fmt::format("{:.{}f}", value, size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
+}
+
+std::string percent(std::optional<double> share) {
+    if (!share)
+        return std::string{unknown};
+    const double value = *share * 100;
+    return fmt::format("{:.{}f} %", value, std::abs(value) < 9.95 && value != 0 ? 1 : 0);
+}
+
+std::string small_percent(double share) { return fmt::format("{:.2g} %", share * 100); }
+
+std::string rate(std::optional<double> per_s) {
+    if (!per_s)
+        return std::string{unknown};
+    return std::abs(*per_s) < 99.95 ? fmt::format("{:.1f}", *per_s) : format_count(std::llround(*per_s));
+}
+
+std::string counted(std::uint64_t count, std::string_view noun) {
+    return fmt::format("{} {}{}", format_count(static_cast<std::int64_t>(count)), noun,
+                       count == 1                ? ""
+                       : noun.ends_with("batch") ? "es"
+                                                 : "s");
+}
+
+/// Deeper for what is a part of something above it.
+std::size_t depth_of(Action action) noexcept {
+    switch (action) {
+    case Action::fit:
+    case Action::step:
+    case Action::between:
+    case Action::end_of_data: return 0;
+    case Action::epoch:
+    case Action::draw:
+    case Action::batch: return 1;
+    default: return 2;
+    }
+}
+
+Table rows_table(const Summary& summary, bool indent) {
+    Table table{.titles = {"phase", "action", "calls", "mean", "median", "p90", "p99", "total", "share", "samples/s"},
+                .left = 2};
+    std::string_view phase;
+    for (const SummaryRow& row : summary.rows) {
+        const std::size_t depth = indent ? depth_of(row.action) : 0;
+        table.rows.push_back({std::string{std::exchange(phase, row.phase) == row.phase ? "" : row.phase},
+                              std::string(2 * depth, ' ') + std::string{name_of(row.action)},
+                              format_count(static_cast<std::int64_t>(row.calls)), format_duration(row.mean_s),
+                              format_duration(row.median_s), format_duration(row.p90_s), format_duration(row.p99_s),
+                              format_duration(row.total_s), percent(row.share_of_total), rate(row.samples_per_s)});
+    }
+    return table;
+}
+
+Table stages_table(const Summary& summary) {
+    Table table{.titles = {"stage", "calls", "mean", "median", "p90", "p99", "total", "read", "failed"}};
+    for (const StageSummary& stage : summary.stages)
+        table.rows.push_back({printable(stage.stage), format_count(static_cast<std::int64_t>(stage.calls)),
+                              format_duration(stage.mean_s), format_duration(stage.median_s),
+                              format_duration(stage.p90_s), format_duration(stage.p99_s),
+                              format_duration(stage.total_s),
+                              stage.bytes == 0 ? std::string{unknown} : format_bytes(static_cast<double>(stage.bytes)),
+                              format_count(static_cast<std::int64_t>(stage.failures))});
+    return table;
+}
+
+using Line = std::pair<std::string, std::vector<std::string>>;   // a label, and what is said about it
+
+std::optional<std::string> option(const Summary& summary, std::string_view name) {
+    const auto found = std::ranges::find(summary.run.options, name, &std::pair<std::string, std::string>::first);
+    return found == summary.run.options.end() ? std::nullopt : std::optional{found->second};
+}
+
+/// What everyone wants to know first.
+std::vector<Line> headline(const Summary& summary) {
+    const Summary::Run& run = summary.run;
+    std::vector<Line> lines;
+    std::vector<std::string> what;
+    if (const auto data = option(summary, "data"))
+        what.push_back(printable(option(summary, "model").value_or("model")) + " on " + printable(*data));
+    if (run.batch_size > 0) {
+        what.push_back(fmt::format("batch {}", run.batch_size));
+        what.push_back(run.num_workers == 0 ? "no workers: loaded by the loop itself"
+                                            : counted(run.num_workers, "worker"));
+        if (run.num_workers > 0)
+            what.push_back(fmt::format("depth {}", run.prefetch_depth));
+        if (run.order != "in")
+            what.push_back("order " + printable(run.order));
+    }
+    if (!what.empty())
+        lines.push_back({"run", what});
+    if (run.stopped)
+        lines.push_back({"stopped", {printable(*run.stopped)}});
+    if (!run.ended)
+        lines.push_back({"cut", {"the recording stops inside the run: what follows is about the time before"}});
+
+    lines.push_back(
+        {"wall",
+         {format_duration(run.wall_s), counted(run.epochs, "epoch"), counted(run.steps, "step"),
+          counted(run.samples, "sample"),
+          run.wall_s > 0 ? rate(static_cast<double>(run.samples) / run.wall_s) + " samples/s" : "- samples/s"}});
+    std::vector<std::string> draw{
+        fmt::format("{} of wall ({})", percent(summary.headroom.draw_share), format_duration(summary.headroom.draw_s))};
+    const double split_s =
+        summary.draw.starved_s + summary.draw.handoff_s + summary.draw.transfer_s + summary.draw.callbacks_s;
+    const auto part = [&](std::string_view name, double seconds, bool always) {
+        if (always || seconds > 0)
+            draw.push_back(fmt::format("{} {} ({})", name, format_duration(seconds),
+                                       percent(split_s > 0 ? std::optional{seconds / split_s} : std::nullopt)));
+    };
+    part("starved", summary.draw.starved_s, true);
+    part("handoff", summary.draw.handoff_s, true);
+    part("transfer", summary.draw.transfer_s, false);
+    part("callbacks", summary.draw.callbacks_s, false);
+    if (summary.left_out.first_draws_s > 0)
+        draw.push_back(fmt::format("first {} {}", summary.left_out.first_batches == 1 ? "draw" : "draws",
+                                   format_duration(summary.left_out.first_draws_s)));
+    lines.push_back({"draw", draw});
+    if (const auto gain = summary.headroom.throughput_gain_if_draw_were_zero)
+        lines.push_back({"headroom", {fmt::format("if the draw were free: ×{:.{}f}", 1 + *gain, *gain < 1 ? 3 : 2)}});
+    if (summary.model.loss_first) {
+        std::vector<std::string> model{
+            fmt::format("loss {:.4g} → {:.4g}", *summary.model.loss_first, *summary.model.loss_last)};
+        if (summary.model.accuracy)
+            model.push_back("accuracy " + percent(summary.model.accuracy));
+        lines.push_back({"model", model});
+    }
+    return lines;
+}
+
+std::string left_out(const Summary& summary) {
+    std::string text;
+    const auto add = [&](std::size_t count, std::string_view noun, std::string_view why) {
+        if (count > 0)
+            text += fmt::format("{}{}{}", text.empty() ? "" : ", ", counted(count, noun), why);
+    };
+    add(summary.left_out.first_batches, "first batch", " (warm-up)");
+    add(summary.left_out.not_drawn, "step", " skipped before the draw");
+    add(summary.left_out.failed, "step", " left by an error or a stop");
+    return text;
+}
+
+/// What lies behind the numbers.
+std::vector<Line> footing(const Summary& summary) {
+    std::vector<Line> lines;
+    if (!summary.workers.empty()) {
+        std::vector<std::string> workers;
+        for (const WorkerSummary& worker : summary.workers)
+            workers.push_back(fmt::format("{}: {} busy, {}", worker.worker, percent(worker.busy_share),
+                                          counted(worker.samples, "sample")));
+        lines.push_back({"workers", workers});
+    }
+    if (summary.queue)
+        lines.push_back({"queue",
+                         {fmt::format("{:.2f} batches ready on average", summary.queue->mean_ready),
+                          fmt::format("empty {} of the time", percent(summary.queue->empty_share))}});
+    std::vector<std::string> memory;
+    if (summary.memory.slots_bytes)
+        memory.push_back("batches " + format_bytes(static_cast<double>(*summary.memory.slots_bytes)));
+    if (summary.memory.peak_bytes)
+        memory.push_back("peak " + format_bytes(static_cast<double>(*summary.memory.peak_bytes)));
+    if (summary.memory.slots_replaced)
+        memory.push_back(counted(static_cast<std::uint64_t>(*summary.memory.slots_replaced), "slot") + " replaced");
+    if (summary.memory.allocations_per_batch)
+        memory.push_back(fmt::format("{:.1f} allocations a batch", *summary.memory.allocations_per_batch));
+    if (summary.memory.minor_faults_per_batch)
+        memory.push_back(fmt::format("{:.1f} minor faults a batch", *summary.memory.minor_faults_per_batch));
+    if (!memory.empty())
+        lines.push_back({"memory", memory});
+
+    lines.push_back({"account",
+                     {fmt::format("every piece of {} recorded: {} ns unaccounted for",
+                                  counted(summary.conservation.steps, "step"), summary.conservation.max_residual_ns),
+                      "other " + percent(summary.conservation.other_share_of_batch) + " of batch"}});
+    if (const std::string out = left_out(summary); !out.empty())
+        lines.push_back({"left out", {out + ", of the rows train and valid"}});
+
+    const Summary::Recording& recording = summary.recording;
+    std::vector<std::string> file{recording.file.empty() ? "no file" : printable(recording.file)};
+    if (recording.bytes)
+        file.push_back(format_bytes(static_cast<double>(*recording.bytes)));
+    if (recording.events)
+        file.push_back(counted(static_cast<std::uint64_t>(*recording.events), "event"));
+    file.push_back(recording.dropped == 0 ? "none dropped" : counted(recording.dropped, "event") + " DROPPED");
+    if (recording.thinned_to > 1)
+        file.push_back(fmt::format("thinned to the samples of every {}th batch", recording.thinned_to));
+    lines.push_back({"recording", file});
+    if (recording.error)
+        lines.push_back({"", {"the file ends early: " + printable(*recording.error)}});
+    std::vector<std::string> clock;
+    if (summary.run.clock)
+        clock.push_back(printable(*summary.run.clock));
+    if (recording.ns_per_event)
+        clock.push_back(fmt::format("{:.1f} ns an event", *recording.ns_per_event));
+    if (recording.share_of_cpu)
+        clock.push_back("recording took " + small_percent(*recording.share_of_cpu) + " of the run's CPU");
+    if (!clock.empty())
+        lines.push_back({"clock", clock});
+
+    const Machine& machine = summary.machine;
+    std::vector<std::string> where;
+    for (const std::string* part : {&machine.cpu, &machine.kernel, &machine.compiler})
+        if (!part->empty())
+            where.push_back(printable(*part));
+    if (machine.cores_usable)
+        where.insert(where.begin() + (machine.cpu.empty() ? 0 : 1),
+                     counted(static_cast<std::uint64_t>(*machine.cores_usable), "core") + " usable");
+    for (const auto& [name, version] : machine.libraries)
+        where.push_back(printable(name) + " " + printable(version));
+    if (!where.empty())
+        lines.push_back({"machine", where});
+    if (summary.run.digest)
+        lines.push_back({"digest", {printable(*summary.run.digest)}});
+    return lines;
+}
+
+class TextWriter {
+public:
+    explicit TextWriter(bool colour) noexcept : colour_{colour} {}
+
+    void lines(const std::vector<Line>& all) {
+        for (const auto& [label, parts] : all) {
+            std::string line = bold(padded(label, label_width, true));
+            std::size_t width = label_width;
+            for (std::size_t i = 0; i < parts.size(); ++i) {
+                const std::string part = parts[i] + (i + 1 < parts.size() ? "," : "");
+                if (width > label_width && width + 1 + width_of(part) > line_width) {
+                    text_ += line + "\n";
+                    line = std::string(label_width, ' ');
+                    width = label_width;
+                }
+                line += (width > label_width ? " " : "") + part;
+                width += (width > label_width ? 1 : 0) + width_of(part);
+            }
+            text_ += line + "\n";
+        }
+    }
+
+    void table(const Table& table) {
+        std::vector<std::size_t> widths;
+        for (std::size_t column = 0; column < table.titles.size(); ++column) {
+            widths.push_back(width_of(table.titles[column]));
+            for (const auto& row : table.rows)
+                widths[column] = std::max(widths[column], width_of(row[column]));
+        }
+        const auto line_of = [&](const std::vector<std::string>& cells) {
+            std::string line;
+            for (std::size_t column = 0; column < cells.size(); ++column)
+                line += (column > 0 ? "  " : "") + padded(cells[column], widths[column], column < table.left);
+            line.erase(line.find_last_not_of(' ') + 1);
+            return line;
+        };
+        text_ += "\n" + bold(line_of(table.titles)) + "\n";
+        for (const auto& row : table.rows)
+            text_ += line_of(row) + "\n";
+    }
+
+    void blank() { text_ += "\n"; }
+    [[nodiscard]] std::string take() { return std::move(text_); }
+
+private:
+    static constexpr std::size_t label_width = 11;
+    [[nodiscard]] std::string bold(const std::string& text) const {
+        return colour_ ? "\x1b[1m" + text + "\x1b[0m" : text;
+    }
+
+    bool colour_;
+    std::string text_;
+};
+
+std::vector<Line> error_lines(const Summary& summary) {
+    constexpr std::size_t shown = 10;
+    std::vector<Line> lines;
+    for (std::size_t i = 0; i < std::min(shown, summary.errors.size()); ++i) {
+        const ErrorSummary& error = summary.errors[i];
+        lines.push_back({i == 0 ? "errors" : "",
+                         {fmt::format("sample {} ({}): {}: {}", error.index, printable(error.path),
+                                      printable(error.stage), printable(error.message))}});
+    }
+    if (summary.errors.size() > shown)
+        lines.push_back({"", {fmt::format("and {} more", summary.errors.size() - shown)}});
+    return lines;
+}
+
+std::string markdown_of(const Table& table) {
+    std::string text = "|";
+    const auto cell = [](std::string_view content) {
+        std::string escaped;
+        for (const char c : content)
+            escaped += c == '|' ? std::string{"\\|"} : std::string(1, c);
+        return " " + escaped + " |";
+    };
+    for (const std::string& title : table.titles)
+        text += cell(title);
+    text += "\n|";
+    for (std::size_t column = 0; column < table.titles.size(); ++column)
+        text += column < table.left ? ":--|" : "--:|";
+    for (const auto& row : table.rows) {
+        text += "\n|";
+        for (const std::string& content : row)
+            text += cell(content);
+    }
+    return text + "\n";
+}
+
+std::string markdown_of(const std::vector<Line>& lines) {
+    std::string text;
+    for (const auto& [label, parts] : lines)
+        text += fmt::format("{}{}{}{}\n", label.empty() ? "  " : "- **", label, label.empty() ? "" : "** ",
+                            fmt::join(parts, ", "));
+    return text;
+}
+
+std::string shortest(std::optional<double> value) { return value ? fmt::format("{}", *value) : std::string{}; }
+
+/// How many bytes of well-formed UTF-8 `text` begins with, as one code point that may be shown; 0: it does not.
+std::size_t shown_bytes(std::string_view text) noexcept {
+    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
+    if (byte(0) < 0x80)
+        return byte(0) >= 0x20 && byte(0) != 0x7f ? 1 : 0;
+    const std::size_t length = byte(0) >= 0xC2 && byte(0) < 0xE0   ? 2
+                               : byte(0) >= 0xE0 && byte(0) < 0xF0 ? 3
+                               : byte(0) >= 0xF0 && byte(0) < 0xF5 ? 4
+                                                                   : 0;
+    if (length == 0 || text.size() < length)
+        return 0;
+    char32_t point = byte(0) & (0xFFu >> (length + 1));
+    for (std::size_t i = 1; i < length; ++i) {
+        if ((byte(i) & 0xC0) != 0x80)
+            return 0;
+        point = (point << 6) | (byte(i) & 0x3Fu);
+    }
+    constexpr std::array<char32_t, 5> smallest{0, 0, 0x80, 0x800, 0x10000};
+    const bool control = point < 0xA0 || point == 0x2028 || point == 0x2029 || (point >= 0x202A && point <= 0x202E) ||
+                         (point >= 0x2066 && point <= 0x2069);   // also those that turn the direction of writing
+    const bool wrong = point < smallest[length] || point > 0x10FFFF || (point >= 0xD800 && point < 0xE000);
+    return control || wrong ? 0 : length;
+}
+
+}   // namespace
+
+std::string printable(std::string_view text) {
+    std::string out;
+    while (!text.empty()) {
+        const std::size_t shown = shown_bytes(text);
+        if (shown > 0)
+            out += text.substr(0, shown);
+        else if (text.front() == '\n')
+            out += "\\n";
+        else if (text.front() == '\t')
+            out += "\\t";
+        else
+            out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
+        text.remove_prefix(std::max<std::size_t>(shown, 1));
+    }
+    return out;
+}
+
+std::string format_duration(double seconds) {
+    const double size = std::abs(seconds);
+    if (size == 0)
+        return "0 s";
+    if (!std::isfinite(seconds))
+        return std::string{unknown};
+    if (size >= 999.5)
+        return format_count(std::llround(seconds)) + " s";
+    if (size >= 0.9995)
+        return three_digits(seconds) + " s";
+    if (size >= 0.9995e-3)
+        return three_digits(seconds * 1e3) + " ms";
+    if (size >= 0.9995e-6)
+        return three_digits(seconds * 1e6) + " µs";
+    return fmt::format("{:.0f} ns", seconds * 1e9);
+}
+
+std::string format_bytes(double bytes) {
+    constexpr std::array units{" B", " kB", " MB", " GB", " TB", " PB"};
+    std::size_t unit = 0;
+    for (; bytes >= 999.5 && unit + 1 < units.size(); ++unit)
+        bytes /= 1000;
+    return (unit == 0 ? fmt::format("{:.0f}", bytes) : three_digits(bytes)) + units[unit];
+}
+
+std::string format_count(std::int64_t count) {
+    std::string digits = fmt::format("{}", count);
+    for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > (count < 0 ? 1 : 0); at -= 3)
+        digits.insert(static_cast<std::size_t>(at), ",");
+    return digits;
+}
+
+std::string to_text(const Summary& summary, TextOptions options) {
+    TextWriter writer{options.colour};
+    if (summary.run.steps == 0)
+        return "no steps\n";
+    writer.lines(headline(summary));
+    writer.table(rows_table(summary, true));
+    if (!summary.stages.empty())
+        writer.table(stages_table(summary));
+    writer.blank();
+    writer.lines(footing(summary));
+    writer.lines(error_lines(summary));
+    return writer.take();
+}
+
+std::string to_markdown(const Summary& summary) {
+    if (summary.run.steps == 0)
+        return "no steps\n";
+    std::string text = markdown_of(headline(summary)) + "\n" + markdown_of(rows_table(summary, false));
+    if (!summary.stages.empty())
+        text += "\n" + markdown_of(stages_table(summary));
+    text += "\n" + markdown_of(footing(summary)) + markdown_of(error_lines(summary));
+    return text;
+}
+
+std::string to_csv(const Summary& summary) {
+    std::string text = "phase,action,calls,mean_s,std_s,median_s,p90_s,p99_s,total_s,share_of_total,samples_per_s\n";
+    for (const SummaryRow& row : summary.rows)
+        text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", row.phase, name_of(row.action), row.calls, row.mean_s,
+                            row.std_s, row.median_s, row.p90_s, row.p99_s, row.total_s, shortest(row.share_of_total),
+                            shortest(row.samples_per_s));
+    return text;
+}
+
+}   // namespace drawpoint

@@ -1,0 +1,138 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <drawpoint/instrumentation/ledger.hpp>
+
+#include <instrumentation/step_slices.hpp>
+
+namespace drawpoint {
+
+/// The recorder's first reading, and what the system's clocks said then. Nanoseconds.
+struct StartTimes {
+    std::int64_t start_ns = 0;
+    std::uint64_t monotonic_ns = 0, boottime_ns = 0, realtime_ns = 0;
+};
+
+/// Writes rows as a `.pftrace`: each as a typed record, with slices, counters and flows for the eye around it. Composes
+/// blocks in memory and writes each with one system call. A failing write ends the file for good; calls go on doing
+/// nothing. One thread at a time. Throws std::bad_alloc.
+class TraceWriter {
+public:
+    /// Creates or replaces the file and writes its first block. Throws std::system_error naming it if it can't be
+    /// opened.
+    TraceWriter(const std::filesystem::path&, const StartTimes&);
+    /// Leaves the file as it is: without `close()` it ends with the last block written.
+    ~TraceWriter();
+    TraceWriter(const TraceWriter&) = delete;
+    TraceWriter& operator=(const TraceWriter&) = delete;
+
+    void sample(const SampleRow&, std::span<const StageRow>, bool slices);
+    void batch(const BatchRow&, bool slices);
+    void step(const StepRow&, std::span<const SpanRow>);
+    void pass_begin(const PassRow&);
+    void pass(const PassRow&, std::span<const SpanRow>);
+    void end_of_data(const EndOfDataRow&);
+    void dropped(const DroppedRow&);
+    void thinning(const ThinningRow&);
+    void pipeline(const PipelineRow&, std::int64_t now_ns);
+    void failure(const FailureRow&, std::int64_t now_ns);
+    void fact(std::string_view key, std::string_view value, std::int64_t now_ns);
+
+    /// Ends the block if it is large, or if its first record came nearly a second ago.
+    void end_block_if_due(std::chrono::steady_clock::time_point now);
+    /// Ends open slices, the block and the file.
+    void close();
+
+    /// Bytes of samples with their slices and flows so far: what a limit holds for.
+    [[nodiscard]] std::uint64_t detail_bytes() const noexcept { return detail_bytes_; }
+    [[nodiscard]] std::uint64_t file_bytes() const noexcept { return file_bytes_; }
+    /// Why the file ended early; empty: it did not.
+    [[nodiscard]] const std::string& error() const noexcept { return error_; }
+
+    /// Most bytes a sample takes, with its slices and flow.
+    static constexpr std::uint64_t max_sample_bytes = 512;
+
+private:
+    /// A stream of packets whose time never goes back, and the track that its slices stand on.
+    struct Sequence {
+        std::uint32_t id = 0;
+        std::uint64_t track = 0;
+        const std::vector<std::string>* names = nullptr;   // number = position + 1
+        std::size_t names_written = 0;
+        std::int64_t last_ns = 0;
+        bool opened = false;
+    };
+    /// A flow begun, and when.
+    struct Flow {
+        std::uint64_t id = 0;
+        std::uint64_t timestamp_ns = 0;
+    };
+    /// A record's place in time: the packet's timestamp, and by how much the record is earlier.
+    struct Place {
+        std::uint64_t timestamp_ns = 0, early_ns = 0;
+    };
+    using BatchKey = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;   // pipeline (0 for steps), epoch, batch
+
+    [[nodiscard]] std::int64_t relative(std::int64_t stamp_ns) const noexcept;
+    Place place(Sequence&, std::int64_t stamp_ns) noexcept;
+    Sequence new_sequence(std::uint64_t track, const std::vector<std::string>& names) noexcept;
+    std::uint64_t new_track(std::string_view name, int rank, int counter_unit = 0);
+    void open(Sequence&);
+    void bare(Sequence&, std::uint8_t type, std::uint32_t name, std::int64_t stamp_ns);
+    void event(Sequence&, std::uint8_t type, std::uint32_t name, Place, std::uint32_t record_tag);
+    void instant(std::uint32_t name, Place, std::uint32_t record_tag);
+    void counter(Sequence&, std::int64_t stamp_ns, std::uint64_t value, std::optional<std::uint64_t>& last);
+    void add_spans(std::uint32_t spans_tag, std::uint32_t gaps_tag, std::int64_t from_ns, std::span<const SpanRow>);
+    void inner_slices(StepSlice::Where);
+    Sequence& worker(std::uint16_t);
+    Sequence& lane(std::uint8_t pipeline, std::uint32_t slot);
+    template <class Value>
+    static void bound(std::map<BatchKey, Value>&);
+    void write_run();
+    void end_record();
+    void end_block();
+    void write_all(std::string_view);
+
+    std::filesystem::path path_;
+    int fd_ = -1;
+    std::string error_;
+    std::int64_t start_ns_;
+    std::uint64_t file_bytes_ = 0, records_ = 0, dropped_ = 0, detail_bytes_ = 0;
+    std::uint64_t uuid_base_ = 0, next_uuid_ = 0;
+    std::uint32_t next_sequence_ = 2;
+    std::string block_;
+    std::optional<std::chrono::steady_clock::time_point> block_begin_;
+    // Scratch, kept for its memory.
+    std::string record_, event_, packet_;
+    std::vector<std::uint64_t> values_, gaps_;
+    std::vector<std::uint64_t> flows_, ended_flows_;   // of the next event
+    std::vector<StepSlice> inner_;
+    std::size_t batch_bytes_ = 0;   // of the batch just written, without its samples' flows
+
+    std::vector<std::string> loop_names_, lane_names_, instant_names_, worker_names_, no_names_;
+    std::vector<std::vector<std::uint32_t>> stage_names_;   // of each pipeline, numbers in worker_names_
+    std::uint64_t process_ = 0;
+    Sequence loop_, instants_, ready_batches_, ready_bytes_;
+    std::vector<std::optional<Sequence>> workers_;
+    std::map<std::pair<std::uint8_t, std::uint32_t>, Sequence> lanes_;
+    std::optional<std::uint64_t> last_ready_batches_, last_ready_bytes_;
+    std::vector<PassRow> open_passes_;
+
+    // Flows begun and not yet ended. Bounded: what a lost record leaves behind is thrown away, the oldest first.
+    std::uint64_t flow_base_ = 0, next_flow_ = 1;
+    std::map<BatchKey, std::vector<Flow>> sample_flows_;
+    std::map<BatchKey, Flow> batch_flows_;
+};
+
+}   // namespace drawpoint

@@ -1,0 +1,42 @@
+#include <drawpoint/instrumentation/clock.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <string>
+
+namespace drawpoint {
+
+BOOST_AUTO_TEST_SUITE(clock)
+
+BOOST_AUTO_TEST_CASE(a_manual_clock_moves_only_when_moved) {
+    ManualClock manual{5};
+    const AnyClock clock{manual};
+    BOOST_TEST(clock.now_ns() == 5);
+    manual.advance(std::chrono::nanoseconds{7});
+    BOOST_TEST(clock.now_ns() == 12);
+    BOOST_TEST(clock.name() == std::string("manual"));
+}
+
+BOOST_AUTO_TEST_CASE(no_clock_goes_back) {
+    for (const AnyClock& clock : {AnyClock{SteadyClock{}}, AnyClock{}}) {
+        std::int64_t last = clock.now_ns();
+        for (int i = 0; i < 100'000; ++i) {
+            const std::int64_t now = clock.now_ns();
+            BOOST_REQUIRE_GE(now, last);
+            last = now;
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(the_calibrated_counter_stays_between_two_readings_of_the_clock_it_was_calibrated_against) {
+    const AnyClock clock;
+    // The calibration's own error: 20 ms at some parts per million, plus what passes between the readings.
+    constexpr std::int64_t tolerance_ns = 50'000;
+    const std::int64_t before = SteadyClock{}.now_ns(), now = clock.now_ns(), after = SteadyClock{}.now_ns();
+    BOOST_TEST(now >= before - tolerance_ns);
+    BOOST_TEST(now <= after + tolerance_ns);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}   // namespace drawpoint

@@ -1,0 +1,84 @@
+#include <boost/test/unit_test.hpp>
+
+#include <initializer_list>
+
+#include <nlohmann/json.hpp>
+
+#include <drawpoint/instrumentation/report/json.hpp>
+
+#include <tests/report/hand_made.hpp>
+
+namespace {
+
+using namespace drawpoint;
+using Json = nlohmann::ordered_json;
+
+const JsonHead head{.version = "1.2.3", .command = "drawpoint report x"};
+
+void check_keys(const Json& object, std::initializer_list<const char*> keys) {
+    std::vector<std::string> found;
+    for (const auto& [key, value] : object.items())
+        found.push_back(key);
+    BOOST_TEST(found == std::vector<std::string>(keys.begin(), keys.end()), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_SUITE(json)
+
+BOOST_AUTO_TEST_CASE(the_document_has_its_keys_in_order) {
+    Ledger ledger = hand_made::one_epoch();
+    ledger.samples.push_back({.begin_ns = 0});
+    ledger.failures.push_back({.index = 17, .path = "a.jpg", .stage = "decode+crop", .message = "no"});
+    const Json document = to_json(summarize(ledger), head);
+    check_keys(document, {"schema", "version", "command", "machine", "run", "rows", "draw", "stages", "workers",
+                          "queue", "memory", "conservation", "headroom", "recording", "trust", "model", "errors"});
+    BOOST_TEST(document["schema"] == "drawpoint.report/1");
+    BOOST_TEST(document["version"] == "1.2.3");
+    BOOST_TEST(document["command"] == "drawpoint report x");
+    check_keys(document["machine"], {"cpu", "cores_usable", "kernel", "compiler", "libraries"});
+    check_keys(document["run"], {"batch_size", "num_workers", "prefetch_depth", "order", "epochs", "steps", "samples",
+                                 "wall_s", "stopped", "digest"});
+    check_keys(document["rows"].at(0), {"phase", "action", "calls", "mean_s", "std_s", "median_s", "p90_s", "p99_s",
+                                        "total_s", "share_of_total", "samples_per_s"});
+    check_keys(document["draw"], {"callbacks_s", "starved_s", "handoff_s", "transfer_s", "blame"});
+    check_keys(document["stages"].at(0),
+               {"stage", "calls", "mean_s", "median_s", "p90_s", "p99_s", "cpu_s", "run_queue_s", "bytes", "failures"});
+    check_keys(document["workers"].at(0), {"worker", "busy_share", "samples"});
+    check_keys(document["queue"], {"mean_ready", "occupancy", "empty_share"});
+    check_keys(document["memory"],
+               {"slots_bytes", "peak_bytes", "slots_replaced", "allocations_per_batch", "minor_faults_per_batch"});
+    check_keys(document["conservation"], {"steps", "max_residual_ns", "other_share_of_batch"});
+    check_keys(document["headroom"], {"throughput_gain_if_draw_were_zero"});
+    check_keys(document["recording"],
+               {"file", "bytes", "events", "dropped", "thinned_to", "ns_per_event", "share_of_cpu", "error"});
+    check_keys(document["model"], {"loss_first", "loss_last", "accuracy"});
+    check_keys(document["errors"].at(0), {"index", "path", "stage", "message"});
+    BOOST_TEST(document["conservation"]["steps"] == 5);
+    BOOST_TEST(document["rows"].at(0)["action"] == "fit");
+}
+
+BOOST_AUTO_TEST_CASE(what_is_unknown_is_null) {
+    const Json document = to_json(summarize(hand_made::one_epoch()), head);
+    BOOST_TEST(document["trust"].is_null());
+    BOOST_TEST(document["draw"]["blame"].is_null());
+    BOOST_TEST(document["memory"]["peak_bytes"].is_null());
+    BOOST_TEST(document["queue"]["mean_ready"].is_null());
+    BOOST_TEST(document["run"]["digest"].is_null());
+    BOOST_TEST(document["model"]["accuracy"].is_null());
+    BOOST_TEST(document["rows"].at(0)["samples_per_s"].is_null());
+}
+
+BOOST_AUTO_TEST_CASE(numbers_read_back_as_they_were_and_broken_text_does_not_break_the_document) {
+    Ledger ledger = hand_made::one_epoch();
+    ledger.failures.push_back({.path = "\xff.jpg"});
+    const Summary summary = summarize(ledger);
+    const Json document = Json::parse(json_text(to_json(summary, head)));
+    BOOST_REQUIRE(document["rows"].size() == summary.rows.size());
+    for (std::size_t i = 0; i < summary.rows.size(); ++i) {
+        BOOST_TEST(document["rows"][i]["mean_s"].get<double>() == summary.rows[i].mean_s);
+        BOOST_TEST(document["rows"][i]["p99_s"].get<double>() == summary.rows[i].p99_s);
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}   // namespace

@@ -1,0 +1,141 @@
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <sstream>
+
+#include <drawpoint/instrumentation/report/facts.hpp>
+#include <drawpoint/instrumentation/report/text.hpp>
+
+#include <tests/report/hand_made.hpp>
+
+namespace {
+
+using namespace drawpoint;
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+
+std::size_t columns(std::string_view line) {
+    return static_cast<std::size_t>(std::ranges::count_if(line, [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+Summary whole_report() {
+    Ledger ledger = hand_made::one_epoch();
+    ledger.set_fact(std::string{facts::option_prefix} + "model", "small_cnn");
+    ledger.set_fact(std::string{facts::option_prefix} + "data", "pictures\n\x1b[2J");
+    ledger.set_fact(facts::machine_cpu, "A processor");
+    ledger.set_fact(facts::clock, "tsc");
+    for (std::uint16_t worker = 0; worker < 12; ++worker)
+        ledger.samples.push_back({.slot = worker, .worker = worker, .begin_ns = ledger.steps.front().draw_begin_ns});
+    ledger.dropped.push_back({.records = 7});
+    Summary report = summarize(ledger);
+    report.recording.file = "run.pftrace";
+    return report;
+}
+
+BOOST_AUTO_TEST_SUITE(text)
+
+BOOST_AUTO_TEST_CASE(durations_have_three_digits_and_a_fitting_unit) {
+    BOOST_TEST(format_duration(0) == "0 s");
+    BOOST_TEST(format_duration(9.1) == "9.10 s");
+    BOOST_TEST(format_duration(12.345) == "12.3 s");
+    BOOST_TEST(format_duration(0.0099996) == "10.0 ms");
+    BOOST_TEST(format_duration(0.99999) == "1.00 s");
+    BOOST_TEST(format_duration(456e-6) == "456 µs");
+    BOOST_TEST(format_duration(7e-9) == "7 ns");
+    BOOST_TEST(format_duration(-0.0012) == "-1.20 ms");
+    BOOST_TEST(format_duration(123456) == "123,456 s");
+}
+
+BOOST_AUTO_TEST_CASE(counts_are_grouped_and_bytes_have_a_fitting_unit) {
+    BOOST_TEST(format_count(0) == "0");
+    BOOST_TEST(format_count(999) == "999");
+    BOOST_TEST(format_count(-1000) == "-1,000");
+    BOOST_TEST(format_count(1234567) == "1,234,567");
+    BOOST_TEST(format_bytes(512) == "512 B");
+    BOOST_TEST(format_bytes(19.31e6) == "19.3 MB");
+    BOOST_TEST(format_bytes(999999) == "1.00 MB");
+}
+
+BOOST_AUTO_TEST_CASE(control_characters_and_broken_utf_8_are_written_out) {
+    BOOST_TEST(printable("Lily Valley/bild ä.jpg") == "Lily Valley/bild ä.jpg");
+    BOOST_TEST(printable("a\nb\tc\x1b[31m\x7f") == "a\\nb\\tc\\x1b[31m\\x7f");
+    BOOST_TEST(printable("\xff\xc3") == "\\xff\\xc3");
+    BOOST_TEST(printable("\xc0\x8a") == "\\xc0\\x8a");   // an overlong newline
+    BOOST_TEST(printable("\xc2\x9b"
+                         "31m") == "\\xc2\\x9b31m");              // the one-character form of escape [
+    BOOST_TEST(printable("\xe2\x80\xae") == "\\xe2\\x80\\xae");   // right-to-left override
+}
+
+BOOST_AUTO_TEST_CASE(the_first_lines_say_what_the_run_was_and_what_drawing_cost) {
+    const std::string report = to_text(whole_report());
+    std::istringstream lines{report};
+    std::string head, line;
+    for (int i = 0; i < 8 && std::getline(lines, line); ++i)
+        head += line + "\n";
+    for (const std::string_view part :
+         {"small_cnn on pictures\\n\\x1b[2J", "batch 4", "2 workers", "depth 3", "5 steps", "28 samples", "samples/s",
+          "of wall", "starved", "handoff", "if the draw were free: ×1.0"})
+        BOOST_TEST(contains(head, part), part << " is missing in:\n" << head);
+    for (const std::string_view part :
+         {"run.pftrace", "7 events DROPPED", "first batches (warm-up)", "tsc", "A processor", "0 ns unaccounted"})
+        BOOST_TEST(contains(report, part), part << " is missing in:\n" << report);
+}
+
+BOOST_AUTO_TEST_CASE(no_line_is_wider_than_a_terminal) {
+    std::istringstream lines{to_text(whole_report())};
+    for (std::string line; std::getline(lines, line);) {
+        BOOST_TEST(columns(line) <= 120u, line);
+        BOOST_TEST(!line.ends_with(' '), line);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(colour_changes_nothing_but_adds_escapes) {
+    const Summary report = whole_report();
+    std::string coloured = to_text(report, {.colour = true});
+    const std::string plain = to_text(report);
+    BOOST_TEST(!contains(plain, "\x1b"));
+    BOOST_TEST(contains(coloured, "\x1b[1m"));
+    for (const std::string_view escape : {"\x1b[1m", "\x1b[0m"})
+        for (auto at = coloured.find(escape); at != coloured.npos; at = coloured.find(escape))
+            coloured.erase(at, escape.size());
+    BOOST_TEST(coloured == plain);
+}
+
+BOOST_AUTO_TEST_CASE(csv_has_every_row_with_numbers_that_read_back) {
+    const Summary report = whole_report();
+    std::istringstream lines{to_csv(report)};
+    std::string line;
+    std::getline(lines, line);
+    BOOST_TEST(line == "phase,action,calls,mean_s,std_s,median_s,p90_s,p99_s,total_s,share_of_total,samples_per_s");
+    for (const SummaryRow& row : report.rows) {
+        BOOST_REQUIRE(std::getline(lines, line));
+        BOOST_TEST(std::ranges::count(line, ',') == 10);
+        BOOST_TEST(line.starts_with(std::string{row.phase} + "," + std::string{name_of(row.action)} + ","));
+        std::string mean = line.substr(line.find(',', line.find(',') + 1) + 1);
+        mean = mean.substr(mean.find(',') + 1);
+        BOOST_TEST(std::stod(mean) == row.mean_s);
+    }
+    BOOST_TEST(!std::getline(lines, line));
+}
+
+BOOST_AUTO_TEST_CASE(markdown_tables_have_equally_many_cells_in_each_line) {
+    std::istringstream lines{to_markdown(whole_report())};
+    std::ptrdiff_t bars = 0, rows = 0;
+    for (std::string line; std::getline(lines, line);) {
+        const bool in_table = line.starts_with('|');
+        if (in_table && bars > 0)
+            BOOST_TEST(std::ranges::count(line, '|') == bars, line);
+        bars = in_table ? std::ranges::count(line, '|') : 0;
+        rows += in_table ? 1 : 0;
+    }
+    BOOST_TEST(rows > 20);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_without_a_step_says_so) {
+    BOOST_TEST(to_text(summarize(Ledger{})) == "no steps\n");
+    BOOST_TEST(to_markdown(summarize(Ledger{})) == "no steps\n");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}   // namespace

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include <drawpoint/instrumentation/recorder.hpp>
+
+#include <instrumentation/trace_writer.hpp>
+
+/// A file name in a folder of its own that goes when this does.
+class TemporaryFile {
+public:
+    explicit TemporaryFile(const std::string& name = "run.pftrace");
+    ~TemporaryFile();
+    TemporaryFile(const TemporaryFile&) = delete;
+    TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+    const std::filesystem::path& path() const noexcept { return path_; }
+
+private:
+    std::filesystem::path folder_, path_;
+};
+
+/// One row as some thread hands it over.
+struct RunStep {
+    drawpoint::StepRow row;
+    std::vector<drawpoint::SpanRow> spans;
+};
+struct RunBatch {
+    drawpoint::BatchRow row;
+    std::vector<drawpoint::SampleRecord> samples;   ///< `row.worker` says whose
+};
+struct PassBegin {
+    drawpoint::PassRow row;
+};
+struct PassEnd {
+    drawpoint::PassRow row;
+    std::vector<drawpoint::SpanRow> spans;
+};
+using RunRow = std::variant<RunBatch, RunStep, PassBegin, PassEnd, drawpoint::EndOfDataRow, drawpoint::FailureRow,
+                            drawpoint::Fact, drawpoint::PipelineRow>;
+
+/// Everything a run records, in the order of its loop.
+using RecordedRun = std::vector<RunRow>;
+
+struct RunShape {
+    std::uint32_t epochs = 2, train_batches = 20, valid_batches = 4, batch_size = 8;
+    bool odd_stamps = true;   ///< stamps before the start, gaps, batches that lack stamps
+    bool end_passes = true;
+};
+/// A run with two workers and all that can happen in one: failed samples, gaps, cancelled and failed steps, abandoned
+/// and failed batches, a source of unknown length, facts set twice, failures. The same seed makes the same run.
+RecordedRun random_run(std::uint64_t seed, std::int64_t start_ns, const RunShape& = {});
+
+/// What the run's rows are as a ledger.
+drawpoint::Ledger ledger_of(const RecordedRun&, std::int64_t start_ns);
+
+/// Records the run with a loop's thread and two workers' threads. A worker is at most one batch ahead of the loop.
+void play(const RecordedRun&, drawpoint::Recorder&);
+
+/// Writes the run's rows without threads, in blocks of `records_a_block` records.
+void write(const RecordedRun&, drawpoint::TraceWriter&, std::size_t records_a_block);
+
+/// Whether every row of `part` stands in `whole`. A pass that has not ended counts where `whole`'s began at its begin.
+bool is_part_of(const drawpoint::Ledger& part, const drawpoint::Ledger& whole);
+
+/// All rows but those of passes still open.
+std::size_t rows_of(const drawpoint::Ledger&);

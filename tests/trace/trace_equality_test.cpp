@@ -1,0 +1,128 @@
+#include <boost/test/unit_test.hpp>
+
+#include <drawpoint/instrumentation/trace.hpp>
+
+#include <trace/recorded_run.hpp>
+
+using namespace drawpoint;
+
+namespace {
+
+/// Says which column differs, where a plain comparison would only say that something does.
+void check_equal(const Ledger& a, const Ledger& b) {
+    BOOST_TEST(a.start_ns == b.start_ns);
+    BOOST_TEST((a.facts == b.facts), "facts");
+    BOOST_TEST((a.pipelines == b.pipelines), "pipelines");
+    BOOST_TEST((a.passes == b.passes), "passes");
+    BOOST_TEST((a.steps == b.steps), "steps");
+    BOOST_TEST((a.spans == b.spans), "spans");
+    BOOST_TEST((a.ends_of_data == b.ends_of_data), "ends_of_data");
+    BOOST_TEST((a.batches == b.batches), "batches");
+    BOOST_TEST((a.samples == b.samples), "samples");
+    BOOST_TEST((a.stages == b.stages), "stages");
+    BOOST_TEST((a.failures == b.failures), "failures");
+    BOOST_TEST((a.dropped == b.dropped), "dropped");
+    BOOST_TEST((a.thinnings == b.thinnings), "thinnings");
+    BOOST_TEST((a == b));
+}
+
+void check_run(std::int64_t start_ns, const RunShape& shape, std::uint64_t seed) {
+    const TemporaryFile file;
+    const ManualClock clock{start_ns};
+    Recorder recorder{file.path(), {}, AnyClock{clock}};
+    const RecordedRun run = random_run(seed, start_ns, shape);
+    play(run, recorder);
+    recorder.finish();
+    const Ledger live = recorder.ledger();
+    BOOST_TEST(recorder.state().error == "");
+    BOOST_TEST(recorder.state().dropped == 0u);
+    if (shape.end_passes)
+        check_equal(live, ledger_of(run, start_ns));
+    const ReadTrace read = read_trace(file.path());
+    BOOST_TEST(read.warning == "");
+    BOOST_TEST(!read.damaged);
+    check_equal(read.ledger, live);
+}
+
+}   // namespace
+
+BOOST_AUTO_TEST_SUITE(trace_equality)
+
+BOOST_AUTO_TEST_CASE(what_is_recorded_is_what_is_live_is_what_is_read_back) {
+    check_run(1'000'000'000'000, {.epochs = 3, .train_batches = 60, .batch_size = 16}, 1);
+    for (std::uint64_t seed = 2; seed < 12; ++seed)
+        check_run(123'456'789, {}, seed);
+}
+
+BOOST_AUTO_TEST_CASE(stamps_may_count_from_anywhere) {
+    for (const std::int64_t start_ns : {std::int64_t{0}, std::int64_t{1'000'000'000'000'000'000}, std::int64_t{-77},
+                                        std::numeric_limits<std::int64_t>::max() - 1'000'000'000'000})
+        check_run(start_ns, {.train_batches = 10}, 7);
+}
+
+BOOST_AUTO_TEST_CASE(a_pass_that_did_not_end_is_the_same_live_and_read_back) {
+    check_run(5, {.train_batches = 10, .end_passes = false}, 3);
+}
+
+BOOST_AUTO_TEST_CASE(a_recorder_without_a_file_has_the_same_ledger) {
+    const ManualClock clock{42};
+    Recorder recorder{{}, AnyClock{clock}};
+    const RecordedRun run = random_run(9, 42);
+    play(run, recorder);
+    check_equal(recorder.ledger(), ledger_of(run, 42));
+    BOOST_TEST(recorder.state().file.empty());
+    BOOST_TEST(recorder.state().bytes == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_thinned_run_with_drops_reads_back_equal) {
+    const TemporaryFile file;
+    const ManualClock clock{1000};
+    Recorder recorder{file.path(), {.limit_bytes = 200'000, .drop_share = 0.25}, AnyClock{clock}};
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+        play(random_run(seed, 1000), recorder);
+        (void)recorder.ledger();   // the writer has caught up
+    }
+    recorder.finish();
+    const Ledger live = recorder.ledger();
+    BOOST_TEST(live.thinned_to() > 1u);
+    BOOST_TEST(live.dropped_records() > 0u);
+    BOOST_TEST(live.dropped_records() == recorder.state().dropped);
+    BOOST_TEST(recorder.state().thinned_to == live.thinned_to());
+    const ReadTrace read = read_trace(file.path());
+    BOOST_TEST(read.warning == "");
+    check_equal(read.ledger, live);
+}
+
+BOOST_AUTO_TEST_CASE(what_a_failing_clock_could_say_is_kept_to_the_bit) {
+    const TemporaryFile file;
+    constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(),
+                           most = std::numeric_limits<std::int64_t>::max();
+    const ManualClock clock{17};
+    Recorder recorder{file.path(), {}, AnyClock{clock}};
+    WorkerTrack track = recorder.add_worker();
+    std::uint32_t slot = 0;
+    for (const std::int64_t stamp : {least + 1, std::int64_t{-1}, std::int64_t{0}, most}) {
+        SampleRecord record;
+        record.row.slot = slot++;
+        record.row.begin_ns = stamp;
+        record.row.cpu_ns = stamp;
+        record.stage_count = 2;
+        record.stages = {StageRow{most, stamp}, StageRow{stamp, least}};
+        track.push(record);
+        recorder.push(BatchRow{.batch = slot, .admitted_ns = -stamp, .offered_ns = stamp, .taken_ns = 3},
+                      BatchDetail{});
+        const std::array spans{SpanRow{Span::between, stamp, most}};
+        recorder.push(
+            StepRow{.step = slot, .draw_begin_ns = stamp, .draw_ns = least, .batch_ns = stamp, .loss = {}, .spans = {}},
+            spans);
+        recorder.push(EndOfDataRow{0, Phase::valid, stamp, stamp});
+        recorder.push(PassRow{.kind = PassKind::train, .begin_ns = -stamp, .end_ns = stamp, .spans = {}}, {});
+    }
+    recorder.finish();
+    const Ledger live = recorder.ledger();
+    BOOST_TEST(live.samples.size() == 4u);
+    BOOST_TEST(live.stages_of(live.samples[3])[1].begin_ns == most);
+    check_equal(read_trace(file.path()).ledger, live);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

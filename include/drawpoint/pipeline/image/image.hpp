@@ -1,0 +1,34 @@
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <stdexcept>
+
+namespace drawpoint {
+
+/// Width and height in pixels.
+struct ImageSize {
+    std::uint32_t width = 0, height = 0;
+    friend constexpr bool operator==(ImageSize, ImageSize) = default;
+};
+
+/// A rectangle of pixels; (x, y) is its upper left corner.
+struct CropBox {
+    std::uint32_t x = 0, y = 0, width = 0, height = 0;
+    friend constexpr bool operator==(CropBox, CropBox) = default;
+};
+
+/// Somebody else's RGB8 pixels, interleaved, rows from top to bottom.
+struct ImageView {
+    const std::uint8_t* pixels = nullptr;
+    ImageSize size;
+    std::size_t stride = 0;   ///< bytes from one row to the next, at least 3 * width
+};
+
+/// An image that cannot be used: not a JPEG, damaged, truncated, unsupported or too large.
+/// The message is one line and names no path: the caller knows it and adds it.
+class ImageError : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+};
+
+}   // namespace drawpoint

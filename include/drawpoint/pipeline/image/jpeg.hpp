@@ -1,0 +1,52 @@
+#pragma once
+#include "drawpoint/pipeline/image/image.hpp"
+#include "drawpoint/pipeline/image/resize.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace drawpoint {
+
+/// The largest image the decoder touches, in pixels; more is refused before any memory is taken.
+inline constexpr std::uint64_t max_jpeg_pixels = 178'000'000;
+
+/// The most scans of a progressive file that are decoded; more is refused.
+inline constexpr int max_jpeg_scans = 100;
+
+/// Decodes JPEG files from memory, only as far and as wide as a crop needs, fused with resize, flip and normalise.
+/// Gray images give three equal channels; CMYK and YCCK are converted as Pillow does; EXIF orientation is ignored, as
+/// torchvision does. Every warning of the library is an error: damaged pixels are never delivered.
+/// One object per thread, movable. Never allocates once its scratch has grown; libjpeg's own pools are taken and
+/// given back per image.
+class JpegDecoder {
+public:
+    JpegDecoder();
+    ~JpegDecoder();
+    JpegDecoder(JpegDecoder&&) noexcept;
+    JpegDecoder& operator=(JpegDecoder&&) noexcept;
+
+    /// Reads the header and checks that the file is whole. Costs some microseconds.
+    /// Throws ImageError; afterwards another file may be opened. `file` must outlive the decode calls that follow.
+    void open(std::span<const std::byte> file);
+
+    /// Size of the opened image; 0x0 if none is open.
+    ImageSize size() const noexcept;
+
+    /// Decodes `crop`, resizes it to `target` and writes 3 * target.height * target.width floats: all R, all G, all B.
+    /// May be called again with other crops. Throws ImageError for damaged data, std::invalid_argument as
+    /// resize_normalize() does, std::logic_error if nothing is open. `planar_out` is untouched after an error.
+    void decode(CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
+                const ChannelNormalization& normalization, float* planar_out);
+
+    /// Decodes `crop` alone: 3 * crop.height * crop.width bytes, interleaved RGB, rows without padding.
+    /// Throws as decode() does.
+    void decode_rgb(CropBox crop, std::uint8_t* rgb_out);
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}   // namespace drawpoint

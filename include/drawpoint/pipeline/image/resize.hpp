@@ -1,0 +1,55 @@
+#pragma once
+#include "drawpoint/pipeline/image/image.hpp"
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+namespace drawpoint {
+
+/// How a crop becomes the target size.
+enum class ResizeFilter : std::uint8_t {
+    antialias,   ///< triangle filter as wide as the scale: what Pillow and torchvision's antialias do
+    bilinear,    ///< the nearest 2x2 pixels whatever the scale
+};
+
+/// Each output value is (pixel / 255 - mean) / standard_deviation, per channel R, G, B.
+struct ChannelNormalization {
+    std::array<float, 3> mean{0.0F, 0.0F, 0.0F};
+    std::array<float, 3> standard_deviation{1.0F, 1.0F, 1.0F};
+
+    /// The means and deviations of ImageNet's training pictures, as torchvision's models expect.
+    static constexpr ChannelNormalization imagenet() noexcept {
+        return {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
+    }
+    /// Values in [0, 1].
+    static constexpr ChannelNormalization none() noexcept { return {}; }
+};
+
+struct ResizeBuffers;
+
+/// The memory a resize works in: filter tables and one row, grown when needed and kept.
+/// One per thread; movable.
+class ResizeScratch {
+public:
+    ResizeScratch();
+    ~ResizeScratch();
+    ResizeScratch(ResizeScratch&&) noexcept;
+    ResizeScratch& operator=(ResizeScratch&&) noexcept;
+
+    /// For the resize functions only.
+    ResizeBuffers& buffers() noexcept { return *buffers_; }
+
+private:
+    std::unique_ptr<ResizeBuffers> buffers_;
+};
+
+/// Resizes `crop` of `image` to `target`, mirrors it left to right if `flip`, normalises it and writes it planar.
+/// `planar_out` takes 3 * target.height * target.width floats: all R, all G, all B; pixels outside `crop` have no influence.
+/// Each pass rounds to 8 bits, as Pillow's does. The bytes do not depend on the processor's instruction set.
+/// Never allocates once `scratch` has grown. Throws std::invalid_argument if the crop is empty or leaves the image,
+/// if the target is empty, or if a standard deviation is 0.
+void resize_normalize(const ImageView& image, CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
+                      const ChannelNormalization& normalization, ResizeScratch& scratch, float* planar_out);
+
+}   // namespace drawpoint

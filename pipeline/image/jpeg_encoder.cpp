@@ -1,0 +1,88 @@
+#include "pipeline/image/jpeg_encoder.hpp"
+
+#include "pipeline/image/libjpeg.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <system_error>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace drawpoint {
+namespace {
+
+// What compress() needs and leaves; trivially destructible, as everything alive across a longjmp must be.
+struct Compression {
+    jpeg_compress_struct info;
+    jpeg_error_mgr errors;
+    JpegFailure failure;
+    unsigned char* memory;
+    unsigned long bytes;
+};
+
+bool compress(Compression& compression, const ImageView& image, int quality) noexcept {
+    auto& info = compression.info;
+    report_to(compression.failure, compression.errors, reinterpret_cast<jpeg_common_struct&>(info));
+    if (setjmp(compression.failure.escape) != 0)
+        return false;
+    jpeg_create_compress(&info);
+    jpeg_mem_dest(&info, &compression.memory, &compression.bytes);
+    info.image_width = image.size.width;
+    info.image_height = image.size.height;
+    info.input_components = 3;
+    info.in_color_space = JCS_RGB;
+    jpeg_set_defaults(&info);
+    jpeg_set_quality(&info, quality, TRUE);
+    jpeg_start_compress(&info, TRUE);
+    while (info.next_scanline < image.size.height) {
+        auto* row =
+            const_cast<JSAMPROW>(image.pixels + info.next_scanline * image.stride);   // the library only reads it
+        jpeg_write_scanlines(&info, &row, 1);
+    }
+    jpeg_finish_compress(&info);
+    return true;
+}
+
+}   // namespace
+
+std::vector<std::byte> encode_jpeg(const ImageView& image, int quality) {
+    Compression compression{};
+    const bool done = compress(compression, image, quality);
+    jpeg_destroy_compress(&compression.info);
+    const std::unique_ptr<unsigned char, decltype(&std::free)> memory{compression.memory, &std::free};
+    if (!done)
+        throw ImageError(std::string("cannot encode: ") + compression.failure.message);
+    const auto* begin = reinterpret_cast<const std::byte*>(memory.get());
+    return {begin, begin + compression.bytes};
+}
+
+void write_whole_file(const std::filesystem::path& path, const std::vector<std::byte>& contents) {
+    std::filesystem::path partial = path;
+    partial += ".partial";
+    const auto fail = [&path] {
+        throw std::filesystem::filesystem_error("cannot write", path, std::error_code(errno, std::generic_category()));
+    };
+    const int file = ::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    if (file < 0)
+        fail();
+    std::size_t done = 0;
+    while (done < contents.size()) {
+        const ssize_t put = ::write(file, contents.data() + done, contents.size() - done);
+        if (put >= 0) {
+            done += static_cast<std::size_t>(put);
+        } else if (errno != EINTR) {
+            const int error = errno;
+            ::close(file);
+            ::unlink(partial.c_str());
+            errno = error;
+            fail();
+        }
+    }
+    if (::close(file) != 0 || ::rename(partial.c_str(), path.c_str()) != 0)
+        fail();
+}
+
+}   // namespace drawpoint

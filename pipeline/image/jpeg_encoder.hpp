@@ -1,0 +1,17 @@
+#pragma once
+#include "drawpoint/pipeline/image/image.hpp"
+
+#include <cstddef>
+#include <filesystem>
+#include <vector>
+
+namespace drawpoint {
+
+/// A 4:2:0 baseline JPEG file of `image`. Throws ImageError with the library's message.
+std::vector<std::byte> encode_jpeg(const ImageView& image, int quality);
+
+/// Writes `contents` to `path` so that the name never shows a part of it: under another name first, then renamed.
+/// Throws std::filesystem::filesystem_error naming the path.
+void write_whole_file(const std::filesystem::path& path, const std::vector<std::byte>& contents);
+
+}   // namespace drawpoint

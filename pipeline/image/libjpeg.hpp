@@ -1,0 +1,46 @@
+#pragma once
+// libjpeg behind functions that return false where the library would leave by longjmp. Everything here is trivially
+// destructible, and so is everything alive between a setjmp and its longjmp: no C++ frame is ever jumped over.
+#include <csetjmp>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+
+#include <jpeglib.h>
+
+namespace drawpoint {
+
+/// Where a library call left off when it failed.
+struct JpegFailure {
+    std::jmp_buf escape;
+    int code;   ///< the library's message code, or too_many_scans
+    char message[JMSG_LENGTH_MAX];
+
+    static constexpr int too_many_scans = -1;
+};
+
+/// One decompressor for the life of a thread. Initialised by create_reader(); does not move.
+struct JpegReader {
+    jpeg_decompress_struct info;
+    jpeg_error_mgr errors;
+    jpeg_progress_mgr progress;
+    JpegFailure failure;
+};
+
+/// Points `errors` and the message of `info` at `failure`: errors and warnings alike end the guarded call.
+void report_to(JpegFailure& failure, jpeg_error_mgr& errors, jpeg_common_struct& info) noexcept;
+
+bool create_reader(JpegReader& reader) noexcept;
+void destroy_reader(JpegReader& reader) noexcept;
+
+/// Reads the header of another file; whatever was under way is dropped.
+bool read_header(JpegReader& reader, const std::byte* file, std::size_t size) noexcept;
+
+/// Starts decoding the columns [x, x + width) and tells which ones the rows will really hold.
+bool start_columns(JpegReader& reader, std::uint32_t& x, std::uint32_t& width) noexcept;
+
+/// Decodes the rows [y, y + height), each `stride` bytes after the one before it, and drops the rest of the file.
+bool read_rows(JpegReader& reader, std::uint32_t y, std::uint32_t height, std::uint8_t* rows,
+               std::size_t stride) noexcept;
+
+}   // namespace drawpoint

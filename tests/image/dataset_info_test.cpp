@@ -1,0 +1,46 @@
+#include "drawpoint/pipeline/image/dataset_info.hpp"
+
+#include "image/encode.hpp"
+#include "image/temporary_folder.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <filesystem>
+#include <vector>
+
+BOOST_AUTO_TEST_SUITE(dataset_info)
+
+using namespace drawpoint;
+
+BOOST_AUTO_TEST_CASE(sizes_classes_and_bytes_are_counted_and_bad_files_named) {
+    const test::TemporaryFolder root;
+    std::uint64_t bytes = 0;
+    for (const auto& [name, size] : {std::pair{"a/1.jpg", ImageSize{10, 90}}, std::pair{"a/2.jpg", ImageSize{30, 20}},
+                                     std::pair{"b/3.jpg", ImageSize{20, 40}}})
+        bytes += std::filesystem::file_size(root.write(name, test::jpeg_file(size)));
+    auto cut = test::jpeg_file({64, 64});
+    cut.resize(cut.size() / 2);
+    bytes += std::filesystem::file_size(root.write("b/cut.jpg", cut));
+    std::filesystem::create_symlink("nowhere", root.path() / "b/gone.jpg");
+    root.write("b/readme.txt", {});
+
+    const DatasetInfo info = drawpoint::dataset_info(ImageFolder{root.path()});
+    BOOST_TEST(info.images == 5u);
+    BOOST_TEST(info.classes == 2u);
+    BOOST_TEST(info.ignored_files == 1u);
+    BOOST_TEST(info.smallest_class == 2u);
+    BOOST_TEST(info.largest_class == 3u);
+    BOOST_TEST(info.bytes == bytes);
+    BOOST_TEST((info.smallest == ImageSize{10, 20}));
+    BOOST_TEST((info.median == ImageSize{20, 40}));
+    BOOST_TEST((info.largest == ImageSize{30, 90}));
+    BOOST_TEST(info.smallest_file <= info.median_file);
+    BOOST_TEST(info.median_file <= info.largest_file);
+    BOOST_REQUIRE(info.failures.size() == 2u);
+    BOOST_TEST(info.failures[0].path == (root.path() / "b/cut.jpg").string());
+    BOOST_TEST(info.failures[0].reason.find("truncated JPEG") == 0u);
+    BOOST_TEST(info.failures[1].path == (root.path() / "b/gone.jpg").string());
+    BOOST_TEST(!info.failures[1].reason.empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,103 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+
+#include <drawpoint/pipeline/batch_slots.hpp>
+#include <drawpoint/pipeline/batch_source.hpp>
+#include <drawpoint/pipeline/errors.hpp>
+#include <drawpoint/pipeline/runtime.hpp>
+#include <drawpoint/pipeline/sample_source.hpp>
+#include <drawpoint/pipeline/sampler.hpp>
+
+namespace drawpoint {
+
+class PrefetchCore;   // what the loader, its passes and its workers share; pipeline/prefetch_core.hpp
+
+struct LoaderOptions {
+    std::size_t batch_size = 1;       ///< samples per batch, 1 … 2^20
+    std::size_t num_workers = 1;      ///< threads making samples; 0: the loop's own thread does it inside `next()`
+    std::size_t prefetch_depth = 2;   ///< D: batches admitted and not yet drawn, 1 … 55; 2 = double buffering
+    std::uint64_t seed = 0;           ///< of everything random in a sample
+    bool drop_last = false;   ///< leaves a short last batch out; a data set smaller than one batch still gives one
+    bool in_order = true;     ///< only true is delivered today: false throws std::invalid_argument saying so
+};
+static_assert(std::is_trivially_destructible_v<LoaderOptions>);
+
+/// What a loader did since it was made. Counters, exact when no batch is in flight.
+struct LoaderCounters {
+    std::uint64_t batches_taken = 0, batches_abandoned = 0, samples_taken = 0;
+    std::uint64_t slots_replaced = 0;   ///< memory still held by the user when its batch came back
+    std::uint64_t suspensions = 0;      ///< draws that had to wait parked
+    std::uint64_t worker_wakes = 0, worker_parks = 0, turns = 0;
+    std::uint64_t handler_fallbacks = 0;   ///< wake-ups that did not fit the fixed buffer and allocated; 0
+    std::uint64_t slots_bytes = 0;         ///< batch memory held by the loader now
+    std::uint64_t workers_running = 0;     ///< threads really there; fewer than asked when the system refused
+};
+
+/// An awaitable, prefetching loader: workers make the samples of up to D batches ahead, straight into recycled batch memory.
+/// The source, the sampler and the runtime outlive it. Everything here is called from the loop's thread, except request_stop().
+class DataLoader {
+public:
+    using Batch = drawpoint::Batch;
+
+    /// One pass over an epoch. Movable; destroying it abandons what was prefetched and not drawn (unless the next epoch's pass
+    /// takes it over). A pass may outlive neither the runtime nor be used after the loader's destruction.
+    class Pass {
+    public:
+        using Batch = drawpoint::Batch;
+        Pass(Pass&&) noexcept;
+        Pass& operator=(Pass&&) noexcept;
+        ~Pass();
+
+        /// Batches in the pass.
+        [[nodiscard]] std::optional<std::size_t> size() const noexcept;
+        /// The draw. Ready batch: about 20 ns, no lock, no allocation; else it helps nobody, spins for some µs and suspends.
+        /// nullopt after the last batch, for ever. Throws SampleError for a batch with a failed sample (the batch is used up,
+        /// the next call gives the next one), asio operation_aborted (as std::system_error) once stopped, and
+        /// std::logic_error naming prefetch_depth while the user holds all D + 1 batches.
+        [[nodiscard]] Awaitable<std::optional<Batch>> next();
+        /// next() for threads without a coroutine: waits blocking. Not inside a coroutine of the same runtime.
+        [[nodiscard]] std::optional<Batch> next_blocking();
+
+    private:
+        friend class DataLoader;
+        Pass(PrefetchCore* core, std::uint64_t serial) noexcept;
+        PrefetchCore* core_;
+        std::uint64_t serial_;
+    };
+
+    /// Starts the workers and admits the first batches when the first pass is asked for. Throws std::invalid_argument naming
+    /// field and value ("prefetch_depth must be at least 1, got 0"). `name` is the pipeline's in the recording.
+    DataLoader(Runtime&, const SampleSource&, const Sampler&, const LoaderOptions&, std::string_view name = "train");
+    DataLoader(Runtime&, const SampleSource&&, const Sampler&, const LoaderOptions&, std::string_view = "") = delete;
+    DataLoader(Runtime&, const SampleSource&, const Sampler&&, const LoaderOptions&, std::string_view = "") = delete;
+    /// Stops and joins: bounded by the longest running stage. A suspended next() then ends with operation_aborted.
+    ~DataLoader();
+    DataLoader(const DataLoader&) = delete;
+    DataLoader& operator=(const DataLoader&) = delete;
+
+    /// A pass over epoch `e`. The pass before must be used up or destroyed. Cheap when the pass before prefetched into it.
+    [[nodiscard]] Pass epoch(std::size_t e, EpochOptions = {});
+
+    /// Ends every pending and later next() with operation_aborted. Idempotent, any thread, noexcept.
+    void request_stop() noexcept;
+
+    [[nodiscard]] const LoaderOptions& options() const noexcept;
+    [[nodiscard]] const SampleLayout& layout() const noexcept;   ///< of one sample
+    [[nodiscard]] std::size_t batches_per_epoch() const noexcept;
+    [[nodiscard]] LoaderCounters counters() const noexcept;
+    /// A rolling digest of everything drawn so far: indices, targets and data in order of drawing (only when asked for in time:
+    /// `enable_digest()` before the first pass; costs a pass over the data per draw). 16 hex digits.
+    void enable_digest() noexcept;
+    [[nodiscard]] std::string digest() const;
+
+private:
+    PrefetchCore* core_;
+};
+
+}   // namespace drawpoint

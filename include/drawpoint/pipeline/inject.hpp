@@ -1,0 +1,102 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <drawpoint/pipeline/sample_source.hpp>
+#include <drawpoint/pipeline/stage.hpp>
+
+namespace drawpoint {
+
+/// Faults for experiments. The first five are made by `InjectedSource`; the rest belong to the loader, loop and
+/// recorder.
+enum class InjectionKind : std::uint8_t {
+    read_latency,
+    read_bandwidth,
+    decode,
+    transform,
+    straggler,
+    collate,
+    compute,
+    compute_jitter,
+    drop_events,
+};
+
+/// One fault: a kind and what it needs of the following.
+struct Injection {
+    InjectionKind kind{};
+    double factor = 1;                   ///< decode, transform, collate: how many times its own time it takes, ≥ 1
+    double share = 0;                    ///< straggler, compute_jitter, drop_events: 0 … 1
+    std::chrono::nanoseconds delay{0};   ///< read_latency, straggler, compute; ≥ 0
+    double bytes_per_s = 0;              ///< read_bandwidth, of all workers together; > 0
+    bool operator==(const Injection&) const = default;
+};
+
+/// Whether `InjectedSource` makes it.
+[[nodiscard]] constexpr bool is_of_source(InjectionKind kind) noexcept { return kind <= InjectionKind::straggler; }
+
+/// As on the command line, e.g. "read-latency".
+[[nodiscard]] std::string_view to_string(InjectionKind) noexcept;
+
+/// Reads KIND=VALUE: read-latency=5ms, read-bandwidth=20MB/s, decode=x3, transform=x3, straggler=1%:30ms, collate=x5,
+/// compute=20ms, compute-jitter=50%, drop-events=1%. Durations in ns, us, ms or s. Throws std::invalid_argument that
+/// names the text and says what is wrong with it.
+[[nodiscard]] Injection parse_injection(std::string_view text);
+
+/// How an injected fault lets time pass; tests put their own in.
+struct InjectedWaits {
+    std::function<void(std::chrono::nanoseconds)> sleep;   ///< waiting for storage; empty: sleeps
+    std::function<void(std::chrono::nanoseconds)> spin;    ///< computing; empty: keeps the core busy
+};
+
+/// A source with faults added, each to the stage it is about, in the sample's stamps too (stages still tile the sample:
+/// those after a stage made longer move on). read-*: the first stage. decode: the stage whose name begins with
+/// "decode", which takes `factor` times what was measured. straggler: that stage, or the last one; which samples is
+/// keyed by (seed, index). transform: a stage of its own after the last, (factor - 1) times the same measured time.
+/// Thread-safe like any source.
+class InjectedSource final : public SampleSource {
+public:
+    /// Kinds that are not the source's are left to others. Throws std::invalid_argument naming a kind given twice, a
+    /// decode without such a stage, and a stage too many.
+    InjectedSource(std::shared_ptr<const SampleSource> source, const std::vector<Injection>& injections,
+                   std::uint64_t seed = 0, InjectedWaits waits = {});
+
+    [[nodiscard]] std::size_t size() const noexcept override { return source_->size(); }
+    [[nodiscard]] SampleLayout layout() const noexcept override { return source_->layout(); }
+    [[nodiscard]] std::vector<std::string> stages() const override;
+    [[nodiscard]] std::string path(std::uint64_t index) const override { return source_->path(index); }
+    [[nodiscard]] std::unique_ptr<WorkerScratch> make_scratch() const override { return source_->make_scratch(); }
+    void fill(SampleTask&, WorkerScratch&) const override;
+
+    /// Whether sample `index` is a straggler.
+    [[nodiscard]] bool is_straggler(std::uint64_t index) const noexcept;
+
+private:
+    void fill_stamped(SampleTask&, WorkerScratch&) const;
+
+    std::shared_ptr<const SampleSource> source_;
+    std::uint64_t seed_;
+    InjectedWaits waits_;
+    std::optional<Injection> latency_, bandwidth_, decode_, transform_, straggler_;
+    std::size_t image_stage_ = 0;
+    mutable std::atomic<std::int64_t> storage_free_ns_;   // when all reads promised so far are over
+};
+
+/// `source` with faults added; the source is copied, moved in, or shared if it is a shared_ptr.
+template <class Source>
+    requires std::derived_from<detail::shared_t<Source>, SampleSource>
+[[nodiscard]] std::shared_ptr<const InjectedSource> inject(Source&& source, const std::vector<Injection>& injections,
+                                                           std::uint64_t seed = 0, InjectedWaits waits = {}) {
+    return std::make_shared<const InjectedSource>(detail::share(std::forward<Source>(source)), injections, seed,
+                                                  std::move(waits));
+}
+
+}   // namespace drawpoint

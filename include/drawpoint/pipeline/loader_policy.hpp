@@ -1,0 +1,111 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+namespace drawpoint {
+
+/// In which order finished batches are handed to the loop. `bounded`: as they finish, but none is overtaken more than
+/// `max_overtakes` times.
+enum class BatchOrder : std::uint8_t { in_order, out_of_order, bounded };
+
+/// The plain facts a LoaderPolicy decides from.
+struct PolicyOptions {
+    std::size_t batch_size = 1;
+    std::size_t num_workers = 1;      ///< 0: the loop makes the samples itself, one batch at a time
+    std::size_t prefetch_depth = 2;   ///< 1 … 55
+    BatchOrder order = BatchOrder::in_order;
+    std::size_t max_overtakes = 0;   ///< of `bounded` only
+};
+
+/// What a loader decides about every batch: admit, open, hand over, take back, what one claim takes, whom to wake. A pure state
+/// machine without threads, clock or I/O, so that worker threads, the loop itself and a simulator in virtual time drive the same
+/// decisions. Batches are numbered by admission over the loader's whole life; slots 0 … prefetch_depth are places in memory;
+/// positions number the hand-overs. Nothing allocates; everything is O(slots). One thread at a time (the driver's mutex).
+class LoaderPolicy {
+public:
+    static constexpr std::size_t max_slots = 56;   ///< the give-back word has a bit for each
+
+    struct Admission {
+        std::uint64_t batch;
+        std::uint32_t slot;
+    };
+    struct HandOver {
+        std::uint64_t batch, position;
+        std::uint32_t slot;
+        bool failed;
+    };
+    /// Slots by state, a bit each.
+    struct Abandoned {
+        std::uint64_t open = 0;       ///< workers may still write there: complete() frees them
+        std::uint64_t complete = 0;   ///< free already
+    };
+
+    explicit LoaderPolicy(const PolicyOptions&) noexcept;
+
+    /// Lets `batches` more be admitted.
+    void extend(std::uint64_t batches) noexcept { limit_ += batches; }
+    /// The next batch to open to the workers, while there is one and a slot is free. `drawn`, the positions drawn so far, counts
+    /// only without workers: then nothing is admitted while a batch waits.
+    [[nodiscard]] std::optional<Admission> admit(std::uint64_t drawn = 0) noexcept;
+    /// All of the batch's samples are done. False: nobody wants it any more, and its slot is free.
+    bool complete(std::uint32_t slot, bool failed) noexcept;
+    /// The next complete batch whose turn it is, with its position; each once.
+    [[nodiscard]] std::optional<HandOver> hand_over() noexcept;
+    /// The slot of a handed-over batch came back.
+    void release(std::uint32_t slot) noexcept;
+    /// Gives up every batch not handed over yet and all that could have been admitted.
+    Abandoned abandon() noexcept;
+    /// Nothing is admitted or handed over any more.
+    void stop() noexcept { stopped_ = true; }
+    /// Other numbers from now on: slots beyond the new depth are left unused as they come back.
+    void retarget(std::size_t num_workers, std::size_t prefetch_depth) noexcept;
+
+    [[nodiscard]] bool stopped() const noexcept { return stopped_; }
+    [[nodiscard]] std::size_t slots() const noexcept { return depth_ + 1; }
+    [[nodiscard]] std::uint64_t admitted() const noexcept { return admitted_; }
+    [[nodiscard]] std::uint64_t limit() const noexcept { return limit_; }
+    [[nodiscard]] std::uint64_t next_position() const noexcept { return position_; }
+    [[nodiscard]] std::uint64_t in_flight() const noexcept { return open_ | complete_; }   ///< slots, a bit each
+    [[nodiscard]] std::uint64_t handed() const noexcept { return handed_; }                ///< slots not given back
+
+    // Claims.
+    /// `samples` took `ns` in all, as one worker measured.
+    void observe(std::uint64_t samples, std::uint64_t ns) noexcept;
+    /// Samples one claim should take: about 20 … 200 µs of work, a share for every worker. Never 0.
+    [[nodiscard]] std::uint32_t claim_size() const noexcept;
+
+    // Sleep and wake. A worker is active from begin() on, except between park() and the wake that is counted for it.
+    void begin() noexcept { ++begun_; }
+    void park() noexcept { ++parked_; }
+    void woken(std::size_t workers) noexcept { parked_ -= workers; }
+    [[nodiscard]] std::size_t begun() const noexcept { return begun_; }
+    [[nodiscard]] std::size_t parked() const noexcept { return parked_; }
+    /// How many parked workers are worth waking for `samples` just opened; counted as awake at once.
+    [[nodiscard]] std::size_t wake(std::uint64_t samples) noexcept;
+    /// Parked workers sleep until so many slots are back. ≥ 1.
+    [[nodiscard]] std::size_t wake_threshold() const noexcept;
+
+private:
+    [[nodiscard]] std::uint32_t oldest_pending() const noexcept;
+
+    struct Place {
+        std::uint64_t batch = 0, completed = 0;   // completed: running number of its completion
+        std::uint32_t overtaken = 0;
+        bool failed = false;
+    };
+    std::array<Place, max_slots> places_{};
+    std::uint64_t open_ = 0, complete_ = 0, handed_ = 0,
+                  abandoned_ = 0;   // slots by state, a bit each; abandoned ⊂ open
+    std::uint64_t limit_ = 0, admitted_ = 0, position_ = 0, completions_ = 0;
+    std::size_t batch_size_, num_workers_, depth_, max_overtakes_;
+    std::size_t begun_ = 0, parked_ = 0;
+    std::uint64_t sample_ns_x256_ = 0;   // moving average; 0: not measured yet
+    BatchOrder order_;
+    bool stopped_ = false;
+};
+
+}   // namespace drawpoint

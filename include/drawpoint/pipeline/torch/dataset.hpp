@@ -1,0 +1,85 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <drawpoint/pipeline/sample_source.hpp>
+
+namespace drawpoint {
+namespace detail {
+
+/// A torch::data dataset without its type.
+class TorchExamples {
+public:
+    virtual ~TorchExamples() = default;
+    [[nodiscard]] virtual std::unique_ptr<TorchExamples> clone() const = 0;
+    [[nodiscard]] virtual std::optional<std::size_t> size() const = 0;
+    /// Data, and the target or an undefined tensor.
+    [[nodiscard]] virtual std::pair<at::Tensor, at::Tensor> get(std::size_t index) = 0;
+};
+
+template <class Dataset>
+class TorchExamplesOf final : public TorchExamples {
+public:
+    explicit TorchExamplesOf(Dataset dataset) : dataset_{std::move(dataset)} {}
+    std::unique_ptr<TorchExamples> clone() const override { return std::make_unique<TorchExamplesOf>(dataset_); }
+    std::optional<std::size_t> size() const override { return dataset_.size(); }
+    std::pair<at::Tensor, at::Tensor> get(std::size_t index) override {
+        if constexpr (requires { dataset_.get(index); })
+            return parts(dataset_.get(index));
+        else
+            return parts(dataset_.get_batch(std::vector<std::size_t>{index}).at(0));
+    }
+
+private:
+    template <class Example>
+    static std::pair<at::Tensor, at::Tensor> parts(Example example) {
+        if constexpr (requires {
+                          { example.target } -> std::convertible_to<at::Tensor>;
+                      })
+            return {std::move(example.data), std::move(example.target)};
+        else
+            return {std::move(example.data), at::Tensor{}};
+    }
+    Dataset dataset_;
+};
+
+}   // namespace detail
+
+/// Samples of any map-style dataset of torch::data (`size()` and `get(i)`, or `get_batch` of single examples): one
+/// timed stage, `get`, which copies the example's tensor into the batch. All examples have the type (float32, uint8 or
+/// int64) and shape of the first; targets are single whole numbers, 0 where there are none. Every worker uses a copy of
+/// the dataset of its own.
+class TorchDataset final : public SampleSource {
+public:
+    /// Reads example 0. Throws std::invalid_argument saying why a dataset cannot be used.
+    explicit TorchDataset(std::unique_ptr<detail::TorchExamples> examples);
+
+    [[nodiscard]] std::size_t size() const noexcept override { return size_; }
+    [[nodiscard]] SampleLayout layout() const noexcept override { return layout_; }
+    [[nodiscard]] std::vector<std::string> stages() const override { return {"get"}; }
+    [[nodiscard]] std::string path(std::uint64_t) const override { return {}; }
+    [[nodiscard]] std::unique_ptr<WorkerScratch> make_scratch() const override;
+    void fill(SampleTask&, WorkerScratch&) const override;
+
+private:
+    std::shared_ptr<const detail::TorchExamples> examples_;
+    std::size_t size_ = 0;
+    SampleLayout layout_;
+};
+
+/// A dataset of torch::data as a source of samples.
+template <class Dataset>
+[[nodiscard]] TorchDataset from_torch(Dataset dataset) {
+    return TorchDataset{std::make_unique<detail::TorchExamplesOf<Dataset>>(std::move(dataset))};
+}
+
+}   // namespace drawpoint

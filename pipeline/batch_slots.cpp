@@ -1,0 +1,113 @@
+#include <drawpoint/pipeline/batch_slots.hpp>
+
+#include <sys/mman.h>
+
+#include <cstdlib>
+#include <new>
+#include <utility>
+
+#include "pipeline/loader_core.hpp"
+
+namespace drawpoint {
+
+namespace {
+
+constexpr std::size_t huge_page = std::size_t{2} << 20;
+
+constexpr std::size_t round_up(std::size_t bytes, std::size_t to) noexcept { return (bytes + to - 1) / to * to; }
+
+/// `bytes` (a multiple of a huge page) at a multiple of a huge page, or null.
+std::byte* map_huge(std::size_t bytes) noexcept {
+    void* const whole = ::mmap(nullptr, bytes + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (whole == MAP_FAILED)
+        return nullptr;
+    auto* const begin = static_cast<std::byte*>(whole);
+    const std::size_t before = (huge_page - reinterpret_cast<std::uintptr_t>(begin) % huge_page) % huge_page;
+    if (before != 0)
+        ::munmap(begin, before);
+    ::munmap(begin + before + bytes, huge_page - before);
+    ::madvise(begin + before, bytes, MADV_HUGEPAGE);   // refused by some kernels: small pages do as well
+    return begin + before;
+}
+
+}   // namespace
+
+SlotMemory* SlotMemory::allocate(std::size_t data_bytes, std::size_t targets) {
+    const std::size_t targets_at = round_up(data_bytes, line_bytes);
+    const std::size_t needed = targets_at + targets * sizeof(std::int64_t);
+    auto* const memory = new SlotMemory;
+    memory->targets_at_ = targets_at;
+    memory->mapped_ = needed >= huge_page;
+    memory->bytes_ = round_up(needed, memory->mapped_ ? huge_page : line_bytes);
+    memory->data_ = memory->mapped_ ? map_huge(memory->bytes_)
+                                    : static_cast<std::byte*>(std::aligned_alloc(line_bytes, memory->bytes_));
+    if (!memory->data_) {
+        delete memory;
+        throw std::bad_alloc{};
+    }
+    return memory;
+}
+
+void SlotMemory::retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+
+void SlotMemory::release() noexcept {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) != 1)
+        return;
+    if (mapped_)
+        ::munmap(data_, bytes_);
+    else
+        std::free(data_);
+    delete this;
+}
+
+std::byte* SlotMemory::data() const noexcept { return data_; }
+std::int64_t* SlotMemory::targets() const noexcept { return reinterpret_cast<std::int64_t*>(data_ + targets_at_); }
+std::size_t SlotMemory::bytes() const noexcept { return bytes_; }
+
+Batch::Batch(Batch&& other) noexcept : core_{std::exchange(other.core_, nullptr)}, slot_{other.slot_} {}
+
+Batch& Batch::operator=(Batch&& other) noexcept {
+    if (this != &other) {
+        reset();
+        core_ = std::exchange(other.core_, nullptr);
+        slot_ = other.slot_;
+    }
+    return *this;
+}
+
+Batch::~Batch() { reset(); }
+
+void Batch::reset() noexcept {
+    if (core_)
+        std::exchange(core_, nullptr)->give_back(slot_);
+}
+
+std::size_t Batch::size() const noexcept { return core_->slot(slot_).size; }
+std::size_t Batch::epoch() const noexcept { return core_->slot(slot_).epoch; }
+std::size_t Batch::number() const noexcept { return core_->slot(slot_).number; }
+const SampleLayout& Batch::layout() const noexcept { return core_->layout(); }
+
+std::span<std::byte> Batch::data() const noexcept {
+    const Slot& slot = core_->slot(slot_);
+    return {slot.memory->data(), slot.size * core_->sample_bytes()};
+}
+
+std::span<std::int64_t> Batch::targets() const noexcept {
+    const Slot& slot = core_->slot(slot_);
+    return {slot.memory->targets(), slot.size};
+}
+
+std::span<const std::uint64_t> Batch::indices() const noexcept {
+    const Slot& slot = core_->slot(slot_);
+    return {slot.indices.get(), slot.size};
+}
+
+DrawStamps Batch::draw_stamps() const noexcept {
+    const Slot& slot = core_->slot(slot_);
+    return {.offered_ns = slot.offered_ns, .transferred_ns = slot.taken_ns, .taken_ns = slot.taken_ns};
+}
+
+SlotMemory& Batch::memory() const noexcept { return *core_->slot(slot_).memory; }
+SlotAttachment& Batch::attachment() const noexcept { return core_->slot(slot_).attachment; }
+
+}   // namespace drawpoint

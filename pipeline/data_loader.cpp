@@ -1,0 +1,122 @@
+#include <drawpoint/pipeline/data_loader.hpp>
+
+#include <stdexcept>
+#include <utility>
+
+#include "pipeline/prefetch_core.hpp"
+
+namespace drawpoint {
+
+static_assert(BatchSource<DataLoader::Pass> && EpochSource<DataLoader> && StampedBatch<Batch> && SizedBatch<Batch>);
+static_assert(sizeof(Batch) == 16);
+
+namespace {
+
+void check_range(const char* field, std::size_t value, std::size_t least, std::size_t most) {
+    if (value < least)
+        throw std::invalid_argument{std::string{field} + " must be at least " + std::to_string(least) + ", got " +
+                                    std::to_string(value)};
+    if (value > most)
+        throw std::invalid_argument{std::string{field} + " must be at most " + std::to_string(most) + ", got " +
+                                    std::to_string(value)};
+}
+
+const LoaderOptions& checked(const LoaderOptions& options, const Runtime& runtime, const SampleSource& source) {
+    const std::size_t threads = runtime.options().max_threads;
+    check_range("batch_size", options.batch_size, 1, std::size_t{1} << 20);
+    check_range("num_workers", options.num_workers, 0, max_worker_threads);
+    if (threads != 0 && options.num_workers > threads)
+        throw std::invalid_argument{"num_workers must be at most max_threads = " + std::to_string(threads) + ", got " +
+                                    std::to_string(options.num_workers)};
+    check_range("prefetch_depth", options.prefetch_depth, 1, LoaderPolicy::max_slots - 1);
+    if (!options.in_order)
+        throw std::invalid_argument{"in_order = false is not delivered: batches come in the sampler's order"};
+    const SampleLayout layout = source.layout();
+    check_range("the sample's rank", layout.rank, 0, layout.shape.size());
+    for (std::size_t dimension = 0; dimension < layout.rank; ++dimension)
+        if (layout.shape[dimension] < 1)
+            throw std::invalid_argument{"the sample's shape[" + std::to_string(dimension) +
+                                        "] must be at least 1, got " + std::to_string(layout.shape[dimension])};
+    return options;
+}
+
+/// Keeps the handler of a suspended next() where only the loop's thread touches it.
+class Park {
+public:
+    explicit Park(PrefetchCore* core) noexcept : core_{core} {}
+    template <class Handler>
+    void operator()(Handler&& handler) const {
+        core_->park(std::forward<Handler>(handler));
+    }
+
+private:
+    PrefetchCore* core_;
+};
+
+}   // namespace
+
+DataLoader::DataLoader(Runtime& runtime, const SampleSource& source, const Sampler& sampler,
+                       const LoaderOptions& options, std::string_view name)
+    : core_{new PrefetchCore{runtime, source, sampler, checked(options, runtime, source), name}} {}
+
+DataLoader::~DataLoader() {
+    core_->shut_down_loader();
+    core_->release();
+}
+
+DataLoader::Pass DataLoader::epoch(std::size_t e, EpochOptions options) {
+    const std::uint64_t serial = core_->begin_pass(e, options);
+    return Pass{core_, serial};
+}
+
+void DataLoader::request_stop() noexcept { core_->stop(); }
+const LoaderOptions& DataLoader::options() const noexcept { return core_->options(); }
+const SampleLayout& DataLoader::layout() const noexcept { return core_->layout(); }
+std::size_t DataLoader::batches_per_epoch() const noexcept { return core_->batches_per_epoch(); }
+LoaderCounters DataLoader::counters() const noexcept { return core_->counters(); }
+void DataLoader::enable_digest() noexcept { core_->enable_digest(); }
+std::string DataLoader::digest() const { return core_->digest(); }
+
+DataLoader::Pass::Pass(PrefetchCore* core, std::uint64_t serial) noexcept : core_{core}, serial_{serial} {
+    core_->retain();
+}
+DataLoader::Pass::Pass(Pass&& other) noexcept : core_{std::exchange(other.core_, nullptr)}, serial_{other.serial_} {}
+
+DataLoader::Pass& DataLoader::Pass::operator=(Pass&& other) noexcept {
+    Pass before{std::move(*this)};
+    core_ = std::exchange(other.core_, nullptr);
+    serial_ = other.serial_;
+    return *this;
+}
+
+DataLoader::Pass::~Pass() {
+    if (core_) {
+        core_->end_pass(serial_);
+        core_->release();
+    }
+}
+
+std::optional<std::size_t> DataLoader::Pass::size() const noexcept { return core_->batches_per_epoch(); }
+
+Awaitable<std::optional<Batch>> DataLoader::Pass::next() {
+    PrefetchCore* const core = core_;
+    if (core->exhausted(serial_))
+        co_return std::nullopt;
+    if (!core->ready() && core->must_wait(PrefetchCore::waiting)) {
+        Park park(core);
+        asio::use_awaitable_t<> token;
+        co_await asio::async_initiate<asio::use_awaitable_t<>, void()>(park, token);
+        core->resumed();
+    }
+    co_return core->take();
+}
+
+std::optional<Batch> DataLoader::Pass::next_blocking() {
+    if (core_->exhausted(serial_))
+        return std::nullopt;
+    if (!core_->ready() && core_->must_wait(PrefetchCore::waiting_blocked))
+        core_->wait_blocked();
+    return core_->take();
+}
+
+}   // namespace drawpoint

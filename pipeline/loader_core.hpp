@@ -1,0 +1,111 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <drawpoint/pipeline/batch_slots.hpp>
+
+namespace drawpoint {
+
+/// Two of x86's 64-byte lines: its prefetcher pulls them in pairs.
+inline constexpr std::size_t line_bytes = 128;
+
+/// A sample of a batch that could not be made.
+struct SampleFailure {
+    std::uint64_t index = 0;
+    std::string path, stage;
+    std::exception_ptr cause;
+};
+
+/// One batch's place. Its plain fields belong to whoever opens it (under the loader's mutex), then to the workers that claimed
+/// from it, then to the loop, then to the user until the batch is given back: each hand-over is an acquire/release pair.
+struct alignas(line_bytes) Slot {
+    std::atomic<std::uint64_t> claim{0};   // samples << 32 | next unclaimed; a claim describes itself
+    alignas(line_bytes) std::atomic<std::uint32_t> remaining{0};
+    std::atomic<std::int64_t> first_claim_ns{no_stamp}, last_done_ns{no_stamp};   // read early when a batch is given up
+
+    alignas(line_bytes) std::uint64_t batch = 0;   // by admission
+    SlotMemory* memory = nullptr;
+    SlotAttachment attachment{};
+    std::unique_ptr<std::uint64_t[]> indices;
+    std::uint32_t size = 0, number = 0;
+    std::uint64_t epoch = 0;
+    BatchDetail detail{};
+    std::int64_t admitted_ns = no_stamp, offered_ns = no_stamp, taken_ns = no_stamp;
+    std::vector<SampleFailure> failures;   // with `failed` under the loader's mutex until complete
+    bool failed = false;
+};
+
+/// The slots of a loader and the word through which batches come back, from any thread. Counted intrusively: the loader, each
+/// pass, a wake-up under way and, after close(), all batches still out together hold one reference.
+///
+/// `gate`: bit 63 the loop waits; 62 … 56 a threshold; 55 … 0 slots given back and not yet taken up. The threshold says after
+/// how many more give-backs a sleeping worker wants to be woken, that nobody sleeps, or that the loader is closed. A give-back
+/// is one exchange of this word, and only the one that wakes somebody, or comes after the end, has more to do.
+class LoaderCore {
+public:
+    static constexpr std::uint64_t slot_bits = (std::uint64_t{1} << 56) - 1;
+    static constexpr std::uint64_t waits = std::uint64_t{1} << 63;
+    static constexpr std::uint64_t nobody = 127, closed = 126;   // thresholds
+    static constexpr std::uint64_t one_threshold = std::uint64_t{1} << 56;
+
+    LoaderCore(const SampleLayout&, std::size_t batch_size, std::size_t slots);
+    LoaderCore(const LoaderCore&) = delete;
+    LoaderCore& operator=(const LoaderCore&) = delete;
+
+    void retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
+    [[nodiscard]] bool try_retain() noexcept;   // false: it is being destroyed
+    void release() noexcept;
+
+    [[nodiscard]] const SampleLayout& layout() const noexcept { return layout_; }
+    [[nodiscard]] std::size_t sample_bytes() const noexcept { return sample_bytes_; }
+    [[nodiscard]] Slot& slot(std::uint32_t i) noexcept { return slots_[i]; }
+
+    /// Takes slot i back from the user. Any thread.
+    void give_back(std::uint32_t i) noexcept;
+    /// From here on the last of the batches still `out` (a bit each) ends this. The caller still holds a reference.
+    void close(std::uint64_t out) noexcept;
+    [[nodiscard]] bool is_closed() const noexcept { return threshold(gate_.load(std::memory_order_acquire)) == closed; }
+
+    [[nodiscard]] std::uint64_t slots_replaced() const noexcept { return replaced_.load(std::memory_order_relaxed); }
+    [[nodiscard]] std::uint64_t slots_bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+
+    /// Makes sure that the slot has memory. Throws std::bad_alloc.
+    void furnish(Slot&);
+
+protected:
+    virtual ~LoaderCore();
+
+    [[nodiscard]] static constexpr std::uint64_t threshold(std::uint64_t gate) noexcept { return gate >> 56 & 127; }
+    [[nodiscard]] static constexpr std::uint64_t with_threshold(std::uint64_t gate, std::uint64_t threshold) noexcept {
+        return (gate & ~(nobody << 56)) | threshold << 56;
+    }
+    /// Batches are asked whether somebody still holds their memory. Off for memory that is never written again.
+    virtual bool asks_holder() const noexcept { return true; }
+    [[nodiscard]] Batch lend(std::uint32_t i) noexcept { return Batch{this, i}; }
+
+    alignas(line_bytes) std::atomic<std::uint64_t> gate_{nobody << 56};
+    alignas(line_bytes) std::atomic<std::uint32_t> tokens_{0};   // wakes for sleeping workers
+    std::atomic<std::uint64_t> user_wakes_{0};                   // by give-backs
+
+    alignas(line_bytes) SampleLayout layout_;
+    std::size_t sample_bytes_, batch_size_, slot_count_;
+    std::unique_ptr<Slot[]> slots_;
+
+private:
+    void give_back_to_sleepers(std::uint64_t gate, std::uint64_t slot_bit) noexcept;
+
+    std::atomic<std::uint32_t> references_{1};
+    std::atomic<std::uint32_t> visitors_{0};   // give-backs that may still touch this after their slot is back
+    std::atomic<std::uint32_t> outstanding_{0};
+    std::atomic<std::uint64_t> replaced_{0}, bytes_{0};
+};
+
+}   // namespace drawpoint

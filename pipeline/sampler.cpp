@@ -1,0 +1,103 @@
+#include <drawpoint/pipeline/sampler.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+
+#include <drawpoint/pipeline/rng.hpp>
+
+namespace drawpoint {
+
+namespace {
+
+// Streams of their own, apart from the samples' numbers, which use the data set's indices.
+constexpr std::uint64_t permutation_stream = ~std::uint64_t{0};
+constexpr std::uint64_t weighted_stream = ~std::uint64_t{1};
+
+/// A uniform number below `bound`, without bias (Lemire, "Fast random integer generation in an interval", 2019).
+std::uint64_t below(CounterRng& rng, std::uint64_t bound) noexcept {
+    if (bound >> 32 == 0) {
+        std::uint64_t product = std::uint64_t{rng.next_u32()} * bound;
+        if (static_cast<std::uint32_t>(product) < bound) {
+            const auto refused = static_cast<std::uint32_t>((std::uint64_t{1} << 32) % bound);
+            while (static_cast<std::uint32_t>(product) < refused)
+                product = std::uint64_t{rng.next_u32()} * bound;
+        }
+        return product >> 32;
+    }
+    const std::uint64_t accepted = ~std::uint64_t{0} / bound * bound;
+    for (;;) {
+        const std::uint64_t high = rng.next_u32();
+        const std::uint64_t number = high << 32 | rng.next_u32();
+        if (number < accepted)
+            return number % bound;
+    }
+}
+
+}   // namespace
+
+void SequentialSampler::order(std::size_t, std::span<std::uint64_t> order) const {
+    std::iota(order.begin(), order.end(), std::uint64_t{0});
+}
+
+void RandomSampler::order(std::size_t epoch, std::span<std::uint64_t> order) const {
+    std::iota(order.begin(), order.end(), std::uint64_t{0});
+    CounterRng rng{seed_, static_cast<std::uint32_t>(epoch), permutation_stream};
+    for (std::size_t left = order.size(); left > 1; --left)
+        std::swap(order[left - 1], order[below(rng, left)]);
+}
+
+WeightedSampler::WeightedSampler(std::span<const double> weights, std::size_t draws, std::uint64_t seed)
+    : draws_{draws}, seed_{seed} {
+    cumulative_.reserve(weights.size());
+    double sum = 0.0;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+        if (!std::isfinite(weights[i]) || weights[i] < 0.0)
+            throw std::invalid_argument{"weights[" + std::to_string(i) + "] must be finite and at least 0, got " +
+                                        std::to_string(weights[i])};
+        cumulative_.push_back(sum += weights[i]);
+    }
+    if (!(sum > 0.0) || !std::isfinite(sum))
+        throw std::invalid_argument{"weights must have a finite sum above 0, got " + std::to_string(sum)};
+}
+
+void WeightedSampler::order(std::size_t epoch, std::span<std::uint64_t> order) const {
+    CounterRng rng{seed_, static_cast<std::uint32_t>(epoch), weighted_stream};
+    for (std::uint64_t& index : order) {
+        const double at = rng.uniform() * cumulative_.back();
+        const auto found = std::upper_bound(cumulative_.begin(), cumulative_.end(), at);
+        // Rounding may put `at` on the sum itself: the last index with a weight is meant.
+        const auto last = std::lower_bound(cumulative_.begin(), cumulative_.end(), cumulative_.back());
+        index = static_cast<std::uint64_t>(std::distance(cumulative_.begin(), std::min(found, last)));
+    }
+}
+
+DistributedSampler::DistributedSampler(const Sampler& of, std::size_t rank, std::size_t ranks, bool drop_last)
+    : of_{&of}, rank_{rank}, ranks_{ranks}, drop_last_{drop_last} {
+    if (ranks < 1)
+        throw std::invalid_argument{"ranks must be at least 1, got 0"};
+    if (rank >= ranks)
+        throw std::invalid_argument{"rank must be below ranks = " + std::to_string(ranks) + ", got " +
+                                    std::to_string(rank)};
+}
+
+std::size_t DistributedSampler::size() const noexcept {
+    const std::size_t n = of_->size();
+    return drop_last_ ? n / ranks_ : n / ranks_ + (n % ranks_ != 0);
+}
+
+void DistributedSampler::order(std::size_t epoch, std::span<std::uint64_t> order) const {
+    std::vector<std::uint64_t> all(of_->size());
+    of_->order(epoch, all);
+    for (std::size_t i = 0; i < order.size(); ++i)
+        order[i] = all[(rank_ + i * ranks_) % all.size()];
+}
+
+void FixedSampler::order(std::size_t, std::span<std::uint64_t> order) const {
+    std::copy(indices_.begin(), indices_.end(), order.begin());
+}
+
+}   // namespace drawpoint

@@ -1,0 +1,72 @@
+#include <drawpoint/pipeline/torch/tensors.hpp>
+
+#include <memory>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <ATen/ops/from_blob.h>
+
+#include "pipeline/torch/scalar_types.hpp"
+
+namespace drawpoint {
+namespace {
+
+/// The tensors over one slot's memory, for the most samples a batch in it has had.
+struct SlotTensors {
+    at::Tensor data, targets;
+    std::int64_t samples = 0;
+};
+
+bool is_held(const at::Tensor& tensor) noexcept {
+    // A copy of the tensor counts on the tensor, a view on its storage. One that was made a leaf of a graph is not ours
+    // any more.
+    return tensor.use_count() > 1 || tensor.storage().use_count() > 1 || tensor.requires_grad();
+}
+
+bool held(void* object) noexcept {
+    const auto& tensors = *static_cast<const SlotTensors*>(object);
+    return is_held(tensors.data) || is_held(tensors.targets);
+}
+
+void destroy(void* object) noexcept { delete static_cast<SlotTensors*>(object); }
+
+at::Tensor over(SlotMemory& memory, void* begin, at::IntArrayRef shape, at::ScalarType type) {
+    memory.retain();
+    const auto release = [&memory](void*) { memory.release(); };
+    return at::from_blob(begin, shape, release, at::TensorOptions{}.dtype(type));
+}
+
+const SlotTensors& tensors_of(Batch& batch) {
+    SlotAttachment& attachment = batch.attachment();
+    if (attachment.object != nullptr && attachment.held != held)
+        throw std::logic_error{"data_of: something else is attached to the batch's slot"};
+    const auto samples = static_cast<std::int64_t>(batch.size());
+    auto* tensors = static_cast<SlotTensors*>(attachment.object);
+    if (tensors != nullptr && tensors->samples >= samples)
+        return *tensors;
+
+    const SampleLayout& layout = batch.layout();
+    std::vector<std::int64_t> shape{samples};
+    shape.insert(shape.end(), layout.shape.begin(), layout.shape.begin() + layout.rank);
+    SlotMemory& memory = batch.memory();
+    auto made = std::make_unique<SlotTensors>();
+    made->data = over(memory, memory.data(), shape, torch_type(layout.type));
+    made->targets = over(memory, memory.targets(), samples, at::kLong);
+    made->samples = samples;
+    destroy(attachment.object);
+    attachment = {made.release(), held, destroy};
+    return *static_cast<SlotTensors*>(attachment.object);
+}
+
+at::Tensor first_samples(const at::Tensor& tensor, std::size_t samples) {
+    const auto wanted = static_cast<std::int64_t>(samples);
+    return tensor.size(0) == wanted ? tensor : tensor.narrow(0, 0, wanted);
+}
+
+}   // namespace
+
+at::Tensor data_of(Batch& batch) { return first_samples(tensors_of(batch).data, batch.size()); }
+at::Tensor targets_of(Batch& batch) { return first_samples(tensors_of(batch).targets, batch.size()); }
+
+}   // namespace drawpoint

@@ -1,0 +1,155 @@
+#include "pipeline/worker_pool.hpp"
+
+#include <atomic>
+#include <mutex>
+#include <system_error>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#if DRAWPOINT_HAS_TBB
+#include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/task_arena.h>
+#endif
+
+namespace drawpoint {
+
+#if DRAWPOINT_HAS_TBB
+namespace {
+
+/// What a pump task shares with its crew: it may come to run long after the crew has gone, and then does nothing.
+struct Pumps {
+    explicit Pumps(CrewWork& to_do) noexcept : work{&to_do} {}
+
+    enum State : int { open, closed };
+    std::mutex mutex;   // begun, ended and state
+    std::atomic<std::size_t> running{0};
+    State state = open;
+    CrewWork* work;
+
+    void pump(std::size_t worker) noexcept {
+        {
+            const std::lock_guard lock{mutex};
+            if (state == closed)
+                return;
+            running.fetch_add(1, std::memory_order_relaxed);
+        }
+        work->work(worker);
+        running.fetch_sub(1, std::memory_order_release);
+        running.notify_all();
+    }
+
+    void join() noexcept {
+        {
+            const std::lock_guard lock{mutex};
+            state = closed;
+        }
+        for (std::size_t left = running.load(std::memory_order_acquire); left != 0;
+             left = running.load(std::memory_order_acquire))
+            running.wait(left, std::memory_order_acquire);
+    }
+};
+
+}   // namespace
+#endif
+
+struct WorkerPool::Impl {
+    WorkerThreads kind;
+#if DRAWPOINT_HAS_TBB
+    std::mutex mutex;
+    std::size_t workers = 0;   // of all living crews
+    std::unique_ptr<oneapi::tbb::global_control> parallelism;
+
+    void add(std::ptrdiff_t more) {
+        using oneapi::tbb::global_control;
+        const std::lock_guard lock{mutex};
+        workers += static_cast<std::size_t>(more);
+        // The smallest of all living controls holds, so the new one first: no worker is called back in between.
+        auto next = workers == 0
+                        ? nullptr
+                        : std::make_unique<global_control>(global_control::max_allowed_parallelism, workers + 1);
+        parallelism = std::move(next);
+    }
+#endif
+};
+
+struct Crew::Impl {
+    std::vector<std::thread> threads;
+#if DRAWPOINT_HAS_TBB
+    WorkerPool::Impl* pool = nullptr;
+    std::size_t workers = 0;
+    std::shared_ptr<Pumps> pumps;
+    std::unique_ptr<oneapi::tbb::task_arena> arena;
+#endif
+};
+
+Crew::Crew() noexcept = default;
+Crew::Crew(std::unique_ptr<Impl> impl) noexcept : impl_{std::move(impl)} {}
+Crew::Crew(Crew&&) noexcept = default;
+
+Crew& Crew::operator=(Crew&& other) noexcept {
+    if (this != &other) {
+        join();
+        impl_ = std::move(other.impl_);
+    }
+    return *this;
+}
+
+Crew::~Crew() { join(); }
+
+std::size_t Crew::size() const noexcept {
+    if (!impl_)
+        return 0;
+#if DRAWPOINT_HAS_TBB
+    if (impl_->pumps)
+        return impl_->workers;
+#endif
+    return impl_->threads.size();
+}
+
+void Crew::join() noexcept {
+    if (!impl_)
+        return;
+    for (std::thread& thread : impl_->threads)
+        thread.join();
+#if DRAWPOINT_HAS_TBB
+    if (impl_->pumps) {
+        impl_->pumps->join();
+        impl_->arena.reset();
+        impl_->pool->add(-static_cast<std::ptrdiff_t>(impl_->workers));
+    }
+#endif
+    impl_.reset();
+}
+
+WorkerPool::WorkerPool(WorkerThreads kind) : impl_{std::make_unique<Impl>()} { impl_->kind = kind; }
+WorkerPool::~WorkerPool() = default;
+
+Crew WorkerPool::start(std::size_t workers, CrewWork& work) {
+    auto crew = std::make_unique<Crew::Impl>();
+#if DRAWPOINT_HAS_TBB
+    if (impl_->kind == WorkerThreads::arena) {
+        crew->pumps = std::make_shared<Pumps>(work);
+        // No slot is reserved for the thread that makes the arena: it never works there.
+        crew->arena = std::make_unique<oneapi::tbb::task_arena>(static_cast<int>(workers), 0);
+        crew->pool = impl_.get();
+        crew->workers = workers;
+        impl_->add(static_cast<std::ptrdiff_t>(workers));
+        // Enqueued, not run: then one worker comes even where somebody else allows no parallelism at all.
+        for (std::size_t worker = 0; worker < workers; ++worker)
+            crew->arena->enqueue([pumps = crew->pumps, worker] { pumps->pump(worker); });
+        return Crew{std::move(crew)};
+    }
+#endif
+    crew->threads.reserve(workers);
+    for (std::size_t worker = 0; worker < workers; ++worker) {
+        try {
+            crew->threads.emplace_back([&work, worker] { work.work(worker); });
+        } catch (const std::system_error&) {
+            break;   // no more threads to be had: those there do
+        }
+    }
+    return Crew{std::move(crew)};
+}
+
+}   // namespace drawpoint

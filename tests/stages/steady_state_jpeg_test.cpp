@@ -1,0 +1,103 @@
+#include <drawpoint/pipeline/data_loader.hpp>
+#include <drawpoint/pipeline/image_stages.hpp>
+#include <drawpoint/pipeline/sampler.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "stages/jpeg_images.hpp"
+#include "support/coro_test.hpp"
+#include "support/count_allocations.hpp"
+
+namespace drawpoint {
+namespace {
+
+/// A recipe whose workers count what they allocate.
+class CountedRecipe final : public SampleSource {
+public:
+    explicit CountedRecipe(ImageRecipe recipe) : recipe_{std::move(recipe)} {}
+    std::size_t size() const noexcept override { return recipe_.size(); }
+    SampleLayout layout() const noexcept override { return recipe_.layout(); }
+    std::vector<std::string> stages() const override { return recipe_.stages(); }
+    std::string path(std::uint64_t index) const override { return recipe_.path(index); }
+    std::unique_ptr<WorkerScratch> make_scratch() const override { return recipe_.make_scratch(); }
+    void fill(SampleTask& task, WorkerScratch& scratch) const override {
+        test::count_this_thread(true);   // from a worker's first sample on: also what it does between samples
+        recipe_.fill(task, scratch);
+    }
+
+private:
+    ImageRecipe recipe_;
+};
+
+/// Photograph-sized files whose crops, and so whose buffers, differ.
+test::JpegsInMemory photos(std::size_t count) {
+    test::JpegsInMemory photos;
+    for (std::uint32_t i = 0; i < 8; ++i)
+        photos.files.push_back(test::jpeg(500 - 20 * i, 375 + 10 * i));
+    while (photos.files.size() < count)
+        photos.files.push_back(photos.files[photos.files.size() % 8]);
+    return photos;
+}
+
+struct Counted {
+    std::uint64_t batches = 0, allocations = 0, in_library = 0, faults = 0;
+};
+
+Awaitable<void> draw(DataLoader& loader, std::size_t warm_up, Counted& counted) {
+    auto pass = loader.epoch(0);
+    std::uint64_t allocations = 0, in_library = 0, faults = 0;
+    for (std::size_t number = 0; number < *pass.size(); ++number) {
+        if (number == warm_up) {
+            allocations = test::counted_allocations();
+            in_library = test::allocations_counted_apart();
+            faults = test::minor_faults();
+        }
+        test::count_this_thread(true);
+        auto batch = co_await pass.next();
+        test::count_this_thread(false);
+        counted.batches += number >= warm_up;
+    }
+    counted.allocations = test::counted_allocations() - allocations;
+    counted.in_library = test::allocations_counted_apart() - in_library;
+    counted.faults = test::minor_faults() - faults;
+}
+
+BOOST_AUTO_TEST_SUITE(steady_state_jpeg)
+
+BOOST_AUTO_TEST_CASE(loading_jpeg_files_allocates_nothing_but_the_decoders_own_pools) {
+    jpeg_error_mgr errors;
+    jpeg_std_error(&errors);   // its functions lie in the library, whatever this program calls them through
+    BOOST_TEST_REQUIRE(test::count_library_apart(reinterpret_cast<const void*>(errors.error_exit)));
+    constexpr std::size_t batch_size = 16, depth = 2, batches = 60, warm_up = 2 * (depth + 1);
+    for (const bool record : {false, true}) {
+        const auto recorder = test::small_recorder();
+        Runtime runtime{{.record = record}, *recorder};
+        const CountedRecipe source{photos(batch_size * batches) | decode_jpeg | RandomResizedCrop{224, 224} |
+                                   RandomHorizontalFlip{} | Normalize::imagenet()};
+        const RandomSampler sampler{source.size(), 7};
+        DataLoader loader{
+            runtime, source, sampler, {.batch_size = batch_size, .num_workers = 2, .prefetch_depth = depth}};
+        Counted counted;
+        run(runtime, draw(loader, warm_up, counted));
+        BOOST_TEST(counted.batches == batches - warm_up);
+        BOOST_TEST(counted.allocations == 0u, "record " << record << ": " << counted.allocations << " allocations");
+        BOOST_TEST_MESSAGE("record " << record << ": " << counted.in_library << " allocations inside libjpeg, "
+                                     << counted.faults << " minor faults in " << counted.batches << " batches");
+        if (!test::counts_allocations())
+            continue;
+        BOOST_TEST(counted.in_library > 0u);   // or nothing would have been counted at all
+        // The recorder's writer thread has a ledger to grow: its pages are not the loader's.
+        if (!record)
+            BOOST_TEST(counted.faults < counted.batches,
+                       counted.faults << " faults in " << counted.batches << " batches");
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}   // namespace
+}   // namespace drawpoint

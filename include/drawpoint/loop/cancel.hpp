@@ -1,0 +1,49 @@
+#pragma once
+
+#include <exception>
+
+#include <drawpoint/instrumentation/event.hpp>
+
+namespace drawpoint {
+
+/// What a callback throws to leave a level of the loop early, as in fastai. A cancel is caught when it is thrown in its level's
+/// before_X event or in the level's body; thrown in its own after_X or after_cancel_X it goes one level up.
+class Cancel : public std::exception {};
+
+/// Skips the rest of the batch and goes on with after_batch.
+class CancelBatch final : public Cancel {
+public:
+    [[nodiscard]] const char* what() const noexcept override { return "batch cancelled"; }
+};
+/// Skips the backward pass and goes on with after_backward.
+class CancelBackward final : public Cancel {
+public:
+    [[nodiscard]] const char* what() const noexcept override { return "backward cancelled"; }
+};
+/// Skips stepping the optimizer and goes on with after_step.
+class CancelStep final : public Cancel {
+public:
+    [[nodiscard]] const char* what() const noexcept override { return "step cancelled"; }
+};
+/// Ends the training pass and goes on with after_train.
+class CancelTrain final : public Cancel {
+public:
+    [[nodiscard]] const char* what() const noexcept override { return "train cancelled"; }
+};
+/// Ends the validation pass and goes on with after_validate.
+class CancelValid final : public Cancel {
+public:
+    [[nodiscard]] const char* what() const noexcept override { return "valid cancelled"; }
+};
+/// Ends the epoch and goes on with after_epoch.
+class CancelEpoch final : public Cancel {
+public:
+    [[nodiscard]] const char* what() const noexcept override { return "epoch cancelled"; }
+};
+/// Ends the fit and goes on with after_fit.
+class CancelFit final : public Cancel {
+public:
+    [[nodiscard]] const char* what() const noexcept override { return "fit cancelled"; }
+};
+
+}   // namespace drawpoint

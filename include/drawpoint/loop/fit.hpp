@@ -1,0 +1,332 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <drawpoint/instrumentation/loop_track.hpp>
+#include <drawpoint/loop/callback.hpp>
+#include <drawpoint/loop/cancel.hpp>
+#include <drawpoint/loop/learner.hpp>
+#include <drawpoint/pipeline/batch_source.hpp>
+
+namespace drawpoint {
+
+struct FitOptions {
+    std::size_t epochs = 1;      ///< ≥ 0
+    std::size_t max_steps = 0;   ///< ends training after so many steps in all; 0: no such limit
+    bool record_loss = true;     ///< asks the learner for each step's loss (waits for a device; counted as `other`)
+};
+static_assert(std::is_trivially_destructible_v<FitOptions>);
+
+namespace detail {
+
+/// What every coroutine of one fit shares: named here once, so that the loop below reads as the loop.
+struct Loop {
+    Loop(Recorder& recorder, CallbackList& list, const FitOptions& fit_options)
+        : track{recorder}, callbacks{&list}, options{fit_options} {
+        state.epochs = options.epochs;
+    }
+
+    void fire(Event event) { callbacks->fire(event, state, track); }
+    [[nodiscard]] bool out_of_steps() const noexcept {
+        return options.max_steps != 0 && state.train_steps >= options.max_steps;
+    }
+
+    LoopTrack track;
+    CallbackList* callbacks;
+    FitOptions options;
+    LoopState state;
+};
+
+/// Ends a pass in the recording whichever way its level is left, also when a suspended loop is destroyed.
+class PassScope {
+public:
+    PassScope(LoopTrack& track, PassKind kind, std::size_t epoch) noexcept : track_{&track} {
+        track.begin_pass(kind, static_cast<std::uint32_t>(epoch));
+    }
+    PassScope(const PassScope&) = delete;
+    PassScope& operator=(const PassScope&) = delete;
+    ~PassScope() { track_->end_pass(); }
+
+private:
+    LoopTrack* track_;
+};
+
+/// Ends a step likewise: as failed, unless `end()` said otherwise.
+class StepScope {
+public:
+    StepScope(LoopTrack& track, Phase phase, const LoopState& state) noexcept : track_{&track} {
+        track.begin_step(phase, static_cast<std::uint32_t>(state.epoch), static_cast<std::uint32_t>(state.batch));
+    }
+    StepScope(const StepScope&) = delete;
+    StepScope& operator=(const StepScope&) = delete;
+    ~StepScope() {
+        if (open_)
+            track_->end_step(StepStatus::failed, std::nullopt);
+    }
+    void end(StepStatus status, std::optional<double> loss) noexcept {
+        track_->end_step(status, loss);
+        open_ = false;
+    }
+    void end_of_data() noexcept {
+        track_->end_of_data();
+        open_ = false;
+    }
+
+private:
+    LoopTrack* track_;
+    bool open_ = true;
+};
+
+/// Splits the draw at the stamps that the batch brings along: it did not exist yet, it existed, the loop waited for the device.
+template <class Batch>
+void mark_draw(LoopTrack& track, const Batch& batch) noexcept {
+    if constexpr (StampedBatch<Batch>) {
+        const DrawStamps stamps = batch.draw_stamps();
+        if (stamps.taken_ns != no_stamp) {
+            if (stamps.offered_ns != no_stamp)
+                track.mark_until(Span::starved, stamps.offered_ns);
+            if (stamps.transferred_ns != no_stamp) {
+                track.mark_until(Span::handoff, stamps.transferred_ns);
+                track.mark_until(Span::transfer, stamps.taken_ns);
+            } else {
+                track.mark_until(Span::handoff, stamps.taken_ns);
+            }
+            return;
+        }
+    }
+    track.mark(Span::starved);
+}
+
+/// One level of the loop that does not suspend: before, body; on its cancel after_cancel; then always after.
+template <class Cancelled, class Body>
+bool with_events(Loop& loop, Event before, Event after_cancel, Event after, Body body) {
+    bool cancelled = false;
+    try {
+        loop.fire(before);
+        body();
+    } catch (const Cancelled&) {
+        cancelled = true;
+    }
+    if (cancelled)
+        loop.fire(after_cancel);
+    loop.fire(after);
+    return cancelled;
+}
+
+/// From before_batch to after_batch. Whether any part of it was cancelled.
+template <class L, class Batch>
+bool one_batch(Loop& loop, L& learner, Batch& batch, bool training) {
+    LoopTrack& track = loop.track;
+    bool cancelled = false;
+    const auto body = [&] {
+        learner.forward(batch);
+        track.mark(Span::forward);
+        loop.fire(Event::after_pred);
+        learner.loss(batch);
+        track.mark(Span::loss);
+        loop.fire(Event::after_loss);
+        if (loop.options.record_loss)
+            loop.state.loss = learner.loss_value();
+        track.mark(Span::other);
+        if (!training)
+            return;
+        cancelled |= with_events<CancelBackward>(loop, Event::before_backward, Event::after_cancel_backward,
+                                                 Event::after_backward, [&] {
+                                                     learner.backward();
+                                                     track.mark(Span::backward);
+                                                 });
+        cancelled |=
+            with_events<CancelStep>(loop, Event::before_step, Event::after_cancel_step, Event::after_step, [&] {
+                learner.opt_step();
+                track.mark(Span::opt_step);
+            });
+        learner.zero_grad();
+        track.mark(Span::zero_grad);
+    };
+    cancelled |=
+        with_events<CancelBatch>(loop, Event::before_batch, Event::after_cancel_batch, Event::after_batch, body);
+    return cancelled;
+}
+
+/// Fires before_draw. False when a callback cancelled the batch there, or its step or backward: the draw is skipped.
+inline bool before_draw(Loop& loop, StepScope& step) {
+    try {
+        loop.fire(Event::before_draw);
+        return true;
+    } catch (const CancelBatch&) {
+    } catch (const CancelStep&) {
+    } catch (const CancelBackward&) {
+    } catch (const Cancel&) {   // of a level further up
+        step.end(StepStatus::cancelled, std::nullopt);
+        throw;
+    }
+    step.end(StepStatus::cancelled, std::nullopt);
+    return false;
+}
+
+/// All draws of one pass.
+template <class L, class Source>
+Awaitable<void> all_batches(Loop& loop, L& learner, Source& source, bool training, EpochOptions epoch_options) {
+    LoopTrack& track = loop.track;
+    LoopState& state = loop.state;
+    const Phase phase = training ? Phase::train : Phase::valid;
+    learner.begin_phase(training);
+    auto pass = source.epoch(state.epoch, epoch_options);
+    static_assert(Learner<L, typename decltype(pass)::Batch>);
+    state.batches = pass.size();
+    track.mark(Span::between);
+    for (state.batch = 0; !state.batches || state.batch < *state.batches; ++state.batch) {
+        if (training && loop.out_of_steps())
+            break;
+        StepScope step(track, phase, state);
+        state.loss.reset();
+        if (!before_draw(loop, step))
+            continue;                        // cancelled: it used up its turn, no sample is consumed
+        auto batch = co_await pass.next();   // the draw: all waiting for data is here
+        if (!batch) {
+            track.mark(Span::starved);
+            step.end_of_data();
+            break;
+        }
+        mark_draw(track, *batch);
+        state.batch_size = batch->size();
+        track.end_draw(static_cast<std::uint32_t>(state.batch_size));
+        try {
+            const bool cancelled = one_batch(loop, learner, *batch, training);
+            step.end(cancelled ? StepStatus::cancelled : StepStatus::complete, state.loss);
+        } catch (const Cancel&) {   // of a level further up
+            step.end(StepStatus::cancelled, state.loss);
+            throw;
+        }
+        state.train_steps += training ? 1 : 0;
+        batch.reset();   // what giving back and the loop's own turn cost lies between steps
+        track.mark(Span::between);
+    }
+}
+
+/// A pass with its events. `Cancelled` is its level's cancel.
+template <class Cancelled, class L, class Source>
+Awaitable<void> one_pass(Loop& loop, L& learner, Source& source, bool training, EpochOptions epoch_options) {
+    PassScope pass(loop.track, training ? PassKind::train : PassKind::valid, loop.state.epoch);
+    bool cancelled = false;
+    loop.state.training = training;
+    try {
+        loop.fire(training ? Event::before_train : Event::before_validate);
+        co_await all_batches(loop, learner, source, training, epoch_options);
+    } catch (const Cancelled&) {
+        cancelled = true;
+    }
+    loop.track.end_steps();
+    if (cancelled)
+        loop.fire(training ? Event::after_cancel_train : Event::after_cancel_validate);
+    loop.fire(training ? Event::after_train : Event::after_validate);
+}
+
+/// Stands for "no validation data".
+struct NoSource {};
+
+template <class L, class Train, class Valid>
+Awaitable<void> one_epoch(Loop& loop, L& learner, Train& train, Valid& valid) {
+    PassScope pass(loop.track, PassKind::epoch, loop.state.epoch);
+    bool cancelled = false;
+    const EpochOptions train_options{.next_epoch = loop.state.epoch + 1 < loop.state.epochs};
+    try {
+        loop.fire(Event::before_epoch);
+        co_await one_pass<CancelTrain>(loop, learner, train, true, train_options);
+        if constexpr (!std::is_same_v<Valid, NoSource>) {
+            const EpochOptions valid_options{};
+            co_await one_pass<CancelValid>(loop, learner, valid, false, valid_options);
+        }
+    } catch (const CancelEpoch&) {
+        cancelled = true;
+    }
+    loop.state.training.reset();
+    if (cancelled)
+        loop.fire(Event::after_cancel_epoch);
+    loop.fire(Event::after_epoch);
+}
+
+template <class L, class Train, class Valid>
+Awaitable<void> fit(L& learner, Train& train, Valid& valid, FitOptions options, CallbackList& callbacks,
+                    Recorder& recorder) {
+    Loop loop(recorder, callbacks, options);
+    PassScope pass(loop.track, PassKind::fit, 0);
+    bool cancelled = false;
+    try {
+        loop.fire(Event::before_fit);
+        for (; loop.state.epoch < options.epochs && !loop.out_of_steps(); ++loop.state.epoch)
+            co_await one_epoch(loop, learner, train, valid);
+    } catch (const CancelFit&) {
+        cancelled = true;
+    }
+    loop.state.training.reset();
+    if (cancelled)
+        loop.fire(Event::after_cancel_fit);
+    loop.fire(Event::after_fit);
+}
+
+template <class L, class Train>
+Awaitable<void> fit_alone(L& learner, Train& train, FitOptions options, Recorder& recorder) {
+    CallbackList no_callbacks;
+    NoSource no_validation;
+    co_await fit(learner, train, no_validation, options, no_callbacks, recorder);
+}
+
+template <class L, class Train>
+Awaitable<void> fit_train_only(L& learner, Train& train, FitOptions options, CallbackList& callbacks,
+                               Recorder& recorder) {
+    NoSource no_validation;
+    co_await fit(learner, train, no_validation, options, callbacks, recorder);
+}
+
+template <class L, class Source>
+Awaitable<void> validate(L& learner, Source& source, CallbackList& callbacks, Recorder& recorder) {
+    const FitOptions options;
+    Loop loop(recorder, callbacks, options);
+    const EpochOptions epoch_options{};
+    co_await one_pass<CancelValid>(loop, learner, source, false, epoch_options);
+}
+
+}   // namespace detail
+
+/// Trains `learner` on `train` for some epochs, with a validation pass after each, firing the events of event.hpp in their order
+/// and recording every nanosecond in `recorder`. Lazy: nothing happens until it is awaited or `run()`. On the loop's executor
+/// throughout. Throws what callbacks, learner or source throw, except the cancels of its own levels. Everything handed in
+/// outlives it; destroying it while suspended closes the passes in the recording.
+template <class L, EpochSource Train, EpochSource Valid>
+[[nodiscard]] Awaitable<void> fit(L& learner, Train& train, Valid& valid, FitOptions options, CallbackList& callbacks,
+                                  Recorder& recorder) {
+    return detail::fit(learner, train, valid, options, callbacks, recorder);
+}
+
+/// The same without validation.
+template <class L, EpochSource Train>
+[[nodiscard]] Awaitable<void> fit(L& learner, Train& train, FitOptions options, CallbackList& callbacks,
+                                  Recorder& recorder) {
+    return detail::fit_train_only(learner, train, options, callbacks, recorder);
+}
+
+/// The same without callbacks.
+template <class L, EpochSource Train>
+[[nodiscard]] Awaitable<void> fit(L& learner, Train& train, FitOptions options, Recorder& recorder) {
+    return detail::fit_alone(learner, train, options, recorder);
+}
+
+// A temporary handed to a lazy coroutine would be gone before it starts.
+template <class L, class Source, class... Rest>
+    requires(!std::is_lvalue_reference_v<L> || !std::is_lvalue_reference_v<Source>)
+Awaitable<void> fit(L&&, Source&&, Rest&&...) = delete;
+
+/// One pass over `source` without training: `fit`'s validation pass alone.
+template <class L, EpochSource Source>
+[[nodiscard]] Awaitable<void> validate(L& learner, Source& source, CallbackList& callbacks, Recorder& recorder) {
+    return detail::validate(learner, source, callbacks, recorder);
+}
+template <class L, class Source, class... Rest>
+    requires(!std::is_lvalue_reference_v<L> || !std::is_lvalue_reference_v<Source>)
+Awaitable<void> validate(L&&, Source&&, Rest&&...) = delete;
+
+}   // namespace drawpoint

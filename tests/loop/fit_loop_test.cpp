@@ -1,0 +1,362 @@
+#include <drawpoint/loop/fit.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "support/tape.hpp"
+
+namespace drawpoint {
+namespace {
+
+using namespace std::chrono_literals;
+using test::DrawCost, test::Tape, test::nanoseconds;
+
+/// A learner whose calls cost what the test says.
+struct ManualLearner {
+    ManualClock* clock;
+    nanoseconds forward_cost{}, loss_cost{}, loss_value_cost{}, backward_cost{}, opt_step_cost{}, zero_grad_cost{};
+
+    void begin_phase(bool) {}
+    void forward(const test::TapeBatch&) { clock->advance(forward_cost); }
+    void loss(const test::TapeBatch&) { clock->advance(loss_cost); }
+    void backward() { clock->advance(backward_cost); }
+    void opt_step() { clock->advance(opt_step_cost); }
+    void zero_grad() { clock->advance(zero_grad_cost); }
+    double loss_value() {
+        clock->advance(loss_value_cost);
+        return 0.5;
+    }
+};
+
+/// Notes every event it sees and does what the test asks at each.
+class Watcher final : public Callback {
+public:
+    explicit Watcher(int order = 0) : order_{order} {}
+    std::vector<std::string> seen;
+    std::function<void(Event, LoopState&)> act = [](Event, LoopState&) {};
+
+    std::string_view name() const noexcept override { return "Watcher"; }
+    int order() const noexcept override { return order_; }
+    EventSet events() const noexcept override {
+        EventSet all;
+        for (std::size_t e = 0; e < event_count; ++e)
+            all |= EventSet{static_cast<Event>(e)};
+        return all;
+    }
+    void on(Event event, LoopState& state) override {
+        seen.emplace_back(name_of(event));
+        act(event, state);
+    }
+
+private:
+    int order_;
+};
+
+struct World {
+    ManualClock clock{1'000};
+    Recorder recorder{RecorderOptions{}, AnyClock{clock}};
+    ManualLearner learner{&clock};
+    CallbackList callbacks;
+};
+
+using Sums = std::map<std::string, std::int64_t>;
+
+Sums pieces_of(std::span<const SpanRow> spans) {
+    Sums sums;
+    for (const SpanRow& piece : spans)
+        sums[std::string(name_of(piece.span))] += piece.ns;
+    std::erase_if(sums, [](const auto& entry) { return entry.second == 0; });
+    return sums;
+}
+
+std::string text_of(const Sums& sums) {
+    std::string text;
+    for (const auto& [name, ns] : sums)
+        text += name + " " + std::to_string(ns) + ", ";
+    return text;
+}
+
+using Names = std::vector<std::string>;
+
+}   // namespace
+
+BOOST_AUTO_TEST_SUITE(fit_loop)
+
+BOOST_AUTO_TEST_CASE(events_fire_in_fastais_order_with_before_draw_before_every_draw) {
+    World w;
+    Watcher watcher;
+    w.callbacks.add(watcher);
+    Tape train{w.clock, {{{}, {}}}}, valid{w.clock, {{{}}}};
+    test::run_alone(fit(w.learner, train, valid, FitOptions{}, w.callbacks, w.recorder));
+    const Names step{"before_draw",    "before_batch", "after_pred", "after_loss", "before_backward",
+                     "after_backward", "before_step",  "after_step", "after_batch"};
+    Names expected{"before_fit", "before_epoch", "before_train"};
+    expected.insert(expected.end(), step.begin(), step.end());
+    expected.insert(expected.end(), step.begin(), step.end());
+    for (const char* event : {"after_train", "before_validate", "before_draw", "before_batch", "after_pred",
+                              "after_loss", "after_batch", "after_validate", "after_epoch", "after_fit"})
+        expected.emplace_back(event);
+    BOOST_TEST(watcher.seen == expected, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(every_place_that_spends_a_power_of_two_is_found_in_exactly_its_own_piece) {
+    World w;
+    std::int64_t next_cost = 1;
+    std::map<std::string, std::int64_t> spent;
+    const auto cost = [&](const std::string& place) {
+        const auto here = nanoseconds{next_cost};
+        spent[place] = next_cost;
+        next_cost *= 2;
+        return here;
+    };
+    Watcher inside{0}, before{-20}, after{60};
+    std::map<Event, nanoseconds> at;
+    for (const Event event :
+         {Event::before_draw, Event::before_batch, Event::after_pred, Event::after_loss, Event::before_backward,
+          Event::after_backward, Event::before_step, Event::after_step, Event::after_batch})
+        at[event] = cost(std::string(name_of(event)));
+    for (const Event event : {Event::before_train, Event::after_train})
+        at[event] = cost(std::string(name_of(event)));
+    inside.act = [&](Event event, LoopState&) { w.clock.advance(at.contains(event) ? at.at(event) : 0ns); };
+    const auto outside_cost = cost("callbacks");
+    before.act = [&](Event event, LoopState&) { w.clock.advance(event == Event::after_loss ? outside_cost / 2 : 0ns); };
+    after.act = before.act;
+    w.callbacks.add(inside), w.callbacks.add(after), w.callbacks.add(before);
+    w.learner.forward_cost = cost("forward"), w.learner.loss_cost = cost("loss"),
+    w.learner.loss_value_cost = cost("other");
+    w.learner.backward_cost = cost("backward"), w.learner.opt_step_cost = cost("opt_step");
+    w.learner.zero_grad_cost = cost("zero_grad");
+    Tape train{w.clock, {{DrawCost{cost("starved"), cost("handoff"), cost("transfer")}}}};
+    train.give_back = cost("between"), train.opening = cost("opening");
+    next_cost *= 2;
+
+    test::run_alone(fit(w.learner, train, FitOptions{}, w.callbacks, w.recorder));
+    const Ledger ledger = w.recorder.ledger();
+
+    BOOST_REQUIRE_EQUAL(ledger.steps.size(), 1);
+    const StepRow& step = ledger.steps[0];
+    auto expected = spent;
+    for (const char* of_the_pass : {"before_train", "after_train", "opening"})
+        expected.erase(of_the_pass);
+    expected["callbacks"] = 2 * (spent["callbacks"] / 2);
+    BOOST_TEST(text_of(pieces_of(ledger.spans_of(step))) == text_of(expected));
+    for (const PassRow& pass : ledger.passes)
+        if (pass.kind == PassKind::train) {
+            const std::map<std::string, std::int64_t> of_pass{{"before_train", spent["before_train"]},
+                                                              {"after_train", spent["after_train"]},
+                                                              {"between", spent["opening"]}};
+            BOOST_TEST(text_of(pieces_of(ledger.spans_of(pass))) == text_of(of_pass));
+        }
+    BOOST_TEST(*duration_of(ledger, step, Action::draw) ==
+               spent["before_draw"] + spent["starved"] + spent["handoff"] + spent["transfer"]);
+    BOOST_TEST(*duration_of(ledger, step, Action::forward) ==
+               spent["before_batch"] + spent["forward"] + spent["after_pred"]);
+    BOOST_TEST(*duration_of(ledger, step, Action::backward) ==
+               spent["before_backward"] + spent["backward"] + spent["after_backward"]);
+    BOOST_TEST(*duration_of(ledger, step, Action::opt_step) ==
+               spent["before_step"] + spent["opt_step"] + spent["after_step"]);
+    BOOST_TEST(*duration_of(ledger, step, Action::zero_grad) == spent["zero_grad"]);
+    BOOST_TEST(*duration_of(ledger, step, Action::other) == spent["other"]);
+    BOOST_TEST(*duration_of(ledger, step, Action::between) == spent["between"]);
+    BOOST_TEST(max_residual_ns(ledger) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(the_actions_of_a_batch_and_what_is_in_none_of_them_sum_to_the_batch) {
+    World w;
+    Watcher watcher;
+    std::int64_t cost = 1;
+    watcher.act = [&](Event, LoopState&) { w.clock.advance(nanoseconds{cost++}); };
+    w.callbacks.add(watcher);
+    w.learner.forward_cost = 1us, w.learner.backward_cost = 3us;
+    Tape train{w.clock, {{{}, {}, {}}, {{}, {}, {}}}}, valid{w.clock, {{{}}, {{}}}};
+    test::run_alone(fit(w.learner, train, valid, FitOptions{.epochs = 2}, w.callbacks, w.recorder));
+    const Ledger ledger = w.recorder.ledger();
+    BOOST_TEST(ledger.steps.size() == 8);
+    for (const StepRow& step : ledger.steps) {
+        std::int64_t sum = 0;
+        for (const Action action : {Action::forward, Action::predict, Action::loss, Action::backward, Action::opt_step,
+                                    Action::zero_grad, Action::callbacks, Action::other})
+            sum += duration_of(ledger, step, action).value_or(0);
+        BOOST_TEST(sum == step.batch_ns);
+    }
+    BOOST_TEST(max_residual_ns(ledger) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_source_of_unknown_length_ends_with_one_draw_that_is_in_no_step) {
+    World w;
+    Tape train{w.clock, {{DrawCost{5ns}, DrawCost{7ns}}}};
+    train.known_size = false;
+    test::run_alone(fit(w.learner, train, FitOptions{}, w.callbacks, w.recorder));
+    const Ledger ledger = w.recorder.ledger();
+    BOOST_TEST(ledger.steps.size() == 2);
+    BOOST_TEST(ledger.ends_of_data.size() == 1);
+    BOOST_TEST(max_residual_ns(ledger) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_source_of_known_length_is_drawn_exactly_that_often) {
+    World w;
+    Tape train{w.clock, {{{}, {}, {}}}};
+    train.claimed_size = 2;
+    test::run_alone(fit(w.learner, train, FitOptions{}, w.callbacks, w.recorder));
+    const Ledger ledger = w.recorder.ledger();
+    BOOST_TEST(ledger.steps.size() == 2);
+    BOOST_TEST(ledger.ends_of_data.size() == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_cancel_leaves_its_level_and_the_others_go_on) {
+    struct Case {
+        Event where;
+        std::function<void()> cancel;
+        std::size_t steps;
+        const char* also_fires;
+    };
+    const std::vector<Case> cases{
+        {Event::after_pred, [] { throw CancelBatch{}; }, 4, "after_cancel_batch"},
+        {Event::before_backward, [] { throw CancelBackward{}; }, 4, "after_cancel_backward"},
+        {Event::before_step, [] { throw CancelStep{}; }, 4, "after_cancel_step"},
+        {Event::after_loss, [] { throw CancelTrain{}; }, 2, "after_cancel_train"},
+        {Event::after_loss, [] { throw CancelEpoch{}; }, 2, "after_cancel_epoch"},
+        {Event::after_loss, [] { throw CancelFit{}; }, 1, "after_cancel_fit"},
+        {Event::before_draw, [] { throw CancelBatch{}; }, 4, "after_train"},
+    };
+    for (const Case& c : cases) {
+        World w;
+        Watcher watcher;
+        watcher.act = [&](Event event, LoopState&) {
+            w.clock.advance(3ns);
+            if (event == c.where)
+                c.cancel();
+        };
+        w.callbacks.add(watcher);
+        Tape train{w.clock, {{{}, {}}, {{}, {}}}};
+        test::run_alone(fit(w.learner, train, FitOptions{.epochs = 2}, w.callbacks, w.recorder));
+        const Ledger ledger = w.recorder.ledger();
+        BOOST_TEST(ledger.steps.size() == c.steps);
+        BOOST_TEST(std::count(watcher.seen.begin(), watcher.seen.end(), c.also_fires) > 0,
+                   c.also_fires << " did not fire");
+        BOOST_TEST(watcher.seen.back() == "after_fit");
+        BOOST_TEST(max_residual_ns(ledger) == 0);
+        for (const StepRow& step : ledger.steps)
+            BOOST_TEST((step.status == StepStatus::cancelled));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(any_other_exception_leaves_the_fit_with_its_step_marked_failed_and_no_time_lost) {
+    World w;
+    Watcher watcher;
+    watcher.act = [&](Event event, LoopState& state) {
+        w.clock.advance(3ns);
+        if (event == Event::after_loss && state.batch == 1)
+            throw std::out_of_range("the callback's own");
+    };
+    w.callbacks.add(watcher);
+    Tape train{w.clock, {{{}, {}, {}}}};
+    BOOST_CHECK_THROW(test::run_alone(fit(w.learner, train, FitOptions{}, w.callbacks, w.recorder)), std::out_of_range);
+    const Ledger ledger = w.recorder.ledger();
+    BOOST_REQUIRE_EQUAL(ledger.steps.size(), 2);
+    BOOST_TEST((ledger.steps[1].status == StepStatus::failed));
+    BOOST_TEST(max_residual_ns(ledger) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(max_steps_ends_training_in_the_middle_of_an_epoch_and_still_validates) {
+    World w;
+    Tape train{w.clock, {{{}, {}, {}}, {{}, {}, {}}}}, valid{w.clock, {{{}}, {{}}}};
+    test::run_alone(fit(w.learner, train, valid, FitOptions{.epochs = 2, .max_steps = 4}, w.callbacks, w.recorder));
+    const Ledger ledger = w.recorder.ledger();
+    const auto in = [&](Phase phase) {
+        return std::count_if(ledger.steps.begin(), ledger.steps.end(),
+                             [&](const StepRow& s) { return s.phase == phase; });
+    };
+    BOOST_TEST(in(Phase::train) == 4);
+    BOOST_TEST(in(Phase::valid) == 2);
+}
+
+BOOST_AUTO_TEST_CASE(a_callback_that_sleeps_costs_only_inside_the_interval_its_order_puts_it_in) {
+    for (const int order : {-10, -9, 0, 49, 50}) {
+        World w;
+        Watcher watcher{order};
+        watcher.act = [&](Event event, LoopState&) { w.clock.advance(event == Event::after_pred ? 8ns : 0ns); };
+        w.callbacks.add(watcher);
+        Tape train{w.clock, {{{}}}};
+        test::run_alone(fit(w.learner, train, FitOptions{}, w.callbacks, w.recorder));
+        const Ledger ledger = w.recorder.ledger();
+        const StepRow& step = ledger.steps.at(0);
+        // after_pred ends the forward: what runs after its second stamp belongs to the loss.
+        BOOST_TEST(*duration_of(ledger, step, Action::forward) == (order <= 49 ? 8 : 0));
+        BOOST_TEST(*duration_of(ledger, step, Action::loss) == (order <= 49 ? 0 : 8));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_fit_can_be_abandoned_at_any_step) {
+    bool ran_out = false;
+    for (std::size_t handlers = 0; !ran_out; ++handlers) {
+        World w;
+        Tape train{w.clock, {{{}, {}, {}}}}, valid{w.clock, {{{}}}};
+        train.suspends = valid.suspends = true;
+        {
+            asio::io_context context;
+            bool ended = false;
+            auto done = [&ended](std::exception_ptr) { ended = true; };
+            asio::co_spawn(context, fit(w.learner, train, valid, FitOptions{}, w.callbacks, w.recorder),
+                           std::move(done));
+            for (std::size_t i = 0; i < handlers; ++i)
+                context.run_one();
+            ran_out = ended;
+        }
+        const Ledger ledger = w.recorder.ledger();
+        BOOST_TEST(max_residual_ns(ledger) == 0);
+        for (const PassRow& pass : ledger.passes)
+            BOOST_TEST(pass.ended);
+        BOOST_REQUIRE_LT(handlers, 1000u);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(callbacks_may_be_added_and_removed_while_the_loop_runs) {
+    World w;
+    Watcher late, leaver;
+    Watcher adder;
+    adder.act = [&](Event event, LoopState& state) {
+        if (event == Event::before_batch && state.batch == 0)
+            w.callbacks.add(late);
+        if (event == Event::before_batch && state.batch == 1)
+            w.callbacks.remove(leaver);
+    };
+    w.callbacks.add(adder), w.callbacks.add(leaver);
+    Tape train{w.clock, {{{}, {}, {}}}};
+    test::run_alone(fit(w.learner, train, FitOptions{}, w.callbacks, w.recorder));
+    BOOST_TEST(late.seen.front() == "after_pred");
+    BOOST_TEST(leaver.seen.back() == "before_draw");
+    BOOST_TEST(std::count(leaver.seen.begin(), leaver.seen.end(), "before_batch") == 1);
+}
+
+BOOST_AUTO_TEST_CASE(gating_reaches_a_callback_only_in_the_phases_it_runs_in) {
+    World w;
+    Watcher train_only, valid_only, off;
+    train_only.run_valid = false, valid_only.run_train = false, off.run = false;
+    w.callbacks.add(train_only), w.callbacks.add(valid_only), w.callbacks.add(off);
+    Tape train{w.clock, {{{}, {}}}}, valid{w.clock, {{{}}}};
+    test::run_alone(fit(w.learner, train, valid, FitOptions{}, w.callbacks, w.recorder));
+    BOOST_TEST(std::count(train_only.seen.begin(), train_only.seen.end(), "before_draw") == 2);
+    BOOST_TEST(std::count(valid_only.seen.begin(), valid_only.seen.end(), "before_draw") == 1);
+    BOOST_TEST(std::count(valid_only.seen.begin(), valid_only.seen.end(), "after_epoch") == 1);
+    BOOST_TEST(off.seen.empty());
+    BOOST_TEST(off.run);   // after_fit sets it back
+}
+
+BOOST_AUTO_TEST_CASE(validate_alone_records_one_validation_pass) {
+    World w;
+    Tape valid{w.clock, {{DrawCost{2ns}, DrawCost{4ns}}}};
+    test::run_alone(validate(w.learner, valid, w.callbacks, w.recorder));
+    const Ledger ledger = w.recorder.ledger();
+    BOOST_TEST(ledger.steps.size() == 2);
+    BOOST_TEST((ledger.steps[0].phase == Phase::valid));
+    BOOST_TEST(max_residual_ns(ledger) == 0);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}   // namespace drawpoint

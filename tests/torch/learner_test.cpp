@@ -1,0 +1,169 @@
+#include <drawpoint/loop/torch/learner.hpp>
+
+#include <cmath>
+
+#include <boost/test/unit_test.hpp>
+#include <torch/nn/modules/linear.h>
+
+#include <drawpoint/loop/learner.hpp>
+#include <drawpoint/loop/torch/model.hpp>
+
+#include "torch/drawn.hpp"
+
+BOOST_AUTO_TEST_SUITE(learner)
+
+using namespace drawpoint;
+using test::Drawn;
+
+namespace {
+
+static_assert(Learner<TorchLearner, Batch>);
+
+void step(TorchLearner& learner, Batch& batch, bool training = true) {
+    learner.forward(batch);
+    learner.loss(batch);
+    if (!training)
+        return;
+    learner.backward();
+    learner.opt_step();
+    learner.zero_grad();
+}
+
+/// The loss after training for `steps` on a problem of three classes, each at its own point of the plane.
+double loss_after(std::size_t steps, const LearnerOptions& options) {
+    const auto points = from_function(60, {ScalarType::float32, 1, {2}}, "points", [](SampleView& sample) {
+        const auto label = sample.index % 3;
+        sample.floats()[0] = (label == 1 ? 2.0F : 0.0F) + static_cast<float>(sample.random.uniform() - 0.5);
+        sample.floats()[1] = (label == 2 ? 2.0F : 0.0F) + static_cast<float>(sample.random.uniform() - 0.5);
+        *sample.target = static_cast<std::int64_t>(label);
+    });
+    Drawn drawn{points, 20};
+    TorchLearner learner{mlp(2, 3, {16}, 1), options};
+    learner.begin_phase(true);
+    for (std::size_t i = 0; i < steps; ++i) {
+        Batch batch = drawn.next();
+        step(learner, batch);
+    }
+    BOOST_TEST(drawn.loader().counters().slots_replaced == 0u);
+    return learner.loss_value();
+}
+
+/// Its largest output is the sample's largest value.
+struct Identity : torch::nn::Module {
+    Identity() { scale = register_parameter("scale", torch::ones({1})); }
+    at::Tensor forward(const at::Tensor& x) { return x * scale; }
+    at::Tensor scale;
+};
+
+}   // namespace
+
+BOOST_AUTO_TEST_CASE(the_loss_falls_with_either_optimizer) {
+    const LearnerOptions sgd{.optimizer = Optimizer::sgd, .learning_rate = 0.1};
+    const LearnerOptions adam{.optimizer = Optimizer::adam, .learning_rate = 0.02};
+    for (const LearnerOptions& options : {sgd, adam}) {
+        const double first = loss_after(1, options), last = loss_after(100, options);
+        BOOST_TEST(first > 0.5);
+        BOOST_TEST(last < 0.1);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(equal_seeds_give_equal_runs) { BOOST_TEST(loss_after(20, {}) == loss_after(20, {})); }
+
+BOOST_AUTO_TEST_CASE(accuracy_counts_the_phase_at_hand) {
+    // Of four samples the largest value stands at 0, 1, 0, 1; the labels are 0, 0, 0, 1: three are right.
+    const auto rows = from_function(4, {ScalarType::float32, 1, {2}}, "rows", [](SampleView& sample) {
+        sample.floats()[0] = sample.index % 2 == 0 ? 1.0F : 0.0F;
+        sample.floats()[1] = 0.5F;
+        *sample.target = sample.index == 3 ? 1 : 0;
+    });
+    Drawn drawn{rows, 4};
+    TorchLearner learner{model_of(std::make_shared<Identity>())};
+    BOOST_TEST(std::isnan(learner.loss_value()));
+    learner.begin_phase(false);
+    BOOST_TEST(learner.metrics().accuracy() == 0);
+    for (std::uint64_t i = 1; i <= 3; ++i) {
+        Batch batch = drawn.next();
+        step(learner, batch, false);
+        BOOST_TEST(learner.metrics().correct == 3 * i);
+        BOOST_TEST(learner.metrics().seen == 4 * i);
+    }
+    BOOST_TEST(learner.metrics().accuracy() == 0.75);
+    learner.begin_phase(true);
+    BOOST_TEST(learner.metrics().seen == 0u);
+    BOOST_TEST(learner.metrics().correct == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(validation_changes_no_weight_and_builds_no_graph) {
+    const auto source = test::numbered(4);
+    Drawn drawn{source, 4};
+    const auto module = std::make_shared<torch::nn::LinearImpl>(2, 4);
+    const at::Tensor before = module->weight.detach().clone();
+    TorchLearner learner{model_of(module)};
+    learner.begin_phase(false);
+    Batch batch = drawn.next();
+    step(learner, batch, false);
+    BOOST_TEST(std::isfinite(learner.loss_value()));
+    BOOST_TEST(torch::equal(module->weight, before));
+    BOOST_CHECK_THROW(learner.backward(), c10::Error);
+    BOOST_TEST(!module->is_training());
+}
+
+BOOST_AUTO_TEST_CASE(bytes_are_taken_as_values_from_0_to_1) {
+    const auto rows = from_function(1, {ScalarType::uint8, 1, {2}}, "rows", [](SampleView& sample) {
+        sample.data[0] = std::byte{255};
+        sample.data[1] = std::byte{0};
+    });
+    Drawn drawn{rows, 1};
+    TorchLearner learner{model_of(std::make_shared<Identity>())};
+    Batch batch = drawn.next();
+    step(learner, batch, false);
+    BOOST_TEST(learner.loss_value() == std::log1p(std::exp(-1.0)), boost::test_tools::tolerance(1e-5));
+}
+
+BOOST_AUTO_TEST_CASE(each_model_trains_on_images) {
+    const SyntheticImages images{8, 3, 64};
+    for (const Model& model : {small_cnn(3), resnet18(3), mlp(3 * 64 * 64, 3)}) {
+        Drawn drawn{images, 8};
+        TorchLearner learner{model, {.learning_rate = 1e-3}};
+        learner.begin_phase(true);
+        double first = 0;
+        for (int i = 0; i < 8; ++i) {
+            Batch batch = drawn.next();
+            step(learner, batch);
+            first = i == 0 ? learner.loss_value() : first;
+        }
+        BOOST_TEST(learner.loss_value() < 0.8 * first);
+        BOOST_TEST(drawn.loader().counters().slots_replaced == 0u);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(resnet18_is_the_published_network) { BOOST_TEST(resnet18(1000).num_parameters() == 11'689'512u); }
+
+BOOST_AUTO_TEST_CASE(a_target_that_is_no_class_is_named) {
+    const auto source = test::numbered(4);
+    Drawn drawn{source, 4};
+    TorchLearner learner{mlp(2, 3, {})};
+    Batch batch = drawn.next();
+    learner.forward(batch);
+    BOOST_CHECK_EXCEPTION(learner.loss(batch), std::invalid_argument, [](const auto& error) {
+        return std::string{error.what()} == "target 3 is none of the model's 3 classes";
+    });
+}
+
+BOOST_AUTO_TEST_CASE(options_out_of_range_are_refused_by_name) {
+    const auto refusal = [](const LearnerOptions& options) -> std::string {
+        try {
+            TorchLearner{mlp(1, 1), options};
+        } catch (const std::invalid_argument& error) {
+            return error.what();
+        }
+        return "taken";
+    };
+    BOOST_TEST(refusal({.learning_rate = 0}) == "learning_rate must be above 0, got 0");
+    BOOST_TEST(refusal({.momentum = 1}) == "momentum must be at least 0 and below 1, got 1");
+    BOOST_TEST(refusal({.weight_decay = -1}) == "weight_decay must be at least 0, got -1");
+    BOOST_TEST(refusal({.threads = -2}) == "threads must be at least 1, or 0 for no change, got -2");
+    BOOST_CHECK_THROW((void)small_cnn(0), std::invalid_argument);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

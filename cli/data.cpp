@@ -1,0 +1,142 @@
+#include <cli/data.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <set>
+
+#include <fmt/format.h>
+
+#include <drawpoint/pipeline/generated_rows.hpp>
+#include <drawpoint/pipeline/image_stages.hpp>
+#include <drawpoint/pipeline/storage/image_folder.hpp>
+
+namespace drawpoint::cli {
+namespace {
+
+/// A part of the data set, shuffled anew each epoch.
+class RandomPart final : public Sampler {
+public:
+    RandomPart(std::vector<std::uint64_t> indices, std::uint64_t seed)
+        : indices_{std::move(indices)}, random_{indices_.size(), seed} {}
+    [[nodiscard]] std::size_t size() const noexcept override { return indices_.size(); }
+    void order(std::size_t epoch, std::span<std::uint64_t> order) const override {
+        random_.order(epoch, order);
+        for (std::uint64_t& index : order)
+            index = indices_[index];
+    }
+
+private:
+    std::vector<std::uint64_t> indices_;
+    RandomSampler random_;
+};
+
+/// The two parts of 0 … n - 1: every k-th index is held out, so every class of a sorted data set is.
+struct Split {
+    std::vector<std::uint64_t> train, valid;
+};
+
+Split split(std::size_t n, double share) {
+    const auto every = static_cast<std::uint64_t>(std::llround(1 / share));
+    Split parts;
+    for (std::uint64_t i = 0; i < n; ++i)
+        (i % every == every - 1 ? parts.valid : parts.train).push_back(i);
+    if (parts.train.empty() || parts.valid.empty())
+        throw Failure{fmt::format("--valid {:g} of {} samples leaves nothing to validate on", share, n)};
+    return parts;
+}
+
+std::shared_ptr<const SampleSource> with_faults(auto recipe, const std::vector<Injection>& injections,
+                                                std::uint64_t seed) {
+    if (std::ranges::none_of(injections, [](const Injection& injection) { return is_of_source(injection.kind); }))
+        return std::make_shared<const decltype(recipe)>(std::move(recipe));
+    try {
+        return inject(std::move(recipe), injections, seed);
+    } catch (const std::invalid_argument& error) {
+        throw UsageError{fmt::format("--inject: {}", error.what())};
+    }
+}
+
+/// Validation labels are numbers of the training folder's classes, so both folders must have the same.
+void check_same_classes(const ImageFolder& train, const std::string& train_path, const ImageFolder& valid,
+                        const std::string& valid_path) {
+    std::set<std::string> names;
+    for (std::size_t i = 0; i < train.num_classes(); ++i)
+        names.insert(train.class_name(i));
+    for (std::size_t i = 0; i < valid.num_classes(); ++i)
+        if (names.erase(valid.class_name(i)) == 0)
+            throw Failure{
+                fmt::format("--valid {}: class '{}' is not in {}", valid_path, valid.class_name(i), train_path)};
+    if (!names.empty())
+        throw Failure{fmt::format("--valid {}: class '{}' of {} is missing", valid_path, *names.begin(), train_path)};
+}
+
+}   // namespace
+
+std::vector<Injection> injections_of(const ProfileOptions& options) {
+    std::vector<Injection> injections;
+    for (const std::string& text : options.inject) {
+        try {
+            injections.push_back(parse_injection(text));
+        } catch (const std::invalid_argument& error) {
+            throw UsageError{fmt::format("--inject {}: {}", text, error.what())};
+        }
+        const InjectionKind kind = injections.back().kind;
+        if (kind == InjectionKind::collate)
+            throw UsageError{fmt::format("--inject {} is not delivered yet", text)};
+        if (std::ranges::count(injections, kind, &Injection::kind) > 1)
+            throw UsageError{fmt::format("--inject {}: {} is given twice", text, to_string(kind))};
+    }
+    const auto has = [&](InjectionKind kind) {
+        return std::ranges::find(injections, kind, &Injection::kind) != injections.end();
+    };
+    if (has(InjectionKind::compute_jitter) && !has(InjectionKind::compute) &&
+        !(options.model == "none" && options.compute_ms > 0))
+        throw UsageError{"--inject compute-jitter needs --inject compute, or --model none with --compute-ms"};
+    return injections;
+}
+
+Data open_data(const ProfileOptions& options, const std::vector<Injection>& injections) {
+    Data data;
+    const auto side = static_cast<std::uint32_t>(options.image_size);
+    const auto seed = static_cast<std::uint64_t>(options.seed);
+    const auto share = options.valid_share();
+    const bool has_folder = !share && options.valid != "none" && !options.valid.empty();
+    if (const auto count = options.synthetic()) {
+        if (has_folder)
+            throw UsageError{fmt::format("--valid {} needs --data to be a folder; a share works with synthetic data",
+                                         options.valid)};
+        const SyntheticImages images{static_cast<std::size_t>(*count), 10, side, seed};
+        data.classes = images.num_classes();
+        data.train = with_faults(images, injections, seed);
+        data.valid = share ? data.train : nullptr;
+    } else {
+        const auto filter = options.resize_filter == "bilinear" ? ResizeFilter::bilinear : ResizeFilter::antialias;
+        const auto photos = std::make_shared<const ImageFolder>(options.data);
+        data.classes = photos->num_classes();
+        const CenterCrop center{.height = side, .width = side, .filter = filter};
+        data.train =
+            with_faults(photos | decode_jpeg | RandomResizedCrop{.height = side, .width = side, .filter = filter} |
+                            RandomHorizontalFlip{} | Normalize::imagenet(),
+                        injections, seed);
+        if (share)
+            data.valid = with_faults(photos | decode_jpeg | center | Normalize::imagenet(), injections, seed);
+        if (has_folder) {
+            const auto held_out = std::make_shared<const ImageFolder>(options.valid);
+            check_same_classes(*photos, options.data, *held_out, options.valid);
+            data.valid = with_faults(held_out | decode_jpeg | center | Normalize::imagenet(), injections, seed);
+        }
+    }
+    if (share) {
+        Split parts = split(data.train->size(), *share);
+        data.train_sampler = std::make_unique<RandomPart>(std::move(parts.train), seed);
+        data.valid_sampler = std::make_unique<FixedSampler>(std::move(parts.valid));
+    } else {
+        data.train_sampler = std::make_unique<RandomSampler>(data.train->size(), seed);
+        if (data.valid)
+            data.valid_sampler = std::make_unique<SequentialSampler>(data.valid->size());
+    }
+    return data;
+}
+
+}   // namespace drawpoint::cli

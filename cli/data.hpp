@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include <cli/options.hpp>
+#include <drawpoint/pipeline/inject.hpp>
+#include <drawpoint/pipeline/sample_source.hpp>
+#include <drawpoint/pipeline/sampler.hpp>
+
+namespace drawpoint::cli {
+
+/// What is trained and validated on.
+struct Data {
+    std::shared_ptr<const SampleSource> train, valid;   ///< valid: null without validation
+    std::unique_ptr<const Sampler> train_sampler, valid_sampler;
+    std::size_t classes = 0;
+};
+
+/// Opens what --data and --valid name. Throws UsageError naming an option, std::invalid_argument or
+/// std::filesystem::filesystem_error naming a path, Failure otherwise.
+[[nodiscard]] Data open_data(const ProfileOptions&, const std::vector<Injection>&);
+
+/// Reads every --inject. Throws UsageError naming the one that is wrong or not delivered yet.
+[[nodiscard]] std::vector<Injection> injections_of(const ProfileOptions&);
+
+}   // namespace drawpoint::cli

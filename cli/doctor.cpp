@@ -1,0 +1,163 @@
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include <fmt/format.h>
+#include <linux/perf_event.h>
+#include <nlohmann/json.hpp>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cli/machine.hpp>
+#include <cli/options.hpp>
+#include <cli/report_output.hpp>
+#include <drawpoint/instrumentation/clock.hpp>
+#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/instrumentation/report/json.hpp>
+#include <drawpoint/instrumentation/report/text.hpp>
+#include <drawpoint/pipeline/runtime.hpp>
+
+namespace drawpoint::cli {
+namespace {
+
+struct Finding {
+    std::string about;   ///< "clock"
+    std::string found;   ///< what there is
+    std::string costs;   ///< what its lack costs; empty: nothing is missing
+};
+
+template <class C>
+double ns_per_reading(const C& clock) {
+    constexpr int rounds = 5, readings = 20'000;
+    double best = 1e9;
+    for (int round = 0; round < rounds; ++round) {
+        const std::int64_t begin = SteadyClock{}.now_ns();
+        std::int64_t last = 0;
+        for (int i = 0; i < readings; ++i)
+            last = std::max(last, clock.now_ns());
+        best = std::min(best, static_cast<double>(SteadyClock{}.now_ns() - begin + (last == 0 ? 1 : 0)) / readings);
+    }
+    return best;
+}
+
+Finding cores() {
+    const auto hardware = static_cast<std::int64_t>(std::max(1u, std::thread::hardware_concurrency()));
+    const std::int64_t affinity = affinity_cores(), usable = usable_cores();
+    const auto quota = cgroup_cores();
+    Finding finding{.about = "cores",
+                    .found = fmt::format("{} usable, {} by affinity, {} online", usable, affinity, hardware)};
+    if (quota)
+        finding.found += fmt::format(", cgroup grants {:.2f}", *quota);
+    if (usable == 1)
+        finding.costs = "loading and training take turns on one core";
+    else if (quota && *quota < static_cast<double>(affinity))
+        finding.costs = "the cgroup stops all threads for the rest of a period once its time is used up";
+    return finding;
+}
+
+Finding clock() {
+    if (TscClock::available())
+        return {"clock", fmt::format("tsc, {:.1f} ns a reading", ns_per_reading(AnyClock{})), ""};
+    return {"clock", fmt::format("steady, {:.1f} ns a reading", ns_per_reading(SteadyClock{})),
+            "no constant time-stamp counter: each stamp costs about 20 ns more"};
+}
+
+Finding recording() {
+    Recorder recorder;
+    return {"recording", fmt::format("{:.1f} ns an event", recorder.state().ns_per_event), ""};
+}
+
+Finding perf_counters() {
+    perf_event_attr attributes{};
+    attributes.size = sizeof attributes;
+    attributes.type = PERF_TYPE_HARDWARE;
+    attributes.config = PERF_COUNT_HW_INSTRUCTIONS;
+    attributes.exclude_kernel = 1;
+    attributes.exclude_hv = 1;
+    const long file = syscall(SYS_perf_event_open, &attributes, 0, -1, -1, 0UL);
+    if (file >= 0) {
+        close(static_cast<int>(file));
+        return {"counters", "hardware counters can be read", ""};
+    }
+    const int error = errno;
+    std::ifstream paranoid{"/proc/sys/kernel/perf_event_paranoid"};
+    std::string level = "unknown";
+    paranoid >> level;
+    return {"counters", fmt::format("no hardware counters ({}, perf_event_paranoid {})", std::strerror(error), level),
+            "instructions and cache misses cannot be told; times are not affected"};
+}
+
+Finding libtorch() { return {"libtorch", libtorch_version() + ", on the CPU", ""}; }
+
+Finding threads() {
+    if (std::string_view{DRAWPOINT_TBB_VERSION}.empty())
+        return {"threads", "plain threads",
+                "built without oneTBB: workers do not share threads with a program's own TBB code"};
+    return {"threads", fmt::format("oneTBB {} arena", DRAWPOINT_TBB_VERSION), ""};
+}
+
+Finding reading() {
+    return {"reading", "blocking read() on the workers", "a worker that waits for storage makes no samples meanwhile"};
+}
+
+Finding huge_pages() {
+    std::ifstream file{"/sys/kernel/mm/transparent_hugepage/enabled"};
+    std::string line;
+    std::getline(file, line);
+    const bool on = line.find("[always]") != line.npos || line.find("[madvise]") != line.npos;
+    return {"pages", on ? "transparent huge pages: " + line : "no transparent huge pages",
+            on ? "" : "the first touch of batch memory takes a fault for every 4 KiB"};
+}
+
+Finding gpu() {
+    const bool device = std::filesystem::exists("/dev/nvidiactl") || std::filesystem::exists("/dev/kfd");
+    return {"gpu", device ? "a device is there; this build trains on the CPU" : "none",
+            "training runs on the CPU's cores, beside the workers"};
+}
+
+}   // namespace
+
+int doctor(const Invocation& invocation) {
+    CommandLine line{invocation,
+                     "Says what this machine, build and environment offer, what is missing and what that costs."};
+    const OutputFlags flags{line.app(), false};
+    if (!line.parse())
+        return exit_ok;
+    const OutputOptions output = flags.read();
+    const Machine machine = this_machine();
+    const std::array findings{cores(),   clock(),      recording(), perf_counters(), libtorch(), threads(),
+                              reading(), huge_pages(), gpu()};
+
+    nlohmann::ordered_json document =
+        json_document("drawpoint.doctor/1", {.version = DRAWPOINT_VERSION, .command = invocation.line}, machine);
+    document["findings"] = nlohmann::ordered_json::array();
+    for (const Finding& finding : findings)
+        document["findings"].push_back({{"about", finding.about},
+                                        {"found", finding.found},
+                                        {"costs", finding.costs.empty() ? nlohmann::ordered_json(nullptr)
+                                                                        : nlohmann::ordered_json(finding.costs)}});
+    for (const std::string& file : output.json_files)
+        write_file(file, json_text(document));
+    if (output.form == OutputOptions::Form::json) {
+        print(json_text(document));
+        return exit_ok;
+    }
+    print(fmt::format("drawpoint {}, built by {}\n", DRAWPOINT_VERSION, machine.compiler));
+    print(fmt::format("{:<11}{}, {}\n", "machine", printable(machine.cpu), printable(machine.kernel)));
+    for (const Finding& finding : findings) {
+        print(fmt::format("{:<11}{}\n", finding.about, printable(finding.found)));
+        if (!finding.costs.empty())
+            print(fmt::format("{:<11}  {}\n", "", finding.costs));
+    }
+    std::string libraries;
+    for (const auto& [name, version] : machine.libraries)
+        libraries += fmt::format("{}{} {}", libraries.empty() ? "" : ", ", name, version);
+    print(fmt::format("{:<11}{}\n", "libraries", libraries));
+    return exit_ok;
+}
+
+}   // namespace drawpoint::cli

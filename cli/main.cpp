@@ -1,0 +1,136 @@
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <new>
+
+#include <fmt/format.h>
+
+#include <cli/program.hpp>
+#include <drawpoint/instrumentation/report/text.hpp>
+
+namespace drawpoint::cli {
+namespace {
+
+struct Command {
+    std::string_view name;
+    int (*run)(const Invocation&);   // null: not delivered yet
+    std::string_view what;
+};
+
+constexpr std::array commands{
+    Command{"profile", profile, "trains a model on a data set through the DataLoader, records, prints the report"},
+    Command{"report", report, "prints any report from a recording"},
+    Command{"dataset", dataset, "crops, generate or info: makes and checks labelled image folders"},
+    Command{"doctor", doctor, "what this machine, build and environment offer"},
+    Command{"diagnose", nullptr, {}},
+    Command{"whatif", nullptr, {}},
+    Command{"tune", nullptr, {}},
+    Command{"bench", nullptr, {}},
+    Command{"compare", nullptr, {}},
+    Command{"gate", nullptr, {}},
+    Command{"export", nullptr, {}},
+};
+
+void print_usage(std::FILE* to) {
+    fmt::print(to, "usage: drawpoint COMMAND [OPTIONS]\n\n");
+    for (const Command& command : commands)
+        if (command.run)
+            fmt::print(to, "  {:<10}{}\n", command.name, command.what);
+    fmt::print(to, "\ndrawpoint COMMAND --help lists a command's options; drawpoint --version prints the version.\n"
+                   "Exit codes: 0 ok, 1 failed, 2 bad usage, 130 stopped by Ctrl-C.\n");
+}
+
+std::string quoted(std::string_view argument) {
+    const bool plain = !argument.empty() && std::ranges::all_of(argument, [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) ||
+               std::string_view{"-_./=:,+%@"}.find(c) != std::string_view::npos;
+    });
+    if (plain)
+        return std::string{argument};
+    std::string text = "'";
+    for (const char c : argument)
+        text += c == '\'' ? std::string{"'\\''"} : std::string(1, c);
+    return text + "'";
+}
+
+int dispatch(const std::vector<std::string>& words) {
+    if (words.empty()) {
+        print_usage(stderr);
+        throw UsageError{"no command given"};
+    }
+    const std::string& name = words.front();
+    if (name == "--help" || name == "-h" || name == "help") {
+        print_usage(stdout);
+        return exit_ok;
+    }
+    if (name == "--version") {
+        fmt::print("drawpoint {}\n", DRAWPOINT_VERSION);
+        return exit_ok;
+    }
+    const auto found = std::ranges::find(commands, name, &Command::name);
+    if (found == commands.end()) {
+        std::vector<std::string> names;
+        for (const Command& command : commands)
+            names.emplace_back(command.name);
+        throw UsageError{fmt::format("unknown {} {}{}", name.starts_with('-') ? "option" : "command", name,
+                                     did_you_mean(name, names))};
+    }
+    if (!found->run)
+        throw UsageError{fmt::format("the command {} is not delivered yet", name)};
+    Invocation invocation{.command = name, .line = "drawpoint", .arguments = {words.begin() + 1, words.end()}};
+    for (const std::string& word : words)
+        invocation.line += " " + quoted(word);
+    return found->run(invocation);
+}
+
+}   // namespace
+
+void complain(std::string_view text) { fmt::print(stderr, "drawpoint: {}\n", printable(text)); }
+
+std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
+    const auto distance = [&](std::string_view other) {   // insertions, removals and replacements
+        std::vector<std::size_t> row(other.size() + 1);
+        for (std::size_t j = 0; j < row.size(); ++j)
+            row[j] = j;
+        for (std::size_t i = 0; i < word.size(); ++i) {
+            std::size_t diagonal = std::exchange(row[0], i + 1);
+            for (std::size_t j = 0; j < other.size(); ++j) {
+                const std::size_t replaced = diagonal + (word[i] == other[j] ? 0 : 1);
+                diagonal = row[j + 1];
+                row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
+            }
+        }
+        return row.back();
+    };
+    const std::string* best = nullptr;
+    std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;
+    for (const std::string& candidate : candidates)
+        if (const std::size_t away = distance(candidate); away < least) {
+            best = &candidate;
+            least = away;
+        }
+    return best ? fmt::format(" (did you mean {}?)", *best) : std::string{};
+}
+
+}   // namespace drawpoint::cli
+
+int main(int count, char** words) {
+    using namespace drawpoint::cli;
+    int code = exit_failed;
+    try {
+        code = dispatch({words + 1, words + count});
+    } catch (const UsageError& error) {
+        complain(error.what());
+        return exit_usage;
+    } catch (const std::bad_alloc&) {
+        complain("out of memory");
+    } catch (const std::exception& error) {
+        complain(error.what());
+    }
+    if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
+        complain("writing to standard output failed");
+        return exit_failed;
+    }
+    return code;
+}

@@ -1,0 +1,381 @@
+#include <cli/options.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <cli/machine.hpp>
+
+namespace drawpoint::cli {
+namespace {
+
+std::string variable_of(std::string_view option) {
+    std::string name = "DRAWPOINT_";
+    for (const char c : option)
+        name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    return name;
+}
+
+/// "batch-size" of "--batch-size=3"; "" if `argument` is no long option.
+std::string_view long_name(std::string_view argument) {
+    if (!argument.starts_with("--"))
+        return {};
+    argument.remove_prefix(2);
+    return argument.substr(0, argument.find('='));
+}
+
+bool is_given(const std::vector<std::string>& arguments, const CLI::Option& option) {
+    return std::ranges::any_of(arguments, [&](const std::string& argument) {
+        const std::string_view name = long_name(argument);
+        return (!name.empty() && option.check_lname(std::string{name})) ||
+               (argument.size() >= 2 && argument[0] == '-' && argument[1] != '-' &&
+                option.check_sname(argument.substr(1, 1)));
+    });
+}
+
+[[noreturn]] void refuse(std::string_view option, std::string_view value) {
+    throw UsageError{fmt::format("--{} {} is not delivered yet", option, value)};
+}
+
+[[noreturn]] void unknown_value(std::string_view option, std::string_view value, std::string_view known) {
+    throw UsageError{fmt::format("--{} must be one of {}, got '{}'", option, known, value)};
+}
+
+struct Choice {
+    std::string_view option, value;
+    std::initializer_list<std::string_view> delivered, promised;
+};
+
+void check_choice(const Choice& choice) {
+    if (std::ranges::find(choice.delivered, choice.value) != choice.delivered.end())
+        return;
+    if (std::ranges::find(choice.promised, choice.value) != choice.promised.end())
+        refuse(choice.option, choice.value);
+    unknown_value(choice.option, choice.value, fmt::format("{}", fmt::join(choice.delivered, ", ")));
+}
+
+void check_range(std::string_view option, std::int64_t value, std::int64_t low, std::int64_t high) {
+    if (value < low || value > high)
+        throw UsageError{value < low && high > 1'000'000
+                             ? fmt::format("--{} must be at least {}, got {}", option, low, value)
+                             : fmt::format("--{} must be between {} and {}, got {}", option, low, high, value)};
+}
+
+template <class Number>
+std::optional<Number> number_in(std::string_view text) {
+    Number value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc{} && end == text.data() + text.size() ? std::optional{value} : std::nullopt;
+}
+
+bool colour_on(const std::string& wish, int file) {
+    const char* no_color = std::getenv("NO_COLOR");
+    return wish == "always" || (wish == "auto" && !(no_color && *no_color) && isatty(file) != 0);
+}
+
+}   // namespace
+
+CommandLine::CommandLine(const Invocation& invocation, std::string description)
+    : command_{invocation.command},
+      arguments_{invocation.arguments},
+      app_{std::move(description), "drawpoint " + invocation.command} {
+    app_.allow_extras();
+    app_.option_defaults()->always_capture_default()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    app_.get_formatter()->column_width(34);
+    app_.add_option("--config", config_, "takes options from this TOML file")->configurable(false);
+    app_.add_flag("--print-config", print_config_, "prints the options in effect, as TOML, and ends")
+        ->configurable(false);
+}
+
+CLI::Option* CommandLine::find(std::string_view name) const {
+    for (const CLI::Option* option : app_.get_options())
+        if (option->check_lname(std::string{name}))
+            return const_cast<CLI::App&>(app_).get_option("--" + std::string{name});
+    return nullptr;
+}
+
+std::vector<std::string> CommandLine::option_names() const {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app_.get_options())
+        for (const std::string& name : option->get_lnames())
+            names.push_back("--" + name);
+    return names;
+}
+
+void CommandLine::add_from_environment(std::vector<std::string>& arguments) const {
+    for (const CLI::Option* option : app_.get_options())
+        for (const std::string& name : option->get_lnames())
+            if (const char* value = std::getenv(variable_of(name).c_str());
+                value && *value && !is_given(arguments_, *option))
+                for (std::string_view rest = value; !rest.empty();) {   // repeatable ones are separated by blanks
+                    const std::size_t end = name == "inject" ? rest.find(' ') : rest.npos;
+                    if (end != 0)
+                        arguments.push_back(fmt::format("--{}={}", name, rest.substr(0, end)));
+                    rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
+                }
+}
+
+void CommandLine::add_from_config(std::vector<std::string>& arguments) const {
+    std::string file;
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+        if (long_name(arguments[i]) == "config")
+            file = arguments[i] != "--config" ? arguments[i].substr(std::string_view{"--config="}.size())
+                   : i + 1 < arguments.size() ? arguments[i + 1]
+                                              : "";
+    if (file.empty())
+        return;
+    std::vector<CLI::ConfigItem> items;
+    std::ifstream stream{file};
+    if (!stream)
+        throw UsageError{fmt::format("--config {}: {}", file, std::generic_category().message(errno))};
+    try {
+        items = CLI::ConfigTOML{}.from_config(stream);
+    } catch (const CLI::Error& error) {
+        throw UsageError{fmt::format("--config {}: {}", file, error.what())};
+    }
+    const std::vector<std::string> given = arguments;
+    for (const CLI::ConfigItem& item : items) {
+        if (item.name == "++" || item.name == "--")   // a section opens or closes
+            continue;
+        if (!item.parents.empty() && item.parents != std::vector<std::string>{command_})
+            continue;   // another command's section
+        const CLI::Option* option = find(item.name);
+        if (!option || !option->get_configurable())
+            throw UsageError{fmt::format("--config {}: unknown option {}{}", file, item.name,
+                                         did_you_mean("--" + item.name, option_names()))};
+        if (!is_given(given, *option))
+            for (const std::string& value : item.inputs)
+                arguments.push_back(fmt::format("--{}={}", item.name, value));
+    }
+}
+
+bool CommandLine::parse() {
+    std::vector<std::string> arguments = arguments_;
+    add_from_environment(arguments);
+    add_from_config(arguments);
+    try {
+        std::ranges::reverse(arguments);   // as CLI11 takes them
+        app_.parse(arguments);
+    } catch (const CLI::CallForHelp&) {
+        fmt::print("{}", app_.help());
+        return false;
+    } catch (const CLI::ParseError& error) {
+        throw UsageError{error.what()};
+    }
+    for (const std::string& extra : app_.remaining())
+        throw UsageError{extra.starts_with('-') && extra.size() > 1
+                             ? fmt::format("unknown option {}{}", extra,
+                                           did_you_mean(extra.substr(0, extra.find('=')), option_names()))
+                             : fmt::format("unexpected argument '{}'", extra)};
+    if (print_config_) {
+        for (const auto& [name, value] : effective()) {
+            const bool plain =
+                number_in<double>(value) || value == "true" || value == "false" || value.starts_with('[');
+            fmt::print("{} = {}\n", name, plain ? value : fmt::format("\"{}\"", value));
+        }
+        return false;
+    }
+    return true;
+}
+
+std::vector<std::pair<std::string, std::string>> CommandLine::effective() const {
+    std::vector<std::pair<std::string, std::string>> all;
+    for (const CLI::Option* option : app_.get_options()) {
+        if (!option->get_configurable() || option->get_lnames().empty() || option->get_lnames().front() == "help")
+            continue;
+        const std::string& name = option->get_lnames().front();
+        const bool is_list = option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
+        const auto values = option->reduced_results();
+        std::string text = option->get_default_str();
+        if (is_list) {
+            text = "[";
+            for (const std::string& value : values)
+                text += fmt::format("{}\"{}\"", text.size() > 1 ? ", " : "", value);
+            text += "]";
+        } else if (option->count() > 0) {
+            text = values.front();
+        }
+        if (!text.empty() && text != "[]")
+            all.emplace_back(name, text);
+    }
+    return all;
+}
+
+bool OutputOptions::colour_on_stdout() const { return colour_on(colour, STDOUT_FILENO); }
+bool OutputOptions::colour_on_stderr() const { return colour_on(colour, STDERR_FILENO); }
+
+OutputFlags::OutputFlags(CLI::App& app, bool tables) {
+    json_ = app.add_flag("--json")->configurable(false);
+    json_->description("prints JSON instead of text; --json=FILE writes it beside");
+    if (tables) {
+        app.add_flag("--csv", csv_, "prints the rows as CSV instead of text")->configurable(false);
+        app.add_flag("--markdown", markdown_, "prints Markdown instead of text")->configurable(false);
+    }
+    app.add_option("--color", colour_, "auto, always or never")->configurable(false);
+}
+
+OutputOptions OutputFlags::read() const {
+    OutputOptions options{.colour = colour_};
+    if (colour_ != "auto" && colour_ != "always" && colour_ != "never")
+        unknown_value("color", colour_, "auto, always, never");
+    bool json = false;
+    for (const std::string& value : json_->results())
+        if (value == "true")
+            json = true;
+        else
+            options.json_files.push_back(value);
+    if (int{json} + int{csv_} + int{markdown_} > 1)
+        throw UsageError{
+            "--json, --csv and --markdown choose the form of one output: give one of them (--json=FILE writes beside)"};
+    using Form = OutputOptions::Form;
+    options.form = json ? Form::json : csv_ ? Form::csv : markdown_ ? Form::markdown : Form::text;
+    return options;
+}
+
+void ProfileOptions::add_to(CLI::App& app) {
+    num_workers = usable_cores();
+    app.add_option("--data", data, "an image folder (one folder a class), or synthetic[:COUNT]");
+    app.add_option("--format", format, "auto or folder");
+    app.add_option("--model", model, "small_cnn, mlp, resnet18, or none: a loop that only waits --compute-ms");
+    app.add_option("--compute-ms", compute_ms, "with --model none: milliseconds a step takes");
+    app.add_option("--optimizer", optimizer, "sgd or adam");
+    app.add_option("--learning-rate", learning_rate, "of the optimizer [adam: 0.001, sgd: 0.01]");
+    app.add_option("--epochs", epochs, "passes over the data");
+    app.add_option("--steps", steps, "stops after so many training steps; 0: no such limit");
+    app.add_option("--batch-size", batch_size, "samples a batch");
+    app.add_flag("--drop-last", drop_last, "leaves a short last batch out");
+    app.add_option("--num-workers", num_workers, "threads that load; 0: the loop's own thread does")->type_name("N");
+    app.add_option("--prefetch-depth", prefetch_depth, "batches loaded ahead");
+    app.add_option("--read-concurrency", read_concurrency, "reads at a time");
+    app.add_option("--memory-budget", memory_budget, "of batches");
+    app.add_option("--order", order, "in: batches come in the sampler's order");
+    app.add_option("--seed", seed, "of everything random");
+    app.add_option("--image-size", image_size, "pixels a side");
+    app.add_option("--resize-filter", resize_filter, "antialias (as PIL) or bilinear");
+    app.add_option("--allow-inexact", allow_inexact, "none");
+    app.add_option("--jpeg-decoder", jpeg_decoder, "auto or library");
+    app.add_option("--on-error", on_error, "raise: a sample that can't be loaded ends the run");
+    app.add_option("--valid", valid, "validation data: an image folder, or the share of --data to hold out");
+    app.add_option("--device", device, "cpu");
+    app.add_option("--profiler", profiler,
+                   "simple, throughput (rows of steps, draws and batches alone), or none (no file)");
+    app.add_option("--schedule", schedule, "which steps to record [all]");
+    app.add_flag("--drop-first-batch,!--no-drop-first-batch", drop_first_batch,
+                 "leaves the first batch of each phase out of the rows (on)");
+    app.add_option("--recording-limit", recording_limit, "most bytes of samples recorded, e.g. 64MiB");
+    app.add_option("--resume", resume, "a checkpoint to go on from");
+    app.add_option("-o,--output", output, "the recording");
+    app.add_option("--report", report, "drawpoint, throughput, simple or simple-old");
+    app.add_option("--inject", inject, "a fault for experiments, e.g. read-latency=5ms or decode=x3; repeatable")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void ProfileOptions::check() const {
+    if (data.empty())
+        throw UsageError{"--data is missing: a folder of images, or synthetic[:COUNT]"};
+    check_choice({"format", format, {"auto", "folder"}, {"tar", "idx", "cifar", "npy", "raw"}});
+    check_choice({"model", model, {"small_cnn", "mlp", "resnet18", "none"}, {}});
+    check_choice({"optimizer", optimizer, {"sgd", "adam"}, {}});
+    check_choice({"device", device, {"cpu"}, {"cuda"}});
+    check_choice({"resize-filter", resize_filter, {"antialias", "bilinear"}, {}});
+    check_choice({"allow-inexact",
+                  allow_inexact,
+                  {"none"},
+                  {"dct-scale", "fast-dct", "dct-scale,fast-dct", "fast-dct,dct-scale"}});
+    check_choice({"jpeg-decoder", jpeg_decoder, {"auto", "library"}, {"own"}});
+    check_choice({"on-error", on_error, {"raise"}, {"skip", "substitute"}});
+    check_choice({"profiler", profiler, {"simple", "throughput", "none"}, {"advanced", "pytorch"}});
+    check_report_style("report", report);
+    if (order != "in") {
+        if (order == "out" || number_in<std::uint64_t>(order))
+            refuse("order", order);
+        unknown_value("order", order, "in, out, K");
+    }
+    if (!memory_budget.empty())
+        refuse("memory-budget", memory_budget);
+    if (!schedule.empty())
+        refuse("schedule", schedule);
+    if (!resume.empty())
+        refuse("resume", resume);
+    check_range("read-concurrency", read_concurrency, 1, INT64_MAX);
+    if (read_concurrency != 64)
+        refuse("read-concurrency", std::to_string(read_concurrency));
+    check_range("epochs", epochs, 1, UINT32_MAX);
+    check_range("steps", steps, 0, UINT32_MAX);
+    check_range("batch-size", batch_size, 1, 1 << 20);
+    check_range("num-workers", num_workers, 0, 128);
+    check_range("prefetch-depth", prefetch_depth, 1, 55);
+    check_range("seed", seed, 0, INT64_MAX);
+    check_range("image-size", image_size, 1, 65'500);
+    if (image_size < 32 && (model == "small_cnn" || model == "resnet18"))
+        throw UsageError{fmt::format("--image-size must be at least 32 for --model {}, got {}", model, image_size)};
+    if (!(compute_ms >= 0 && compute_ms <= 1e9))
+        throw UsageError{fmt::format("--compute-ms must be at least 0, got {}", compute_ms)};
+    if (compute_ms > 0 && model != "none")
+        throw UsageError{
+            fmt::format("--compute-ms {} needs --model none (--inject compute={}ms makes a model's steps longer)",
+                        compute_ms, compute_ms)};
+    if (learning_rate && !(*learning_rate > 0 && *learning_rate <= 1e6))
+        throw UsageError{fmt::format("--learning-rate must be above 0, got {}", *learning_rate)};
+    (void)recording_limit_bytes();
+    (void)valid_share();
+    (void)synthetic();
+}
+
+std::uint64_t ProfileOptions::recording_limit_bytes() const {
+    struct Unit {
+        std::string_view name;
+        double bytes;
+    };
+    constexpr std::array units{Unit{"KiB", 1 << 10}, Unit{"MiB", 1 << 20}, Unit{"GiB", 1 << 30}, Unit{"kB", 1e3},
+                               Unit{"KB", 1e3},      Unit{"MB", 1e6},      Unit{"GB", 1e9},      Unit{"B", 1}};
+    std::string_view digits = recording_limit;
+    double factor = 1;
+    for (const Unit& unit : units)
+        if (digits.ends_with(unit.name)) {
+            digits.remove_suffix(unit.name.size());
+            factor = unit.bytes;
+            break;
+        }
+    const auto value = number_in<double>(digits);
+    if (!value || !(*value >= 0 && *value * factor < 1e18))
+        throw UsageError{
+            fmt::format("--recording-limit must be a number of bytes like 64MiB, got '{}'", recording_limit)};
+    return static_cast<std::uint64_t>(*value * factor);
+}
+
+std::optional<double> ProfileOptions::valid_share() const {
+    const auto share = number_in<double>(valid);
+    if (share && !(*share > 0 && *share <= 0.5))
+        throw UsageError{fmt::format("--valid must be a folder, or a share above 0 and at most 0.5, got {}", valid)};
+    return share;
+}
+
+std::optional<std::uint64_t> ProfileOptions::synthetic() const {
+    if (data != "synthetic" && !data.starts_with("synthetic:"))
+        return std::nullopt;
+    if (data == "synthetic")
+        return 1024;
+    const auto count = number_in<std::uint64_t>(std::string_view{data}.substr(std::string_view{"synthetic:"}.size()));
+    if (!count || *count == 0 || *count > UINT32_MAX)
+        throw UsageError{
+            fmt::format("--data synthetic:COUNT needs a count between 1 and {}, got '{}'", UINT32_MAX, data)};
+    return count;
+}
+
+void check_report_style(std::string_view option, std::string_view style) {
+    check_choice({option,
+                  style,
+                  {"drawpoint", "throughput", "simple", "simple-old"},
+                  {"lightning", "lightning-extended", "hannah", "op"}});
+}
+
+}   // namespace drawpoint::cli

@@ -1,0 +1,99 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+#include <cli/program.hpp>
+
+namespace drawpoint::cli {
+
+/// A command's options: taken from the command line, then from DRAWPOINT_* variables, then from `--config FILE.toml`, then
+/// their defaults. Options are added to `app()` and bound to variables that outlive `parse`.
+class CommandLine {
+public:
+    CommandLine(const Invocation&, std::string description);
+
+    [[nodiscard]] CLI::App& app() noexcept { return app_; }
+
+    /// False: the help, or what --print-config asks for, was printed instead. Throws UsageError, in one line naming the
+    /// option or value.
+    [[nodiscard]] bool parse();
+
+    /// Every option that makes a run what it is, and its value, in effect after parse().
+    [[nodiscard]] std::vector<std::pair<std::string, std::string>> effective() const;
+
+private:
+    [[nodiscard]] std::vector<std::string> option_names() const;
+    void add_from_environment(std::vector<std::string>& arguments) const;
+    void add_from_config(std::vector<std::string>& arguments) const;
+    [[nodiscard]] CLI::Option* find(std::string_view name) const;
+
+    std::string command_;
+    std::vector<std::string> arguments_;
+    CLI::App app_;
+    std::string config_;
+    bool print_config_ = false;
+};
+
+/// Which form stdout takes, and files beside it.
+struct OutputOptions {
+    enum class Form : std::uint8_t { text, json, csv, markdown } form = Form::text;
+    std::vector<std::string> json_files;
+    std::string colour = "auto";
+
+    [[nodiscard]] bool colour_on_stdout() const;
+    [[nodiscard]] bool colour_on_stderr() const;
+};
+
+/// Adds --json[=FILE], --color and, if `tables`, --csv and --markdown. The result is filled in by `read_output`.
+class OutputFlags {
+public:
+    OutputFlags(CLI::App& app, bool tables);
+    /// After parsing. Throws UsageError for two forms at once.
+    [[nodiscard]] OutputOptions read() const;
+
+private:
+    CLI::Option* json_;
+    bool csv_ = false, markdown_ = false;
+    std::string colour_ = "auto";
+};
+
+/// What `profile` was asked to do, checked.
+struct ProfileOptions {
+    std::string data, format = "auto", model = "small_cnn", optimizer = "adam", valid = "none", device = "cpu";
+    std::optional<double> learning_rate;
+    double compute_ms = 0;
+    std::int64_t epochs = 1, steps = 0, batch_size = 64, num_workers = 0, prefetch_depth = 4, read_concurrency = 64;
+    std::int64_t seed = 0, image_size = 224;
+    bool drop_last = false, drop_first_batch = true;
+    std::string memory_budget, order = "in", resize_filter = "antialias", allow_inexact = "none", jpeg_decoder = "auto";
+    std::string on_error = "raise", profiler = "simple", schedule, recording_limit = "256MiB", resume,
+                output = "run.pftrace";
+    std::string report = "drawpoint";
+    std::vector<std::string> inject;
+
+    /// Adds every option to `app`, bound to this.
+    void add_to(CLI::App& app);
+    /// Throws UsageError naming the first option whose value is wrong or not delivered yet.
+    void check() const;
+
+    [[nodiscard]] std::uint64_t recording_limit_bytes() const;
+    /// The share of `--valid`, if it is one: 0 < share < 1.
+    [[nodiscard]] std::optional<double> valid_share() const;
+    /// COUNT of `--data synthetic[:COUNT]`, if that is asked for.
+    [[nodiscard]] std::optional<std::uint64_t> synthetic() const;
+};
+
+/// Throws UsageError if `style` is no report style or not delivered yet.
+void check_report_style(std::string_view option, std::string_view style);
+
+}   // namespace drawpoint::cli

@@ -1,0 +1,316 @@
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <system_error>
+
+#include <asio/error.hpp>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cli/compute.hpp>
+#include <cli/data.hpp>
+#include <cli/machine.hpp>
+#include <cli/progress.hpp>
+#include <cli/report_output.hpp>
+#include <cli/signals.hpp>
+#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/instrumentation/report/facts.hpp>
+#include <drawpoint/loop/fit.hpp>
+#include <drawpoint/loop/torch/learner.hpp>
+#include <drawpoint/pipeline/data_loader.hpp>
+#include <pipeline/batch_digest.hpp>
+
+namespace drawpoint::cli {
+namespace {
+
+/// Passes a wish to stop on to the loop, and to loaders it may be waiting for.
+class StopRequest final : public Callback {
+public:
+    [[nodiscard]] std::string_view name() const noexcept override { return "StopRequest"; }
+    [[nodiscard]] EventSet events() const noexcept override { return {Event::before_draw}; }
+    void on(Event, LoopState&) override {
+        if (asked_.load(std::memory_order_acquire))
+            throw CancelFit{};
+    }
+
+    /// Any thread.
+    void ask() noexcept {
+        asked_.store(true, std::memory_order_release);
+        const std::lock_guard lock{mutex_};
+        for (DataLoader* loader : loaders_)
+            loader->request_stop();
+    }
+    [[nodiscard]] bool asked() const noexcept { return asked_.load(std::memory_order_acquire); }
+
+    void watch(std::vector<DataLoader*> loaders) {
+        const std::lock_guard lock{mutex_};
+        loaders_ = std::move(loaders);
+        if (asked())
+            for (DataLoader* loader : loaders_)
+                loader->request_stop();
+    }
+
+private:
+    std::atomic<bool> asked_{false};
+    std::mutex mutex_;
+    std::vector<DataLoader*> loaders_;
+};
+
+/// What the process has used so far.
+struct Usage {
+    double cpu_s = 0;
+    std::int64_t minor_faults = 0, peak_bytes = 0;
+
+    static Usage now() {
+        rusage usage{};
+        getrusage(RUSAGE_SELF, &usage);
+        const auto seconds = [](const timeval& time) {
+            return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+        };
+        return {seconds(usage.ru_utime) + seconds(usage.ru_stime), usage.ru_minflt, usage.ru_maxrss * 1024};
+    }
+};
+
+/// A learner that notes which samples it was given to train on, in their order. The pixels are left out: a pass over them
+/// would take its milliseconds from every step.
+template <class L>
+class Noting {
+public:
+    explicit Noting(L& learner) noexcept : learner_{&learner} {}
+    void begin_phase(bool training) {
+        training_ = training;
+        learner_->begin_phase(training);
+    }
+    void forward(Batch& batch) {
+        if (training_) {
+            digest_.add(std::as_bytes(batch.indices()));
+            digest_.add(std::as_bytes(batch.targets()));
+        }
+        learner_->forward(batch);
+    }
+    void loss(Batch& batch) { learner_->loss(batch); }
+    void backward() { learner_->backward(); }
+    void opt_step() { learner_->opt_step(); }
+    void zero_grad() { learner_->zero_grad(); }
+    [[nodiscard]] double loss_value() const { return learner_->loss_value(); }
+    [[nodiscard]] std::string digest() const { return digest_.hex(); }
+
+private:
+    L* learner_;
+    BatchDigest digest_;
+    bool training_ = true;
+};
+
+/// How a fit went.
+struct Outcome {
+    std::optional<std::string> stopped;   ///< why it ended early
+    std::string error;                    ///< what is wrong; empty: nothing
+    std::optional<double> accuracy;
+    std::string digest;
+};
+
+struct Loaders {
+    DataLoader train;
+    std::optional<DataLoader> valid;
+    std::size_t inputs;   // values of a sample
+};
+
+template <class L>
+Outcome train(L& learner, Runtime& runtime, Loaders& loaders, const FitOptions& fit_options, CallbackList& callbacks,
+              const StopRequest& stop) {
+    Outcome outcome;
+    Noting<L> noting{learner};
+    try {
+        if (loaders.valid)
+            run(runtime, fit(noting, loaders.train, *loaders.valid, fit_options, callbacks, runtime.recorder()));
+        else
+            run(runtime, fit(noting, loaders.train, fit_options, callbacks, runtime.recorder()));
+        if constexpr (requires { learner.metrics(); })
+            if (const auto metrics = learner.metrics(); metrics.seen > 0)
+                outcome.accuracy = metrics.accuracy();
+    } catch (const std::system_error& error) {
+        if (!stop.asked() || error.code() != asio::error::operation_aborted)
+            outcome.error = error.what();
+    } catch (const std::exception& error) {
+        outcome.error = error.what();
+    }
+    outcome.error.resize(std::min(outcome.error.size(), outcome.error.find('\n')));   // LibTorch adds a stack
+    outcome.digest = noting.digest();
+    if (stop.asked())
+        outcome.stopped = "Ctrl-C";
+    else if (!outcome.error.empty())
+        outcome.stopped = "error: " + outcome.error;
+    else if (fit_options.max_steps > 0 &&
+             fit_options.max_steps < fit_options.epochs * loaders.train.batches_per_epoch())
+        outcome.stopped = fmt::format("--steps {}", fit_options.max_steps);
+    return outcome;
+}
+
+std::unique_ptr<Recorder> make_recorder(const ProfileOptions& options, const std::vector<Injection>& injections) {
+    RecorderOptions recording{.limit_bytes = options.recording_limit_bytes()};
+    for (const Injection& injection : injections)
+        if (injection.kind == InjectionKind::drop_events)
+            recording.drop_share = injection.share;
+    return options.profiler == "none" ? std::make_unique<Recorder>(recording)
+                                      : std::make_unique<Recorder>(std::filesystem::path{options.output}, recording);
+}
+
+void record_facts(Recorder& recorder, const Invocation& invocation, const CommandLine& line, const Data& data) {
+    recorder.set_fact(facts::command, invocation.line);
+    recorder.set_fact(facts::version, DRAWPOINT_VERSION);
+    recorder.set_fact(facts::clock, recorder.clock().name());
+    recorder.set_fact(facts::classes, std::to_string(data.classes));
+    for (const auto& [name, value] : line.effective())
+        recorder.set_fact(std::string{facts::option_prefix} + name, value);
+    const Machine machine = this_machine();
+    recorder.set_fact(facts::machine_cpu, machine.cpu);
+    recorder.set_fact(facts::machine_kernel, machine.kernel);
+    recorder.set_fact(facts::machine_compiler, machine.compiler);
+    recorder.set_fact(facts::machine_cores, std::to_string(machine.cores_usable.value_or(1)));
+    for (const auto& [name, version] : machine.libraries)
+        recorder.set_fact(std::string{facts::machine_library_prefix} + name, version);
+}
+
+void record_outcome(Recorder& recorder, const Outcome& outcome, const Loaders& loaders, const Usage& before,
+                    const Usage& after) {
+    LoaderCounters counters = loaders.train.counters();
+    if (loaders.valid) {
+        const LoaderCounters valid = loaders.valid->counters();
+        counters.slots_bytes += valid.slots_bytes;
+        counters.slots_replaced += valid.slots_replaced;
+        counters.batches_taken += valid.batches_taken;
+    }
+    recorder.set_fact(facts::slots_bytes, std::to_string(counters.slots_bytes));
+    recorder.set_fact(facts::slots_replaced, std::to_string(counters.slots_replaced));
+    recorder.set_fact(facts::peak_bytes, std::to_string(after.peak_bytes));
+    if (counters.batches_taken > 0)
+        recorder.set_fact(facts::minor_faults_per_batch,
+                          fmt::format("{}", static_cast<double>(after.minor_faults - before.minor_faults) /
+                                                static_cast<double>(counters.batches_taken)));
+    recorder.set_fact(facts::digest, outcome.digest);
+    if (outcome.stopped)
+        recorder.set_fact(facts::stopped, *outcome.stopped);
+    if (outcome.accuracy)
+        recorder.set_fact(facts::accuracy, fmt::format("{}", *outcome.accuracy));
+}
+
+void record_cost(Recorder& recorder, double cpu_s) {
+    const RecordingState state = recorder.state();
+    recorder.set_fact(facts::recording_events, std::to_string(state.events));
+    recorder.set_fact(facts::ns_per_event, fmt::format("{}", state.ns_per_event));
+    if (cpu_s > 0)
+        recorder.set_fact(
+            facts::share_of_cpu,
+            fmt::format("{}",
+                        (static_cast<double>(state.events) * state.ns_per_event / 1e9 + state.writer_cpu_s) / cpu_s));
+}
+
+Outcome train_model(const ProfileOptions& options, const std::vector<Injection>& injections, std::size_t classes,
+                    Runtime& runtime, Loaders& loaders, CallbackList& callbacks, const StopRequest& stop) {
+    const FitOptions fit_options{.epochs = static_cast<std::size_t>(options.epochs),
+                                 .max_steps = static_cast<std::size_t>(options.steps),
+                                 .record_loss = options.model != "none"};
+    const auto seed = static_cast<std::uint64_t>(options.seed);
+    const std::chrono::nanoseconds own{static_cast<std::int64_t>(options.compute_ms * 1e6)};
+    const Delay delay = delay_of(injections, own, seed);
+    if (options.model == "none") {
+        WaitingLearner learner{delay};
+        return train(learner, runtime, loaders, fit_options, callbacks, stop);
+    }
+    SlowForward slow{delay};
+    if (delay.base().count() > 0)
+        callbacks.add(slow);
+    const Model model = options.model == "mlp"        ? mlp(loaders.inputs, classes, {256}, seed)
+                        : options.model == "resnet18" ? resnet18(classes, seed)
+                                                      : small_cnn(classes, seed);
+    const bool adam = options.optimizer == "adam";
+    TorchLearner learner{model,
+                         {.optimizer = adam ? Optimizer::adam : Optimizer::sgd,
+                          .learning_rate = options.learning_rate.value_or(adam ? 1e-3 : 1e-2)}};
+    return train(learner, runtime, loaders, fit_options, callbacks, stop);
+}
+
+}   // namespace
+
+int profile(const Invocation& invocation) {
+    ProfileOptions options;
+    CommandLine line{invocation, "Trains a model on a data set through the DataLoader, records, prints the report."};
+    options.add_to(line.app());
+    const OutputFlags flags{line.app(), true};
+    if (!line.parse())
+        return exit_ok;
+    options.check();
+    const OutputOptions output = flags.read();
+    check_form(options.report, output);
+    const std::vector<Injection> injections = injections_of(options);
+
+    // A file at its size limit and a closed pipe are errors to report, not reasons to die.
+    std::signal(SIGXFSZ, SIG_IGN);
+    std::signal(SIGPIPE, SIG_IGN);
+    StopRequest stop;
+    Signals signals{[&stop] { stop.ask(); }};
+
+    const Data data = open_data(options, injections);
+    const auto recorder = make_recorder(options, injections);
+    record_facts(*recorder, invocation, line, data);
+    Progress progress{recorder->clock(), isatty(STDERR_FILENO) != 0, output.colour_on_stderr()};
+    CallbackList callbacks;
+    callbacks.add(stop);
+    callbacks.add(progress);
+
+    Outcome outcome;
+    Usage before, after;
+    {
+        const auto workers = static_cast<std::size_t>(options.num_workers);
+        Runtime runtime{{.max_threads = std::max<std::size_t>(1, workers * (data.valid ? 2 : 1))}, *recorder};
+        const LoaderOptions loader_options{.batch_size = static_cast<std::size_t>(options.batch_size),
+                                           .num_workers = workers,
+                                           .prefetch_depth = static_cast<std::size_t>(options.prefetch_depth),
+                                           .seed = static_cast<std::uint64_t>(options.seed),
+                                           .drop_last = options.drop_last};
+        LoaderOptions valid_options = loader_options;
+        valid_options.drop_last = false;
+        Loaders loaders{.train{runtime, *data.train, *data.train_sampler, loader_options, "train"},
+                        .valid{},
+                        .inputs = data.train->layout().values()};
+        std::vector<DataLoader*> watched{&loaders.train};
+        if (data.valid)
+            watched.push_back(
+                &loaders.valid.emplace(runtime, *data.valid, *data.valid_sampler, valid_options, "valid"));
+        stop.watch(watched);
+        before = Usage::now();
+        outcome = train_model(options, injections, data.classes, runtime, loaders, callbacks, stop);
+        after = Usage::now();
+        progress.clear();
+        stop.watch({});
+        record_outcome(*recorder, outcome, loaders, before, after);
+    }
+    record_cost(*recorder, after.cpu_s - before.cpu_s);
+    const Ledger ledger = recorder->ledger();
+    recorder->finish();
+    const RecordingState recording = recorder->state();
+    if (!recording.error.empty())
+        complain("the recording ends early: " + recording.error);
+    if (!outcome.error.empty())
+        complain(outcome.error);
+
+    Summary summary = summary_of(ledger, options.drop_first_batch);
+    summary.recording.file = recording.file.string();
+    if (!recording.file.empty())
+        summary.recording.bytes = static_cast<std::int64_t>(recording.bytes);
+    if (!recording.error.empty())
+        summary.recording.error = recording.error;
+    if (!ledger.steps.empty() || output.form == OutputOptions::Form::json)
+        print_report(ledger, summary, {options.report, options.drop_first_batch, invocation.line}, output);
+    return stop.asked() ? exit_interrupted : outcome.error.empty() ? exit_ok : exit_failed;
+}
+
+}   // namespace drawpoint::cli

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace drawpoint::cli {
+
+/// Exit codes of the program.
+enum ExitCode : int { exit_ok = 0, exit_failed = 1, exit_usage = 2, exit_interrupted = 130 };
+
+/// Bad usage: what() names the option, value or command. Ends the program with exit code 2.
+struct UsageError : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// Something else that went wrong, said in one line that names the path or value. Exit code 1.
+struct Failure : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// One command's arguments, without the program's and the command's own names.
+struct Invocation {
+    std::string command;   ///< "profile" or "dataset crops"
+    std::string line;      ///< the whole command line, for the record
+    std::vector<std::string> arguments;
+};
+
+int profile(const Invocation&);
+int report(const Invocation&);
+int doctor(const Invocation&);
+int dataset(const Invocation&);
+
+/// "drawpoint: TEXT" as one line on stderr, control characters written out.
+void complain(std::string_view text);
+
+/// " (did you mean X?)" if one of the candidates is close to `word`, else "".
+[[nodiscard]] std::string did_you_mean(std::string_view word, std::span<const std::string> candidates);
+
+}   // namespace drawpoint::cli

@@ -1,0 +1,47 @@
+#include <filesystem>
+#include <system_error>
+
+#include <fmt/format.h>
+
+#include <cli/report_output.hpp>
+#include <drawpoint/instrumentation/report/facts.hpp>
+#include <drawpoint/instrumentation/trace.hpp>
+
+namespace drawpoint::cli {
+
+int report(const Invocation& invocation) {
+    CommandLine line{invocation, "Prints a report from a recording."};
+    ReportRequest request{.command_line = invocation.line};
+    std::string file;
+    line.app().add_option("RUN", file, "the recording, a .pftrace file");
+    line.app().add_option("--style", request.style, "drawpoint, throughput, simple or simple-old");
+    const CLI::Option* const drop_first =
+        line.app().add_flag("--drop-first-batch,!--no-drop-first-batch", request.drop_first_batch,
+                            "leaves the first batch of each phase out of the rows (as the run did)");
+    const OutputFlags flags{line.app(), true};
+    if (!line.parse())
+        return exit_ok;
+    check_report_style("style", request.style);
+    const OutputOptions output = flags.read();
+    check_form(request.style, output);
+    if (file.empty())
+        throw UsageError{"RUN is missing: the recording to report on"};
+
+    const ReadTrace trace = read_trace(file);
+    if (trace.ledger.steps.empty())
+        throw Failure{(trace.warning.empty() ? file : trace.warning) + ": no steps"};
+    if (!trace.warning.empty())
+        complain(trace.warning);
+    if (drop_first->count() == 0)
+        request.drop_first_batch = trace.ledger.fact(std::string{facts::option_prefix} + "drop-first-batch") != "false";
+    Summary summary = summary_of(trace.ledger, request.drop_first_batch);
+    summary.recording.file = file;
+    std::error_code unknown;
+    const auto bytes = std::filesystem::file_size(file, unknown);
+    if (!unknown)
+        summary.recording.bytes = static_cast<std::int64_t>(bytes);
+    print_report(trace.ledger, summary, request, output);
+    return exit_ok;
+}
+
+}   // namespace drawpoint::cli

@@ -1,0 +1,72 @@
+#include <cli/report_output.hpp>
+
+#include <cerrno>
+#include <cstdio>
+#include <fstream>
+#include <system_error>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <drawpoint/instrumentation/report/facts.hpp>
+#include <drawpoint/instrumentation/report/fastxtend.hpp>
+#include <drawpoint/instrumentation/report/json.hpp>
+#include <drawpoint/instrumentation/report/text.hpp>
+
+namespace drawpoint::cli {
+
+using Form = OutputOptions::Form;
+
+Summary summary_of(const Ledger& ledger, bool drop_first_batch) {
+    Summary summary = summarize(ledger, {.drop_first_batch = drop_first_batch});
+    if (ledger.fact(std::string{facts::option_prefix} + "profiler") == "throughput")
+        std::erase_if(summary.rows, [](const SummaryRow& row) {
+            return row.phase != "fit" && row.action != Action::step && row.action != Action::draw &&
+                   row.action != Action::batch;
+        });
+    return summary;
+}
+
+void check_form(const std::string& style, const OutputOptions& output) {
+    if (style != "drawpoint" && (output.form == Form::json || !output.json_files.empty()))
+        throw UsageError{fmt::format("--json has drawpoint's own report alone, not the style {}", style)};
+}
+
+void print_report(const Ledger& ledger, const Summary& summary, const ReportRequest& request,
+                  const OutputOptions& output) {
+    check_form(request.style, output);
+    if (request.style != "drawpoint") {
+        const ProfileMode mode = request.style == "throughput"   ? ProfileMode::throughput
+                                 : request.style == "simple-old" ? ProfileMode::simple_old
+                                                                 : ProfileMode::simple;
+        const FastxtendReport report = fastxtend_report(fastxtend_values(ledger), mode, request.drop_first_batch);
+        print(output.form == Form::csv        ? to_csv(report)
+              : output.form == Form::markdown ? to_markdown(report)
+                                              : to_plain(report));
+        return;
+    }
+    const JsonHead head{.version = DRAWPOINT_VERSION, .command = request.command_line};
+    for (const std::string& file : output.json_files)
+        write_file(file, json_text(to_json(summary, head)));
+    switch (output.form) {
+    case Form::json: print(json_text(to_json(summary, head))); break;
+    case Form::csv: print(to_csv(summary)); break;
+    case Form::markdown: print(to_markdown(summary)); break;
+    case Form::text: print(to_text(summary, {.colour = output.colour_on_stdout()})); break;
+    }
+}
+
+void print(std::string_view text) {
+    std::fwrite(text.data(), 1, text.size(), stdout);
+    std::fflush(stdout);
+}
+
+void write_file(const std::string& file, std::string_view text) {
+    errno = 0;
+    std::ofstream stream{file, std::ios::binary};
+    stream << text << std::flush;
+    if (!stream)
+        throw Failure{fmt::format("{}: {}", file, std::generic_category().message(errno))};
+}
+
+}   // namespace drawpoint::cli

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <thread>
+
+namespace drawpoint::cli {
+
+/// Takes Ctrl-C (SIGINT) and SIGTERM: the first asks to stop, the second ends the process at once with exit code 130. A
+/// thread of its own waits for them, so nothing runs inside a signal handler; made before any other thread, which inherit
+/// that the signals are not theirs.
+class Signals {
+public:
+    /// `on_first` runs once on the waiting thread; it must be thread-safe and must not throw. Throws std::system_error.
+    explicit Signals(std::function<void()> on_first);
+    ~Signals();
+    Signals(const Signals&) = delete;
+    Signals& operator=(const Signals&) = delete;
+
+    [[nodiscard]] bool stopped() const noexcept { return stopped_.load(std::memory_order_acquire); }
+
+private:
+    void wait();
+
+    std::function<void()> on_first_;
+    std::atomic<bool> stopped_{false};
+    int signals_ = -1, end_ = -1;   // file descriptors
+    std::thread thread_;
+};
+
+}   // namespace drawpoint::cli

@@ -1,0 +1,64 @@
+#include <fstream>
+
+#include <nlohmann/json.hpp>
+
+#include <tests/cli/program.hpp>
+
+namespace {
+
+using namespace drawpoint::test;
+using Json = nlohmann::ordered_json;
+
+BOOST_AUTO_TEST_SUITE(other_commands)
+
+BOOST_AUTO_TEST_CASE(the_doctor_says_what_there_is_and_what_its_lack_costs) {
+    const Result text = run_program({"doctor"});
+    BOOST_TEST(text.code == 0);
+    BOOST_TEST(text.err.empty(), text.err);
+    for (const std::string part : {"cores", "clock", "counters", "libtorch", "threads", "reading", "gpu"})
+        BOOST_TEST(text.out.find("\n" + part) != std::string::npos, part);
+    const Json document = Json::parse(run_program({"doctor", "--json"}).out);
+    BOOST_TEST(document["schema"] == "drawpoint.doctor/1");
+    BOOST_TEST(document["findings"].size() >= 7u);
+    BOOST_TEST(document["machine"]["cores_usable"].get<int>() >= 1);
+}
+
+BOOST_AUTO_TEST_CASE(photographs_are_generated_cut_and_checked) {
+    const TemporaryFolder folder;
+    BOOST_REQUIRE(run_program({"dataset", "generate", "--out", folder.file("photos"), "--count", "2"}).code == 0);
+    const Result cut = run_program({"dataset", "crops", "--from", folder.file("photos"), "--out", folder.file("crops"),
+                                    "--per-image", "5", "--size", "90x60"});
+    BOOST_TEST(cut.code == 0, cut.err);
+    const Result info = run_program({"dataset", "info", folder.file("crops/train"), "--json"});
+    BOOST_TEST(info.code == 0, info.err);
+    const Json found = Json::parse(info.out);
+    BOOST_TEST(found["classes"] == 2);
+    BOOST_TEST(found["largest_size"]["width"] == 90);
+    BOOST_TEST(found["failures"].empty());
+
+    const auto victim =
+        std::filesystem::recursive_directory_iterator{folder.path() / "crops/train/generated-00"} -> path();
+    std::filesystem::resize_file(victim, 200);
+    check_complaint(run_program({"dataset", "info", "--data", folder.file("crops/train")}), 1, {victim.string()});
+}
+
+BOOST_AUTO_TEST_CASE(bad_values_are_named) {
+    const TemporaryFolder folder;
+    for (const auto& [option, value] : std::vector<std::pair<std::string, std::string>>{{"--size", "500"},
+                                                                                        {"--size", "0x10"},
+                                                                                        {"--quality", "101"},
+                                                                                        {"--held-out", "0.7"},
+                                                                                        {"--per-image", "0"},
+                                                                                        {"--seed", "-2"}})
+        check_complaint(
+            run_program({"dataset", "crops", "--from", folder.file("a"), "--out", folder.file("b"), option, value}), 2,
+            {option, value});
+    check_complaint(run_program({"dataset", "crops", "--out", folder.file("b")}), 2, {"--from"});
+    check_complaint(run_program({"dataset", "crops", "--from", folder.file("none"), "--out", folder.file("b")}), 1,
+                    {folder.file("none")});
+    check_complaint(run_program({"dataset", "info", folder.file("none")}), 1, {folder.file("none")});
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}   // namespace

@@ -1,0 +1,187 @@
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include <tests/cli/program.hpp>
+
+namespace {
+
+using namespace drawpoint::test;
+using Json = nlohmann::ordered_json;
+
+std::vector<std::string> profile_into(const TemporaryFolder& folder, std::initializer_list<std::string> more) {
+    std::vector<std::string> all{"profile", "-o", folder.file("run.pftrace")};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+}
+
+Json json_of(const Result& result) {
+    BOOST_REQUIRE_MESSAGE(result.code == 0, result.err);
+    return Json::parse(result.out);
+}
+
+const Json* find_row(const Json& report, const std::string& phase, const std::string& action) {
+    for (const Json& row : report["rows"])
+        if (row["phase"] == phase && row["action"] == action)
+            return &row;
+    return nullptr;
+}
+
+/// Waits until the recording has something in it, which comes after everything is set up. False: the program ended before.
+bool wait_for_recording(Program& program, const std::string& file, std::uintmax_t bytes) {
+    std::error_code ignored;
+    while (program.running()) {
+        const auto size = std::filesystem::file_size(file, ignored);
+        if (!ignored && size >= bytes)
+            return true;
+        std::this_thread::yield();
+    }
+    return false;
+}
+
+BOOST_AUTO_TEST_SUITE(profile)
+
+BOOST_AUTO_TEST_CASE(photographs_are_trained_on_and_every_nanosecond_is_accounted_for) {
+    const TemporaryFolder folder;
+    make_photos(folder.path() / "photos");
+    const Json report =
+        json_of(run_program(profile_into(folder, {"--data", folder.file("photos"), "--image-size", "32", "--batch-size",
+                                                  "4", "--epochs", "2", "--num-workers", "2", "--json"})));
+    BOOST_TEST(report["schema"] == "drawpoint.report/1");
+    BOOST_TEST(report["run"]["steps"] == 10);   // 18 photographs make 5 batches an epoch
+    BOOST_TEST(report["run"]["samples"] == 36);
+    BOOST_TEST(report["run"]["epochs"] == 2);
+    BOOST_TEST(report["run"]["batch_size"] == 4);
+    BOOST_TEST(report["run"]["num_workers"] == 2);
+    BOOST_TEST(report["run"]["stopped"].is_null());
+    BOOST_TEST(report["conservation"]["max_residual_ns"] == 0);
+    BOOST_TEST(report["conservation"]["steps"] == 10);
+    BOOST_TEST(report["recording"]["dropped"] == 0);
+    BOOST_TEST(report["recording"]["file"] == folder.file("run.pftrace"));
+    BOOST_TEST(report["recording"]["bytes"] == std::filesystem::file_size(folder.file("run.pftrace")));
+    BOOST_TEST(report["machine"]["cores_usable"].get<int>() >= 1);
+    BOOST_TEST(report["machine"]["libraries"].contains("libtorch"));
+    BOOST_TEST(report["model"]["loss_first"].is_number());
+    BOOST_TEST(report["model"]["accuracy"].is_number());
+    BOOST_TEST(report["memory"]["peak_bytes"].get<double>() > 1e6);
+    BOOST_REQUIRE(report["stages"].size() == 2u);
+    BOOST_TEST(report["stages"][0]["stage"] == "read");
+    BOOST_TEST(report["stages"][1]["calls"] == 36);
+    for (const std::string action :
+         {"step", "draw", "batch", "forward", "loss", "backward", "opt_step", "zero_grad", "other", "between"}) {
+        const Json* row = find_row(report, "train", action);
+        BOOST_REQUIRE_MESSAGE(row, action);
+        BOOST_TEST((*row)["calls"] == 9, action);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_report_made_later_has_the_rows_of_the_live_one) {
+    const TemporaryFolder folder;
+    const Json live = json_of(
+        run_program(profile_into(folder, {"--data", "synthetic:50", "--image-size", "8", "--batch-size", "8", "--model",
+                                          "none", "--valid", "0.2", "--epochs", "3", "--num-workers", "2", "--json"})));
+    const Json later = json_of(run_program({"report", folder.file("run.pftrace"), "--json"}));
+    for (const std::string part : {"machine", "run", "rows", "draw", "stages", "workers", "queue", "memory",
+                                   "conservation", "headroom", "recording", "trust", "model", "errors"})
+        BOOST_TEST(live[part] == later[part], part << ": " << live[part] << " against " << later[part]);
+    BOOST_TEST((*find_row(live, "valid", "predict"))["calls"] ==
+               5);   // two batches of the 10 held out, three times, less the first
+    for (const std::string style : {"simple", "simple-old", "throughput"})
+        BOOST_TEST(run_program({"report", folder.file("run.pftrace"), "--style", style}).out.find("Profil") !=
+                       std::string::npos,
+                   style);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_delivered_does_not_depend_on_workers_or_depth) {
+    const TemporaryFolder folder;
+    make_photos(folder.path() / "photos");
+    const auto digest = [&](const std::string& workers, const std::string& depth, const std::string& seed) {
+        return json_of(run_program(profile_into(
+            folder, {"--data", folder.file("photos"), "--model", "none", "--image-size", "16", "--batch-size", "4",
+                     "--num-workers", workers, "--prefetch-depth", depth, "--seed", seed, "--json"})))["run"]["digest"]
+            .get<std::string>();
+    };
+    const std::string alone = digest("0", "1", "5");
+    BOOST_TEST(alone.size() == 16u);
+    BOOST_TEST(digest("3", "7", "5") == alone);
+    BOOST_TEST(digest("0", "1", "6") != alone);
+}
+
+BOOST_AUTO_TEST_CASE(forms_of_output_are_chosen_and_files_written_beside) {
+    const TemporaryFolder folder;
+    const std::string json = folder.file("run.json");
+    const Result text = run_program(profile_into(folder, {"--data", "synthetic:8", "--image-size", "8", "--model",
+                                                          "none", "--batch-size", "2", "--json=" + json}));
+    BOOST_TEST(text.code == 0, text.err);
+    for (const std::string part :
+         {"samples/s", "starved", "handoff", "if the draw were free", "stage", "workers", "clock", "machine"})
+        BOOST_TEST(text.out.find(part) != std::string::npos, part);
+    BOOST_TEST(text.out.find('\x1b') == std::string::npos);
+    std::ifstream file{json};
+    BOOST_TEST(Json::parse(file)["run"]["steps"] == 4);
+    const std::string recording = folder.file("run.pftrace");
+    BOOST_TEST(run_program({"report", recording, "--csv"}).out.starts_with("phase,action,calls,"));
+    BOOST_TEST(run_program({"report", recording, "--markdown"}).out.find("|:--|") != std::string::npos);
+    BOOST_TEST(run_program({"report", recording, "--color", "always"}).out.find('\x1b') != std::string::npos);
+    check_complaint(run_program({"report", recording, "--json=" + folder.file("no/such.json")}), 1, {"no/such.json"});
+}
+
+BOOST_AUTO_TEST_CASE(steps_end_the_run_early_and_it_says_so) {
+    const TemporaryFolder folder;
+    const Json report =
+        json_of(run_program(profile_into(folder, {"--data", "synthetic:40", "--image-size", "8", "--model", "none",
+                                                  "--batch-size", "4", "--steps", "3", "--epochs", "9", "--json"})));
+    BOOST_TEST(report["run"]["steps"] == 3);
+    BOOST_TEST(report["run"]["stopped"] == "--steps 3");
+    BOOST_TEST(report["conservation"]["max_residual_ns"] == 0);
+}
+
+BOOST_AUTO_TEST_CASE(faults_take_the_time_they_are_told_to) {
+    const TemporaryFolder folder;
+    const Json report = json_of(run_program(
+        profile_into(folder, {"--data", "synthetic:8", "--image-size", "8", "--model", "none", "--compute-ms", "2",
+                              "--batch-size", "2", "--inject", "read-latency=3ms", "--inject", "compute=4ms",
+                              "--inject", "drop-events=100%", "--no-drop-first-batch", "--json"})));
+    BOOST_TEST((*find_row(report, "train", "forward"))["mean_s"].get<double>() >= 0.006);
+    BOOST_TEST((*find_row(report, "train", "forward"))["calls"] == 4);
+    BOOST_TEST(report["recording"]["dropped"].get<int>() >= 8);
+    check_complaint(
+        run_program(profile_into(folder, {"--data", "synthetic:8", "--model", "none", "--inject", "decode=x2"})), 2,
+        {"--inject", "decode"});
+}
+
+BOOST_AUTO_TEST_CASE(ctrl_c_leaves_a_whole_recording_and_a_partial_report) {
+    const TemporaryFolder folder;
+    Program program{profile_into(folder, {"--data", "synthetic:4000", "--image-size", "8", "--model", "none",
+                                          "--compute-ms", "1", "--batch-size", "2", "--epochs", "1000", "--json"})};
+    BOOST_REQUIRE(wait_for_recording(program, folder.file("run.pftrace"), 60'000));
+    program.interrupt();
+    const Result result = program.wait();
+    BOOST_TEST(result.code == 130, result.err);
+    const Json report = Json::parse(result.out);
+    BOOST_TEST(report["run"]["stopped"] == "Ctrl-C");
+    BOOST_TEST(report["run"]["steps"].get<int>() > 0);
+    BOOST_TEST(report["conservation"]["max_residual_ns"] == 0);
+    const Result later = run_program({"report", folder.file("run.pftrace"), "--json"});
+    BOOST_TEST(later.code == 0);
+    BOOST_TEST(later.err.empty(), later.err);   // nothing is missing in it
+    BOOST_TEST(Json::parse(later.out)["rows"] == report["rows"]);
+}
+
+BOOST_AUTO_TEST_CASE(a_second_ctrl_c_ends_at_once) {
+    const TemporaryFolder folder;
+    Program program{profile_into(
+        folder, {"--data", "synthetic:64", "--image-size", "8", "--model", "none", "--inject", "read-latency=500s"})};
+    BOOST_REQUIRE(wait_for_recording(program, folder.file("run.pftrace"), 0));
+    while (program.running()) {
+        program.interrupt();
+        std::this_thread::yield();
+    }
+    BOOST_TEST(program.wait().code == 130);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}   // namespace

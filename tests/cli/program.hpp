@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <sys/types.h>
+#include <vector>
+
+#include <boost/test/unit_test.hpp>
+
+/// The built program, run as a user runs it.
+namespace drawpoint::test {
+
+struct Result {
+    int code = -1;   ///< exit code; 128 + signal where a signal killed it
+    std::string out, err;
+};
+
+struct Environment {
+    std::vector<std::string> variables;   ///< "NAME=value"
+    std::uint64_t most_file_bytes = 0;    ///< 0: no limit
+};
+
+/// A running program; its output goes to files.
+class Program {
+public:
+    explicit Program(const std::vector<std::string>& arguments, const Environment& environment = {});
+    ~Program();
+    Program(const Program&) = delete;
+    Program& operator=(const Program&) = delete;
+
+    [[nodiscard]] bool running();
+    void interrupt();
+    [[nodiscard]] Result wait();
+
+private:
+    std::filesystem::path folder_;
+    pid_t id_;
+    int status_ = 0;
+    bool ended_ = false;
+};
+
+[[nodiscard]] Result run_program(const std::vector<std::string>& arguments, const Environment& environment = {});
+
+/// A folder of its own, removed with everything in it.
+class TemporaryFolder {
+public:
+    TemporaryFolder();
+    ~TemporaryFolder();
+    TemporaryFolder(const TemporaryFolder&) = delete;
+    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+    [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+    [[nodiscard]] std::string file(std::string_view name) const { return (path_ / name).string(); }
+
+private:
+    std::filesystem::path path_;
+};
+
+/// A folder of 2 classes with 9 small JPEG files each.
+void make_photos(const std::filesystem::path& folder);
+
+/// Fails the test unless the program ended with `code` and said exactly one line on stderr, which begins "drawpoint: " and
+/// holds every one of `parts`.
+void check_complaint(const Result&, int code, const std::vector<std::string>& parts);
+
+}   // namespace drawpoint::test

@@ -1,0 +1,145 @@
+#include <fstream>
+
+#include <tests/cli/program.hpp>
+
+namespace {
+
+using namespace drawpoint::test;
+
+/// `profile` on data that need not exist, since usage is checked first.
+std::vector<std::string> profile(std::initializer_list<std::string> more) {
+    std::vector<std::string> all{"profile", "--data", "synthetic:8"};
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+}
+
+BOOST_AUTO_TEST_SUITE(usage)
+
+BOOST_AUTO_TEST_CASE(a_value_out_of_range_is_named_with_its_option) {
+    for (const auto& [option, value] : std::vector<std::pair<std::string, std::string>>{{"--batch-size", "0"},
+                                                                                        {"--batch-size", "-3"},
+                                                                                        {"--batch-size", "many"},
+                                                                                        {"--prefetch-depth", "0"},
+                                                                                        {"--prefetch-depth", "56"},
+                                                                                        {"--num-workers", "-1"},
+                                                                                        {"--epochs", "0"},
+                                                                                        {"--steps", "-1"},
+                                                                                        {"--image-size", "0"},
+                                                                                        {"--seed", "-1"},
+                                                                                        {"--learning-rate", "0"},
+                                                                                        {"--learning-rate", "nan"},
+                                                                                        {"--recording-limit", "lots"},
+                                                                                        {"--valid", "0.9"},
+                                                                                        {"--model", "vgg"},
+                                                                                        {"--optimizer", "lion"},
+                                                                                        {"--resize-filter", "cubic"},
+                                                                                        {"--format", "zip"},
+                                                                                        {"--order", "random"},
+                                                                                        {"--device", "tpu"},
+                                                                                        {"--report", "long"},
+                                                                                        {"--color", "pink"},
+                                                                                        {"--inject", "gravity=x2"},
+                                                                                        {"--data", "synthetic:0"}})
+        check_complaint(run_program(profile({option, value})), 2, {option, value});
+    check_complaint(run_program({"profile"}), 2, {"--data"});
+    check_complaint(run_program(profile({"--compute-ms", "5"})), 2, {"--compute-ms", "--model none"});
+}
+
+BOOST_AUTO_TEST_CASE(what_is_not_delivered_yet_is_refused_by_name) {
+    for (const auto& [option, value] : std::vector<std::pair<std::string, std::string>>{{"--on-error", "skip"},
+                                                                                        {"--on-error", "substitute"},
+                                                                                        {"--order", "out"},
+                                                                                        {"--order", "3"},
+                                                                                        {"--format", "tar"},
+                                                                                        {"--format", "idx"},
+                                                                                        {"--format", "npy"},
+                                                                                        {"--memory-budget", "1GB"},
+                                                                                        {"--read-concurrency", "8"},
+                                                                                        {"--device", "cuda"},
+                                                                                        {"--profiler", "advanced"},
+                                                                                        {"--profiler", "pytorch"},
+                                                                                        {"--schedule", "wait=1"},
+                                                                                        {"--resume", "a.ckpt"},
+                                                                                        {"--allow-inexact", "fast-dct"},
+                                                                                        {"--jpeg-decoder", "own"},
+                                                                                        {"--report", "lightning"},
+                                                                                        {"--report", "op"},
+                                                                                        {"--inject", "collate=x5"}})
+        check_complaint(run_program(profile({option, value})), 2, {option + " " + value, "not delivered yet"});
+    for (const std::string command : {"diagnose", "whatif", "tune", "bench", "compare", "gate", "export"})
+        check_complaint(run_program({command}), 2, {command, "not delivered yet"});
+    check_complaint(run_program({"report", "run.pftrace", "--style", "hannah"}), 2,
+                    {"--style hannah", "not delivered yet"});
+    check_complaint(run_program({"dataset", "pack"}), 2, {"dataset pack", "not delivered yet"});
+}
+
+BOOST_AUTO_TEST_CASE(an_unknown_option_or_command_is_named_and_the_nearest_one_offered) {
+    check_complaint(run_program(profile({"--bach-size", "3"})), 2, {"unknown option --bach-size", "--batch-size"});
+    check_complaint(run_program(profile({"--xyzzy=1"})), 2, {"unknown option --xyzzy"});
+    check_complaint(run_program(profile({"stray"})), 2, {"'stray'"});
+    check_complaint(run_program({"profil"}), 2, {"unknown command profil", "profile"});
+    check_complaint(run_program({"dataset", "crop"}), 2, {"crop", "crops"});
+    BOOST_TEST(run_program({}).code == 2);
+}
+
+BOOST_AUTO_TEST_CASE(help_and_version_go_to_stdout) {
+    for (const std::vector<std::string>& arguments :
+         std::vector<std::vector<std::string>>{{"--help"},
+                                               {"--version"},
+                                               {"profile", "--help"},
+                                               {"report", "--help"},
+                                               {"doctor", "--help"},
+                                               {"dataset", "crops", "--help"}}) {
+        const Result result = run_program(arguments);
+        BOOST_TEST(result.code == 0);
+        BOOST_TEST(!result.out.empty());
+        BOOST_TEST(result.err.empty(), result.err);
+    }
+    const std::string help = run_program({"profile", "--help"}).out;
+    for (const std::string option :
+         {"--data", "--num-workers", "--prefetch-depth", "--valid", "--inject", "--output", "--json"})
+        BOOST_TEST(help.find(option) != std::string::npos, option);
+}
+
+BOOST_AUTO_TEST_CASE(the_command_line_wins_over_the_environment_and_that_over_the_file) {
+    const TemporaryFolder folder;
+    const std::string config = folder.file("run.toml");
+    std::ofstream{config}
+        << "batch-size = 3\nnum-workers = 3\nepochs = 3\ndrop-last = true\ninject = [\"decode=x2\", \"compute=1ms\"]\n"
+        << "[report]\nstyle = \"simple\"\n";
+    const Result result = run_program(profile({"--config", config, "--print-config", "--batch-size", "1"}),
+                                      {.variables = {"DRAWPOINT_BATCH_SIZE=2", "DRAWPOINT_NUM_WORKERS=2"}});
+    BOOST_TEST(result.code == 0, result.err);
+    const auto has = [&](const std::string& line) {
+        BOOST_TEST(("\n" + result.out).find("\n" + line + "\n") != std::string::npos, line << " is missing in:\n"
+                                                                                           << result.out);
+    };
+    has("batch-size = 1");
+    has("num-workers = 2");
+    has("epochs = 3");
+    has("drop-last = true");
+    has("prefetch-depth = 4");
+    has("inject = [\"decode=x2\", \"compute=1ms\"]");
+    std::ofstream{folder.file("again.toml")} << result.out;
+    BOOST_TEST(run_program({"profile", "--config", folder.file("again.toml"), "--print-config"}).out == result.out);
+}
+
+BOOST_AUTO_TEST_CASE(a_bad_configuration_is_named) {
+    const TemporaryFolder folder;
+    check_complaint(run_program(profile({"--config", folder.file("none.toml")})), 2, {"--config", "none.toml"});
+    std::ofstream{folder.file("bad.toml")} << "bach-size = 3\n";
+    check_complaint(run_program(profile({"--config", folder.file("bad.toml")})), 2, {"bad.toml", "bach-size"});
+    check_complaint(run_program(profile({"--print-config"}), {.variables = {"DRAWPOINT_BATCH_SIZE=few"}}), 2,
+                    {"--batch-size", "few"});
+}
+
+BOOST_AUTO_TEST_CASE(one_form_of_output_at_a_time) {
+    check_complaint(run_program(profile({"--json", "--csv"})), 2, {"--json", "--csv"});
+    check_complaint(run_program(profile({"--json", "--report", "simple"})), 2, {"--json", "simple"});
+    check_complaint(run_program(profile({"--json", "file.json"})), 2,
+                    {"file.json"});   // a word after --json is no file
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}   // namespace

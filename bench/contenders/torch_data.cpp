@@ -1,0 +1,201 @@
+#include "contender.hpp"
+
+#include <cstdio>
+#include <fstream>
+#include <optional>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+#include <jpeglib.h>   // needs <cstdio> before it
+
+#include <ATen/Parallel.h>
+#include <torch/data.h>
+#include <torch/version.h>
+
+#include <drawpoint/pipeline/image/crop.hpp>
+#include <drawpoint/pipeline/image/jpeg.hpp>
+#include <drawpoint/pipeline/sampler.hpp>
+#include <drawpoint/pipeline/storage/image_folder.hpp>
+
+namespace drawpoint::bench {
+namespace {
+
+std::vector<unsigned char> read_bytes(const char* path) {
+    std::ifstream file{path, std::ios::binary | std::ios::ate};
+    std::vector<unsigned char> bytes(static_cast<std::size_t>(file.tellg()));
+    file.seekg(0);
+    if (!file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size())))
+        throw std::runtime_error{std::string{"cannot read "} + path};
+    return bytes;
+}
+
+/// The whole picture, uint8 [height, width, 3], as torchvision's decode_jpeg makes it. A damaged file ends the program.
+torch::Tensor decode_whole(const std::vector<unsigned char>& bytes) {
+    jpeg_decompress_struct jpeg;
+    jpeg_error_mgr errors;
+    jpeg.err = jpeg_std_error(&errors);
+    jpeg_create_decompress(&jpeg);
+    jpeg_mem_src(&jpeg, bytes.data(), bytes.size());
+    jpeg_read_header(&jpeg, TRUE);
+    jpeg.out_color_space = JCS_RGB;
+    jpeg_start_decompress(&jpeg);
+    torch::Tensor image = torch::empty({jpeg.output_height, jpeg.output_width, 3}, torch::kUInt8);
+    auto* pixels = image.data_ptr<std::uint8_t>();
+    while (jpeg.output_scanline < jpeg.output_height) {
+        JSAMPROW row = pixels + std::size_t{3} * jpeg.output_width * jpeg.output_scanline;
+        jpeg_read_scanlines(&jpeg, &row, 1);
+    }
+    jpeg_finish_decompress(&jpeg);
+    jpeg_destroy_decompress(&jpeg);
+    return image;
+}
+
+/// What all copies of the dataset share: LibTorch gives every worker a copy of its own.
+struct Shared {
+    ImageFolder photos;
+    Workload workload;
+    std::size_t epoch = 0;   // written between passes only, when no worker runs
+};
+
+/// The chance of a sample, as drawpoint's recipe draws it.
+struct Chance {
+    Chance(const Shared& shared, std::size_t index, ImageSize size) {
+        CounterRng random{shared.workload.seed, static_cast<std::uint32_t>(shared.epoch), index};
+        box = random_resized_crop(size, {}, random);
+        flip = random.uniform() < 0.5;
+    }
+    CropBox box;
+    bool flip;
+};
+
+torch::data::Example<> example(torch::Tensor data, const Shared& shared, std::size_t index) {
+    return {std::move(data), torch::tensor(static_cast<std::int64_t>(shared.photos.label(index)))};
+}
+
+class AtenPhotos : public torch::data::Dataset<AtenPhotos> {
+public:
+    explicit AtenPhotos(std::shared_ptr<const Shared> shared) : shared_{std::move(shared)} {
+        const auto imagenet = ChannelNormalization::imagenet();
+        mean_ = torch::tensor(at::ArrayRef<float>{imagenet.mean}).view({3, 1, 1});
+        deviation_ = torch::tensor(at::ArrayRef<float>{imagenet.standard_deviation}).view({3, 1, 1});
+    }
+
+    torch::data::Example<> get(std::size_t index) override {
+        const torch::NoGradGuard no_grad;
+        const torch::Tensor image = decode_whole(read_bytes(shared_->photos.path(index)));
+        const Chance chance{
+            *shared_, index, {static_cast<std::uint32_t>(image.size(1)), static_cast<std::uint32_t>(image.size(0))}};
+        const CropBox& box = chance.box;
+        const std::int64_t side = shared_->workload.side;
+        // uint8 in channels-last order is the fastest way through ATen's antialiased resize: float32 takes 1.7x the time.
+        const torch::Tensor crop = image.narrow(0, box.y, box.height).narrow(1, box.x, box.width).permute({2, 0, 1});
+        torch::Tensor resized =
+            at::_upsample_bilinear2d_aa(crop.unsqueeze(0), {side, side}, /*align_corners=*/false).squeeze(0);
+        if (chance.flip)
+            resized = resized.flip({2});
+        torch::Tensor values = resized.contiguous().to(torch::kFloat32);
+        return example(values.div_(255).sub_(mean_).div_(deviation_), *shared_, index);
+    }
+
+    std::optional<std::size_t> size() const override { return shared_->photos.size(); }
+
+private:
+    std::shared_ptr<const Shared> shared_;
+    torch::Tensor mean_, deviation_;
+};
+
+/// The same with drawpoint's kernel in get(): what is left between this and drawpoint is the loader alone.
+class DrawpointPhotos : public torch::data::Dataset<DrawpointPhotos> {
+public:
+    explicit DrawpointPhotos(std::shared_ptr<const Shared> shared) : shared_{std::move(shared)} {}
+    DrawpointPhotos(const DrawpointPhotos& other)
+        : Dataset{other}, shared_{other.shared_} {}   // a decoder for each worker
+    DrawpointPhotos(DrawpointPhotos&&) = default;
+
+    torch::data::Example<> get(std::size_t index) override {
+        const std::vector<unsigned char> bytes = read_bytes(shared_->photos.path(index));
+        decoder_.open(std::as_bytes(std::span{bytes}));
+        const Chance chance{*shared_, index, decoder_.size()};
+        const std::uint32_t side = shared_->workload.side;
+        torch::Tensor values = torch::empty({3, side, side});
+        decoder_.decode(chance.box, {side, side}, chance.flip, ResizeFilter::antialias,
+                        ChannelNormalization::imagenet(), values.data_ptr<float>());
+        return example(std::move(values), *shared_, index);
+    }
+
+    std::optional<std::size_t> size() const override { return shared_->photos.size(); }
+
+private:
+    std::shared_ptr<const Shared> shared_;
+    JpegDecoder decoder_;
+};
+
+/// The order of drawpoint's RandomSampler in LibTorch's clothes.
+class SameOrder : public torch::data::samplers::Sampler<> {
+public:
+    explicit SameOrder(std::shared_ptr<const Shared> shared)
+        : shared_{std::move(shared)}, order_(shared_->photos.size()) {}
+
+    void reset(std::optional<std::size_t> /*new_size*/ = std::nullopt) override {
+        RandomSampler{order_.size(), shared_->workload.seed}.order(shared_->epoch, order_);
+        next_ = 0;
+    }
+    std::optional<std::vector<std::size_t>> next(std::size_t batch_size) override {
+        if (next_ == order_.size())
+            return std::nullopt;
+        const std::size_t end = std::min(order_.size(), next_ + batch_size);
+        std::vector<std::size_t> batch;
+        while (next_ < end)
+            batch.push_back(order_[next_++]);
+        return batch;
+    }
+    void save(torch::serialize::OutputArchive&) const override {}
+    void load(torch::serialize::InputArchive&) override {}
+
+private:
+    std::shared_ptr<const Shared> shared_;
+    std::vector<std::uint64_t> order_;
+    std::size_t next_ = 0;
+};
+
+template <class Photos>
+class TorchData final : public Contender {
+public:
+    explicit TorchData(std::shared_ptr<Shared> shared) : shared_{std::move(shared)} {
+        const auto options = torch::data::DataLoaderOptions{}
+                                 .batch_size(shared_->workload.batch_size)
+                                 .workers(shared_->workload.num_workers);
+        auto photos = Photos{shared_}.map(torch::data::transforms::Stack<>{});
+        loader_ = torch::data::make_data_loader(std::move(photos), SameOrder{shared_}, options);
+    }
+
+    void pass(std::size_t epoch, bool /*more*/, const std::function<void(const BatchView&)>& see) override {
+        shared_->epoch = epoch;
+        for (torch::data::Example<>& batch : *loader_) {
+            const auto size = static_cast<std::size_t>(batch.target.numel());
+            see({batch.data.const_data_ptr<float>(), {batch.target.const_data_ptr<std::int64_t>(), size}});
+        }
+    }
+
+    std::string describe() const override {
+        return "LibTorch " TORCH_VERSION ", ATen threads " + std::to_string(at::get_num_threads());
+    }
+
+private:
+    using Stacked = torch::data::datasets::MapDataset<Photos, torch::data::transforms::Stack<>>;
+    std::shared_ptr<Shared> shared_;
+    std::unique_ptr<torch::data::StatelessDataLoader<Stacked, SameOrder>> loader_;
+};
+
+}   // namespace
+
+std::unique_ptr<Contender> make_torch_data(const Workload& workload, TorchKernel kernel) {
+    at::set_num_threads(1);   // the workers are the parallelism: more threads in each would fight for the same cores
+    auto shared = std::make_shared<Shared>(Shared{ImageFolder{workload.data}, workload});
+    if (kernel == TorchKernel::aten)
+        return std::make_unique<TorchData<AtenPhotos>>(std::move(shared));
+    return std::make_unique<TorchData<DrawpointPhotos>>(std::move(shared));
+}
+
+}   // namespace drawpoint::bench

@@ -16,13 +16,15 @@ namespace {
 /// Rows of 3 x 224 x 224 floats copied from memory. The threads that make them count their allocations.
 class CopiedRows final : public SampleSource {
 public:
-    explicit CopiedRows(std::size_t n) : n_{n} {}
+    CopiedRows(std::size_t n, const test::UntilSuspended* first_draw) : n_{n}, first_draw_{first_draw} {}
     std::size_t size() const noexcept override { return n_; }
     SampleLayout layout() const noexcept override { return {.rank = 3, .shape = {3, 224, 224}}; }
     std::vector<std::string> stages() const override { return {"copy"}; }
     std::string path(std::uint64_t) const override { return {}; }
     std::unique_ptr<WorkerScratch> make_scratch() const override { return std::make_unique<WorkerScratch>(); }
     void fill(SampleTask& task, WorkerScratch&) const override {
+        if (first_draw_ != nullptr)
+            first_draw_->wait();
         test::count_this_thread(true);
         const std::int64_t begin = task.clock ? task.clock->now_ns() : 0;
         std::memcpy(task.data.data(), row_.data(), task.data.size());
@@ -33,6 +35,7 @@ public:
 
 private:
     std::size_t n_;
+    const test::UntilSuspended* first_draw_;
     std::vector<float> row_ = std::vector<float>(3 * 224 * 224, 0.5f);
 };
 
@@ -40,7 +43,8 @@ struct Counted {
     std::uint64_t batches = 0, allocations = 0, faults = 0;
 };
 
-Awaitable<void> draw(DataLoader& loader, Counted& counted) {
+Awaitable<void> draw(Runtime& runtime, DataLoader& loader, test::UntilSuspended& first_draw, Counted& counted) {
+    first_draw.watch(runtime);
     const std::size_t warm_up = 2 * (loader.options().prefetch_depth + 1);
     auto pass = loader.epoch(0);
     std::uint64_t allocations = 0, faults = 0;
@@ -80,12 +84,13 @@ BOOST_AUTO_TEST_CASE(workers_and_draws_allocate_nothing_and_touch_no_new_page) {
         for (const std::size_t workers : {0u, 1u, 2u}) {
             const auto recorder = test::small_recorder();
             Runtime runtime{{.record = record}, *recorder};
-            const CopiedRows source{16 * 60};
+            test::UntilSuspended first_draw;
+            const CopiedRows source{16 * 60, workers > 0 ? &first_draw : nullptr};   // inline, nothing suspends
             const SequentialSampler sampler{source.size()};
             DataLoader loader{
                 runtime, source, sampler, {.batch_size = 16, .num_workers = workers, .prefetch_depth = 2}};
             Counted counted;
-            run(runtime, draw(loader, counted));
+            run(runtime, draw(runtime, loader, first_draw, counted));
             BOOST_TEST(counted.batches == 54u);
             BOOST_TEST(counted.allocations == 0u, "record " << record << ", " << workers
                                                             << " workers: " << counted.allocations << " allocations in "

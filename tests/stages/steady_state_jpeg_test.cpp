@@ -18,19 +18,22 @@ namespace {
 /// A recipe whose workers count what they allocate.
 class CountedRecipe final : public SampleSource {
 public:
-    explicit CountedRecipe(ImageRecipe recipe) : recipe_{std::move(recipe)} {}
+    CountedRecipe(ImageRecipe recipe, const test::UntilSuspended& first_draw)
+        : recipe_{std::move(recipe)}, first_draw_{&first_draw} {}
     std::size_t size() const noexcept override { return recipe_.size(); }
     SampleLayout layout() const noexcept override { return recipe_.layout(); }
     std::vector<std::string> stages() const override { return recipe_.stages(); }
     std::string path(std::uint64_t index) const override { return recipe_.path(index); }
     std::unique_ptr<WorkerScratch> make_scratch() const override { return recipe_.make_scratch(); }
     void fill(SampleTask& task, WorkerScratch& scratch) const override {
+        first_draw_->wait();
         test::count_this_thread(true);   // from a worker's first sample on: also what it does between samples
         recipe_.fill(task, scratch);
     }
 
 private:
     ImageRecipe recipe_;
+    const test::UntilSuspended* first_draw_;
 };
 
 /// Photograph-sized files whose crops, and so whose buffers, differ.
@@ -47,7 +50,9 @@ struct Counted {
     std::uint64_t batches = 0, allocations = 0, in_library = 0, faults = 0;
 };
 
-Awaitable<void> draw(DataLoader& loader, std::size_t warm_up, Counted& counted) {
+Awaitable<void> draw(Runtime& runtime, DataLoader& loader, std::size_t warm_up, test::UntilSuspended& first_draw,
+                     Counted& counted) {
+    first_draw.watch(runtime);
     auto pass = loader.epoch(0);
     std::uint64_t allocations = 0, in_library = 0, faults = 0;
     for (std::size_t number = 0; number < *pass.size(); ++number) {
@@ -76,13 +81,15 @@ BOOST_AUTO_TEST_CASE(loading_jpeg_files_allocates_nothing_but_the_decoders_own_p
     for (const bool record : {false, true}) {
         const auto recorder = test::small_recorder();
         Runtime runtime{{.record = record}, *recorder};
+        test::UntilSuspended first_draw;
         const CountedRecipe source{photos(batch_size * batches) | decode_jpeg | RandomResizedCrop{224, 224} |
-                                   RandomHorizontalFlip{} | Normalize::imagenet()};
+                                       RandomHorizontalFlip{} | Normalize::imagenet(),
+                                   first_draw};
         const RandomSampler sampler{source.size(), 7};
         DataLoader loader{
             runtime, source, sampler, {.batch_size = batch_size, .num_workers = 2, .prefetch_depth = depth}};
         Counted counted;
-        run(runtime, draw(loader, warm_up, counted));
+        run(runtime, draw(runtime, loader, warm_up, first_draw, counted));
         BOOST_TEST(counted.batches == batches - warm_up);
         BOOST_TEST(counted.allocations == 0u, "record " << record << ": " << counted.allocations << " allocations");
         BOOST_TEST_MESSAGE("record " << record << ": " << counted.in_library << " allocations inside libjpeg, "

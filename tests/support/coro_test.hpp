@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <exception>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <asio/co_spawn.hpp>
+#include <asio/post.hpp>
 
 #include <drawpoint/instrumentation/recorder.hpp>
 #include <drawpoint/pipeline/runtime.hpp>
@@ -20,6 +22,22 @@ namespace drawpoint::test {
 inline std::unique_ptr<Recorder> small_recorder() {
     return std::make_unique<Recorder>(RecorderOptions{.ring_records = 1u << 10}, AnyClock{SteadyClock{}});
 }
+
+/// Holds workers back until the loop has suspended, so that what a first suspension costs lies at a known place.
+class UntilSuspended {
+public:
+    /// Lets workers pass when `runtime`'s loop next has nothing to run. To be called by a coroutine on it.
+    void watch(Runtime& runtime) {
+        asio::post(runtime.context(), [this] {
+            suspended_ = true;
+            suspended_.notify_all();
+        });
+    }
+    void wait() const noexcept { suspended_.wait(false); }
+
+private:
+    std::atomic<bool> suspended_ = false;
+};
 
 /// Runs the coroutine `body(runtime)` to its end on a runtime of its own.
 template <class Body>

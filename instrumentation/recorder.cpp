@@ -25,13 +25,29 @@
 
 namespace drawpoint {
 
+namespace {
+
+/// Ends the writer's pause early. Any thread; a system call at most once a drain.
+struct Nudge {
+    std::condition_variable wake;
+    std::atomic<bool> asked = false;
+
+    void operator()() noexcept {
+        if (!asked.exchange(true, std::memory_order_acq_rel))
+            wake.notify_one();   // without the mutex: one that comes a moment too early costs the rest of a pause
+    }
+};
+
+}   // namespace
+
 struct WorkerTrack::Ring {
-    Ring(std::uint32_t records, std::uint16_t number, double share)
-        : ring{records}, worker{number}, drop_share{share} {}
+    Ring(std::uint32_t records, std::uint16_t number, double share, Nudge& nudge_writer)
+        : ring{records}, worker{number}, drop_share{share}, nudge{&nudge_writer} {}
 
     drawpoint::Ring ring;
     const std::uint16_t worker;
     const double drop_share;
+    Nudge* nudge;
     double owed = 0.0;   // drops
     std::atomic<bool> in_use = true;
 };
@@ -120,6 +136,16 @@ struct Recorder::Impl {
     void give_up(const char* why) noexcept;
     void publish_status(double writer_cpu_s);
 
+    /// Hands a row of the loop over. Steps and batches are kept: a loop that is faster than the writer for long waits for it.
+    template <class Row>
+    void push(MessageKind kind, bool slices, std::int64_t at_ns, const Row& row,
+              std::span<const SpanRow> side = {}) noexcept {
+        if (loop_ring.fuller_than(loop_ring.capacity() / 2)) [[unlikely]]
+            make_room();
+        push_message(loop_ring, kind, slices, at_ns, row, side.first(std::min(side.size(), max_step_spans)));
+    }
+    void make_room() noexcept;
+
     /// Calls `to(builder)` and, while there is a file, `to(writer)`.
     template <class To>
     void both(To&& to) {
@@ -134,9 +160,11 @@ struct Recorder::Impl {
     const double ns_per_event;
     std::atomic<std::uint64_t> detail{packed(1, 1)};   // slices_every, samples_every
     Ring loop_ring;
+    bool loop_waits = true;   // the loop's: not again until a wait has helped
+    Nudge nudge;
 
     std::mutex mutex;   // of what follows
-    std::condition_variable wake, flushed;
+    std::condition_variable flushed;
     std::vector<std::unique_ptr<WorkerTrack::Ring>> workers;
     std::vector<std::variant<PipelineRow, FailureRow, Fact>> rare;
     std::uint32_t pipelines = 0;
@@ -201,7 +229,10 @@ void Recorder::Impl::run() noexcept {
         std::uint64_t asked = 0;
         {
             std::unique_lock lock{mutex};
-            wake.wait_for(lock, pause, [&] { return stop || flush_asked != flush_done; });
+            nudge.wake.wait_for(lock, pause, [&] {
+                return stop || flush_asked != flush_done || nudge.asked.load(std::memory_order_acquire);
+            });
+            nudge.asked.store(false, std::memory_order_release);
             asked = flush_asked;
             last = stop;
             if (last) {
@@ -223,6 +254,18 @@ void Recorder::Impl::run() noexcept {
         finished = last;
         flushed.notify_all();
     }
+}
+
+void Recorder::Impl::make_room() noexcept {
+    nudge();
+    const std::uint64_t nearly_full = loop_ring.capacity() - loop_ring.capacity() / 4;
+    // A writer that is stuck, on a disk that hangs say, must not hold training up again and again.
+    for (int waited = 0; loop_waits && loop_ring.fuller_than(nearly_full); ++waited) {
+        std::this_thread::sleep_for(100us);
+        nudge();
+        loop_waits = waited < 2'000;
+    }
+    loop_waits = loop_waits || !loop_ring.fuller_than(nearly_full);
 }
 
 void Recorder::Impl::drain() {
@@ -397,8 +440,8 @@ WorkerTrack Recorder::add_worker() {
     if (impl_->workers.size() > std::numeric_limits<std::uint16_t>::max())
         throw std::length_error("a recording has at most 65536 workers");
     const auto number = static_cast<std::uint16_t>(impl_->workers.size());
-    impl_->workers.push_back(
-        std::make_unique<WorkerTrack::Ring>(impl_->options.ring_records, number, impl_->options.drop_share));
+    impl_->workers.push_back(std::make_unique<WorkerTrack::Ring>(impl_->options.ring_records, number,
+                                                                 impl_->options.drop_share, impl_->nudge));
     if (impl_->stop)
         impl_->workers.back()->ring.close();
     return WorkerTrack{impl_->workers.back().get()};
@@ -411,26 +454,23 @@ BatchDetail Recorder::batch_detail(std::uint64_t serial) const noexcept {
 }
 
 void Recorder::push(const BatchRow& row, BatchDetail detail) noexcept {
-    push_message(impl_->loop_ring, MessageKind::batch, detail.slices,
-                 row.taken_ns != no_stamp ? row.taken_ns : row.admitted_ns, row);
+    impl_->push(MessageKind::batch, detail.slices, row.taken_ns != no_stamp ? row.taken_ns : row.admitted_ns, row);
 }
 
 void Recorder::push(const StepRow& row, std::span<const SpanRow> spans) noexcept {
-    push_message(impl_->loop_ring, MessageKind::step, false, row.draw_begin_ns, row,
-                 spans.first(std::min(spans.size(), max_step_spans)));
+    impl_->push(MessageKind::step, false, row.draw_begin_ns, row, spans);
 }
 
 void Recorder::push(const PassRow& row, std::span<const SpanRow> spans) noexcept {
-    push_message(impl_->loop_ring, MessageKind::pass, false, row.end_ns, row,
-                 spans.first(std::min(spans.size(), max_step_spans)));
+    impl_->push(MessageKind::pass, false, row.end_ns, row, spans);
 }
 
 void Recorder::push_begin(const PassRow& row) noexcept {
-    push_message(impl_->loop_ring, MessageKind::pass_begin, false, row.begin_ns, row);
+    impl_->push(MessageKind::pass_begin, false, row.begin_ns, row);
 }
 
 void Recorder::push(const EndOfDataRow& row) noexcept {
-    push_message(impl_->loop_ring, MessageKind::end_of_data, false, row.begin_ns, row);
+    impl_->push(MessageKind::end_of_data, false, row.begin_ns, row);
 }
 
 void Recorder::add_failure(const FailureRow& row) noexcept {
@@ -463,7 +503,7 @@ Ledger Recorder::ledger() {
     {
         std::unique_lock lock{impl_->mutex};
         const std::uint64_t mine = ++impl_->flush_asked;
-        impl_->wake.notify_one();
+        impl_->nudge.wake.notify_one();
         impl_->flushed.wait(lock, [&] { return impl_->finished || impl_->flush_done >= mine; });
     }
     const std::lock_guard lock{impl_->ledger_mutex};
@@ -477,7 +517,7 @@ void Recorder::finish() noexcept {
     {
         const std::lock_guard lock{impl_->mutex};
         impl_->stop = true;
-        impl_->wake.notify_one();
+        impl_->nudge.wake.notify_one();
     }
     impl_->thread.join();
 }
@@ -522,6 +562,8 @@ void WorkerTrack::push(SampleRecord& record) noexcept {
         }
     }
     push_sample(ring_->ring, record);
+    if (ring_->ring.fuller_than(ring_->ring.capacity() / 2)) [[unlikely]]
+        (*ring_->nudge)();
 }
 
 std::uint16_t WorkerTrack::worker() const noexcept { return ring_ != nullptr ? ring_->worker : std::uint16_t{0}; }

@@ -50,6 +50,13 @@ public:
         producer_.next = producer_.claimed;
         head_.store(producer_.next, std::memory_order_release);
     }
+    /// Whether more than `records` are waiting for the consumer.
+    [[nodiscard]] bool fuller_than(std::uint64_t records) noexcept {
+        if (producer_.next - producer_.known_tail <= records)
+            return false;
+        producer_.known_tail = tail_.load(std::memory_order_acquire);
+        return producer_.next - producer_.known_tail > records;
+    }
     /// One message was not taken, at `at_ns`.
     void count_drop(std::int64_t at_ns) noexcept {
         const std::uint64_t dropped = dropped_.load(std::memory_order_relaxed);

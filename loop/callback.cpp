@@ -78,7 +78,8 @@ void CallbackList::fire(Event event, LoopState& state, LoopTrack& track) {
     }
     if (event == Event::after_fit)
         for (const Entry& entry : entries_)
-            entry.callback->run = true;
+            if (entry.callback != nullptr)   // removed by a callback of a fit that runs another
+                entry.callback->run = true;
 }
 
 void CallbackList::call(Event event, LoopState& state, LoopTrack& track) {

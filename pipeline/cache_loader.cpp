@@ -119,25 +119,29 @@ std::optional<std::size_t> CacheLoader::Pass::size() const noexcept { return cor
 Awaitable<std::optional<Batch>> CacheLoader::Pass::next() {
     if (drawn_ == core_->size())
         co_return std::nullopt;
-    ++drawn_;
     if (!core_->filled()) {
+        ++drawn_;   // a failed sample uses its batch up
         DataLoader::Pass& source = core_->source();
         CacheCore* const core = core_;
         auto drawn = co_await source.next();
         co_return core->keep_or_lend(drawn);
     }
-    co_return core_->lend_next();
+    Batch lent = core_->lend_next();
+    ++drawn_;
+    co_return std::move(lent);
 }
 
 std::optional<Batch> CacheLoader::Pass::next_blocking() {
     if (drawn_ == core_->size())
         return std::nullopt;
-    ++drawn_;
     if (!core_->filled()) {
+        ++drawn_;
         const auto drawn = core_->source().next_blocking();
         return core_->keep_or_lend(drawn);
     }
-    return core_->lend_next();
+    Batch lent = core_->lend_next();
+    ++drawn_;
+    return lent;
 }
 
 }   // namespace drawpoint

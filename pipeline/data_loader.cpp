@@ -107,6 +107,8 @@ Awaitable<std::optional<Batch>> DataLoader::Pass::next() {
         asio::use_awaitable_t<> token;
         co_await asio::async_initiate<asio::use_awaitable_t<>, void()>(park, token);
         core->resumed();
+        if (!core->ready() && !core->stopping())
+            throw std::logic_error{"next(): another next() of the same pass took its batch"};
     }
     co_return core->take();
 }

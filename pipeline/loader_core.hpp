@@ -31,8 +31,7 @@ struct alignas(line_bytes) Slot {
     alignas(line_bytes) std::atomic<std::uint32_t> remaining{0};
     std::atomic<std::int64_t> first_claim_ns{no_stamp}, last_done_ns{no_stamp};   // read early when a batch is given up
 
-    alignas(line_bytes) std::uint64_t batch = 0;   // by admission
-    SlotMemory* memory = nullptr;
+    alignas(line_bytes) SlotMemory* memory = nullptr;
     SlotAttachment attachment{};
     std::unique_ptr<std::uint64_t[]> indices;
     std::uint32_t size = 0, number = 0;
@@ -72,7 +71,6 @@ public:
     void give_back(std::uint32_t i) noexcept;
     /// From here on the last of the batches still `out` (a bit each) ends this. The caller still holds a reference.
     void close(std::uint64_t out) noexcept;
-    [[nodiscard]] bool is_closed() const noexcept { return threshold(gate_.load(std::memory_order_acquire)) == closed; }
 
     [[nodiscard]] std::uint64_t slots_replaced() const noexcept { return replaced_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::uint64_t slots_bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }

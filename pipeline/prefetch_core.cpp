@@ -84,7 +84,8 @@ void PrefetchCore::resume() {
 
 void PrefetchCore::context_shutdown() noexcept {
     down_.store(true, std::memory_order_seq_cst);
-    while (posting_.load(std::memory_order_acquire) != 0)
+    while (posting_.load(std::memory_order_seq_cst) !=
+           0)   // a store to `down_` before it, as in wake_loop() the other way
         std::this_thread::yield();
     handler_.reset();
 }
@@ -172,17 +173,19 @@ std::unique_ptr<PrefetchCore::Worker> PrefetchCore::make_worker() {
 }
 
 void PrefetchCore::start_crew() {
-    started_ = true;
     if (!inline_) {
         crew_ = pool_->start(options_.num_workers, *this);
-        if (crew_.size() != 0)
+        if (crew_.size() != 0) {
+            started_ = true;
             return;
+        }
         inline_ = true;   // only now that no worker reads it
     }
     inline_worker_ = make_worker();
     const std::lock_guard lock{mutex_};
     policy_.retarget(0, options_.prefetch_depth);
     next_wanted_ = false;
+    started_ = true;
 }
 
 // ---------------------------------------------------------------------------------------------- under the mutex
@@ -216,7 +219,7 @@ bool PrefetchCore::arm() noexcept {
     return true;
 }
 
-PrefetchCore::Wakes PrefetchCore::turn() noexcept {
+PrefetchCore::Wakes PrefetchCore::turn(bool loop_waits) noexcept {
     Wakes wakes;
     ++turns_;
     do {
@@ -233,6 +236,10 @@ PrefetchCore::Wakes PrefetchCore::turn() noexcept {
             wakes.loop |= publish(batch_to_hand->position, batch_to_hand->slot, batch_to_hand->failed ? failed : batch);
 
         wakes.workers += policy_.wake(samples);
+        if (loop_waits && wakes.workers == 0 && policy_.parked() > 0 && work_is_open()) {
+            policy_.woken(1);   // those awake may be stuck in what nobody wants any more
+            ++wakes.workers;
+        }
         if (armed_ && policy_.parked() == 0) {
             // A give-back that turned the threshold first has woken one of those counted here.
             if (threshold(gate_.fetch_or(nobody << 56, std::memory_order_acq_rel)) == nobody)
@@ -241,7 +248,9 @@ PrefetchCore::Wakes PrefetchCore::turn() noexcept {
         }
     } while (policy_.parked() > 0 && !armed_ && !arm());
     wakes_ += wakes.workers;
-    wakes.prepare_next = next_wanted_ && !order_busy_ && policy_.admitted() == policy_.limit() && !policy_.stopped();
+    // Batches first: whoever claimed the last of them comes by here again.
+    wakes.prepare_next =
+        next_wanted_ && !order_busy_ && policy_.admitted() == policy_.limit() && !policy_.stopped() && !work_is_open();
     return wakes;
 }
 
@@ -249,7 +258,6 @@ void PrefetchCore::open(LoaderPolicy::Admission admission) noexcept {
     Slot& s = slots_[admission.slot];
     const std::uint64_t number = admission.batch - order_first_batch_;
     const std::size_t first = number * options_.batch_size;
-    s.batch = admission.batch;
     s.epoch = order_epoch_;
     s.number = static_cast<std::uint32_t>(number);
     s.size = static_cast<std::uint32_t>(std::min(options_.batch_size, order_size_ - first));
@@ -375,6 +383,7 @@ bool PrefetchCore::claim_one(Worker& worker) noexcept {
         const std::uint32_t i = slot_of_[oldest % slot_of_.size()].load(std::memory_order_relaxed);
         Slot& s = slots_[i];
         const std::uint32_t most = claim_size_.load(std::memory_order_relaxed);
+        const std::int64_t begin = clock_.now_ns();   // before the claim: no sample of the batch begins earlier
         const std::uint64_t before = s.claim.fetch_add(most, std::memory_order_acq_rel);
         const auto size = static_cast<std::uint32_t>(before >> 32);
         const auto next = static_cast<std::uint32_t>(before);
@@ -383,15 +392,14 @@ bool PrefetchCore::claim_one(Worker& worker) noexcept {
         if (next >= size)
             continue;
         const std::uint32_t count = std::min(most, size - next);
-        const std::int64_t begin = clock_.now_ns();
-        if (next == 0)
-            s.first_claim_ns.store(begin, std::memory_order_relaxed);
+        if (next == 0)   // a stale hint may have led to a batch admitted since
+            s.first_claim_ns.store(std::max(begin, s.admitted_ns), std::memory_order_relaxed);
         make_samples(worker, i, next, count);
         const std::int64_t end = clock_.now_ns();
         worker.samples += count;
         worker.ns += static_cast<std::uint64_t>(std::max<std::int64_t>(end - begin, 0));
         if (count == size || s.remaining.fetch_sub(count, std::memory_order_acq_rel) == count) {
-            s.last_done_ns.store(end, std::memory_order_relaxed);
+            s.last_done_ns.store(clock_.now_ns(), std::memory_order_relaxed);   // after everybody's last sample
             finish(worker, i);
         }
         return true;
@@ -585,7 +593,7 @@ std::uint64_t PrefetchCore::begin_pass(std::size_t epoch, EpochOptions options) 
 }
 
 void PrefetchCore::end_pass(std::uint64_t serial) noexcept {
-    if (exhausted(serial) || is_closed())
+    if (exhausted(serial))
         return;
     std::unique_lock lock{mutex_};
     order_done_.wait(lock, [this] { return !order_busy_; });
@@ -618,7 +626,7 @@ bool PrefetchCore::must_wait(Kind how) {
     {
         // The turn takes up slots that came back while too few to wake anybody; what comes back from now on wakes.
         const std::lock_guard lock{mutex_};
-        wakes = turn();
+        wakes = turn(true);
         user_holds_all = policy_.next_position() == position_ &&
                          static_cast<std::size_t>(std::popcount(policy_.handed())) >= policy_.slots();
     }
@@ -740,23 +748,26 @@ void PrefetchCore::throw_all_held() const {
 }
 
 void PrefetchCore::stop() noexcept {
-    if (stopping_.exchange(true, std::memory_order_acq_rel))
-        return;
-    bool loop = false;
-    {
-        const std::lock_guard lock{mutex_};
-        policy_.stop();
-        loop = publish(policy_.next_position(), 0, stopped);
+    retain();   // the loop that this ends may destroy the loader before we are through
+    if (!stopping_.exchange(true, std::memory_order_acq_rel)) {
+        bool loop = false;
+        {
+            const std::lock_guard lock{mutex_};
+            policy_.stop();
+            loop = publish(policy_.next_position(), 0, stopped);
+        }
+        tokens_.fetch_add(tokens_of_stop, std::memory_order_release);
+        tokens_.notify_all();
+        if (loop)
+            wake_loop();
     }
-    tokens_.fetch_add(tokens_of_stop, std::memory_order_release);
-    tokens_.notify_all();
-    if (loop)
-        wake_loop();
+    release();
 }
 
 void PrefetchCore::shut_down_loader() noexcept {
     stop();
     crew_.join();
+    inline_worker_.reset();   // it refers to the recorder and the source, which batches may outlive
     {
         const std::lock_guard lock{mutex_};
         abandon();

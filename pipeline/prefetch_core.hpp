@@ -141,7 +141,8 @@ private:
     void make_samples(Worker&, std::uint32_t slot, std::uint32_t first, std::uint32_t count) noexcept;
     void note_failure(Slot&, const SampleTask&, const char* where, std::exception_ptr) noexcept;
     void finish(Worker&, std::uint32_t slot) noexcept;
-    [[nodiscard]] Wakes turn() noexcept;              // under the mutex
+    /// Under the mutex. `loop_waits`: a worker is awake for what is open when it returns.
+    [[nodiscard]] Wakes turn(bool loop_waits = false) noexcept;
     [[nodiscard]] std::uint64_t take_up() noexcept;   // under the mutex; the gate as it was
     [[nodiscard]] bool arm() noexcept;                // under the mutex; false: a slot is back
     void open(LoaderPolicy::Admission) noexcept;      // under the mutex

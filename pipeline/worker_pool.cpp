@@ -1,14 +1,15 @@
 #include "pipeline/worker_pool.hpp"
 
 #include <atomic>
+#include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #if DRAWPOINT_HAS_TBB
 #include <oneapi/tbb/global_control.h>
+#include <oneapi/tbb/info.h>
 #include <oneapi/tbb/task_arena.h>
 #endif
 
@@ -21,16 +22,15 @@ namespace {
 struct Pumps {
     explicit Pumps(CrewWork& to_do) noexcept : work{&to_do} {}
 
-    enum State : int { open, closed };
-    std::mutex mutex;   // begun, ended and state
+    std::mutex mutex;   // of `closed`, and of beginning while it is not
+    bool closed = false;
     std::atomic<std::size_t> running{0};
-    State state = open;
     CrewWork* work;
 
     void pump(std::size_t worker) noexcept {
         {
             const std::lock_guard lock{mutex};
-            if (state == closed)
+            if (closed)
                 return;
             running.fetch_add(1, std::memory_order_relaxed);
         }
@@ -42,7 +42,7 @@ struct Pumps {
     void join() noexcept {
         {
             const std::lock_guard lock{mutex};
-            state = closed;
+            closed = true;
         }
         for (std::size_t left = running.load(std::memory_order_acquire); left != 0;
              left = running.load(std::memory_order_acquire))
@@ -64,11 +64,20 @@ struct WorkerPool::Impl {
         using oneapi::tbb::global_control;
         const std::lock_guard lock{mutex};
         workers += static_cast<std::size_t>(more);
-        // The smallest of all living controls holds, so the new one first: no worker is called back in between.
+        // Room for the pumps beside what the program's own TBB code would have: a pump keeps its thread. The smallest of all
+        // living controls holds, so the new one first: no worker is called back in between.
+        const auto others = static_cast<std::size_t>(oneapi::tbb::info::default_concurrency());
         auto next = workers == 0
                         ? nullptr
-                        : std::make_unique<global_control>(global_control::max_allowed_parallelism, workers + 1);
+                        : std::make_unique<global_control>(global_control::max_allowed_parallelism, workers + others);
         parallelism = std::move(next);
+    }
+
+    /// Whether TBB really has a thread for every pump of every crew: the program may hold a smaller control.
+    bool fits() {
+        using oneapi::tbb::global_control;
+        const std::lock_guard lock{mutex};
+        return global_control::active_value(global_control::max_allowed_parallelism) > workers;
     }
 #endif
 };
@@ -129,23 +138,26 @@ Crew WorkerPool::start(std::size_t workers, CrewWork& work) {
     auto crew = std::make_unique<Crew::Impl>();
 #if DRAWPOINT_HAS_TBB
     if (impl_->kind == WorkerThreads::arena) {
-        crew->pumps = std::make_shared<Pumps>(work);
-        // No slot is reserved for the thread that makes the arena: it never works there.
-        crew->arena = std::make_unique<oneapi::tbb::task_arena>(static_cast<int>(workers), 0);
-        crew->pool = impl_.get();
-        crew->workers = workers;
         impl_->add(static_cast<std::ptrdiff_t>(workers));
-        // Enqueued, not run: then one worker comes even where somebody else allows no parallelism at all.
-        for (std::size_t worker = 0; worker < workers; ++worker)
-            crew->arena->enqueue([pumps = crew->pumps, worker] { pumps->pump(worker); });
-        return Crew{std::move(crew)};
+        if (impl_->fits()) {
+            crew->pumps = std::make_shared<Pumps>(work);
+            // No slot is reserved for the thread that makes the arena: it never works there.
+            crew->arena = std::make_unique<oneapi::tbb::task_arena>(static_cast<int>(workers), 0);
+            crew->pool = impl_.get();
+            crew->workers = workers;
+            for (std::size_t worker = 0; worker < workers; ++worker)
+                crew->arena->enqueue([pumps = crew->pumps, worker] { pumps->pump(worker); });
+            return Crew{std::move(crew)};
+        }
+        impl_->add(
+            -static_cast<std::ptrdiff_t>(workers));   // pumps would keep each other from running: plain threads then
     }
 #endif
     crew->threads.reserve(workers);
     for (std::size_t worker = 0; worker < workers; ++worker) {
         try {
             crew->threads.emplace_back([&work, worker] { work.work(worker); });
-        } catch (const std::system_error&) {
+        } catch (const std::exception&) {
             break;   // no more threads to be had: those there do
         }
     }

@@ -203,7 +203,8 @@ std::vector<Line> footing(const Summary& summary) {
         lines.push_back({"memory", memory});
 
     lines.push_back({"account",
-                     {fmt::format("every piece of {} recorded: {} ns unaccounted for",
+                     {fmt::format("{} of {} recorded: {} ns unaccounted for",
+                                  summary.conservation.max_residual_ns == 0 ? "every piece" : "pieces",
                                   counted(summary.conservation.steps, "step"), summary.conservation.max_residual_ns),
                       "other " + percent(summary.conservation.other_share_of_batch) + " of batch"}});
     if (const std::string out = left_out(summary); !out.empty())

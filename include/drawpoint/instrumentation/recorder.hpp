@@ -75,7 +75,7 @@ struct RecordingState {
 };
 
 /// Takes stamps from the loop and the workers through a ring per thread and turns them, on its one writer thread, into the
-/// live `Ledger` and the file `run.pftrace`. It never blocks, throws into or slows what it watches: what it cannot record it
+/// live `Ledger` and the file `run.pftrace`. It never throws into what it watches; what it cannot record it
 /// counts, and a failing file ends the file, not the ledger. Outlives every loader, pass and fit that records into it.
 class Recorder {
 public:
@@ -99,7 +99,8 @@ public:
     /// What to keep of the n-th batch a loader admits. Any thread, O(1).
     [[nodiscard]] BatchDetail batch_detail(std::uint64_t serial) const noexcept;
 
-    // From the loop's thread only. None blocks or allocates; a full ring counts a drop.
+    // From the loop's thread only. None allocates. Steps and batches are kept: a loop that outruns the writer for long waits for
+    // it, some 0.2 s at most while the writer is stuck, and from then on a full ring counts a drop.
     void push(const BatchRow&, BatchDetail) noexcept;
     void push(const StepRow&, std::span<const SpanRow> spans) noexcept;   // `spans` ≤ max_step_spans; row.spans unused
     void push(const PassRow&, std::span<const SpanRow> spans) noexcept;   // at the pass's end

@@ -60,8 +60,8 @@ private:
 };
 
 /// One pass over epoch `epoch` as a range: `for (auto& batch : drawpoint::blocking(loader))`. Each batch is given back when the
-/// next is drawn; move it out to keep it. Any thread that runs no coroutine of the loader's runtime; the loader outlives the
-/// range. Throws what next() throws.
+/// next is drawn; move it out to keep it. The thread that drives all loaders and tracks of the recorder, outside any
+/// coroutine; the loader outlives the range. Throws what next() throws.
 template <EpochSource Loader>
     requires requires(Loader& loader, std::size_t epoch, EpochOptions options) {
         loader.epoch(epoch, options).next_blocking();

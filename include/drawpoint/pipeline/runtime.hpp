@@ -5,11 +5,13 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
 #include <asio/awaitable.hpp>
 #include <asio/co_spawn.hpp>
+#include <asio/error.hpp>
 #include <asio/io_context.hpp>
 
 namespace drawpoint {
@@ -53,32 +55,41 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-/// Runs one coroutine to its end on the calling thread and returns its result or throws its exception. Not from inside a
-/// coroutine of the same runtime.
+/// Runs one coroutine to its end on the calling thread and returns its result or throws its exception; operation_aborted
+/// when the event loop was stopped before that. Not from inside a coroutine of the same runtime.
 template <class T>
 T run(Runtime& runtime, Awaitable<T> work) {
+    struct Nothing {};
+    struct Outcome {
+        bool ended = false;
+        std::exception_ptr error;
+        std::optional<std::conditional_t<std::is_void_v<T>, Nothing, T>> value;
+    };
+    // Shared: a loop stopped early leaves the coroutine, and with it the handler, behind.
+    const auto outcome = std::make_shared<Outcome>();
     asio::io_context& context = runtime.context();
     context.restart();
-    std::exception_ptr error;
     if constexpr (std::is_void_v<T>) {
-        auto done = [&error](std::exception_ptr thrown) { error = std::move(thrown); };
-        asio::co_spawn(context, std::move(work), std::move(done));
-        context.run();
-        if (error)
-            std::rethrow_exception(error);
-    } else {
-        std::optional<T> result;
-        auto done = [&](std::exception_ptr thrown, T value) {
-            error = std::move(thrown);
-            if (!error)
-                result.emplace(std::move(value));
+        auto done = [outcome](std::exception_ptr thrown) {
+            outcome->ended = true;
+            outcome->error = std::move(thrown);
         };
         asio::co_spawn(context, std::move(work), std::move(done));
-        context.run();
-        if (error)
-            std::rethrow_exception(error);
-        return std::move(*result);
+    } else {
+        auto done = [outcome](std::exception_ptr thrown, T value) {
+            outcome->ended = true;
+            outcome->error = std::move(thrown);
+            outcome->value.emplace(std::move(value));
+        };
+        asio::co_spawn(context, std::move(work), std::move(done));
     }
+    context.run();
+    if (!outcome->ended)
+        throw std::system_error{asio::error::make_error_code(asio::error::operation_aborted)};
+    if (outcome->error)
+        std::rethrow_exception(outcome->error);
+    if constexpr (!std::is_void_v<T>)
+        return std::move(*outcome->value);
 }
 
 }   // namespace drawpoint

@@ -31,16 +31,16 @@ private:
     RandomSampler random_;
 };
 
-/// The two parts of 0 … n - 1: every k-th index is held out, so every class of a sorted data set is.
+/// The two parts of 0 … n - 1: those held out lie evenly in it, so every class of a sorted data set is among them.
 struct Split {
     std::vector<std::uint64_t> train, valid;
 };
 
 Split split(std::size_t n, double share) {
-    const auto every = static_cast<std::uint64_t>(std::llround(1 / share));
+    const auto held_out_before = [share](std::uint64_t i) { return std::floor(static_cast<double>(i) * share); };
     Split parts;
     for (std::uint64_t i = 0; i < n; ++i)
-        (i % every == every - 1 ? parts.valid : parts.train).push_back(i);
+        (held_out_before(i + 1) > held_out_before(i) ? parts.valid : parts.train).push_back(i);
     if (parts.train.empty() || parts.valid.empty())
         throw Failure{fmt::format("--valid {:g} of {} samples leaves nothing to validate on", share, n)};
     return parts;
@@ -53,7 +53,8 @@ std::shared_ptr<const SampleSource> with_faults(auto recipe, const std::vector<I
     try {
         return inject(std::move(recipe), injections, seed);
     } catch (const std::invalid_argument& error) {
-        throw UsageError{fmt::format("--inject: {}", error.what())};
+        const std::string_view what = error.what();
+        throw UsageError{fmt::format("{}{}", what.starts_with("--inject") ? "" : "--inject: ", what)};
     }
 }
 
@@ -79,7 +80,7 @@ std::vector<Injection> injections_of(const ProfileOptions& options) {
         try {
             injections.push_back(parse_injection(text));
         } catch (const std::invalid_argument& error) {
-            throw UsageError{fmt::format("--inject {}: {}", text, error.what())};
+            throw UsageError{error.what()};
         }
         const InjectionKind kind = injections.back().kind;
         if (kind == InjectionKind::collate)

@@ -64,6 +64,10 @@ int crops(const Invocation& invocation) {
     const PhotoCropSummary done = cut_photo_crops(options);
     for (const RefusedFile& file : done.skipped)
         complain(fmt::format("{}: left out: {}", file.path, file.reason));
+    if (done.photographs == 0)
+        throw Failure{done.skipped.empty() ? fmt::format("{}: no crops: no photograph (.jpg, .jpeg) found", from)
+                                           : fmt::format("{}: no crops: every photograph was left out, {} in all", from,
+                                                         done.skipped.size())};
     print(fmt::format(
         "{}: {} training crops in {}, {} held-out crops in {}, of {} photographs, {}\n", printable(out),
         format_count(static_cast<std::int64_t>(done.training_crops)), printable((options.out / "train").string()),
@@ -123,8 +127,6 @@ int info(const Invocation& invocation) {
         document["failures"].push_back({{"path", file.path}, {"reason", file.reason}});
         complain(fmt::format("{}: {}", file.path, file.reason));
     }
-    for (const std::string& file : output.json_files)
-        write_file(file, json_text(document));
     if (output.form == OutputOptions::Form::json) {
         print(json_text(document));
     } else {
@@ -140,6 +142,8 @@ int info(const Invocation& invocation) {
                                                  ? "every file is a whole JPEG"
                                                  : count(found.failures.size()) + " files cannot be used"));
     }
+    for (const std::string& file : output.json_files)
+        write_file(file, json_text(document));
     return found.failures.empty() ? exit_ok : exit_failed;
 }
 

@@ -140,23 +140,23 @@ int doctor(const Invocation& invocation) {
                                         {"found", finding.found},
                                         {"costs", finding.costs.empty() ? nlohmann::ordered_json(nullptr)
                                                                         : nlohmann::ordered_json(finding.costs)}});
-    for (const std::string& file : output.json_files)
-        write_file(file, json_text(document));
     if (output.form == OutputOptions::Form::json) {
         print(json_text(document));
-        return exit_ok;
+    } else {
+        print(fmt::format("drawpoint {}, built by {}\n", DRAWPOINT_VERSION, machine.compiler));
+        print(fmt::format("{:<11}{}, {}\n", "machine", printable(machine.cpu), printable(machine.kernel)));
+        for (const Finding& finding : findings) {
+            print(fmt::format("{:<11}{}\n", finding.about, printable(finding.found)));
+            if (!finding.costs.empty())
+                print(fmt::format("{:<11}  {}\n", "", finding.costs));
+        }
+        std::string libraries;
+        for (const auto& [name, version] : machine.libraries)
+            libraries += fmt::format("{}{} {}", libraries.empty() ? "" : ", ", name, version);
+        print(fmt::format("{:<11}{}\n", "libraries", libraries));
     }
-    print(fmt::format("drawpoint {}, built by {}\n", DRAWPOINT_VERSION, machine.compiler));
-    print(fmt::format("{:<11}{}, {}\n", "machine", printable(machine.cpu), printable(machine.kernel)));
-    for (const Finding& finding : findings) {
-        print(fmt::format("{:<11}{}\n", finding.about, printable(finding.found)));
-        if (!finding.costs.empty())
-            print(fmt::format("{:<11}  {}\n", "", finding.costs));
-    }
-    std::string libraries;
-    for (const auto& [name, version] : machine.libraries)
-        libraries += fmt::format("{}{} {}", libraries.empty() ? "" : ", ", name, version);
-    print(fmt::format("{:<11}{}\n", "libraries", libraries));
+    for (const std::string& file : output.json_files)
+        write_file(file, json_text(document));
     return exit_ok;
 }
 

@@ -4,7 +4,9 @@
 #include <exception>
 #include <new>
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cli/program.hpp>
 #include <drawpoint/instrumentation/report/text.hpp>
@@ -33,12 +35,21 @@ constexpr std::array commands{
 };
 
 void print_usage(std::FILE* to) {
-    fmt::print(to, "usage: drawpoint COMMAND [OPTIONS]\n\n");
+    std::string text = "usage: drawpoint COMMAND [OPTIONS]\n\n";
     for (const Command& command : commands)
         if (command.run)
-            fmt::print(to, "  {:<10}{}\n", command.name, command.what);
-    fmt::print(to, "\ndrawpoint COMMAND --help lists a command's options; drawpoint --version prints the version.\n"
-                   "Exit codes: 0 ok, 1 failed, 2 bad usage, 130 stopped by Ctrl-C.\n");
+            text += fmt::format("  {:<10}{}\n", command.name, command.what);
+    write_to(to, text +
+                     "\ndrawpoint COMMAND --help lists a command's options; drawpoint --version prints the version.\n"
+                     "Exit codes: 0 ok, 1 failed, 2 bad usage, 130 stopped by Ctrl-C or SIGTERM.\n");
+}
+
+/// A standard stream that is closed becomes one that takes nothing; else the next file opened would be in its place, and
+/// get what is meant for it.
+void fill_closed_streams() noexcept {
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        if (fcntl(stream, F_GETFD) < 0)
+            (void)open("/dev/null", O_RDONLY);   // takes the lowest free number
 }
 
 std::string quoted(std::string_view argument) {
@@ -86,7 +97,12 @@ int dispatch(const std::vector<std::string>& words) {
 
 }   // namespace
 
-void complain(std::string_view text) { fmt::print(stderr, "drawpoint: {}\n", printable(text)); }
+void write_to(std::FILE* to, std::string_view text) noexcept {
+    (void)std::fwrite(text.data(), 1, text.size(), to);
+    (void)std::fflush(to);
+}
+
+void complain(std::string_view text) { write_to(stderr, fmt::format("drawpoint: {}\n", printable(text))); }
 
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
     const auto distance = [&](std::string_view other) {   // insertions, removals and replacements
@@ -117,6 +133,7 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
 
 int main(int count, char** words) {
     using namespace drawpoint::cli;
+    fill_closed_streams();
     int code = exit_failed;
     try {
         code = dispatch({words + 1, words + count});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
@@ -156,6 +157,20 @@ void CommandLine::add_from_config(std::vector<std::string>& arguments) const {
     }
 }
 
+/// " (from …)" where the option that a complaint names was not on the command line.
+std::string CommandLine::source_of(std::string_view complaint) const {
+    for (const CLI::Option* option : app_.get_options())
+        for (const std::string& name : option->get_lnames()) {
+            const std::size_t at = complaint.find("--" + name + " ");
+            if (at == complaint.npos || is_given(arguments_, *option))
+                continue;
+            const std::string variable = variable_of(name);
+            const char* value = std::getenv(variable.c_str());
+            return fmt::format(" (from {})", value && *value ? variable : config_.empty() ? "--config" : config_);
+        }
+    return {};
+}
+
 bool CommandLine::parse() {
     std::vector<std::string> arguments = arguments_;
     add_from_environment(arguments);
@@ -167,8 +182,16 @@ bool CommandLine::parse() {
         fmt::print("{}", app_.help());
         return false;
     } catch (const CLI::ParseError& error) {
-        throw UsageError{error.what()};
+        throw UsageError{error.what() + source_of(error.what())};
     }
+    for (const CLI::Option* option : app_.get_options())   // CLI11 takes the nearest integer for one that does not fit
+        if (option->count() > 0 && number_in<std::int64_t>(option->get_default_str()))
+            for (const std::string& value : option->results()) {
+                errno = 0;
+                (void)std::strtoll(value.c_str(), nullptr, 0);
+                if (errno == ERANGE)
+                    throw UsageError{fmt::format("{} {} does not fit in 64 bits", option->get_name(), value)};
+            }
     for (const std::string& extra : app_.remaining())
         throw UsageError{extra.starts_with('-') && extra.size() > 1
                              ? fmt::format("unknown option {}{}", extra,
@@ -200,7 +223,8 @@ std::vector<std::pair<std::string, std::string>> CommandLine::effective() const 
                 text += fmt::format("{}\"{}\"", text.size() > 1 ? ", " : "", value);
             text += "]";
         } else if (option->count() > 0) {
-            text = values.front();
+            const bool is_flag = option->get_items_expected_max() == 0;
+            text = !is_flag ? values.front() : option->as<bool>() ? "true" : "false";
         }
         if (!text.empty() && text != "[]")
             all.emplace_back(name, text);
@@ -305,6 +329,8 @@ void ProfileOptions::check() const {
         refuse("schedule", schedule);
     if (!resume.empty())
         refuse("resume", resume);
+    if (output.empty())
+        throw UsageError{"-o must name a file (--profiler none writes none)"};
     check_range("read-concurrency", read_concurrency, 1, INT64_MAX);
     if (read_concurrency != 64)
         refuse("read-concurrency", std::to_string(read_concurrency));

@@ -36,6 +36,7 @@ private:
     void add_from_environment(std::vector<std::string>& arguments) const;
     void add_from_config(std::vector<std::string>& arguments) const;
     [[nodiscard]] CLI::Option* find(std::string_view name) const;
+    [[nodiscard]] std::string source_of(std::string_view complaint) const;
 
     std::string command_;
     std::vector<std::string> arguments_;

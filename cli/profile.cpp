@@ -37,18 +37,21 @@ public:
     [[nodiscard]] std::string_view name() const noexcept override { return "StopRequest"; }
     [[nodiscard]] EventSet events() const noexcept override { return {Event::before_draw}; }
     void on(Event, LoopState&) override {
-        if (asked_.load(std::memory_order_acquire))
+        if (asked())
             throw CancelFit{};
     }
 
     /// Any thread.
-    void ask() noexcept {
-        asked_.store(true, std::memory_order_release);
+    void ask(int signal) noexcept {
+        signal_.store(signal, std::memory_order_release);
         const std::lock_guard lock{mutex_};
         for (DataLoader* loader : loaders_)
             loader->request_stop();
     }
-    [[nodiscard]] bool asked() const noexcept { return asked_.load(std::memory_order_acquire); }
+    [[nodiscard]] bool asked() const noexcept { return signal_.load(std::memory_order_acquire) != 0; }
+    [[nodiscard]] std::string_view reason() const noexcept {
+        return signal_.load(std::memory_order_acquire) == SIGTERM ? "SIGTERM" : "Ctrl-C";
+    }
 
     void watch(std::vector<DataLoader*> loaders) {
         const std::lock_guard lock{mutex_};
@@ -59,7 +62,7 @@ public:
     }
 
 private:
-    std::atomic<bool> asked_{false};
+    std::atomic<int> signal_{0};   // that asked; 0: none did
     std::mutex mutex_;
     std::vector<DataLoader*> loaders_;
 };
@@ -123,6 +126,23 @@ struct Loaders {
     std::size_t inputs;   // values of a sample
 };
 
+/// An error's text without the C++ stack that LibTorch adds, and with what to do where its words do not tell.
+std::string in_our_words(std::string error) {
+    for (const std::string_view stack : {"\nException raised from", "\nframe #0"})
+        error.resize(std::min(error.size(), error.find(stack)));
+    if (error.find("Expected more than 1 value per channel") != error.npos)
+        error += " (a batch of one sample: try --drop-last or another --batch-size)";
+    return error;
+}
+
+/// Throws Failure for what a recording cannot be written to; opening a pipe would wait for its reader.
+void check_recording_file(const std::string& file) {
+    std::error_code unknown;
+    const std::filesystem::file_status status = std::filesystem::status(file, unknown);
+    if (exists(status) && !is_regular_file(status) && !is_character_file(status))
+        throw Failure{fmt::format("{}: neither a file nor a character device, so no recording goes there", file)};
+}
+
 template <class L>
 Outcome train(L& learner, Runtime& runtime, Loaders& loaders, const FitOptions& fit_options, CallbackList& callbacks,
               const StopRequest& stop) {
@@ -142,10 +162,10 @@ Outcome train(L& learner, Runtime& runtime, Loaders& loaders, const FitOptions& 
     } catch (const std::exception& error) {
         outcome.error = error.what();
     }
-    outcome.error.resize(std::min(outcome.error.size(), outcome.error.find('\n')));   // LibTorch adds a stack
+    outcome.error = in_our_words(std::move(outcome.error));
     outcome.digest = noting.digest();
     if (stop.asked())
-        outcome.stopped = "Ctrl-C";
+        outcome.stopped = stop.reason();
     else if (!outcome.error.empty())
         outcome.stopped = "error: " + outcome.error;
     else if (fit_options.max_steps > 0 &&
@@ -250,14 +270,18 @@ int profile(const Invocation& invocation) {
     options.check();
     const OutputOptions output = flags.read();
     check_form(options.report, output);
+    const bool has_file = options.profiler != "none";
     const std::vector<Injection> injections = injections_of(options);
 
     // A file at its size limit and a closed pipe are errors to report, not reasons to die.
     std::signal(SIGXFSZ, SIG_IGN);
     std::signal(SIGPIPE, SIG_IGN);
     StopRequest stop;
-    Signals signals{[&stop] { stop.ask(); }};
+    Signals signals{[&stop](int signal) { stop.ask(signal); }};
 
+    if (has_file)
+        check_recording_file(options.output);
+    check_files(output, "-o", has_file ? options.output : "");
     const Data data = open_data(options, injections);
     const auto recorder = make_recorder(options, injections);
     record_facts(*recorder, invocation, line, data);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdio>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -32,6 +33,9 @@ int profile(const Invocation&);
 int report(const Invocation&);
 int doctor(const Invocation&);
 int dataset(const Invocation&);
+
+/// Writes to a terminal or a log what it takes: one that is closed, full or gone is no reason to end anything.
+void write_to(std::FILE*, std::string_view text) noexcept;
 
 /// "drawpoint: TEXT" as one line on stderr, control characters written out.
 void complain(std::string_view text);

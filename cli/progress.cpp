@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <cli/program.hpp>
 #include <drawpoint/instrumentation/report/text.hpp>
 
 namespace drawpoint::cli {
@@ -57,11 +58,11 @@ void Progress::show(const LoopState& state, std::int64_t now_ns) {
     if (terminal_) {
         const double done =
             state.batches ? static_cast<double>(state.batch + 1) / static_cast<double>(*state.batches) : 0;
-        fmt::print(to_, "\r{}  {}\x1b[K", bar_of(done, colour_), line);
-        std::fflush(to_);
+        write_to(to_, fmt::format("\r{}  {}\x1b[K", bar_of(done, colour_), line));
         shown_ = true;
     } else {
-        fmt::print(to_, "drawpoint: {}  ({})\n", line, format_duration(static_cast<double>(now_ns - begin_ns_) / 1e9));
+        write_to(to_, fmt::format("drawpoint: {}  ({})\n", line,
+                                  format_duration(static_cast<double>(now_ns - begin_ns_) / 1e9)));
     }
     shown_ns_ = now_ns;
     draw_ns_ = 0;
@@ -69,10 +70,8 @@ void Progress::show(const LoopState& state, std::int64_t now_ns) {
 }
 
 void Progress::clear() {
-    if (std::exchange(shown_, false)) {
-        fmt::print(to_, "\r\x1b[K");
-        std::fflush(to_);
-    }
+    if (std::exchange(shown_, false))
+        write_to(to_, "\r\x1b[K");
 }
 
 }   // namespace drawpoint::cli

@@ -26,6 +26,7 @@ int report(const Invocation& invocation) {
     check_form(request.style, output);
     if (file.empty())
         throw UsageError{"RUN is missing: the recording to report on"};
+    check_files(output, "RUN", file);
 
     const ReadTrace trace = read_trace(file);
     if (trace.ledger.steps.empty())

@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <filesystem>
 #include <fstream>
 #include <system_error>
 
@@ -46,13 +47,31 @@ void print_report(const Ledger& ledger, const Summary& summary, const ReportRequ
         return;
     }
     const JsonHead head{.version = DRAWPOINT_VERSION, .command = request.command_line};
-    for (const std::string& file : output.json_files)
-        write_file(file, json_text(to_json(summary, head)));
     switch (output.form) {
     case Form::json: print(json_text(to_json(summary, head))); break;
     case Form::csv: print(to_csv(summary)); break;
     case Form::markdown: print(to_markdown(summary)); break;
     case Form::text: print(to_text(summary, {.colour = output.colour_on_stdout()})); break;
+    }
+    for (const std::string& file : output.json_files)
+        write_file(file, json_text(to_json(summary, head)));
+}
+
+void check_files(const OutputOptions& output, std::string_view option, const std::string& other) {
+    namespace fs = std::filesystem;
+    std::error_code unknown;
+    const auto place_of = [&](const fs::path& file) { return fs::weakly_canonical(fs::absolute(file), unknown); };
+    for (const std::string& file : output.json_files) {
+        const fs::file_status before = fs::status(file, unknown);
+        if (fs::exists(before) && !fs::is_regular_file(before) && !fs::is_directory(before))
+            continue;   // a pipe's reader would take the trial for the end
+        if (!other.empty() && (place_of(file) == place_of(other) || fs::equivalent(file, other, unknown)))
+            throw UsageError{fmt::format("{} {} and --json={} name the same file", option, other, file)};
+        errno = 0;
+        if (!std::ofstream{file, std::ios::app})
+            throw Failure{fmt::format("{}: {}", file, std::generic_category().message(errno))};
+        if (!fs::exists(before))
+            fs::remove(file, unknown);
     }
 }
 

@@ -15,7 +15,7 @@
 
 namespace drawpoint::cli {
 
-Signals::Signals(std::function<void()> on_first) : on_first_{std::move(on_first)} {
+Signals::Signals(std::function<void(int)> on_first) : on_first_{std::move(on_first)} {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
@@ -45,7 +45,7 @@ void Signals::wait() {
         if (files[0].revents != 0 && read(signals_, &info, sizeof info) == sizeof info) {
             if (stopped_.exchange(true, std::memory_order_acq_rel))
                 _exit(exit_interrupted);
-            on_first_();
+            on_first_(static_cast<int>(info.ssi_signo));
         }
         if (files[1].revents != 0)
             return;

@@ -11,8 +11,8 @@ namespace drawpoint::cli {
 /// that the signals are not theirs.
 class Signals {
 public:
-    /// `on_first` runs once on the waiting thread; it must be thread-safe and must not throw. Throws std::system_error.
-    explicit Signals(std::function<void()> on_first);
+    /// `on_first` runs once on the waiting thread, with the number of the signal; it must be thread-safe and must not throw. Throws std::system_error.
+    explicit Signals(std::function<void(int)> on_first);
     ~Signals();
     Signals(const Signals&) = delete;
     Signals& operator=(const Signals&) = delete;
@@ -22,7 +22,7 @@ public:
 private:
     void wait();
 
-    std::function<void()> on_first_;
+    std::function<void(int)> on_first_;
     std::atomic<bool> stopped_{false};
     int signals_ = -1, end_ = -1;   // file descriptors
     std::thread thread_;

@@ -25,7 +25,7 @@ namespace f = trace_fields;
 using protozero::pbf_writer;
 
 constexpr std::size_t block_bytes = 64u << 10;
-constexpr std::chrono::milliseconds block_time{900};   // with the writer's pauses, a kill loses at most a second
+constexpr std::chrono::milliseconds block_time{800};   // with the writer's pauses, a kill loses at most a second
 constexpr std::size_t most_flows = 4096;
 constexpr std::uint64_t ended_flow_bytes = 10;
 // What keeps a sample of four stages within 200 bytes and a step with its batch within 600: the longest are shown.

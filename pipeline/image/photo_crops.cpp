@@ -7,6 +7,7 @@
 #include "pipeline/image/photo_split.hpp"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <set>
@@ -56,6 +57,26 @@ std::vector<fs::path> find_photographs(const fs::path& folder) {
     return paths;
 }
 
+std::string crop_name(std::uint64_t number) {
+    char name[32];
+    std::snprintf(name, sizeof name, "%04llu.jpg", static_cast<unsigned long long>(number));
+    return name;
+}
+
+// An earlier run may have written more crops.
+void remove_crops_from(std::uint64_t first, const fs::path& folder) {
+    std::vector<fs::path> stale;
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+        const std::string name = entry.path().filename().string();
+        std::uint64_t number = 0;
+        if (std::from_chars(name.data(), name.data() + name.size(), number).ec == std::errc{} && number >= first &&
+            name == crop_name(number))
+            stale.push_back(entry.path());
+    }
+    for (const fs::path& path : stale)
+        fs::remove(path);
+}
+
 // One photograph's pixels and the place its crops are written from.
 class Cutter {
 public:
@@ -72,11 +93,10 @@ public:
         for (std::uint32_t number = 0; number < count; ++number) {
             CounterRng random{options_.seed, stream, (photograph_number << 32) | number};
             const std::vector<std::byte> file = encode(photograph, random_window(region, options_.size, random));
-            char name[24];
-            std::snprintf(name, sizeof name, "%04u.jpg", number);
-            write_whole_file(folder / name, file);
+            write_whole_file(folder / crop_name(number), file);
             bytes += file.size();
         }
+        remove_crops_from(count, folder);
         return bytes;
     }
 
@@ -105,6 +125,27 @@ std::string unused_name(const fs::path& photograph, std::set<std::string>& used)
     return name;
 }
 
+// A folder of another run's crops would be a class of this one's data set.
+void check_no_other_classes(const fs::path& part, const std::set<std::string>& names) {
+    if (!fs::is_directory(part))
+        return;
+    for (const fs::directory_entry& entry : fs::directory_iterator(part)) {
+        const std::string name = entry.path().filename().string();
+        if (entry.is_directory() && name.front() != '.' && !names.contains(name))
+            refuse_option("out must hold no class folder of other photographs", entry.path().string());
+    }
+}
+
+// A photograph that an earlier run used may be left out now.
+void remove_left_out(const fs::path& part, const std::set<std::string>& all, const std::set<std::string>& written) {
+    for (const std::string& name : all)
+        if (const fs::path folder = part / name; !written.contains(name) && fs::is_directory(folder)) {
+            remove_crops_from(0, folder);
+            if (fs::is_empty(folder))
+                fs::remove(folder);
+        }
+}
+
 }   // namespace
 
 PhotoCropSummary cut_photo_crops(const PhotoCropOptions& options) {
@@ -112,13 +153,18 @@ PhotoCropSummary cut_photo_crops(const PhotoCropOptions& options) {
     const auto held_out =
         static_cast<std::uint32_t>(std::lround(options.per_image * options.held_out / (1 - options.held_out)));
     PhotoCropSummary summary;
-    std::set<std::string> names;
+    const std::vector<fs::path> paths = find_photographs(options.from);
+    std::set<std::string> all_names, names;
+    for (const fs::path& path : paths)
+        (void)unused_name(path, all_names);
+    check_no_other_classes(options.out / "train", all_names);
+    check_no_other_classes(options.out / "valid", held_out > 0 ? all_names : std::set<std::string>{});
     std::vector<std::byte> file;
     std::vector<std::uint8_t> pixels;
     JpegDecoder decoder;
     Cutter cutter{options};
     std::uint64_t number = 0;
-    for (const fs::path& path : find_photographs(options.from)) {
+    for (const fs::path& path : paths) {
         ++number;   // also for those skipped: a photograph's crops do not depend on whether its neighbours are sound
         try {
             read_file(path.c_str(), file);
@@ -148,6 +194,8 @@ PhotoCropSummary cut_photo_crops(const PhotoCropOptions& options) {
         summary.training_crops += options.per_image;
         summary.held_out_crops += held_out;
     }
+    remove_left_out(options.out / "train", all_names, names);
+    remove_left_out(options.out / "valid", all_names, names);
     return summary;
 }
 

@@ -1,5 +1,7 @@
 #include <fstream>
 
+#include <sys/stat.h>
+
 #include <nlohmann/json.hpp>
 
 #include <tests/cli/program.hpp>
@@ -105,11 +107,19 @@ BOOST_AUTO_TEST_CASE(a_full_disk_ends_the_recording_and_not_the_training) {
     }
     check_complaint(run_program(profile(folder, "synthetic:8", {"-o", folder.file("no/such.pftrace")})), 1,
                     {"no/such.pftrace"});
+    BOOST_REQUIRE(mkfifo(folder.file("pipe").c_str(), 0600) == 0);
+    check_complaint(run_program(profile(folder, "synthetic:8", {"-o", folder.file("pipe")})), 1, {"pipe"});
 }
 
 BOOST_AUTO_TEST_CASE(a_name_with_control_characters_stays_on_its_line) {
     const TemporaryFolder folder;
     check_complaint(run_program(profile(folder, folder.file("a\nb\x1b[2J"))), 1, {"a\\nb\\x1b[2J"});
+    make_photos(folder.path() / "a\nb");
+    const auto victim =
+        std::filesystem::recursive_directory_iterator{folder.path() / "a\nb" / "generated-00"} -> path();
+    std::filesystem::resize_file(victim, 200);
+    check_complaint(run_program(profile(folder, folder.file("a\nb"))), 1,
+                    {"a\\nb", victim.filename().string()});   // all of the text, on its line
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -42,6 +42,49 @@ BOOST_AUTO_TEST_CASE(photographs_are_generated_cut_and_checked) {
     check_complaint(run_program({"dataset", "info", "--data", folder.file("crops/train")}), 1, {victim.string()});
 }
 
+BOOST_AUTO_TEST_CASE(a_folder_without_a_photograph_to_cut_is_an_error) {
+    const TemporaryFolder folder;
+    std::filesystem::create_directory(folder.file("photos"));
+    const std::vector<std::string> crops{"dataset",           "crops", "--from", folder.file("photos"), "--out",
+                                         folder.file("crops")};
+    check_complaint(run_program(crops), 1, {folder.file("photos"), "no photograph"});
+    std::ofstream{folder.file("photos/a.jpg")} << "this is not a JPEG";
+    const Result refused = run_program(crops);
+    BOOST_TEST(refused.code == 1);
+    BOOST_TEST(refused.err.find(folder.file("photos") + ": no crops: every photograph was left out, 1 in all") !=
+                   std::string::npos,
+               refused.err);
+}
+
+BOOST_AUTO_TEST_CASE(crops_of_an_earlier_run_do_not_stay_among_the_new_ones) {
+    const TemporaryFolder folder;
+    const auto generate = [&](const std::string& name, const std::string& count) {
+        BOOST_REQUIRE(run_program({"dataset", "generate", "--out", folder.file(name), "--count", count}).code == 0);
+    };
+    const auto cut = [&](const std::string& from, const std::string& per_image, const std::string& held_out) {
+        return run_program({"dataset", "crops", "--from", folder.file(from), "--out", folder.file("crops"),
+                            "--per-image", per_image, "--size", "90x60", "--held-out", held_out});
+    };
+    const auto files_in = [&](const std::string& name) {
+        std::size_t count = 0;
+        for (const auto& entry : std::filesystem::directory_iterator{folder.file(name)})
+            count += entry.is_regular_file() ? 1 : 0;
+        return count;
+    };
+    generate("two", "2");
+    generate("one", "1");
+    BOOST_TEST(cut("two", "9", "0.2").code == 0);
+    BOOST_TEST(files_in("crops/train/generated-00") == 9u);
+    BOOST_TEST(cut("two", "4", "0.2").code == 0);
+    BOOST_TEST(files_in("crops/train/generated-00") == 4u);
+    check_complaint(cut("one", "4", "0.2"), 1, {folder.file("crops/train/generated-01")});
+    check_complaint(cut("two", "4", "0"), 1, {folder.file("crops/valid/generated-0")});
+    std::ofstream{folder.file("two/generated-01.jpg")} << "this is not a JPEG";
+    BOOST_TEST(cut("two", "4", "0.2").code == 0);
+    BOOST_TEST(!std::filesystem::exists(folder.file("crops/train/generated-01")));
+    BOOST_TEST(files_in("crops/train/generated-00") == 4u);
+}
+
 BOOST_AUTO_TEST_CASE(bad_values_are_named) {
     const TemporaryFolder folder;
     for (const auto& [option, value] : std::vector<std::pair<std::string, std::string>>{{"--size", "500"},

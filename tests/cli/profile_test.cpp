@@ -126,6 +126,52 @@ BOOST_AUTO_TEST_CASE(forms_of_output_are_chosen_and_files_written_beside) {
     BOOST_TEST(run_program({"report", recording, "--markdown"}).out.find("|:--|") != std::string::npos);
     BOOST_TEST(run_program({"report", recording, "--color", "always"}).out.find('\x1b') != std::string::npos);
     check_complaint(run_program({"report", recording, "--json=" + folder.file("no/such.json")}), 1, {"no/such.json"});
+    const Result full = run_program({"report", recording, "--json=/dev/full"});
+    check_complaint(full, 1, {"/dev/full"});
+    BOOST_TEST(full.out.find("samples/s") != std::string::npos);   // what was asked for first is not lost
+}
+
+BOOST_AUTO_TEST_CASE(a_json_file_that_cannot_be_written_is_refused_before_training) {
+    const TemporaryFolder folder;
+    check_complaint(run_program(profile_into(
+                        folder, {"--data", "synthetic:8", "--model", "none", "--json=" + folder.file("no/such.json")})),
+                    1, {"no/such.json"});
+    BOOST_TEST(!std::filesystem::exists(folder.file("run.pftrace")));
+}
+
+BOOST_AUTO_TEST_CASE(the_share_held_out_is_the_share_asked_for) {
+    const TemporaryFolder folder;
+    for (const auto& [share, batches] : {std::pair{"0.4", 20}, std::pair{"0.3", 15}, std::pair{"0.02", 1}}) {
+        const Json report = json_of(run_program(
+            profile_into(folder, {"--data", "synthetic:50", "--image-size", "8", "--batch-size", "1", "--model", "none",
+                                  "--valid", share, "--drop-first-batch=off", "--json"})));
+        BOOST_TEST((*find_row(report, "train", "step"))["calls"] == 50 - batches);
+        BOOST_TEST((*find_row(report, "valid", "predict"))["calls"] == batches);
+        const Json later = json_of(run_program({"report", folder.file("run.pftrace"), "--json"}));
+        BOOST_TEST(later["rows"] == report["rows"]);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(an_unwritable_stderr_does_not_end_a_run) {
+    const TemporaryFolder folder;
+    for (const std::string err : {"closed", "/dev/full"}) {
+        const Result result =
+            run_program(profile_into(folder, {"--data", "synthetic:800", "--image-size", "8", "--batch-size", "1",
+                                              "--model", "none", "--compute-ms", "8", "--json"}),
+                        {.err = err});   // long enough for a line on how it gets on
+        BOOST_TEST(result.code == 0, err);
+        BOOST_TEST(Json::parse(result.out)["run"]["steps"] == 800, err);
+        BOOST_TEST(run_program({"report", folder.file("run.pftrace")}).code == 0, err);
+        BOOST_TEST(run_program({}, {.err = err}).code == 2, err);
+        BOOST_TEST(run_program({"report", folder.file("none")}, {.err = err}).code == 1, err);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_batch_of_one_sample_is_said_where_a_model_cannot_take_it) {
+    const TemporaryFolder folder;
+    check_complaint(run_program(profile_into(folder, {"--data", "synthetic:1", "--image-size", "32", "--model",
+                                                      "resnet18", "--batch-size", "1"})),
+                    1, {"--drop-last"});
 }
 
 BOOST_AUTO_TEST_CASE(steps_end_the_run_early_and_it_says_so) {
@@ -150,6 +196,8 @@ BOOST_AUTO_TEST_CASE(faults_take_the_time_they_are_told_to) {
     check_complaint(
         run_program(profile_into(folder, {"--data", "synthetic:8", "--model", "none", "--inject", "decode=x2"})), 2,
         {"--inject", "decode"});
+    BOOST_TEST(run_program({"profile", "--data", "synthetic:8", "--inject", "decode=3"}).err.find("decode=3", 30) ==
+               std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(ctrl_c_leaves_a_whole_recording_and_a_partial_report) {
@@ -168,6 +216,17 @@ BOOST_AUTO_TEST_CASE(ctrl_c_leaves_a_whole_recording_and_a_partial_report) {
     BOOST_TEST(later.code == 0);
     BOOST_TEST(later.err.empty(), later.err);   // nothing is missing in it
     BOOST_TEST(Json::parse(later.out)["rows"] == report["rows"]);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_sigterm_stopped_says_so) {
+    const TemporaryFolder folder;
+    Program program{profile_into(folder, {"--data", "synthetic:64", "--image-size", "8", "--model", "none",
+                                          "--compute-ms", "1", "--batch-size", "1", "--epochs", "1000000", "--json"})};
+    BOOST_REQUIRE(wait_for_recording(program, folder.file("run.pftrace"), 60'000));
+    program.interrupt(SIGTERM);
+    const Result result = program.wait();
+    BOOST_TEST(result.code == 130, result.err);
+    BOOST_TEST(Json::parse(result.out)["run"]["stopped"] == "SIGTERM");
 }
 
 BOOST_AUTO_TEST_CASE(a_second_ctrl_c_ends_at_once) {

@@ -59,6 +59,10 @@ Program::Program(const std::vector<std::string>& arguments, const Environment& e
         dup2(in, 0);
         dup2(to_out, 1);
         dup2(to_err, 2);
+        if (environment.err == "closed")
+            close(2);
+        else if (!environment.err.empty())
+            dup2(open(environment.err.c_str(), O_WRONLY), 2);
         if (environment.most_file_bytes > 0) {
             const rlimit limit{environment.most_file_bytes, environment.most_file_bytes};
             setrlimit(RLIMIT_FSIZE, &limit);
@@ -86,7 +90,7 @@ bool Program::running() {
     return !ended_;
 }
 
-void Program::interrupt() { kill(id_, SIGINT); }
+void Program::interrupt(int signal) { kill(id_, signal); }
 
 Result Program::wait() {
     if (!ended_)

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -20,6 +21,7 @@ struct Result {
 struct Environment {
     std::vector<std::string> variables;   ///< "NAME=value"
     std::uint64_t most_file_bytes = 0;    ///< 0: no limit
+    std::string err{};                    ///< where stderr goes instead of into Result: a path, or "closed"
 };
 
 /// A running program; its output goes to files.
@@ -31,7 +33,7 @@ public:
     Program& operator=(const Program&) = delete;
 
     [[nodiscard]] bool running();
-    void interrupt();
+    void interrupt(int signal = SIGINT);
     [[nodiscard]] Result wait();
 
 private:

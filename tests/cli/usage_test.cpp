@@ -41,6 +41,8 @@ BOOST_AUTO_TEST_CASE(a_value_out_of_range_is_named_with_its_option) {
                                                                                         {"--inject", "gravity=x2"},
                                                                                         {"--data", "synthetic:0"}})
         check_complaint(run_program(profile({option, value})), 2, {option, value});
+    const std::string too_long = "99999999999999999999";
+    check_complaint(run_program(profile({"--seed", too_long})), 2, {"--seed", too_long});
     check_complaint(run_program({"profile"}), 2, {"--data"});
     check_complaint(run_program(profile({"--compute-ms", "5"})), 2, {"--compute-ms", "--model none"});
 }
@@ -120,6 +122,13 @@ BOOST_AUTO_TEST_CASE(the_command_line_wins_over_the_environment_and_that_over_th
     has("drop-last = true");
     has("prefetch-depth = 4");
     has("inject = [\"decode=x2\", \"compute=1ms\"]");
+    for (const std::string off : {"0", "off", "no", "false"}) {
+        const std::string flag = "drop-first-batch = false\n";
+        BOOST_TEST(run_program(profile({"--drop-first-batch=" + off, "--print-config"})).out.find(flag) !=
+                   std::string::npos);
+        BOOST_TEST(run_program(profile({"--print-config"}), {.variables = {"DRAWPOINT_DROP_FIRST_BATCH=" + off}})
+                       .out.find(flag) != std::string::npos);
+    }
     std::ofstream{folder.file("again.toml")} << result.out;
     BOOST_TEST(run_program({"profile", "--config", folder.file("again.toml"), "--print-config"}).out == result.out);
 }
@@ -130,7 +139,18 @@ BOOST_AUTO_TEST_CASE(a_bad_configuration_is_named) {
     std::ofstream{folder.file("bad.toml")} << "bach-size = 3\n";
     check_complaint(run_program(profile({"--config", folder.file("bad.toml")})), 2, {"bad.toml", "bach-size"});
     check_complaint(run_program(profile({"--print-config"}), {.variables = {"DRAWPOINT_BATCH_SIZE=few"}}), 2,
-                    {"--batch-size", "few"});
+                    {"--batch-size", "few", "DRAWPOINT_BATCH_SIZE"});
+}
+
+BOOST_AUTO_TEST_CASE(two_outputs_do_not_share_a_file) {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("both"), other = (folder.path() / "." / "both").string();
+    check_complaint(run_program(profile({"-o", file, "--json=" + other})), 2, {file, other});
+    BOOST_TEST(!std::filesystem::exists(file));
+    std::ofstream{file} << "a recording";
+    check_complaint(run_program({"report", file, "--json=" + other}), 2, {file, other});
+    BOOST_TEST(std::filesystem::file_size(file) == 11u);
+    check_complaint(run_program(profile({"-o", ""})), 2, {"-o"});
 }
 
 BOOST_AUTO_TEST_CASE(one_form_of_output_at_a_time) {

@@ -24,9 +24,6 @@ void* count_and_allocate(std::size_t bytes, std::size_t alignment) {
 
 }   // namespace
 
-// GCC 12 under -fsanitize sees free() in an inlined delete, and not the aligned_alloc() in its new.
-#pragma GCC diagnostic ignored "-Wmismatched-new-delete"
-
 // Every operator new of this test program is counted; what libjpeg takes comes from malloc and is not.
 void* operator new(std::size_t bytes) { return count_and_allocate(bytes, alignof(std::max_align_t)); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {

@@ -100,6 +100,21 @@ BOOST_AUTO_TEST_CASE(holding_every_cached_batch_throws) {
     BOOST_TEST(second->number() == 1u);
 }
 
+BOOST_AUTO_TEST_CASE(a_refused_draw_does_not_use_up_a_turn_of_the_pass) {
+    Loaded loaded;
+    CacheLoader cache{loaded.loader, 1};
+    auto pass = cache.epoch(0);
+    std::size_t drawn = 0;
+    {
+        const auto held = pass.next_blocking();
+        BOOST_CHECK_THROW((void)pass.next_blocking(), std::logic_error);
+        ++drawn;
+    }
+    while (pass.next_blocking())
+        ++drawn;
+    BOOST_TEST(drawn == loaded.loader.batches_per_epoch());
+}
+
 BOOST_AUTO_TEST_CASE(a_cached_batch_outlives_the_cache) {
     Loaded loaded;
     std::optional<Batch> kept;

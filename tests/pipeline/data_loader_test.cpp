@@ -552,6 +552,20 @@ BOOST_AUTO_TEST_CASE(a_draw_can_be_abandoned_at_any_step) {
     BOOST_TEST(!source.filled_closed);
 }
 
+BOOST_AUTO_TEST_CASE(run_throws_operation_aborted_when_its_event_loop_is_stopped_first) {
+    const auto recorder = test::small_recorder();
+    Runtime runtime{{}, *recorder};
+    const auto never_ends = [](Runtime& stopped) -> Awaitable<int> {
+        stopped.context().stop();
+        asio::use_awaitable_t<> token;
+        co_await asio::post(token);
+        co_return 7;
+    };
+    BOOST_CHECK_EXCEPTION(run(runtime, never_ends(runtime)), std::system_error, [](const std::system_error& error) {
+        return error.code() == asio::error::operation_aborted;
+    });
+}
+
 DRAWPOINT_CORO_TEST_CASE(an_exhausted_pass_yields_nullopt_for_ever) {
     NumberedSource source{6};
     SequentialSampler sampler{6};

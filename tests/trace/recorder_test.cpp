@@ -73,6 +73,27 @@ BOOST_AUTO_TEST_CASE(whatever_the_rings_did_not_take_is_counted) {
     BOOST_TEST((read_trace(file.path()).ledger == ledger));
 }
 
+BOOST_AUTO_TEST_CASE(a_loop_faster_than_the_writer_loses_no_step) {
+    Recorder recorder;
+    LoopTrack track{recorder};
+    constexpr std::uint32_t steps = 60'000;   // many rings full
+    track.begin_pass(PassKind::train, 0);
+    for (std::uint32_t i = 0; i < steps; ++i) {
+        track.begin_step(Phase::train, 0, i);
+        track.mark(Span::starved);
+        track.end_draw(1);
+        for (const Span span : {Span::forward, Span::loss, Span::backward, Span::opt_step, Span::zero_grad})
+            track.mark(span);
+        track.end_step(StepStatus::complete, std::nullopt);
+        track.mark(Span::between);
+    }
+    track.end_pass();
+    const Ledger ledger = recorder.ledger();
+    BOOST_TEST(ledger.steps.size() == steps);
+    BOOST_TEST(ledger.dropped_records() == 0u);
+    BOOST_TEST(max_residual_ns(ledger) == 0);
+}
+
 BOOST_AUTO_TEST_CASE(a_share_of_samples_thrown_away_is_exact_and_counted) {
     for (const double share : {0.0, 0.25, 0.5, 1.0}) {
         Recorder recorder{{.drop_share = share}};

@@ -46,7 +46,9 @@ using Seconds = std::chrono::duration<double>;
 /// The times of a benchmark's rounds; the median is what counts, since a round may be interrupted.
 class Rounds {
 public:
-    explicit Rounds(benchmark::State& state) : state_{&state} { seconds_.reserve(state.max_iterations); }
+    explicit Rounds(benchmark::State& state) : state_{&state} {
+        seconds_.reserve(static_cast<std::size_t>(state.max_iterations));
+    }
     ~Rounds() {
         if (seconds_.empty())
             return;

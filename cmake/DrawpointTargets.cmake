@@ -3,6 +3,11 @@ add_library(drawpoint_developer INTERFACE)
 if(DRAWPOINT_DEVELOPER)
   target_compile_options(drawpoint_developer INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Werror
                                                        -Wno-missing-field-initializers)   # designated initialisers leave fields out on purpose
+  # The sampling profiler walks frame pointers: without them its stacks end in our own code.
+  target_compile_options(drawpoint_developer INTERFACE -fno-omit-frame-pointer)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "x86_64|AMD64")
+    target_compile_options(drawpoint_developer INTERFACE -mno-omit-leaf-frame-pointer)
+  endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # GCC 12 reports what is not there: inside libstdc++'s strings and Asio's coroutines, and Asio's fences under TSan.
     target_compile_options(drawpoint_developer INTERFACE -Wno-maybe-uninitialized -Wno-restrict -Wno-tsan)

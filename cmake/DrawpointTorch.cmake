@@ -102,7 +102,9 @@ function(_drawpoint_add_libtorch)
   add_library(drawpoint_libtorch INTERFACE IMPORTED GLOBAL)   # imported: its headers are system headers to us
   set_target_properties(drawpoint_libtorch PROPERTIES
     INTERFACE_INCLUDE_DIRECTORIES "${TORCH_INCLUDE_DIRS}"
-    INTERFACE_LINK_LIBRARIES "${TORCH_LIBRARIES}")
+    INTERFACE_LINK_LIBRARIES "${TORCH_LIBRARIES}"
+    # The released builds have it, and without it some classes (at::RecordFunction) have one member more.
+    INTERFACE_COMPILE_DEFINITIONS NDEBUG)
   separate_arguments(flags UNIX_COMMAND "${TORCH_CXX_FLAGS}")
   set_property(TARGET drawpoint_libtorch PROPERTY INTERFACE_COMPILE_OPTIONS "${flags}")
 endfunction()

@@ -86,7 +86,16 @@ void Ledger::sort() {
     by(failures, [](const FailureRow& r) { return std::tuple{r.pipeline, r.epoch, r.batch, r.index}; });
     by(dropped, [](const DroppedRow& r) { return std::tuple{r.from_ns, r.ring}; });
     by(thinnings, [](const ThinningRow& r) { return r.at_ns; });
+    by(operators, [](const OperatorRow& r) { return std::tuple{r.thread, r.begin_ns, ~r.ns}; });   // ~: longest first
+    by(allocations, [](const AllocationRow& r) { return std::tuple{r.at_ns, r.thread}; });
+    by(stack_samples, [](const StackSampleRow& r) { return std::tuple{r.at_ns, r.thread}; });
+    by(folded.actions, [](const FoldedAction& r) { return std::tuple{r.phase, r.action}; });
+    by(folded.stages, [](const FoldedStage& r) { return std::tuple{r.pipeline, r.stage}; });
+    by(folded.workers, [](const FoldedWorker& r) { return r.worker; });
+    pack();
+}
 
+void Ledger::pack() {
     std::vector<SpanRow> packed_spans;
     packed_spans.reserve(spans.size());
     repack(spans, packed_spans, passes, &PassRow::spans);
@@ -165,7 +174,7 @@ std::int64_t max_residual_ns(const Ledger& ledger) noexcept {
     for (std::size_t i = 0; i < passes.size(); ++i) {
         const PassRow& pass = passes[i];
         const std::int64_t wall = pass.end_ns - pass.begin_ns;
-        left[i] += wall - sum_of(ledger.spans_of(pass));
+        left[i] += wall - sum_of(ledger.spans_of(pass)) - pass.folded_ns;
         open[static_cast<std::size_t>(pass.kind)] = i;
         // A training or validation pass stands in an epoch, or directly in a fit.
         for (auto outer_kind = static_cast<std::size_t>(std::min(pass.kind, PassKind::train)); outer_kind-- > 0;)

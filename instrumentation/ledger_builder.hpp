@@ -1,11 +1,14 @@
 #pragma once
 
-#include <optional>
+#include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include <drawpoint/instrumentation/ledger.hpp>
+
+#include <instrumentation/definitions.hpp>
 
 namespace drawpoint {
 
@@ -13,7 +16,10 @@ namespace drawpoint {
 /// calls, so what they make is equal. One thread at a time.
 class LedgerBuilder {
 public:
-    explicit LedgerBuilder(std::int64_t start_ns = 0) { ledger_.start_ns = start_ns; }
+    /// `most_steps`: as `RecorderOptions::ledger_steps`.
+    explicit LedgerBuilder(std::int64_t start_ns = 0, std::size_t most_steps = 0) : most_steps_{most_steps} {
+        ledger_.start_ns = start_ns;
+    }
 
     void sample(SampleRow, std::span<const StageRow>);
     void batch(const BatchRow& row) { ledger_.batches.push_back(row); }
@@ -27,7 +33,17 @@ public:
     void dropped(const DroppedRow& row) { ledger_.dropped.push_back(row); }
     void thinning(const ThinningRow& row) { ledger_.thinnings.push_back(row); }
 
-    /// What came so far, sorted. A pass that has not ended ends where the last of what it holds did.
+    // These say false, and add nothing, where a row names what has not come, so that no reader of a ledger has to ask.
+    bool definitions(const Definitions&);
+    /// One more operator open on its thread.
+    bool operator_begin(OperatorRow);
+    /// The thread's innermost open operator ends: by itself, or closed by one around it (`lost`).
+    bool operator_end(std::uint32_t thread, std::int64_t at_ns, bool lost);
+    bool allocation(const AllocationRow&);
+    bool stack_sample(const StackSampleRow&);
+
+    /// What came so far, sorted. A pass that has not ended ends where the last of what it holds did; an operator that has
+    /// not ended, at the last time that anything but samples and batches reached.
     [[nodiscard]] Ledger ledger() const;
     [[nodiscard]] std::uint32_t thinned_to() const noexcept { return ledger_.thinned_to(); }
 
@@ -35,8 +51,12 @@ private:
     Slice add(std::span<const SpanRow>);
     void reached(std::int64_t ns) noexcept;
 
+    const std::size_t most_steps_;
     Ledger ledger_;
     std::vector<PassRow> open_;   // outermost first
+    ThreadPositions thread_positions_;
+    std::vector<std::vector<std::size_t>> open_operators_;   // of each thread, outermost first
+    std::int64_t last_ns_ = no_stamp;
 };
 
 }   // namespace drawpoint

@@ -5,6 +5,8 @@
 namespace drawpoint {
 
 void LoopTrack::begin_pass(PassKind kind, std::uint32_t epoch) noexcept {
+    if (recorder_ == nullptr)
+        return;
     push_step();
     OpenPass& pass = passes_[depth_++];
     pass.row = {.kind = kind, .epoch = epoch, .begin_ns = last_ns_, .end_ns = last_ns_};
@@ -13,6 +15,8 @@ void LoopTrack::begin_pass(PassKind kind, std::uint32_t epoch) noexcept {
 }
 
 void LoopTrack::end_pass() noexcept {
+    if (recorder_ == nullptr)
+        return;
     push_step();
     OpenPass& pass = passes_[--depth_];
     pass.row.end_ns = last_ns_;
@@ -20,6 +24,8 @@ void LoopTrack::end_pass() noexcept {
 }
 
 void LoopTrack::begin_step(Phase phase, std::uint32_t epoch, std::uint32_t batch) noexcept {
+    if (recorder_ == nullptr)
+        return;
     push_step();
     step_ = {.step = next_step_++, .epoch = epoch, .batch = batch, .phase = phase, .draw_begin_ns = last_ns_};
     step_spans_ = 0;
@@ -27,12 +33,16 @@ void LoopTrack::begin_step(Phase phase, std::uint32_t epoch, std::uint32_t batch
 }
 
 void LoopTrack::end_draw(std::uint32_t size) noexcept {
+    if (recorder_ == nullptr)
+        return;
     step_.draw_ns = last_ns_ - step_.draw_begin_ns;
     step_.size = size;
     where_ = Where::batch;
 }
 
 void LoopTrack::end_step(StepStatus status, std::optional<double> loss) noexcept {
+    if (recorder_ == nullptr)
+        return;
     if (where_ == Where::draw)   // cancelled or failed before a batch was there
         step_.draw_ns = last_ns_ - step_.draw_begin_ns;
     step_.batch_ns = last_ns_ - step_.draw_begin_ns - step_.draw_ns;
@@ -42,12 +52,14 @@ void LoopTrack::end_step(StepStatus status, std::optional<double> loss) noexcept
 }
 
 void LoopTrack::end_of_data() noexcept {
+    if (recorder_ == nullptr)
+        return;
     recorder_->push(EndOfDataRow{step_.epoch, step_.phase, step_.draw_begin_ns, last_ns_ - step_.draw_begin_ns});
     --next_step_;
     where_ = Where::outside;
 }
 
-void LoopTrack::mark_until(Span span, std::int64_t until_ns) noexcept {
+void LoopTrack::add_piece(Span span, std::int64_t until_ns) noexcept {
     until_ns = std::max(until_ns, last_ns_);
     const SpanRow piece{span, last_ns_, until_ns - last_ns_};
     last_ns_ = until_ns;

@@ -18,9 +18,11 @@
 #include <variant>
 #include <vector>
 
+#include <instrumentation/definitions.hpp>
 #include <instrumentation/ledger_builder.hpp>
 #include <instrumentation/ring_message.hpp>
 #include <instrumentation/thinning.hpp>
+#include <instrumentation/thread_rings.hpp>
 #include <instrumentation/trace_writer.hpp>
 
 namespace drawpoint {
@@ -117,6 +119,19 @@ double measure_ns_per_event(const AnyClock& clock) {
 /// A text that a recording keeps: what is beyond a mebibyte is cut off.
 std::string_view bounded(std::string_view text) noexcept { return text.substr(0, most_text_bytes); }
 
+// What `begin_operator` returns: the ring's number, then a serial number that is never 0.
+constexpr unsigned serial_bits = 23;
+constexpr std::uint32_t serial_mask = (1u << serial_bits) - 1;
+static_assert(ThreadRings::most <= 1u << (32 - serial_bits));
+
+void merge(Ring::Drops& into, const Ring::Drops& more) noexcept {
+    if (more.count == 0)
+        return;
+    into.from_ns = into.count == 0 ? more.from_ns : std::min(into.from_ns, more.from_ns);
+    into.to_ns = into.count == 0 ? more.to_ns : std::max(into.to_ns, more.to_ns);
+    into.count += more.count;
+}
+
 constexpr std::uint64_t packed(std::uint32_t slices_every, std::uint32_t samples_every) noexcept {
     return std::uint64_t{slices_every} << 32 | samples_every;
 }
@@ -127,10 +142,18 @@ struct Recorder::Impl {
     Impl(const std::filesystem::path* file, const RecorderOptions&, const AnyClock&);
 
     void run() noexcept;
-    void drain();
+    void drain(bool tell_all);
     void write_rare();
     void take(const std::byte* message);
     void take_sample(const std::byte* message);
+    void take_operator_begin(const std::byte* message);
+    void take_operator_end(const std::byte* message);
+    template <class Row>
+    void take_moment(const Row&, bool (LedgerBuilder::*)(const Row&), void (TraceWriter::*)(const Row&));
+    void end_operators(std::uint32_t of_thread, std::size_t left, std::int64_t at_ns);
+    [[nodiscard]] bool operators_full() const noexcept;
+    void drop(std::int64_t at_ns) noexcept { merge(over_limit, {1, at_ns, at_ns}); }
+    void tell_drops(std::size_t operator_ring, const Ring::Drops& more, bool at_once);
     void thin(std::uint64_t used_bytes);
     void add_dropped(std::uint32_t ring, const Ring::Drops&);
     void give_up(const char* why) noexcept;
@@ -145,6 +168,13 @@ struct Recorder::Impl {
         push_message(loop_ring, kind, slices, at_ns, row, side.first(std::min(side.size(), max_step_spans)));
     }
     void make_room() noexcept;
+    /// Hands an operator's message, an allocation or a stack sample over.
+    template <class Row>
+    bool push(ThreadRing& mine, MessageKind kind, bool first, std::int64_t at_ns, const Row& row) noexcept {
+        if (mine.ring.fuller_than(mine.ring.capacity() / 2)) [[unlikely]]
+            nudge();
+        return push_message(mine.ring, kind, first, at_ns, row);
+    }
 
     /// Calls `to(builder)` and, while there is a file, `to(writer)`.
     template <class To>
@@ -162,6 +192,8 @@ struct Recorder::Impl {
     Ring loop_ring;
     bool loop_waits = true;   // the loop's: not again until a wait has helped
     Nudge nudge;
+    DefinitionTable definitions;
+    ThreadRings thread_rings;
 
     std::mutex mutex;   // of what follows
     std::condition_variable flushed;
@@ -181,7 +213,18 @@ struct Recorder::Impl {
     std::unique_ptr<TraceWriter> writer;
     Thinning thinning;
     std::vector<WorkerTrack::Ring*> rings;
-    std::vector<std::uint64_t> heads;
+    std::vector<ThreadRing*> operator_rings;
+    std::vector<std::uint64_t> heads, operator_heads;
+    std::vector<std::vector<std::uint32_t>> open_operators;          // tickets, of each thread, outermost first
+    std::array<std::uint32_t, ThreadRings::most> threads_of_rings;   // the last one that began an operator
+    std::uint64_t operator_memory = 0;                               // bytes
+    struct Untold {
+        Ring::Drops drops;
+        std::uint64_t told = 0;
+    };
+    std::vector<Untold> untold = std::vector<Untold>(ThreadRings::most + 1);   // of operators' rings; last: of no ring
+    std::uint64_t refused_taken = 0;
+    std::int64_t refused_until_ns = 0;
     std::vector<std::variant<PipelineRow, FailureRow, Fact>> taken;
     std::array<SpanRow, max_step_spans> spans{};
     std::array<StageRow, max_stages> stages{};
@@ -200,10 +243,13 @@ Recorder::Impl::Impl(const std::filesystem::path* file, const RecorderOptions& g
       start{read_start(any)},
       ns_per_event{measure_ns_per_event(any)},
       loop_ring{given.ring_records},
-      builder{start.start_ns},
-      thinning{given.limit_bytes} {
+      thread_rings{given.ring_records, definitions},
+      builder{start.start_ns, given.ledger_steps},
+      thinning{given.limit_bytes},
+      refused_until_ns{start.start_ns} {
     if (!(given.drop_share >= 0.0 && given.drop_share <= 1.0))
         throw std::invalid_argument("drop_share must be between 0 and 1, got " + std::to_string(given.drop_share));
+    threads_of_rings.fill(nothing);
     if (file != nullptr) {
         status.file = *file;
         writer = std::make_unique<TraceWriter>(*file, start);
@@ -227,6 +273,7 @@ Recorder::Impl::Impl(const std::filesystem::path* file, const RecorderOptions& g
 void Recorder::Impl::run() noexcept {
     for (bool last = false; !last;) {
         std::uint64_t asked = 0;
+        bool tell_all = false;
         {
             std::unique_lock lock{mutex};
             nudge.wake.wait_for(lock, pause, [&] {
@@ -235,14 +282,16 @@ void Recorder::Impl::run() noexcept {
             nudge.asked.store(false, std::memory_order_release);
             asked = flush_asked;
             last = stop;
+            tell_all = last || asked != flush_done;
             if (last) {
                 loop_ring.close();
+                thread_rings.close();
                 for (const auto& worker : workers)
                     worker->ring.close();
             }
         }
         try {
-            drain();
+            drain(tell_all);
             if (last && writer)
                 writer->close();
             publish_status(static_cast<double>(read_clock(CLOCK_THREAD_CPUTIME_ID)) * 1e-9);
@@ -268,7 +317,7 @@ void Recorder::Impl::make_room() noexcept {
     loop_waits = loop_waits || !loop_ring.fuller_than(nearly_full);
 }
 
-void Recorder::Impl::drain() {
+void Recorder::Impl::drain(bool tell_all) {
     // The loop's head first: what happened before its records is then behind the other heads, and is written first.
     const std::uint64_t loop_head = loop_ring.head();
     {
@@ -282,20 +331,42 @@ void Recorder::Impl::drain() {
         taken.clear();
         taken.swap(rare);
     }
+    operator_heads.clear();
+    thread_rings.list(operator_rings);
+    for (const ThreadRing* of_thread : operator_rings)
+        operator_heads.push_back(of_thread->ring.head());
+    const Definitions added = definitions.take();   // after the heads: what is behind them names no other definitions
     const std::lock_guard lock{ledger_mutex};
     write_rare();
+    if (!added.empty() && !gave_up)
+        both([&](auto& to) { to.definitions(added); });
     bool busy = false;
-    const auto consume = [&](Ring& ring, std::uint64_t head, std::uint32_t number) {
+    const auto consume = [&](Ring& ring, std::uint64_t head) {
         over_limit = {};
         const std::uint64_t records = ring.consume(head, [&](const std::byte* message) { take(message); });
         busy = busy || records > ring.capacity() / 4;
-        add_dropped(number, over_limit);
         all_over_limit += over_limit.count;
+    };
+    const auto consume_of = [&](Ring& ring, std::uint64_t head, std::uint32_t number) {
+        consume(ring, head);
+        add_dropped(number, over_limit);
         add_dropped(number, ring.take_drops());
     };
     for (std::size_t i = 0; i < rings.size(); ++i)
-        consume(rings[i]->ring, heads[i], rings[i]->worker + 1u);
-    consume(loop_ring, loop_head, 0);
+        consume_of(rings[i]->ring, heads[i], rings[i]->worker + 1u);
+    for (std::size_t i = 0; i < operator_rings.size(); ++i) {
+        consume(operator_rings[i]->ring, operator_heads[i]);
+        merge(over_limit, operator_rings[i]->ring.take_drops());
+        tell_drops(i, over_limit, tell_all);
+    }
+    if (const std::uint64_t refused_so_far = thread_rings.refused(); refused_so_far != refused_taken) {
+        const std::int64_t from_ns = std::exchange(refused_until_ns, clock.now_ns());
+        tell_drops(ThreadRings::most, {refused_so_far - refused_taken, from_ns, refused_until_ns}, tell_all);
+        refused_taken = refused_so_far;
+    } else {
+        tell_drops(ThreadRings::most, {}, tell_all);
+    }
+    consume_of(loop_ring, loop_head, 0);
     pause = busy ? shortest_pause : std::min(2 * pause, longest_pause);
     if (writer)
         writer->end_block_if_due(std::chrono::steady_clock::now());
@@ -351,8 +422,94 @@ void Recorder::Impl::take(const std::byte* message) {
     }
     case MessageKind::pass_begin: both([&](auto& to) { to.pass_begin(row_of<PassRow>(message)); }); break;
     case MessageKind::end_of_data: both([&](auto& to) { to.end_of_data(row_of<EndOfDataRow>(message)); }); break;
+    case MessageKind::operator_begin: take_operator_begin(message); break;
+    case MessageKind::operator_end: take_operator_end(message); break;
+    case MessageKind::allocation:
+        take_moment(row_of<AllocationRow>(message), &LedgerBuilder::allocation, &TraceWriter::allocation);
+        break;
+    case MessageKind::stack_sample:
+        take_moment(row_of<StackSampleRow>(message), &LedgerBuilder::stack_sample, &TraceWriter::stack_sample);
+        break;
     case MessageKind::skip: break;
     }
+}
+
+bool Recorder::Impl::operators_full() const noexcept {
+    const bool file = writer && writer->error().empty();
+    return (file ? writer->operator_bytes() : operator_memory) >= options.operator_limit_bytes;
+}
+
+void Recorder::Impl::take_operator_begin(const std::byte* message) {
+    const auto begun = row_of<BegunOperator>(message);
+    if (header_of(message).slices) {   // a thread's first: its ring may have been a dead thread's, its id too
+        std::uint32_t& last = threads_of_rings[begun.ticket >> serial_bits];
+        end_operators(std::exchange(last, begun.thread), 0, begun.at_ns);
+        end_operators(begun.thread, 0, begun.at_ns);
+    }
+    const OperatorRow row{.kind = begun.what.kind,
+                          .ended = false,
+                          .name = begun.what.name,
+                          .thread = begun.thread,
+                          .shapes = begun.what.shapes,
+                          .stack = begun.what.stack,
+                          .begin_ns = begun.at_ns,
+                          .sequence = begun.what.sequence,
+                          .forward_thread = begun.what.forward_thread,
+                          .flops = begun.what.flops};
+    if (operators_full() || !builder.operator_begin(row)) {
+        drop(begun.at_ns);
+        return;
+    }
+    if (open_operators.size() <= begun.thread)
+        open_operators.resize(begun.thread + 1u);
+    open_operators[begun.thread].push_back(begun.ticket);
+    operator_memory += sizeof row;
+    if (writer)
+        writer->operator_begin(row);
+}
+
+void Recorder::Impl::take_operator_end(const std::byte* message) {
+    const auto end = row_of<EndedOperator>(message);
+    if (end.thread >= open_operators.size())
+        return;
+    // An end whose begin was not taken, or was closed already, ends nothing; one whose inner ends were lost ends them too.
+    const std::vector<std::uint32_t>& open = open_operators[end.thread];
+    const auto found = std::find(open.rbegin(), open.rend(), end.ticket);
+    if (found == open.rend())
+        return;
+    end_operators(end.thread, static_cast<std::size_t>(open.rend() - found), end.at_ns);
+    open_operators[end.thread].pop_back();
+    both([&](auto& to) { to.operator_end(end.thread, end.at_ns, false); });
+}
+
+/// Closes the innermost open operators of a thread until `left` are.
+void Recorder::Impl::end_operators(std::uint32_t of_thread, std::size_t left, std::int64_t at_ns) {
+    if (of_thread >= open_operators.size())
+        return;
+    for (; open_operators[of_thread].size() > left; open_operators[of_thread].pop_back())
+        both([&](auto& to) { to.operator_end(of_thread, at_ns, true); });
+}
+
+template <class Row>
+void Recorder::Impl::take_moment(const Row& row, bool (LedgerBuilder::*build)(const Row&),
+                                 void (TraceWriter::*write)(const Row&)) {
+    if (operators_full() || !(builder.*build)(row)) {
+        drop(row.at_ns);
+        return;
+    }
+    operator_memory += sizeof row;
+    if (writer)
+        (*writer.*write)(row);
+}
+
+/// A full recording drops for as long as the run lasts: each row tells of as many as all before it, and the last of the rest.
+void Recorder::Impl::tell_drops(std::size_t operator_ring, const Ring::Drops& more, bool at_once) {
+    Untold& of_ring = untold[operator_ring];
+    merge(of_ring.drops, more);
+    if (of_ring.drops.count == 0 || (!at_once && of_ring.drops.count < of_ring.told))
+        return;
+    add_dropped(first_operator_ring + static_cast<std::uint32_t>(operator_ring), of_ring.drops);
+    of_ring.told += std::exchange(of_ring.drops, {}).count;
 }
 
 void Recorder::Impl::take_sample(const std::byte* message) {
@@ -360,9 +517,7 @@ void Recorder::Impl::take_sample(const std::byte* message) {
     const bool file = writer && writer->error().empty();
     if (file && writer->detail_bytes() + TraceWriter::max_sample_bytes > options.limit_bytes) {
         // Thinning comes too late for what was in flight already: with a small limit it may not be enough.
-        over_limit.from_ns = over_limit.count == 0 ? row.begin_ns : std::min(over_limit.from_ns, row.begin_ns);
-        over_limit.to_ns = over_limit.count == 0 ? row.begin_ns : std::max(over_limit.to_ns, row.begin_ns);
-        ++over_limit.count;
+        drop(row.begin_ns);
         thin(options.limit_bytes);
         return;
     }
@@ -473,6 +628,55 @@ void Recorder::push(const EndOfDataRow& row) noexcept {
     impl_->push(MessageKind::end_of_data, false, row.begin_ns, row);
 }
 
+std::uint32_t Recorder::begin_operator(const OperatorBegin& begin) noexcept {
+    return begin_operator(begin, clock_.now_ns());
+}
+
+std::uint32_t Recorder::begin_operator(const OperatorBegin& begin, std::int64_t at_ns) noexcept {
+    ThreadRing* const mine = impl_->thread_rings.mine();
+    if (mine == nullptr)
+        return 0;
+    mine->serial = mine->serial % serial_mask + 1;
+    const std::uint32_t ticket = mine->number << serial_bits | mine->serial;
+    if (!impl_->push(*mine, MessageKind::operator_begin, mine->fresh, at_ns,
+                     BegunOperator{at_ns, ticket, mine->thread, begin}))
+        return 0;
+    mine->fresh = false;
+    return ticket;
+}
+
+void Recorder::end_operator(std::uint32_t ticket) noexcept { end_operator(ticket, clock_.now_ns()); }
+
+void Recorder::end_operator(std::uint32_t ticket, std::int64_t at_ns) noexcept {
+    ThreadRing* const mine = ticket != 0 ? impl_->thread_rings.mine(ticket >> serial_bits) : nullptr;
+    if (mine != nullptr)
+        impl_->push(*mine, MessageKind::operator_end, false, at_ns, EndedOperator{at_ns, ticket, mine->thread});
+}
+
+void Recorder::push(AllocationRow row) noexcept {
+    if (ThreadRing* const mine = impl_->thread_rings.mine()) {
+        row.thread = mine->thread;
+        impl_->push(*mine, MessageKind::allocation, false, row.at_ns, row);
+    }
+}
+
+void Recorder::push(const StackSampleRow& row) noexcept {
+    if (ThreadRing* const mine = impl_->thread_rings.mine())
+        impl_->push(*mine, MessageKind::stack_sample, false, row.at_ns, row);
+}
+
+std::uint32_t Recorder::add_name(std::string_view name) noexcept { return impl_->definitions.add_name(bounded(name)); }
+
+std::uint32_t Recorder::add_thread(const ThreadRow& row) noexcept { return impl_->definitions.add_thread(row); }
+
+std::uint32_t Recorder::add_this_thread(std::string_view name) noexcept {
+    return impl_->definitions.add_this_thread(bounded(name));
+}
+
+std::uint32_t Recorder::add_frame(const FrameRow& row) noexcept { return impl_->definitions.add_frame(row); }
+
+std::uint32_t Recorder::add_stack(const StackRow& row) noexcept { return impl_->definitions.add_stack(row); }
+
 void Recorder::add_failure(const FailureRow& row) noexcept {
     const std::lock_guard lock{impl_->mutex};
     try {
@@ -528,6 +732,7 @@ RecordingState Recorder::state() {
     state.dropped = impl_->loop_ring.dropped() + impl_->thrown_away + impl_->refused;
     for (const auto& worker : impl_->workers)
         state.dropped += worker->ring.dropped();
+    state.dropped += impl_->thread_rings.dropped() + impl_->thread_rings.refused();
     return state;
 }
 

@@ -109,7 +109,7 @@ public:
 
     // Any thread.
 
-    [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
+    [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_acquire); }
     /// From here on nothing is taken.
     void close() noexcept { closed_.store(true, std::memory_order_relaxed); }
 

@@ -8,25 +8,53 @@
 #include <span>
 #include <type_traits>
 
+#include <drawpoint/instrumentation/recorder.hpp>
+
 #include <instrumentation/ring.hpp>
 
 namespace drawpoint {
 
-enum class MessageKind : std::uint8_t { skip, sample, batch, step, pass, pass_begin, end_of_data };
+enum class MessageKind : std::uint8_t {
+    skip,
+    sample,
+    batch,
+    step,
+    pass,
+    pass_begin,
+    end_of_data,
+    operator_begin,
+    operator_end,
+    allocation,
+    stack_sample
+};
 
 /// What a ring's message begins with; a row and its side rows follow as they are.
 struct MessageHeader {
     MessageKind kind{};
     std::uint8_t records = 0;
     std::uint8_t side_rows = 0;
-    bool slices = false;   ///< of a sample and a batch: `BatchDetail::slices`
+    bool slices =
+        false;   ///< of a sample and a batch: `BatchDetail::slices`; of an operator's begin: its thread's first
     std::uint32_t unused = 0;
 };
 static_assert(sizeof(MessageHeader) == 8);
 
-/// Hands a row over; a full ring counts a drop at `at_ns`. Never blocks or allocates.
+/// An operator begun: one record, however much is known of it.
+struct BegunOperator {
+    std::int64_t at_ns = 0;
+    std::uint32_t ticket = 0, thread = 0;
+    OperatorBegin what;
+};
+static_assert(sizeof(MessageHeader) + sizeof(BegunOperator) == Ring::record_bytes);
+
+struct EndedOperator {
+    std::int64_t at_ns = 0;
+    std::uint32_t ticket = 0, thread = 0;
+};
+
+/// Hands a row over; a full ring counts a drop at `at_ns` and says false. Never blocks or allocates.
 template <class Row, class Side = std::byte>
-void push_message(Ring& ring, MessageKind kind, bool slices, std::int64_t at_ns, const Row& row,
+bool push_message(Ring& ring, MessageKind kind, bool slices, std::int64_t at_ns, const Row& row,
                   std::span<const Side> side = {}) noexcept {
     static_assert(std::is_trivially_copyable_v<Row> && std::is_trivially_copyable_v<Side>);
     const std::size_t bytes = sizeof(MessageHeader) + sizeof(Row) + side.size_bytes();
@@ -34,7 +62,7 @@ void push_message(Ring& ring, MessageKind kind, bool slices, std::int64_t at_ns,
     std::byte* to = ring.claim(records);
     if (to == nullptr) {
         ring.count_drop(at_ns);
-        return;
+        return false;
     }
     const MessageHeader header{kind, records, static_cast<std::uint8_t>(side.size()), slices};
     std::memcpy(to, &header, sizeof header);
@@ -42,6 +70,7 @@ void push_message(Ring& ring, MessageKind kind, bool slices, std::int64_t at_ns,
     if (!side.empty())
         std::memcpy(to + sizeof header + sizeof row, side.data(), side.size_bytes());
     ring.publish();
+    return true;
 }
 
 [[nodiscard]] inline MessageHeader header_of(const std::byte* message) noexcept {

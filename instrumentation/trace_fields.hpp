@@ -9,14 +9,15 @@ namespace drawpoint::trace_fields {
 
 using Tag = protozero::pbf_tag_type;
 
-inline constexpr std::uint32_t format = 1, minor = 0;
+inline constexpr std::uint32_t format = 1, minor = 1;
 inline constexpr std::uint32_t relative_clock = 128;   // nanoseconds since Run.start_ns
 
 inline constexpr Tag trace_packet = 1;
 
 namespace packet {
 inline constexpr Tag clock_snapshot = 6, timestamp = 8, sequence = 10, event = 11, interned = 12, flags = 13,
-                     clock = 58, defaults = 59, track = 60, extensions = 72, first_on_sequence = 87, block = 1100;
+                     clock = 58, defaults = 59, track = 60, extensions = 72, first_on_sequence = 87, block = 1100,
+                     definitions = 1101;
 inline constexpr std::uint32_t cleared = 1, needs_names = 2;
 }   // namespace packet
 namespace event {
@@ -25,7 +26,8 @@ inline constexpr std::uint8_t slice_begin = 1, slice_end = 2, instant = 3, count
 }   // namespace event
 namespace record {
 inline constexpr Tag sample = 1100, batch = 1101, step = 1102, run = 1103, dropped = 1104, pass_begin = 1105,
-                     pass = 1106, thinning = 1107, failure = 1108, end_of_data = 1109, fact = 1110, pipeline = 1111;
+                     pass = 1106, thinning = 1107, failure = 1108, end_of_data = 1109, fact = 1110, pipeline = 1111,
+                     operator_begin = 1112, operator_end = 1113, allocation = 1114, stack_sample = 1115;
 }
 inline constexpr Tag early_ns = 16;   // of every record whose time counts
 
@@ -63,6 +65,25 @@ inline constexpr Tag key = 1, value = 2;
 }
 namespace pipeline {
 inline constexpr Tag name = 1, stages = 2, batch_size = 3, num_workers = 4, prefetch_depth = 5;
+}
+namespace definitions {
+inline constexpr Tag names = 1, threads = 2, frames = 3, stacks = 4;
+}
+namespace thread {
+inline constexpr Tag tid = 1, name = 2, device = 3;
+}
+namespace operator_begin {
+inline constexpr Tag thread = 1, name = 2, kind = 3, shapes = 4, stack = 5, sequence = 6, forward_thread = 7, flops = 8,
+                     correlation = 9;
+}
+namespace operator_end {
+inline constexpr Tag thread = 1, lost = 2;
+}
+namespace allocation {
+inline constexpr Tag thread = 1, device = 2, bytes = 3, address = 4, total_allocated = 5;
+}
+namespace stack_sample {
+inline constexpr Tag thread = 1, stack = 2, weight_ns = 3;
 }
 namespace block {
 inline constexpr Tag offset = 1, crc32 = 2, records = 3, dropped = 4, bytes = 5, header_crc32 = 6;

@@ -17,6 +17,7 @@
 #include <instrumentation/ledger_builder.hpp>
 #include <instrumentation/trace_block.hpp>
 #include <instrumentation/trace_fields.hpp>
+#include <instrumentation/trace_operators.hpp>
 #include <instrumentation/wrapping.hpp>
 
 namespace drawpoint {
@@ -41,6 +42,11 @@ std::int64_t sum(std::int64_t a, std::uint64_t b) noexcept { return wrapping_sum
 struct Damage {
     std::string what;
 };
+
+void check(bool all_named) {
+    if (!all_named)
+        throw Damage{"a record names what the file does not hold"};
+}
 
 std::string read_file(const std::filesystem::path& path) {
     const auto fail = [&](int code) { throw std::system_error(code, std::generic_category(), path.string()); };
@@ -124,6 +130,11 @@ void Parser::packet(std::string_view content) {
         switch (packet.tag_and_type()) {
         case varint(f::packet::timestamp): timestamp = packet.get_uint64(); break;
         case bytes(f::packet::event): track_event = packet.get_message(); break;
+        case bytes(f::packet::definitions):
+            if (!builder_)
+                throw Damage{"record before the run's"};
+            check(read_definitions(packet.get_message(), *builder_));
+            break;
         default: packet.skip();
         }
     if (track_event)
@@ -158,6 +169,12 @@ void Parser::event(pbf_reader event, std::optional<std::uint64_t> timestamp) {
         case bytes(f::record::end_of_data): end_of_data(event.get_message(), time_ns); break;
         case bytes(f::record::fact): fact(event.get_message()); break;
         case bytes(f::record::pipeline): pipeline(event.get_message()); break;
+        case bytes(f::record::operator_begin):
+            check(read_operator_begin(event.get_message(), time_ns, *builder_));
+            break;
+        case bytes(f::record::operator_end): check(read_operator_end(event.get_message(), time_ns, *builder_)); break;
+        case bytes(f::record::allocation): check(read_allocation(event.get_message(), time_ns, *builder_)); break;
+        case bytes(f::record::stack_sample): check(read_stack_sample(event.get_message(), time_ns, *builder_)); break;
         default: event.skip();
         }
     }

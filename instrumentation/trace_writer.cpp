@@ -16,6 +16,7 @@
 #include <instrumentation/trace_block.hpp>
 #include <instrumentation/trace_descriptor.hpp>
 #include <instrumentation/trace_fields.hpp>
+#include <instrumentation/trace_put.hpp>
 #include <instrumentation/wrapping.hpp>
 
 namespace drawpoint {
@@ -36,8 +37,6 @@ constexpr std::size_t step_bytes = 600, step_frame_bytes = 150,
 enum WorkerName : std::uint32_t { name_sample = 1, name_stage };
 enum LaneName : std::uint32_t { name_in_flight = 1, name_batch };
 enum InstantName : std::uint32_t { name_run = 1, name_fact, name_pipeline, name_failure, name_dropped, name_thinned };
-enum Rank : int { rank_loop, rank_ready_batches, rank_ready_bytes, rank_batches, rank_workers };
-
 /// The number of `name` in `names`, where it is added if need be.
 std::uint32_t number_of(std::vector<std::string>& names, std::string_view name) {
     const auto at = std::find(names.begin(), names.end(), name);
@@ -56,19 +55,6 @@ std::vector<std::string> all_loop_names() {
     for (const StepStatus status : {StepStatus::cancelled, StepStatus::failed})
         number_of(names, name_of(status));
     return names;
-}
-
-void put(pbf_writer& to, f::Tag tag, std::uint64_t value) {
-    if (value != 0)
-        to.add_uint64(tag, value);
-}
-template <class E>
-    requires std::is_enum_v<E>
-void put(pbf_writer& to, f::Tag tag, E value) {
-    put(to, tag, static_cast<std::uint64_t>(value));
-}
-void put(pbf_writer& to, f::Tag tag, std::span<const std::uint64_t> values) {
-    to.add_packed_uint64(tag, values.begin(), values.end());   // nothing where empty
 }
 
 /// `values`, unless all are 0.
@@ -262,11 +248,16 @@ void TraceWriter::event(Sequence& sequence, std::uint8_t type, std::uint32_t nam
         event.add_message(record_tag, record_);
         ++records_;
     }
+    add_event(sequence, at, name != 0);
+}
+
+/// A packet of the event in `event_`.
+void TraceWriter::add_event(const Sequence& sequence, Place at, bool needs_names) {
     packet_.clear();
     pbf_writer packet{packet_};
     packet.add_uint64(f::packet::timestamp, at.timestamp_ns);
     packet.add_uint32(f::packet::sequence, sequence.id);
-    if (name != 0)
+    if (needs_names)
         packet.add_uint32(f::packet::flags, f::packet::needs_names);
     packet.add_message(f::packet::event, event_);
     pbf_writer{block_}.add_message(f::trace_packet, packet_);
@@ -288,12 +279,7 @@ void TraceWriter::counter(Sequence& sequence, std::int64_t stamp_ns, std::uint64
     pbf_writer event{event_};
     event.add_uint32(f::event::type, f::event::counter);
     event.add_int64(f::event::counter_value, static_cast<std::int64_t>(value));
-    packet_.clear();
-    pbf_writer packet{packet_};
-    packet.add_uint64(f::packet::timestamp, place(sequence, stamp_ns).timestamp_ns);
-    packet.add_uint32(f::packet::sequence, sequence.id);
-    packet.add_message(f::packet::event, event_);
-    pbf_writer{block_}.add_message(f::trace_packet, packet_);
+    add_event(sequence, place(sequence, stamp_ns), false);
 }
 
 TraceWriter::Sequence& TraceWriter::worker(std::uint16_t number) {
@@ -689,6 +675,7 @@ void TraceWriter::close() {
         return;
     for (; !open_passes_.empty(); open_passes_.pop_back())
         bare(loop_, f::event::slice_end, 0, wrapping_sum(start_ns_, loop_.last_ns));
+    end_operator_slices();
     if (!block_.empty())
         end_block();
     if (fd_ >= 0 && ::close(fd_) != 0)

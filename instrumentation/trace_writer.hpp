@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -14,6 +15,7 @@
 
 #include <drawpoint/instrumentation/ledger.hpp>
 
+#include <instrumentation/definitions.hpp>
 #include <instrumentation/step_slices.hpp>
 
 namespace drawpoint {
@@ -49,6 +51,14 @@ public:
     void failure(const FailureRow&, std::int64_t now_ns);
     void fact(std::string_view key, std::string_view value, std::int64_t now_ns);
 
+    // What these name has been handed to `definitions()` before.
+    void definitions(const Definitions&);
+    void operator_begin(const OperatorRow&);
+    /// Ends the thread's innermost operator.
+    void operator_end(std::uint32_t thread, std::int64_t at_ns, bool lost);
+    void allocation(const AllocationRow&);
+    void stack_sample(const StackSampleRow&);
+
     /// Ends the block if it is large, or if its first record came nearly a second ago.
     void end_block_if_due(std::chrono::steady_clock::time_point now);
     /// Ends open slices, the block and the file.
@@ -56,6 +66,8 @@ public:
 
     /// Bytes of samples with their slices and flows so far: what a limit holds for.
     [[nodiscard]] std::uint64_t detail_bytes() const noexcept { return detail_bytes_; }
+    /// Bytes of definitions, operators, allocations and stack samples so far: what a limit of their own holds for.
+    [[nodiscard]] std::uint64_t operator_bytes() const noexcept { return operator_bytes_; }
     [[nodiscard]] std::uint64_t file_bytes() const noexcept { return file_bytes_; }
     /// Why the file ended early; empty: it did not.
     [[nodiscard]] const std::string& error() const noexcept { return error_; }
@@ -82,6 +94,33 @@ private:
     struct Place {
         std::uint64_t timestamp_ns = 0, early_ns = 0;
     };
+    static constexpr std::size_t definitions_bytes = 32u << 10;   // of a packet
+
+    /// A track of a thread, its names written as they come: number = position of the ledger's + 1.
+    struct NamedTrack {
+        Sequence sequence;
+        std::vector<bool> named;
+        std::size_t open = 0;   // slices
+    };
+    /// A thread's part of the file.
+    struct ThreadTracks {
+        std::optional<NamedTrack> operators, samples;
+        std::map<std::int32_t, Sequence> allocations;   // by device; a device's sequences share its track
+    };
+    /// Allocated bytes of a device.
+    struct DeviceTrack {
+        std::uint64_t track = 0;
+        std::int64_t bytes = 0;
+    };
+    enum Rank : int {
+        rank_loop,
+        rank_ready_batches,
+        rank_ready_bytes,
+        rank_allocated_bytes,
+        rank_batches,
+        rank_workers,
+        rank_operators = rank_workers + (1 << 16)
+    };
     using BatchKey = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;   // pipeline (0 for steps), epoch, batch
 
     [[nodiscard]] std::int64_t relative(std::int64_t stamp_ns) const noexcept;
@@ -91,12 +130,20 @@ private:
     void open(Sequence&);
     void bare(Sequence&, std::uint8_t type, std::uint32_t name, std::int64_t stamp_ns);
     void event(Sequence&, std::uint8_t type, std::uint32_t name, Place, std::uint32_t record_tag);
+    void add_event(const Sequence&, Place, bool needs_names);
     void instant(std::uint32_t name, Place, std::uint32_t record_tag);
     void counter(Sequence&, std::int64_t stamp_ns, std::uint64_t value, std::optional<std::uint64_t>& last);
     void add_spans(std::uint32_t spans_tag, std::uint32_t gaps_tag, std::int64_t from_ns, std::span<const SpanRow>);
     void inner_slices(StepSlice::Where);
     Sequence& worker(std::uint16_t);
     Sequence& lane(std::uint8_t pipeline, std::uint32_t slot);
+    // In trace_operators.cpp, as all that is public of them:
+    ThreadTracks& tracks_of(std::uint32_t thread);
+    NamedTrack& named_track(std::optional<NamedTrack>&, std::string_view what, std::uint32_t thread);
+    std::uint32_t interned(NamedTrack&, std::uint32_t name);
+    void end_definitions(std::size_t more_than = definitions_bytes);
+    void end_operator_record(std::size_t block_before);
+    void end_operator_slices();
     template <class Value>
     static void bound(std::map<BatchKey, Value>&);
     void write_run();
@@ -128,6 +175,12 @@ private:
     std::map<std::pair<std::uint8_t, std::uint32_t>, Sequence> lanes_;
     std::optional<std::uint64_t> last_ready_batches_, last_ready_bytes_;
     std::vector<PassRow> open_passes_;
+
+    Definitions definitions_;   // all so far
+    ThreadPositions thread_positions_;
+    std::vector<ThreadTracks> thread_tracks_;
+    std::map<std::int32_t, DeviceTrack> device_tracks_;
+    std::uint64_t operator_bytes_ = 0;
 
     // Flows begun and not yet ended. Bounded: what a lost record leaves behind is thrown away, the oldest first.
     std::uint64_t flow_base_ = 0, next_flow_ = 1;

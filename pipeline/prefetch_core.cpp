@@ -500,6 +500,8 @@ void PrefetchCore::work(std::size_t) noexcept {
     std::unique_ptr<Worker> worker;
     try {
         worker = make_worker();
+        if (recorder_)
+            recorder_->add_this_thread("worker " + std::to_string(worker->track.worker()));
     } catch (...) {
         try {
             worker = std::make_unique<Worker>();   // without a ring: unrecorded, but working

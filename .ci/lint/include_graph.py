@@ -32,7 +32,9 @@ LIBRARIES = [
     ("LibTorch", r"(torch|ATen|c10|caffe2)/", ["*/torch/*", "cli/*", "bench/*", "examples/*"]),
     ("oneTBB", r"(tbb|oneapi)/", ["pipeline/worker_pool*", "tests/*", "bench/*", "examples/*"]),
     ("Asio", r"(asio\.hpp$|asio/)", ["pipeline/*", "loop/*", "cli/*", "tests/*", "bench/*", "examples/*"]),
-    ("protozero", r"protozero/", ["instrumentation/trace*", "instrumentation/export/*", "tests/*", "bench/*"]),
+    ("protozero", r"protozero/", ["instrumentation/trace*", "instrumentation/export/*", "loop/loggers/*", "tests/*",
+                                   "bench/*"]),
+    ("simdjson", r"simdjson", ["instrumentation/import/*"]),
     ("LibTorch, through a header of a torch/ folder,", r"drawpoint/(.*/)?torch/",
      ["*/torch/*", "cli/*", "bench/*", "examples/*", "tests/cli/*"]),
 ]

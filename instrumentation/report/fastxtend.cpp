@@ -1,7 +1,6 @@
 #include <drawpoint/instrumentation/report/fastxtend.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <initializer_list>
 #include <span>
@@ -14,45 +13,12 @@
 #include <drawpoint/instrumentation/report/scale_time.hpp>
 #include <drawpoint/instrumentation/statistics.hpp>
 
+#include <instrumentation/report/fastxtend_rates.hpp>
+
 namespace drawpoint {
 namespace {
 
 using Table = std::vector<std::vector<std::string>>;
-
-std::span<const Action> actions(ProfileMode mode, Phase phase) {
-    static constexpr std::array simple_train{Action::step, Action::draw,     Action::batch,    Action::forward,
-                                             Action::loss, Action::backward, Action::opt_step, Action::zero_grad};
-    static constexpr std::array simple_valid{Action::step, Action::draw, Action::batch, Action::predict, Action::loss};
-    const std::span<const Action> all = phase == Phase::train ? std::span<const Action>{simple_train} : simple_valid;
-    if (mode == ProfileMode::throughput)
-        return all.first(3);
-    return mode == ProfileMode::simple_old ? all.subspan(1) : all;
-}
-
-std::optional<double> duration(const FastxtendBatch& batch, Action action) {
-    switch (action) {
-    case Action::step: return batch.draw + batch.batch;
-    case Action::draw: return batch.draw;
-    case Action::batch: return batch.batch;
-    case Action::forward:
-    case Action::predict: return batch.forward;
-    case Action::loss: return batch.loss;
-    case Action::backward: return batch.backward;
-    case Action::opt_step: return batch.opt_step;
-    case Action::zero_grad: return batch.zero_grad;
-    default: return std::nullopt;
-    }
-}
-
-bool has_rate(ProfileMode mode, Action action) {
-    return action != Action::zero_grad && !(mode == ProfileMode::simple_old && action == Action::predict);
-}
-
-/// Samples per second of one batch; of a draw: how many fewer because of it.
-double rate(const FastxtendBatch& batch, Action action, double seconds) {
-    const auto size = static_cast<double>(batch.size);
-    return action == Action::draw ? -(size / batch.batch - size / (seconds + batch.batch)) : size / seconds;
-}
 
 std::optional<double> finite(double value) { return std::isfinite(value) ? std::optional{value} : std::nullopt; }
 
@@ -209,7 +175,7 @@ FastxtendReport fastxtend_report(const FastxtendValues& values, ProfileMode mode
         std::span<const FastxtendBatch> batches = phase == Phase::train ? values.train_batches : values.valid_batches;
         if (report.first_batch_dropped && !batches.empty())
             batches = batches.subspan(1);
-        for (const Action action : actions(mode, phase))
+        for (const Action action : actions_of(mode, phase))
             rows.push_back(batch_row(mode, phase, action, batches, values.fit));
     }
     if (mode == ProfileMode::simple_old)

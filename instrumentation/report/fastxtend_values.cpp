@@ -7,6 +7,7 @@
 #include <drawpoint/instrumentation/event.hpp>
 #include <drawpoint/instrumentation/ledger.hpp>
 #include <drawpoint/instrumentation/report/fastxtend.hpp>
+#include <drawpoint/instrumentation/report/fastxtend_log.hpp>
 
 namespace drawpoint {
 namespace {
@@ -43,24 +44,26 @@ std::optional<double> duration(const Ledger& ledger, const PassRow& pass) {
     return seconds_between(from.value_or(pass.begin_ns), to.value_or(pass.end_ns));
 }
 
-std::optional<FastxtendBatch> batch_of(const Ledger& ledger, const StepRow& step) {
-    const auto spans = ledger.spans_of(step);
+}   // namespace
+
+std::optional<FastxtendBatch> fastxtend_batch(const StepRow& step, std::span<const SpanRow> spans) {
     const bool has_events = stamp_at({Event::before_batch, false}, spans).has_value();
-    if (step.size == 0 || step.status == StepStatus::failed ||
-        (has_events && !stamp_at({Event::after_batch, true}, spans)))
+    const auto end_ns = stamp_at({Event::after_batch, true}, spans);
+    if (step.size == 0 || step.status == StepStatus::failed || (has_events && !end_ns))
         return std::nullopt;
-    const std::int64_t drawn_ns = step.draw_begin_ns + step.draw_ns;
+    // Callbacks outside the two stamps are in the step's own draw and batch, and in none of fastxtend's.
+    const std::int64_t draw_ns = stamp_at({Event::before_draw, false}, spans).value_or(step.draw_begin_ns);
+    const std::int64_t drawn_ns =
+        stamp_at({Event::before_batch, false}, spans).value_or(step.draw_begin_ns + step.draw_ns);
     return FastxtendBatch{.size = step.size,
-                          .draw = seconds_between(step.draw_begin_ns, drawn_ns),
-                          .batch = seconds_between(drawn_ns, drawn_ns + step.batch_ns),
+                          .draw = seconds_between(draw_ns, drawn_ns),
+                          .batch = seconds_between(drawn_ns, end_ns.value_or(drawn_ns + step.batch_ns)),
                           .forward = duration(step.phase == Phase::train ? Action::forward : Action::predict, spans),
                           .loss = duration(Action::loss, spans),
                           .backward = duration(Action::backward, spans),
                           .opt_step = duration(Action::opt_step, spans),
                           .zero_grad = duration(Action::zero_grad, spans)};
 }
-
-}   // namespace
 
 FastxtendValues fastxtend_values(const Ledger& ledger) {
     FastxtendValues values;
@@ -85,7 +88,7 @@ FastxtendValues fastxtend_values(const Ledger& ledger) {
                     .push_back(*taken);
     for (const StepRow& step : ledger.steps)
         if (within(step.draw_begin_ns))
-            if (auto batch = batch_of(ledger, step))
+            if (auto batch = fastxtend_batch(step, ledger.spans_of(step)))
                 (step.phase == Phase::train ? values.train_batches : values.valid_batches).push_back(std::move(*batch));
     return values;
 }

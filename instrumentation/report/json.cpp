@@ -112,7 +112,8 @@ Json to_json(const Summary& summary, const JsonHead& head) {
                              {"thinned_to", summary.recording.thinned_to},
                              {"ns_per_event", number(summary.recording.ns_per_event)},
                              {"share_of_cpu", number(summary.recording.share_of_cpu)},
-                             {"error", known(summary.recording.error)}};
+                             {"error", known(summary.recording.error)},
+                             {"percentile_error_share", number(summary.recording.percentile_error_share)}};
     document["trust"] = nullptr;
     document["model"] = {{"loss_first", number(summary.model.loss_first)},
                          {"loss_last", number(summary.model.loss_last)},

@@ -6,11 +6,13 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <span>
+#include <utility>
 
 #include <drawpoint/instrumentation/ledger.hpp>
 #include <drawpoint/instrumentation/report/facts.hpp>
 #include <drawpoint/instrumentation/statistics.hpp>
+
+#include <instrumentation/folding.hpp>
 
 namespace drawpoint {
 namespace {
@@ -25,7 +27,9 @@ std::optional<double> ratio(double part, double whole) noexcept {
 struct Durations {
     std::vector<double> ns;
     std::int64_t total_ns = 0;
+    DurationHistogram folded;   // those that the ledger does not keep one by one
 
+    [[nodiscard]] std::size_t calls() const noexcept { return ns.size() + folded.calls(); }
     void add(std::int64_t duration_ns) {
         ns.push_back(static_cast<double>(duration_ns));
         total_ns += duration_ns;
@@ -34,11 +38,22 @@ struct Durations {
     /// Fills what rows of every kind have in common. Sorts.
     template <class Row>
     void describe(Row& row) {
-        row.calls = ns.size();
+        row.calls = calls();
+        total_ns += folded.total_ns();
         row.total_s = seconds(total_ns);
-        if (ns.empty())
+        if (row.calls == 0)
             return;
-        row.mean_s = static_cast<double>(total_ns) / static_cast<double>(ns.size()) / 1e9;
+        row.mean_s = static_cast<double>(total_ns) / static_cast<double>(row.calls) / 1e9;
+        if (folded.calls() > 0) {
+            for (const double duration : ns)
+                folded.add(static_cast<std::int64_t>(duration));
+            if constexpr (requires { row.std_s; })
+                row.std_s = folded.std_dev_ns() / 1e9;
+            row.median_s = folded.quantile_ns(0.5) / 1e9;
+            row.p90_s = folded.quantile_ns(0.9) / 1e9;
+            row.p99_s = folded.quantile_ns(0.99) / 1e9;
+            return;
+        }
         if constexpr (requires { row.std_s; })
             row.std_s = statistics::population_std_dev(ns) / 1e9;
         std::ranges::sort(ns);
@@ -48,30 +63,44 @@ struct Durations {
     }
 };
 
+/// Samples per second of each batch.
+struct Rates {
+    std::vector<double> kept;
+    double folded = 0;   // sum of those that the ledger does not keep one by one
+    std::size_t folded_count = 0;
+
+    [[nodiscard]] std::optional<double> mean() const {
+        const double mean = folded_count == 0
+                                ? statistics::mean(kept)
+                                : (statistics::sum(kept) + folded) / static_cast<double>(kept.size() + folded_count);
+        return std::isfinite(mean) ? std::optional{mean} : std::nullopt;
+    }
+};
+
 /// The counted steps of one phase, a column an action.
 struct PhaseColumns {
     std::array<Durations, action_count> durations;
-    std::array<std::vector<double>, action_count> rates;   // samples per second of each batch
-    std::vector<double> pass_rates;                        // of the steps, none dropped
+    std::array<Rates, action_count> rates;
+    Rates pass_rates;   // of the steps, none dropped
 
     void add(const StepDurations& step, std::uint32_t size) {
-        const auto of = [&](Action action) { return step[static_cast<std::size_t>(action)]; };
-        const double samples = size, step_rate = samples / seconds(of(Action::step));
+        const auto of_step = rates_of(step, size);
         for (std::size_t i = 0; i < action_count; ++i) {
             if (step[i] == no_stamp)
                 continue;
             durations[i].add(step[i]);
-            rates[i].push_back(samples / seconds(step[i]));
+            rates[i].kept.push_back(of_step[i]);
         }
-        auto& draw_rates = rates[static_cast<std::size_t>(Action::draw)];
-        draw_rates.back() = step_rate - samples / seconds(of(Action::batch));
+    }
+    void add(const FoldedAction& folded) {
+        const auto i = static_cast<std::size_t>(folded.action);
+        durations[i].folded.add(folded.durations);
+        const auto count = static_cast<std::size_t>(folded.durations.calls());
+        rates[i] = {std::move(rates[i].kept), folded.rates, count};
+        if (folded.action == Action::step)
+            pass_rates = {std::move(pass_rates.kept), folded.rates, count};
     }
 };
-
-std::optional<double> mean_rate(std::span<const double> rates) {
-    const double mean = statistics::mean(rates);
-    return std::isfinite(mean) ? std::optional{mean} : std::nullopt;
-}
 
 bool has_rate(Action action) noexcept {
     switch (action) {
@@ -124,27 +153,26 @@ std::int64_t wall_ns(const Ledger& ledger) {
     return sum;
 }
 
-/// A step that left its batch whole or by a cancel of its own level.
-bool counts(const StepRow& step) noexcept { return step.size > 0 && step.status != StepStatus::failed; }
-
-void add_to_split(Summary::Draw& draw, const Ledger& ledger, const StepRow& step) {
-    for (const SpanRow& piece : ledger.spans_of(step))
-        if (piece.begin_ns >= step.draw_begin_ns && piece.begin_ns + piece.ns <= step.draw_begin_ns + step.draw_ns)
-            (piece.span == Span::starved    ? draw.starved_s
-             : piece.span == Span::handoff  ? draw.handoff_s
-             : piece.span == Span::transfer ? draw.transfer_s
-                                            : draw.callbacks_s) += static_cast<double>(piece.ns);
-}
-
 void add_steps(Summary& summary, const Ledger& ledger, bool drop_first_batch, std::array<PhaseColumns, 2>& columns) {
+    const Folded& folded = ledger.folded;
     std::array<std::size_t, 2> counted{};
+    for (const FoldedAction& action : folded.actions) {
+        auto& of_phase = columns[static_cast<std::size_t>(action.phase)];
+        of_phase.add(action);
+        if (action.action == Action::step)
+            counted[static_cast<std::size_t>(action.phase)] += static_cast<std::size_t>(action.durations.calls());
+    }
     for (const StepRow& step : ledger.steps)
         counted[static_cast<std::size_t>(step.phase)] += counts(step) ? 1 : 0;
     std::array<bool, 2> drop;
     for (std::size_t phase = 0; phase < 2; ++phase)
         drop[phase] = drop_first_batch && counted[phase] > 1;
 
-    std::int64_t draws_ns = 0, batches_ns = 0, other_ns = 0;
+    std::int64_t draws_ns = folded.draws_ns, batches_ns = folded.batches_ns, other_ns = folded.other_ns;
+    DrawSplit split = folded.draw;
+    summary.run.samples = folded.samples;
+    summary.left_out.failed = folded.failed;
+    summary.left_out.not_drawn = folded.not_drawn;
     for (const StepRow& step : ledger.steps) {
         summary.run.samples += step.size;
         const StepDurations durations = durations_of(ledger, step);
@@ -161,25 +189,27 @@ void add_steps(Summary& summary, const Ledger& ledger, bool drop_first_batch, st
             continue;
         }
         const auto phase = static_cast<std::size_t>(step.phase);
-        columns[phase].pass_rates.push_back(static_cast<double>(step.size) / seconds(step.draw_ns + step.batch_ns));
+        columns[phase].pass_rates.kept.push_back(static_cast<double>(step.size) /
+                                                 seconds(step.draw_ns + step.batch_ns));
         if (std::exchange(drop[phase], false)) {
             ++summary.left_out.first_batches;
             summary.left_out.first_draws_s += seconds(step.draw_ns);
             continue;
         }
         columns[phase].add(durations, step.size);
-        add_to_split(summary.draw, ledger, step);
+        add_to_split(split, ledger, step);
     }
-    for (double* part :
-         {&summary.draw.callbacks_s, &summary.draw.starved_s, &summary.draw.handoff_s, &summary.draw.transfer_s})
-        *part /= 1e9;   // whole nanoseconds so far, so that nothing was rounded
+    summary.draw = {.callbacks_s = seconds(split.callbacks_ns),
+                    .starved_s = seconds(split.starved_ns),
+                    .handoff_s = seconds(split.handoff_ns),
+                    .transfer_s = seconds(split.transfer_ns)};
     for (const EndOfDataRow& end : ledger.ends_of_data) {
         columns[static_cast<std::size_t>(end.phase)].durations[static_cast<std::size_t>(Action::end_of_data)].add(
             end.ns);
         draws_ns += end.ns;
     }
 
-    summary.run.steps = summary.conservation.steps = ledger.steps.size();
+    summary.run.steps = summary.conservation.steps = ledger.steps.size() + folded.steps;
     summary.conservation.max_residual_ns = max_residual_ns(ledger);
     summary.conservation.other_share_of_batch = ratio(seconds(other_ns), seconds(batches_ns));
     summary.headroom.draw_s = seconds(draws_ns);
@@ -190,7 +220,7 @@ void add_steps(Summary& summary, const Ledger& ledger, bool drop_first_batch, st
 
 void add_rows(Summary& summary, const Ledger& ledger, std::array<PhaseColumns, 2>& columns) {
     const auto add = [&](std::string_view phase, Action action, Durations& durations, std::optional<double> rate) {
-        if (durations.ns.empty())
+        if (durations.calls() == 0)
             return;
         SummaryRow& row = summary.rows.emplace_back(SummaryRow{.phase = phase, .action = action});
         durations.describe(row);
@@ -206,7 +236,7 @@ void add_rows(Summary& summary, const Ledger& ledger, std::array<PhaseColumns, 2
             own_ns += piece.ns;
         around.add(own_ns);
     }
-    const auto pass_rate = [&](Phase phase) { return mean_rate(columns[static_cast<std::size_t>(phase)].pass_rates); };
+    const auto pass_rate = [&](Phase phase) { return columns[static_cast<std::size_t>(phase)].pass_rates.mean(); };
     add("fit", Action::fit, passes[static_cast<std::size_t>(PassKind::fit)], {});
     add("fit", Action::epoch, passes[static_cast<std::size_t>(PassKind::epoch)], {});
     add("fit", Action::train, passes[static_cast<std::size_t>(PassKind::train)], pass_rate(Phase::train));
@@ -216,7 +246,7 @@ void add_rows(Summary& summary, const Ledger& ledger, std::array<PhaseColumns, 2
         PhaseColumns& of = columns[static_cast<std::size_t>(phase)];
         for (std::size_t i = static_cast<std::size_t>(Action::step); i < action_count; ++i) {
             const auto action = static_cast<Action>(i);
-            add(name_of(phase), action, of.durations[i], has_rate(action) ? mean_rate(of.rates[i]) : std::nullopt);
+            add(name_of(phase), action, of.durations[i], has_rate(action) ? of.rates[i].mean() : std::nullopt);
         }
     }
 }
@@ -257,6 +287,19 @@ void add_stages(Summary& summary, const Ledger& ledger) {
         first.cpu_ns = first.cpu_ns.value_or(0) + sample.cpu_ns.value_or(0);
         first.run_queue_ns = first.run_queue_ns.value_or(0) + sample.run_queue_ns.value_or(0);
     }
+    for (const FoldedStage& folded : ledger.folded.stages) {
+        if (folded.pipeline >= column_of.size() || folded.stage >= column_of[folded.pipeline].size())
+            continue;
+        const auto& of = column_of[folded.pipeline];
+        Column& column = columns[of[folded.stage]];
+        column.durations.folded.add(folded.durations);
+        if (folded.stage > 0)
+            continue;
+        column.bytes += folded.bytes;
+        column.cpu_everywhere &= of.size() == 1 && folded.cpu_everywhere;
+        column.cpu_ns = column.cpu_ns.value_or(0) + folded.cpu_ns;
+        column.run_queue_ns = column.run_queue_ns.value_or(0) + folded.run_queue_ns;
+    }
     for (const FailureRow& failure : ledger.failures)
         if (const auto found = std::ranges::find(columns, failure.stage, &Column::name); found != columns.end())
             ++found->failures;
@@ -278,6 +321,11 @@ void add_workers(Summary& summary, const Ledger& ledger) {
         std::uint64_t samples = 0;
     };
     std::map<std::uint16_t, Load> loads;
+    std::uint64_t recorded = ledger.samples.size();
+    for (const FoldedWorker& folded : ledger.folded.workers) {
+        loads[folded.worker] = {folded.busy_ns, folded.samples};
+        recorded += folded.samples;
+    }
     for (const SampleRow& sample : ledger.samples) {
         Load& load = loads[sample.worker];
         ++load.samples;
@@ -285,14 +333,14 @@ void add_workers(Summary& summary, const Ledger& ledger) {
             load.busy_ns += stages.back().begin_ns + stages.back().ns - sample.begin_ns;
     }
     // Samples that were made and have no record: of thinned batches, or lost from a full ring.
-    double made = static_cast<double>(ledger.samples.size());
+    double made = static_cast<double>(recorded);
     if (ledger.thinned_to() > 1 || ledger.dropped_records() > 0) {
-        std::uint64_t in_batches = 0;
+        std::uint64_t in_batches = ledger.folded.batch_samples;
         for (const BatchRow& batch : ledger.batches)
             in_batches += batch.size;
         made = std::max(made, static_cast<double>(in_batches));
     }
-    const double scale = made / static_cast<double>(std::max<std::size_t>(ledger.samples.size(), 1));
+    const double scale = made / static_cast<double>(std::max<std::uint64_t>(recorded, 1));
     for (const auto& [worker, load] : loads)
         summary.workers.push_back({.worker = worker,
                                    .busy_share = ratio(seconds(load.busy_ns) * scale, summary.run.wall_s).value_or(0),
@@ -307,8 +355,8 @@ void add_queue(Summary& summary, const Ledger& ledger) {
     std::vector<Change> changes;
     const bool trains = std::ranges::any_of(ledger.passes, [](const PassRow& p) { return p.kind == PassKind::train; });
     for (const PassRow& pass : ledger.passes)
-        if (pass.kind == (trains ? PassKind::train : PassKind::valid)) {
-            changes.push_back({pass.begin_ns, 0, 1});
+        if (pass.kind == (trains ? PassKind::train : PassKind::valid) && pass.end_ns > ledger.folded.until_ns) {
+            changes.push_back({std::max(pass.begin_ns, ledger.folded.until_ns), 0, 1});
             changes.push_back({pass.end_ns, 0, -1});
         }
     for (const BatchRow& batch : ledger.batches)
@@ -368,6 +416,8 @@ void add_facts(Summary& summary, const Ledger& ledger) {
     recording.share_of_cpu = number_of<double>(ledger, facts::share_of_cpu);
     recording.dropped = ledger.dropped_records();
     recording.thinned_to = ledger.thinned_to();
+    if (ledger.folded.steps > 0)
+        recording.percentile_error_share = DurationHistogram::quantile_error_share;
 
     summary.model.accuracy = number_of<double>(ledger, facts::accuracy);
     summary.machine = {.cpu = text_of(ledger, facts::machine_cpu).value_or(""),

@@ -219,6 +219,9 @@ std::vector<Line> footing(const Summary& summary) {
     file.push_back(recording.dropped == 0 ? "none dropped" : counted(recording.dropped, "event") + " DROPPED");
     if (recording.thinned_to > 1)
         file.push_back(fmt::format("thinned to the samples of every {}th batch", recording.thinned_to));
+    if (recording.percentile_error_share)
+        file.push_back(fmt::format("old steps folded (percentiles within {}, queue of the steps kept)",
+                                   small_percent(*recording.percentile_error_share)));
     lines.push_back({"recording", file});
     if (recording.error)
         lines.push_back({"", {"the file ends early: " + printable(*recording.error)}});

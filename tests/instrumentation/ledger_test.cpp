@@ -3,6 +3,9 @@
 #include <boost/test/unit_test.hpp>
 
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 namespace drawpoint {
 namespace {
@@ -77,6 +80,35 @@ BOOST_AUTO_TEST_CASE(sorting_makes_ledgers_of_the_same_run_equal_whatever_the_or
     a.sort(), b.sort();
     BOOST_TEST((a == b));
     BOOST_TEST((b.stages_of(b.samples[1])[1] == StageRow{5, 6}));
+}
+
+BOOST_AUTO_TEST_CASE(a_caller_stands_before_what_it_calls_and_threads_one_after_the_other) {
+    Ledger ledger;
+    const auto row = [](std::uint32_t name, std::uint32_t thread, std::int64_t begin_ns, std::int64_t ns) {
+        return OperatorRow{.name = name, .thread = thread, .begin_ns = begin_ns, .ns = ns};
+    };
+    const std::vector<OperatorRow> sorted{row(0, 0, 5, 1), row(1, 0, 7, 9), row(2, 0, 7, 3),       row(3, 0, 7, 0),
+                                          row(4, 0, 7, 0), row(5, 1, 2, 1), row(6, 1, 2, no_stamp)};
+    for (const std::size_t at : {6, 2, 3, 1, 4, 5, 0})   // 3 before 4: of equal ones the first to come stands first
+        ledger.operators.push_back(sorted[at]);
+    ledger.allocations = {{.at_ns = 2, .thread = 1, .bytes = 1},
+                          {.at_ns = 2, .thread = 0, .bytes = 2},
+                          {.at_ns = 2, .thread = 0, .bytes = 3},
+                          {.at_ns = 1, .thread = 4, .bytes = 4}};
+    ledger.stack_samples = {{.at_ns = 9, .thread = 0, .stack = 1},
+                            {.at_ns = 8, .thread = 2, .stack = 2},
+                            {.at_ns = 8, .thread = 1, .stack = 3},
+                            {.at_ns = 8, .thread = 1, .stack = 4}};
+    ledger.names = {"b", "a"};
+    ledger.sort();
+    BOOST_TEST((ledger.operators == sorted));
+    std::string order;
+    for (const AllocationRow& allocation : ledger.allocations)
+        order += std::to_string(allocation.bytes);
+    for (const StackSampleRow& sample : ledger.stack_samples)
+        order += std::to_string(sample.stack);
+    BOOST_TEST(order == "42313421");
+    BOOST_TEST((ledger.names == std::vector<std::string>{"b", "a"}));
 }
 
 BOOST_AUTO_TEST_CASE(a_loss_that_is_not_a_number_equals_itself_and_no_other_loss) {

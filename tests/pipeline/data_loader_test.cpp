@@ -507,6 +507,10 @@ BOOST_AUTO_TEST_CASE(a_recorded_pass_has_a_row_for_each_batch_and_sample_with_st
             BOOST_TEST(row.stages.count == 2u);
             BOOST_TEST(row.begin_ns >= ledger.batches[row.batch].first_claim_ns);
             BOOST_TEST(row.begin_ns <= ledger.batches[row.batch].last_done_ns);
+            const auto of_worker = [&](const ThreadRow& thread) {
+                return thread.name == "worker " + std::to_string(row.worker);
+            };
+            BOOST_TEST(std::any_of(ledger.threads.begin(), ledger.threads.end(), of_worker) == (workers != 0));
         }
     }
 }

@@ -48,8 +48,8 @@ BOOST_AUTO_TEST_CASE(the_document_has_its_keys_in_order) {
                {"slots_bytes", "peak_bytes", "slots_replaced", "allocations_per_batch", "minor_faults_per_batch"});
     check_keys(document["conservation"], {"steps", "max_residual_ns", "other_share_of_batch"});
     check_keys(document["headroom"], {"throughput_gain_if_draw_were_zero"});
-    check_keys(document["recording"],
-               {"file", "bytes", "events", "dropped", "thinned_to", "ns_per_event", "share_of_cpu", "error"});
+    check_keys(document["recording"], {"file", "bytes", "events", "dropped", "thinned_to", "ns_per_event",
+                                       "share_of_cpu", "error", "percentile_error_share"});
     check_keys(document["model"], {"loss_first", "loss_last", "accuracy"});
     check_keys(document["errors"].at(0), {"index", "path", "stage", "message"});
     BOOST_TEST(document["conservation"]["steps"] == 5);
@@ -63,8 +63,15 @@ BOOST_AUTO_TEST_CASE(what_is_unknown_is_null) {
     BOOST_TEST(document["memory"]["peak_bytes"].is_null());
     BOOST_TEST(document["queue"]["mean_ready"].is_null());
     BOOST_TEST(document["run"]["digest"].is_null());
+    BOOST_TEST(document["recording"]["percentile_error_share"].is_null());
     BOOST_TEST(document["model"]["accuracy"].is_null());
     BOOST_TEST(document["rows"].at(0)["samples_per_s"].is_null());
+}
+
+BOOST_AUTO_TEST_CASE(the_error_of_percentiles_is_a_number_where_there_is_one) {
+    Summary summary = summarize(hand_made::one_epoch());
+    summary.recording.percentile_error_share = 0.01;
+    BOOST_TEST(to_json(summary, head)["recording"]["percentile_error_share"] == 0.01);
 }
 
 BOOST_AUTO_TEST_CASE(numbers_read_back_as_they_were_and_broken_text_does_not_break_the_document) {

@@ -89,6 +89,14 @@ BOOST_AUTO_TEST_CASE(no_line_is_wider_than_a_terminal) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_report_says_that_its_percentiles_have_an_error_where_they_do) {
+    Summary report = whole_report();
+    BOOST_TEST(!contains(to_text(report), "percentiles"));
+    report.recording.percentile_error_share = 0.01;
+    BOOST_TEST(contains(to_text(report), "percentiles within 1 %, queue of the steps kept"));
+    BOOST_TEST(contains(to_markdown(report), "percentiles within 1 %"));
+}
+
 BOOST_AUTO_TEST_CASE(colour_changes_nothing_but_adds_escapes) {
     const Summary report = whole_report();
     std::string coloured = to_text(report, {.colour = true});

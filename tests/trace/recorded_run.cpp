@@ -1,6 +1,7 @@
 #include <trace/recorded_run.hpp>
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -38,6 +39,11 @@ public:
         run_.push_back(PipelineRow{"valid", {"read", "decode"}, shape_.batch_size, 1, 1});
         run_.push_back(Fact{"host", "a machine"});
         run_.push_back(Fact{"digest", "unknown"});
+        run_.push_back(
+            Definitions{.names = {"step", "aten::conv2d", "aten::relu_", "[[8, 3, 16, 16], []]", "train", "train.cpp"},
+                        .threads = {{static_cast<std::uint64_t>(::gettid()), "loop"}, {4'000'000'000, "sampled"}},
+                        .frames = {{4, 5, 17}, {1, nothing, 0}},
+                        .stacks = {{nothing, 0}, {0, 1}}});
         open(PassKind::fit, 0);
         for (epoch_ = 0; epoch_ < shape_.epochs; ++epoch_) {
             open(PassKind::epoch, epoch_);
@@ -48,6 +54,8 @@ public:
         batch(0, shape_.train_batches, BatchStatus::abandoned);
         if (shape_.end_passes)
             close(PassKind::fit, 0);
+        else
+            begin({.name = 0});
         run_.push_back(Fact{"digest", std::string(300, 'd')});
         return std::move(run_);
     }
@@ -159,7 +167,29 @@ private:
         return record;
     }
 
+    void begin(OperatorRow row) {
+        row.begin_ns = pass_time(1 + upto(1000));   // no two at once, so that their order is that of their begins
+        row.ended = false;
+        run_.push_back(OperatorBegun{row});
+    }
+
+    void operators() {
+        begin({.kind = OperatorKind::user_annotation, .name = 0, .stack = 0});
+        begin({.name = 1, .shapes = 3, .sequence = 1000 + next_step_, .flops = 21'676'032});
+        if (one_of(3))
+            run_.push_back(StackSampleRow{pass_time(upto(1000)), 1, 1, 10'000'000});
+        const std::int64_t bytes = 4 * (1 + upto(1'000'000));
+        run_.push_back(AllocationRow{pass_time(upto(1000)), 0, -1, bytes, 0x7f00'0000'1000, one_of(2) ? 0 : bytes});
+        begin({.name = 2, .sequence = -1, .forward_thread = 1});
+        const bool lost = one_of(4);
+        run_.push_back(OperatorEnded{0, pass_time(lost ? 0 : 1000 + upto(100'000)), lost});
+        run_.push_back(OperatorEnded{0, now_ns_, false});
+        run_.push_back(AllocationRow{pass_time(upto(1000)), 0, one_of(5) ? 0 : -1, -bytes, 0x7f00'0000'1000, 0});
+        run_.push_back(OperatorEnded{0, pass_time(upto(1000)), false});
+    }
+
     void step(Phase phase, std::uint8_t pipeline, std::uint32_t number) {
+        operators();
         RunStep made;
         StepRow& row = made.row;
         row = {.step = next_step_++,
@@ -224,21 +254,22 @@ struct Overloaded : F... {
 
 /// Feeds a builder or a writer the rows in the order in which a recorder writes them.
 template <class Sample, class Batch, class Step, class Begin, class End, class EndOfData, class Failure, class SetFact,
-          class Pipeline>
+          class Pipeline, class Rest>
 void visit_rows(const RunRow& row, Sample&& sample, Batch&& batch, Step&& step, Begin&& begin, End&& end,
-                EndOfData&& end_of_data, Failure&& failure, SetFact&& fact, Pipeline&& pipeline) {
-    std::visit(
-        Overloaded{
-            [&](const RunBatch& made) {
-                for (const SampleRecord& record : made.samples)
-                    sample(record);
-                batch(made.row);
-            },
-            [&](const RunStep& made) { step(made.row, made.spans); }, [&](const PassBegin& made) { begin(made.row); },
-            [&](const PassEnd& made) { end(made.row, made.spans); },
-            [&](const EndOfDataRow& made) { end_of_data(made); }, [&](const FailureRow& made) { failure(made); },
-            [&](const Fact& made) { fact(made.first, made.second); }, [&](const PipelineRow& made) { pipeline(made); }},
-        row);
+                EndOfData&& end_of_data, Failure&& failure, SetFact&& fact, Pipeline&& pipeline, Rest&& rest) {
+    std::visit(Overloaded{[&](const RunBatch& made) {
+                              for (const SampleRecord& record : made.samples)
+                                  sample(record);
+                              batch(made.row);
+                          },
+                          [&](const RunStep& made) { step(made.row, made.spans); },
+                          [&](const PassBegin& made) { begin(made.row); },
+                          [&](const PassEnd& made) { end(made.row, made.spans); },
+                          [&](const EndOfDataRow& made) { end_of_data(made); },
+                          [&](const FailureRow& made) { failure(made); },
+                          [&](const Fact& made) { fact(made.first, made.second); },
+                          [&](const PipelineRow& made) { pipeline(made); }, [&](const auto& made) { rest(made); }},
+               row);
 }
 
 std::span<const StageRow> stages_of(const SampleRecord& record) {
@@ -254,6 +285,7 @@ RecordedRun random_run(std::uint64_t seed, std::int64_t start_ns, const RunShape
 Ledger ledger_of(const RecordedRun& run, std::int64_t start_ns) {
     Ledger ledger;
     ledger.start_ns = start_ns;
+    std::vector<std::size_t> open;
     const auto add = [](auto& rows, const auto& more) {
         const Slice slice{static_cast<std::uint32_t>(rows.size()), static_cast<std::uint32_t>(more.size())};
         rows.insert(rows.end(), more.begin(), more.end());
@@ -279,12 +311,28 @@ Ledger ledger_of(const RecordedRun& run, std::int64_t start_ns) {
             [&](const EndOfDataRow& made) { ledger.ends_of_data.push_back(made); },
             [&](const FailureRow& made) { ledger.failures.push_back(made); },
             [&](const std::string& key, const std::string& value) { ledger.set_fact(key, value); },
-            [&](const PipelineRow& made) { ledger.pipelines.push_back(made); });
+            [&](const PipelineRow& made) { ledger.pipelines.push_back(made); },
+            Overloaded{[&](const Definitions& made) {
+                           add(ledger.names, made.names), add(ledger.threads, made.threads);
+                           add(ledger.frames, made.frames), add(ledger.stacks, made.stacks);
+                       },
+                       [&](const OperatorBegun& made) {
+                           open.push_back(ledger.operators.size());
+                           ledger.operators.push_back(made.row);
+                       },
+                       [&](const OperatorEnded& made) {
+                           OperatorRow& begun = ledger.operators[open.back()];
+                           begun.ns = made.at_ns - begun.begin_ns;
+                           begun.ended = !made.lost;
+                           open.pop_back();
+                       },
+                       [&](const AllocationRow& made) { ledger.allocations.push_back(made); },
+                       [&](const StackSampleRow& made) { ledger.stack_samples.push_back(made); }});
     ledger.sort();
     return ledger;
 }
 
-void play(const RecordedRun& run, Recorder& recorder) {
+void play(const RecordedRun& run, Recorder& recorder, ManualClock* clock) {
     // A worker takes the loop's permission for a batch and says when its samples of it are pushed.
     std::vector<const RunBatch*> batches;
     for (const RunRow& row : run)
@@ -315,6 +363,11 @@ void play(const RecordedRun& run, Recorder& recorder) {
         allowed.store(std::min(count, batches.size()));
         allowed.notify_all();
     };
+    const auto move_to = [&](std::int64_t ns) {
+        if (clock != nullptr)
+            clock->advance(std::chrono::nanoseconds{ns - clock->now_ns()});
+    };
+    std::vector<std::uint32_t> open;
     std::size_t next = 0;
     allow(1);
     for (const RunRow& row : run) {
@@ -332,7 +385,31 @@ void play(const RecordedRun& run, Recorder& recorder) {
             [&](const EndOfDataRow& made) { recorder.push(made); },
             [&](const FailureRow& made) { recorder.add_failure(made); },
             [&](const std::string& key, const std::string& value) { recorder.set_fact(key, value); },
-            [&](const PipelineRow& made) { recorder.add_pipeline(made); });
+            [&](const PipelineRow& made) { recorder.add_pipeline(made); },
+            Overloaded{[&](const Definitions& made) {
+                           for (const std::string& name : made.names)
+                               recorder.add_name(name);
+                           for (const ThreadRow& thread : made.threads)
+                               recorder.add_thread(thread);
+                           for (const FrameRow& frame : made.frames)
+                               recorder.add_frame(frame);
+                           for (const StackRow& stack : made.stacks)
+                               recorder.add_stack(stack);
+                       },
+                       [&](const OperatorBegun& made) {
+                           const OperatorRow& begun = made.row;
+                           move_to(begun.begin_ns);
+                           open.push_back(recorder.begin_operator({begun.kind, begun.name, begun.shapes, begun.stack,
+                                                                   begun.sequence, begun.forward_thread, begun.flops}));
+                       },
+                       [&](const OperatorEnded& made) {
+                           move_to(made.at_ns);
+                           if (!made.lost)
+                               recorder.end_operator(open.back());
+                           open.pop_back();
+                       },
+                       [&](const AllocationRow& made) { recorder.push(made); },
+                       [&](const StackSampleRow& made) { recorder.push(made); }});
     }
 }
 
@@ -356,7 +433,13 @@ void write(const RecordedRun& run, TraceWriter& writer, std::size_t records_a_bl
             [&](const EndOfDataRow& made) { writer.end_of_data(made), wrote(); },
             [&](const FailureRow& made) { writer.failure(made, now_ns), wrote(); },
             [&](const std::string& key, const std::string& value) { writer.fact(key, value, now_ns), wrote(); },
-            [&](const PipelineRow& made) { writer.pipeline(made, now_ns), wrote(); });
+            [&](const PipelineRow& made) { writer.pipeline(made, now_ns), wrote(); },
+            Overloaded{
+                [&](const Definitions& made) { writer.definitions(made), wrote(); },
+                [&](const OperatorBegun& made) { writer.operator_begin(made.row), wrote(); },
+                [&](const OperatorEnded& made) { writer.operator_end(made.thread, made.at_ns, made.lost), wrote(); },
+                [&](const AllocationRow& made) { writer.allocation(made), wrote(); },
+                [&](const StackSampleRow& made) { writer.stack_sample(made), wrote(); }});
     writer.close();
 }
 
@@ -397,7 +480,20 @@ bool is_part_of(const Ledger& part, const Ledger& whole) {
         return a.ended ? same_pass(a, b)
                        : a.kind == b.kind && a.epoch == b.epoch && a.begin_ns == b.begin_ns && a.end_ns <= b.end_ns;
     };
-    return (part.steps.empty() || part.start_ns == whole.start_ns) &&
+    const auto begun_operator = [](OperatorRow a, OperatorRow b) {
+        if (!a.ended)
+            a.ended = b.ended = false, a.ns = b.ns = 0;
+        return a == b;
+    };
+    const auto prefix = [](const auto& of_part, const auto& of_whole) {
+        return of_part.size() <= of_whole.size() && std::equal(of_part.begin(), of_part.end(), of_whole.begin());
+    };
+    return prefix(part.names, whole.names) && prefix(part.threads, whole.threads) &&
+           prefix(part.frames, whole.frames) && prefix(part.stacks, whole.stacks) &&
+           subsequence(part.operators, whole.operators, begun_operator) &&
+           subsequence(part.allocations, whole.allocations, equal) &&
+           subsequence(part.stack_samples, whole.stack_samples, equal) &&
+           (part.steps.empty() || part.start_ns == whole.start_ns) &&
            subsequence(part.pipelines, whole.pipelines, equal) && subsequence(part.passes, whole.passes, begun) &&
            subsequence(part.steps, whole.steps, equal_with<StepRow, SpanRow>(&StepRow::spans, part, whole, spans_of)) &&
            subsequence(part.samples, whole.samples,
@@ -413,5 +509,6 @@ std::size_t rows_of(const Ledger& ledger) {
         std::count_if(ledger.passes.begin(), ledger.passes.end(), [](const PassRow& row) { return row.ended; });
     return ledger.pipelines.size() + static_cast<std::size_t>(ended) + ledger.steps.size() + ledger.samples.size() +
            ledger.batches.size() + ledger.ends_of_data.size() + ledger.failures.size() + ledger.dropped.size() +
-           ledger.thinnings.size();
+           ledger.thinnings.size() + ledger.names.size() + ledger.threads.size() + ledger.frames.size() +
+           ledger.stacks.size() + ledger.operators.size() + ledger.allocations.size() + ledger.stack_samples.size();
 }

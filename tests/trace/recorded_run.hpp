@@ -8,6 +8,7 @@
 
 #include <drawpoint/instrumentation/recorder.hpp>
 
+#include <instrumentation/definitions.hpp>
 #include <instrumentation/trace_writer.hpp>
 
 /// A file name in a folder of its own that goes when this does.
@@ -40,8 +41,17 @@ struct PassEnd {
     drawpoint::PassRow row;
     std::vector<drawpoint::SpanRow> spans;
 };
+struct OperatorBegun {
+    drawpoint::OperatorRow row;
+};
+struct OperatorEnded {
+    std::uint32_t thread = 0;
+    std::int64_t at_ns = 0;
+    bool lost = false;
+};
 using RunRow = std::variant<RunBatch, RunStep, PassBegin, PassEnd, drawpoint::EndOfDataRow, drawpoint::FailureRow,
-                            drawpoint::Fact, drawpoint::PipelineRow>;
+                            drawpoint::Fact, drawpoint::PipelineRow, drawpoint::Definitions, OperatorBegun,
+                            OperatorEnded, drawpoint::AllocationRow, drawpoint::StackSampleRow>;
 
 /// Everything a run records, in the order of its loop.
 using RecordedRun = std::vector<RunRow>;
@@ -52,20 +62,23 @@ struct RunShape {
     bool end_passes = true;
 };
 /// A run with two workers and all that can happen in one: failed samples, gaps, cancelled and failed steps, abandoned
-/// and failed batches, a source of unknown length, facts set twice, failures. The same seed makes the same run.
+/// and failed batches, a source of unknown length, facts set twice, failures, operators of the calling thread with lost
+/// ends, allocations, samples of another thread. The same seed makes the same run.
 RecordedRun random_run(std::uint64_t seed, std::int64_t start_ns, const RunShape& = {});
 
 /// What the run's rows are as a ledger.
 drawpoint::Ledger ledger_of(const RecordedRun&, std::int64_t start_ns);
 
-/// Records the run with a loop's thread and two workers' threads. A worker is at most one batch ahead of the loop.
-void play(const RecordedRun&, drawpoint::Recorder&);
+/// Records the run with a loop's thread and two workers' threads. A worker is at most one batch ahead of the loop. `clock`,
+/// the recorder's, is moved to each operator's stamps; without one they are what its clock says.
+void play(const RecordedRun&, drawpoint::Recorder&, drawpoint::ManualClock* clock = nullptr);
 
 /// Writes the run's rows without threads, in blocks of `records_a_block` records.
 void write(const RecordedRun&, drawpoint::TraceWriter&, std::size_t records_a_block);
 
-/// Whether every row of `part` stands in `whole`. A pass that has not ended counts where `whole`'s began at its begin.
+/// Whether every row of `part` stands in `whole`. A pass or operator that has not ended counts where `whole`'s began at its
+/// begin.
 bool is_part_of(const drawpoint::Ledger& part, const drawpoint::Ledger& whole);
 
-/// All rows but those of passes still open.
+/// All rows but those of passes still open; operators from their begin on.
 std::size_t rows_of(const drawpoint::Ledger&);

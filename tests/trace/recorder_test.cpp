@@ -226,10 +226,10 @@ BOOST_AUTO_TEST_CASE(a_recording_stays_within_its_limit_and_keeps_every_step_and
 }
 
 BOOST_AUTO_TEST_CASE(a_full_disk_ends_the_file_and_not_the_ledger) {
-    const ManualClock clock{100};
+    ManualClock clock{100};
     Recorder recorder{"/dev/full", {}, AnyClock{clock}};
     const RecordedRun run = random_run(4, 100);
-    play(run, recorder);
+    play(run, recorder, &clock);
     recorder.finish();
     BOOST_TEST((recorder.ledger() == ledger_of(run, 100)));
     BOOST_TEST(recorder.state().error == "/dev/full: No space left on device");
@@ -238,7 +238,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_ends_the_file_and_not_the_ledger) {
 
 BOOST_AUTO_TEST_CASE(a_disk_that_fills_up_leaves_a_file_that_can_be_read_up_to_there) {
     const TemporaryFile file;
-    const ManualClock clock{100};
+    ManualClock clock{100};
     Recorder recorder{file.path(), {}, AnyClock{clock}};
     rlimit before{};
     BOOST_TEST_REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
@@ -246,7 +246,7 @@ BOOST_AUTO_TEST_CASE(a_disk_that_fills_up_leaves_a_file_that_can_be_read_up_to_t
     small.rlim_cur = 100'000;
     BOOST_TEST_REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);   // the signal that comes with it must not end us
     const RecordedRun run = random_run(4, 100, {.train_batches = 100});
-    play(run, recorder);
+    play(run, recorder, &clock);
     recorder.finish();
     BOOST_TEST(::setrlimit(RLIMIT_FSIZE, &before) == 0);
     const Ledger live = recorder.ledger();

@@ -141,4 +141,33 @@ BOOST_AUTO_TEST_CASE(a_step_with_its_batch_takes_at_most_600_bytes) {
     BOOST_TEST(bytes / steps <= 600.0);
 }
 
+BOOST_AUTO_TEST_CASE(a_begin_and_end_of_an_operator_take_at_most_80_bytes) {
+    constexpr std::uint32_t steps = 100, operators = 120;   // a ResNet's forward: names, shapes and stacks of their own
+    const double bytes = bytes_of([&](TraceWriter& writer) {
+        Definitions definitions{.threads = {{12'345, "loop"}, {12'346, "pt_autograd_0"}}};
+        for (std::uint32_t i = 0; i < 40; ++i)
+            definitions.names.push_back("aten::operator_" + std::to_string(i));
+        for (std::uint32_t i = 0; i < 60; ++i)
+            definitions.names.push_back("[[64, " + std::to_string(i) + ", 56, 56], [64, 64, 3, 3], [], [], [], []]");
+        for (std::uint32_t i = 0; i < 100; ++i)
+            definitions.frames.push_back({i % 40, 3, i}), definitions.stacks.push_back({nothing, i});
+        writer.definitions(definitions);
+        std::int64_t at_ns = first_ns;
+        for (std::uint32_t i = 0; i < steps * operators; ++i) {
+            const std::uint32_t thread = i / operators % 2;
+            writer.operator_begin({.name = i % 40,
+                                   .thread = thread,
+                                   .shapes = 40 + i % 60,
+                                   .stack = i % 3 == 0 ? i % 100 : nothing,
+                                   .begin_ns = at_ns += 1'234,
+                                   .sequence = i,
+                                   .forward_thread = thread,
+                                   .flops = i % 4 == 0 ? 236'027'904u : 0u});
+            writer.operator_end(thread, at_ns += 87'654, false);
+        }
+    });
+    BOOST_TEST_MESSAGE("bytes an operator: " << bytes / (steps * operators));
+    BOOST_TEST(bytes / (steps * operators) <= 80.0);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -54,14 +54,36 @@ std::vector<std::size_t> ends_of_rows(const std::string& content) {
     while (file.next(f::trace_packet)) {
         const protozero::data_view packet_bytes = file.get_view();
         protozero::pbf_reader packet{packet_bytes};
-        while (packet.next(f::packet::event)) {
+        const auto ended = [&] {
+            ends.push_back(static_cast<std::size_t>(packet_bytes.data() + packet_bytes.size() - content.data()));
+        };
+        while (packet.next()) {
+            if (packet.tag() == f::packet::definitions) {
+                protozero::pbf_reader definitions = packet.get_message();
+                while (definitions.next()) {
+                    const bool one = definitions.tag() < f::definitions::frames;
+                    const std::size_t values = definitions.tag() == f::definitions::frames ? 3 : 2;
+                    std::size_t count = 0;
+                    if (one)
+                        definitions.skip(), count = values;
+                    else
+                        for (const std::uint64_t value : definitions.get_packed_uint64())
+                            static_cast<void>(value), ++count;
+                    for (; count >= values; count -= values)
+                        ended();
+                }
+                continue;
+            }
+            if (packet.tag() != f::packet::event) {
+                packet.skip();
+                continue;
+            }
             protozero::pbf_reader event = packet.get_message();
             while (event.next()) {
                 const auto tag = event.tag();
                 if (tag >= f::record::sample && tag != f::record::run && tag != f::record::pass_begin &&
-                    tag != f::record::fact)
-                    ends.push_back(
-                        static_cast<std::size_t>(packet_bytes.data() + packet_bytes.size() - content.data()));
+                    tag != f::record::fact && tag != f::record::operator_end)
+                    ended();
                 event.skip();
             }
         }

@@ -23,15 +23,22 @@ void check_equal(const Ledger& a, const Ledger& b) {
     BOOST_TEST((a.failures == b.failures), "failures");
     BOOST_TEST((a.dropped == b.dropped), "dropped");
     BOOST_TEST((a.thinnings == b.thinnings), "thinnings");
+    BOOST_TEST((a.names == b.names), "names");
+    BOOST_TEST((a.threads == b.threads), "threads");
+    BOOST_TEST((a.operators == b.operators), "operators");
+    BOOST_TEST((a.allocations == b.allocations), "allocations");
+    BOOST_TEST((a.frames == b.frames), "frames");
+    BOOST_TEST((a.stacks == b.stacks), "stacks");
+    BOOST_TEST((a.stack_samples == b.stack_samples), "stack_samples");
     BOOST_TEST((a == b));
 }
 
 void check_run(std::int64_t start_ns, const RunShape& shape, std::uint64_t seed) {
     const TemporaryFile file;
-    const ManualClock clock{start_ns};
+    ManualClock clock{start_ns};
     Recorder recorder{file.path(), {}, AnyClock{clock}};
     const RecordedRun run = random_run(seed, start_ns, shape);
-    play(run, recorder);
+    play(run, recorder, &clock);
     recorder.finish();
     const Ledger live = recorder.ledger();
     BOOST_TEST(recorder.state().error == "");
@@ -65,10 +72,10 @@ BOOST_AUTO_TEST_CASE(a_pass_that_did_not_end_is_the_same_live_and_read_back) {
 }
 
 BOOST_AUTO_TEST_CASE(a_recorder_without_a_file_has_the_same_ledger) {
-    const ManualClock clock{42};
+    ManualClock clock{42};
     Recorder recorder{{}, AnyClock{clock}};
     const RecordedRun run = random_run(9, 42);
-    play(run, recorder);
+    play(run, recorder, &clock);
     check_equal(recorder.ledger(), ledger_of(run, 42));
     BOOST_TEST(recorder.state().file.empty());
     BOOST_TEST(recorder.state().bytes == 0u);
@@ -101,6 +108,10 @@ BOOST_AUTO_TEST_CASE(what_a_failing_clock_could_say_is_kept_to_the_bit) {
     Recorder recorder{file.path(), {}, AnyClock{clock}};
     WorkerTrack track = recorder.add_worker();
     std::uint32_t slot = 0;
+    const std::uint32_t name = recorder.add_name(""), frame = recorder.add_frame({.function = name, .line = ~0u}),
+                        stack = recorder.add_stack({.frame = frame});
+    recorder.add_this_thread("");
+    std::vector<std::uint32_t> open;
     for (const std::int64_t stamp : {least + 1, std::int64_t{-1}, std::int64_t{0}, most}) {
         SampleRecord record;
         record.row.slot = slot++;
@@ -117,11 +128,23 @@ BOOST_AUTO_TEST_CASE(what_a_failing_clock_could_say_is_kept_to_the_bit) {
             spans);
         recorder.push(EndOfDataRow{0, Phase::valid, stamp, stamp});
         recorder.push(PassRow{.kind = PassKind::train, .begin_ns = -stamp, .end_ns = stamp, .spans = {}}, {});
+        recorder.push(AllocationRow{stamp, 0, static_cast<std::int32_t>(stamp), stamp,
+                                    static_cast<std::uint64_t>(stamp), -stamp});
+        recorder.push(StackSampleRow{stamp, 0, stack, stamp});
+        open.push_back(recorder.begin_operator({.name = name,
+                                                .sequence = stamp,
+                                                .forward_thread = static_cast<std::uint64_t>(stamp),
+                                                .flops = static_cast<std::uint64_t>(stamp)}));
     }
+    recorder.end_operator(open[2]);
     recorder.finish();
     const Ledger live = recorder.ledger();
     BOOST_TEST(live.samples.size() == 4u);
     BOOST_TEST(live.stages_of(live.samples[3])[1].begin_ns == most);
+    BOOST_TEST(live.operators.size() == 4u);
+    BOOST_TEST(live.operators[3].sequence == most);
+    BOOST_TEST(live.allocations.size() == 4u);
+    BOOST_TEST(live.stack_samples.size() == 4u);
     check_equal(read_trace(file.path()).ledger, live);
 }
 

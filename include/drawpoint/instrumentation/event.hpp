@@ -27,7 +27,7 @@ enum class Span : std::uint8_t {
     handoff,                 ///< in a draw: the batch existed, the loop had not resumed
     transfer,                ///< in a draw: the loop waited for the copy to the device
     forward, loss, backward, opt_step, zero_grad,   ///< the learner's own work, without any callback
-    callbacks,   ///< callbacks ordered before -9 or after 49, outside every event's two stamps
+    callbacks,   ///< callbacks ordered up to -9 or above 49, outside every event's two stamps
     other,       ///< the loop's own bookkeeping inside a step
     between,     ///< outside every step: after one step's end and before the next draw, or around a pass's steps
 };

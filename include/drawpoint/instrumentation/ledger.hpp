@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <drawpoint/instrumentation/event.hpp>
+#include <drawpoint/instrumentation/folded.hpp>
 
 namespace drawpoint {
 
@@ -52,6 +53,7 @@ struct PassRow {
     std::int64_t begin_ns = 0, end_ns = 0;   ///< first and last clock reading
     bool ended = true;                       ///< false: the recording stops inside (a killed run)
     Slice spans;                             ///< pieces inside this pass and in no step and no inner pass
+    std::int64_t folded_ns = 0;              ///< pieces of its steps that are in `Ledger::folded`
     bool operator==(const PassRow&) const = default;
 };
 
@@ -122,7 +124,12 @@ struct FailureRow {
     bool operator==(const FailureRow&) const = default;
 };
 
-/// Records a full ring did not take: how many, over which time, of which ring (0 = the loop's, n = worker n - 1's).
+/// Ring numbers from here on are those of threads that record operators, in the order of their first call; the last one,
+/// `first_operator_ring + 512`, stands for all threads beyond.
+inline constexpr std::uint32_t first_operator_ring = (1u << 16) + 1;
+
+/// Records a full ring or a full file did not take: how many, over which time, of which ring (0 = the loop's, n = worker
+/// n - 1's, from `first_operator_ring` on those of operators). An operator not taken is one record, and so is a lost end.
 struct DroppedRow {
     std::uint64_t records = 0;
     std::int64_t from_ns = 0, to_ns = 0;
@@ -137,13 +144,86 @@ struct ThinningRow {
     bool operator==(const ThinningRow&) const = default;
 };
 
+/// Stands where a row names no name or stack.
+inline constexpr std::uint32_t nothing = std::numeric_limits<std::uint32_t>::max();
+
+/// A thread that recorded operators, allocations or stack samples, or a device's stream. Rows name it by its position in
+/// `Ledger::threads`.
+struct ThreadRow {
+    std::uint64_t tid = 0;   ///< the system's thread id, or the stream's number
+    std::string name;
+    std::int32_t device = -1;   ///< -1: the host; else the device the stream belongs to
+    bool operator==(const ThreadRow&) const = default;
+};
+
+/// What an operator row is, in Kineto's words. A region (`profile_region`) is a `user_annotation`.
+enum class OperatorKind : std::uint8_t {
+    cpu_op,
+    user_annotation,
+    python_function,
+    runtime,
+    kernel,
+    memcpy,
+    memset,
+    other
+};
+
+/// One call of an operator, region or kernel. Calls of one thread nest.
+struct OperatorRow {
+    OperatorKind kind{};
+    bool ended = true;                ///< false: the recording stops inside, or its end was lost
+    std::uint32_t name = 0;           ///< of `Ledger::names`
+    std::uint32_t thread = 0;         ///< of `Ledger::threads`
+    std::uint32_t shapes = nothing;   ///< of `Ledger::names`: the inputs' sizes, "[[16, 3, 16, 16], [8], []]"
+    std::uint32_t stack = nothing;    ///< of `Ledger::stacks`: who called it
+    std::int64_t begin_ns = 0, ns = 0;
+    std::int64_t sequence = -1;         ///< links a forward operator and its backward one; -1: none
+    std::uint64_t forward_thread = 0;   ///< of a backward operator: LibTorch's number of the forward thread
+    std::uint64_t flops = 0;            ///< floating-point operations, estimated from the shapes; 0: not known
+    std::uint64_t correlation = 0;      ///< links a runtime call with its kernel; 0: none
+    bool operator==(const OperatorRow&) const = default;
+};
+
+/// One allocation or release of tensor memory.
+struct AllocationRow {
+    std::int64_t at_ns = 0;
+    std::uint32_t thread = 0;
+    std::int32_t device = -1;   ///< -1: the host's memory
+    std::int64_t bytes = 0;     ///< below 0: released
+    std::uint64_t address = 0;
+    std::int64_t total_allocated = 0;   ///< of the device, right after; 0: not known
+    bool operator==(const AllocationRow&) const = default;
+};
+
+/// A place in the code. Both texts are positions in `Ledger::names`; `file` may be `nothing`.
+struct FrameRow {
+    std::uint32_t function = 0, file = nothing, line = 0;
+    bool operator==(const FrameRow&) const = default;
+};
+
+/// A call stack as a path in a tree: this frame, called from `parent` (of `Ledger::stacks`; `nothing`: the outermost).
+struct StackRow {
+    std::uint32_t parent = nothing, frame = 0;
+    bool operator==(const StackRow&) const = default;
+};
+
+/// Where a thread was at one moment, standing for `weight_ns` of its time. What it was doing then (action, stage, region) is
+/// what the ledger's other rows say of that moment.
+struct StackSampleRow {
+    std::int64_t at_ns = 0;
+    std::uint32_t thread = 0, stack = 0;
+    std::int64_t weight_ns = 0;
+    bool operator==(const StackSampleRow&) const = default;
+};
+
 /// A named text about the run: set any number of times, the last one counts.
 using Fact = std::pair<std::string, std::string>;
 
 /// Everything a run left behind: the one thing that reports and verdicts read, whether it comes from a live recorder, a
 /// file, another program's trace or a simulation. All times are absolute nanoseconds. A value; comparing two compares
 /// every field. Row order: steps by begin; batches by (pipeline, epoch, batch); samples by (pipeline, epoch, batch,
-/// slot); the rest by time. `sort()` establishes it.
+/// slot); operators by (thread, begin, longest first); names, threads, frames and stacks as they came; the rest by time.
+/// `sort()` establishes it.
 struct Ledger {
     std::int64_t start_ns = 0;   ///< the recorder's first reading
     std::vector<Fact> facts;     ///< sorted by key, one entry a key
@@ -158,6 +238,16 @@ struct Ledger {
     std::vector<FailureRow> failures;
     std::vector<DroppedRow> dropped;
     std::vector<ThinningRow> thinnings;
+    std::vector<std::string> names;   ///< what operators, frames and shapes are called; rows hold positions
+    std::vector<ThreadRow> threads;
+    std::vector<OperatorRow> operators;   ///< by (thread, begin, longest first): a caller stands before what it calls
+    std::vector<AllocationRow> allocations;
+    std::vector<FrameRow> frames;
+    std::vector<StackRow> stacks;   ///< a parent stands before its children
+    std::vector<StackSampleRow> stack_samples;
+    /// The oldest steps, batches and samples, where memory is bounded (`RecorderOptions::ledger_steps`). `summarize` and
+    /// `max_residual_ns` count these in; whatever reads row by row sees the rows kept.
+    Folded folded;
 
     [[nodiscard]] std::span<const SpanRow> spans_of(const StepRow&) const noexcept;
     [[nodiscard]] std::span<const SpanRow> spans_of(const PassRow&) const noexcept;
@@ -171,6 +261,8 @@ struct Ledger {
     /// 1: every sample is there; n: those of every n-th batch, since some time in the run.
     [[nodiscard]] std::uint32_t thinned_to() const noexcept;
 
+    /// Puts the side columns in their rows' order and drops what no row names.
+    void pack();
     /// Puts all rows in their order and the side columns in their rows' order, so that equal runs compare equal.
     void sort();
 

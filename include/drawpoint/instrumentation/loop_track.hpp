@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <span>
 
 #include <drawpoint/instrumentation/recorder.hpp>
 
@@ -14,7 +15,13 @@ namespace drawpoint {
 /// The recorder outlives it.
 class LoopTrack {
 public:
-    explicit LoopTrack(Recorder& recorder) noexcept : recorder_{&recorder}, last_ns_{recorder.now_ns()} {}
+    explicit LoopTrack(Recorder& recorder) noexcept : LoopTrack(&recorder) {}
+    /// Null: records nothing and reads no clock.
+    explicit LoopTrack(Recorder* recorder) noexcept
+        : recorder_{recorder}, last_ns_{recorder != nullptr ? recorder->now_ns() : 0} {
+        if (recorder_ != nullptr)
+            recorder_->add_this_thread("loop");
+    }
     LoopTrack(const LoopTrack&) = delete;
     LoopTrack& operator=(const LoopTrack&) = delete;
 
@@ -30,14 +37,28 @@ public:
     /// The step ends at the last reading; what is marked from here on is the time between.
     void end_step(StepStatus, std::optional<double> loss) noexcept;
     /// No further step follows in this pass: what is marked from here on belongs to the pass.
-    void end_steps() noexcept { push_step(); }
+    void end_steps() noexcept {
+        if (recorder_ != nullptr)
+            push_step();
+    }
     /// The draw found the end of a source of unknown length: it belongs to no step. `before_ns` is when the draw began.
     void end_of_data() noexcept;
 
     /// [last reading, now) was spent on `span`, in the step at hand, else in the innermost pass.
-    void mark(Span span) noexcept { mark_until(span, recorder_->now_ns()); }
+    void mark(Span span) noexcept {
+        if (recorder_ != nullptr)
+            add_piece(span, recorder_->now_ns());
+    }
     /// The same up to a reading taken elsewhere; one before the last reading counts as the last reading.
-    void mark_until(Span, std::int64_t until_ns) noexcept;
+    void mark_until(Span span, std::int64_t until_ns) noexcept {
+        if (recorder_ != nullptr)
+            add_piece(span, until_ns);
+    }
+
+    /// The step at hand, as far as it is over: its draw (once `end_draw` was called) and pieces. In an `after_batch` callback
+    /// ordered after 49 all of the step's pieces are there. Until the next `begin_step`.
+    [[nodiscard]] const StepRow& step() const noexcept { return step_; }
+    [[nodiscard]] std::span<const SpanRow> step_spans() const noexcept { return std::span{spans_}.first(step_spans_); }
 
     [[nodiscard]] std::int64_t last_ns() const noexcept { return last_ns_; }
     [[nodiscard]] std::uint32_t steps() const noexcept { return next_step_; }
@@ -49,6 +70,7 @@ private:
         std::array<SpanRow, max_step_spans> spans{};
     };
     void push_step() noexcept;
+    void add_piece(Span, std::int64_t until_ns) noexcept;
 
     Recorder* recorder_;
     std::int64_t last_ns_;

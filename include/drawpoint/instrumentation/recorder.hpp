@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -18,7 +19,15 @@ namespace drawpoint {
 struct RecorderOptions {
     std::uint64_t limit_bytes =
         256u << 20;   ///< of the file, for slices, flows and samples; steps and batches always stay
+    /// Of the file, or without one of memory, for operators, allocations, stack samples and what they name: operators,
+    /// allocations and stack samples that come later are dropped and counted.
+    std::uint64_t operator_limit_bytes = 256u << 20;
     std::uint32_t ring_records = 1u << 14;   ///< 64-byte records a ring holds, a power of two ≥ 64
+    /// 0: the live ledger keeps every row. n: once it holds more than n steps, all but the last n / 2 are folded with
+    /// their batches and samples (`Ledger::folded`), so that memory is bounded however long the run; passes, failures
+    /// and facts stay, some 300 bytes an epoch. More than four times the loaders' depth, or a batch kept may lack
+    /// samples. The file keeps every row.
+    std::size_t ledger_steps = 0;
     double drop_share = 0.0;   ///< throws away this share of sample records, counted: for experiments, 0 … 1
 };
 static_assert(std::is_trivially_destructible_v<RecorderOptions>);
@@ -33,6 +42,14 @@ struct BatchDetail {
 inline constexpr std::size_t max_stages = 8;
 /// Most pieces one step record takes.
 inline constexpr std::size_t max_step_spans = 40;
+
+/// What is known of an operator when it begins; as in `OperatorRow`.
+struct OperatorBegin {
+    OperatorKind kind = OperatorKind::user_annotation;
+    std::uint32_t name = 0, shapes = nothing, stack = nothing;
+    std::int64_t sequence = -1;
+    std::uint64_t forward_thread = 0, flops = 0;
+};
 
 /// One sample as a worker hands it over: complete when pushed.
 struct SampleRecord {
@@ -106,6 +123,31 @@ public:
     void push(const PassRow&, std::span<const SpanRow> spans) noexcept;   // at the pass's end
     void push_begin(const PassRow&) noexcept;                             // at its begin, so that the slice opens
     void push(const EndOfDataRow&) noexcept;
+
+    // Operators, from any thread, as that thread's; each through a ring of its own, `ring_records` large, made at its first
+    // call (allocates then, never later), for at most 512 threads. What a full ring did not take, what comes from further
+    // threads and what names something never added is dropped and counted. Not from a signal handler.
+    /// Begins an operator now. Returns what `end_operator` takes. About 25 ns with its end.
+    std::uint32_t begin_operator(const OperatorBegin&) noexcept;
+    /// Ends it now, and what was begun inside it and not ended. Same thread as its begin: on another one it does nothing.
+    void end_operator(std::uint32_t ticket) noexcept;
+    /// The same at a moment already past (a reading of `clock()`), not before what this thread recorded last.
+    std::uint32_t begin_operator(const OperatorBegin&, std::int64_t at_ns) noexcept;
+    void end_operator(std::uint32_t ticket, std::int64_t at_ns) noexcept;
+    /// `row.thread` is filled in: the calling thread.
+    void push(AllocationRow) noexcept;
+    /// A sample of the thread `row.thread` (see `add_thread`), pushed by whoever took it.
+    void push(const StackSampleRow&) noexcept;
+
+    // Positions in the ledger's columns of the same name; equal rows get equal positions. Any thread; a lock and a look-up:
+    // keep what they return. `nothing` when memory ran out, or when the row names something never added.
+    std::uint32_t add_name(std::string_view) noexcept;
+    /// A thread is its device and tid; a name that is not empty replaces the one before.
+    std::uint32_t add_thread(const ThreadRow&) noexcept;
+    /// The calling thread, under this name.
+    std::uint32_t add_this_thread(std::string_view name) noexcept;
+    std::uint32_t add_frame(const FrameRow&) noexcept;
+    std::uint32_t add_stack(const StackRow&) noexcept;
 
     // Rare and allocating. Any thread.
     void add_failure(const FailureRow&) noexcept;

@@ -33,4 +33,30 @@ inline constexpr std::string_view machine_kernel = "machine.kernel";
 inline constexpr std::string_view machine_compiler = "machine.compiler";
 inline constexpr std::string_view machine_library_prefix = "machine.library.";   ///< + its name: its version
 
+// What exported traces say beside the rows.
+inline constexpr std::string_view process_id = "process.id";
+inline constexpr std::string_view process_name = "process.name";
+inline constexpr std::string_view loop_tid = "process.loop_tid";   ///< the system's id of the thread the loop runs on
+inline constexpr std::string_view unix_offset_ns = "clock.unix_offset_ns";   ///< Unix time minus the recording's clock
+inline constexpr std::string_view rank = "distributed.rank";
+inline constexpr std::string_view world_size = "distributed.world_size";
+inline constexpr std::string_view backend = "distributed.backend";
+inline constexpr std::string_view metadata_prefix =
+    "trace.metadata.";   ///< + a key of the trace's own: its value, JSON
+
+// What the sampler did and cost (sampling/stack_sampler.hpp).
+inline constexpr std::string_view sampling_backend = "sampling.backend";   ///< "perf_event" or "timers"
+inline constexpr std::string_view sampling_refused = "sampling.refused";   ///< why perf_event was not to be had
+inline constexpr std::string_view sampling_kernel = "sampling.kernel";   ///< time in the kernel: "sampled", "excluded"
+inline constexpr std::string_view sampling_symbols = "sampling.symbols";   ///< the library that names functions
+inline constexpr std::string_view sampling_rate_asked_hz = "sampling.rate_asked_hz";
+inline constexpr std::string_view sampling_rate_hz = "sampling.rate_hz";   ///< obtained, per second of CPU time
+inline constexpr std::string_view sampling_cpu_s = "sampling.cpu_s";       ///< the sampler's own
+inline constexpr std::string_view sampling_share_of_cpu = "sampling.share_of_cpu";
+inline constexpr std::string_view sampling_samples = "sampling.samples";
+inline constexpr std::string_view sampling_lost = "sampling.lost";
+inline constexpr std::string_view sampling_threads = "sampling.threads";
+inline constexpr std::string_view sampling_unsampled = "sampling.unsampled_threads";
+inline constexpr std::string_view sampling_thread_prefix = "sampling.thread.";   ///< + a thread id: the system's name
+
 }   // namespace drawpoint::facts

@@ -31,7 +31,8 @@ struct FastxtendValues {
 
 /// The durations of the ledger's last fit, each the difference of two stamps turned into seconds, as fastxtend's own.
 /// A batch counts when it was drawn and its `after_batch` was reached, a pass when its last event was. Without a fit in
-/// the ledger the whole of it is taken, and `fit` stays absent. O(ledger). Any thread.
+/// the ledger the whole of it is taken, and `fit` stays absent. Of a ledger that folds (`RecorderOptions::ledger_steps`) the
+/// batches are those of the steps it keeps. O(ledger). Any thread.
 [[nodiscard]] FastxtendValues fastxtend_values(const Ledger& ledger);
 
 /// One row of the results, before formatting. Absent numbers print as "-".

@@ -82,7 +82,7 @@ struct Summary {
     std::vector<StageSummary> stages;
     std::vector<WorkerSummary> workers;
 
-    /// Finished batches waiting to be drawn, of the first loader, over its passes.
+    /// Finished batches waiting to be drawn, of the first loader, over its passes; where steps were folded, from then on.
     struct Queue {
         double mean_ready = 0;   ///< batches, averaged over time
         double occupancy = 0;    ///< share of the time with at least one: 1 - empty_share
@@ -119,7 +119,8 @@ struct Summary {
         std::uint64_t dropped = 0;
         std::uint32_t thinned_to = 1;
         std::optional<double> ns_per_event, share_of_cpu;
-        std::optional<std::string> error;   ///< why the file ends early
+        std::optional<std::string> error;               ///< why the file ends early
+        std::optional<double> percentile_error_share;   ///< of medians and percentiles; absent: they are exact
         bool operator==(const Recording&) const = default;
     } recording;
 
@@ -149,7 +150,9 @@ static_assert(std::is_trivially_destructible_v<SummaryOptions>);
 
 /// Computes the report of a sorted ledger. A step counts in its phase's rows when it was drawn and left neither by a cancel
 /// of a higher level nor by an exception. Sums are exact in nanoseconds: draw + batch = step, and forward (or predict) + loss
-/// + backward + opt_step + zero_grad + callbacks + other = batch. A few passes over the ledger and one sort. Any thread.
+/// + backward + opt_step + zero_grad + callbacks + other = batch. Folded steps and samples count as if
+/// they were there: only quantiles, then within 1 %, and `queue` differ from those of the whole ledger. A few passes over
+/// the ledger and one sort. Any thread.
 [[nodiscard]] Summary summarize(const Ledger&, SummaryOptions = {});
 
 }   // namespace drawpoint

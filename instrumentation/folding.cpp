@@ -1,0 +1,166 @@
+#include <instrumentation/folding.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <ranges>
+
+namespace drawpoint {
+namespace {
+
+/// The row for which `is` holds; added as `fresh` where there is none.
+template <class Row, class Is>
+Row& find_or_add(std::vector<Row>& rows, Row fresh, Is is) {
+    const auto found = std::ranges::find_if(rows, is);
+    return found != rows.end() ? *found : rows.emplace_back(std::move(fresh));
+}
+
+/// The last pass of the step's phase that began before it, if it lies in that.
+PassRow* pass_of(const StepRow& step, std::vector<PassRow>& ended, std::span<PassRow> open) {
+    const PassKind kind = step.phase == Phase::train ? PassKind::train : PassKind::valid;
+    const auto began = [&](const PassRow& pass) { return pass.kind == kind && pass.begin_ns <= step.draw_begin_ns; };
+    for (PassRow& pass : open | std::views::reverse)
+        if (began(pass))
+            return &pass;
+    for (PassRow& pass : ended | std::views::reverse)
+        if (began(pass))
+            return pass.end_ns >= step.draw_begin_ns ? &pass : nullptr;
+    return nullptr;
+}
+
+void fold_step(Ledger& ledger, const StepRow& step, std::span<PassRow> open) {
+    Folded& folded = ledger.folded;
+    const StepDurations durations = durations_of(ledger, step);
+    std::int64_t pieces_ns = 0;
+    for (const SpanRow& piece : ledger.spans_of(step)) {
+        pieces_ns += piece.ns;
+        folded.until_ns = std::max(folded.until_ns, piece.begin_ns + piece.ns);
+    }
+    folded.until_ns = std::max(folded.until_ns, step.draw_begin_ns + step.draw_ns + step.batch_ns);
+    if (PassRow* const pass = pass_of(step, ledger.passes, open))
+        pass->folded_ns += pieces_ns;
+    ++folded.steps;
+    folded.samples += step.size;
+    folded.draws_ns += step.draw_ns;
+    folded.batches_ns += step.batch_ns;
+    folded.other_ns += durations[static_cast<std::size_t>(Action::other)];
+    if (!counts(step)) {
+        ++(step.status == StepStatus::failed ? folded.failed : folded.not_drawn);
+        return;
+    }
+    add_to_split(folded.draw, ledger, step);
+    const auto rates = rates_of(durations, step.size);
+    for (std::size_t i = 0; i < action_count; ++i) {
+        if (durations[i] == no_stamp)
+            continue;
+        const auto action = static_cast<Action>(i);
+        FoldedAction& row =
+            find_or_add(folded.actions, {.phase = step.phase, .action = action, .durations = {}},
+                        [&](const FoldedAction& r) { return r.phase == step.phase && r.action == action; });
+        row.durations.add(durations[i]);
+        row.rates += rates[i];
+        if (!std::isfinite(row.rates))
+            row.rates = std::numeric_limits<double>::infinity();   // never NaN: it equals itself
+    }
+}
+
+void fold_sample(Ledger& ledger, const SampleRow& sample) {
+    Folded& folded = ledger.folded;
+    const auto stages = ledger.stages_of(sample);
+    const auto row_of = [&](std::uint32_t stage) -> FoldedStage& {
+        return find_or_add(folded.stages, {.pipeline = sample.pipeline, .stage = stage, .durations = {}},
+                           [&](const FoldedStage& r) { return r.pipeline == sample.pipeline && r.stage == stage; });
+    };
+    FoldedStage& whole = row_of(0);
+    whole.bytes += sample.bytes;
+    whole.cpu_ns += sample.cpu_ns.value_or(0);
+    whole.run_queue_ns += sample.run_queue_ns.value_or(0);
+    whole.cpu_everywhere &= sample.cpu_ns && sample.run_queue_ns;
+    for (std::uint32_t i = 0; i < stages.size(); ++i)
+        row_of(i).durations.add(stages[i].ns);
+    FoldedWorker& worker = find_or_add(folded.workers, {.worker = sample.worker},
+                                       [&](const FoldedWorker& r) { return r.worker == sample.worker; });
+    ++worker.samples;
+    if (!stages.empty())
+        worker.busy_ns += stages.back().begin_ns + stages.back().ns - sample.begin_ns;
+}
+
+}   // namespace
+
+std::array<double, action_count> rates_of(const StepDurations& durations, std::uint32_t size) noexcept {
+    const auto during = [&](Action action) {
+        return size / (static_cast<double>(durations[static_cast<std::size_t>(action)]) / 1e9);
+    };
+    std::array<double, action_count> rates;
+    for (std::size_t i = 0; i < action_count; ++i)
+        rates[i] = during(static_cast<Action>(i));
+    rates[static_cast<std::size_t>(Action::draw)] = during(Action::step) - during(Action::batch);
+    return rates;
+}
+
+void add_to_split(DrawSplit& draw, const Ledger& ledger, const StepRow& step) noexcept {
+    for (const SpanRow& piece : ledger.spans_of(step))
+        if (piece.begin_ns >= step.draw_begin_ns && piece.begin_ns + piece.ns <= step.draw_begin_ns + step.draw_ns)
+            (piece.span == Span::starved    ? draw.starved_ns
+             : piece.span == Span::handoff  ? draw.handoff_ns
+             : piece.span == Span::transfer ? draw.transfer_ns
+                                            : draw.callbacks_ns) += piece.ns;
+}
+
+void fold(Ledger& ledger, std::span<PassRow> open, std::size_t keep) {
+    const auto& steps = ledger.steps;
+    if (steps.size() <= keep)
+        return;
+    std::vector<bool> stays(steps.size());
+    stays[0] = true;
+    const auto has_loss = [](const StepRow& step) { return step.phase == Phase::train && step.loss; };
+    const auto at = [&](auto found) { return static_cast<std::size_t>(found - steps.begin()); };
+    const auto stay = [&](std::size_t step) {
+        if (step < steps.size())
+            stays[step] = true;
+    };
+    for (const Phase phase : {Phase::train, Phase::valid})
+        stay(at(std::ranges::find_if(steps, [&](const StepRow& s) { return s.phase == phase && counts(s); })));
+    stay(at(std::ranges::find_if(steps, has_loss)));
+    stay(at(std::find_if(steps.rbegin(), steps.rend(), has_loss).base()) - 1);   // none: beyond every step
+    std::fill(stays.end() - static_cast<std::ptrdiff_t>(keep), stays.end(), true);
+
+    const std::uint64_t before = ledger.folded.steps;
+    for (std::size_t i = 0; i < steps.size(); ++i)
+        if (!stays[i])
+            fold_step(ledger, steps[i], open);
+    if (ledger.folded.steps == before)
+        return;
+    std::size_t next = 0;
+    std::erase_if(ledger.steps, [&](const StepRow&) { return !stays[next++]; });
+
+    std::int64_t from_ns = ledger.folded.until_ns;
+    std::erase_if(ledger.batches, [&](const BatchRow& batch) {
+        const bool gone = batch.taken_ns < ledger.folded.until_ns;
+        if (gone)
+            ledger.folded.batch_samples += batch.size;
+        else if (batch.admitted_ns != no_stamp)
+            from_ns = std::min(from_ns, batch.admitted_ns);
+        return gone;
+    });
+    std::erase_if(ledger.samples, [&](const SampleRow& sample) {
+        const bool gone = sample.begin_ns < from_ns;
+        if (gone)
+            fold_sample(ledger, sample);
+        return gone;
+    });
+    std::vector<DroppedRow> dropped;   // before what is kept: one row a ring
+    for (const DroppedRow& row : ledger.dropped) {
+        const bool old = row.to_ns < ledger.folded.until_ns;
+        DroppedRow& of_ring =
+            find_or_add(dropped, DroppedRow{.from_ns = row.from_ns, .to_ns = row.to_ns, .ring = row.ring},
+                        [&](const DroppedRow& r) { return old && r.ring == row.ring; });
+        of_ring.records += row.records;
+        of_ring.from_ns = std::min(of_ring.from_ns, row.from_ns);
+        of_ring.to_ns = std::max(of_ring.to_ns, row.to_ns);
+    }
+    ledger.dropped = std::move(dropped);
+    ledger.pack();
+}
+
+}   // namespace drawpoint

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <drawpoint/instrumentation/ledger.hpp>
+
+namespace drawpoint {
+
+/// Whether a step is in the rows of its phase: it left its batch whole or by a cancel of its own level.
+[[nodiscard]] inline bool counts(const StepRow& step) noexcept {
+    return step.size > 0 && step.status != StepStatus::failed;
+}
+
+/// Samples per second during each action that the step has; during the draw: what drawing costs, never above 0.
+[[nodiscard]] std::array<double, action_count> rates_of(const StepDurations&, std::uint32_t size) noexcept;
+
+void add_to_split(DrawSplit&, const Ledger&, const StepRow&) noexcept;
+
+/// Folds all steps but the last `keep` into `Ledger::folded`, with the batches taken and the samples begun before what
+/// these need; what rings dropped before is merged into one row a ring. The first step of all, the first of each phase
+/// that counts and the first and the last training step that have a loss stay. `ledger` holds its steps in order of time;
+/// `open` are the passes that have not ended. O(rows kept).
+void fold(Ledger& ledger, std::span<PassRow> open, std::size_t keep);
+
+}   // namespace drawpoint

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <drawpoint/instrumentation/ledger.hpp>
+
+namespace drawpoint {
+
+/// Makes steps and one training pass of the ranges `ProfilerStep#N` among the (sorted) operators; see `import_chrome_trace`.
+/// `batch_size`: samples of every step that drew. Returns the position of the steps' thread, `nothing` where there is no step.
+std::uint32_t add_steps(Ledger&, std::uint32_t batch_size, std::vector<std::string>& warnings);
+
+}   // namespace drawpoint

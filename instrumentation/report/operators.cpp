@@ -1,0 +1,439 @@
+#include <drawpoint/instrumentation/report/operators.hpp>
+
+#include <algorithm>
+#include <array>
+#include <stdexcept>
+#include <unordered_map>
+#include <utility>
+
+namespace drawpoint {
+namespace {
+
+constexpr std::string_view step_prefix = "ProfilerStep#", step_key = "ProfilerStep*", allocation_key = "[memory]";
+
+bool is_helper(std::string_view name) noexcept {
+    static constexpr std::array<std::string_view, 8> helpers{allocation_key,
+                                                             "[OutOfMemory]",
+                                                             "profiler::_record_function_enter",
+                                                             "profiler::_record_function_enter_new",
+                                                             "profiler::_record_function_exit",
+                                                             "aten::is_leaf",
+                                                             "aten::output_nr",
+                                                             "aten::_version"};
+    return std::ranges::find(helpers, name) != helpers.end();
+}
+
+/// Frames of autograd's and the test suite's own wrappers, which say nothing of who called.
+bool is_wrapper(std::string_view frame) noexcept {
+    using Both = std::pair<std::string_view, std::string_view>;
+    static constexpr std::array<Both, 6> wrappers{Both{"autograd/__init__", "_make_grads"},
+                                                  {"autograd/__init__", "backward"},
+                                                  {"torch/tensor", "backward"},
+                                                  {"_internal/common_utils", "prof_callable"},
+                                                  {"_internal/common_utils", "prof_func_call"},
+                                                  {"_internal/common_utils", "prof_meth_call"}};
+    const auto has = [&](std::string_view part) { return frame.find(part) != std::string_view::npos; };
+    return std::ranges::any_of(wrappers, [&](const Both& both) { return has(both.first) && has(both.second); });
+}
+
+template <class T>
+const T* at(const std::vector<T>& rows, std::uint32_t position) noexcept {
+    return position < rows.size() ? &rows[position] : nullptr;
+}
+
+std::string_view name_at(const Ledger& ledger, std::uint32_t position) noexcept {
+    const std::string* name = at(ledger.names, position);
+    return name ? std::string_view{*name} : std::string_view{};
+}
+
+std::int32_t device_of(const Ledger& ledger, std::uint32_t thread) noexcept {
+    const ThreadRow* row = at(ledger.threads, thread);
+    return row ? row->device : -1;
+}
+
+/// How many bytes were allocated and not released up to each moment, of the host and of devices.
+class Memory {
+public:
+    explicit Memory(const Ledger& ledger) : rows_(ledger.allocations.begin(), ledger.allocations.end()) {
+        std::ranges::stable_sort(rows_, {}, &AllocationRow::at_ns);
+        host_.resize(rows_.size() + 1);
+        device_.resize(rows_.size() + 1);
+        covered_.resize(rows_.size() + 1);
+        for (std::size_t i = 0; i < rows_.size(); ++i) {
+            host_[i + 1] = host_[i] + (rows_[i].device < 0 ? rows_[i].bytes : 0);
+            device_[i + 1] = device_[i] + (rows_[i].device < 0 ? 0 : rows_[i].bytes);
+        }
+    }
+    /// Adds what was allocated, on any thread, while the call lasted; both ends belong to it.
+    void add_to(OperatorEvent& event) {
+        if (rows_.empty())
+            return;
+        const auto first = std::ranges::lower_bound(rows_, event.begin_ns, {}, &AllocationRow::at_ns) - rows_.begin();
+        const auto last =
+            std::ranges::upper_bound(rows_, event.begin_ns + event.cpu_ns, {}, &AllocationRow::at_ns) - rows_.begin();
+        if (first >= last)
+            return;
+        const auto from = static_cast<std::size_t>(first), to = static_cast<std::size_t>(last);
+        event.cpu_bytes = host_[to] - host_[from];
+        event.device_bytes = device_[to] - device_[from];
+        ++covered_[from];
+        --covered_[to];
+    }
+    /// Those that no call covers, as events of no length.
+    void add_others(std::vector<std::pair<OperatorEvent, std::uint32_t>>& events) const {
+        std::int64_t covered = 0;
+        for (std::size_t i = 0; i < rows_.size(); ++i) {
+            covered += covered_[i];
+            if (covered > 0)
+                continue;
+            OperatorEvent event{.begin_ns = rows_[i].at_ns};
+            (rows_[i].device < 0 ? event.cpu_bytes : event.device_bytes) = rows_[i].bytes;
+            events.emplace_back(event, rows_[i].thread);
+        }
+    }
+
+private:
+    std::vector<AllocationRow> rows_;
+    std::vector<std::int64_t> host_, device_, covered_;
+};
+
+/// Texts that are equal get one number, whatever position they have.
+class Texts {
+public:
+    std::uint32_t number_of(std::string text) {
+        return numbers_.try_emplace(std::move(text), static_cast<std::uint32_t>(numbers_.size())).first->second;
+    }
+
+private:
+    std::unordered_map<std::string, std::uint32_t> numbers_;
+};
+
+/// A list of tensors counts as one input of unknown size: "[[[3, 2], [3, 2]], [4]]" is "[[], [4]]".
+std::string flat_shapes(std::string_view shapes) {
+    std::string flat;
+    std::size_t depth = 0, input = 0;   // `input`: where the text of the current input begins
+    for (const char c : shapes) {
+        if (c == '[' && ++depth == 2)
+            input = flat.size();
+        if (depth <= 2)
+            flat += c;
+        else if (c == '[')
+            flat.resize(input + 1);   // what stood before the first inner list, too
+        if (c == ']')
+            --depth;
+    }
+    return flat.empty() ? "[]" : flat;
+}
+
+/// What names are as keys: equal texts and all steps alike.
+std::vector<std::uint32_t> key_numbers(const Ledger& ledger, Texts& texts) {
+    std::vector<std::uint32_t> numbers;
+    numbers.reserve(ledger.names.size());
+    for (const std::string& name : ledger.names)
+        numbers.push_back(texts.number_of(name.starts_with(step_prefix) ? std::string{step_key} : name));
+    return numbers;
+}
+
+/// The callers of a call, innermost first, "file(line): function".
+std::vector<std::string> frames_of(const Ledger& ledger, std::uint32_t stack, std::size_t most) {
+    std::vector<std::string> frames;
+    for (const StackRow* row = at(ledger.stacks, stack); row && frames.size() < most;
+         row = at(ledger.stacks, row->parent)) {
+        const FrameRow* frame = at(ledger.frames, row->frame);
+        if (!frame)
+            continue;
+        std::string text{name_at(ledger, frame->function)};
+        if (frame->file != nothing)
+            text = std::string{name_at(ledger, frame->file)} + "(" + std::to_string(frame->line) + "): " + text;
+        if (!is_wrapper(text))
+            frames.push_back(std::move(text));
+    }
+    return frames;
+}
+
+std::int64_t end_of(const OperatorEvent& event) noexcept { return event.begin_ns + event.cpu_ns + event.device_ns; }
+
+/// Who called whom, by thread: a call contains what begins and ends inside it.
+void find_parents(std::vector<OperatorEvent>& events, const std::vector<std::uint32_t>& threads) {
+    std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> open;
+    for (std::uint32_t i = 0; i < events.size(); ++i) {
+        OperatorEvent& event = events[i];
+        if (event.device >= 0)
+            continue;
+        std::vector<std::uint32_t>& stack = open[threads[i]];
+        while (!stack.empty() &&
+               (event.begin_ns >= end_of(events[stack.back()]) || end_of(event) > end_of(events[stack.back()])))
+            stack.pop_back();
+        if (!stack.empty())
+            event.parent = stack.back();
+        stack.push_back(i);
+    }
+}
+
+/// Books the time of every kernel with the operator that launched it: the innermost one around the runtime's call.
+void link_kernels(const Ledger& ledger, std::vector<OperatorEvent>& events) {
+    const auto row_of = [&](const OperatorEvent& event) { return at(ledger.operators, event.row); };
+    std::unordered_map<std::uint64_t, std::uint32_t> launches;
+    for (std::uint32_t i = 0; i < events.size(); ++i)
+        if (const OperatorRow* row = row_of(events[i]); row && events[i].device < 0 && row->correlation != 0)
+            launches.emplace(row->correlation, i);
+    for (const OperatorEvent& event : events) {
+        const OperatorRow* row = row_of(event);
+        if (!row || event.device < 0 || row->correlation == 0 || row->kind == OperatorKind::user_annotation)
+            continue;
+        const auto launch = launches.find(row->correlation);
+        if (launch == launches.end())
+            continue;
+        const auto is_operator = [&](std::uint32_t i) {
+            const OperatorKind kind = row_of(events[i])->kind;
+            return kind == OperatorKind::cpu_op || kind == OperatorKind::user_annotation;
+        };
+        std::uint32_t by = launch->second;
+        while (by != nothing && events[by].row != nothing && !is_operator(by))
+            by = events[by].parent;
+        if (by != nothing)
+            events[by].self_device_ns += event.device_ns;
+    }
+}
+
+/// A backward function was called by whoever called its forward operator: the first one with its sequence number.
+void set_backward_stacks(const Ledger& ledger, std::vector<OperatorEvent>& events) {
+    if (ledger.stacks.empty())
+        return;
+    std::vector<std::uint32_t> backward(events.size(), nothing);   // the backward function around a call, or itself
+    std::unordered_map<std::int64_t, std::uint32_t> forward_stacks;
+    for (std::uint32_t i = 0; i < events.size(); ++i) {
+        const OperatorRow* row = at(ledger.operators, events[i].row);
+        backward[i] = row && row->forward_thread != 0 ? i
+                      : events[i].parent != nothing   ? backward[events[i].parent]
+                                                      : nothing;
+        if (row && backward[i] == nothing && row->sequence >= 0)
+            forward_stacks.emplace(row->sequence, events[i].stack);
+    }
+    for (std::uint32_t i = 0; i < events.size(); ++i)
+        if (backward[i] != nothing) {
+            const auto found = forward_stacks.find(ledger.operators[events[backward[i]].row].sequence);
+            events[i].stack = found == forward_stacks.end() ? nothing : found->second;
+        }
+}
+
+/// Takes out every call whose caller has its name and calls nothing else; what it called moves up.
+void remove_doubles(const Ledger& ledger, std::vector<OperatorEvent>& events) {
+    Texts texts;
+    const std::vector<std::uint32_t> keys = key_numbers(ledger, texts);
+    const auto key = [&](std::uint32_t i) {
+        const OperatorRow* row = at(ledger.operators, events[i].row);
+        return row && row->name < keys.size() ? keys[row->name] : nothing;
+    };
+    std::vector<std::uint32_t> calls(events.size()), moved(events.size());
+    for (const OperatorEvent& event : events)
+        if (event.parent != nothing)
+            ++calls[event.parent];
+    std::vector<bool> double_of_parent(events.size());
+    std::uint32_t kept = 0;
+    for (std::uint32_t i = 0; i < events.size(); ++i) {
+        std::uint32_t parent = events[i].parent;
+        while (parent != nothing && double_of_parent[parent])
+            parent = events[parent].parent;
+        events[i].parent = parent;
+        if (parent != nothing && calls[parent] == 1 && key(i) == key(parent)) {
+            double_of_parent[i] = true;
+            calls[parent] = calls[i];
+            events[parent].self_device_ns += events[i].self_device_ns;
+        } else {
+            moved[i] = kept++;
+        }
+    }
+    for (std::uint32_t i = 0; i < events.size(); ++i)
+        if (!double_of_parent[i]) {
+            if (events[i].parent != nothing)
+                events[i].parent = moved[events[i].parent];
+            events[moved[i]] = events[i];
+        }
+    events.resize(kept);
+}
+
+/// What each call cost without what it called. A caller stands before what it calls.
+void find_own_shares(std::vector<OperatorEvent>& events) {
+    for (OperatorEvent& event : events) {
+        event.self_cpu_ns = event.cpu_ns;
+        event.self_cpu_bytes = event.cpu_bytes;
+        event.self_device_bytes = event.device_bytes;
+        if (event.device < 0)
+            event.device_ns = event.self_device_ns;
+        else
+            event.self_device_ns = event.device_ns;
+    }
+    for (std::size_t i = events.size(); i-- > 0;)
+        if (const OperatorEvent& event = events[i]; event.parent != nothing) {
+            OperatorEvent& parent = events[event.parent];
+            parent.self_cpu_ns -= event.cpu_ns;
+            parent.self_cpu_bytes -= event.cpu_bytes;
+            parent.self_device_bytes -= event.device_bytes;
+            parent.device_ns += event.device_ns;
+        }
+}
+
+}   // namespace
+
+std::vector<OperatorEvent> events(const Ledger& ledger) {
+    std::vector<std::pair<OperatorEvent, std::uint32_t>> all;   // and its thread
+    all.reserve(ledger.operators.size());
+    Memory memory{ledger};
+    for (std::uint32_t i = 0; i < ledger.operators.size(); ++i) {
+        const OperatorRow& row = ledger.operators[i];
+        if (is_helper(name_at(ledger, row.name)))
+            continue;
+        OperatorEvent event{
+            .row = i, .stack = row.stack, .device = device_of(ledger, row.thread), .begin_ns = row.begin_ns};
+        if (event.device < 0) {
+            event.cpu_ns = row.ns;
+            memory.add_to(event);
+        } else {
+            event.device_ns = row.ns;
+        }
+        all.emplace_back(event, row.thread);
+    }
+    memory.add_others(all);
+    std::ranges::stable_sort(all, {},
+                             [](const auto& one) { return std::pair{one.first.begin_ns, -end_of(one.first)}; });
+
+    std::vector<OperatorEvent> events;
+    std::vector<std::uint32_t> threads;
+    events.reserve(all.size());
+    threads.reserve(all.size());
+    for (auto& [event, thread] : all) {
+        events.push_back(event);
+        threads.push_back(thread);
+    }
+    find_parents(events, threads);
+    link_kernels(ledger, events);
+    remove_doubles(ledger, events);
+    set_backward_stacks(ledger, events);
+    find_own_shares(events);
+    return events;
+}
+
+std::vector<OperatorAverage> key_averages(const Ledger& ledger, const KeyAveragesOptions& options) {
+    struct Key {
+        std::uint32_t name, shapes, stack;
+        bool on_device, annotation;
+        bool operator==(const Key&) const = default;
+    };
+    struct Hash {
+        std::size_t operator()(const Key& key) const noexcept {
+            std::uint64_t hash = 0x9e3779b97f4a7c15u;
+            for (const std::uint64_t part :
+                 {std::uint64_t{key.name}, std::uint64_t{key.shapes}, std::uint64_t{key.stack},
+                  std::uint64_t{key.on_device} * 2 + std::uint64_t{key.annotation}})
+                hash = (hash ^ part) * 0xff51afd7ed558ccdu, hash ^= hash >> 32;
+            return static_cast<std::size_t>(hash);
+        }
+    };
+    Texts names, shapes, stacks;
+    const std::vector<std::uint32_t> keys = key_numbers(ledger, names);
+    const std::uint32_t memory_key = names.number_of(std::string{allocation_key});
+    std::unordered_map<std::uint32_t, std::uint32_t> shapes_seen, stacks_seen;   // position -> number
+    const auto shapes_number = [&](std::uint32_t position) {
+        const auto [entry, is_new] = shapes_seen.try_emplace(position);
+        if (is_new)
+            entry->second = shapes.number_of(flat_shapes(name_at(ledger, position)));
+        return entry->second;
+    };
+    const auto stack_number = [&](std::uint32_t position) {
+        const auto [entry, is_new] = stacks_seen.try_emplace(position);
+        if (is_new) {
+            std::string joined;
+            for (const std::string& frame : frames_of(ledger, position, options.group_by_stack_n))
+                (joined += frame) += '\n';
+            entry->second = stacks.number_of(std::move(joined));
+        }
+        return entry->second;
+    };
+
+    const std::vector<OperatorEvent> all = events(ledger);
+    const auto us_of = [&](const OperatorEvent& event) {
+        const auto since_start = [&](std::int64_t ns) { return static_cast<double>(ns - ledger.start_ns) / 1000; };
+        return since_start(event.begin_ns + event.cpu_ns) - since_start(event.begin_ns);
+    };
+    std::vector<double> called_us(all.size());   // by what each calls, directly
+    for (const OperatorEvent& event : all)
+        if (event.parent != nothing)
+            called_us[event.parent] += us_of(event);
+
+    std::vector<OperatorAverage> averages;
+    std::unordered_map<Key, std::size_t, Hash> rows;
+    for (const OperatorEvent& event : all) {
+        const OperatorRow* row = at(ledger.operators, event.row);
+        const std::uint32_t input = row ? row->shapes : nothing;
+        const bool annotation = row && row->kind == OperatorKind::user_annotation;
+        const Key key{row ? row->name < keys.size() ? keys[row->name] : nothing : memory_key,
+                      options.group_by_input_shape ? shapes_number(input) : 0,
+                      options.group_by_stack_n > 0 ? stack_number(event.stack) : 0, event.device >= 0, annotation};
+        const auto [entry, is_new] = rows.try_emplace(key, averages.size());
+        if (is_new) {
+            OperatorAverage& first = averages.emplace_back();
+            first.key = row ? name_at(ledger, row->name) : allocation_key;
+            if (first.key.starts_with(step_prefix))
+                first.key = step_key;
+            if (options.group_by_input_shape)
+                first.shapes = flat_shapes(name_at(ledger, input));
+            first.stack = frames_of(ledger, event.stack, options.group_by_stack_n);
+            first.device = event.device;
+            first.user_annotation = annotation;
+            first.top_level = event.parent == nothing;
+        }
+        OperatorAverage& average = averages[entry->second];
+        ++average.count;
+        average.cpu_ns += event.cpu_ns;
+        average.self_cpu_ns += event.self_cpu_ns;
+        if (event.device < 0) {
+            const double us = us_of(event);
+            average.cpu_us += us;
+            average.self_cpu_us += us - called_us[static_cast<std::size_t>(&event - all.data())];
+        }
+        average.device_ns += event.device_ns;
+        average.self_device_ns += event.self_device_ns;
+        average.cpu_bytes += event.cpu_bytes;
+        average.self_cpu_bytes += event.self_cpu_bytes;
+        average.device_bytes += event.device_bytes;
+        average.self_device_bytes += event.self_device_bytes;
+        average.flops += row ? row->flops : 0;
+    }
+    return averages;
+}
+
+std::string export_stacks(const Ledger& ledger, std::string_view metric) {
+    static constexpr std::array<std::string_view, 5> metrics{"self_cpu_time_total", "self_cuda_time_total",
+                                                             "self_xpu_time_total", "self_privateuse1_time_total",
+                                                             "self_device_time_total"};
+    if (std::ranges::find(metrics, metric) == metrics.end()) {
+        std::string text = "metric should be one of: [";
+        for (const std::string_view one : metrics)
+            ((text += one == metrics[0] ? "'" : ", '") += one) += '\'';
+        throw std::invalid_argument{text + "], not '" + std::string{metric} + "'"};
+    }
+    if (ledger.stacks.empty())
+        throw std::invalid_argument{"export_stacks() requires with_stack=True"};
+    std::unordered_map<std::uint32_t, std::string> folded;
+    std::string text;
+    for (const OperatorEvent& event : events(ledger)) {
+        const std::int64_t us = (metric == metrics[0] ? event.self_cpu_ns : event.self_device_ns) / 1000;
+        if (us <= 0 || event.stack == nothing)
+            continue;
+        const auto [entry, is_new] = folded.try_emplace(event.stack);
+        if (is_new) {
+            std::vector<std::string> frames = frames_of(ledger, event.stack, nothing);
+            for (std::string& frame : frames)
+                std::ranges::replace_if(
+                    frame, [](char c) { return c == ' ' || c == ';' || c == '\t' || c == '\n'; }, '_');
+            for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame)
+                (entry->second += frame == frames.rbegin() ? "" : ";") += *frame;
+        }
+        if (!entry->second.empty())
+            ((text += entry->second) += ' ') += std::to_string(us) + '\n';
+    }
+    return text;
+}
+
+}   // namespace drawpoint

@@ -1,0 +1,434 @@
+#include <drawpoint/instrumentation/import/chrome_trace.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <streambuf>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <zlib.h>
+
+#include <instrumentation/import/chrome_event.hpp>
+
+using namespace drawpoint;
+
+namespace {
+
+ImportedTrace import(const std::string& text, const ImportOptions& options = {}) {
+    std::istringstream from{text};
+    return import_chrome_trace(from, "t.json", options);
+}
+
+std::string trace(const std::string& events, const std::string& members = {}) {
+    return R"({"schemaVersion": 1, )" + members + R"("baseTimeNanoseconds": 1000000000000, "traceEvents": [)" + events +
+           R"(], "traceName": "t.json"})";
+}
+
+/// A complete event; times in whole microseconds.
+std::string complete(const std::string& category, const std::string& name, int ts, int dur,
+                     const std::string& args = {}, int tid = 7) {
+    return R"({"ph": "X", "cat": ")" + category + R"(", "name": ")" + name + R"(", "pid": 5, "tid": )" +
+           std::to_string(tid) + R"(, "ts": )" + std::to_string(ts) + R"(, "dur": )" + std::to_string(dur) +
+           R"(, "args": {)" + args + "}},";
+}
+
+std::string without_last_comma(std::string text) {
+    text.pop_back();
+    return text;
+}
+
+std::string gzipped(const std::string& text) {
+    z_stream stream{};
+    deflateInit2(&stream, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY);
+    std::string out(compressBound(static_cast<uLong>(text.size())) + 64, '\0');
+    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
+    stream.avail_in = static_cast<uInt>(text.size());
+    stream.next_out = reinterpret_cast<Bytef*>(out.data());
+    stream.avail_out = static_cast<uInt>(out.size());
+    deflate(&stream, Z_FINISH);
+    out.resize(stream.total_out);
+    deflateEnd(&stream);
+    return out;
+}
+
+auto says(std::string_view words) {
+    return [words](const std::exception& error) {
+        BOOST_TEST_MESSAGE(error.what());
+        return std::string_view{error.what()}.find(words) != std::string_view::npos;
+    };
+}
+
+/// The text of a trace of so many events, made as it is read.
+class Generated : public std::streambuf {
+public:
+    explicit Generated(std::uint64_t events) : left_{events} {
+        piece_ = R"({"traceEvents": [)";
+        show();
+    }
+
+private:
+    int_type underflow() override {
+        if (left_ == 0 && done_)
+            return traits_type::eof();
+        if (left_ == 0) {
+            piece_ = "]}";
+            done_ = true;
+        } else {
+            piece_ =
+                R"({"ph": "X", "cat": "cpu_op", "name": "aten::op)" + std::to_string(left_ % 100) +
+                R"(", "pid": 1, "tid": 1, "ts": )" + std::to_string(ts_++) +
+                R"(.250, "dur": 0.500, "args": {"External id": 3, "Concrete Inputs": ["", "[1, 1]"], "Input Dims": [[16, 3, 16, 16], []]}})" +
+                (left_ == 1 ? "" : ",\n");
+            --left_;
+        }
+        show();
+        return traits_type::to_int_type(piece_[0]);
+    }
+    void show() { setg(piece_.data(), piece_.data(), piece_.data() + piece_.size()); }
+
+    std::uint64_t left_, ts_ = 0;
+    bool done_ = false;
+    std::string piece_;
+};
+
+std::vector<std::string> stack_of(const Ledger& ledger, const OperatorRow& row) {
+    std::vector<std::string> functions;
+    for (std::uint32_t at = row.stack; at != nothing; at = ledger.stacks[at].parent)
+        functions.push_back(ledger.names[ledger.frames[ledger.stacks[at].frame].function]);
+    return functions;
+}
+
+const OperatorRow& row_named(const Ledger& ledger, std::string_view name) {
+    const auto found =
+        std::ranges::find_if(ledger.operators, [&](const OperatorRow& row) { return ledger.names[row.name] == name; });
+    BOOST_TEST_REQUIRE((found != ledger.operators.end()));
+    return *found;
+}
+
+std::string pieces_of(const Ledger& ledger, const StepRow& step) {
+    std::string text;
+    for (const SpanRow& piece : ledger.spans_of(step))
+        if (piece.ns > 0)
+            text += std::string{name_of(piece.span)} + " " + std::to_string(piece.ns / 1000) + ", ";
+    return text;
+}
+
+}   // namespace
+
+BOOST_AUTO_TEST_SUITE(chrome_trace)
+
+BOOST_AUTO_TEST_CASE(microseconds_become_nanoseconds_exactly) {
+    BOOST_TEST(nanoseconds_of("4413107645100.947").value() == 4'413'107'645'100'947);
+    BOOST_TEST(nanoseconds_of("1790857026000123.001").value() == 1'790'857'026'000'123'001);
+    BOOST_TEST(nanoseconds_of("0").value() == 0);
+    BOOST_TEST(nanoseconds_of("7.5").value() == 7'500);
+    BOOST_TEST(nanoseconds_of("-7.001").value() == -7'001);
+    BOOST_TEST(nanoseconds_of("0.0005").value() == 1);
+    BOOST_TEST(nanoseconds_of("0.00049").value() == 0);
+    BOOST_TEST(nanoseconds_of("1.5e3").value() == 1'500'000);
+    for (const char* wrong : {"", "-", "x", "1.2.3", "1,5", "99999999999999999999", "1e400", ".5", "1e"})
+        BOOST_TEST(!nanoseconds_of(wrong).has_value(), wrong);
+}
+
+BOOST_AUTO_TEST_CASE(a_complete_event_is_an_operator_with_all_it_says) {
+    const std::string names =
+        R"x({"ph": "M", "name": "process_name", "pid": 5, "tid": 0, "ts": 0, "args": {"name": "python"}},
+            {"ph": "M", "name": "thread_name", "pid": 5, "tid": 7, "ts": 0, "args": {"name": "thread 7 (main loop)"}},)x";
+    const std::string args = R"("Sequence number": 100, "Fwd thread id": 3, "correlation": 9,
+                                "Input Dims": [[16,3,16,16],[[2],[3, 4]],[]], "Concrete Inputs": ["", "[1]"])";
+    const ImportedTrace imported =
+        import(trace(names + without_last_comma(complete("cpu_op", "aten::conv2d", 10, 20, args))));
+    const Ledger& ledger = imported.ledger;
+    BOOST_TEST(imported.warnings.empty());
+    BOOST_TEST(imported.events == 3u);
+    BOOST_TEST_REQUIRE(ledger.operators.size() == 1u);
+    const OperatorRow& row = ledger.operators[0];
+    BOOST_TEST(ledger.names[row.name] == "aten::conv2d");
+    BOOST_TEST((row.kind == OperatorKind::cpu_op));
+    BOOST_TEST(row.begin_ns == 1'000'000'010'000);
+    BOOST_TEST(row.ns == 20'000);
+    BOOST_TEST(row.sequence == 100);
+    BOOST_TEST(row.forward_thread == 3u);
+    BOOST_TEST(row.correlation == 9u);
+    BOOST_TEST(ledger.names[row.shapes] == "[[16, 3, 16, 16], [[2], [3, 4]], []]");
+    BOOST_TEST((ledger.threads[row.thread] == ThreadRow{.tid = 7, .name = "main loop"}));
+    BOOST_TEST(ledger.fact("process.id").value() == "5");
+    BOOST_TEST(ledger.fact("process.name").value() == "python");
+}
+
+BOOST_AUTO_TEST_CASE(categories_say_the_kind_and_device_work_stands_on_its_stream) {
+    using enum OperatorKind;
+    const std::string launch = R"("correlation": 4)", on_device = R"("device": 1, "stream": 20, "correlation": 4)";
+    const Ledger ledger =
+        import(trace(without_last_comma(
+                   complete("operator", "a", 0, 1) + complete("user_annotation", "b", 1, 1) +
+                   complete("python_function", "c", 2, 1) + complete("cuda_runtime", "d", 3, 1, launch) +
+                   complete("cuda_driver", "e", 4, 1) + complete("overhead", "f", 5, 1) +
+                   complete("Trace", "PyTorch Profiler (0)", -3, 100) + complete("kernel", "g", 6, 1, on_device, 20) +
+                   complete("gpu_memcpy", "h", 7, 1, on_device, 20) + complete("gpu_memset", "i", 8, 1, on_device, 20) +
+                   complete("gpu_user_annotation", "j", 9, 1, R"("stream": 20, "device": 1)", 20))))
+            .ledger;
+    const std::vector<std::pair<std::string, OperatorKind>> expected{
+        {"a", cpu_op}, {"b", user_annotation}, {"c", python_function}, {"d", runtime}, {"e", runtime},
+        {"f", other},  {"g", kernel},          {"h", memcpy},          {"i", memset},  {"j", user_annotation}};
+    BOOST_TEST_REQUIRE(ledger.operators.size() == expected.size());
+    for (const auto& [name, kind] : expected) {
+        const OperatorRow& row = row_named(ledger, name);
+        BOOST_TEST((row.kind == kind), name);
+        BOOST_TEST(ledger.threads[row.thread].device == (name >= "g" ? 1 : -1));
+        BOOST_TEST(ledger.threads[row.thread].tid == (name >= "g" ? 20u : 7u));
+    }
+    BOOST_TEST(row_named(ledger, "g").correlation == row_named(ledger, "d").correlation);
+    BOOST_TEST(ledger.start_ns == 999'999'997'000);   // where the recording says it began
+}
+
+BOOST_AUTO_TEST_CASE(memory_instants_are_allocations) {
+    const Ledger ledger =
+        import(
+            trace(
+                R"({"ph": "i", "s": "t", "name": "[memory]", "pid": 5, "tid": 7, "ts": 1.5, "args": {"Total Reserved": 0,
+               "Total Allocated": 4096, "Bytes": 1024, "Addr": 94083475, "Device Id": -1, "Device Type": 0}},
+             {"ph": "i", "s": "t", "name": "[memory]", "pid": 5, "tid": 7, "ts": 2, "args": {"Bytes": -512, "Device Id": 1,
+               "Device Type": 1}},
+             {"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": 3})"))
+            .ledger;
+    BOOST_TEST_REQUIRE(ledger.allocations.size() == 2u);
+    BOOST_TEST(
+        (ledger.allocations[0] ==
+         AllocationRow{.at_ns = 1'000'000'001'500, .bytes = 1024, .address = 94083475, .total_allocated = 4096}));
+    BOOST_TEST(ledger.allocations[1].device == 1);
+    BOOST_TEST(ledger.allocations[1].bytes == -512);
+}
+
+BOOST_AUTO_TEST_CASE(other_members_are_facts_and_a_base_that_comes_last_counts_too) {
+    const Ledger ledger = import(R"({"with_stack": 1, "loader": {"workers": 2}, "traceEvents": [)" +
+                                 without_last_comma(complete("cpu_op", "a", 1, 1)) +
+                                 R"(], "note": "x", "distributedInfo": {"backend": "gloo", "rank": 3, "world_size": 4},
+                                    "schemaVersion": 1, "baseTimeNanoseconds": 5000})")
+                              .ledger;
+    BOOST_TEST(ledger.fact("trace.metadata.with_stack").value() == "1");
+    BOOST_TEST(ledger.fact("trace.metadata.loader").value() == R"({"workers": 2})");
+    BOOST_TEST(ledger.fact("trace.metadata.note").value() == R"("x")");
+    BOOST_TEST(ledger.fact("distributed.rank").value() == "3");
+    BOOST_TEST(ledger.fact("distributed.backend").value() == "gloo");
+    BOOST_TEST(!ledger.fact("trace.metadata.schemaVersion").has_value());
+    BOOST_TEST(ledger.operators.at(0).begin_ns == 6000);
+}
+
+BOOST_AUTO_TEST_CASE(the_python_functions_around_a_call_are_its_stack) {
+    const Ledger ledger =
+        import(trace(without_last_comma(
+                   complete("python_function", "train.py(3): <module>", 0, 100) +
+                   complete("python_function", "nn.Module: Linear_0", 10, 50) +
+                   complete("cpu_op", "aten::linear", 20, 10) + complete("cpu_op", "aten::addmm", 21, 5) +
+                   complete("cpu_op", "aten::later", 70, 5) + complete("cpu_op", "aten::elsewhere", 20, 5, "", 8))))
+            .ledger;
+    using Names = std::vector<std::string>;
+    BOOST_TEST((stack_of(ledger, row_named(ledger, "aten::addmm")) == Names{"nn.Module: Linear_0", "<module>"}));
+    BOOST_TEST((stack_of(ledger, row_named(ledger, "nn.Module: Linear_0")) == Names{"<module>"}));
+    BOOST_TEST((stack_of(ledger, row_named(ledger, "aten::later")) == Names{"<module>"}));
+    BOOST_TEST(stack_of(ledger, row_named(ledger, "aten::elsewhere")).empty());
+    const FrameRow& frame = ledger.frames.at(0);
+    BOOST_TEST(ledger.names.at(frame.file) == "train.py");
+    BOOST_TEST(frame.line == 3u);
+    BOOST_TEST(ledger.stacks.size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(a_profiler_step_is_a_step_whose_pieces_tile_the_pass) {
+    const auto mark = [](const std::string& name, int ts, int dur) {
+        return complete("user_annotation", name, ts, dur);
+    };
+    const std::string draw = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__";
+    const Ledger ledger =
+        import(trace(without_last_comma(
+                         mark("ProfilerStep#2", 100, 100) + mark(draw, 103, 20) + complete("cpu_op", draw, 104, 2) +
+                         mark("forward", 130, 20) + complete("cpu_op", "aten::mm", 131, 5) + mark("backward", 155, 15) +
+                         mark("optimizer", 172, 20) + mark("Optimizer.step#SGD.step", 173, 10) +
+                         mark("Optimizer.zero_grad#SGD.zero_grad", 185, 5) + mark("ProfilerStep#3", 210, 50) +
+                         mark(draw, 215, 5) + mark("ProfilerStep#4", 270, 30)),
+                     R"("loader": {"batch_size": 16}, )"))
+            .ledger;
+    BOOST_TEST_REQUIRE(ledger.steps.size() == 3u);
+    const StepRow& step = ledger.steps[0];
+    BOOST_TEST(step.step == 2u);
+    BOOST_TEST(step.size == 16u);
+    BOOST_TEST(step.draw_begin_ns == 1'000'000'103'000);
+    BOOST_TEST(step.draw_ns == 20'000);
+    BOOST_TEST(step.batch_ns == 77'000);
+    BOOST_TEST(pieces_of(ledger, step) ==
+               "starved 20, other 7, forward 20, other 5, backward 15, other 3, opt_step 10, "
+               "other 2, zero_grad 5, other 10, between 15, ");
+    BOOST_TEST(duration_of(ledger, step, Action::forward).value() == 20'000);
+    BOOST_TEST(duration_of(ledger, step, Action::backward).value() == 18'000);   // up to the optimizer's step
+    BOOST_TEST(duration_of(ledger, step, Action::opt_step).value() == 10'000);
+    BOOST_TEST(duration_of(ledger, step, Action::zero_grad).value() == 7'000);
+    BOOST_TEST(!duration_of(ledger, step, Action::loss).has_value());
+    BOOST_TEST(pieces_of(ledger, ledger.steps[1]) == "starved 5, other 40, between 10, ");
+    BOOST_TEST(ledger.steps[2].size == 0u);   // it drew nothing
+    BOOST_TEST(pieces_of(ledger, ledger.steps[2]) == "other 30, ");
+    BOOST_TEST_REQUIRE(ledger.passes.size() == 1u);
+    BOOST_TEST(ledger.passes[0].end_ns - ledger.passes[0].begin_ns == 200'000);
+    BOOST_TEST(max_residual_ns(ledger) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(annotations_in_another_order_still_tile) {
+    const auto mark = [](const std::string& name, int ts, int dur) {
+        return complete("user_annotation", name, ts, dur);
+    };
+    const std::string draw = "enumerate(DataLoader)#X.__next__";
+    const ImportedTrace imported = import(trace(without_last_comma(
+        mark("ProfilerStep#0", 0, 100) + mark("Optimizer.zero_grad#A", 1, 1) + mark(draw, 5, 5) +
+        mark("Optimizer.zero_grad#A", 11, 2) + mark("forward", 14, 5) + mark("loss", 20, 5) + mark("backward", 26, 5) +
+        mark(draw, 40, 5) + mark("forward", 46, 5) + mark("backward", 52, 5) + mark("Optimizer.step#A", 60, 5))));
+    const Ledger& ledger = imported.ledger;
+    const StepRow& step = ledger.steps.at(0);
+    BOOST_TEST(step.draw_begin_ns == 1'000'000'005'000);
+    BOOST_TEST(step.size == 1u);
+    BOOST_TEST_REQUIRE(imported.warnings.size() == 1u);
+    BOOST_TEST(imported.warnings[0].find("batch size") != std::string::npos);
+    BOOST_TEST(duration_of(ledger, step, Action::forward).value() == 5'000);
+    BOOST_TEST(duration_of(ledger, step, Action::loss).value() == 6'000);
+    BOOST_TEST(max_residual_ns(ledger) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(steps_of_another_thread_are_left_out_with_a_warning) {
+    const ImportedTrace imported =
+        import(trace(without_last_comma(complete("user_annotation", "ProfilerStep#0", 0, 10) +
+                                        complete("user_annotation", "ProfilerStep#9", 5, 10, "", 8))),
+               {.batch_size = 4});
+    BOOST_TEST(imported.ledger.steps.size() == 1u);
+    BOOST_TEST_REQUIRE(imported.warnings.size() == 1u);
+    BOOST_TEST(imported.warnings[0].starts_with("1 ProfilerStep"));
+}
+
+BOOST_AUTO_TEST_CASE(a_trace_cut_at_any_byte_gives_the_whole_events_before) {
+    const std::string events = without_last_comma(complete("cpu_op", "aten::mm", 1, 2) +
+                                                  complete("cpu_op", "aten::t", 4, 2) + complete("kernel", "k", 5, 2));
+    const std::string text = trace(events);
+    const std::size_t first = text.find("\"traceEvents\": [") + 16, end = first + events.size();
+    for (std::size_t length = 0; length < text.size(); ++length) {
+        const std::string part = text.substr(0, length);
+        if (length < first) {
+            BOOST_CHECK_THROW(import(part), std::runtime_error);
+            continue;
+        }
+        const ImportedTrace imported = import(part);
+        BOOST_TEST(imported.truncated);
+        BOOST_TEST_REQUIRE(!imported.warnings.empty());
+        BOOST_TEST(imported.warnings[0].starts_with("t.json ends inside, at byte " + std::to_string(length)));
+        BOOST_TEST(imported.ledger.operators.size() == imported.events);
+        if (length >= end)
+            BOOST_TEST(imported.events == 3u);
+    }
+    BOOST_TEST(!import(text).truncated);
+}
+
+BOOST_AUTO_TEST_CASE(bad_json_is_an_error_naming_the_byte_it_stands_at) {
+    const std::string good = complete("cpu_op", "a", 1, 2);
+    const auto refused = [&](const std::string& event) {
+        const std::string text = trace(good + event);
+        const std::string at = "t.json: byte " + std::to_string(text.find(good) + good.size()) + ": ";
+        BOOST_CHECK_EXCEPTION(import(text), std::runtime_error, says(at));
+    };
+    refused(R"({"ph": "X" "name": "b"})");
+    refused(R"({"ph": 3})");
+    refused(R"({"ph": "X", "args": {"a": [1})");
+    refused("{\"name\": \"\xff\"}");
+    refused(R"({"name": "\x"})");
+    BOOST_CHECK_EXCEPTION(import(R"({"a": nul, "traceEvents": []})"), std::runtime_error,
+                          says("byte 6: the value of 'a'"));
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_trace_says_so) {
+    for (const char* text : {"", "hello", "7", "\"x\""})
+        BOOST_CHECK_EXCEPTION(import(text), std::runtime_error, says("t.json: byte 0: not a Chrome trace"));
+    for (const char* text : {"{}", R"({"a": 1})", R"({"traceEvents": 3})"})
+        BOOST_CHECK_EXCEPTION(import(text), std::runtime_error,
+                              says("t.json: not a Chrome trace: it has no traceEvents"));
+    BOOST_CHECK_EXCEPTION(import(R"({"a": )"), std::runtime_error, says("it ends before its traceEvents"));
+    BOOST_CHECK_EXCEPTION((void)import_chrome_trace("no/such/trace.json"), std::system_error,
+                          says("no/such/trace.json"));
+    BOOST_CHECK_EXCEPTION((void)import_chrome_trace(std::filesystem::temp_directory_path()), std::system_error,
+                          says("directory"));
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_used_is_counted_in_a_warning) {
+    const ImportedTrace imported =
+        import(trace(R"({"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "dur": 1},
+        {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": -1},
+        {"ph": "X", "cat": "cpu_op", "pid": 1, "tid": 1, "ts": 1, "dur": 1},
+        {"ph": "b", "cat": "x", "name": "a", "pid": 1, "tid": 1, "ts": 1},
+        {"ph": "s", "cat": "fwdbwd", "name": "a", "pid": 1, "tid": 1, "ts": 1})"));
+    BOOST_TEST(imported.ledger.operators.empty());
+    BOOST_TEST_REQUIRE(imported.warnings.size() == 2u);
+    BOOST_TEST(imported.warnings[0].starts_with("3 events without"));
+    BOOST_TEST(imported.warnings[1] == "1 events of phase 'b' are left out");
+}
+
+BOOST_AUTO_TEST_CASE(times_that_would_overflow_are_left_out) {
+    const ImportedTrace imported = import(R"({"baseTimeNanoseconds": 9000000000000000000, "traceEvents": [
+            {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 9000000000000000, "dur": 1},
+            {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 9000000000000000},
+            {"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": 1, "ts": 1, "dur": 2}]})");
+    BOOST_TEST_REQUIRE(imported.ledger.operators.size() == 1u);
+    BOOST_TEST(imported.ledger.operators[0].begin_ns == 1000);
+    BOOST_TEST_REQUIRE(imported.warnings.size() == 2u);
+    BOOST_TEST(imported.warnings[0].find("baseTimeNanoseconds") != std::string::npos);
+    BOOST_TEST(imported.warnings[1].starts_with("2 events without"));
+}
+
+BOOST_AUTO_TEST_CASE(gzip_is_told_by_its_content_in_any_number_of_members) {
+    const std::string text = trace(without_last_comma(complete("cpu_op", "a", 1, 2) + complete("cpu_op", "b", 4, 2)));
+    const Ledger plain = import(text).ledger;
+    BOOST_TEST((import(gzipped(text)).ledger == plain));
+    BOOST_TEST((import(gzipped(text.substr(0, 50)) + gzipped(text.substr(50))).ledger == plain));
+}
+
+BOOST_AUTO_TEST_CASE(damaged_gzip_gives_what_came_before_the_damage) {
+    std::string events;
+    for (int i = 0; i < 20'000; ++i)
+        events += complete("cpu_op", "op" + std::to_string(i * 7919 % 10'007), 10 * i, i % 10);
+    std::string packed = gzipped(trace(without_last_comma(events)));
+    const ImportedTrace cut = import(packed.substr(0, packed.size() / 2));
+    BOOST_TEST(cut.truncated);
+    BOOST_TEST(cut.warnings.at(0).find("the compressed data ends too early") != std::string::npos);
+    BOOST_TEST(cut.events > 1000u);
+    BOOST_TEST(cut.events < 19'000u);
+    packed[packed.size() - 6] = static_cast<char>(packed[packed.size() - 6] ^ 0x55);   // its checksum
+    const ImportedTrace wrong = import(packed);
+    BOOST_TEST(wrong.truncated);
+    BOOST_TEST(wrong.warnings.at(0).find("the compressed data is damaged") != std::string::npos);
+    BOOST_TEST(wrong.events == 20'000u);
+}
+
+BOOST_AUTO_TEST_CASE(a_list_of_events_alone_is_a_trace) {
+    const std::string list = "[" + complete("cpu_op", "a", 1, 2);
+    BOOST_TEST(import(list).ledger.operators.size() == 1u);
+    BOOST_TEST(!import(list).truncated);
+}
+
+BOOST_AUTO_TEST_CASE(the_memory_for_text_does_not_grow_with_the_file) {
+    const auto buffer_of = [](std::uint64_t events) {
+        Generated buffer{events};
+        std::istream from{&buffer};
+        const ImportedTrace imported = import_chrome_trace(from, "big.json");
+        BOOST_TEST(imported.events == events);
+        BOOST_TEST(imported.ledger.operators.size() == events);
+        BOOST_TEST(imported.ledger.names.size() == 101u);
+        BOOST_TEST(imported.bytes > events * 150);
+        return imported.buffer_bytes;
+    };
+    const std::size_t bytes = buffer_of(10'000);   // 2 MB
+    BOOST_TEST(bytes <= 2 * ImportOptions{}.block_bytes + 4096);
+    BOOST_TEST(buffer_of(150'000) == bytes);   // 30 MB
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,36 +1,50 @@
 #include <drawpoint/loop/callback.hpp>
 
 #include <algorithm>
+#include <stdexcept>
+
+#include <drawpoint/loop/cancel.hpp>
 
 namespace drawpoint {
 namespace {
 
-// fastai's TrainEvalCallback stands before -9 and its Recorder after 49: what runs outside is not in the event's time.
-constexpr int first_inside = -9, last_inside = 49;
-
-/// Events of a single batch: only these are gated by run_train and run_valid. after_cancel_step is not among them, as in fastai.
-const EventSet inner_loop{Event::before_draw,        Event::before_batch,    Event::after_pred,
-                          Event::after_loss,         Event::before_backward, Event::after_cancel_backward,
-                          Event::after_backward,     Event::before_step,     Event::after_step,
-                          Event::after_cancel_batch, Event::after_batch};
+// Where a profiler's two callbacks stamp, being the last of their order: what runs before the first or after the second is not
+// in the event's time. fastai's TrainEvalCallback stands before the first and its Recorder after the second.
+constexpr int first_stamp = -9, second_stamp = 49;
 
 bool reaches(const Callback& callback, Event event, const LoopState& state) noexcept {
     if (!callback.run)
         return false;
     // Outside any pass both may let it through.
-    return !inner_loop.contains(event) || (callback.run_train && state.training.value_or(true)) ||
+    return !inner_loop_events.contains(event) || (callback.run_train && state.training.value_or(true)) ||
            (callback.run_valid && !state.training.value_or(false));
+}
+
+/// Puts `text` in the place of an exception's own message; type, identity and what a derived type holds stay.
+template <class E>
+void replace_message(E& error, const std::string& text) {
+    error = E(text);
 }
 
 }   // namespace
 
+Event event_named(std::string_view name) {
+    for (std::size_t e = 0; e < event_count; ++e)
+        if (name_of(static_cast<Event>(e)) == name)
+            return static_cast<Event>(e);
+    throw std::invalid_argument("missing " + std::string(name));
+}
+
 void CallbackList::add(Callback& callback) {
     const Entry entry{&callback, callback.events(), callback.order()};
-    wanted_ |= entry.events;
-    if (firing_ > 0)
+    entries_.reserve(entries_.size() + added_.size() + 1);   // so that whoever inserts needs no memory
+    if (firing_ > 0) {
         added_.push_back(entry);   // it joins at the next event
-    else
+        changed_ = true;
+    } else {
         insert(entry);
+    }
+    wanted_ |= entry.events;
 }
 
 void CallbackList::insert(const Entry& entry) {
@@ -42,62 +56,96 @@ void CallbackList::insert(const Entry& entry) {
 void CallbackList::remove(Callback& callback) noexcept {
     const auto same = [&](const Entry& entry) { return entry.callback == &callback; };
     std::erase_if(added_, same);
-    if (firing_ == 0)
-        std::erase_if(entries_, same);
-    else   // somebody walks the list: taken out when they are done
-        std::for_each(entries_.begin(), entries_.end(), [&](Entry& entry) {
+    if (firing_ > 0) {   // somebody walks the list: taken out when they are done
+        for (Entry& entry : entries_)
             if (same(entry))
                 entry.callback = nullptr;
-        });
+        changed_ = true;
+        return;
+    }
+    std::erase_if(entries_, same);
+    refresh_wanted();
 }
 
-void CallbackList::end_firing() {
-    if (--firing_ > 0)
+void CallbackList::end_firing() noexcept {
+    if (--firing_ > 0 || !changed_)
         return;
+    changed_ = false;
     std::erase_if(entries_, [](const Entry& entry) { return entry.callback == nullptr; });
     for (const Entry& entry : added_)
         insert(entry);
     added_.clear();
+    refresh_wanted();
 }
 
-void CallbackList::fire(Event event, LoopState& state, LoopTrack& track) {
-    if (wanted_.contains(event)) {
-        ++firing_;
-        try {
-            call(event, state, track);
-        } catch (...) {
-            // A before event happened, and took until here; an after event never reached its second stamp.
-            track.mark(name_of(event).starts_with("before") ? span_of(event) : Span::callbacks);
-            end_firing();
-            throw;
+void CallbackList::refresh_wanted() noexcept {
+    wanted_ = {};
+    for (const Entry& entry : entries_)
+        wanted_ |= entry.events;
+}
+
+void CallbackList::reset_run() noexcept {
+    for (const auto* entries : {&entries_, &added_})
+        for (std::size_t i = entries->size(); i-- > 0;) {   // from the back: what goes moves those behind it
+            Callback* const callback = i < entries->size() ? (*entries)[i].callback : nullptr;
+            if (callback == nullptr)
+                continue;
+            callback->run = true;
+            if (callback->fit_over())
+                remove(*callback);
         }
+}
+
+std::vector<const Callback*> CallbackList::of(Event event) const {
+    std::vector<const Callback*> callbacks;
+    for (const Entry& entry : entries_)
+        if (entry.callback != nullptr && entry.events.contains(event))
+            callbacks.push_back(entry.callback);
+    return callbacks;
+}
+
+void CallbackList::open(LoopState& state, LoopTrack& track) {
+    last_error_.clear();
+    if (created_)
+        return;
+    fire(Event::after_create, state, track);
+    created_ = true;
+}
+
+void CallbackList::fire_wanted(Event event, LoopState& state, LoopTrack& track) {
+    ++firing_;
+    try {
+        call(event, state, track);
+    } catch (...) {
+        // A before event happened, and took until here; an after event never reached its second stamp.
+        track.mark(name_of(event).starts_with("before") ? span_of(event) : Span::callbacks);
         end_firing();
-    } else {
-        // The event's piece is there, without a length, so that actions have their edge.
-        track.mark_until(span_of(event), track.last_ns());
+        if (event == Event::after_fit)
+            reset_run();
+        throw;
     }
+    end_firing();
     if (event == Event::after_fit)
-        for (const Entry& entry : entries_)
-            if (entry.callback != nullptr)   // removed by a callback of a fit that runs another
-                entry.callback->run = true;
+        reset_run();
 }
 
 void CallbackList::call(Event event, LoopState& state, LoopTrack& track) {
     enum class Part : std::uint8_t { before, inside, after } part = Part::before;
     bool called = false;
-    for (const Entry& entry : entries_) {
+    for (std::size_t i = 0; i < entries_.size(); ++i) {   // by position: adding one may move them
+        const Entry entry = entries_[i];
         if (entry.callback == nullptr || !entry.events.contains(event) || !reaches(*entry.callback, event, state))
             continue;
-        if (part == Part::before && entry.order >= first_inside) {
+        if (part == Part::before && entry.order > first_stamp) {
             if (called)
                 track.mark(Span::callbacks);
             part = Part::inside;
         }
-        if (part == Part::inside && entry.order > last_inside) {
+        if (part == Part::inside && entry.order > second_stamp) {
             track.mark(span_of(event));
             part = Part::after;
         }
-        entry.callback->on(event, state);
+        invoke(*entry.callback, event, state);
         called = true;
     }
     if (part == Part::inside) {
@@ -108,6 +156,41 @@ void CallbackList::call(Event event, LoopState& state, LoopTrack& track) {
         track.mark(Span::callbacks);
     if (part == Part::before)
         track.mark_until(span_of(event), track.last_ns());
+}
+
+void CallbackList::invoke(Callback& callback, Event event, LoopState& state) {
+    try {
+        callback.on(event, state);
+    } catch (const Cancel&) {
+        throw;
+    } catch (...) {
+        explain_error(callback.name(), event);
+        throw;
+    }
+}
+
+void CallbackList::explain_error(std::string_view name, Event event) noexcept {
+    const auto explain = [&](const char* message) {
+        last_error_ = "Exception occured in `" + std::string(name) + "` when calling event `" +
+                      std::string(name_of(event)) + "`:\n\t" + message;
+    };
+    try {
+        last_error_.clear();
+        try {
+            throw;
+        } catch (std::runtime_error& error) {
+            explain(error.what());
+            replace_message(error, last_error_);
+        } catch (std::logic_error& error) {
+            explain(error.what());
+            replace_message(error, last_error_);
+        } catch (const std::exception& error) {
+            explain(error.what());
+        } catch (...) {
+            explain("an exception without a message");
+        }
+    } catch (...) {   // out of memory: the exception goes on as it was
+    }
 }
 
 }   // namespace drawpoint

@@ -1,18 +1,21 @@
 #include <drawpoint/loop/torch/learner.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 #include <torch/nn/functional/loss.h>
+#include <torch/nn/utils/clip_grad.h>
 #include <torch/optim/adam.h>
 #include <torch/optim/sgd.h>
 
-#include <drawpoint/loop/torch/model.hpp>
 #include <drawpoint/pipeline/torch/tensors.hpp>
+#include <loop/torch/learner_impl.hpp>
 
 namespace drawpoint {
 namespace {
@@ -43,21 +46,15 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const torch::nn::Module&
 
 }   // namespace
 
-struct TorchLearner::Impl {
-    Model model;
-    std::unique_ptr<torch::optim::Optimizer> optimizer;
-    bool training = true;
-    at::Tensor output, loss;
-    at::Tensor correct = at::zeros({}, at::kLong);   // summed where the data is, read only when asked
-    std::uint64_t seen = 0;
-};
-
 TorchLearner::TorchLearner(Model model, const LearnerOptions& options) {
     check(options);
     if (options.threads > 0)
         at::set_num_threads(options.threads);
     auto optimizer = make_optimizer(*model.impl_->module, options);
-    impl_ = std::make_unique<Impl>(Impl{.model = std::move(model), .optimizer = std::move(optimizer)});
+    impl_ = std::make_unique<Impl>(Impl{.model = std::move(model),
+                                        .kind = options.optimizer,
+                                        .top_k = options.top_k,
+                                        .optimizer = std::move(optimizer)});
 }
 
 TorchLearner::~TorchLearner() = default;
@@ -66,8 +63,10 @@ TorchLearner& TorchLearner::operator=(TorchLearner&&) noexcept = default;
 
 void TorchLearner::begin_phase(bool training) {
     impl_->training = training;
-    impl_->model.impl_->module->train(training);
+    impl_->module().train(training);
     impl_->correct.zero_();
+    impl_->in_top_k.zero_();
+    impl_->loss_sum.zero_();
     impl_->seen = 0;
 }
 
@@ -87,20 +86,35 @@ void TorchLearner::loss(Batch& batch) {
         if (target < 0 || target >= classes)
             throw std::invalid_argument{fmt::format("target {} is none of the model's {} classes", target, classes)};
     impl_->loss = torch::nn::functional::cross_entropy(impl_->output, targets);
+    impl_->gradient_factor = 1;
     const at::NoGradGuard no_graph;
     impl_->correct += impl_->output.argmax(1).eq(targets).sum();
+    if (impl_->top_k > 0) {
+        const std::int64_t k = std::min(static_cast<std::int64_t>(impl_->top_k), classes);
+        impl_->in_top_k += std::get<1>(impl_->output.topk(k, 1, true, false)).eq(targets.unsqueeze(1)).sum();
+    }
+    impl_->loss_sum.add_(impl_->loss, static_cast<double>(batch.size()));
     impl_->seen += batch.size();
 }
 
-void TorchLearner::backward() { impl_->loss.backward(); }
+void TorchLearner::scale_gradients(double factor) { impl_->gradient_factor = factor; }
+
+void TorchLearner::backward() {
+    impl_->loss.backward(impl_->gradient_factor == 1 ? at::Tensor{}
+                                                     : at::full_like(impl_->loss, impl_->gradient_factor));
+}
 
 void TorchLearner::opt_step() { impl_->optimizer->step(); }
 
 void TorchLearner::zero_grad() {
     impl_->optimizer->zero_grad();
+    end_batch();
+}
+
+void TorchLearner::end_batch() noexcept {
     impl_->output.reset();
     if (impl_->loss.defined())
-        impl_->loss = impl_->loss.detach();   // the graph holds the batch's memory; the value may still be asked for
+        impl_->loss.detach_();   // the graph holds the batch's memory; the value may still be asked for
 }
 
 double TorchLearner::loss_value() const {
@@ -108,7 +122,24 @@ double TorchLearner::loss_value() const {
 }
 
 Metrics TorchLearner::metrics() const {
-    return {.correct = static_cast<std::uint64_t>(impl_->correct.item<std::int64_t>()), .seen = impl_->seen};
+    return {.correct = static_cast<std::uint64_t>(impl_->correct.item<std::int64_t>()),
+            .seen = impl_->seen,
+            .in_top_k = static_cast<std::uint64_t>(impl_->in_top_k.item<std::int64_t>()),
+            .top_k = impl_->top_k,
+            .loss_sum = impl_->loss_sum.item<double>()};
+}
+
+double TorchLearner::learning_rate() const { return impl_->optimizer->param_groups().front().options().get_lr(); }
+
+void TorchLearner::set_learning_rate(double rate) {
+    if (!(rate >= 0) || !std::isfinite(rate))
+        throw std::invalid_argument{fmt::format("learning_rate must be at least 0, got {}", rate)};
+    for (torch::optim::OptimizerParamGroup& group : impl_->optimizer->param_groups())
+        group.options().set_lr(rate);
+}
+
+double TorchLearner::clip_gradients(double max_norm) {
+    return torch::nn::utils::clip_grad_norm_(impl_->module().parameters(), max_norm);
 }
 
 }   // namespace drawpoint

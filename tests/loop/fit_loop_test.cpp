@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(events_fire_in_fastais_order_with_before_draw_before_every_
     test::run_alone(fit(w.learner, train, valid, FitOptions{}, w.callbacks, w.recorder));
     const Names step{"before_draw",    "before_batch", "after_pred", "after_loss", "before_backward",
                      "after_backward", "before_step",  "after_step", "after_batch"};
-    Names expected{"before_fit", "before_epoch", "before_train"};
+    Names expected{"after_create", "before_fit", "before_epoch", "before_train"};
     expected.insert(expected.end(), step.begin(), step.end());
     expected.insert(expected.end(), step.begin(), step.end());
     for (const char* event : {"after_train", "before_validate", "before_draw", "before_batch", "after_pred",
@@ -276,19 +276,43 @@ BOOST_AUTO_TEST_CASE(max_steps_ends_training_in_the_middle_of_an_epoch_and_still
 }
 
 BOOST_AUTO_TEST_CASE(a_callback_that_sleeps_costs_only_inside_the_interval_its_order_puts_it_in) {
-    for (const int order : {-10, -9, 0, 49, 50}) {
-        World w;
-        Watcher watcher{order};
-        watcher.act = [&](Event event, LoopState&) { w.clock.advance(event == Event::after_pred ? 8ns : 0ns); };
-        w.callbacks.add(watcher);
-        Tape train{w.clock, {{{}}}};
-        test::run_alone(fit(w.learner, train, FitOptions{}, w.callbacks, w.recorder));
-        const Ledger ledger = w.recorder.ledger();
-        const StepRow& step = ledger.steps.at(0);
-        // after_pred ends the forward: what runs after its second stamp belongs to the loss.
-        BOOST_TEST(*duration_of(ledger, step, Action::forward) == (order <= 49 ? 8 : 0));
-        BOOST_TEST(*duration_of(ledger, step, Action::loss) == (order <= 49 ? 0 : 8));
-    }
+    // The actions between whose edges the time falls when it is spent before an event's first stamp, between the two, or after
+    // the second; none: it is the batch's alone.
+    struct Case {
+        Event event;
+        std::optional<Action> before, inside, after;
+    };
+    const std::vector<Case> all{
+        {Event::before_draw, Action::draw, Action::draw, Action::draw},
+        {Event::before_batch, {}, Action::forward, Action::forward},
+        {Event::after_pred, Action::forward, Action::forward, Action::loss},
+        {Event::after_loss, Action::loss, Action::loss, {}},
+        {Event::before_backward, {}, Action::backward, Action::backward},
+        {Event::after_backward, Action::backward, Action::backward, Action::backward},
+        {Event::before_step, Action::backward, Action::opt_step, Action::opt_step},
+        {Event::after_step, Action::opt_step, Action::opt_step, Action::zero_grad},
+        {Event::after_batch, Action::zero_grad, {}, {}},
+    };
+    for (const Case& c : all)
+        for (const int order : {-20, -9, -8, 0, 49, 50})
+            BOOST_TEST_CONTEXT(name_of(c.event) << " at " << order) {
+                World w;
+                Watcher watcher{order};
+                watcher.act = [&](Event event, LoopState&) { w.clock.advance(event == c.event ? 8ns : 0ns); };
+                w.callbacks.add(watcher);
+                Tape train{w.clock, {{{}}}};
+                test::run_alone(fit(w.learner, train, FitOptions{}, w.callbacks, w.recorder));
+                const Ledger ledger = w.recorder.ledger();
+                const StepRow& step = ledger.steps.at(0);
+                const auto& expected = order <= -9 ? c.before : order <= 49 ? c.inside : c.after;
+                for (const Action action : {Action::draw, Action::forward, Action::loss, Action::backward,
+                                            Action::opt_step, Action::zero_grad})
+                    BOOST_TEST(*duration_of(ledger, step, action) == (expected == action ? 8 : 0));
+                const bool inside = order > -9 && order <= 49;
+                const auto pieces = pieces_of(ledger.spans_of(step));
+                BOOST_TEST(text_of(pieces) ==
+                           (inside ? std::string(name_of(c.event)) : std::string("callbacks")) + " 8, ");
+            }
 }
 
 BOOST_AUTO_TEST_CASE(a_fit_can_be_abandoned_at_any_step) {
@@ -345,6 +369,122 @@ BOOST_AUTO_TEST_CASE(gating_reaches_a_callback_only_in_the_phases_it_runs_in) {
     BOOST_TEST(std::count(valid_only.seen.begin(), valid_only.seen.end(), "after_epoch") == 1);
     BOOST_TEST(off.seen.empty());
     BOOST_TEST(off.run);   // after_fit sets it back
+}
+
+BOOST_AUTO_TEST_CASE(without_a_recorder_the_same_events_fire_and_no_clock_is_read) {
+    World w;
+    Watcher recorded, alone;
+    const LoopTrack* track = nullptr;
+    recorded.act = [&](Event, LoopState& state) { track = state.track; };
+    w.callbacks.add(recorded);
+    Tape train{w.clock, {{{}, {}}}}, valid{w.clock, {{{}}}};
+    test::run_alone(fit(w.learner, train, valid, FitOptions{}, w.callbacks, w.recorder));
+    BOOST_TEST(track != nullptr);
+
+    CallbackList callbacks;
+    callbacks.add(alone);
+    alone.act = recorded.act;
+    test::run_alone(fit(w.learner, train, valid, FitOptions{}, callbacks));
+    BOOST_TEST(track == nullptr);
+    BOOST_TEST(alone.seen == recorded.seen, boost::test_tools::per_element());
+    alone.seen.clear(), recorded.seen.clear();
+    test::run_alone(validate(w.learner, valid, callbacks));
+    test::run_alone(validate(w.learner, valid, w.callbacks, w.recorder));
+    BOOST_TEST(alone.seen == recorded.seen, boost::test_tools::per_element());
+    test::run_alone(fit(w.learner, train));
+    BOOST_TEST(train.drawn == 6u);
+
+    LoopTrack nowhere{nullptr};
+    nowhere.begin_pass(PassKind::fit, 0), nowhere.begin_step(Phase::train, 0, 0);
+    nowhere.mark(Span::forward), nowhere.mark_until(Span::loss, 1'000);
+    nowhere.end_draw(1), nowhere.end_step(StepStatus::complete, 0.5), nowhere.end_steps(), nowhere.end_pass();
+    BOOST_TEST(nowhere.last_ns() == 0);
+    BOOST_TEST(nowhere.step_spans().empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_batch_without_targets_ends_after_after_loss_in_training_too) {
+    struct Unlabelled : test::TapeBatch {
+        explicit Unlabelled(test::TapeBatch&& batch) : TapeBatch(std::move(batch)) {}
+        [[nodiscard]] bool has_targets() const { return false; }
+    };
+    struct Source {
+        Tape* tape;
+        struct Pass {
+            using Batch = Unlabelled;
+            Tape::Pass pass;
+            [[nodiscard]] std::optional<std::size_t> size() const { return pass.size(); }
+            [[nodiscard]] Awaitable<std::optional<Unlabelled>> next() {
+                std::optional<test::TapeBatch> batch = co_await pass.next();
+                if (!batch)
+                    co_return std::nullopt;
+                co_return Unlabelled(std::move(*batch));
+            }
+        };
+        [[nodiscard]] Pass epoch(std::size_t e, EpochOptions options) { return Pass{tape->epoch(e, options)}; }
+    };
+    World w;
+    Watcher watcher;
+    w.callbacks.add(watcher);
+    w.learner.loss_cost = 5ns, w.learner.loss_value_cost = 7ns;
+    Tape tape{w.clock, {{{}}}};
+    Source train{&tape};
+    test::run_alone(fit(w.learner, train, FitOptions{}, w.callbacks, w.recorder));
+    const Names expected{"after_create", "before_fit", "before_epoch", "before_train", "before_draw", "before_batch",
+                         "after_pred",   "after_loss", "after_batch",  "after_train",  "after_epoch", "after_fit"};
+    BOOST_TEST(watcher.seen == expected, boost::test_tools::per_element());
+    const Ledger ledger = w.recorder.ledger();
+    BOOST_TEST(ledger.steps.at(0).batch_ns == 0);   // neither the loss nor its value was asked for
+    BOOST_TEST(!ledger.steps.at(0).loss.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(an_empty_pass_fires_its_own_events_and_draws_nothing) {
+    World w;
+    Watcher watcher;
+    w.callbacks.add(watcher);
+    Tape train{w.clock, {{{}}}}, valid{w.clock, {{}}};
+    test::run_alone(fit(w.learner, train, valid, FitOptions{}, w.callbacks, w.recorder));
+    const Names end{"after_train", "before_validate", "after_validate", "after_epoch", "after_fit"};
+    BOOST_TEST(Names(watcher.seen.end() - 5, watcher.seen.end()) == end, boost::test_tools::per_element());
+    BOOST_TEST(valid.drawn == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(what_a_failing_learner_spent_is_in_its_step_and_its_passes) {
+    struct Failing : ManualLearner {
+        void backward() {
+            clock->advance(9ns);
+            throw std::runtime_error{"r"};
+        }
+    };
+    World w;
+    Failing learner{{&w.clock}};
+    learner.forward_cost = 4ns;
+    Tape train{w.clock, {{DrawCost{2ns}}}};
+    train.give_back = 3ns;
+    BOOST_CHECK_THROW(test::run_alone(fit(learner, train, FitOptions{}, w.callbacks, w.recorder)), std::runtime_error);
+    const Ledger ledger = w.recorder.ledger();
+    BOOST_TEST(text_of(pieces_of(ledger.spans_of(ledger.steps.at(0)))) == "forward 4, other 12, starved 2, ");
+    for (const PassRow& pass : ledger.passes)
+        BOOST_TEST(pass.end_ns - pass.begin_ns == 18);
+    BOOST_TEST(max_residual_ns(ledger) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_skipped_draw_uses_up_its_turn_and_what_is_left_is_dropped) {
+    World w;
+    Watcher watcher;
+    watcher.act = [&](Event event, LoopState& state) {
+        if (event == Event::before_draw && state.batch % 2 == 0)
+            throw CancelBatch{};
+    };
+    w.callbacks.add(watcher);
+    Tape train{w.clock, {{{}, {}, {}, {}, {}}}};
+    test::run_alone(fit(w.learner, train, FitOptions{}, w.callbacks, w.recorder));
+    const Ledger ledger = w.recorder.ledger();
+    BOOST_TEST(train.drawn == 2u);   // 5 turns, 3 of them skipped
+    BOOST_REQUIRE_EQUAL(ledger.steps.size(), 5u);
+    for (const StepRow& step : ledger.steps) {
+        BOOST_TEST((step.status == (step.batch % 2 == 0 ? StepStatus::cancelled : StepStatus::complete)));
+        BOOST_TEST(step.size == step.batch % 2);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(validate_alone_records_one_validation_pass) {

@@ -2,7 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
-#include <functional>
+#include <exception>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -61,6 +61,9 @@ public:
     nanoseconds opening{}, give_back{};   ///< cost of epoch(), and of giving a batch back
     bool known_size = true, suspends = false;
     std::optional<std::size_t> claimed_size;   ///< what size() says, when it lies
+    std::exception_ptr failure;                ///< thrown by the draw number `fails_at` of a pass, from 0
+    std::size_t fails_at = 0;
+    std::size_t drawn = 0;   ///< batches handed over so far
 
     class Pass {
     public:
@@ -74,8 +77,11 @@ public:
                 asio::use_awaitable_t<> token;
                 co_await asio::post(token);
             }
+            if (tape_->failure && at_ == tape_->fails_at)
+                std::rethrow_exception(tape_->failure);
             if (at_ == draws_->size())
                 co_return std::nullopt;
+            ++tape_->drawn;
             const DrawCost& cost = (*draws_)[at_++];
             ManualClock& clock = *tape_->clock_;
             DrawStamps stamps;

@@ -5,6 +5,7 @@
 #include <boost/test/unit_test.hpp>
 #include <torch/nn/modules/linear.h>
 
+#include <drawpoint/loop/fit.hpp>
 #include <drawpoint/loop/learner.hpp>
 #include <drawpoint/loop/torch/model.hpp>
 
@@ -91,6 +92,126 @@ BOOST_AUTO_TEST_CASE(accuracy_counts_the_phase_at_hand) {
     learner.begin_phase(true);
     BOOST_TEST(learner.metrics().seen == 0u);
     BOOST_TEST(learner.metrics().correct == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(top_k_and_mean_loss_count_the_phase_at_hand) {
+    // Four values a sample, the target's at rank 1, 2, 3, 4.
+    const auto rows = from_function(4, {ScalarType::float32, 1, {4}}, "rows", [](SampleView& sample) {
+        for (std::size_t i = 0; i < 4; ++i)
+            sample.floats()[i] = static_cast<float>(i);
+        *sample.target = static_cast<std::int64_t>(3 - sample.index);
+    });
+    const auto fraction = [&](std::size_t k) {
+        Drawn drawn{rows, 2};
+        TorchLearner learner{model_of(std::make_shared<Identity>()), {.top_k = k}};
+        learner.begin_phase(false);
+        double losses = 0;
+        for (int i = 0; i < 2; ++i) {
+            Batch batch = drawn.next();
+            step(learner, batch, false);
+            losses += learner.loss_value();
+        }
+        BOOST_TEST(learner.metrics().mean_loss() == losses / 2, boost::test_tools::tolerance(1e-6));
+        const double share = learner.metrics().top_k_accuracy();
+        learner.begin_phase(false);
+        BOOST_TEST(learner.metrics().loss_sum == 0);
+        BOOST_TEST(learner.metrics().in_top_k == 0u);
+        return share;
+    };
+    BOOST_TEST(fraction(0) == 0);
+    BOOST_TEST(fraction(1) == 0.25);
+    BOOST_TEST(fraction(3) == 0.75);
+    BOOST_TEST(fraction(9) == 1);   // more than there are classes
+}
+
+BOOST_AUTO_TEST_CASE(gradients_scaled_by_their_batchs_share_add_up_to_those_of_one_large_batch) {
+    const auto source = test::numbered(4);
+    const auto gradient = [&](std::size_t batch_size) {
+        Drawn drawn{source, batch_size};
+        const auto module = std::make_shared<torch::nn::LinearImpl>(2, 4);
+        const at::NoGradGuard no_graph;
+        module->weight.fill_(0.1);
+        module->bias.fill_(0);
+        TorchLearner learner{model_of(module)};
+        learner.begin_phase(true);
+        for (std::size_t seen = 0; seen < 4; seen += batch_size) {
+            Batch batch = drawn.next();
+            learner.forward(batch);
+            learner.loss(batch);
+            const double loss = learner.loss_value();
+            learner.scale_gradients(static_cast<double>(batch_size) / 4);
+            learner.backward();
+            BOOST_TEST(learner.loss_value() == loss);
+            learner.end_batch();
+        }
+        BOOST_TEST(drawn.loader().counters().slots_replaced == 0u);
+        return module->weight.grad().clone();
+    };
+    BOOST_TEST(at::allclose(gradient(1), gradient(4), 1e-4, 1e-6));
+}
+
+BOOST_AUTO_TEST_CASE(clipping_brings_the_norm_of_all_gradients_down_to_its_limit) {
+    const auto source = test::numbered(4);
+    Drawn drawn{source, 4};
+    const auto module = std::make_shared<torch::nn::LinearImpl>(2, 4);
+    TorchLearner learner{model_of(module)};
+    learner.begin_phase(true);
+    Batch batch = drawn.next();
+    learner.forward(batch);
+    learner.loss(batch);
+    learner.backward();
+    const double norm = learner.clip_gradients(1e9);
+    BOOST_TEST(norm > 0.01);
+    BOOST_TEST(learner.clip_gradients(norm / 2) == norm, boost::test_tools::tolerance(1e-5));
+    BOOST_TEST(learner.clip_gradients(1e9) == norm / 2, boost::test_tools::tolerance(1e-4));
+}
+
+BOOST_AUTO_TEST_CASE(the_learning_rate_that_is_set_is_the_one_that_steps) {
+    for (const Optimizer optimizer : {Optimizer::adam, Optimizer::sgd}) {
+        const auto source = test::numbered(4);
+        Drawn drawn{source, 4};
+        const auto module = std::make_shared<torch::nn::LinearImpl>(2, 4);
+        TorchLearner learner{model_of(module), {.optimizer = optimizer, .learning_rate = 0.5}};
+        BOOST_TEST(learner.learning_rate() == 0.5);
+        learner.set_learning_rate(0);
+        BOOST_TEST(learner.learning_rate() == 0);
+        const at::Tensor before = module->weight.detach().clone();
+        learner.begin_phase(true);
+        Batch batch = drawn.next();
+        step(learner, batch);
+        BOOST_TEST(at::equal(module->weight, before));
+        BOOST_CHECK_THROW(learner.set_learning_rate(-1), std::invalid_argument);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_batch_cancelled_at_any_point_leaves_its_memory_free) {
+    class CancelAt final : public Callback {
+    public:
+        explicit CancelAt(Event event) : event_{event} {}
+        std::string_view name() const noexcept override { return "CancelAt"; }
+        EventSet events() const noexcept override { return {event_}; }
+        void on(Event, LoopState&) override { throw CancelBatch{}; }
+
+    private:
+        Event event_;
+    };
+    const auto rows = from_function(40, {ScalarType::float32, 1, {2}}, "rows", [](SampleView& sample) {
+        sample.floats()[0] = sample.floats()[1] = 1;
+        *sample.target = static_cast<std::int64_t>(sample.index % 2);
+    });
+    for (const Event event : {Event::after_pred, Event::after_loss, Event::before_backward, Event::before_step}) {
+        Recorder recorder;
+        Runtime runtime{{.max_threads = 1, .workers = WorkerThreads::threads}, recorder};
+        const SequentialSampler order{rows.size()};
+        DataLoader loader{runtime, rows, order, {.batch_size = 4, .num_workers = 0, .prefetch_depth = 1}};
+        TorchLearner learner{model_of(std::make_shared<Identity>())};   // its graph keeps the samples themselves
+        CancelAt cancel{event};
+        CallbackList callbacks;
+        callbacks.add(cancel);
+        run(runtime, fit(learner, loader, FitOptions{.record_loss = false}, callbacks, recorder));
+        BOOST_TEST(loader.counters().batches_taken == 10u);
+        BOOST_TEST(loader.counters().slots_replaced == 0u);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(validation_changes_no_weight_and_builds_no_graph) {

@@ -14,9 +14,10 @@
 namespace drawpoint {
 
 struct FitOptions {
-    std::size_t epochs = 1;      ///< ≥ 0
-    std::size_t max_steps = 0;   ///< ends training after so many steps in all; 0: no such limit
-    bool record_loss = true;     ///< asks the learner for each step's loss (waits for a device; counted as `other`)
+    std::size_t epochs = 1;        ///< ≥ 0
+    std::size_t first_epoch = 0;   ///< a resumed run's finished epochs: the fit goes on with this one, up to `epochs`
+    std::size_t max_steps = 0;     ///< ends training after so many steps in all; 0: no such limit
+    bool record_loss = true;       ///< asks the learner for each step's loss (waits for a device; counted as `other`)
 };
 static_assert(std::is_trivially_destructible_v<FitOptions>);
 
@@ -24,10 +25,14 @@ namespace detail {
 
 /// What every coroutine of one fit shares: named here once, so that the loop below reads as the loop.
 struct Loop {
-    Loop(Recorder& recorder, CallbackList& list, const FitOptions& fit_options)
+    Loop(Recorder* recorder, CallbackList& list, const FitOptions& fit_options)
         : track{recorder}, callbacks{&list}, options{fit_options} {
         state.epochs = options.epochs;
+        state.epoch = options.first_epoch;
+        state.track = recorder != nullptr ? &track : nullptr;
     }
+    Loop(const Loop&) = delete;
+    Loop& operator=(const Loop&) = delete;
 
     void fire(Event event) { callbacks->fire(event, state, track); }
     [[nodiscard]] bool out_of_steps() const noexcept {
@@ -40,6 +45,18 @@ struct Loop {
     LoopState state;
 };
 
+/// Lets every callback run again, whichever way the fit is left.
+class RunReset {
+public:
+    explicit RunReset(CallbackList& callbacks) noexcept : callbacks_{&callbacks} {}
+    RunReset(const RunReset&) = delete;
+    RunReset& operator=(const RunReset&) = delete;
+    ~RunReset() { callbacks_->reset_run(); }
+
+private:
+    CallbackList* callbacks_;
+};
+
 /// Ends a pass in the recording whichever way its level is left, also when a suspended loop is destroyed.
 class PassScope {
 public:
@@ -48,7 +65,10 @@ public:
     }
     PassScope(const PassScope&) = delete;
     PassScope& operator=(const PassScope&) = delete;
-    ~PassScope() { track_->end_pass(); }
+    ~PassScope() {
+        track_->mark(Span::between);   // what an exception cut short, or nothing
+        track_->end_pass();
+    }
 
 private:
     LoopTrack* track_;
@@ -63,8 +83,14 @@ public:
     StepScope(const StepScope&) = delete;
     StepScope& operator=(const StepScope&) = delete;
     ~StepScope() {
-        if (open_)
-            track_->end_step(StepStatus::failed, std::nullopt);
+        if (!open_)
+            return;
+        track_->mark(drawn_ ? Span::other : Span::starved);   // what nobody came to mark
+        track_->end_step(StepStatus::failed, std::nullopt);
+    }
+    void end_draw(std::size_t size) noexcept {
+        track_->end_draw(static_cast<std::uint32_t>(size));
+        drawn_ = true;
     }
     void end(StepStatus status, std::optional<double> loss) noexcept {
         track_->end_step(status, loss);
@@ -77,7 +103,23 @@ public:
 
 private:
     LoopTrack* track_;
-    bool open_ = true;
+    bool open_ = true, drawn_ = false;
+};
+
+/// Lets the learner forget a batch whichever way its step is left, so that the batch goes back with its memory free.
+template <class L>
+class BatchScope {
+public:
+    explicit BatchScope(L& learner) noexcept : learner_{&learner} {}
+    BatchScope(const BatchScope&) = delete;
+    BatchScope& operator=(const BatchScope&) = delete;
+    ~BatchScope() {
+        if constexpr (ForgettingLearner<L>)
+            learner_->end_batch();
+    }
+
+private:
+    L* learner_;
 };
 
 /// Splits the draw at the stamps that the batch brings along: it did not exist yet, it existed, the loop waited for the device.
@@ -109,11 +151,21 @@ bool with_events(Loop& loop, Event before, Event after_cancel, Event after, Body
         body();
     } catch (const Cancelled&) {
         cancelled = true;
+        loop.track.mark(Span::other);   // what the learner took that threw it, if it was not a callback
     }
     if (cancelled)
         loop.fire(after_cancel);
     loop.fire(after);
     return cancelled;
+}
+
+/// A batch that does not say so has targets.
+template <class Batch>
+bool has_targets(const Batch& batch) {
+    if constexpr (TargetedBatch<Batch>)
+        return batch.has_targets();
+    else
+        return true;
 }
 
 /// From before_batch to after_batch. Whether any part of it was cancelled.
@@ -125,13 +177,15 @@ bool one_batch(Loop& loop, L& learner, Batch& batch, bool training) {
         learner.forward(batch);
         track.mark(Span::forward);
         loop.fire(Event::after_pred);
-        learner.loss(batch);
+        const bool targets = has_targets(batch);
+        if (targets)
+            learner.loss(batch);
         track.mark(Span::loss);
         loop.fire(Event::after_loss);
-        if (loop.options.record_loss)
+        if (targets && loop.options.record_loss)
             loop.state.loss = learner.loss_value();
         track.mark(Span::other);
-        if (!training)
+        if (!training || !targets)
             return;
         cancelled |= with_events<CancelBackward>(loop, Event::before_backward, Event::after_cancel_backward,
                                                  Event::after_backward, [&] {
@@ -193,11 +247,13 @@ Awaitable<void> all_batches(Loop& loop, L& learner, Source& source, bool trainin
         }
         mark_draw(track, *batch);
         state.batch_size = batch->size();
-        track.end_draw(static_cast<std::uint32_t>(state.batch_size));
+        step.end_draw(state.batch_size);
         try {
+            const BatchScope held(learner);
             const bool cancelled = one_batch(loop, learner, *batch, training);
             step.end(cancelled ? StepStatus::cancelled : StepStatus::complete, state.loss);
         } catch (const Cancel&) {   // of a level further up
+            track.mark(Span::other);
             step.end(StepStatus::cancelled, state.loss);
             throw;
         }
@@ -219,6 +275,7 @@ Awaitable<void> one_pass(Loop& loop, L& learner, Source& source, bool training, 
     } catch (const Cancelled&) {
         cancelled = true;
     }
+    loop.track.mark(Span::between);   // the end of the source's pass
     loop.track.end_steps();
     if (cancelled)
         loop.fire(training ? Event::after_cancel_train : Event::after_cancel_validate);
@@ -251,8 +308,10 @@ Awaitable<void> one_epoch(Loop& loop, L& learner, Train& train, Valid& valid) {
 
 template <class L, class Train, class Valid>
 Awaitable<void> fit(L& learner, Train& train, Valid& valid, FitOptions options, CallbackList& callbacks,
-                    Recorder& recorder) {
+                    Recorder* recorder) {
+    RunReset run_reset(callbacks);
     Loop loop(recorder, callbacks, options);
+    callbacks.open(loop.state, loop.track);
     PassScope pass(loop.track, PassKind::fit, 0);
     bool cancelled = false;
     try {
@@ -269,7 +328,7 @@ Awaitable<void> fit(L& learner, Train& train, Valid& valid, FitOptions options, 
 }
 
 template <class L, class Train>
-Awaitable<void> fit_alone(L& learner, Train& train, FitOptions options, Recorder& recorder) {
+Awaitable<void> fit_alone(L& learner, Train& train, FitOptions options, Recorder* recorder) {
     CallbackList no_callbacks;
     NoSource no_validation;
     co_await fit(learner, train, no_validation, options, no_callbacks, recorder);
@@ -277,15 +336,16 @@ Awaitable<void> fit_alone(L& learner, Train& train, FitOptions options, Recorder
 
 template <class L, class Train>
 Awaitable<void> fit_train_only(L& learner, Train& train, FitOptions options, CallbackList& callbacks,
-                               Recorder& recorder) {
+                               Recorder* recorder) {
     NoSource no_validation;
     co_await fit(learner, train, no_validation, options, callbacks, recorder);
 }
 
 template <class L, class Source>
-Awaitable<void> validate(L& learner, Source& source, CallbackList& callbacks, Recorder& recorder) {
+Awaitable<void> validate(L& learner, Source& source, CallbackList& callbacks, Recorder* recorder) {
     const FitOptions options;
     Loop loop(recorder, callbacks, options);
+    callbacks.open(loop.state, loop.track);
     const EpochOptions epoch_options{};
     co_await one_pass<CancelValid>(loop, learner, source, false, epoch_options);
 }
@@ -294,25 +354,41 @@ Awaitable<void> validate(L& learner, Source& source, CallbackList& callbacks, Re
 
 /// Trains `learner` on `train` for some epochs, with a validation pass after each, firing the events of event.hpp in their order
 /// and recording every nanosecond in `recorder`. Lazy: nothing happens until it is awaited or `run()`. On the loop's executor
-/// throughout. Throws what callbacks, learner or source throw, except the cancels of its own levels. Everything handed in
-/// outlives it; destroying it while suspended closes the passes in the recording.
+/// throughout. Throws what callbacks, learner or source throw, except the cancels of its own levels; of these only what a
+/// callback threw has its message changed (`CallbackList::fire`). Everything handed in outlives it; destroying it while
+/// suspended closes the passes in the recording. It is one process's own loop: in distributed training each rank runs one,
+/// with its own callbacks and recorder, and nothing here is summed over ranks.
 template <class L, EpochSource Train, EpochSource Valid>
 [[nodiscard]] Awaitable<void> fit(L& learner, Train& train, Valid& valid, FitOptions options, CallbackList& callbacks,
                                   Recorder& recorder) {
-    return detail::fit(learner, train, valid, options, callbacks, recorder);
+    return detail::fit(learner, train, valid, options, callbacks, &recorder);
 }
 
 /// The same without validation.
 template <class L, EpochSource Train>
 [[nodiscard]] Awaitable<void> fit(L& learner, Train& train, FitOptions options, CallbackList& callbacks,
                                   Recorder& recorder) {
-    return detail::fit_train_only(learner, train, options, callbacks, recorder);
+    return detail::fit_train_only(learner, train, options, callbacks, &recorder);
 }
 
 /// The same without callbacks.
 template <class L, EpochSource Train>
 [[nodiscard]] Awaitable<void> fit(L& learner, Train& train, FitOptions options, Recorder& recorder) {
-    return detail::fit_alone(learner, train, options, recorder);
+    return detail::fit_alone(learner, train, options, &recorder);
+}
+
+// The same without a recorder: no clock is read, and an event that no callback wants costs one comparison.
+template <class L, EpochSource Train, EpochSource Valid>
+[[nodiscard]] Awaitable<void> fit(L& learner, Train& train, Valid& valid, FitOptions options, CallbackList& callbacks) {
+    return detail::fit(learner, train, valid, options, callbacks, nullptr);
+}
+template <class L, EpochSource Train>
+[[nodiscard]] Awaitable<void> fit(L& learner, Train& train, FitOptions options, CallbackList& callbacks) {
+    return detail::fit_train_only(learner, train, options, callbacks, nullptr);
+}
+template <class L, EpochSource Train>
+[[nodiscard]] Awaitable<void> fit(L& learner, Train& train, FitOptions options = {}) {
+    return detail::fit_alone(learner, train, options, nullptr);
 }
 
 // A temporary handed to a lazy coroutine would be gone before it starts.
@@ -323,7 +399,12 @@ Awaitable<void> fit(L&&, Source&&, Rest&&...) = delete;
 /// One pass over `source` without training: `fit`'s validation pass alone.
 template <class L, EpochSource Source>
 [[nodiscard]] Awaitable<void> validate(L& learner, Source& source, CallbackList& callbacks, Recorder& recorder) {
-    return detail::validate(learner, source, callbacks, recorder);
+    return detail::validate(learner, source, callbacks, &recorder);
+}
+/// The same without a recorder.
+template <class L, EpochSource Source>
+[[nodiscard]] Awaitable<void> validate(L& learner, Source& source, CallbackList& callbacks) {
+    return detail::validate(learner, source, callbacks, nullptr);
 }
 template <class L, class Source, class... Rest>
     requires(!std::is_lvalue_reference_v<L> || !std::is_lvalue_reference_v<Source>)

@@ -6,9 +6,12 @@
 #include <type_traits>
 #include <vector>
 
+#include <drawpoint/loop/callbacks/metrics.hpp>
 #include <drawpoint/pipeline/batch_slots.hpp>
 
 namespace drawpoint {
+
+class Checkpoint;   // loop/callbacks/checkpoint_file.hpp
 
 /// A LibTorch model: what `small_cnn`, `mlp` and `resnet18` make, or `model_of` (loop/torch/model.hpp) from a user's
 /// own module. A handle; copies share the weights.
@@ -44,17 +47,9 @@ struct LearnerOptions {
     double momentum = 0.9;         ///< of SGD, 0 ≤ momentum < 1
     double weight_decay = 0;       ///< ≥ 0
     int threads = 0;               ///< of LibTorch's operators, in the whole process, ≥ 1; 0: as they are
+    std::size_t top_k = 0;         ///< counts samples whose target is among the k largest outputs; 0: does not
 };
 static_assert(std::is_trivially_destructible_v<LearnerOptions>);
-
-/// What a phase has seen so far.
-struct Metrics {
-    std::uint64_t correct = 0;   ///< samples whose largest output is their target's
-    std::uint64_t seen = 0;
-    [[nodiscard]] double accuracy() const noexcept {
-        return seen == 0 ? 0 : static_cast<double>(correct) / static_cast<double>(seen);
-    }
-};
 
 /// Trains a model on batches of float32 (or uint8, taken as 0 … 1) and their class labels: cross-entropy, SGD or Adam.
 /// Outside training no graph is built. All calls from the loop's thread. Keeps nothing of a batch beyond its step.
@@ -77,10 +72,26 @@ public:
     void opt_step();
     /// Forgets gradients, output and graph of the step.
     void zero_grad();
+    /// Forgets output and graph; gradients stay. However the step ended, nothing of the batch's memory is held from here on.
+    void end_batch() noexcept;
     /// Of the batch last given to loss(); waits for it. NaN before the first.
     [[nodiscard]] double loss_value() const;
     /// Of the phase so far; waits for it. Costs a step nothing until asked.
     [[nodiscard]] Metrics metrics() const;
+
+    [[nodiscard]] double learning_rate() const;
+    /// ≥ 0. Throws std::invalid_argument.
+    void set_learning_rate(double rate);
+    /// Multiplies what the batch at hand adds to the gradients; its loss stays. After loss() and before backward().
+    void scale_gradients(double factor);
+    /// Shrinks all gradients by one factor so that their total 2-norm is at most `max_norm`. The norm before; waits for it.
+    double clip_gradients(double max_norm);
+
+    /// Puts weights, buffers, gradients, the optimizer's state and rates, and LibTorch's CPU random state into a checkpoint.
+    /// Some of it is not copied: write it before the next step.
+    void save(Checkpoint& to) const;
+    /// Takes all of that over. Throws CheckpointError naming what does not fit this model or optimizer; then nothing changed.
+    void load(const Checkpoint& from);
 
 private:
     struct Impl;

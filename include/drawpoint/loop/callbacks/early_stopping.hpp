@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+#include <drawpoint/loop/callbacks/monitor.hpp>
+#include <drawpoint/loop/event_callback.hpp>
+
+namespace drawpoint {
+
+/// Ends the fit (CancelFit in after_epoch) when the monitored value has not improved for `patience` epochs. A resumed fit counts
+/// on from the recorder's log, and ends at once if that had already stopped.
+class EarlyStopping final : public EventCallback<EarlyStopping> {
+public:
+    /// `patience` ≥ 1. Throws std::invalid_argument naming option and value. The recorder outlives it and is among the callbacks.
+    explicit EarlyStopping(const MetricsRecorder& recorder, MonitorOptions monitor = {}, std::size_t patience = 1);
+
+    [[nodiscard]] int order() const noexcept override { return 63; }
+    void before_fit();
+    void after_epoch();
+
+    [[nodiscard]] std::optional<double> best() const noexcept { return monitor_.best(); }
+    /// Epochs since the best one.
+    [[nodiscard]] std::size_t waited() const noexcept { return waited_; }
+    [[nodiscard]] bool stopped() const noexcept { return waited_ >= patience_; }
+
+private:
+    void count(bool improved) noexcept { waited_ = improved ? 0 : waited_ + 1; }
+
+    Monitor monitor_;
+    std::size_t patience_, waited_ = 0;
+};
+
+}   // namespace drawpoint

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <drawpoint/loop/callbacks/checkpoint_file.hpp>
+#include <drawpoint/loop/callbacks/learner_hooks.hpp>
+#include <drawpoint/loop/callbacks/metrics.hpp>
+#include <drawpoint/loop/event_callback.hpp>
+
+namespace drawpoint {
+
+struct MetricsOptions {
+    double smoothing = 0.98;      ///< share of the loss so far in the smoothed loss, 0 ≤ smoothing < 1
+    bool train_metrics = false;   ///< metrics of training passes too, as train_NAME beside valid_NAME
+    bool steps = true;            ///< keeps every training step's values: 24 bytes a step
+};
+static_assert(std::is_trivially_destructible_v<MetricsOptions>);
+
+/// What one epoch came to.
+struct EpochMetrics {
+    std::size_t epoch = 0;
+    std::vector<std::optional<double>> values;   ///< as `MetricsRecorder::names()`; nullopt: the epoch had none
+    bool operator==(const EpochMetrics&) const = default;
+};
+
+/// Notes loss, smoothed loss and learning rate of every training step, and losses and metrics of every epoch: fastai's
+/// Recorder. Losses need `FitOptions::record_loss`; a step cancelled before its loss has none and is left out. A fit that
+/// starts at epoch 0 starts it afresh, one with `first_epoch` goes on.
+class MetricsRecorder final : public EventCallback<MetricsRecorder>, public Stateful {
+public:
+    /// Metrics alone. Throws std::invalid_argument naming option and value, or a name that two columns share.
+    explicit MetricsRecorder(std::vector<Metric> metrics = {}, const MetricsOptions& = {});
+    /// With the learner's learning rate. The learner outlives it.
+    template <TunableLearner L>
+    explicit MetricsRecorder(const L& learner, std::vector<Metric> metrics = {}, const MetricsOptions& options = {})
+        : MetricsRecorder{std::move(metrics), options} {
+        learning_rate_ = [&learner] { return learner.learning_rate(); };
+    }
+
+    [[nodiscard]] int order() const noexcept override { return 50; }
+    void before_fit(const LoopState& state);
+    void before_epoch();
+    void before_validate();
+    void after_batch(const LoopState& state);
+    void after_train();
+    void after_validate();
+    void after_epoch(const LoopState& state);
+
+    /// Of every training step that had a loss, in order.
+    [[nodiscard]] const std::vector<double>& losses() const noexcept { return losses_; }
+    /// Exponentially weighted mean of the losses so far, without the bias of its start; over all epochs.
+    [[nodiscard]] const std::vector<double>& smooth_losses() const noexcept { return smooth_losses_; }
+    /// NaN without a learner.
+    [[nodiscard]] const std::vector<double>& learning_rates() const noexcept { return learning_rates_; }
+
+    /// The columns of `log()`: train_loss (smoothed), valid_loss (mean over samples), then the metrics.
+    [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
+    /// A row per finished epoch.
+    [[nodiscard]] const std::vector<EpochMetrics>& log() const noexcept { return log_; }
+    /// The position of a column. Throws std::invalid_argument naming `who` asks, and the columns there are.
+    [[nodiscard]] std::size_t column(std::string_view name, std::string_view who) const;
+    /// The log as a table with a header, for people.
+    [[nodiscard]] std::string table() const;
+
+    [[nodiscard]] std::string_view state_name() const noexcept override { return name(); }
+    void save(Checkpoint& to, const std::string& prefix) const override;
+    void load(const Checkpoint& from, const std::string& prefix) override;
+
+private:
+    void note_metrics(std::size_t column);
+
+    MetricsOptions options_;
+    std::vector<Metric> metrics_;
+    std::function<double()> learning_rate_;
+    std::vector<std::string> names_;
+    std::size_t valid_column_ = 0;
+    std::vector<double> losses_, smooth_losses_, learning_rates_;
+    std::vector<EpochMetrics> log_;
+    double smooth_sum_ = 0, smooth_weight_ = 0;   // the weight is 1 - smoothing^steps
+    double valid_sum_ = 0;
+    std::uint64_t valid_seen_ = 0;
+    std::vector<std::optional<double>> row_;   // of the epoch at hand
+};
+
+}   // namespace drawpoint

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <cmath>
+
+#include <drawpoint/loop/cancel.hpp>
+#include <drawpoint/loop/event_callback.hpp>
+
+namespace drawpoint {
+
+/// Ends the fit (CancelFit in after_batch) at the first batch, of training or validation, whose loss is infinite or not a
+/// number. Needs `FitOptions::record_loss`.
+class TerminateOnNaN final : public EventCallback<TerminateOnNaN> {
+public:
+    [[nodiscard]] int order() const noexcept override { return -9; }
+    void after_batch(const LoopState& state) const {
+        if (state.loss && !std::isfinite(*state.loss))
+            throw CancelFit{};
+    }
+};
+
+}   // namespace drawpoint

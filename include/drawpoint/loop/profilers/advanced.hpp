@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/instrumentation/report/advanced.hpp>
+#include <drawpoint/instrumentation/sampling/stack_sampler.hpp>
+#include <drawpoint/loop/profilers/profiler.hpp>
+
+namespace drawpoint {
+
+struct AdvancedProfilerOptions {
+    LineRestriction line_count_restriction = 1.0;
+    bool dump_stats = false;   ///< also a pprof profile per action, `STAGE-FILENAME-RANK-ACTION.prof`, in the dirpath
+    StackSamplerOptions sampler;
+};
+static_assert(std::is_trivially_destructible_v<AdvancedProfilerOptions>);
+
+/// Lightning's advanced profiler: which functions each action's time went to, by sampling. Actions are regions of the
+/// recording; of nested ones a sample counts for the innermost, and the outer one goes on when that ends. Samples from its first
+/// action until `teardown`, every thread: what `fit` does in the same recorder is reported under the loop's own actions. The
+/// recorder outlives it.
+class AdvancedProfiler final : public Profiler {
+public:
+    explicit AdvancedProfiler(Recorder&, ProfilerFiles files = {}, const AdvancedProfilerOptions& options = {});
+
+    /// Throws std::invalid_argument "Attempted to start ACTION which has already started.", or what `StackSampler::start` throws.
+    void start(std::string_view action) override;
+    /// Throws std::invalid_argument "Attempting to stop recording an action (ACTION) which was never started."
+    void stop(std::string_view action) override;
+    /// The report since the last `teardown`; with `dump_stats` it writes the profiles. Throws std::invalid_argument when these have
+    /// no dirpath, std::system_error naming a file that can't be written.
+    [[nodiscard]] std::string summary() override;
+    void setup(std::string_view stage, int local_rank = 0, const std::filesystem::path& log_dir = {}) override;
+    /// Stops sampling; actions still open are ended and forgotten.
+    void teardown(std::string_view stage) override;
+
+    [[nodiscard]] StackSamplerState sampler_state() const { return sampler_.state(); }
+
+private:
+    struct Open {
+        std::string action;
+        std::uint32_t name, ticket;
+    };
+    void dump(const Ledger&) const;
+
+    Recorder* recorder_;
+    AdvancedProfilerOptions options_;
+    std::int64_t since_ns_;
+    bool has_rank_ = false;
+    StackSampler sampler_;
+    std::vector<Open> open_;   // in the order of their start
+};
+
+}   // namespace drawpoint

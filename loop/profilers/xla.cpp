@@ -1,0 +1,53 @@
+#include <drawpoint/loop/profilers/xla.hpp>
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <stdexcept>
+
+namespace drawpoint {
+namespace {
+
+constexpr std::array recorded{std::string_view{"training_step"}, std::string_view{"backward"},
+                              std::string_view{"validation_step"}, std::string_view{"test_step"},
+                              std::string_view{"predict_step"}};
+constexpr std::size_t first_numbered = 2;
+
+/// Position in `recorded` of the hook that an action names, e.g. "[Strategy]SingleDeviceStrategy.training_step".
+std::size_t hook_of(std::string_view action) noexcept {
+    const std::string_view hook = action.substr(action.rfind('.') + 1);   // npos + 1: the whole
+    return static_cast<std::size_t>(std::ranges::find(recorded, hook) - recorded.begin());
+}
+
+}   // namespace
+
+XlaProfiler::XlaProfiler(Recorder& recorder, std::optional<int> port) : recorder_{&recorder} {
+    if (port)
+        throw std::invalid_argument{"XlaProfiler: port " + std::to_string(*port) +
+                                    ": there is no capture service yet; without a port the recording has the regions"};
+}
+
+void XlaProfiler::start(std::string_view action) {
+    const std::size_t hook = hook_of(action);
+    if (hook == recorded.size())
+        return;
+    std::string name{action};
+    if (hook >= first_numbered) {
+        const auto steps = steps_.try_emplace(name, 0).first;
+        name += "#" + std::to_string(++steps->second);
+    }
+    open_.push_back({std::string{action}, recorder_->begin_operator({.name = recorder_->add_name(name)})});
+}
+
+void XlaProfiler::stop(std::string_view action) {
+    const auto last = std::ranges::find(open_.rbegin(), open_.rend(), action, &Open::action);
+    if (last == open_.rend())
+        return;
+    // Regions nest: one that its owner forgot to stop ends with the one around it.
+    for (auto left = std::distance(open_.rbegin(), last) + 1; left > 0; --left) {
+        recorder_->end_operator(open_.back().ticket);
+        open_.pop_back();
+    }
+}
+
+}   // namespace drawpoint

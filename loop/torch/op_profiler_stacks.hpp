@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include <drawpoint/instrumentation/recorder.hpp>
+
+namespace drawpoint::detail {
+
+/// Call stacks of one thread, walked by the unwinder (LibTorch keeps no frame pointers), in the recorder's columns. A stack seen
+/// before costs its walk and one look-up.
+class CallStacks {
+public:
+    CallStacks();
+    CallStacks(const CallStacks&) = delete;
+    CallStacks& operator=(const CallStacks&) = delete;
+    ~CallStacks();
+
+    /// Where in `Ledger::stacks` the stack of the operator that is beginning stands: its innermost `max_frames` frames, without
+    /// those of the observer. `nothing` when it cannot be walked.
+    std::uint32_t here(Recorder&, std::uint32_t max_frames);
+
+    /// What the walk loads, loaded now: the first walk would allocate.
+    static void prepare();
+
+private:
+    struct Place {
+        std::vector<std::uint32_t> frames;   // with what was inlined there, innermost first
+        bool observer = false;               // part of LibTorch's or our observing, not of the program
+    };
+    const Place& place_of(Recorder&, std::uint64_t return_address);
+    std::uint32_t stack_of(Recorder&, std::uint32_t max_frames);
+
+    struct Symboliser;
+    struct Hash {
+        using is_transparent = void;
+        std::size_t operator()(std::string_view bytes) const noexcept { return std::hash<std::string_view>{}(bytes); }
+    };
+    std::unique_ptr<Symboliser> symboliser_;
+    std::vector<void*> addresses_;   // innermost first
+    std::unordered_map<std::uint64_t, Place> places_;
+    std::unordered_map<std::string, std::uint32_t, Hash, std::equal_to<>> stacks_;
+};
+
+}   // namespace drawpoint::detail

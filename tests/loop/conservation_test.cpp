@@ -1,0 +1,247 @@
+// Random schedules: whatever costs what, whoever throws what and wherever it is thrown, every nanosecond of the clock is in
+// exactly one piece. One recorder serves many cases, since each has a thread; a case is its seed.
+
+#include <drawpoint/loop/event_callback.hpp>
+#include <drawpoint/loop/fit.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <array>
+#include <deque>
+#include <map>
+#include <memory>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "support/tape.hpp"
+
+namespace drawpoint {
+namespace {
+
+using test::nanoseconds;
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool sanitized = true;
+#elif defined(__has_feature)
+constexpr bool sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
+#else
+constexpr bool sanitized = false;
+#endif
+constexpr std::size_t cases = sanitized ? 2'000 : 100'000;
+constexpr std::size_t cases_per_recorder = 2'000;
+
+using Spent = std::map<Span, std::int64_t>;
+
+class Random {
+public:
+    explicit Random(std::uint32_t seed) : engine_{seed} {}
+    /// 0 … n - 1
+    std::size_t below(std::size_t n) { return engine_() % n; }
+    bool one_in(std::size_t n) { return below(n) == 0; }
+    nanoseconds cost() { return nanoseconds{one_in(3) ? 0 : 1 + below(1'000)}; }
+
+private:
+    std::minstd_rand engine_;
+};
+
+void throw_something(Random& random) {
+    switch (random.below(10)) {
+    case 0: throw CancelFit{};
+    case 1: throw CancelEpoch{};
+    case 2: throw CancelTrain{};
+    case 3: throw CancelValid{};
+    case 4:
+    case 5: throw CancelBatch{};
+    case 6: throw CancelStep{};
+    case 7: throw CancelBackward{};
+    case 8: throw std::runtime_error{"an ordinary exception"};
+    default: throw 8;
+    }
+}
+
+/// What a case plays with. `spent` is what its learner's calls cost, by the piece they belong to.
+struct World {
+    Random& random;
+    ManualClock& clock;
+    Spent& spent;
+    CallbackList callbacks;
+    std::size_t throws_one_in;   // per event
+};
+
+/// A learner of random costs; one that throws has first spent them.
+struct RandomLearner {
+    World* world;
+    std::size_t throws_one_in;
+
+    void begin_phase(bool) { world->clock.advance(world->random.cost()); }
+    void forward(const test::TapeBatch&) { work(Span::forward); }
+    void loss(const test::TapeBatch&) { work(Span::loss); }
+    void backward() { work(Span::backward); }
+    void opt_step() { work(Span::opt_step); }
+    void zero_grad() { work(Span::zero_grad); }
+    double loss_value() {
+        world->clock.advance(world->random.cost());
+        return 0.5;
+    }
+    void work(Span span) {
+        const nanoseconds cost = world->random.cost();
+        world->clock.advance(cost);
+        if (throws_one_in != 0 && world->random.one_in(throws_one_in))
+            throw_something(world->random);
+        world->spent[span] += cost.count();
+    }
+};
+
+/// A callback of random order and events, which costs, throws, changes the list or lets itself be switched off.
+class RandomCallback final : public Callback {
+public:
+    RandomCallback(World& world, std::deque<RandomCallback>& all) : world_{&world}, all_{&all} {
+        static constexpr std::array orders{-100, -50, -20, -10, -9, -8, -1, 0, 0, 5, 48, 49, 50, 60, 100};
+        order_ = orders[world.random.below(orders.size())];
+        const std::size_t density = 1 + world.random.below(4);
+        for (std::size_t e = 0; e < event_count; ++e)
+            if (static_cast<Event>(e) != Event::after_create && world.random.one_in(density))
+                events_ |= EventSet{static_cast<Event>(e)};
+        run_train = !world.random.one_in(8), run_valid = !world.random.one_in(8);
+    }
+    [[nodiscard]] std::string_view name() const noexcept override { return "RandomCallback"; }
+    [[nodiscard]] int order() const noexcept override { return order_; }
+    [[nodiscard]] EventSet events() const noexcept override { return events_; }
+    void on(Event, LoopState&) override {
+        Random& random = world_->random;
+        world_->clock.advance(random.cost());
+        switch (random.below(64)) {
+        case 0: world_->callbacks.remove(*this); break;
+        case 1: world_->callbacks.remove((*all_)[random.below(all_->size())]); break;
+        case 2:
+            if (all_->size() < 12)
+                world_->callbacks.add(all_->emplace_back(*world_, *all_));
+            break;
+        case 3: run = false; break;
+        default: break;
+        }
+        if (world_->throws_one_in != 0 && random.one_in(world_->throws_one_in))
+            throw_something(random);
+    }
+
+private:
+    World* world_;
+    std::deque<RandomCallback>* all_;
+    int order_ = 0;
+    EventSet events_;
+};
+
+test::Tape random_tape(World& world, std::size_t epochs) {
+    Random& random = world.random;
+    test::Tape::Epochs draws(epochs);
+    for (auto& epoch : draws)
+        for (std::size_t batches = random.below(5); batches > 0; --batches)
+            epoch.push_back({random.cost(), random.cost(), random.cost(), 1 + random.below(9)});
+    test::Tape tape{world.clock, std::move(draws)};
+    tape.opening = random.cost(), tape.give_back = random.cost();
+    tape.known_size = !random.one_in(4);
+    tape.suspends = random.one_in(16);
+    if (random.one_in(8))
+        tape.claimed_size = random.below(6);
+    if (random.one_in(16)) {
+        tape.failure = std::make_exception_ptr(std::runtime_error{"a failing source"});
+        tape.fails_at = random.below(3);
+    }
+    return tape;
+}
+
+/// One fit from its beginning to its end, or up to where it is abandoned. Returns the time from before_fit on.
+std::int64_t run_case(std::uint32_t seed, ManualClock& clock, Recorder& recorder, Spent& spent) {
+    Random random{seed};
+    static constexpr std::array<std::size_t, 5> rates{0, 0, 200, 50, 12};
+    World world{random, clock, spent, {}, rates[random.below(rates.size())]};
+    std::deque<RandomCallback> callbacks;
+    for (std::size_t n = random.below(7); n > 0; --n)
+        world.callbacks.add(callbacks.emplace_back(world, callbacks));
+    RandomLearner learner{&world, random.one_in(8) ? 20u : 0u};
+    FitOptions options{.epochs = 1 + random.below(4)};
+    options.max_steps = random.one_in(8) ? 1 + random.below(6) : 0;
+    options.record_loss = !random.one_in(4);
+    test::Tape train = random_tape(world, options.epochs), valid = random_tape(world, options.epochs);
+    const std::int64_t begin_ns = clock.now_ns();
+    const bool validates = !random.one_in(4), abandoned = train.suspends && random.one_in(2);
+    const std::size_t turns = random.below(12);
+    {
+        asio::io_context context{1};
+        auto done = [](std::exception_ptr) {};   // whatever leaves the fit: the pieces sum all the same
+        if (validates)
+            asio::co_spawn(context, fit(learner, train, valid, options, world.callbacks, recorder), std::move(done));
+        else
+            asio::co_spawn(context, fit(learner, train, options, world.callbacks, recorder), std::move(done));
+        if (!abandoned)
+            context.run();
+        for (std::size_t i = 0; abandoned && i < turns; ++i)
+            context.run_one();
+    }
+    return clock.now_ns() - begin_ns;
+}
+
+std::string check(const Ledger& ledger, std::int64_t wall_ns, const Spent& spent) {
+    std::int64_t fits_ns = 0;
+    for (const PassRow& pass : ledger.passes)
+        fits_ns += pass.kind == PassKind::fit ? pass.end_ns - pass.begin_ns : 0;
+    if (fits_ns != wall_ns)
+        return "the fits took " + std::to_string(wall_ns) + " ns and say " + std::to_string(fits_ns);
+    if (max_residual_ns(ledger) != 0)
+        return "a pass has a residual of " + std::to_string(max_residual_ns(ledger)) + " ns";
+    for (const StepRow& step : ledger.steps) {
+        std::int64_t at_ns = step.draw_begin_ns, between_ns = 0;
+        for (const SpanRow& piece : ledger.spans_of(step)) {
+            if (piece.begin_ns != at_ns || piece.ns < 0)
+                return "the pieces of step " + std::to_string(step.step) + " do not tile it";
+            at_ns += piece.ns;
+            between_ns = piece.span == Span::between ? between_ns + piece.ns : 0;
+        }
+        if (at_ns - between_ns - step.draw_begin_ns != step.draw_ns + step.batch_ns)
+            return "step " + std::to_string(step.step) + " is not the sum of its pieces";
+    }
+    Spent recorded;
+    for (const SpanRow& piece : ledger.spans)
+        recorded[piece.span] += piece.ns;
+    for (const auto& [span, ns] : spent)
+        if (recorded[span] != ns)
+            return std::string(name_of(span)) + " took " + std::to_string(ns) + " ns and says " +
+                   std::to_string(recorded[span]);
+    return ledger.dropped_records() == 0 ? "" : "records were dropped";
+}
+
+/// The first thing that does not sum in these cases; empty: all does.
+std::string run_cases(std::uint32_t first, std::size_t count) {
+    ManualClock clock{1};
+    Recorder recorder{RecorderOptions{.ring_records = 1u << 16}, AnyClock{clock}};
+    Spent spent;
+    std::int64_t wall_ns = 0;
+    for (std::size_t i = 0; i < count; ++i)
+        wall_ns += run_case(first + static_cast<std::uint32_t>(i), clock, recorder, spent);
+    return check(recorder.ledger(), wall_ns, spent);
+}
+
+}   // namespace
+
+BOOST_AUTO_TEST_SUITE(conservation)
+
+BOOST_AUTO_TEST_CASE(every_nanosecond_of_any_schedule_is_in_exactly_one_piece) {
+    for (std::size_t first = 0; first < cases; first += cases_per_recorder) {
+        const std::string wrong = run_cases(static_cast<std::uint32_t>(first + 1), cases_per_recorder);
+        if (wrong.empty())
+            continue;
+        for (std::size_t i = 0; i < cases_per_recorder; ++i) {   // whose fault it is
+            const auto seed = static_cast<std::uint32_t>(first + 1 + i);
+            const std::string alone = run_cases(seed, 1);
+            BOOST_REQUIRE_MESSAGE(alone.empty(), "seed " << seed << ": " << alone);
+        }
+        BOOST_ERROR("seeds from " << first + 1 << ", only together: " << wrong);
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}   // namespace drawpoint

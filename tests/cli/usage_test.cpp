@@ -37,6 +37,7 @@ BOOST_AUTO_TEST_CASE(a_value_out_of_range_is_named_with_its_option) {
                                                                                         {"--order", "random"},
                                                                                         {"--device", "tpu"},
                                                                                         {"--report", "long"},
+                                                                                        {"--profiler", "yappi"},
                                                                                         {"--color", "pink"},
                                                                                         {"--inject", "gravity=x2"},
                                                                                         {"--data", "synthetic:0"}})
@@ -58,21 +59,30 @@ BOOST_AUTO_TEST_CASE(what_is_not_delivered_yet_is_refused_by_name) {
                                                                                         {"--memory-budget", "1GB"},
                                                                                         {"--read-concurrency", "8"},
                                                                                         {"--device", "cuda"},
-                                                                                        {"--profiler", "advanced"},
-                                                                                        {"--profiler", "pytorch"},
-                                                                                        {"--schedule", "wait=1"},
-                                                                                        {"--resume", "a.ckpt"},
                                                                                         {"--allow-inexact", "fast-dct"},
                                                                                         {"--jpeg-decoder", "own"},
-                                                                                        {"--report", "lightning"},
-                                                                                        {"--report", "op"},
                                                                                         {"--inject", "collate=x5"}})
         check_complaint(run_program(profile({option, value})), 2, {option + " " + value, "not delivered yet"});
-    for (const std::string command : {"diagnose", "whatif", "tune", "bench", "compare", "gate", "export"})
+    for (const std::string command : {"diagnose", "whatif", "tune", "bench", "compare", "gate"})
         check_complaint(run_program({command}), 2, {command, "not delivered yet"});
-    check_complaint(run_program({"report", "run.pftrace", "--style", "hannah"}), 2,
-                    {"--style hannah", "not delivered yet"});
     check_complaint(run_program({"dataset", "pack"}), 2, {"dataset pack", "not delivered yet"});
+}
+
+BOOST_AUTO_TEST_CASE(an_option_that_another_option_makes_useless_is_refused) {
+    for (const std::string option :
+         {"--schedule=active=1", "--record-shapes", "--profile-memory", "--with-stack", "--with-flops"})
+        check_complaint(run_program(profile({option})), 2,
+                        {option.substr(0, option.find('=')), "--profiler pytorch", "simple"});
+    check_complaint(run_program(profile({"--profiler", "pytorch", "--schedule", "wait=1"})), 2,
+                    {"--schedule wait=1", "active"});
+    check_complaint(run_program(profile({"--profiler", "pytorch", "--schedule", "active=-2"})), 2,
+                    {"--schedule", "active=-2"});
+    check_complaint(run_program(profile({"--model", "none", "--resume", "a.ckpt"})), 2,
+                    {"--resume a.ckpt", "--model none"});
+    check_complaint(run_program({"report", "run.pftrace", "--style", "op", "--csv"}), 2, {"--csv", "op"});
+    check_complaint(run_program({"report", "run.pftrace", "--style", "op", "--sort-by", "speed"}), 2,
+                    {"--sort-by", "speed", "self_cpu_time_total"});
+    check_complaint(run_program({"report", "run.pftrace", "--row-limit", "-2"}), 2, {"--row-limit", "-2"});
 }
 
 BOOST_AUTO_TEST_CASE(an_unknown_option_or_command_is_named_and_the_nearest_one_offered) {

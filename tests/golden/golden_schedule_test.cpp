@@ -1,0 +1,245 @@
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <functional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <drawpoint/instrumentation/schedule.hpp>
+#include <golden/golden_files.hpp>
+
+using namespace drawpoint;
+
+namespace {
+
+using Calls = std::vector<std::string>;
+
+const golden::Json& required(const golden::Json& json, const char* key) {
+    BOOST_REQUIRE_MESSAGE(json.contains(key) && !json.at(key).empty(), key << " is missing");
+    return json.at(key);
+}
+
+std::vector<golden::Json> recordings(std::string_view name) {
+    std::vector<golden::Json> all;
+    for (const golden::Path& folder : golden::folders())
+        all.push_back(golden::read_json(folder / "g5_torch_schedule" / name));
+    return all;
+}
+
+ScheduleOptions options_of(const golden::Json& input) {
+    const auto value = [&](const char* key) { return input.at(key).get<std::int64_t>(); };
+    return {.wait = value("wait"),
+            .warmup = value("warmup"),
+            .active = value("active"),
+            .repeat = value("repeat"),
+            .skip_first = value("skip_first"),
+            .skip_first_wait = value("skip_first_wait")};
+}
+
+ProfilerAction action_of(char letter) {
+    switch (letter) {
+    case 'N': return ProfilerAction::none;
+    case 'W': return ProfilerAction::warmup;
+    case 'R': return ProfilerAction::record;
+    case 'S': return ProfilerAction::record_and_save;
+    case 'D': return ProfilerAction::device_stopped;
+    default: throw std::runtime_error{"no such letter"};
+    }
+}
+
+Schedule letters(const std::string& text) {
+    return [text](std::int64_t step) {
+        return action_of(text[std::min(static_cast<std::size_t>(step), text.size() - 1)]);
+    };
+}
+
+/// Writes down the calls as the recordings do: warnings after the calls of their step.
+struct Notes {
+    Calls calls, warnings;
+    ScheduledProfiler* profiler = nullptr;
+    bool handler = true;
+
+    ProfilerCalls functions() {
+        return {
+            .prepare = [this] { calls.emplace_back("prepare_trace"); },
+            .start = [this] { calls.emplace_back("start_trace"); },
+            .stop = [this] { calls.emplace_back("stop_trace"); },
+            .trace_ready = handler ? std::function<void()>{[this] {
+                calls.push_back("on_trace_ready step_num=" + std::to_string(profiler->step_num()));
+            }}
+                                   : nullptr,
+            .begin_step = [this](std::int64_t step) { calls.push_back("open ProfilerStep#" + std::to_string(step)); },
+            .end_step = [this](std::int64_t step) { calls.push_back("close ProfilerStep#" + std::to_string(step)); },
+            .warn = [this](std::string_view text) { warnings.push_back("warn: " + std::string{text}); }};
+    }
+    Calls taken() {
+        Calls all = std::move(calls);
+        all.insert(all.end(), warnings.begin(), warnings.end());
+        calls.clear();
+        warnings.clear();
+        return all;
+    }
+};
+
+/// What ours calls where the original leaves a trace unprepared.
+Calls corrected(Calls recorded) {
+    const auto contains = [&](std::string_view text) { return std::ranges::find(recorded, text) != recorded.end(); };
+    if (contains("warn: Incorrect schedule: RECORD followed by WARMUP"))
+        recorded.insert(std::ranges::find(recorded, "stop_trace") + 1, "prepare_trace");
+    return recorded;
+}
+
+void replay(const golden::Json& one) {
+    const golden::Json& input = one.at("input");
+    Notes notes;
+    notes.handler = input.value("handler", true);
+    const Schedule plan = input.contains("sched")     ? schedule(options_of(input.at("sched")))
+                          : input.contains("letters") ? letters(input.at("letters").get<std::string>())
+                                                      : Schedule{};
+    ScheduledProfiler profiler{notes.functions(), plan};
+    notes.profiler = &profiler;
+    for (const golden::Json& call : one.at("calls")) {
+        const auto what = call.at(0).get<std::string>();
+        const auto expected = corrected(call.at(2).get<Calls>());
+        BOOST_TEST_CONTEXT(one.at("id") << ", " << what) {
+            if (what == "raised") {
+                BOOST_CHECK_EXCEPTION(profiler.step(), std::invalid_argument,
+                                      [&](const std::exception& error) { return error.what() == expected.at(0); });
+                BOOST_TEST(notes.taken() == Calls(expected.begin() + 1, expected.end()),
+                           boost::test_tools::per_element());
+                continue;
+            }
+            if (what == "enter" || what == "start")
+                profiler.start();
+            else if (what == "exit" || what == "stop")
+                profiler.stop();
+            else if (what != "construct")
+                profiler.step();
+            BOOST_TEST(notes.taken() == expected, boost::test_tools::per_element());
+            BOOST_TEST(name_of(profiler.current_action()) == call.at(1).get<std::string>());
+        }
+    }
+}
+
+}   // namespace
+
+BOOST_AUTO_TEST_SUITE(golden_schedule)
+
+BOOST_AUTO_TEST_CASE(every_recorded_schedule_gives_the_original_actions_and_a_negative_number_is_refused) {
+    for (const golden::Json& file : recordings("schedule_table.json"))
+        for (const golden::Json& row : required(file, "rows")) {
+            const auto value = [&](std::size_t i) { return row.at(i).get<std::int64_t>(); };
+            const ScheduleOptions options{value(0), value(1), value(2), value(3), value(4), value(5)};
+            if (options.skip_first_wait < 0) {
+                BOOST_CHECK_THROW((void)schedule(options), std::invalid_argument);
+                continue;
+            }
+            const Schedule plan = schedule(options);
+            std::string actions;
+            for (std::int64_t step = 0; step < 60; ++step)
+                actions += static_cast<char>('0' + static_cast<int>(plan(step)));
+            BOOST_TEST(actions == row.at(6).get<std::string>(), row.dump());
+        }
+}
+
+BOOST_AUTO_TEST_CASE(every_recorded_run_makes_the_original_calls_but_always_prepares_and_refuses_a_step_before_start) {
+    for (const golden::Json& file : recordings("transitions.json"))
+        for (const golden::Json& one : required(file, "cases")) {
+            if (one.at("input").value("how", "") != "step_before_start") {
+                replay(one);
+                continue;
+            }
+            ScheduledProfiler profiler{{}, schedule(options_of(one.at("input").at("sched")))};
+            BOOST_CHECK_THROW(profiler.step(), std::logic_error);
+            BOOST_TEST(profiler.step_num() == 0);
+        }
+}
+
+BOOST_AUTO_TEST_CASE(every_transition_makes_the_calls_of_the_original_table) {
+    for (const golden::Json& file : recordings("transition_table.json"))
+        for (const golden::Json& row : required(file, "rows")) {
+            const auto from = row.at(0).get<std::string>();
+            const std::string to = row.at(1).is_null() ? "" : row.at(1).get<std::string>();
+            auto expected = row.at(2).get<Calls>();
+            std::erase_if(expected, [](const std::string& call) { return call.starts_with("warn: "); });
+            if (from == "RECORD" && to == "WARMUP")
+                expected.emplace_back("prepare_trace");
+            const auto action = [](const std::string& name) {
+                for (int i = 0; i < 5; ++i)
+                    if (name == name_of(static_cast<ProfilerAction>(i)))
+                        return static_cast<ProfilerAction>(i);
+                throw std::runtime_error{"no such action"};
+            };
+
+            // DEVICE_STOPPED is entered from a recording of a cycle that goes on, and left where the next cycle begins.
+            std::vector<ProfilerAction> plan{action(from == "DEVICE_STOPPED" ? "RECORD" : from)};
+            if (from == "DEVICE_STOPPED") {
+                plan.push_back(to.empty() || to == "DEVICE_STOPPED" ? ProfilerAction::record
+                                                                    : ProfilerAction::record_and_save);
+                plan.push_back(to.empty() || to == "DEVICE_STOPPED" ? ProfilerAction::record : action(to));
+            } else if (!to.empty()) {
+                plan.push_back(action(to == "DEVICE_STOPPED" ? "RECORD" : to));
+            }
+            Notes notes;
+            ScheduledProfiler profiler{notes.functions(),
+                                       [&](std::int64_t step) { return plan.at(static_cast<std::size_t>(step)); }};
+            notes.profiler = &profiler;
+            profiler.start();
+            if (from == "DEVICE_STOPPED") {
+                profiler.collection_stopped();
+                profiler.step();
+                BOOST_TEST_REQUIRE(name_of(profiler.current_action()) == from);
+            }
+            if (to == "DEVICE_STOPPED" && from != to)
+                profiler.collection_stopped();
+            notes.calls.clear();
+            if (to.empty())
+                profiler.stop();
+            else
+                profiler.step();
+            Calls made;
+            for (const std::string& call : notes.calls)
+                if (!call.starts_with("open") && !call.starts_with("close"))
+                    made.push_back(call.starts_with("on_trace_ready") ? "_trace_ready" : call);
+            BOOST_TEST_CONTEXT(from << " -> " << to) {
+                // The original cannot get there; neither can ours.
+                if (!expected.empty() && expected.front().starts_with("raise: "))
+                    BOOST_TEST((profiler.current_action() != ProfilerAction::device_stopped));
+                else
+                    BOOST_TEST(made == expected, boost::test_tools::per_element());
+            }
+        }
+}
+
+BOOST_AUTO_TEST_CASE(the_original_texts_name_what_is_wrong) {
+    for (const golden::Json& file : recordings("texts.json"))
+        for (const golden::Json& one : required(file, "cases")) {
+            const auto id = one.at("id").get<std::string>();
+            const auto message = one.value("message", "");
+            const auto says = [&](const std::exception& error) { return error.what() == message; };
+            BOOST_TEST_CONTEXT(id) {
+                if (id.starts_with("schedule({")) {
+                    std::string text = id.substr(9, id.size() - 10);
+                    std::ranges::replace(text, '\'', '"');
+                    BOOST_CHECK_EXCEPTION((void)schedule(options_of(golden::Json::parse(text))), std::invalid_argument,
+                                          says);
+                } else if (id == "schedule step -1") {
+                    BOOST_CHECK_EXCEPTION(schedule({})(-1), std::invalid_argument, says);
+                } else if (id == "schedule warmup=0") {
+                    const auto warning = one.at("warnings").at(0).get<std::string>();
+                    BOOST_TEST("UserWarning: " + schedule_warnings({.warmup = 0}).at(0) == warning);
+                    BOOST_TEST(schedule_warnings({.warmup = 1}).empty());
+                } else if (id == "stop before start") {
+                    BOOST_CHECK_EXCEPTION(ScheduledProfiler{{}}.stop(), std::logic_error, says);
+                } else if (id == "schedule returns DEVICE_STOPPED") {
+                    BOOST_CHECK_EXCEPTION((ScheduledProfiler{{}, letters("D")}), std::invalid_argument, says);
+                }
+            }
+        }
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -23,6 +23,7 @@ struct Command {
 constexpr std::array commands{
     Command{"profile", profile, "trains a model on a data set through the DataLoader, records, prints the report"},
     Command{"report", report, "prints any report from a recording"},
+    Command{"export", export_run, "writes a recording as a file that other programs read"},
     Command{"dataset", dataset, "crops, generate or info: makes and checks labelled image folders"},
     Command{"doctor", doctor, "what this machine, build and environment offer"},
     Command{"diagnose", nullptr, {}},
@@ -31,7 +32,6 @@ constexpr std::array commands{
     Command{"bench", nullptr, {}},
     Command{"compare", nullptr, {}},
     Command{"gate", nullptr, {}},
-    Command{"export", nullptr, {}},
 };
 
 void print_usage(std::FILE* to) {

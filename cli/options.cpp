@@ -288,15 +288,24 @@ void ProfileOptions::add_to(CLI::App& app) {
     app.add_option("--on-error", on_error, "raise: a sample that can't be loaded ends the run");
     app.add_option("--valid", valid, "validation data: an image folder, or the share of --data to hold out");
     app.add_option("--device", device, "cpu");
-    app.add_option("--profiler", profiler,
-                   "simple, throughput (rows of steps, draws and batches alone), or none (no file)");
-    app.add_option("--schedule", schedule, "which steps to record [all]");
+    app.add_option(
+        "--profiler", profiler,
+        "simple, throughput (rows of steps, draws and batches alone), advanced (samples every thread's functions), "
+        "pytorch (LibTorch's operators), or none (no file)");
+    app.add_option(
+        "--schedule", schedule,
+        "with --profiler pytorch: whose steps' operators to record, e.g. wait=1,warmup=1,active=3,repeat=2 [all]");
+    app.add_flag("--record-shapes", record_shapes, "with --profiler pytorch: the sizes of operators' inputs");
+    app.add_flag("--profile-memory", profile_memory, "with --profiler pytorch: allocations of tensor memory");
+    app.add_flag("--with-stack", with_stack, "with --profiler pytorch: who called each operator");
+    app.add_flag("--with-flops", with_flops, "with --profiler pytorch: operations of products and convolutions");
     app.add_flag("--drop-first-batch,!--no-drop-first-batch", drop_first_batch,
                  "leaves the first batch of each phase out of the rows (on)");
     app.add_option("--recording-limit", recording_limit, "most bytes of samples recorded, e.g. 64MiB");
-    app.add_option("--resume", resume, "a checkpoint to go on from");
+    app.add_option("--checkpoint", checkpoint, "writes model, optimizer and position to this file at each epoch's end");
+    app.add_option("--resume", resume, "a checkpoint to go on from; --epochs counts those it has");
     app.add_option("-o,--output", output, "the recording");
-    app.add_option("--report", report, "drawpoint, throughput, simple or simple-old");
+    app.add_option("--report", report, fmt::format("{}", fmt::join(report_styles, ", ")));
     app.add_option("--inject", inject, "a fault for experiments, e.g. read-latency=5ms or decode=x3; repeatable")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -316,7 +325,7 @@ void ProfileOptions::check() const {
                   {"dct-scale", "fast-dct", "dct-scale,fast-dct", "fast-dct,dct-scale"}});
     check_choice({"jpeg-decoder", jpeg_decoder, {"auto", "library"}, {"own"}});
     check_choice({"on-error", on_error, {"raise"}, {"skip", "substitute"}});
-    check_choice({"profiler", profiler, {"simple", "throughput", "none"}, {"advanced", "pytorch"}});
+    check_choice({"profiler", profiler, {"simple", "throughput", "advanced", "pytorch", "none"}, {}});
     check_report_style("report", report);
     if (order != "in") {
         if (order == "out" || number_in<std::uint64_t>(order))
@@ -325,10 +334,20 @@ void ProfileOptions::check() const {
     }
     if (!memory_budget.empty())
         refuse("memory-budget", memory_budget);
-    if (!schedule.empty())
-        refuse("schedule", schedule);
-    if (!resume.empty())
-        refuse("resume", resume);
+    if (profiler != "pytorch") {
+        for (const auto& [name, given] : {std::pair{"schedule", !schedule.empty()},
+                                          {"record-shapes", record_shapes},
+                                          {"profile-memory", profile_memory},
+                                          {"with-stack", with_stack},
+                                          {"with-flops", with_flops}})
+            if (given)
+                throw UsageError{fmt::format("--{} needs --profiler pytorch, got --profiler {}", name, profiler)};
+    }
+    (void)profiler_schedule();
+    if (model == "none")
+        for (const auto& [name, file] : {std::pair{"checkpoint", &checkpoint}, {"resume", &resume}})
+            if (!file->empty())
+                throw UsageError{fmt::format("--{} {} needs a model, got --model none", name, *file)};
     if (output.empty())
         throw UsageError{"-o must name a file (--profiler none writes none)"};
     check_range("read-concurrency", read_concurrency, 1, INT64_MAX);
@@ -397,11 +416,19 @@ std::optional<std::uint64_t> ProfileOptions::synthetic() const {
     return count;
 }
 
+std::optional<ScheduleOptions> ProfileOptions::profiler_schedule() const {
+    if (schedule.empty())
+        return std::nullopt;
+    try {
+        return parse_schedule(schedule);
+    } catch (const std::invalid_argument& error) {
+        throw UsageError{fmt::format("--schedule {}: {}", schedule, error.what())};
+    }
+}
+
 void check_report_style(std::string_view option, std::string_view style) {
-    check_choice({option,
-                  style,
-                  {"drawpoint", "throughput", "simple", "simple-old"},
-                  {"lightning", "lightning-extended", "hannah", "op"}});
+    if (std::ranges::find(report_styles, style) == report_styles.end())
+        unknown_value(option, style, fmt::format("{}", fmt::join(report_styles, ", ")));
 }
 
 }   // namespace drawpoint::cli

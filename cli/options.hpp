@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,6 +14,7 @@
 #include <CLI/Formatter.hpp>
 
 #include <cli/program.hpp>
+#include <drawpoint/instrumentation/schedule.hpp>
 
 namespace drawpoint::cli {
 
@@ -76,8 +78,9 @@ struct ProfileOptions {
     std::int64_t epochs = 1, steps = 0, batch_size = 64, num_workers = 0, prefetch_depth = 4, read_concurrency = 64;
     std::int64_t seed = 0, image_size = 224;
     bool drop_last = false, drop_first_batch = true;
+    bool record_shapes = false, profile_memory = false, with_stack = false, with_flops = false;
     std::string memory_budget, order = "in", resize_filter = "antialias", allow_inexact = "none", jpeg_decoder = "auto";
-    std::string on_error = "raise", profiler = "simple", schedule, recording_limit = "256MiB", resume,
+    std::string on_error = "raise", profiler = "simple", schedule, recording_limit = "256MiB", resume, checkpoint,
                 output = "run.pftrace";
     std::string report = "drawpoint";
     std::vector<std::string> inject;
@@ -88,13 +91,20 @@ struct ProfileOptions {
     void check() const;
 
     [[nodiscard]] std::uint64_t recording_limit_bytes() const;
+    /// Of `--schedule`, if it is given.
+    [[nodiscard]] std::optional<ScheduleOptions> profiler_schedule() const;
     /// The share of `--valid`, if it is one: 0 < share < 1.
     [[nodiscard]] std::optional<double> valid_share() const;
     /// COUNT of `--data synthetic[:COUNT]`, if that is asked for.
     [[nodiscard]] std::optional<std::uint64_t> synthetic() const;
 };
 
-/// Throws UsageError if `style` is no report style or not delivered yet.
+/// The reports there are.
+inline constexpr std::array<std::string_view, 10> report_styles{
+    "drawpoint",          "throughput", "simple", "simple-old", "lightning",
+    "lightning-extended", "hannah",     "op",     "advanced",   "tree"};
+
+/// Throws UsageError if `style` is none of them.
 void check_report_style(std::string_view option, std::string_view style);
 
 }   // namespace drawpoint::cli

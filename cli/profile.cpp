@@ -18,11 +18,13 @@
 #include <cli/compute.hpp>
 #include <cli/data.hpp>
 #include <cli/machine.hpp>
-#include <cli/progress.hpp>
+#include <cli/profiling.hpp>
 #include <cli/report_output.hpp>
 #include <cli/signals.hpp>
 #include <drawpoint/instrumentation/recorder.hpp>
 #include <drawpoint/instrumentation/report/facts.hpp>
+#include <drawpoint/loop/callbacks/checkpoint.hpp>
+#include <drawpoint/loop/callbacks/progress_bar.hpp>
 #include <drawpoint/loop/fit.hpp>
 #include <drawpoint/loop/torch/learner.hpp>
 #include <drawpoint/pipeline/data_loader.hpp>
@@ -103,6 +105,10 @@ public:
     void backward() { learner_->backward(); }
     void opt_step() { learner_->opt_step(); }
     void zero_grad() { learner_->zero_grad(); }
+    void end_batch() noexcept {
+        if constexpr (ForgettingLearner<L>)
+            learner_->end_batch();
+    }
     [[nodiscard]] double loss_value() const { return learner_->loss_value(); }
     [[nodiscard]] std::string digest() const { return digest_.hex(); }
 
@@ -169,7 +175,7 @@ Outcome train(L& learner, Runtime& runtime, Loaders& loaders, const FitOptions& 
     else if (!outcome.error.empty())
         outcome.stopped = "error: " + outcome.error;
     else if (fit_options.max_steps > 0 &&
-             fit_options.max_steps < fit_options.epochs * loaders.train.batches_per_epoch())
+             fit_options.max_steps < (fit_options.epochs - fit_options.first_epoch) * loaders.train.batches_per_epoch())
         outcome.stopped = fmt::format("--steps {}", fit_options.max_steps);
     return outcome;
 }
@@ -187,6 +193,12 @@ void record_facts(Recorder& recorder, const Invocation& invocation, const Comman
     recorder.set_fact(facts::command, invocation.line);
     recorder.set_fact(facts::version, DRAWPOINT_VERSION);
     recorder.set_fact(facts::clock, recorder.clock().name());
+    recorder.set_fact(facts::process_id, std::to_string(getpid()));
+    recorder.set_fact(facts::process_name, "drawpoint");
+    recorder.set_fact(facts::loop_tid, std::to_string(gettid()));   // run() is called on this thread
+    const auto unix_ns =
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch());
+    recorder.set_fact(facts::unix_offset_ns, std::to_string(unix_ns.count() - recorder.now_ns()));
     recorder.set_fact(facts::classes, std::to_string(data.classes));
     for (const auto& [name, value] : line.effective())
         recorder.set_fact(std::string{facts::option_prefix} + name, value);
@@ -233,11 +245,31 @@ void record_cost(Recorder& recorder, double cpu_s) {
                         (static_cast<double>(state.events) * state.ns_per_event / 1e9 + state.writer_cpu_s) / cpu_s));
 }
 
+/// What a run must have in common with the one it resumes, so that it goes on as that would have.
+RunOptions resumable_options(const ProfileOptions& options) {
+    return {{"--model", options.model},
+            {"--optimizer", options.optimizer},
+            {"--batch-size", std::to_string(options.batch_size)},
+            {"--drop-last", options.drop_last ? "true" : "false"},
+            {"--seed", std::to_string(options.seed)},
+            {"--image-size", std::to_string(options.image_size)},
+            {"--resize-filter", options.resize_filter}};
+}
+
+/// Loads what `--resume` names. Throws Failure when nothing is left to train.
+TrainingPosition resume(const ProfileOptions& options, TorchLearner& learner) {
+    const TrainingPosition position = load_checkpoint(options.resume, learner, {}, resumable_options(options));
+    if (position.epochs >= static_cast<std::size_t>(options.epochs))
+        throw Failure{fmt::format("--resume {}: it has {} epochs, so --epochs {} leaves nothing to train",
+                                  options.resume, position.epochs, options.epochs)};
+    return position;
+}
+
 Outcome train_model(const ProfileOptions& options, const std::vector<Injection>& injections, std::size_t classes,
                     Runtime& runtime, Loaders& loaders, CallbackList& callbacks, const StopRequest& stop) {
-    const FitOptions fit_options{.epochs = static_cast<std::size_t>(options.epochs),
-                                 .max_steps = static_cast<std::size_t>(options.steps),
-                                 .record_loss = options.model != "none"};
+    FitOptions fit_options{.epochs = static_cast<std::size_t>(options.epochs),
+                           .max_steps = static_cast<std::size_t>(options.steps),
+                           .record_loss = options.model != "none"};
     const auto seed = static_cast<std::uint64_t>(options.seed);
     const std::chrono::nanoseconds own{static_cast<std::int64_t>(options.compute_ms * 1e6)};
     const Delay delay = delay_of(injections, own, seed);
@@ -255,6 +287,13 @@ Outcome train_model(const ProfileOptions& options, const std::vector<Injection>&
     TorchLearner learner{model,
                          {.optimizer = adam ? Optimizer::adam : Optimizer::sgd,
                           .learning_rate = options.learning_rate.value_or(adam ? 1e-3 : 1e-2)}};
+    const TrainingPosition position = options.resume.empty() ? TrainingPosition{} : resume(options, learner);
+    fit_options.first_epoch = position.epochs;
+    std::optional<CheckpointCallback<TorchLearner>> checkpoint;
+    if (!options.checkpoint.empty())
+        callbacks.add(checkpoint.emplace(learner, CheckpointOptions{.file = options.checkpoint,
+                                                                    .run = resumable_options(options),
+                                                                    .first_step = position.steps}));
     return train(learner, runtime, loaders, fit_options, callbacks, stop);
 }
 
@@ -269,7 +308,9 @@ int profile(const Invocation& invocation) {
         return exit_ok;
     options.check();
     const OutputOptions output = flags.read();
-    check_form(options.report, output);
+    ReportRequest request{
+        .style = options.report, .drop_first_batch = options.drop_first_batch, .command_line = invocation.line};
+    check_request(request, output);
     const bool has_file = options.profiler != "none";
     const std::vector<Injection> injections = injections_of(options);
 
@@ -285,7 +326,7 @@ int profile(const Invocation& invocation) {
     const Data data = open_data(options, injections);
     const auto recorder = make_recorder(options, injections);
     record_facts(*recorder, invocation, line, data);
-    Progress progress{recorder->clock(), isatty(STDERR_FILENO) != 0, output.colour_on_stderr()};
+    ProgressBar progress{recorder->clock(), {.colour = output.colour_on_stderr(), .prefix = "drawpoint: "}};
     CallbackList callbacks;
     callbacks.add(stop);
     callbacks.add(progress);
@@ -310,9 +351,11 @@ int profile(const Invocation& invocation) {
             watched.push_back(
                 &loaders.valid.emplace(runtime, *data.valid, *data.valid_sampler, valid_options, "valid"));
         stop.watch(watched);
+        Profiling profiling{options, *recorder, callbacks};
         before = Usage::now();
         outcome = train_model(options, injections, data.classes, runtime, loaders, callbacks, stop);
         after = Usage::now();
+        profiling.end();
         progress.clear();
         stop.watch({});
         record_outcome(*recorder, outcome, loaders, before, after);
@@ -333,7 +376,10 @@ int profile(const Invocation& invocation) {
     if (!recording.error.empty())
         summary.recording.error = recording.error;
     if (!ledger.steps.empty() || output.form == OutputOptions::Form::json)
-        print_report(ledger, summary, {options.report, options.drop_first_batch, invocation.line}, output);
+        print_report(ledger, summary, request, output);
+    request.style = style_of_profiler(options.profiler);
+    if (options.report == "drawpoint" && output.form == OutputOptions::Form::text && !request.style.empty())
+        print("\n" + text_of(ledger, request));
     return stop.asked() ? exit_interrupted : outcome.error.empty() ? exit_ok : exit_failed;
 }
 

@@ -31,6 +31,7 @@ struct Invocation {
 
 int profile(const Invocation&);
 int report(const Invocation&);
+int export_run(const Invocation&);   // `export` is a word of the language
 int doctor(const Invocation&);
 int dataset(const Invocation&);
 

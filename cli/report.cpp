@@ -2,10 +2,11 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <cli/recording.hpp>
 #include <cli/report_output.hpp>
 #include <drawpoint/instrumentation/report/facts.hpp>
-#include <drawpoint/instrumentation/trace.hpp>
 
 namespace drawpoint::cli {
 
@@ -13,8 +14,11 @@ int report(const Invocation& invocation) {
     CommandLine line{invocation, "Prints a report from a recording."};
     ReportRequest request{.command_line = invocation.line};
     std::string file;
-    line.app().add_option("RUN", file, "the recording, a .pftrace file");
-    line.app().add_option("--style", request.style, "drawpoint, throughput, simple or simple-old");
+    line.app().add_option("RUN", file, "the recording: a .pftrace file, or a PyTorch Chrome trace (.json, .json.gz)");
+    line.app().add_option("--style", request.style, fmt::format("{}", fmt::join(report_styles, ", ")));
+    line.app().add_option("--sort-by", request.sort_by, "style op: a key such as self_cpu_time_total or count [time]");
+    line.app().add_option("--row-limit", request.row_limit, "styles op and advanced: rows of a table; -1: all");
+    line.app().add_flag("--group-by-input-shape", request.group_by_input_shape, "style op: a row for each shape");
     const CLI::Option* const drop_first =
         line.app().add_flag("--drop-first-batch,!--no-drop-first-batch", request.drop_first_batch,
                             "leaves the first batch of each phase out of the rows (as the run did)");
@@ -23,13 +27,13 @@ int report(const Invocation& invocation) {
         return exit_ok;
     check_report_style("style", request.style);
     const OutputOptions output = flags.read();
-    check_form(request.style, output);
+    check_request(request, output);
     if (file.empty())
         throw UsageError{"RUN is missing: the recording to report on"};
     check_files(output, "RUN", file);
 
-    const ReadTrace trace = read_trace(file);
-    if (trace.ledger.steps.empty())
+    const ReadTrace trace = read_run(file);
+    if (trace.ledger.steps.empty() && trace.ledger.operators.empty())
         throw Failure{(trace.warning.empty() ? file : trace.warning) + ": no steps"};
     if (!trace.warning.empty())
         complain(trace.warning);

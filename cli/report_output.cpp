@@ -1,5 +1,6 @@
 #include <cli/report_output.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
@@ -7,16 +8,31 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <drawpoint/instrumentation/report/advanced.hpp>
 #include <drawpoint/instrumentation/report/facts.hpp>
 #include <drawpoint/instrumentation/report/fastxtend.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
+#include <drawpoint/instrumentation/report/lightning.hpp>
+#include <drawpoint/instrumentation/report/operators.hpp>
 #include <drawpoint/instrumentation/report/text.hpp>
 
 namespace drawpoint::cli {
 
 using Form = OutputOptions::Form;
+
+namespace {
+
+std::optional<ProfileMode> fastxtend_mode(std::string_view style) {
+    return style == "throughput"   ? std::optional{ProfileMode::throughput}
+           : style == "simple"     ? std::optional{ProfileMode::simple}
+           : style == "simple-old" ? std::optional{ProfileMode::simple_old}
+                                   : std::nullopt;
+}
+
+}   // namespace
 
 Summary summary_of(const Ledger& ledger, bool drop_first_batch) {
     Summary summary = summarize(ledger, {.drop_first_batch = drop_first_batch});
@@ -28,22 +44,45 @@ Summary summary_of(const Ledger& ledger, bool drop_first_batch) {
     return summary;
 }
 
-void check_form(const std::string& style, const OutputOptions& output) {
+void check_request(const ReportRequest& request, const OutputOptions& output) {
+    const std::string& style = request.style;
     if (style != "drawpoint" && (output.form == Form::json || !output.json_files.empty()))
         throw UsageError{fmt::format("--json has drawpoint's own report alone, not the style {}", style)};
+    if (style != "drawpoint" && !fastxtend_mode(style) && output.form != Form::text)
+        throw UsageError{fmt::format("--{} has no style {}", output.form == Form::csv ? "csv" : "markdown", style)};
+    if (!request.sort_by.empty() && std::ranges::find(sort_keys(), request.sort_by) == sort_keys().end())
+        throw UsageError{
+            fmt::format("--sort-by must be one of {}, got '{}'", fmt::join(sort_keys(), ", "), request.sort_by)};
+    if (request.row_limit < -1)
+        throw UsageError{fmt::format("--row-limit must be at least -1 (all), got {}", request.row_limit)};
+}
+
+std::string text_of(const Ledger& ledger, const ReportRequest& request) {
+    if (request.style == "op")
+        return to_op_report(ledger, {.group = {.group_by_input_shape = request.group_by_input_shape},
+                                     .table = {.sort_by = request.sort_by, .row_limit = request.row_limit}});
+    if (request.style == "advanced")
+        return advanced_report(ledger,
+                               {.line_count_restriction =
+                                    request.row_limit < 0 ? LineRestriction{1.0} : LineRestriction{request.row_limit}});
+    if (request.style == "tree")
+        return action_tree_text(action_tree(ledger));
+    return to_lightning(lightning_actions(ledger),
+                        {.extended = request.style != "lightning", .hannah = request.style == "hannah"});
 }
 
 void print_report(const Ledger& ledger, const Summary& summary, const ReportRequest& request,
                   const OutputOptions& output) {
-    check_form(request.style, output);
-    if (request.style != "drawpoint") {
-        const ProfileMode mode = request.style == "throughput"   ? ProfileMode::throughput
-                                 : request.style == "simple-old" ? ProfileMode::simple_old
-                                                                 : ProfileMode::simple;
-        const FastxtendReport report = fastxtend_report(fastxtend_values(ledger), mode, request.drop_first_batch);
+    check_request(request, output);
+    if (const auto mode = fastxtend_mode(request.style)) {
+        const FastxtendReport report = fastxtend_report(fastxtend_values(ledger), *mode, request.drop_first_batch);
         print(output.form == Form::csv        ? to_csv(report)
               : output.form == Form::markdown ? to_markdown(report)
                                               : to_plain(report));
+        return;
+    }
+    if (request.style != "drawpoint") {
+        print(text_of(ledger, request));
         return;
     }
     const JsonHead head{.version = DRAWPOINT_VERSION, .command = request.command_line};

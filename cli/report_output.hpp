@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -10,20 +11,26 @@
 namespace drawpoint::cli {
 
 struct ReportRequest {
-    std::string style = "drawpoint";   ///< drawpoint, throughput, simple or simple-old
+    std::string style = "drawpoint";   ///< of `report_styles`
     bool drop_first_batch = true;
     std::string command_line;
+    std::string sort_by;                 ///< op: a key of `sort_keys()`; empty: by time
+    std::int64_t row_limit = 20;         ///< op: rows; advanced: functions an action; -1: all
+    bool group_by_input_shape = false;   ///< op
 };
 
 /// drawpoint's own report of a ledger, with the rows its run asked for.
 [[nodiscard]] Summary summary_of(const Ledger&, bool drop_first_batch);
 
+/// The report of a style that is text alone: lightning, lightning-extended, hannah, op, advanced or tree.
+[[nodiscard]] std::string text_of(const Ledger&, const ReportRequest&);
+
 /// Prints a report on stdout in the form asked for, then writes the JSON files asked for. Throws Failure naming a file that
 /// cannot be written, and UsageError where a style has no such form.
 void print_report(const Ledger&, const Summary&, const ReportRequest&, const OutputOptions&);
 
-/// Throws UsageError where a style has no such form.
-void check_form(const std::string& style, const OutputOptions&);
+/// Throws UsageError where a style has no such form, or an option of the request has no such value.
+void check_request(const ReportRequest&, const OutputOptions&);
 
 /// Throws Failure naming the first JSON file that cannot be written, before the work that would be lost; UsageError where
 /// one is `other`, which names the file of option `option`.

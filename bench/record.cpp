@@ -1,4 +1,4 @@
-// What recording costs: a stamp, an event, a sample, a step; the writer thread; and all of it beside a run over JPEG files.
+// What recording costs: a stamp, an event, a sample, a step, a region; the writer thread; and all of it in a run over JPEGs.
 
 #include <array>
 #include <chrono>
@@ -15,6 +15,7 @@
 
 #include <drawpoint/instrumentation/loop_track.hpp>
 #include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/instrumentation/region.hpp>
 #include <drawpoint/loop/fit.hpp>
 #include <drawpoint/pipeline/data_loader.hpp>
 #include <drawpoint/pipeline/image_stages.hpp>
@@ -149,6 +150,16 @@ void step(benchmark::State& state, bool with_file) {
     loop.end_pass();
 }
 
+/// A region's begin and end.
+void region(benchmark::State& state, bool with_file) {
+    const Recording recording{with_file};
+    const std::uint32_t name = recording->add_name("region");
+    run_laps(state, recording, lap_samples, [&] {
+        for (int i = 0; i < lap_samples; ++i)
+            const Region here{*recording, name};
+    });
+}
+
 /// A model that does nothing: all processor time of the run is the loader's and the recorder's.
 struct NoModel {
     void begin_phase(bool) {}
@@ -212,5 +223,7 @@ BENCHMARK_CAPTURE(sample, of_4_stages, false, false)->DRAWPOINT_LAPS;
 BENCHMARK_CAPTURE(sample, of_4_stages_into_a_file, true, false)->DRAWPOINT_LAPS;
 BENCHMARK_CAPTURE(step, of_8_pieces, false)->DRAWPOINT_LAPS;
 BENCHMARK_CAPTURE(step, of_8_pieces_into_a_file, true)->DRAWPOINT_LAPS;
+BENCHMARK_CAPTURE(region, begin_and_end, false)->DRAWPOINT_LAPS;
+BENCHMARK_CAPTURE(region, begin_and_end_into_a_file, true)->DRAWPOINT_LAPS;
 BENCHMARK(share_of_a_jpeg_run)->Iterations(1)->Unit(benchmark::kMillisecond);
 BENCHMARK_MAIN();

@@ -3,28 +3,9 @@
 #include <cstdio>
 #include <iostream>
 
-#include <drawpoint/drawpoint.hpp>
+#include "line.hpp"
 
 namespace {
-
-struct Line {
-    float slope = 0, intercept = 0;
-
-    /// One step of gradient descent on the squared error; returns the mean error.
-    double step(std::span<const float> points, float rate) {
-        float error = 0, slope_gradient = 0, intercept_gradient = 0;
-        for (std::size_t i = 0; i + 1 < points.size(); i += 2) {
-            const float difference = slope * points[i] + intercept - points[i + 1];
-            error += difference * difference;
-            slope_gradient += difference * points[i];
-            intercept_gradient += difference;
-        }
-        const auto count = static_cast<float>(points.size() / 2);
-        slope -= rate * slope_gradient / count;
-        intercept -= rate * intercept_gradient / count;
-        return static_cast<double>(error / count);
-    }
-};
 
 drawpoint::Awaitable<void> train(Line& line, drawpoint::DataLoader& loader, drawpoint::Recorder& recorder) {
     using drawpoint::Span;
@@ -43,10 +24,13 @@ drawpoint::Awaitable<void> train(Line& line, drawpoint::DataLoader& loader, draw
             track.mark_until(Span::handoff, batch->draw_stamps().taken_ns);     // it did, but the loop had not resumed
             track.end_draw(static_cast<std::uint32_t>(batch->size()));
 
-            const auto* points = reinterpret_cast<const float*>(batch->data().data());
-            const double loss = line.step({points, batch->data().size() / sizeof(float)}, 0.5F);
+            line.forward(*batch);
             track.mark(Span::forward);
-            track.end_step(drawpoint::StepStatus::complete, loss);
+            line.loss(*batch);
+            track.mark(Span::loss);
+            line.opt_step();
+            track.mark(Span::opt_step);
+            track.end_step(drawpoint::StepStatus::complete, line.loss_value());
             batch.reset();   // back to the loader
             track.mark(Span::between);
         }
@@ -61,13 +45,7 @@ drawpoint::Awaitable<void> train(Line& line, drawpoint::DataLoader& loader, draw
 int main() {
     drawpoint::Recorder recorder;   // without a file
     drawpoint::Runtime runtime{{.max_threads = 2}, recorder};
-    const auto points = drawpoint::from_function(512, {drawpoint::ScalarType::float32, 1, {2}}, "generate",
-                                                 [](drawpoint::SampleView& sample) {
-                                                     const double x = 2 * sample.random.uniform() - 1;
-                                                     const double noise = sample.random.uniform() - 0.5;
-                                                     sample.floats()[0] = static_cast<float>(x);
-                                                     sample.floats()[1] = static_cast<float>(3 * x + 1 + 0.1 * noise);
-                                                 });
+    const auto points = noisy_points(512);
     const drawpoint::RandomSampler order{points.size(), 7};
     drawpoint::DataLoader loader{runtime, points, order, {.batch_size = 64, .num_workers = 2, .prefetch_depth = 4}};
 

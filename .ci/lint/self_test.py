@@ -6,6 +6,7 @@ from pathlib import Path
 
 import coroutines
 import include_graph
+import parity
 
 
 def rules(lint, path, text):
@@ -163,6 +164,30 @@ class Coroutines(unittest.TestCase):
     def test_names_the_line(self):
         finding, = coroutines.check(Path("loop/fit.cpp"), "void f() {\n  /* a\n  b */ g(co_await h());\n}")
         self.assertEqual(3, finding[0])
+
+
+class Parity(unittest.TestCase):
+    TESTS = {"suite/case"}
+    WHOLE = [f"| {kind}{n} | api | `suite/case` | exact |" for kind, last in parity.ROWS.items() for n in range(1, last + 1)]
+
+    def faults(self, *lines):
+        return [rule for _, rule, _ in parity.check("\n".join(lines), self.TESTS)]
+
+    def test_a_whole_table_passes(self):
+        self.assertEqual([], self.faults(*self.WHOLE))
+
+    def test_a_missing_row_and_a_row_too_many_are_found(self):
+        self.assertEqual(["parity-row"], self.faults(*self.WHOLE[1:]))
+        self.assertEqual(["parity-row"], self.faults(*self.WHOLE, self.WHOLE[0]))
+        self.assertEqual(["parity-row"], self.faults(*self.WHOLE, "| T25 | api | `suite/case` | exact |"))
+
+    def test_a_row_needs_a_test_that_exists_and_a_status(self):
+        for line, rule in [("| E1 | api | `suite/other` | exact |", "parity-test"), ("| E1 | api | – | exact |", "parity-test"),
+                           ("| E1 | api | `suite/case` | nearly |", "parity-status"),
+                           ("| E1 | api | `suite/case` | corrected |", "parity-status"),
+                           ("| E1 |  | `suite/case` | exact |", "parity-row")]:
+            with self.subTest(line=line):
+                self.assertEqual([rule], self.faults(line, *self.WHOLE[1:]))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 
 #include <fmt/format.h>
@@ -344,6 +345,11 @@ void ProfileOptions::check() const {
                 throw UsageError{fmt::format("--{} needs --profiler pytorch, got --profiler {}", name, profiler)};
     }
     (void)profiler_schedule();
+    for (const auto& [style, needed] : {std::pair{"op", "pytorch"}, {"advanced", "advanced"}})
+        if (report == style && profiler != needed)
+            throw UsageError{
+                fmt::format("--report {} needs --profiler {}, got --profiler {}", style, needed, profiler)};
+    check_separate_files();
     if (model == "none")
         for (const auto& [name, file] : {std::pair{"checkpoint", &checkpoint}, {"resume", &resume}})
             if (!file->empty())
@@ -373,6 +379,21 @@ void ProfileOptions::check() const {
     (void)recording_limit_bytes();
     (void)valid_share();
     (void)synthetic();
+}
+
+void ProfileOptions::check_separate_files() const {
+    namespace fs = std::filesystem;
+    const auto same = [](const std::string& a, const std::string& b) {
+        std::error_code unknown;
+        return !a.empty() && !b.empty() &&
+               (fs::weakly_canonical(fs::absolute(a, unknown), unknown) ==
+                    fs::weakly_canonical(fs::absolute(b, unknown), unknown) ||
+                fs::equivalent(a, b, unknown));
+    };
+    const std::string recording = profiler == "none" ? "" : output;
+    for (const auto& [option, file] : {std::pair{"--checkpoint", &checkpoint}, {"--resume", &resume}})
+        if (same(*file, recording))
+            throw UsageError{fmt::format("{} {} and -o {} name the same file", option, *file, output)};
 }
 
 std::uint64_t ProfileOptions::recording_limit_bytes() const {

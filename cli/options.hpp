@@ -93,6 +93,8 @@ struct ProfileOptions {
     [[nodiscard]] std::uint64_t recording_limit_bytes() const;
     /// Of `--schedule`, if it is given.
     [[nodiscard]] std::optional<ScheduleOptions> profiler_schedule() const;
+    /// Throws UsageError where the recording would take the place of a checkpoint.
+    void check_separate_files() const;
     /// The share of `--valid`, if it is one: 0 < share < 1.
     [[nodiscard]] std::optional<double> valid_share() const;
     /// COUNT of `--data synthetic[:COUNT]`, if that is asked for.

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <span>
 #include <string>
 #include <system_error>
+#include <vector>
 
 #include <asio/error.hpp>
 #include <fmt/format.h>
@@ -118,6 +120,26 @@ private:
     bool training_ = true;
 };
 
+/// Callbacks that leave the list with their scope.
+class ScopedCallbacks {
+public:
+    explicit ScopedCallbacks(CallbackList& list) noexcept : list_{&list} {}
+    ScopedCallbacks(const ScopedCallbacks&) = delete;
+    ScopedCallbacks& operator=(const ScopedCallbacks&) = delete;
+    ~ScopedCallbacks() {
+        for (Callback* callback : added_)
+            list_->remove(*callback);
+    }
+    void add(Callback& callback) {
+        added_.push_back(&callback);
+        list_->add(callback);
+    }
+
+private:
+    CallbackList* list_;
+    std::vector<Callback*> added_;
+};
+
 /// How a fit went.
 struct Outcome {
     std::optional<std::string> stopped;   ///< why it ended early
@@ -147,6 +169,17 @@ void check_recording_file(const std::string& file) {
     const std::filesystem::file_status status = std::filesystem::status(file, unknown);
     if (exists(status) && !is_regular_file(status) && !is_character_file(status))
         throw Failure{fmt::format("{}: neither a file nor a character device, so no recording goes there", file)};
+}
+
+/// Throws Failure for what a checkpoint cannot be written to, before the epoch that would be lost.
+void check_checkpoint_file(const std::filesystem::path& file) {
+    std::error_code unknown;
+    const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+    const std::filesystem::file_status status = std::filesystem::status(file, unknown);
+    if (exists(status) && !is_regular_file(status))
+        throw Failure{fmt::format("--checkpoint {}: not a file", file.string())};
+    if (access(folder.c_str(), W_OK) != 0)
+        throw Failure{fmt::format("--checkpoint {}: {}", file.string(), std::generic_category().message(errno))};
 }
 
 template <class L>
@@ -181,7 +214,8 @@ Outcome train(L& learner, Runtime& runtime, Loaders& loaders, const FitOptions& 
 }
 
 std::unique_ptr<Recorder> make_recorder(const ProfileOptions& options, const std::vector<Injection>& injections) {
-    RecorderOptions recording{.limit_bytes = options.recording_limit_bytes()};
+    RecorderOptions recording{.limit_bytes = options.recording_limit_bytes(),
+                              .operator_limit_bytes = options.recording_limit_bytes()};
     for (const Injection& injection : injections)
         if (injection.kind == InjectionKind::drop_events)
             recording.drop_share = injection.share;
@@ -246,21 +280,25 @@ void record_cost(Recorder& recorder, double cpu_s) {
 }
 
 /// What a run must have in common with the one it resumes, so that it goes on as that would have.
-RunOptions resumable_options(const ProfileOptions& options) {
+RunOptions resumable_options(const ProfileOptions& options, const Loaders& loaders) {
     return {{"--model", options.model},
             {"--optimizer", options.optimizer},
             {"--batch-size", std::to_string(options.batch_size)},
             {"--drop-last", options.drop_last ? "true" : "false"},
             {"--seed", std::to_string(options.seed)},
+            {"--valid", options.valid},
+            {"batches an epoch", std::to_string(loaders.train.batches_per_epoch())},
             {"--image-size", std::to_string(options.image_size)},
             {"--resize-filter", options.resize_filter}};
 }
 
 /// Loads what `--resume` names. Throws Failure when nothing is left to train.
-TrainingPosition resume(const ProfileOptions& options, TorchLearner& learner) {
-    const TrainingPosition position = load_checkpoint(options.resume, learner, {}, resumable_options(options));
+TrainingPosition resume(const ProfileOptions& options, TorchLearner& learner, const Loaders& loaders) {
+    const TrainingPosition position = load_checkpoint(options.resume, learner, {}, resumable_options(options, loaders));
+    if (options.learning_rate)
+        learner.set_learning_rate(*options.learning_rate);
     if (position.epochs >= static_cast<std::size_t>(options.epochs))
-        throw Failure{fmt::format("--resume {}: it has {} epochs, so --epochs {} leaves nothing to train",
+        throw Failure{fmt::format("--resume {}: epochs finished: {}, so --epochs {} leaves nothing to train",
                                   options.resume, position.epochs, options.epochs)};
     return position;
 }
@@ -278,8 +316,6 @@ Outcome train_model(const ProfileOptions& options, const std::vector<Injection>&
         return train(learner, runtime, loaders, fit_options, callbacks, stop);
     }
     SlowForward slow{delay};
-    if (delay.base().count() > 0)
-        callbacks.add(slow);
     const Model model = options.model == "mlp"        ? mlp(loaders.inputs, classes, {256}, seed)
                         : options.model == "resnet18" ? resnet18(classes, seed)
                                                       : small_cnn(classes, seed);
@@ -287,13 +323,16 @@ Outcome train_model(const ProfileOptions& options, const std::vector<Injection>&
     TorchLearner learner{model,
                          {.optimizer = adam ? Optimizer::adam : Optimizer::sgd,
                           .learning_rate = options.learning_rate.value_or(adam ? 1e-3 : 1e-2)}};
-    const TrainingPosition position = options.resume.empty() ? TrainingPosition{} : resume(options, learner);
+    const TrainingPosition position = options.resume.empty() ? TrainingPosition{} : resume(options, learner, loaders);
     fit_options.first_epoch = position.epochs;
     std::optional<CheckpointCallback<TorchLearner>> checkpoint;
+    ScopedCallbacks added{callbacks};
+    if (delay.base().count() > 0)
+        added.add(slow);
     if (!options.checkpoint.empty())
-        callbacks.add(checkpoint.emplace(learner, CheckpointOptions{.file = options.checkpoint,
-                                                                    .run = resumable_options(options),
-                                                                    .first_step = position.steps}));
+        added.add(checkpoint.emplace(learner, CheckpointOptions{.file = options.checkpoint,
+                                                                .run = resumable_options(options, loaders),
+                                                                .first_step = position.steps}));
     return train(learner, runtime, loaders, fit_options, callbacks, stop);
 }
 
@@ -322,6 +361,8 @@ int profile(const Invocation& invocation) {
 
     if (has_file)
         check_recording_file(options.output);
+    if (!options.checkpoint.empty())
+        check_checkpoint_file(options.checkpoint);
     check_files(output, "-o", has_file ? options.output : "");
     const Data data = open_data(options, injections);
     const auto recorder = make_recorder(options, injections);

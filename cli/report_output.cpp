@@ -61,6 +61,8 @@ std::string text_of(const Ledger& ledger, const ReportRequest& request) {
     if (request.style == "op")
         return to_op_report(ledger, {.group = {.group_by_input_shape = request.group_by_input_shape},
                                      .table = {.sort_by = request.sort_by, .row_limit = request.row_limit}});
+    if (request.style == "advanced" && ledger.stack_samples.empty())
+        return "No stack sample was recorded: drawpoint profile --profiler advanced takes them.\n";
     if (request.style == "advanced")
         return advanced_report(ledger,
                                {.line_count_restriction =

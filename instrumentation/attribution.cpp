@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <limits>
 #include <span>
 #include <unordered_map>
 
 #include <drawpoint/instrumentation/report/facts.hpp>
+#include <instrumentation/wrapping.hpp>
 
 namespace drawpoint {
 namespace {
@@ -116,7 +116,9 @@ Attribution::Attribution(const Ledger& ledger) : ledger_{&ledger} {
     for (const OperatorRow& row : ledger.operators) {
         if (row.thread >= thread_of_.size())
             continue;
-        const std::int64_t end_ns = row.ended ? row.begin_ns + row.ns : std::numeric_limits<std::int64_t>::max();
+        // One without an end of its own lasts as long as is known: to the last thing recorded, or to the end of the one
+        // around it. The last thing recorded may be a sample.
+        const std::int64_t end_ns = wrapping_sum(wrapping_sum(row.begin_ns, row.ns), row.ended ? 0 : 1);
         threads_[thread_of_[row.thread]].open.push_back({&row, end_ns, nothing});
     }
     for (Thread& thread : threads_) {

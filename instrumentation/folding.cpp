@@ -5,6 +5,8 @@
 #include <limits>
 #include <ranges>
 
+#include <instrumentation/wrapping.hpp>
+
 namespace drawpoint {
 namespace {
 
@@ -34,9 +36,10 @@ void fold_step(Ledger& ledger, const StepRow& step, std::span<PassRow> open) {
     std::int64_t pieces_ns = 0;
     for (const SpanRow& piece : ledger.spans_of(step)) {
         pieces_ns += piece.ns;
-        folded.until_ns = std::max(folded.until_ns, piece.begin_ns + piece.ns);
+        folded.until_ns = std::max(folded.until_ns, wrapping_sum(piece.begin_ns, piece.ns));
     }
-    folded.until_ns = std::max(folded.until_ns, step.draw_begin_ns + step.draw_ns + step.batch_ns);
+    folded.until_ns =
+        std::max(folded.until_ns, wrapping_sum(wrapping_sum(step.draw_begin_ns, step.draw_ns), step.batch_ns));
     if (PassRow* const pass = pass_of(step, ledger.passes, open))
         pass->folded_ns += pieces_ns;
     ++folded.steps;
@@ -136,7 +139,9 @@ void fold(Ledger& ledger, std::span<PassRow> open, std::size_t keep) {
 
     std::int64_t from_ns = ledger.folded.until_ns;
     std::erase_if(ledger.batches, [&](const BatchRow& batch) {
-        const bool gone = batch.taken_ns < ledger.folded.until_ns;
+        // One that was never taken is as old as its admission.
+        const std::int64_t at_ns = batch.taken_ns != no_stamp ? batch.taken_ns : batch.admitted_ns;
+        const bool gone = at_ns < ledger.folded.until_ns;
         if (gone)
             ledger.folded.batch_samples += batch.size;
         else if (batch.admitted_ns != no_stamp)

@@ -132,6 +132,14 @@ void merge(Ring::Drops& into, const Ring::Drops& more) noexcept {
     into.count += more.count;
 }
 
+std::uint64_t bytes_of(const Definitions& added) noexcept {
+    std::uint64_t bytes = added.names.size() * sizeof(std::string) + added.threads.size() * sizeof(ThreadRow) +
+                          added.frames.size() * sizeof(FrameRow) + added.stacks.size() * sizeof(StackRow);
+    for (const std::string& name : added.names)
+        bytes += name.size();
+    return bytes;
+}
+
 constexpr std::uint64_t packed(std::uint32_t slices_every, std::uint32_t samples_every) noexcept {
     return std::uint64_t{slices_every} << 32 | samples_every;
 }
@@ -338,8 +346,10 @@ void Recorder::Impl::drain(bool tell_all) {
     const Definitions added = definitions.take();   // after the heads: what is behind them names no other definitions
     const std::lock_guard lock{ledger_mutex};
     write_rare();
-    if (!added.empty() && !gave_up)
+    if (!added.empty() && !gave_up) {
         both([&](auto& to) { to.definitions(added); });
+        operator_memory += bytes_of(added);
+    }
     bool busy = false;
     const auto consume = [&](Ring& ring, std::uint64_t head) {
         over_limit = {};

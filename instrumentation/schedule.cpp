@@ -177,6 +177,13 @@ void ScheduledProfiler::step() {
         std::rethrow_exception(thrown);
 }
 
+void ScheduledProfiler::skip_step() {
+    if (running_)
+        throw std::logic_error{"Profiler must be stopped before skip_step()"};
+    current_ = scheduled_ = scheduled(step_num_ + 1);
+    ++step_num_;
+}
+
 void ScheduledProfiler::stop() {
     if (!started_)
         throw std::logic_error{"Profiler must be initialized before stopping trace"};

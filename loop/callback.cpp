@@ -23,8 +23,11 @@ bool reaches(const Callback& callback, Event event, const LoopState& state) noex
 /// Puts `text` in the place of an exception's own message; type, identity and what a derived type holds stay.
 template <class E>
 void replace_message(E& error, const std::string& text) {
-    error = E(text);
+    if (error.what() != text)
+        error = E(text);
 }
+
+constexpr std::string_view explanation = "Exception occured in `";
 
 }   // namespace
 
@@ -171,8 +174,11 @@ void CallbackList::invoke(Callback& callback, Event event, LoopState& state) {
 
 void CallbackList::explain_error(std::string_view name, Event event) noexcept {
     const auto explain = [&](const char* message) {
-        last_error_ = "Exception occured in `" + std::string(name) + "` when calling event `" +
-                      std::string(name_of(event)) + "`:\n\t" + message;
+        if (std::string_view{message}.starts_with(explanation))   // it has come through a list before
+            last_error_ = message;
+        else
+            last_error_ = std::string(explanation) + std::string(name) + "` when calling event `" +
+                          std::string(name_of(event)) + "`:\n\t" + message;
     };
     try {
         last_error_.clear();

@@ -303,7 +303,8 @@ private:
             external = enclosing(around, [](const OperatorRow& call) {
                 return call.kind == OperatorKind::cpu_op || call.kind == OperatorKind::user_annotation;
             });
-            launched_by_[row.correlation] = external;
+            if (row.correlation != 0)
+                launched_by_[row.correlation] = external;
         } else if (on_a_device(row.kind)) {
             const auto launch = launched_by_.find(row.correlation);
             external = launch == launched_by_.end() ? 0 : launch->second;
@@ -407,7 +408,7 @@ private:
         };
         for (std::uint32_t i = 0; i < ledger_.operators.size(); ++i) {
             const OperatorRow& call = ledger_.operators[i];
-            if (call.sequence < 0 || tid_of_call_[i] == 0)
+            if (call.sequence < 0 || !tid_of_call_[i])
                 continue;
             if (call.forward_thread == 0)
                 keep_last(forward, call.sequence, i);
@@ -416,8 +417,8 @@ private:
         }
         for (const auto& [key, to] : backward)
             if (const auto from = forward.find(key.first); from != forward.end())
-                host_flow("fwdbwd", tid_of_call_[from->second], ledger_.operators[from->second].begin_ns,
-                          tid_of_call_[to], ledger_.operators[to].begin_ns);
+                host_flow("fwdbwd", *tid_of_call_[from->second], ledger_.operators[from->second].begin_ns,
+                          *tid_of_call_[to], ledger_.operators[to].begin_ns);
     }
 
     /// Sample → batch → the step whose draw took it.
@@ -518,8 +519,8 @@ private:
     bool first_ = true;
     std::uint64_t next_flow_ = 1;
     int next_rank_ = 0;
-    std::vector<std::uint64_t> tid_of_call_;              // 0: left out
-    std::map<std::uint32_t, std::uint64_t> batch_tids_;   // of those shown
+    std::vector<std::optional<std::uint64_t>> tid_of_call_;   // absent: left out
+    std::map<std::uint32_t, std::uint64_t> batch_tids_;       // of those shown
     std::map<std::uint32_t, std::uint64_t> sample_tids_;
     std::unordered_set<std::uint64_t> kernels_;                                     // correlations
     std::unordered_map<std::uint64_t, std::uint64_t> launched_by_, device_flows_;   // by correlation

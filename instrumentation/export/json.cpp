@@ -185,6 +185,7 @@ public:
             field("stack", Position{row.stack});
             field("weight_ns", row.weight_ns);
         });
+        folded();
         out_.put("\n}\n");
         out_.flush();
     }
@@ -212,6 +213,20 @@ private:
         for (const auto& [key, value] : ledger_.facts)
             out_.print("{}\n    {}: {}", std::exchange(first, false) ? "" : ",", json_string(key), json_string(value));
         out_.put("\n  }");
+    }
+
+    /// What is left of the rows that are in no column.
+    void folded() {
+        out_.put(",\n  \"folded\": {");
+        first_field_ = true;
+        field("steps", ledger_.folded.steps);
+        field("failed", ledger_.folded.failed);
+        field("not_drawn", ledger_.folded.not_drawn);
+        field("samples", ledger_.folded.samples);
+        field("until_ns", Stamp{ledger_.folded.until_ns});
+        field("draws_ns", ledger_.folded.draws_ns);
+        field("batches_ns", ledger_.folded.batches_ns);
+        out_.put("}");
     }
 
     template <class Rows, class Write>

@@ -57,7 +57,8 @@ std::vector<MemoryEvent> events_of(const Ledger& ledger, std::int32_t device) {
             events.push_back({at_ns, create, row.bytes});
         } else {
             if (held.erase(row.address) == 0)
-                before.push_back({before_the_recording, preexisting, -row.bytes});
+                before.push_back(
+                    {before_the_recording, preexisting, static_cast<std::int64_t>(wrapping_difference(0, row.bytes))});
             events.push_back({at_ns, destroy, row.bytes});
         }
     }
@@ -75,7 +76,7 @@ std::vector<std::pair<std::int64_t, std::int64_t>> totals(const std::vector<Memo
     std::int64_t held = 0;
     for (const MemoryEvent& event : events) {
         const std::int64_t at = event.at_ns == before_the_recording ? event.at_ns : event.at_ns / unit_ns;
-        held += event.bytes;
+        held = wrapping_sum(held, event.bytes);
         if (!result.empty() && result.back().first == at)
             result.back().second = held;
         else
@@ -121,13 +122,14 @@ std::string in_bytes(double bytes) {
 void write_plot(const std::vector<MemoryEvent>& events, std::int32_t device, TextStream& out) {
     constexpr std::int64_t width = 1200, height = 400, left = 90, top = 50, bottom = 40;
     const auto points = totals(events, 1);
-    const std::int64_t first_ns = points.front().first, ns = std::max<std::int64_t>(points.back().first - first_ns, 1);
+    const auto first_ns = static_cast<double>(points.front().first);
+    const double ns = std::max(static_cast<double>(points.back().first) - first_ns, 1.0);
     std::int64_t peak = 1;
     std::vector<std::pair<std::int64_t, std::int64_t>> columns;   // the highest of each, and what it is left at
     std::vector<std::int64_t> last;
     for (const auto& [at_ns, held] : points) {
-        const auto x =
-            static_cast<std::int64_t>(static_cast<double>(at_ns - first_ns) / static_cast<double>(ns) * width);
+        const double share = std::clamp((static_cast<double>(at_ns) - first_ns) / ns, 0.0, 1.0);   // stamps may be any
+        const auto x = static_cast<std::int64_t>(share * width);
         peak = std::max(peak, held);
         if (columns.empty() || columns.back().first != x) {
             columns.emplace_back(x, held);
@@ -153,7 +155,7 @@ void write_plot(const std::vector<MemoryEvent>& events, std::int32_t device, Tex
                   "text-anchor=\"end\">{5}</text>\n",
                   left, left + width, at, left - 6, at + 4, in_bytes(static_cast<double>(peak) * quarter / 4));
         out.print("<text x=\"{}\" y=\"{}\" text-anchor=\"middle\">{:.3f} ms</text>\n", left + width * quarter / 4,
-                  top + height + 20, static_cast<double>(ns) * quarter / 4e6);
+                  top + height + 20, ns * quarter / 4e6);
     }
     out.print("<path fill=\"grey\" d=\"M{} {}", left, top + height);
     std::int64_t before = 0;

@@ -3,6 +3,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <ostream>
@@ -127,21 +128,32 @@ void add_frames(protozero::pbf_writer& to, Strings& strings, const Ledger& ledge
     }
 }
 
-std::string gzipped(const std::string& bytes) {
-    z_stream stream{};
-    if (deflateInit2(&stream, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-        throw std::runtime_error{"pprof: zlib has no memory"};
-    std::string packed(deflateBound(&stream, bytes.size()), '\0');
-    stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
-    stream.avail_in = static_cast<uInt>(bytes.size());
-    stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-    stream.avail_out = static_cast<uInt>(packed.size());
-    const int result = deflate(&stream, Z_FINISH);
-    packed.resize(stream.total_out);
-    deflateEnd(&stream);
-    if (result != Z_STREAM_END)
-        throw std::runtime_error{"pprof: a profile beyond 4 GB"};
-    return packed;
+/// Piece by piece: zlib counts to 4 GB in one.
+void write_gzipped(std::string_view bytes, std::ostream& out) {
+    struct Deflater : z_stream {
+        Deflater() : z_stream{} {
+            if (deflateInit2(this, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+                throw std::runtime_error{"pprof: zlib has no memory"};
+        }
+        Deflater(const Deflater&) = delete;
+        Deflater& operator=(const Deflater&) = delete;
+        ~Deflater() { deflateEnd(this); }
+    } stream;
+    std::array<char, 1u << 16> packed;
+    for (int result = Z_OK; result != Z_STREAM_END && out;) {
+        if (stream.avail_in == 0) {
+            const std::string_view piece = bytes.substr(0, packed.size());
+            stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(piece.data()));
+            stream.avail_in = static_cast<uInt>(piece.size());
+            bytes.remove_prefix(piece.size());
+        }
+        stream.next_out = reinterpret_cast<Bytef*>(packed.data());
+        stream.avail_out = static_cast<uInt>(packed.size());
+        result = deflate(&stream, bytes.empty() ? Z_FINISH : Z_NO_FLUSH);
+        if (result != Z_OK && result != Z_STREAM_END)
+            throw std::runtime_error{"pprof: zlib failed"};
+        out.write(packed.data(), static_cast<std::streamsize>(packed.size() - stream.avail_out));
+    }
 }
 
 }   // namespace
@@ -215,8 +227,7 @@ void write_pprof(const Ledger& ledger, std::ostream& out, std::string_view wante
     to.add_int64(profile::default_sample_type, strings.position_of("cpu"));
     strings.write(to);
 
-    const std::string packed = gzipped(bytes);
-    out.write(packed.data(), static_cast<std::streamsize>(packed.size()));
+    write_gzipped(bytes, out);
     out.flush();
     if (!out)
         throw std::runtime_error{"pprof: the profile could not be written"};

@@ -127,7 +127,8 @@ private:
     static std::uint64_t number_of(std::string_view token) noexcept {
         std::int64_t number = 0;
         const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), number);
-        return error == std::errc{} ? static_cast<std::uint64_t>(number < 0 ? -number : number) : 0;
+        const auto magnitude = static_cast<std::uint64_t>(number);
+        return error != std::errc{} ? 0 : number < 0 ? 0 - magnitude : magnitude;
     }
 
     std::uint32_t thread(const ChromeEvent& event, bool on_device) {

@@ -147,6 +147,8 @@ std::optional<JsonPieces::Piece> JsonPieces::next_member() {
         ++begin_;
         c = peek_past_blanks();
         if (key_ == "traceEvents" && c == '[') {
+            if (has_events_)
+                fail("a second traceEvents");
             ++begin_;
             in_ = In::events;
             has_events_ = true;

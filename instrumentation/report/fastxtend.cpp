@@ -137,8 +137,13 @@ std::vector<std::size_t> widths_of(const std::vector<std::string>& titles, const
     return widths;
 }
 
-std::string dropped_notice(const FastxtendReport& report) {
-    return report.first_batch_dropped ? "Batch dropped. train and valid phases show 1 less batch than fit.\n" : "";
+std::string notices(const FastxtendReport& report) {
+    std::string text =
+        report.first_batch_dropped ? "Batch dropped. train and valid phases show 1 less batch than fit.\n" : "";
+    if (report.steps_folded > 0)
+        text +=
+            fmt::format("{} old steps folded. train and valid phases show the batches kept.\n", report.steps_folded);
+    return text;
 }
 
 std::string csv_line(const std::vector<std::string>& cells) {
@@ -155,6 +160,7 @@ std::string csv_line(const std::vector<std::string>& cells) {
 FastxtendReport fastxtend_report(const FastxtendValues& values, ProfileMode mode, bool drop_first_batch) {
     FastxtendReport report{.mode = mode,
                            .first_batch_dropped = drop_first_batch && mode != ProfileMode::simple_old,
+                           .steps_folded = values.steps_folded,
                            .rows = {},
                            .whole_means = true,
                            .whole_std_devs = true};
@@ -231,7 +237,7 @@ std::string to_plain(const FastxtendReport& report) {
     };
     add_line(titles);
     std::ranges::for_each(cells, add_line);
-    return text + dropped_notice(report);
+    return text + notices(report);
 }
 
 std::string to_markdown(const FastxtendReport& report) {
@@ -254,7 +260,7 @@ std::string to_markdown(const FastxtendReport& report) {
     }
     text += "|\n";
     std::ranges::for_each(cells, add_line);
-    return text + dropped_notice(report);
+    return text + notices(report);
 }
 
 std::string to_csv(const FastxtendReport& report) {

@@ -67,6 +67,7 @@ std::optional<FastxtendBatch> fastxtend_batch(const StepRow& step, std::span<con
 
 FastxtendValues fastxtend_values(const Ledger& ledger) {
     FastxtendValues values;
+    values.steps_folded = ledger.folded.steps;
     std::int64_t from_ns = std::numeric_limits<std::int64_t>::min(), to_ns = std::numeric_limits<std::int64_t>::max();
     const PassRow* fit = nullptr;
     for (const PassRow& pass : ledger.passes)

@@ -12,6 +12,8 @@
 
 #include <drawpoint/instrumentation/ledger.hpp>
 
+#include <instrumentation/wrapping.hpp>
+
 namespace drawpoint {
 namespace {
 
@@ -54,13 +56,14 @@ public:
     void add(std::string_view name, std::int64_t begin_ns, std::int64_t ns) {
         if (name.empty())
             return;
+        const std::int64_t end_ns = wrapping_sum(begin_ns, ns);
         auto found = totals_.find(name);
         if (found == totals_.end())
-            found = totals_.emplace(name, Total{.first_end_ns = begin_ns + ns}).first;
+            found = totals_.emplace(name, Total{.first_end_ns = end_ns}).first;
         Total& total = found->second;
         ++total.calls;
-        total.ns += ns;
-        total.first_end_ns = std::min(total.first_end_ns, begin_ns + ns);
+        total.ns = wrapping_sum(total.ns, ns);
+        total.first_end_ns = std::min(total.first_end_ns, end_ns);
     }
     [[nodiscard]] bool has(std::string_view name) const { return totals_.find(name) != totals_.end(); }
 
@@ -91,7 +94,7 @@ const SpanRow* find(std::span<const SpanRow> spans, Span span) {
 
 std::optional<std::int64_t> stamp_at(Edge edge, std::span<const SpanRow> spans) {
     const SpanRow* const piece = find(spans, span_of(edge.event));
-    return piece ? std::optional{piece->begin_ns + (edge.end ? piece->ns : 0)} : std::nullopt;
+    return piece ? std::optional{wrapping_sum(piece->begin_ns, edge.end ? piece->ns : 0)} : std::nullopt;
 }
 
 void add_hooks(Actions& actions, std::span<const SpanRow> spans, bool valid) {
@@ -107,7 +110,7 @@ void add_step(Actions& actions, const StepRow& step, std::span<const SpanRow> sp
     for (const LightningSpan& one : std::span{lightning_spans}.subspan(1)) {
         const auto from = stamp_at(one.from, spans), to = stamp_at(one.to, spans);
         if (from && to && find(spans, one.work))
-            actions.add(name(one), *from, *to - *from);
+            actions.add(name(one), *from, static_cast<std::int64_t>(wrapping_difference(*to, *from)));
     }
     add_hooks(actions, spans, valid);
 }
@@ -124,7 +127,7 @@ struct Node {
     Node& add(std::string_view name, std::int64_t taken_ns) {
         Node& node = child(name);
         ++node.calls;
-        node.ns += taken_ns;
+        node.ns = wrapping_sum(node.ns, taken_ns);
         return node;
     }
 };
@@ -132,7 +135,7 @@ struct Node {
 ActionNode finished(std::string_view name, const Node& from) {
     ActionNode node{.name = std::string{name}, .calls = from.calls, .total_ns = from.ns, .self_ns = from.ns};
     for (const auto& [child_name, child] : from.children) {
-        node.self_ns -= child.ns;
+        node.self_ns = static_cast<std::int64_t>(wrapping_difference(node.self_ns, child.ns));
         if (child.ns != 0)   // an event that nobody listens to is no line
             node.children.push_back(finished(child_name, child));
     }
@@ -141,13 +144,14 @@ ActionNode finished(std::string_view name, const Node& from) {
 }
 
 void add_step(Node& pass, const StepRow& step, std::span<const SpanRow> spans) {
-    Node& node = pass.add("step", step.draw_ns + step.batch_ns);
+    Node& node = pass.add("step", wrapping_sum(step.draw_ns, step.batch_ns));
     Node& draw = node.add(name_of(Action::draw), step.draw_ns);
     Node& batch = node.add(name_of(Action::batch), step.batch_ns);
-    const std::int64_t drawn_ns = step.draw_begin_ns + step.draw_ns, end_ns = drawn_ns + step.batch_ns;
+    const std::int64_t drawn_ns = wrapping_sum(step.draw_begin_ns, step.draw_ns);
+    const std::int64_t end_ns = wrapping_sum(drawn_ns, step.batch_ns);
     for (const SpanRow& piece : spans) {
         // A piece without a length at a border is of no weight, whichever side it falls on.
-        Node& owner = piece.begin_ns + piece.ns > end_ns ? pass : piece.begin_ns < drawn_ns ? draw : batch;
+        Node& owner = wrapping_sum(piece.begin_ns, piece.ns) > end_ns ? pass : piece.begin_ns < drawn_ns ? draw : batch;
         owner.add(name_of(piece.span), piece.ns);
     }
 }
@@ -183,6 +187,7 @@ std::vector<ActionNode> loop_trees(const Ledger& ledger) {
             Node& node = parent.add(name_of(next->kind), next->end_ns - next->begin_ns);
             for (const SpanRow& piece : ledger.spans_of(*next))
                 node.add(name_of(piece.span), piece.ns);
+            node.add("steps folded", next->folded_ns);
             open.push_back({&*next, &node});
         }
         while (!open.empty() && open.back().row->end_ns < at_ns)
@@ -209,6 +214,11 @@ std::vector<ActionNode> loop_trees(const Ledger& ledger) {
     return trees;
 }
 
+bool is_step(std::string_view region) noexcept { return region.starts_with("ProfilerStep#"); }
+
+/// All steps are one line.
+std::string_view region_name(std::string_view region) noexcept { return is_step(region) ? "ProfilerStep*" : region; }
+
 void add_region_trees(const Ledger& ledger, std::vector<ActionNode>& trees) {
     struct Open {
         std::int64_t end_ns;
@@ -228,10 +238,10 @@ void add_region_trees(const Ledger& ledger, std::vector<ActionNode>& trees) {
         Node& thread = threads[row.thread];
         if (open.empty()) {
             ++thread.calls;
-            thread.ns += row.ns;
+            thread.ns = wrapping_sum(thread.ns, row.ns);
         }
         Node& parent = open.empty() ? thread : *open.back().node;
-        open.push_back({row.begin_ns + row.ns, &parent.add(ledger.names[row.name], row.ns)});
+        open.push_back({wrapping_sum(row.begin_ns, row.ns), &parent.add(region_name(ledger.names[row.name]), row.ns)});
     }
     for (const auto& [number, node] : threads) {
         const bool known = number < ledger.threads.size();
@@ -337,7 +347,12 @@ std::string to_lightning(const LightningProfile& profile, LightningOptions optio
                                  lightning_number(action.total_s),
                                  total_s == 0 ? "-" : lightning_number(share_of(action, total_s))})
                          : line({action.name, lightning_number(mean_of(action)), lightning_number(action.total_s)});
-    return options.hannah ? text : text + separator;
+    if (!options.hannah)
+        text += separator;
+    if (profile.steps_folded > 0)
+        text += fmt::format("{} old steps folded: of the loop's actions only those of the steps kept.\n",
+                            profile.steps_folded);
+    return text;
 }
 
 LightningProfile lightning_actions(const Ledger& ledger) {
@@ -360,15 +375,17 @@ LightningProfile lightning_actions(const Ledger& ledger) {
     for (const OperatorRow& row : ledger.operators)
         if (row.kind == OperatorKind::user_annotation && row.ended && row.name < ledger.names.size()) {
             const std::string& name = ledger.names[row.name];
-            if (!actions.has(name) && !name.starts_with("ProfilerStep#"))   // a step is run_training_batch already
+            if (!actions.has(name) && !is_step(name))   // a step is run_training_batch already
                 regions.add(name, row.begin_ns, row.ns);
-            end_ns = std::max(end_ns, row.begin_ns + row.ns);
+            end_ns = std::max(end_ns, wrapping_sum(row.begin_ns, row.ns));
         }
-    LightningProfile profile{.stage = fits                    ? "fit"
-                                      : ledger.passes.empty() ? ""
-                                                              : "validate",
-                             .total_s = static_cast<double>(end_ns - ledger.start_ns) / 1e9,
-                             .actions = actions.take()};
+    LightningProfile profile{
+        .stage = fits                    ? "fit"
+                 : ledger.passes.empty() ? ""
+                                         : "validate",
+        .total_s = static_cast<double>(static_cast<std::int64_t>(wrapping_difference(end_ns, ledger.start_ns))) / 1e9,
+        .actions = actions.take(),
+        .steps_folded = ledger.folded.steps};
     std::ranges::move(regions.take(), std::back_inserter(profile.actions));
     return profile;
 }

@@ -6,10 +6,18 @@
 #include <unordered_map>
 #include <utility>
 
+#include <instrumentation/wrapping.hpp>
+
 namespace drawpoint {
 namespace {
 
 constexpr std::string_view step_prefix = "ProfilerStep#", step_key = "ProfilerStep*", allocation_key = "[memory]";
+
+/// Of stamps and sizes that may be anything: modulo 2^64.
+void add(std::int64_t& to, std::int64_t more) noexcept { to = wrapping_sum(to, more); }
+std::int64_t difference(std::int64_t a, std::int64_t b) noexcept {
+    return static_cast<std::int64_t>(wrapping_difference(a, b));
+}
 
 bool is_helper(std::string_view name) noexcept {
     static constexpr std::array<std::string_view, 8> helpers{allocation_key,
@@ -60,8 +68,8 @@ public:
         device_.resize(rows_.size() + 1);
         covered_.resize(rows_.size() + 1);
         for (std::size_t i = 0; i < rows_.size(); ++i) {
-            host_[i + 1] = host_[i] + (rows_[i].device < 0 ? rows_[i].bytes : 0);
-            device_[i + 1] = device_[i] + (rows_[i].device < 0 ? 0 : rows_[i].bytes);
+            host_[i + 1] = wrapping_sum(host_[i], rows_[i].device < 0 ? rows_[i].bytes : 0);
+            device_[i + 1] = wrapping_sum(device_[i], rows_[i].device < 0 ? 0 : rows_[i].bytes);
         }
     }
     /// Adds what was allocated, on any thread, while the call lasted; both ends belong to it.
@@ -70,12 +78,13 @@ public:
             return;
         const auto first = std::ranges::lower_bound(rows_, event.begin_ns, {}, &AllocationRow::at_ns) - rows_.begin();
         const auto last =
-            std::ranges::upper_bound(rows_, event.begin_ns + event.cpu_ns, {}, &AllocationRow::at_ns) - rows_.begin();
+            std::ranges::upper_bound(rows_, wrapping_sum(event.begin_ns, event.cpu_ns), {}, &AllocationRow::at_ns) -
+            rows_.begin();
         if (first >= last)
             return;
         const auto from = static_cast<std::size_t>(first), to = static_cast<std::size_t>(last);
-        event.cpu_bytes = host_[to] - host_[from];
-        event.device_bytes = device_[to] - device_[from];
+        event.cpu_bytes = difference(host_[to], host_[from]);
+        event.device_bytes = difference(device_[to], device_[from]);
         ++covered_[from];
         --covered_[to];
     }
@@ -151,7 +160,9 @@ std::vector<std::string> frames_of(const Ledger& ledger, std::uint32_t stack, st
     return frames;
 }
 
-std::int64_t end_of(const OperatorEvent& event) noexcept { return event.begin_ns + event.cpu_ns + event.device_ns; }
+std::int64_t end_of(const OperatorEvent& event) noexcept {
+    return wrapping_sum(wrapping_sum(event.begin_ns, event.cpu_ns), event.device_ns);
+}
 
 /// Who called whom, by thread: a call contains what begins and ends inside it.
 void find_parents(std::vector<OperatorEvent>& events, const std::vector<std::uint32_t>& threads) {
@@ -192,7 +203,7 @@ void link_kernels(const Ledger& ledger, std::vector<OperatorEvent>& events) {
         while (by != nothing && events[by].row != nothing && !is_operator(by))
             by = events[by].parent;
         if (by != nothing)
-            events[by].self_device_ns += event.device_ns;
+            add(events[by].self_device_ns, event.device_ns);
     }
 }
 
@@ -239,7 +250,7 @@ void remove_doubles(const Ledger& ledger, std::vector<OperatorEvent>& events) {
         if (parent != nothing && calls[parent] == 1 && key(i) == key(parent)) {
             double_of_parent[i] = true;
             calls[parent] = calls[i];
-            events[parent].self_device_ns += events[i].self_device_ns;
+            add(events[parent].self_device_ns, events[i].self_device_ns);
         } else {
             moved[i] = kept++;
         }
@@ -267,10 +278,10 @@ void find_own_shares(std::vector<OperatorEvent>& events) {
     for (std::size_t i = events.size(); i-- > 0;)
         if (const OperatorEvent& event = events[i]; event.parent != nothing) {
             OperatorEvent& parent = events[event.parent];
-            parent.self_cpu_ns -= event.cpu_ns;
-            parent.self_cpu_bytes -= event.cpu_bytes;
-            parent.self_device_bytes -= event.device_bytes;
-            parent.device_ns += event.device_ns;
+            parent.self_cpu_ns = difference(parent.self_cpu_ns, event.cpu_ns);
+            parent.self_cpu_bytes = difference(parent.self_cpu_bytes, event.cpu_bytes);
+            parent.self_device_bytes = difference(parent.self_device_bytes, event.device_bytes);
+            add(parent.device_ns, event.device_ns);
         }
 }
 
@@ -296,7 +307,7 @@ std::vector<OperatorEvent> events(const Ledger& ledger) {
     }
     memory.add_others(all);
     std::ranges::stable_sort(all, {},
-                             [](const auto& one) { return std::pair{one.first.begin_ns, -end_of(one.first)}; });
+                             [](const auto& one) { return std::pair{one.first.begin_ns, ~end_of(one.first)}; });
 
     std::vector<OperatorEvent> events;
     std::vector<std::uint32_t> threads;
@@ -353,8 +364,10 @@ std::vector<OperatorAverage> key_averages(const Ledger& ledger, const KeyAverage
 
     const std::vector<OperatorEvent> all = events(ledger);
     const auto us_of = [&](const OperatorEvent& event) {
-        const auto since_start = [&](std::int64_t ns) { return static_cast<double>(ns - ledger.start_ns) / 1000; };
-        return since_start(event.begin_ns + event.cpu_ns) - since_start(event.begin_ns);
+        const auto since_start = [&](std::int64_t ns) {
+            return static_cast<double>(difference(ns, ledger.start_ns)) / 1000;
+        };
+        return since_start(wrapping_sum(event.begin_ns, event.cpu_ns)) - since_start(event.begin_ns);
     };
     std::vector<double> called_us(all.size());   // by what each calls, directly
     for (const OperatorEvent& event : all)
@@ -385,19 +398,19 @@ std::vector<OperatorAverage> key_averages(const Ledger& ledger, const KeyAverage
         }
         OperatorAverage& average = averages[entry->second];
         ++average.count;
-        average.cpu_ns += event.cpu_ns;
-        average.self_cpu_ns += event.self_cpu_ns;
+        add(average.cpu_ns, event.cpu_ns);
+        add(average.self_cpu_ns, event.self_cpu_ns);
         if (event.device < 0) {
             const double us = us_of(event);
             average.cpu_us += us;
             average.self_cpu_us += us - called_us[static_cast<std::size_t>(&event - all.data())];
         }
-        average.device_ns += event.device_ns;
-        average.self_device_ns += event.self_device_ns;
-        average.cpu_bytes += event.cpu_bytes;
-        average.self_cpu_bytes += event.self_cpu_bytes;
-        average.device_bytes += event.device_bytes;
-        average.self_device_bytes += event.self_device_bytes;
+        add(average.device_ns, event.device_ns);
+        add(average.self_device_ns, event.self_device_ns);
+        add(average.cpu_bytes, event.cpu_bytes);
+        add(average.self_cpu_bytes, event.self_cpu_bytes);
+        add(average.device_bytes, event.device_bytes);
+        add(average.self_device_bytes, event.self_device_bytes);
         average.flops += row ? row->flops : 0;
     }
     return averages;

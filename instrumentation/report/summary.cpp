@@ -334,7 +334,9 @@ void add_workers(Summary& summary, const Ledger& ledger) {
     }
     // Samples that were made and have no record: of thinned batches, or lost from a full ring.
     double made = static_cast<double>(recorded);
-    if (ledger.thinned_to() > 1 || ledger.dropped_records() > 0) {
+    const bool lost = std::ranges::any_of(
+        ledger.dropped, [](const DroppedRow& row) { return row.ring != 0 && row.ring < first_operator_ring; });
+    if (ledger.thinned_to() > 1 || lost) {
         std::uint64_t in_batches = ledger.folded.batch_samples;
         for (const BatchRow& batch : ledger.batches)
             in_batches += batch.size;

@@ -227,7 +227,7 @@ std::vector<Line> footing(const Summary& summary) {
         lines.push_back({"", {"the file ends early: " + printable(*recording.error)}});
     std::vector<std::string> clock;
     if (summary.run.clock)
-        clock.push_back(printable(*summary.run.clock));
+        clock.push_back(printable(*summary.run.clock) + " of the host");   // work queued on a device is not waited for
     if (recording.ns_per_event)
         clock.push_back(fmt::format("{:.1f} ns an event", *recording.ns_per_event));
     if (recording.share_of_cpu)

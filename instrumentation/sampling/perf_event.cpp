@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <new>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -94,8 +95,11 @@ private:
             return;
         addresses_.clear();
         for (std::size_t i = 0; i < record_[2]; ++i) {
-            if (record_[3 + i] < static_cast<std::uint64_t>(PERF_CONTEXT_MAX))
-                addresses_.push_back(record_[3 + i]);
+            const std::uint64_t address = record_[3 + i];
+            if (address < 4096 && !addresses_.empty())   // no code called from there: the walk ends as walk_stack does
+                break;
+            if (address < static_cast<std::uint64_t>(PERF_CONTEXT_MAX))
+                addresses_.push_back(address);
         }
         const bool in_kernel = (header.misc & PERF_RECORD_MISC_CPUMODE_MASK) == PERF_RECORD_MISC_KERNEL;
         sink.take({static_cast<std::int64_t>(record_[1]), period_ns_, in_kernel, addresses_});
@@ -143,7 +147,14 @@ std::unique_ptr<ThreadSource> PerfEvents::add(pid_t thread) {
         errno = error;
         return nullptr;
     }
-    return std::make_unique<PerfThread>(event, pages, page, ring, 1'000'000'000 / std::int64_t{rate_hz_});
+    std::unique_ptr<ThreadSource> source{
+        new (std::nothrow) PerfThread{event, pages, page, ring, 1'000'000'000 / std::int64_t{rate_hz_}}};
+    if (!source) {
+        munmap(pages, page + ring);
+        close(event);
+        errno = ENOMEM;
+    }
+    return source;
 }
 
 }   // namespace drawpoint

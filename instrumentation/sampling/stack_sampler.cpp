@@ -73,7 +73,8 @@ struct StackSampler::Impl {
     /// One thread under sampling.
     struct Watched {
         pid_t thread = 0;
-        std::unique_ptr<ThreadSource> source;   // nullptr: it could not be had
+        std::unique_ptr<ThreadSource> source;   // nullptr: it could not be had so far
+        int attempts_left = 10;                 // a thread that begins or ends blocks every signal for a moment
         std::int64_t first_cpu_ns = 0, cpu_ns = 0;
         std::uint32_t row = nothing;   // of the recorder's threads, once it has a sample
     };
@@ -101,9 +102,11 @@ struct StackSampler::Impl {
     void open_backend();
     void turn();
     void watch(pid_t thread);
+    void attempt(Watched& watched);
     void drain(Watched& watched);
     void forget(Watched& watched);
     void finish();
+    void let_go() noexcept;
     void publish();
     void set_facts();
     void run() noexcept;
@@ -175,8 +178,10 @@ void StackSampler::Impl::turn() {
     while (known != watched.end())
         forget(*known++);
     std::erase_if(watched, [](const Watched& one) { return one.thread == 0; });
-    for (Watched& one : watched)
+    for (Watched& one : watched) {
         drain(one);
+        attempt(one);
+    }
     for (const pid_t id : fresh)
         watch(id);
     if (!fresh.empty() || watched.size() != before)
@@ -186,16 +191,28 @@ void StackSampler::Impl::turn() {
 }
 
 void StackSampler::Impl::watch(pid_t id) {
-    const std::optional<std::int64_t> cpu_ns = cpu_time_of(id);
-    if (!cpu_ns)
-        return;
-    std::unique_ptr<ThreadSource> source = backend->add(id);
-    if (source == nullptr && !cpu_time_of(id))
+    Watched fresh{.thread = id};
+    attempt(fresh);
+    if (!fresh.source && !cpu_time_of(id))
         return;   // ended in between
-    source == nullptr ? ++unsampled : ++threads;
     if (std::string name = system_name_of(id); !name.empty() && name != process_name)
         recorder.set_fact(std::string{facts::sampling_thread_prefix} + std::to_string(id), name);
-    watched.push_back({.thread = id, .source = std::move(source), .first_cpu_ns = *cpu_ns, .cpu_ns = *cpu_ns});
+    watched.push_back(std::move(fresh));
+}
+
+void StackSampler::Impl::attempt(Watched& one) {
+    if (one.attempts_left == 0)
+        return;
+    const std::optional<std::int64_t> cpu_ns = cpu_time_of(one.thread);
+    if (!cpu_ns)
+        return;
+    one.first_cpu_ns = one.cpu_ns = *cpu_ns;
+    one.source = backend->add(one.thread);
+    one.attempts_left = one.source ? 0 : one.attempts_left - 1;
+    if (one.source)
+        ++threads;
+    else if (one.attempts_left == 0)
+        ++unsampled;
 }
 
 void StackSampler::Impl::drain(Watched& one) {
@@ -214,6 +231,8 @@ void StackSampler::Impl::forget(Watched& one) {
     if (one.source) {
         ended_cpu_ns += one.cpu_ns - one.first_cpu_ns;
         ended_own_ns += one.source->own_ns();
+    } else if (one.attempts_left > 0) {
+        ++unsampled;
     }
     one.source.reset();
     one.thread = 0;
@@ -277,8 +296,7 @@ void StackSampler::Impl::run() noexcept {
     } catch (const std::exception& error) {
         recorder.set_fact(facts::sampling_refused, std::string{"sampling ended early: "} + error.what());
     }
-    watched.clear();
-    backend.reset();
+    let_go();
     thread_cpu_ns += read_clock(CLOCK_THREAD_CPUTIME_ID);
     own_thread = 0;
 }
@@ -294,6 +312,15 @@ void StackSampler::Impl::finish() {
     watched.clear();
     publish();
     set_facts();
+}
+
+void StackSampler::Impl::let_go() noexcept {
+    for (Watched& one : watched) {
+        if (one.source)
+            one.source->end();
+    }
+    watched.clear();
+    backend.reset();
 }
 
 // ---- from outside
@@ -319,8 +346,7 @@ void StackSampler::start() {
         impl_->thread = std::thread{[this] { impl_->run(); }};
     } catch (...) {
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
-        impl_->watched.clear();
-        impl_->backend.reset();
+        impl_->let_go();
         throw;
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);

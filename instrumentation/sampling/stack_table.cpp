@@ -20,9 +20,9 @@ std::uint32_t StackTable::stack_of(std::span<const std::uint64_t> addresses, boo
 
 std::uint32_t StackTable::step(std::uint32_t from, std::uint64_t address, bool innermost) {
     const std::uint64_t key = address << 1 | (innermost ? 1u : 0u);
-    if (const Step& known = place_of(from, key); known.address == key)
+    if (const Step& known = place_of(from, key); known.to != nothing)
         return known.to;
-    const std::vector<std::uint32_t>& frames = frames_of(innermost ? address : address - 1);
+    const std::vector<std::uint32_t>& frames = frames_of(innermost || address == 0 ? address : address - 1);
     // What called an address that is no code is not to be believed: one root stands for all of it.
     std::uint32_t to = frames.empty() ? recorder_->add_stack({nothing, add({.function = "[unknown]"})}) : from;
     for (const std::uint32_t frame : frames)
@@ -41,7 +41,7 @@ StackTable::Step& StackTable::place_of(std::uint32_t from, std::uint64_t key) no
     hash ^= hash >> 29;
     for (std::size_t at = hash & (steps_.size() - 1);; at = (at + 1) & (steps_.size() - 1)) {
         Step& step = steps_[at];
-        if (step.address == 0 || (step.address == key && step.from == from))
+        if (step.to == nothing || (step.address == key && step.from == from))
             return step;
     }
 }
@@ -53,7 +53,7 @@ void StackTable::grow() {
     if (before.size() == steps_.size())   // as large as it may be: forget, and look up again
         return;
     for (const Step& step : before) {
-        if (step.address != 0) {
+        if (step.to != nothing) {
             place_of(step.from, step.address) = step;
             ++used_;
         }

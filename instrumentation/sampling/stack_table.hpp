@@ -22,8 +22,8 @@ public:
 private:
     /// A stack and the address it goes on with → the stack that makes.
     struct Step {
-        std::uint64_t address = 0;   // doubled, plus one for the innermost; 0: free
-        std::uint32_t from = 0, to = 0;
+        std::uint64_t address = 0;              // doubled, plus one for the innermost
+        std::uint32_t from = 0, to = nothing;   // to nothing: free
     };
 
     [[nodiscard]] std::uint32_t step(std::uint32_t from, std::uint64_t address, bool innermost);

@@ -1,6 +1,10 @@
 #include <instrumentation/sampling/stack_walk.hpp>
 
+#include <pthread.h>
 #include <ucontext.h>
+
+#include <algorithm>
+#include <bit>
 
 // Other functions' frames are read here, with whatever a sanitizer has put around their variables.
 #define DRAWPOINT_READS_FOREIGN_STACK __attribute__((no_sanitize("address", "thread", "undefined"), noinline))
@@ -27,6 +31,13 @@ DRAWPOINT_READS_FOREIGN_STACK Interrupted interrupted_by(const void* context) no
 #error "drawpoint's timer sampling knows the registers of x86-64 and AArch64 only"
 #endif
     return at;
+}
+
+std::uint64_t stack_limit(std::uint64_t sp, std::uint64_t mapping_end) noexcept {
+    constexpr std::uint64_t most_bytes = 16u << 20;
+    const std::uint64_t block = std::bit_cast<std::uintptr_t>(pthread_self());   // the first thread's lies elsewhere
+    const std::uint64_t end = mapping_end - sp > most_bytes ? sp + most_bytes : mapping_end;
+    return sp < block ? std::min(end, block) : end;
 }
 
 DRAWPOINT_READS_FOREIGN_STACK std::size_t walk_stack(const Interrupted& at, std::uint64_t stack_end,

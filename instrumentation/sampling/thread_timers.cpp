@@ -117,7 +117,7 @@ private:
         const std::uint64_t end = stack_end_.load(std::memory_order_acquire);
         if (end != 0 && stack_begin_.load(std::memory_order_acquire) <= sp && sp < end &&
             stack_end_.load(std::memory_order_acquire) == end)
-            return end;
+            return stack_limit(sp, end);
         unknown_sp_.store(sp, std::memory_order_release);
         return 0;
     }
@@ -159,7 +159,9 @@ void on_signal(int, siginfo_t* info, void* context) {
 }
 
 itimerspec every(std::int64_t period_ns, std::int64_t first_ns) noexcept {
-    return {.it_interval = {.tv_sec = 0, .tv_nsec = period_ns}, .it_value = {.tv_sec = 0, .tv_nsec = first_ns}};
+    constexpr std::int64_t second_ns = 1'000'000'000;
+    return {.it_interval = {.tv_sec = period_ns / second_ns, .tv_nsec = period_ns % second_ns},
+            .it_value = {.tv_sec = first_ns / second_ns, .tv_nsec = first_ns % second_ns}};
 }
 
 class TimedThread final : public ThreadSource {
@@ -177,8 +179,7 @@ public:
 
     ~TimedThread() override {
         TimedThread::end();
-        const auto until = std::chrono::steady_clock::now() + longest_farewell;
-        while (!gone_ && !ring_->farewell_said() && std::chrono::steady_clock::now() < until)
+        while (!gone_ && !ring_->farewell_said() && std::chrono::steady_clock::now() < waits_until_)
             std::this_thread::sleep_for(50us);
         // A handler that may still come must find its ring: the memory and the signal stay taken.
         if (!gone_ && !ring_->farewell_said()) {
@@ -195,6 +196,7 @@ public:
         if (ended_)
             return;
         ended_ = true;
+        waits_until_ = std::chrono::steady_clock::now() + longest_farewell;
         timer_delete(timer_);
         siginfo_t last{};
         last.si_signo = signal_;
@@ -212,13 +214,13 @@ public:
         const std::uint64_t ticks = ring_->ticks();
         const auto ticked = static_cast<std::int64_t>(ticks - std::exchange(ticks_, ticks));
         const bool busy = since_ns > idle_ns + ticked * price_of_a_tick_ns;
-        if (busy == armed_)
+        if (ended_ || busy == armed_)   // an ended one's timer is gone, and its id may be another's
             return;
-        armed_ = busy;
         if (busy)
             ring_->begin_at(cpu_ns);
         const itimerspec pace = busy ? every(period_ns_, period_ns_) : itimerspec{};
-        timer_settime(timer_, 0, &pace, nullptr);
+        if (timer_settime(timer_, 0, &pace, nullptr) == 0)
+            armed_ = busy;
     }
 
 private:
@@ -229,6 +231,7 @@ private:
     timer_t timer_;
     std::shared_ptr<bool> signal_stays_;
     std::uint64_t ticks_ = 0;
+    std::chrono::steady_clock::time_point waits_until_;   // for the farewell
     bool armed_ = true, ended_ = false, gone_ = false;
 };
 
@@ -282,7 +285,11 @@ std::unique_ptr<ThreadSource> ThreadTimers::add(pid_t thread) {
     auto source = std::make_unique<TimedThread>(thread, signal_, period_ns, std::move(ring), timer, signal_stays_);
     // Threads begun together are interrupted one after the other.
     const itimerspec pace = every(period_ns, 1 + (std::int64_t{thread} * 7919'000) % period_ns);
-    timer_settime(timer, 0, &pace, nullptr);
+    if (timer_settime(timer, 0, &pace, nullptr) != 0) {
+        const int error = errno;
+        source.reset();
+        errno = error;
+    }
     return source;
 }
 

@@ -197,6 +197,11 @@ std::vector<std::string> Checkpoint::names(std::string_view prefix) const {
 void Checkpoint::refuse(const std::string& what) const { throw CheckpointError{fmt::format("{}: {}", file_, what)}; }
 
 void Checkpoint::write(const std::filesystem::path& file) const {
+    // The rename below would put a file in the place of a device or pipe.
+    std::error_code unknown;
+    if (const auto status = std::filesystem::status(file, unknown);
+        exists(status) && !is_regular_file(status) && !is_directory(status))
+        throw CheckpointError{file.string() + ": not a file, so no checkpoint goes there"};
     // Larger values first: then every array is aligned in the file.
     std::vector<const std::pair<const std::string, Array>*> order;
     for (const auto& entry : arrays_)

@@ -1,5 +1,6 @@
 #include <drawpoint/loop/callbacks/monitor.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <stdexcept>
@@ -31,9 +32,13 @@ std::optional<bool> Monitor::next() {
         return std::nullopt;
     const EpochMetrics& row = recorder_->log()[rows_++];
     const std::optional<double> value = row.values[column_];
-    if (!value)
-        throw std::runtime_error{fmt::format("{}: epoch {} has no {}; was there no such pass, or record_loss off?",
-                                             who_, row.epoch, options_.column)};
+    if (!value) {
+        const auto has_value = [this](const EpochMetrics& any) { return any.values[column_].has_value(); };
+        if (std::ranges::none_of(recorder_->log(), has_value))
+            throw std::runtime_error{fmt::format("{}: epoch {} has no {}; was there no such pass, or record_loss off?",
+                                                 who_, row.epoch, options_.column)};
+        return false;   // its pass was cancelled
+    }
     const bool improved = improves(*value);
     if (improved)
         best_ = value;

@@ -1,13 +1,12 @@
 #include <drawpoint/loop/profilers/advanced.hpp>
 
 #include <algorithm>
-#include <cerrno>
-#include <fstream>
+#include <ostream>
 #include <stdexcept>
-#include <system_error>
 #include <utility>
 
 #include <drawpoint/instrumentation/attribution.hpp>
+#include <drawpoint/instrumentation/export/file.hpp>
 #include <drawpoint/instrumentation/export/pprof.hpp>
 
 namespace drawpoint {
@@ -65,13 +64,9 @@ void AdvancedProfiler::dump(const Ledger& ledger) const {
         if (!action.empty() && std::ranges::find(actions, action) == actions.end())
             actions.push_back(std::move(action));
     }
-    for (const std::string& action : actions) {
-        const std::filesystem::path path = dirpath() / file_name(action, ".prof");
-        std::ofstream file{path, std::ios::binary};
-        if (!file)
-            throw std::system_error{errno, std::generic_category(), path.string()};
-        write_pprof(ledger, file, action);
-    }
+    for (const std::string& action : actions)
+        write_file_whole(dirpath() / file_name(action, ".prof"), false,
+                         [&](std::ostream& file) { write_pprof(ledger, file, action); });
 }
 
 void AdvancedProfiler::setup(std::string_view stage, int local_rank, const std::filesystem::path& log_dir) {

@@ -45,30 +45,35 @@ std::string Profiler::file_name(std::string_view action, std::string_view extens
 }
 
 void Profiler::describe() {
-    const std::string text = summary();
-    if (text.empty()) {
-        teardown(stage_);
-        return;
-    }
-    if (files_.filename.empty() || files_.dirpath.empty()) {
-        if (local_rank() == 0)
-            output() << text << std::flush;
-        teardown(stage_);
-        return;
-    }
-    const std::filesystem::path path = files_.dirpath / file_name();
-    if (!file_.is_open()) {
-        std::filesystem::create_directories(files_.dirpath);   // std::filesystem_error is a std::system_error naming it
+    const auto report = [this] {
+        const std::string text = summary();
+        if (text.empty())
+            return;
+        if (files_.filename.empty() || files_.dirpath.empty()) {
+            if (local_rank() == 0)
+                output() << text << std::flush;
+            return;
+        }
+        const std::filesystem::path path = files_.dirpath / file_name();
         errno = 0;
-        file_.open(path, std::ios::app | std::ios::binary);
+        if (!file_.is_open()) {
+            // std::filesystem_error is a std::system_error naming it
+            std::filesystem::create_directories(files_.dirpath);
+            file_.open(path, std::ios::app | std::ios::binary);
+        }
+        file_ << text << std::flush;
+        if (!file_)
+            throw std::system_error{errno != 0 ? errno : EIO, std::generic_category(), path.string()};
+    };
+    try {
+        report();
+    } catch (...) {
+        teardown(stage_);
+        file_.clear();
+        throw;
     }
-    file_ << text << std::flush;
-    const bool written = file_.good();
-    const int why = errno != 0 ? errno : EIO;
     teardown(stage_);
     file_.clear();
-    if (!written)
-        throw std::system_error{why, std::generic_category(), path.string()};
 }
 
 void Profiler::setup(std::string_view stage, int local_rank, const std::filesystem::path& log_dir) {

@@ -81,6 +81,7 @@ void ProfilerCallback::edge(Edge at, const LoopState& state) {
         return;
     }
     if (at.event == Event::before_fit || (at.event == Event::before_validate && !in_fit_)) {
+        before_.fit_over();   // a validation that failed told nobody
         in_fit_ = at.event == Event::before_fit;
         profiler_->setup(in_fit_ ? "fit" : "validate", local_rank_, log_dir_);
     }

@@ -301,7 +301,12 @@ struct OpProfiler::ObservedThread::Impl {
         if (c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PROFILER_STATE) != nullptr)
             throw std::logic_error{"OpProfiler: a profiler of LibTorch already observes this thread"};
         c10::ThreadLocalDebugInfo::_push(c10::DebugInfoKind::PROFILER_STATE, state);
-        observe();
+        try {
+            observe();
+        } catch (...) {   // or this thread could never be observed again
+            c10::ThreadLocalDebugInfo::_pop(c10::DebugInfoKind::PROFILER_STATE);
+            throw;
+        }
     }
     Impl(const Impl&) = delete;
     Impl& operator=(const Impl&) = delete;

@@ -60,6 +60,9 @@ void check(const PyTorchProfilerOptions& options) {
         refuse("Schedule should be a callable. Found: an empty function");
     if (options.profiler.schedule)
         refuse("profiler.schedule: give PyTorchProfiler's own option schedule");
+    if (!options.profiler.execution_trace.empty())
+        refuse(
+            "execution_trace: each stage would write over the last one's; keep an ExecutionTraceObserver of your own");
 }
 
 }   // namespace
@@ -112,7 +115,7 @@ PyTorchProfiler::PyTorchProfiler(Recorder& recorder, ProfilerFiles files, PyTorc
     TorchProfiler{recorder, impl_->options.profiler};   // throws for what it refuses now, not in the first step
 }
 
-PyTorchProfiler::~PyTorchProfiler() = default;
+PyTorchProfiler::~PyTorchProfiler() { impl_->profiler.reset(); }   // it may hand over a trace, which reads all the rest
 
 void PyTorchProfiler::start(std::string_view action) {
     Impl& impl = *impl_;

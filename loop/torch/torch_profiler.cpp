@@ -170,7 +170,8 @@ struct TorchProfiler::Impl {
         ops.stop();
         if (execution_trace)
             execution_trace->stop();
-        windows.back().to_ns = recorder->now_ns();
+        if (!windows.empty() && windows.back().to_ns == no_stamp)   // not when start_trace() threw
+            windows.back().to_ns = recorder->now_ns();
         trace.reset();
     }
 
@@ -248,6 +249,7 @@ struct TorchProfiler::Impl {
     bool started = false;                        // a cycle has been, or is being recorded
     bool collecting = true;                      // operators, as toggled
     bool steps_by_draw = false;                  // a TorchProfilerCallback opens and closes the ranges
+    bool step_over = false;                      // the step at hand, by the end of a fit
     std::int64_t boundary_ns = no_stamp;         // of a draw that makes a step
     std::function<std::int64_t()> step_number;   // what a range is called by; empty: the machine's number
 };
@@ -372,8 +374,11 @@ void TorchProfilerCallback::on(Event event, LoopState& state) {
     switch (event) {
     case Event::before_fit:
         impl.steps_by_draw = true;
-        if (!profiler_->running())
+        if (const bool over = std::exchange(impl.step_over, false); !profiler_->running()) {
+            if (over)
+                impl.machine.skip_step();
             profiler_->start();
+        }
         break;
     case Event::before_draw: before_draw(state); break;
     case Event::before_batch: drawn_ = true; break;
@@ -419,6 +424,7 @@ bool TorchProfilerCallback::fit_over() noexcept {
         impl.options.warn(error.what());
     }
     impl.steps_by_draw = false;
+    impl.step_over |= std::exchange(in_step_, false);
     return false;
 }
 

@@ -218,6 +218,10 @@ BOOST_AUTO_TEST_CASE(a_place_that_takes_no_file_is_named) {
     create_directory(folder / "sub");
     BOOST_TEST(failure(folder / "sub").ends_with("sub: cannot write the checkpoint: Is a directory"));
     BOOST_TEST(!exists(folder / "sub.partial"));
+    const std::filesystem::path pipe = folder / "pipe";
+    BOOST_REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    BOOST_TEST(failure(pipe).ends_with("pipe: not a file, so no checkpoint goes there"));
+    BOOST_TEST(is_fifo(pipe));   // not replaced by a file
 }
 
 BOOST_AUTO_TEST_CASE(an_array_that_is_not_as_large_as_it_says_is_refused_when_set) {

@@ -76,6 +76,24 @@ BOOST_AUTO_TEST_CASE(a_value_that_is_no_number_or_infinitely_bad_is_no_improveme
     BOOST_TEST(epochs_run({infinity, 1}, {}, 2) == 2);
 }
 
+BOOST_AUTO_TEST_CASE(an_epoch_without_the_value_is_no_improvement_also_when_a_resumed_fit_reads_it) {
+    SmallLearner learner;
+    learner.say = {0, 5, 0, 0, 4, 0, 3};   // the second epoch is not validated
+    MetricsRecorder recorder;
+    EarlyStopping stopping{recorder, {}, 2};
+    At canceller{Event::before_validate, 0, [](LoopState& state) {
+                     if (state.epoch == 1)
+                         throw CancelValid{};
+                 }};
+    Fitting fitting{&recorder, &stopping, &canceller};
+    fitting.fit(learner, {.epochs = 2}, {1}, {1});
+    BOOST_TEST(stopping.waited() == 1u);
+    fitting.fit(learner, {.epochs = 4, .first_epoch = 2}, {1}, {1});
+    BOOST_TEST(recorder.log().size() == 4u);
+    BOOST_TEST(stopping.waited() == 0u);
+    BOOST_TEST(*stopping.best() == 3);
+}
+
 BOOST_AUTO_TEST_CASE(a_fit_resumed_after_it_had_stopped_ends_at_once) {
     SmallLearner learner;
     learner.say = {0, 1, 0, 2, 0, 0};

@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(every_style_of_report_is_printed_from_one_recording) {
                                                           {"lightning-extended", "Num calls"},
                                                           {"hannah", "get_train_batch"},
                                                           {"op", "No operator was recorded"},
-                                                          {"advanced", "Profiler"},
+                                                          {"advanced", "No stack sample was recorded"},
                                                           {"tree", "starved"}}) {
         const Result report = run_program({"report", folder.file("run.pftrace"), "--style", style});
         BOOST_TEST(report.code == 0, style << ": " << report.err);
@@ -112,8 +112,17 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_does_not_fit_is_refused_by_name_and_so_is
     const std::string file = folder.file("a.ckpt");
     BOOST_REQUIRE(run_small(folder, {"--checkpoint", file}).code == 0);
     check_complaint(run_small(folder, {"--resume", file, "--epochs", "2", "--model", "mlp"}), 1, {file, "--model"});
-    check_complaint(run_small(folder, {"--resume", file, "--epochs", "1"}), 1, {file, "1 epoch", "--epochs 1"});
+    check_complaint(run_small(folder, {"--resume", file, "--epochs", "1"}), 1,
+                    {file, "epochs finished: 1", "--epochs 1"});
     check_complaint(run_small(folder, {"--resume", folder.file("none.ckpt"), "--epochs", "2"}), 1, {"none.ckpt"});
+    check_complaint(run_small(folder, {"--checkpoint", folder.file("none/a.ckpt")}), 1,
+                    {"--checkpoint", "none/a.ckpt"});
+    check_complaint(run_small(folder, {"--checkpoint", folder.path().string()}), 1, {"--checkpoint", "not a file"});
+    check_complaint(run_small(folder, {"--resume", file, "--epochs", "2", "-o", file}), 2, {file, "the same file"});
+    check_complaint(run_small(folder, {"--resume", file, "--epochs", "2", "--valid", "0.2"}), 1, {file, "--valid"});
+    const std::string cut = folder.file("cut.ckpt");
+    BOOST_REQUIRE(run_small(folder, {"--checkpoint", cut, "--steps", "3"}).code == 0);
+    BOOST_TEST(!std::filesystem::exists(cut));   // no epoch was trained to its end
     std::ofstream{file} << "not a checkpoint";
     check_complaint(run_small(folder, {"--resume", file, "--epochs", "2"}), 1, {file});
 }

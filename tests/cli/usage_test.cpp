@@ -79,6 +79,7 @@ BOOST_AUTO_TEST_CASE(an_option_that_another_option_makes_useless_is_refused) {
                     {"--schedule", "active=-2"});
     check_complaint(run_program(profile({"--model", "none", "--resume", "a.ckpt"})), 2,
                     {"--resume a.ckpt", "--model none"});
+    check_complaint(run_program(profile({"--report", "op"})), 2, {"--report op", "--profiler pytorch"});
     check_complaint(run_program({"report", "run.pftrace", "--style", "op", "--csv"}), 2, {"--csv", "op"});
     check_complaint(run_program({"report", "run.pftrace", "--style", "op", "--sort-by", "speed"}), 2,
                     {"--sort-by", "speed", "self_cpu_time_total"});

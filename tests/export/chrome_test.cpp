@@ -272,6 +272,22 @@ BOOST_AUTO_TEST_CASE(a_kernel_stands_on_its_stream_linked_with_the_call_that_lau
     BOOST_TEST(labelled);
 }
 
+BOOST_AUTO_TEST_CASE(thread_0_is_a_thread_and_correlation_0_is_none) {
+    OperatorRun run;
+    const std::int64_t start = run.ledger.start_ns;
+    const std::uint32_t zero = run.thread(0), stream = run.thread(7, {}, 0);
+    run.call(zero, "aten::f", start, 10).sequence = 5;
+    run.call(zero, "launch", start + 2, 2, OperatorKind::runtime);
+    OperatorRow& backward = run.call(zero, "aten::b", start + 20, 10);
+    backward.sequence = 5;
+    backward.forward_thread = 1;
+    run.call(stream, "kernel", start + 5, 2, OperatorKind::kernel);
+    const Trace trace{run.ledger};
+    BOOST_TEST(trace.events("s", "fwdbwd").size() == 1u);
+    BOOST_TEST(trace.slice("launch").args["External id"] == trace.slice("aten::f").args["External id"]);
+    BOOST_TEST(trace.slice("kernel").args["External id"] == 0);
+}
+
 BOOST_AUTO_TEST_CASE(what_overlaps_on_a_thread_moves_to_one_of_its_own_with_its_length) {
     OperatorRun run = operator_run();
     const StepRow& step = run.ledger.steps[1];

@@ -77,6 +77,7 @@ BOOST_AUTO_TEST_CASE(no_column_is_missing) {
     ledger.frames = {{0, nothing, 12}};
     ledger.stacks = {{nothing, 0}};
     ledger.stack_samples = {{1, 0, 0, 1000}};
+    ledger.folded.steps = 12;
     const Json document = exported(ledger);
     BOOST_TEST(document["pipelines"][0]["stages"] == Json::parse(R"(["decode+crop", "scale"])"));
     BOOST_TEST(document["batches"][0]["taken_ns"] == ledger.batches[0].taken_ns);
@@ -98,6 +99,8 @@ BOOST_AUTO_TEST_CASE(no_column_is_missing) {
     BOOST_TEST(document["frames"][0]["line"] == 12);
     BOOST_TEST(document["stacks"][0]["parent"].is_null());
     BOOST_TEST(document["stack_samples"][0]["weight_ns"] == 1000);
+    BOOST_TEST(document["folded"]["steps"] == 12);
+    BOOST_TEST(document["folded"]["until_ns"].is_null());
 }
 
 BOOST_AUTO_TEST_CASE(a_loss_that_json_has_no_word_for_is_null) {

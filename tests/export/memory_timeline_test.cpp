@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <stdexcept>
 
 #include <nlohmann/json.hpp>
@@ -60,6 +61,18 @@ BOOST_AUTO_TEST_CASE(sizes_are_what_is_held_from_each_microsecond_on) {
 BOOST_AUTO_TEST_CASE(raw_events_name_what_was_there_before) {
     BOOST_TEST(Json::parse(written(allocations(), MemoryTimelineForm::raw)) ==
                Json::parse("[[-1,1,40,7], [2500,2,100,7], [4000,4,-40,7], [6100,4,-100,7], [6900,2,30,7]]"));
+}
+
+BOOST_AUTO_TEST_CASE(sizes_and_stamps_that_no_run_has_are_written_as_they_are) {
+    constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min();
+    Ledger ledger;
+    ledger.threads = {{1, "loop", -1}};
+    ledger.allocations = {{least, 0, -1, least, 1, 0}, {~least, 0, -1, -5, 2, 0}, {0, 0, -1, least, 3, 0}};
+    const Json raw = Json::parse(written(ledger, MemoryTimelineForm::raw));
+    BOOST_TEST(raw.size() == 6u);
+    BOOST_TEST(raw[0][2] == least);
+    BOOST_TEST(raw[3] == (Json{least, 4, least, 7}));
+    BOOST_TEST(written(ledger, MemoryTimelineForm::plot).find("</svg>") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(what_is_missing_is_named_as_pytorch_does) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <ostream>
+#include <random>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -185,6 +186,23 @@ BOOST_AUTO_TEST_CASE(one_actions_profile_holds_its_samples_alone) {
 }
 
 BOOST_AUTO_TEST_CASE(no_samples_give_a_valid_empty_profile) { BOOST_TEST(written(Ledger{}).samples.empty()); }
+
+BOOST_AUTO_TEST_CASE(a_profile_that_is_compressed_in_many_pieces_is_whole) {
+    Ledger ledger;
+    ledger.threads = {{.tid = 4}};
+    std::mt19937_64 random;   // does not compress to nothing
+    for (std::uint32_t i = 0; i < 5'000; ++i) {
+        ledger.names.push_back(std::to_string(random()) + std::to_string(random()) + std::to_string(random()));
+        ledger.frames.push_back({i});
+        ledger.stacks.push_back({i == 0 ? nothing : i - 1, i});
+    }
+    ledger.stack_samples = {{0, 0, 4'999, 1}};
+    const Profile profile = written(ledger);
+    BOOST_REQUIRE_EQUAL(profile.samples.size(), 1u);
+    BOOST_REQUIRE_EQUAL(profile.samples[0].functions.size(), 5'000u);
+    for (std::size_t i = 0; i < 5'000; ++i)
+        BOOST_REQUIRE(profile.samples[0].functions[4'999 - i].starts_with(ledger.names[i]));
+}
 
 BOOST_AUTO_TEST_CASE(a_stream_that_fails_is_said) {
     std::ostream nowhere{nullptr};

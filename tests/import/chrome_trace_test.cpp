@@ -385,6 +385,15 @@ BOOST_AUTO_TEST_CASE(times_that_would_overflow_are_left_out) {
     BOOST_TEST(imported.warnings[1].starts_with("2 events without"));
 }
 
+BOOST_AUTO_TEST_CASE(a_thread_below_zero_has_its_magnitude_as_number_also_the_lowest) {
+    const ImportedTrace imported =
+        import(trace(R"({"ph": "X", "cat": "cpu_op", "name": "a", "pid": 1, "tid": -7, "ts": 1, "dur": 1},
+        {"ph": "X", "cat": "cpu_op", "name": "b", "pid": 1, "tid": -9223372036854775808, "ts": 1, "dur": 1})"));
+    BOOST_TEST_REQUIRE(imported.ledger.threads.size() == 2u);
+    BOOST_TEST(imported.ledger.threads[0].tid == 7u);
+    BOOST_TEST(imported.ledger.threads[1].tid == 9'223'372'036'854'775'808u);
+}
+
 BOOST_AUTO_TEST_CASE(gzip_is_told_by_its_content_in_any_number_of_members) {
     const std::string text = trace(without_last_comma(complete("cpu_op", "a", 1, 2) + complete("cpu_op", "b", 4, 2)));
     const Ledger plain = import(text).ledger;

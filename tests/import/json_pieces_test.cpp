@@ -107,6 +107,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_trace_is_refused_naming_the_byte) {
     refused(R"({"traceEvents":[1]})", "byte 16: expected an event");
     refused(R"({"traceEvents":[{}{}]})", "byte 18: expected ','");
     refused(R"({"traceEvents":[]}})", "byte 18: text after the end");
+    refused(R"({"traceEvents":[],"traceEvents":[]})", "byte 32: a second traceEvents");
 }
 
 BOOST_AUTO_TEST_CASE(the_buffer_holds_two_blocks_and_twice_the_longest_piece) {

@@ -166,6 +166,20 @@ BOOST_AUTO_TEST_CASE(a_trace_ready_that_throws_leaves_the_next_cycle_prepared_an
     BOOST_TEST(tape.taken() == "b");
 }
 
+BOOST_AUTO_TEST_CASE(a_skipped_step_makes_no_call_and_the_next_start_is_in_the_one_after) {
+    Tape tape;
+    ScheduledProfiler profiler{tape.functions(), of({none, record_and_save, record, none})};
+    profiler.start();
+    BOOST_CHECK_THROW(profiler.skip_step(), std::logic_error);
+    profiler.stop();
+    profiler.skip_step();
+    profiler.skip_step();
+    BOOST_TEST(tape.taken() == "");
+    profiler.start();
+    BOOST_TEST(tape.taken() == "pb");
+    BOOST_TEST(profiler.step_num() == 2);
+}
+
 BOOST_AUTO_TEST_CASE(a_collection_that_stopped_is_handed_over_and_the_next_cycle_records_again) {
     Tape tape;
     std::string warning;

@@ -215,6 +215,20 @@ BOOST_AUTO_TEST_CASE(an_exception_of_a_users_own_type_stays_the_same_object_with
     BOOST_TEST(of_int.callbacks.last_error() == sentence + "an exception without a message");
 }
 
+BOOST_AUTO_TEST_CASE(an_exception_that_is_thrown_on_by_another_callback_is_explained_once) {
+    World world;
+    At outer{Event::before_step, [](LoopState&) {
+                 World inner;
+                 At thrower{Event::after_loss, [](LoopState&) { throw std::runtime_error{"deep"}; }};
+                 inner.callbacks.add(thrower);
+                 inner();
+             }};
+    world.callbacks.add(outer);
+    BOOST_CHECK_EXCEPTION(world(), std::runtime_error,
+                          [](const auto& error) { return error.what() == sentence + "deep"; });
+    BOOST_TEST(world.callbacks.last_error() == sentence + "deep");
+}
+
 BOOST_AUTO_TEST_CASE(what_the_learner_or_the_source_throws_is_not_a_callbacks) {
     World world;
     Small small;

@@ -9,6 +9,7 @@
 
 #include <drawpoint/instrumentation/ledger.hpp>
 #include <drawpoint/instrumentation/region.hpp>
+#include <drawpoint/instrumentation/report/fastxtend.hpp>
 #include <profilers/small_fit.hpp>
 
 namespace {
@@ -140,6 +141,39 @@ BOOST_AUTO_TEST_CASE(a_threads_regions_are_a_tree_by_nesting) {
     const std::string text = action_tree_text(trees);
     BOOST_TEST(text.find("  outer") != std::string::npos);
     BOOST_TEST(text.find("80.00") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(the_steps_annotated_on_a_thread_are_one_line) {
+    ManualClock clock{1000};
+    Recorder recorder{RecorderOptions{}, AnyClock{clock}};
+    for (const std::string_view name : {"ProfilerStep#0", "ProfilerStep#1", "ProfilerStep#2"}) {
+        const auto step = profile_region(recorder, name);
+        clock.advance(1ms);
+    }
+    const auto trees = action_tree(recorder.ledger());
+    BOOST_REQUIRE_EQUAL(trees.size(), 1u);
+    BOOST_REQUIRE_EQUAL(trees[0].children.size(), 1u);
+    BOOST_TEST(find(trees[0], "ProfilerStep*").calls == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(the_reports_of_a_folded_ledger_say_so) {
+    Ledger ledger;
+    ledger.passes = {{.kind = PassKind::epoch, .begin_ns = 0, .end_ns = 100, .ended = true, .spans = {}},
+                     {.kind = PassKind::train, .begin_ns = 0, .end_ns = 100, .ended = true, .spans = {}}};
+    const auto reports = [&] {
+        const FastxtendReport report = fastxtend_report(fastxtend_values(ledger), ProfileMode::simple);
+        return std::vector{to_plain(report), to_markdown(report), to_lightning(lightning_actions(ledger)),
+                           to_lightning(lightning_actions(ledger), {.extended = true, .hannah = true})};
+    };
+    for (const std::string& text : reports())
+        BOOST_TEST(text.find("folded") == std::string::npos);
+    ledger.folded.steps = 7;
+    ledger.passes[1].folded_ns = 60;
+    for (const std::string& text : reports())
+        BOOST_TEST(text.find("\n7 old steps folded") != std::string::npos);
+    const auto trees = action_tree(ledger);
+    BOOST_REQUIRE_EQUAL(trees.size(), 1u);
+    BOOST_TEST(find(trees[0], "train/steps folded").total_ns == 60);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

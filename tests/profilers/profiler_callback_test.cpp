@@ -152,6 +152,23 @@ BOOST_AUTO_TEST_CASE(a_validation_alone_is_a_stage_of_its_own) {
     BOOST_TEST(totals_of(profiler.profile_values()).at("[_EvaluationLoop].val_next").first == 2u);
 }
 
+BOOST_AUTO_TEST_CASE(after_a_validation_that_failed_the_next_run_is_profiled_as_any) {
+    SmallFit fit{1, 2};
+    SimpleProfiler profiler{{}, {}, AnyClock{fit.clock}};
+    std::ostringstream out;
+    profiler.set_output(out);
+    ProfilerCallback callback{profiler};
+    At thrower{Event::after_pred, [](LoopState&) { throw std::runtime_error("broken"); }};
+    callback.add_to(fit.callbacks);
+    fit.callbacks.add(thrower);
+    for (int runs = 0; runs < 2; ++runs)
+        BOOST_CHECK_THROW(run_alone(validate(fit.learner, fit.valid, fit.callbacks, fit.recorder)), std::runtime_error);
+    fit.callbacks.remove(thrower);
+    fit.run();
+    BOOST_TEST(totals_of(profiler.profile_values()).at("run_training_epoch").first == 1u);
+    BOOST_TEST(out.str().starts_with("FIT Profiler Report\n"));
+}
+
 BOOST_AUTO_TEST_CASE(a_report_that_cannot_be_written_does_not_end_the_fit) {
     SmallFit fit{1, 1};
     SimpleProfiler profiler{{"/dev/null/x", "perf"}, {}, AnyClock{fit.clock}};

@@ -2,6 +2,7 @@
 #include <drawpoint/loop/profilers/simple.hpp>
 
 #include <chrono>
+#include <fstream>
 #include <sstream>
 #include <stdexcept>
 #include <system_error>
@@ -14,6 +15,20 @@ namespace {
 
 using namespace drawpoint;
 using namespace std::chrono_literals;
+
+/// Has a report, or none to be had.
+struct CountedTeardowns final : Profiler {
+    CountedTeardowns(ProfilerFiles files, bool has_report) : Profiler{std::move(files)}, reports{has_report} {}
+    void start(std::string_view) override {}
+    void stop(std::string_view) override {}
+    std::string summary() override { return reports ? "report" : throw std::runtime_error("no report"); }
+    void teardown(std::string_view stage) override {
+        ++teardowns;
+        Profiler::teardown(stage);
+    }
+    bool reports;
+    int teardowns = 0;
+};
 
 }   // namespace
 
@@ -83,6 +98,16 @@ BOOST_AUTO_TEST_CASE(a_report_that_cannot_be_written_is_an_error_naming_the_file
     BOOST_CHECK_EXCEPTION(profiler.describe(), std::system_error, [](const std::system_error& error) {
         return std::string_view{error.what()}.find("fit-perf-0.txt") != std::string_view::npos;
     });
+}
+
+BOOST_AUTO_TEST_CASE(describe_tears_down_once_also_when_there_is_no_report_or_no_folder_for_it) {
+    const test::TemporaryFolder folder;
+    std::ofstream{folder / "file"} << "in the way";
+    CountedTeardowns speechless{{}, false}, homeless{{folder / "file" / "below", "perf"}, true};
+    BOOST_CHECK_THROW(speechless.describe(), std::runtime_error);
+    BOOST_CHECK_THROW(homeless.describe(), std::system_error);
+    BOOST_TEST(speechless.teardowns == 1);
+    BOOST_TEST(homeless.teardowns == 1);
 }
 
 BOOST_AUTO_TEST_CASE(the_pass_through_profiler_takes_any_call_and_says_nothing) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -186,6 +187,21 @@ BOOST_AUTO_TEST_CASE(memory_counts_in_every_call_around_it_and_alone_where_there
     BOOST_TEST(alone.cpu_bytes == 7);
     BOOST_TEST(alone.count == 1u);
     BOOST_TEST(alone.cpu_ns == 0);
+}
+
+BOOST_AUTO_TEST_CASE(sizes_and_stamps_that_no_run_has_add_up_modulo_2_to_the_64) {
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    Run run;
+    run.call("op", 0, 100);
+    run.call("late", 0, 0).begin_ns = most;
+    run.ledger.operators.back().ns = most;
+    run.ledger.start_ns = -most;
+    for (const std::int32_t device : {-1, 0})
+        for (int i = 0; i < 3; ++i)
+            run.allocate(15, most, device);
+    BOOST_TEST(run.average("op").cpu_bytes == most - 2);
+    BOOST_TEST(run.average("op").device_bytes == most - 2);
+    BOOST_TEST(run.average("late").cpu_ns == most);
 }
 
 BOOST_AUTO_TEST_CASE(a_kernel_is_booked_with_the_operator_that_launched_it_and_its_callers) {

@@ -206,6 +206,19 @@ BOOST_AUTO_TEST_CASE(a_stage_has_the_samples_of_every_loader_that_names_it) {
     BOOST_TEST(report.errors.at(0).path == "a.jpg");
 }
 
+BOOST_AUTO_TEST_CASE(a_worker_worked_longer_than_recorded_where_samples_were_lost_and_only_there) {
+    Ledger ledger = one_epoch();
+    ledger.stages.push_back({2000, 64});
+    ledger.samples.push_back({.begin_ns = 2000, .stages = {static_cast<std::uint32_t>(ledger.stages.size() - 1), 1}});
+    ledger.batches.push_back({.size = 2, .admitted_ns = 2000, .taken_ns = 2100});
+    const double share = summarize(ledger).workers.at(0).busy_share;
+    for (const std::uint32_t ring : {0u, 1u, first_operator_ring - 1, first_operator_ring, first_operator_ring + 512}) {
+        ledger.dropped = {{.records = 1, .ring = ring}};
+        const bool lost = ring != 0 && ring < first_operator_ring;
+        BOOST_TEST(summarize(ledger).workers.at(0).busy_share == (lost ? 2 * share : share), ring);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(the_queue_is_averaged_over_the_training_passes) {
     Ledger ledger = one_epoch();
     const auto train = std::ranges::find(ledger.passes, PassKind::train, &PassRow::kind);

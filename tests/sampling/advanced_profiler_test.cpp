@@ -125,6 +125,22 @@ BOOST_AUTO_TEST_CASE(dumped_stats_are_a_pprof_file_per_action) {
     BOOST_TEST(file.get() == 0x8b);
 }
 
+BOOST_AUTO_TEST_CASE(a_dumped_profile_is_a_new_file_put_in_the_place_of_the_one_before) {
+    const TemporaryFolder folder;
+    const auto profile = folder.path / "fit-adv-0-a.prof", before = folder.path / "before";
+    std::ofstream{profile} << "read by somebody";
+    std::filesystem::create_hard_link(profile, before);
+    Recorder recorder;
+    AdvancedProfiler profiler{recorder, {.dirpath = folder.path, .filename = "adv"}, {.dump_stats = true}};
+    profiler.setup("fit", 0);
+    profiler.start("a");
+    BOOST_REQUIRE(burn(profiler, 20));
+    profiler.stop("a");
+    static_cast<void>(profiler.summary());
+    BOOST_TEST(std::ifstream{profile}.get() == 0x1f);   // gzip
+    BOOST_TEST(std::filesystem::file_size(before) == 16u);
+}
+
 BOOST_AUTO_TEST_CASE(dumped_stats_without_a_folder_are_refused_in_words) {
     Recorder recorder;
     AdvancedProfiler profiler{recorder, {}, {.dump_stats = true}};

@@ -116,12 +116,30 @@ BOOST_AUTO_TEST_CASE(of_nested_regions_the_inner_one_counts_and_the_outer_goes_o
         BOOST_TEST(action(ledger, 0, at_ns) == name);
 }
 
-BOOST_AUTO_TEST_CASE(a_region_that_never_ended_is_open_for_ever) {
+BOOST_AUTO_TEST_CASE(a_region_that_never_ended_lasts_to_the_last_thing_recorded) {
     Ledger ledger = small_run();
     ledger.operators = {
-        {.kind = OperatorKind::user_annotation, .ended = false, .name = 2, .thread = 2, .begin_ns = 5, .ns = 0}};
+        {.kind = OperatorKind::user_annotation, .ended = false, .name = 2, .thread = 2, .begin_ns = 5, .ns = 95}};
+    ledger.stack_samples = {{.at_ns = 100, .thread = 2}};
     BOOST_TEST(action(ledger, 2, 4) == "");
-    BOOST_TEST(action(ledger, 2, 1'000'000) == "whole run");
+    BOOST_TEST(action(ledger, 2, 100) == "whole run");
+}
+
+BOOST_AUTO_TEST_CASE(a_region_whose_end_was_lost_lasts_no_longer_than_the_one_around_it) {
+    Ledger ledger = small_run();
+    const auto region = [](std::uint32_t name, bool ended, std::int64_t begin_ns, std::int64_t ns) {
+        return OperatorRow{.kind = OperatorKind::user_annotation,
+                           .ended = ended,
+                           .name = name,
+                           .thread = 2,
+                           .begin_ns = begin_ns,
+                           .ns = ns};
+    };
+    ledger.operators = {region(2, true, 0, 50), region(0, false, 10, 40), region(2, true, 60, 10)};
+    BOOST_TEST(action(ledger, 2, 49) == "augment");
+    BOOST_TEST(action(ledger, 2, 55) == "");
+    BOOST_TEST(action(ledger, 2, 65) == "whole run");
+    BOOST_TEST(action(ledger, 2, 1'000'000) == "");
 }
 
 BOOST_AUTO_TEST_CASE(rows_of_one_system_thread_are_joined) {

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdint>
 #include <latch>
+#include <memory>
 #include <ostream>
 #include <stdexcept>
 #include <string>
@@ -14,6 +15,8 @@
 #include <thread>
 #include <vector>
 
+#include <pthread.h>
+#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -22,6 +25,9 @@
 #include <drawpoint/instrumentation/region.hpp>
 #include <drawpoint/instrumentation/report/facts.hpp>
 #include <drawpoint/instrumentation/sampling/stack_sampler.hpp>
+#include <instrumentation/sampling/stack_table.hpp>
+#include <instrumentation/sampling/stack_walk.hpp>
+#include <instrumentation/sampling/thread_timers.hpp>
 
 namespace drawpoint {
 std::ostream& boost_test_print_type(std::ostream& out, StackSamplerBackend backend) { return out << name_of(backend); }
@@ -198,6 +204,74 @@ BOOST_DATA_TEST_CASE(a_thread_begun_later_is_sampled, data::make(backends), back
     sampler.stop();
     BOOST_TEST(enough);
     BOOST_TEST(samples_of(recorder.ledger(), later_tid) > 25u);
+}
+
+BOOST_AUTO_TEST_CASE(a_thread_met_while_it_blocks_every_signal_is_sampled_once_it_does_not) {
+    Recorder recorder;
+    StackSampler sampler{recorder, {.backend = StackSamplerBackend::timers}};
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sampler.start();
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    BOOST_TEST(burn_until([&] { return has_samples(sampler, 20); }));
+    sampler.stop();
+    BOOST_TEST(samples_of(recorder.ledger(), static_cast<std::uint64_t>(gettid())) > 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_thread_that_blocks_every_signal_until_the_end_counts_as_unsampled) {
+    Recorder recorder;
+    StackSampler sampler{recorder, {.backend = StackSamplerBackend::timers}};
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    sampler.start();
+    sampler.stop();
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    BOOST_TEST(sampler.state().unsampled >= 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_timer_may_tick_once_a_second) {
+    ThreadTimers timers{1, 4096, 16};
+    const std::unique_ptr<ThreadSource> source = timers.add(gettid());
+    BOOST_TEST((source != nullptr));
+}
+
+BOOST_AUTO_TEST_CASE(a_stack_is_read_no_further_than_its_threads_own_block_nor_16_mib) {
+    const auto here = [] { return reinterpret_cast<std::uint64_t>(__builtin_frame_address(0)); };
+    const std::uint64_t first = here();
+    BOOST_TEST(stack_limit(first, first + 4096) == first + 4096);
+    BOOST_TEST(stack_limit(first, UINT64_MAX) <= first + (16u << 20));
+    std::uint64_t sp = 0, limit = 0, top = 0;
+    std::thread{[&] {
+        pthread_attr_t attributes;
+        pthread_getattr_np(pthread_self(), &attributes);
+        void* begin = nullptr;
+        std::size_t bytes = 0;
+        pthread_attr_getstack(&attributes, &begin, &bytes);
+        pthread_attr_destroy(&attributes);
+        sp = here();
+        limit = stack_limit(sp, UINT64_MAX);
+        top = reinterpret_cast<std::uint64_t>(begin) + bytes;
+    }}.join();
+    BOOST_TEST(sp < limit);
+    BOOST_TEST(limit <= top);
+}
+
+BOOST_AUTO_TEST_CASE(a_return_address_of_0_is_no_code_like_any_other) {
+    Recorder recorder;
+    StackTable table{recorder};
+    const auto code = reinterpret_cast<std::uint64_t>(&sampled::first_burner);
+    const std::uint64_t alone[]{code}, called_from_0[]{code, 0};
+    const std::uint32_t first = table.stack_of(alone, false), second = table.stack_of(called_from_0, false);
+    const Ledger ledger = recorder.ledger();
+    const auto outermost = [&](std::uint32_t at) {
+        while (ledger.stacks.at(at).parent != nothing)
+            at = ledger.stacks[at].parent;
+        return ledger.names.at(ledger.frames.at(ledger.stacks[at].frame).function);
+    };
+    BOOST_TEST(outermost(first) != "[unknown]");
+    BOOST_TEST(outermost(second) == "[unknown]");
 }
 
 BOOST_DATA_TEST_CASE(threads_may_come_and_go_while_sampled, data::make(backends), backend) {

@@ -66,6 +66,7 @@ BOOST_AUTO_TEST_CASE(wrong_options_are_refused_in_lightnings_words) {
     BOOST_TEST(refusal({.emit_nvtx = true}).starts_with("emit_nvtx: "));
     BOOST_TEST(refusal({.record_module_names = true}).starts_with("record_module_names: "));
     BOOST_TEST(refusal({.profiler = {.with_modules = true}}).starts_with("with_modules: "));
+    BOOST_TEST(refusal({.profiler = {.execution_trace = "graph.json"}}).starts_with("execution_trace: "));
 }
 
 BOOST_AUTO_TEST_CASE(the_default_schedule_records_three_training_steps_and_saves_once) {
@@ -146,6 +147,23 @@ BOOST_AUTO_TEST_CASE(each_kind_of_step_has_a_cycle_of_its_own_and_the_sanity_che
     for (int i = 0; i < 4; ++i)
         step(profiler, "validation_step");
     BOOST_TEST(calls(recorder.ledger(), "aten::exp") == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(destroyed_while_it_records_it_hands_its_trace_over_under_the_last_steps_name) {
+    const test::TemporaryFolder folder;
+    Recorder recorder;
+    {
+        PyTorchProfiler profiler{recorder, {.dirpath = folder.path(), .filename = "perf"}, quiet({.total_steps = 1})};
+        step(profiler, "[Strategy]SingleDeviceStrategy.training_step");
+    }
+    BOOST_TEST(!at::hasCallbacks());
+    std::size_t traces = 0;
+    for (const auto& entry : std::filesystem::directory_iterator{folder.path()}) {
+        const std::string name = entry.path().filename();
+        BOOST_TEST(name.starts_with("perf-[Strategy]SingleDeviceStrategy.training_step."));
+        ++traces;
+    }
+    BOOST_TEST(traces == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(only_the_functions_asked_for_become_regions) {

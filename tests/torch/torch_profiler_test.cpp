@@ -19,6 +19,7 @@
 #include <drawpoint/instrumentation/report/facts.hpp>
 #include <drawpoint/loop/fit.hpp>
 #include <drawpoint/loop/torch/learner.hpp>
+#include <drawpoint/loop/torch/op_profiler.hpp>
 
 #include "image/temporary_folder.hpp"
 #include "support/tape.hpp"
@@ -213,6 +214,43 @@ BOOST_AUTO_TEST_CASE(a_cancelled_draw_uses_up_its_number_as_it_uses_up_its_turn)
         BOOST_TEST(std::ranges::count_if(steps, [&](const Range& step) {
                        return step.number == k && step.begin_ns == ledger.steps[std::size_t(k)].draw_begin_ns;
                    }) == 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_further_fit_goes_on_with_the_next_step) {
+    World world{{2}};
+    world.epochs = 1;
+    std::vector<std::vector<std::int64_t>> traces;
+    TorchProfiler profiler{world.recorder,
+                           {.schedule = schedule({.active = 1}), .on_trace_ready = [&](TorchProfiler& ready) {
+                                traces.push_back(numbers(ready.ledger()));
+                            }}};
+    TorchProfilerCallback callback{profiler};
+    CallbackList callbacks;
+    callbacks.add(callback);
+    for (int fits = 0; fits < 2; ++fits)
+        test::run_alone(drawpoint::fit(world.learner, *world.train, FitOptions{}, callbacks, world.recorder));
+    world.fit(profiler);   // with a callback of its own
+    BOOST_REQUIRE(traces.size() == 6u);
+    for (std::size_t k = 0; k < traces.size(); ++k)
+        BOOST_TEST(traces[k] == std::vector{std::int64_t(k)}, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_cycle_that_could_not_start_ends_without_a_window) {
+    Recorder recorder;
+    OpProfiler other{recorder};
+    other.start();
+    TorchProfiler profiler{recorder, {.schedule = [](std::int64_t step) {
+                               return step == 0 ? ProfilerAction::none : ProfilerAction::record;
+                           }}};
+    profiler.start();
+    BOOST_CHECK_THROW(profiler.step(), std::logic_error);   // the thread is observed already
+    profiler.stop();
+    BOOST_TEST(!profiler.recorded());
+    other.stop();
+    profiler.start();
+    (void)at::exp(at::ones({1}));
+    profiler.stop();
+    BOOST_TEST(calls(profiler.ledger(), "aten::exp") == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(a_fit_that_fails_stops_the_profiler_and_hands_its_trace_over) {

@@ -214,6 +214,21 @@ BOOST_AUTO_TEST_CASE(a_step_of_no_length_has_no_rate_folded_or_not) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_batch_that_was_never_taken_is_kept_where_a_step_of_its_time_is) {
+    LedgerBuilder builder{0, 4};
+    for (std::int64_t i = 0; i < 11; ++i) {
+        const auto number = static_cast<std::uint32_t>(i);
+        builder.batch({.batch = number, .status = BatchStatus::abandoned, .size = 2, .admitted_ns = 10 * i});
+        builder.step({.step = number, .size = 2, .draw_begin_ns = 10 * i, .draw_ns = 10, .loss = {}, .spans = {}}, {});
+    }
+    const Ledger ledger = builder.ledger();
+    const std::int64_t until_ns = ledger.folded.until_ns;
+    const auto kept = [&](const StepRow& step) { return step.draw_begin_ns >= until_ns; };
+    BOOST_TEST(std::ranges::all_of(ledger.batches, [&](const auto& row) { return row.admitted_ns >= until_ns; }));
+    BOOST_TEST(std::ranges::ssize(ledger.batches) == std::ranges::count_if(ledger.steps, kept));
+    BOOST_TEST(ledger.folded.batch_samples + 2 * ledger.batches.size() == 22u);
+}
+
 BOOST_AUTO_TEST_CASE(drops_before_the_steps_kept_are_one_row_a_ring) {
     LedgerBuilder builder{0, 10};
     for (std::int64_t i = 0; i < 100; ++i) {

@@ -489,6 +489,19 @@ BOOST_AUTO_TEST_CASE(operators_stay_within_their_limit_and_the_rest_is_counted_i
         }
 }
 
+BOOST_AUTO_TEST_CASE(what_operators_name_counts_towards_their_limit_without_a_file_too) {
+    const ManualClock clock{1};
+    Recorder recorder{RecorderOptions{.operator_limit_bytes = 8192}, AnyClock{clock}};
+    const auto call = [&](std::string_view name) {
+        recorder.end_operator(recorder.begin_operator({.name = recorder.add_name(name)}));
+        return recorder.ledger();
+    };
+    BOOST_TEST(call("a").operators.size() == 1u);
+    const Ledger full = call(std::string(10'000, 'b'));
+    BOOST_TEST(full.operators.size() == 1u);
+    BOOST_TEST(full.dropped_records() == 1u);
+}
+
 BOOST_AUTO_TEST_CASE(a_full_recording_tells_of_its_drops_ever_more_rarely) {
     Recording run{{.operator_limit_bytes = 0, .ring_records = 64}};
     constexpr std::uint64_t drains = 100, each = 40;   // more than half a ring: the writer comes at once

@@ -77,8 +77,11 @@ public:
     /// Begins in the current step. Throws std::logic_error when it runs already.
     void start();
     /// Goes on to the next step. Throws std::logic_error when it does not run, and std::invalid_argument when the schedule
-    /// wants DEVICE_STOPPED: it then stays in its step.
+    /// wants DEVICE_STOPPED: it then stays in its step, whose range has ended, as PyTorch's does.
     void step();
+    /// Goes on to the next step while it does not run: `start` then begins there. Throws std::logic_error when it runs, else as
+    /// `step`.
+    void skip_step();
     /// Ends the recording; what was recorded is handed over. Idempotent. Throws std::logic_error before the first `start`.
     void stop();
     /// Says that collecting ended early (its buffer is full): at the next step a cycle in warm-up or recording is ended and

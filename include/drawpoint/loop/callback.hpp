@@ -96,8 +96,8 @@ public:
 
     /// Runs the callbacks of `event` and marks the time each part took. Without any: one comparison, no clock reading. What a
     /// callback throws leaves as the same object, after an event's remaining callbacks are skipped. A Cancel is untouched; any
-    /// other std::runtime_error or std::logic_error, derived ones included, has its message replaced by "Exception occured in
-    /// `NAME` when calling event `EVENT`:\n\tMESSAGE"; of every other exception `last_error()` says it.
+    /// other std::runtime_error or std::logic_error whose what() is the base's own has its message replaced, once, by "Exception
+    /// occured in `NAME` when calling event `EVENT`:\n\tMESSAGE"; of every other exception `last_error()` says it.
     void fire(Event event, LoopState& state, LoopTrack& track) {
         if (wanted_.contains(event)) [[unlikely]] {
             fire_wanted(event, state, track);

@@ -27,6 +27,7 @@ struct FastxtendValues {
     std::optional<double> fit;
     std::vector<double> epoch, train, valid;   ///< whole passes
     std::vector<FastxtendBatch> train_batches, valid_batches;
+    std::uint64_t steps_folded = 0;   ///< not among the batches
 };
 
 /// The durations of the ledger's last fit, each the difference of two stamps turned into seconds, as fastxtend's own.
@@ -49,6 +50,7 @@ struct FastxtendRow {
 struct FastxtendReport {
     ProfileMode mode{};
     bool first_batch_dropped = false;
+    std::uint64_t steps_folded = 0;   ///< not in the rows of steps, but in those of passes
     std::vector<FastxtendRow> rows;
     /// The original keeps a column of means or deviations as integers until a value more than 1e-8 away from a whole
     /// number arrives, and rounds those before it; so a run measured in picoseconds has means of 0.
@@ -67,7 +69,8 @@ struct FastxtendReport {
 [[nodiscard]] std::vector<std::vector<std::string>> formatted_cells(const FastxtendReport& report);
 [[nodiscard]] std::vector<std::vector<std::string>> raw_cells(const FastxtendReport& report);
 
-/// What the original prints after a fit, byte for byte, the notice of a dropped batch included; UTF-8.
+/// What the original prints after a fit, byte for byte, the notice of a dropped batch included, and then that of steps folded,
+/// if there are any; UTF-8.
 [[nodiscard]] std::string to_plain(const FastxtendReport& report);
 [[nodiscard]] std::string to_markdown(const FastxtendReport& report);
 

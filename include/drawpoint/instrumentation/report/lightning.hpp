@@ -27,6 +27,7 @@ struct LightningProfile {
     std::string stage;   ///< "fit", "validate", …; empty: unknown
     double total_s = 0;
     std::vector<LightningAction> actions;   ///< in the order in which each first ended
+    std::uint64_t steps_folded = 0;         ///< not among the actions (`RecorderOptions::ledger_steps`)
 };
 
 struct LightningOptions {
@@ -35,7 +36,8 @@ struct LightningOptions {
 };
 static_assert(std::is_trivially_destructible_v<LightningOptions>);
 
-/// Lightning's table of the profile, byte for byte; without actions its title alone. A share of no time is "-". UTF-8.
+/// Lightning's table of the profile, byte for byte; without actions its title alone. A share of no time is "-". A line
+/// below it tells of steps folded. UTF-8.
 [[nodiscard]] std::string to_lightning(const LightningProfile&, LightningOptions = {});
 
 /// A number as Lightning prints it: five significant digits and at least one after the point, "1.0", "0.0012346", "1e+04",

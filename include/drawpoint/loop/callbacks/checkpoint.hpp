@@ -102,7 +102,8 @@ private:
     std::vector<std::size_t> made_;   // epochs of the files that are kept
 };
 
-/// Saves a checkpoint at the ends of epochs. An epoch cut short (CancelEpoch, `max_steps`) counts as finished. Ordered after the
+/// Saves a checkpoint at the ends of epochs. None at the end of one whose training
+/// was cut short (a cancel, `max_steps`): a resumed run would leave its rest out. Ordered after the
 /// recorder and ReduceOnPlateau, before EarlyStopping.
 template <SavableLearner L>
 class CheckpointCallback final : public EventCallback<CheckpointCallback<L>> {
@@ -116,8 +117,10 @@ public:
     [[nodiscard]] std::string_view name() const noexcept override { return "CheckpointCallback"; }
     [[nodiscard]] int order() const noexcept override { return 61; }
     void before_fit(const LoopState& state) { plan_.restart(state.epoch); }
+    void before_epoch() { trained_ = false; }
+    void after_train(const LoopState& state) { trained_ = !state.batches || state.batch >= *state.batches; }
     void after_epoch(const LoopState& state) {
-        if (!plan_.due(state.epoch))
+        if (!trained_ || !plan_.due(state.epoch))
             return;
         const TrainingPosition position{state.epoch + 1, plan_.options().first_step + state.train_steps};
         save_checkpoint(plan_.file_of(position.epochs), *learner_, position, states_, plan_.options().run);
@@ -133,6 +136,7 @@ private:
     std::vector<Stateful*> states_;
     CheckpointPlan plan_;
     TrainingPosition saved_;
+    bool trained_ = false;   // the epoch at hand, to its end
 };
 
 }   // namespace drawpoint

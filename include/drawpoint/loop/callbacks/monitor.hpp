@@ -29,8 +29,8 @@ public:
 
     /// Begins before the log's first row.
     void restart() noexcept;
-    /// Takes the next row; nullopt when there is none, else whether it is the best so far; NaN never is. Throws
-    /// std::runtime_error naming epoch and column when the row has no value there.
+    /// Takes the next row; nullopt when there is none, else whether it is the best so far; NaN never is, nor is a
+    /// row without a value there. Throws std::runtime_error naming epoch and column when no row of the log has one.
     [[nodiscard]] std::optional<bool> next();
     /// The row that has just been added. Throws std::logic_error when the recorder is not among the fit's callbacks.
     [[nodiscard]] bool newest();

@@ -34,7 +34,7 @@ struct PyTorchProfilerOptions {
     std::optional<std::int64_t> total_steps;
     /// Absent: `default_schedule`. An empty function is refused.
     std::optional<Schedule> schedule;
-    /// activities, record_shapes, profile_memory, with_stack, with_flops, on_trace_ready, …; its `schedule` must be empty.
+    /// activities, record_shapes, profile_memory, with_stack, with_flops, on_trace_ready, …; no `schedule`, no `execution_trace`.
     TorchProfilerOptions profiler;
 };
 

@@ -45,8 +45,8 @@ BOOST_AUTO_TEST_CASE(an_address_of_this_program_has_its_functions_name_file_and_
 
 BOOST_AUTO_TEST_CASE(an_address_of_a_library_has_the_librarys_name_and_no_line) {
     Symbols symbols;
-    const Frame frame = symbols.frame_of(address_of(&std::strtol));
-    BOOST_TEST(frame.function.find("strtol") != std::string::npos);
+    const Frame frame = symbols.frame_of(address_of(&std::getenv));
+    BOOST_TEST(frame.function.find("getenv") != std::string::npos);
     BOOST_TEST(frame.line == 0u);
     BOOST_TEST(!frame.file.empty());
     BOOST_TEST(frame.file.find('/') == std::string::npos);

@@ -4,6 +4,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <atomic>
+#include <latch>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,6 +29,9 @@ public:
     std::unique_ptr<WorkerScratch> make_scratch() const override { return recipe_.make_scratch(); }
     void fill(SampleTask& task, WorkerScratch& scratch) const override {
         first_draw_->wait();
+        // The first two samples wait for each other, so both workers have begun within the warm-up.
+        if (begun_.fetch_add(1) < 2)
+            both_.arrive_and_wait();
         test::count_this_thread(true);   // from a worker's first sample on: also what it does between samples
         recipe_.fill(task, scratch);
     }
@@ -34,6 +39,8 @@ public:
 private:
     ImageRecipe recipe_;
     const test::UntilSuspended* first_draw_;
+    mutable std::atomic<int> begun_ = 0;
+    mutable std::latch both_{2};
 };
 
 /// Photograph-sized files whose crops, and so whose buffers, differ.

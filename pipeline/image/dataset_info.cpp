@@ -1,9 +1,12 @@
 #include "drawpoint/pipeline/image/dataset_info.hpp"
 
-#include "drawpoint/pipeline/image/jpeg.hpp"
+#include "drawpoint/pipeline/image/image_decoder.hpp"
 #include "drawpoint/pipeline/storage/file_reader.hpp"
 
 #include <algorithm>
+#include <filesystem>
+#include <map>
+#include <stdexcept>
 
 namespace drawpoint {
 namespace {
@@ -21,39 +24,45 @@ Spread<T> spread(std::vector<T>& values) {
     return {values.front(), values[(values.size() - 1) / 2], values.back()};
 }
 
-}   // namespace
-
-DatasetInfo dataset_info(const ImageFolder& folder) {
+/// `read(index, file)` reads an image into *file, unless that is null, and returns its bytes. Without `read_all` nothing is
+/// read and every image passes.
+template <class Images, class Read>
+DatasetInfo info_of(const Images& images, const Read& read, bool read_all) {
     DatasetInfo info;
-    info.images = folder.size();
-    info.classes = folder.num_classes();
-    info.ignored_files = folder.ignored_files();
+    info.images = images.size();
+    info.classes = images.num_classes();
 
-    std::vector<std::size_t> in_class(info.classes, 0);
+    std::map<std::size_t, std::size_t> in_class;   // labels of shards may lie far apart
     std::vector<std::uint64_t> bytes;
     std::vector<std::uint32_t> widths, heights;
     std::vector<std::byte> file;
-    JpegDecoder decoder;
-    for (std::size_t index = 0; index < folder.size(); ++index) {
-        ++in_class[folder.label(index)];
+    ImageDecoder decoder;
+    for (std::size_t index = 0; index < images.size(); ++index) {
+        ++in_class[static_cast<std::size_t>(images.label(index))];
+        if (!read_all) {
+            bytes.push_back(read(index, nullptr));
+            info.bytes += bytes.back();
+            continue;
+        }
         try {
-            read_file(folder.path(index), file);
+            read(index, &file);
             info.bytes += file.size();
             decoder.open(file);
-        } catch (const ImageError& error) {
-            info.failures.push_back({folder.path(index), error.what()});
-            continue;
         } catch (const std::filesystem::filesystem_error& error) {
-            info.failures.push_back({folder.path(index), error.code().message()});
+            info.failures.push_back({images.path(index), error.code().message()});
+            continue;
+        } catch (const std::runtime_error& error) {   // ImageError, TarError
+            info.failures.push_back({images.path(index), error.what()});
             continue;
         }
         bytes.push_back(file.size());
         widths.push_back(decoder.size().width);
         heights.push_back(decoder.size().height);
     }
-    const auto [fewest, most] = std::minmax_element(in_class.begin(), in_class.end());
-    info.smallest_class = *fewest;
-    info.largest_class = *most;
+    const auto [fewest, most] =
+        std::ranges::minmax_element(in_class, {}, [](const auto& label_and_count) { return label_and_count.second; });
+    info.smallest_class = fewest->second;
+    info.largest_class = most->second;
     const auto files = spread(bytes);
     info.smallest_file = files.least;
     info.median_file = files.median;
@@ -63,6 +72,27 @@ DatasetInfo dataset_info(const ImageFolder& folder) {
     info.median = {across.median, down.median};
     info.largest = {across.most, down.most};
     return info;
+}
+
+}   // namespace
+
+DatasetInfo dataset_info(const ImageFolder& folder) {
+    const auto read = [&](std::size_t index, std::vector<std::byte>* file) {
+        read_file(folder.path(index), *file);
+        return std::uint64_t{file->size()};
+    };
+    DatasetInfo info = info_of(folder, read, true);
+    info.ignored_files = folder.ignored_files();
+    return info;
+}
+
+DatasetInfo dataset_info(const TarShards& shards, bool read_all) {
+    const auto read = [&](std::size_t index, std::vector<std::byte>* file) {
+        if (file)
+            shards.read(index, *file);
+        return shards.bytes(index);
+    };
+    return info_of(shards, read, read_all);
 }
 
 }   // namespace drawpoint

@@ -10,20 +10,22 @@ namespace drawpoint {
 /// For each output position of one axis: which input positions it reads and with what weight.
 /// Weights are fixed point, never negative, and sum to 1 exactly, so a sum never leaves 0..255.
 struct FilterTable {
-    static constexpr int narrow_bits = 14;   ///< weights fit 16 bits: for the fast kernels
-    static constexpr int wide_bits = 22;   ///< Pillow's own precision: for many taps, where 14 bits would be too coarse
+    static constexpr int horizontal_bits = 14;   ///< two products are summed in 32 bits
+    static constexpr int vertical_bits = 16;     ///< products are cut to 16 bits; a weight of 1 is stored as 65535
+    static constexpr int wide_bits =
+        22;   ///< Pillow's own precision: for many taps, where fewer bits would be too coarse
     static constexpr std::uint32_t most_narrow_taps = 128;
 
     std::uint32_t outputs = 0;
     std::uint32_t taps = 0;     ///< taps an output really has, at most the input's length
     std::uint32_t stride = 0;   ///< taps rounded up to a multiple of 4; the rest have weight 0
     bool wide = false;
-    std::uint32_t* first = nullptr;   ///< [outputs]; first + taps <= input length
-    std::int16_t* narrow = nullptr;   ///< [outputs][stride] unless wide
-    std::int32_t* wider = nullptr;    ///< [outputs][stride] if wide
+    std::uint32_t* first = nullptr;    ///< [outputs]; first + taps <= input length
+    std::uint16_t* narrow = nullptr;   ///< [outputs][stride] unless wide
+    std::int32_t* wider = nullptr;     ///< [outputs][stride] if wide
 
-    /// Fills the table for `input` positions seen as `output` ones; mirrored if `flip`.
-    void fill(std::uint32_t input, std::uint32_t output, ResizeFilter filter, bool flip);
+    /// Fills the table for `input` positions seen as `output` ones, mirrored if `flip`; `narrow_bits` is one of the above.
+    void fill(std::uint32_t input, std::uint32_t output, ResizeFilter filter, bool flip, int narrow_bits);
 
 private:
     ScratchBuffer<std::uint32_t, 16384> first_memory_;

@@ -1,6 +1,7 @@
 #include "pipeline/image/libjpeg.hpp"
 
 #include "drawpoint/pipeline/image/jpeg.hpp"
+#include "pipeline/image/column_window.hpp"
 
 #include <algorithm>
 
@@ -60,8 +61,11 @@ bool create_reader(JpegReader& reader) noexcept {
 void destroy_reader(JpegReader& reader) noexcept { jpeg_destroy_decompress(&reader.info); }
 
 bool read_header(JpegReader& reader, const std::byte* file, std::size_t size) noexcept {
+    // A new decompressor: one that is kept would decode a file that lacks its tables with those of the file before.
+    destroy_reader(reader);
+    if (!create_reader(reader))
+        return false;
     return guarded(reader, [&reader, file, size] {
-        jpeg_abort_decompress(&reader.info);
         jpeg_mem_src(&reader.info, reinterpret_cast<const unsigned char*>(file), static_cast<unsigned long>(size));
         jpeg_read_header(&reader.info, TRUE);
     });
@@ -93,6 +97,37 @@ bool read_rows(JpegReader& reader, std::uint32_t y, std::uint32_t height, std::u
             for (JDIMENSION i = 0; i < count; ++i)
                 pointers[i] = rows + (info.output_scanline - y + i) * stride;
             jpeg_read_scanlines(&info, pointers, count);
+        }
+        jpeg_abort_decompress(&info);
+    });
+}
+
+bool read_planes(JpegReader& reader, JpegBlocks& blocks, const JpegPlane* planes) noexcept {
+    return guarded(reader, [&reader, &blocks, planes] {
+        auto& info = reader.info;
+        info.raw_data_out = TRUE;
+        info.out_color_space = info.jpeg_color_space;
+        info.do_fancy_upsampling = FALSE;
+        info.dct_method = JDCT_ISLOW;
+        jpeg_start_decompress(&info);
+        if (!reader.restricts_columns || !set_block_columns(info, {blocks.column_begin, blocks.column_end - 1}))
+            blocks.column_begin = 0;
+        const auto height = static_cast<JDIMENSION>(info.max_v_samp_factor * DCTSIZE);
+        JSAMPROW rows[3][2 * DCTSIZE];
+        JSAMPARRAY components[3] = {rows[0], rows[1], rows[2]};
+        for (std::uint32_t row = 0; row < blocks.row_end; ++row) {
+            // Only entropy-decoded above the first row wanted. Not before the start: the entropy decoder would take such a
+            // component for one to be thrown away.
+            const bool wanted = row >= blocks.row_begin;
+            for (int c = 0; c < info.num_components; ++c) {
+                jpeg_component_info& component = info.comp_info[c];
+                component.component_needed = wanted;
+                const auto lines = static_cast<std::size_t>(component.v_samp_factor * DCTSIZE);
+                const std::size_t above = wanted ? (row - blocks.row_begin) * lines : 0;
+                for (std::size_t line = 0; line < lines; ++line)
+                    rows[c][line] = planes[c].samples + (above + line) * planes[c].stride;
+            }
+            jpeg_read_raw_data(&info, components, height);
         }
         jpeg_abort_decompress(&info);
     });

@@ -19,12 +19,13 @@ struct JpegFailure {
     static constexpr int too_many_scans = -1;
 };
 
-/// One decompressor for the life of a thread. Initialised by create_reader(); does not move.
+/// A decompressor of one file after the other. Initialised by create_reader(); does not move.
 struct JpegReader {
     jpeg_decompress_struct info;
     jpeg_error_mgr errors;
     jpeg_progress_mgr progress;
     JpegFailure failure;
+    bool restricts_columns;   ///< set_block_columns() has proved itself
 };
 
 /// Points `errors` and the message of `info` at `failure`: errors and warnings alike end the guarded call.
@@ -42,5 +43,21 @@ bool start_columns(JpegReader& reader, std::uint32_t& x, std::uint32_t& width) n
 /// Decodes the rows [y, y + height), each `stride` bytes after the one before it, and drops the rest of the file.
 bool read_rows(JpegReader& reader, std::uint32_t y, std::uint32_t height, std::uint8_t* rows,
                std::size_t stride) noexcept;
+
+/// Where a component's samples go. Rows have room for all of the image's whole blocks.
+struct JpegPlane {
+    std::uint8_t* samples;
+    std::size_t stride;
+};
+
+/// Rows and columns [begin, end) of interleaved blocks.
+struct JpegBlocks {
+    std::uint32_t row_begin, row_end, column_begin, column_end;
+};
+
+/// Decodes `blocks` of all components, without interpolating or converting colour, and drops the rest of the file. For at most
+/// three components of at most 16 rows in a row of blocks. Where the library does not restrict columns, the planes begin with
+/// column 0 and column_begin becomes 0.
+bool read_planes(JpegReader& reader, JpegBlocks& blocks, const JpegPlane* planes) noexcept;
 
 }   // namespace drawpoint

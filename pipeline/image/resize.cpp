@@ -2,10 +2,66 @@
 
 #include "pipeline/image/check_crop.hpp"
 #include "pipeline/image/resample.hpp"
+#include "pipeline/image/ycc_rows.hpp"
 
 #include <algorithm>
+#include <cstdint>
+#include <cstring>
 
 namespace drawpoint {
+namespace {
+
+// Rows of RGB made at a time: they stay in the first-level cache until the vertical pass has read them.
+constexpr std::uint32_t strip_rows = 32;
+
+// Both passes over one output row after the other. Rows first: the dearer pass then runs over target.height rows instead of
+// crop.height.
+class Resampling {
+public:
+    Resampling(CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
+               const ChannelNormalization& normalization, ResizeBuffers& buffers, float* planar_out)
+        : buffers_{buffers}, target_{target}, out_{planar_out} {
+        for (std::size_t c = 0; c < 3; ++c) {
+            const double deviation = normalization.standard_deviation[c];
+            affine_.scale[c] = static_cast<float>(1 / (255 * deviation));
+            affine_.bias[c] = static_cast<float>(-normalization.mean[c] / deviation);
+        }
+        buffers.vertical.fill(crop.height, target.height, filter, false, FilterTable::vertical_bits);
+        buffers.horizontal.fill(crop.width, target.width, filter, flip, FilterTable::horizontal_bits);
+        if (!buffers.horizontal.wide)
+            buffers.kernels->pack(buffers.horizontal, buffers.packed);
+    }
+    ~Resampling() { buffers_.kernels->finish(); }
+    Resampling(const Resampling&) = delete;
+    Resampling& operator=(const Resampling&) = delete;
+
+    /// The weighted sum of the rows that output row `y` reads, of which `rows` is the first.
+    void vertical(std::uint32_t y, const std::uint8_t* rows, std::size_t stride, std::size_t bytes, std::uint8_t* out) {
+        const FilterTable& table = buffers_.vertical;
+        const std::size_t weights = std::size_t{y} * table.stride;
+        if (table.wide)
+            vertical_wide(rows, stride, table.wider + weights, table.taps, bytes, buffers_.sums.get(bytes), out);
+        else
+            buffers_.kernels->vertical(rows, stride, table.narrow + weights, table.taps, bytes, out);
+    }
+
+    void horizontal(std::uint32_t y, const std::uint8_t* row, std::size_t plane) {
+        float* const red = out_ + std::size_t{y} * target_.width;
+        const std::size_t out_plane = std::size_t{target_.width} * target_.height;
+        if (buffers_.horizontal.wide)
+            horizontal_wide(row, plane, buffers_.horizontal, affine_, red, out_plane);
+        else
+            buffers_.kernels->horizontal(row, plane, buffers_.horizontal, buffers_.packed, affine_, red, out_plane);
+    }
+
+private:
+    ResizeBuffers& buffers_;
+    ImageSize target_;
+    float* out_;
+    AffineNormalization affine_;
+};
+
+}   // namespace
 
 ResizeScratch::ResizeScratch() : buffers_{std::make_unique<ResizeBuffers>()} {}
 ResizeScratch::~ResizeScratch() = default;
@@ -17,39 +73,48 @@ void resize_normalize(const ImageView& image, CropBox crop, ImageSize target, bo
     check_crop(crop, image.size);
     check_target(target, normalization);
     ResizeBuffers& buffers = scratch.buffers();
-    AffineNormalization affine;
-    for (std::size_t c = 0; c < 3; ++c) {
-        const double deviation = normalization.standard_deviation[c];
-        affine.scale[c] = static_cast<float>(1 / (255 * deviation));
-        affine.bias[c] = static_cast<float>(-normalization.mean[c] / deviation);
-    }
-    const FilterTable& down = buffers.vertical;
-    const FilterTable& across = buffers.horizontal;
-    buffers.vertical.fill(crop.height, target.height, filter, false);
-    buffers.horizontal.fill(crop.width, target.width, filter, flip);
-    if (!across.wide)
-        buffers.kernels->pack(across, buffers.packed);
-
-    const std::size_t bytes = std::size_t{crop.width} * 3;
-    std::uint8_t* row = buffers.row.get(bytes + row_padding);
-    std::fill_n(row + bytes, row_padding, std::uint8_t{0});
-    std::int32_t* sums = down.wide ? buffers.sums.get(bytes) : nullptr;
-    const std::uint8_t* pixels = image.pixels + crop.y * image.stride + std::size_t{crop.x} * 3;
-    const std::size_t plane = std::size_t{target.width} * target.height;
-
-    // Rows first: the dearer pass then runs over target.height rows instead of crop.height.
+    Resampling resampling{crop, target, flip, filter, normalization, buffers, planar_out};
+    const std::size_t bytes = std::size_t{crop.width} * 3, plane = (std::size_t{crop.width} + 63) / 64 * 64;
+    std::uint8_t* const interleaved = buffers.interleaved.get(bytes + row_padding);
+    std::uint8_t* const row = buffers.row.get(3 * plane + row_padding);
+    std::fill_n(interleaved + bytes, row_padding, std::uint8_t{0});
+    std::fill_n(row, 3 * plane + row_padding, std::uint8_t{0});
+    const std::uint8_t* const pixels = image.pixels + crop.y * image.stride + std::size_t{crop.x} * 3;
     for (std::uint32_t y = 0; y < target.height; ++y) {
-        const std::uint8_t* rows = pixels + down.first[y] * image.stride;
-        const std::size_t weights = std::size_t{y} * down.stride;
-        if (down.wide)
-            vertical_wide(rows, image.stride, down.wider + weights, down.taps, bytes, sums, row);
-        else
-            buffers.kernels->vertical(rows, image.stride, down.narrow + weights, down.taps, bytes, row);
-        float* red = planar_out + std::size_t{y} * target.width;
-        if (across.wide)
-            horizontal_wide(row, across, affine, red, plane);
-        else
-            buffers.kernels->horizontal(row, across, buffers.packed, affine, red, plane);
+        resampling.vertical(y, pixels + buffers.vertical.first[y] * image.stride, image.stride, bytes, interleaved);
+        buffers.kernels->deinterleave(interleaved, crop.width, row, plane);
+        resampling.horizontal(y, row, plane);
+    }
+}
+
+void resize_normalize(const YccPlanes& planes, CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
+                      const ChannelNormalization& normalization, ResizeBuffers& buffers, float* planar_out) {
+    check_crop(crop, planes.image);
+    check_target(target, normalization);
+    Resampling resampling{crop, target, flip, filter, normalization, buffers, planar_out};
+    const YccRows rows{planes, crop, *buffers.kernels};
+    const FilterTable& down = buffers.vertical;
+    const std::size_t plane = rows.plane_stride(), bytes = 3 * plane;
+    const std::size_t stride = bytes % 1024 == 0 ? bytes + 64 : bytes;   // rows a multiple apart would share cache sets
+    const std::uint32_t most = std::min(crop.height, std::max(strip_rows, 2 * down.taps));
+    std::uint8_t* const strip = buffers.strip.get(std::size_t{most} * stride + row_padding);
+    std::uint8_t* const row = buffers.row.get(bytes + row_padding);
+    std::uint16_t* const chroma = buffers.chroma.get(rows.scratch_words());
+    std::fill_n(row + bytes, row_padding, std::uint8_t{0});
+
+    std::uint32_t begin = 0, end = 0;   // the rows of the crop that the strip holds
+    for (std::uint32_t y = 0; y < target.height; ++y) {
+        const std::uint32_t first = down.first[y];
+        if (first + down.taps > end) {
+            const std::uint32_t kept = end > first ? end - first : 0;
+            if (kept > 0)
+                std::memmove(strip, strip + (first - begin) * stride, kept * stride);
+            begin = first;
+            end = std::min(crop.height, begin + most);
+            rows.make(begin + kept, end, chroma, strip + kept * stride, stride);
+        }
+        resampling.vertical(y, strip + (first - begin) * stride, stride, bytes, row);
+        resampling.horizontal(y, row + rows.skip(), plane);
     }
 }
 

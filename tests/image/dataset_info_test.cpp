@@ -1,5 +1,6 @@
 #include "drawpoint/pipeline/image/dataset_info.hpp"
 
+#include "drawpoint/pipeline/storage/file_reader.hpp"
 #include "image/encode.hpp"
 #include "image/temporary_folder.hpp"
 
@@ -23,17 +24,23 @@ BOOST_AUTO_TEST_CASE(sizes_classes_and_bytes_are_counted_and_bad_files_named) {
     bytes += std::filesystem::file_size(root.write("b/cut.jpg", cut));
     std::filesystem::create_symlink("nowhere", root.path() / "b/gone.jpg");
     root.write("b/readme.txt", {});
+    for (const char* name : {"rgb8.png", "lossy.webp"}) {   // 19x17 and 41x31
+        std::vector<std::byte> other;
+        read_file((DRAWPOINT_TEST_DIR "/image/fixtures/" + std::string{name}).c_str(), other);
+        bytes += other.size();
+        root.write(std::string{"c/"} + name, other);
+    }
 
     const DatasetInfo info = drawpoint::dataset_info(ImageFolder{root.path()});
-    BOOST_TEST(info.images == 5u);
-    BOOST_TEST(info.classes == 2u);
+    BOOST_TEST(info.images == 7u);
+    BOOST_TEST(info.classes == 3u);
     BOOST_TEST(info.ignored_files == 1u);
     BOOST_TEST(info.smallest_class == 2u);
     BOOST_TEST(info.largest_class == 3u);
     BOOST_TEST(info.bytes == bytes);
-    BOOST_TEST((info.smallest == ImageSize{10, 20}));
-    BOOST_TEST((info.median == ImageSize{20, 40}));
-    BOOST_TEST((info.largest == ImageSize{30, 90}));
+    BOOST_TEST((info.smallest == ImageSize{10, 17}));
+    BOOST_TEST((info.median == ImageSize{20, 31}));
+    BOOST_TEST((info.largest == ImageSize{41, 90}));
     BOOST_TEST(info.smallest_file <= info.median_file);
     BOOST_TEST(info.median_file <= info.largest_file);
     BOOST_REQUIRE(info.failures.size() == 2u);

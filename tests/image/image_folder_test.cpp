@@ -34,11 +34,12 @@ bool names(const std::string& message, const std::string& path, const std::strin
 BOOST_AUTO_TEST_CASE(classes_are_sorted_by_name_and_files_by_path) {
     const TemporaryFolder root;
     for (const char* name : {"b/2.jpg", "b/1.JPG", "a b/x.jpeg", "a b/sub/y.JpEg", "a b/notes.txt", "B/z.jpg",
-                             ".git/q.jpg", "README", "b/.hidden.jpg"})
+                             ".git/q.jpg", "README", "b/.hidden.jpg", "b/3.PNG", "b/4.webp", "b/5.gif"})
         root.write(name, {});
     const ImageFolder folder{root.path()};
     const std::vector<std::pair<std::string, std::size_t>> expected{
-        {"B/z.jpg", 0}, {"a b/sub/y.JpEg", 1}, {"a b/x.jpeg", 1}, {"b/1.JPG", 2}, {"b/2.jpg", 2}};
+        {"B/z.jpg", 0}, {"a b/sub/y.JpEg", 1}, {"a b/x.jpeg", 1}, {"b/1.JPG", 2},
+        {"b/2.jpg", 2}, {"b/3.PNG", 2},        {"b/4.webp", 2}};
     BOOST_REQUIRE(folder.size() == expected.size());
     BOOST_REQUIRE(folder.num_classes() == 3u);
     BOOST_TEST(folder.class_name(0) == "B");
@@ -48,7 +49,7 @@ BOOST_AUTO_TEST_CASE(classes_are_sorted_by_name_and_files_by_path) {
         BOOST_TEST(folder.path(index) == (root.path() / expected[index].first).string());
         BOOST_TEST(folder.label(index) == expected[index].second);
     }
-    BOOST_TEST(folder.ignored_files() == 2u);
+    BOOST_TEST(folder.ignored_files() == 3u);
 }
 
 BOOST_AUTO_TEST_CASE(a_single_class_is_a_data_set) {
@@ -70,7 +71,7 @@ BOOST_AUTO_TEST_CASE(links_that_lead_back_or_nowhere_do_no_harm) {
     BOOST_TEST(folder.size() == 4u);
 }
 
-BOOST_AUTO_TEST_CASE(a_jpeg_name_that_is_no_file_is_listed_so_that_reading_reports_it) {
+BOOST_AUTO_TEST_CASE(an_image_name_that_is_no_file_is_listed_so_that_reading_reports_it) {
     const TemporaryFolder root;
     root.write("a/1.jpg", {});
     std::filesystem::create_symlink("nowhere.jpg", root.path() / "a/2.jpg");

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 BOOST_AUTO_TEST_SUITE(jpeg_hostile)
@@ -163,6 +164,67 @@ BOOST_AUTO_TEST_CASE(flipped_bits_never_crash_and_leave_the_decoder_usable) {
     BOOST_TEST(refused > trials / 10);
     for (const auto& file : files)
         BOOST_TEST(verdict(decoder, file).empty());
+}
+
+BOOST_AUTO_TEST_CASE(every_backend_says_and_delivers_the_same_of_a_damaged_file) {
+    JpegDecoder library{JpegBackend::library}, own{JpegBackend::own};
+    const std::vector<std::vector<std::byte>> files{
+        test::jpeg_file({64, 48}), test::jpeg_file({64, 48}, {.luma_v = 1}),
+        test::jpeg_file({33, 47}, {.components = 1}),
+        test::jpeg_file({64, 48}, {.luma_h = 1, .luma_v = 1, .restart_rows = 1})};
+    const auto sample = [](JpegDecoder& decoder, const std::vector<std::byte>& file, CropBox crop) {
+        std::vector<float> planar(3 * 16 * 16);
+        try {
+            decoder.open(file);
+            decoder.decode(crop, {16, 16}, false, ResizeFilter::antialias, {}, planar.data());
+            return std::pair{std::string{}, planar};
+        } catch (const std::exception& error) {
+            return std::pair{std::string{error.what()}, std::vector<float>{}};
+        }
+    };
+    std::size_t refused = 0;
+    const std::size_t trials = 3000;
+    for (std::size_t trial = 0; trial < trials; ++trial) {
+        CounterRng random{12, 0, trial};
+        auto file = files[trial % files.size()];
+        const std::size_t within = trial % 2 == 0 ? file.size() : std::min<std::size_t>(file.size(), 640);
+        for (std::uint32_t flips = 1 + random.next_u32() % 3; flips > 0; --flips)
+            file[random.next_u32() % within] ^= static_cast<std::byte>(1u << random.next_u32() % 8);
+        const CropBox crop{random.next_u32() % 17, random.next_u32() % 20, 16, 1 + random.next_u32() % 27};
+        const auto expected = sample(library, file, crop), got = sample(own, file, crop);
+        refused += !expected.first.empty();
+        BOOST_TEST_CONTEXT("trial " << trial) {
+            BOOST_REQUIRE(got.first == expected.first);
+            BOOST_REQUIRE((got.second == expected.second));
+        }
+    }
+    BOOST_TEST(refused > trials / 10);
+    BOOST_TEST(refused < trials);
+}
+
+BOOST_AUTO_TEST_CASE(a_file_without_its_tables_is_not_decoded_with_those_of_the_file_before) {
+    for (const JpegBackend backend : {JpegBackend::library, JpegBackend::own})
+        for (const int marker : {0xDB, 0xC4}) {
+            auto file = test::jpeg_file({64, 48}, {.quality = 40});
+            const std::size_t begin = find_marker(file, marker);
+            const std::size_t length =
+                std::to_integer<std::size_t>(file[begin + 2]) * 256 + std::to_integer<std::size_t>(file[begin + 3]);
+            file.erase(file.begin() + static_cast<std::ptrdiff_t>(begin),
+                       file.begin() + static_cast<std::ptrdiff_t>(begin + 2 + length));
+            const auto sample = [&file](JpegDecoder& decoder) {
+                std::vector<float> planar(3 * 16 * 16);
+                try {
+                    decoder.open(file);
+                    decoder.decode({0, 0, 64, 48}, {16, 16}, false, ResizeFilter::antialias, {}, planar.data());
+                } catch (const ImageError&) {
+                    planar.clear();
+                }
+                return planar;
+            };
+            JpegDecoder fresh{backend}, used{backend};
+            BOOST_TEST(verdict(used, test::jpeg_file({64, 48}, {.quality = 95})).empty());
+            BOOST_TEST((sample(used) == sample(fresh)));
+        }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

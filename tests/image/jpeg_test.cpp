@@ -29,6 +29,7 @@ const std::vector<std::pair<std::string, JpegKind>> kinds{
     {"progressive", {.progressive = true}},
     {"progressive gray", {.components = 1, .progressive = true}},
     {"progressive 4:4:4", {.luma_h = 1, .luma_v = 1, .progressive = true}},
+    {"never refined", {.quality = 60, .scans = 5}},
     {"restart markers", {.restart_rows = 1}},
     {"quality 25", {.quality = 25}},
     {"CMYK", {.components = 4}},

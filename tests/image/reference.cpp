@@ -75,6 +75,42 @@ Rgb decode(std::span<const std::byte> file) {
     return image;
 }
 
+Rgb colors(const YccPlanes& planes) {
+    const auto width = static_cast<int>(planes.image.width), height = static_cast<int>(planes.image.height);
+    const auto sample = [](const PlaneView& plane, int x, int y, int right, int bottom) {
+        return int{plane.samples[static_cast<std::size_t>(std::clamp(y, 0, bottom - 1)) * plane.stride +
+                                 static_cast<std::size_t>(std::clamp(x, 0, right - 1))]};
+    };
+    const int half_width = (width + 1) / 2, half_height = (height + 1) / 2;
+    const auto chroma = [&](const PlaneView& plane, int x, int y) {
+        const int beside = x / 2 + (x % 2 == 0 ? -1 : 1), above = y / 2 + (y % 2 == 0 ? -1 : 1);
+        if (planes.sampling == ChromaSampling::s444)
+            return sample(plane, x, y, width, height);
+        if (planes.sampling == ChromaSampling::s422)
+            return (3 * sample(plane, x / 2, y, half_width, height) + sample(plane, beside, y, half_width, height) + 1 +
+                    x % 2) >>
+                   2;
+        const auto column = [&](int at) {
+            return 3 * sample(plane, at, y / 2, half_width, half_height) +
+                   sample(plane, at, above, half_width, half_height);
+        };
+        return (3 * column(x / 2) + column(beside) + 8 - x % 2) >> 4;
+    };
+    Rgb image{planes.image, {}};
+    for (int y = 0; y < height; ++y)
+        for (int x = 0; x < width; ++x) {
+            const int luma = sample(planes.luma, x, y, width, height);
+            const bool gray = planes.sampling == ChromaSampling::gray;
+            const int cb = gray ? 0 : chroma(planes.blue, x, y) - 128, cr = gray ? 0 : chroma(planes.red, x, y) - 128;
+            // 1.402, 0.34414, 0.71414 and 1.772 in 16 bits
+            for (const int value :
+                 {luma + ((91881 * cr + 32768) >> 16), luma + ((-22554 * cb - 46802 * cr + 32768) >> 16),
+                  luma + ((116130 * cb + 32768) >> 16)})
+                image.pixels.push_back(static_cast<std::uint8_t>(std::clamp(value, 0, 255)));
+        }
+    return image;
+}
+
 Rgb crop(const Rgb& image, CropBox box) {
     Rgb part{{box.width, box.height}, {}};
     for (std::size_t y = box.y; y < std::size_t{box.y} + box.height; ++y) {

@@ -1,6 +1,7 @@
 #pragma once
 // What the fast kernels are compared with: the library's full decode and Pillow's resize, written for reading.
 #include "drawpoint/pipeline/image/resize.hpp"
+#include "pipeline/image/ycc_planes.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,9 @@ struct Rgb {
 
 /// The whole image as libjpeg decodes it in one piece; CMYK converted in double precision.
 Rgb decode(std::span<const std::byte> file);
+
+/// What libjpeg's fancy upsampling and colour conversion make of whole planes, pixel by pixel.
+Rgb colors(const YccPlanes& planes);
 
 /// The crop alone.
 Rgb crop(const Rgb& image, CropBox box);

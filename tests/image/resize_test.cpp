@@ -33,11 +33,39 @@ bool same_bytes(const std::vector<float>& a, const std::vector<float>& b) {
 
 // Input and target sizes: up-scaling, scale 1, a little more, 3.5, 7 and more, one pixel, widths around 8 and 32 bytes.
 const std::vector<std::pair<ImageSize, ImageSize>> scales{
-    {{224, 224}, {224, 224}}, {{225, 223}, {224, 224}}, {{100, 60}, {224, 224}}, {{10, 11}, {33, 40}},
-    {{784, 785}, {224, 224}}, {{790, 780}, {223, 225}}, {{1600, 30}, {224, 9}},  {{33, 1700}, {8, 224}},
-    {{1, 1}, {5, 7}},         {{1, 50}, {10, 10}},      {{50, 1}, {10, 10}},     {{7, 9}, {3, 2}},
-    {{640, 480}, {1, 1}},     {{640, 480}, {7, 7}},     {{11, 10}, {11, 10}},    {{500, 375}, {96, 128}},
-    {{3000, 20}, {16, 16}},   {{20, 3000}, {17, 16}},   {{129, 129}, {2, 2}},    {{128, 127}, {2, 2}},
+    {{224, 224}, {224, 224}},
+    {{225, 223}, {224, 224}},
+    {{100, 60}, {224, 224}},
+    {{10, 11}, {33, 40}},
+    {{784, 785}, {224, 224}},
+    {{790, 780}, {223, 225}},
+    {{1600, 30}, {224, 9}},
+    {{33, 1700}, {8, 224}},
+    {{1, 1}, {5, 7}},
+    {{1, 50}, {10, 10}},
+    {{50, 1}, {10, 10}},
+    {{7, 9}, {3, 2}},
+    {{640, 480}, {1, 1}},
+    {{640, 480}, {7, 7}},
+    {{11, 10}, {11, 10}},
+    {{500, 375}, {96, 128}},
+    {{3000, 20}, {16, 16}},
+    {{20, 3000}, {17, 16}},
+    {{129, 129}, {2, 2}},
+    {{128, 127}, {2, 2}},
+    // Where 16 outputs' taps span 64 and 128 bytes, and where 4 outputs' span 16.
+    {{820, 60}, {224, 40}},
+    {{835, 60}, {224, 40}},
+    {{1650, 60}, {224, 40}},
+    {{1700, 60}, {224, 40}},
+    {{700, 60}, {224, 40}},
+    {{730, 60}, {224, 40}},
+    {{64, 60}, {16, 15}},
+    {{65, 60}, {16, 15}},
+    {{128, 60}, {16, 15}},
+    {{129, 60}, {16, 15}},
+    {{224, 600}, {15, 100}},
+    {{224, 700}, {17, 100}},
 };
 
 }   // namespace
@@ -58,17 +86,26 @@ BOOST_AUTO_TEST_CASE(a_resize_is_within_one_level_of_the_reference_at_every_scal
 }
 
 BOOST_AUTO_TEST_CASE(every_set_of_kernels_gives_the_same_bytes) {
-    ResizeScratch fast, portable;
+    ResizeScratch portable;
     portable.buffers().kernels = &portable_kernels();
-    if (avx2_kernels() == nullptr)
-        BOOST_TEST_MESSAGE("this processor has no AVX2: only the portable kernels ran");
-    for (const auto& [size, target] : scales)
-        for (const bool flip : {false, true}) {
-            const Rgb image = rgb(size, 2);
-            const auto imagenet = ChannelNormalization::imagenet();
-            BOOST_TEST(same_bytes(run(image, whole(image), target, fast, flip, ResizeFilter::antialias, imagenet),
-                                  run(image, whole(image), target, portable, flip, ResizeFilter::antialias, imagenet)));
+    for (const PixelKernels* kernels : {avx2_kernels(), avx512_kernels()}) {
+        if (kernels == nullptr) {
+            BOOST_TEST_MESSAGE("not on this processor: AVX2, or AVX-512 with VBMI and VNNI");
+            continue;
         }
+        ResizeScratch fast;
+        fast.buffers().kernels = kernels;
+        for (const auto& [size, target] : scales)
+            for (const bool flip : {false, true})
+                for (const ResizeFilter filter : {ResizeFilter::antialias, ResizeFilter::bilinear}) {
+                    const Rgb image = rgb(size, 2);
+                    const auto imagenet = ChannelNormalization::imagenet();
+                    BOOST_TEST_CONTEXT(size.width << 'x' << size.height << " to " << target.width << 'x'
+                                                  << target.height)
+                    BOOST_TEST(same_bytes(run(image, whole(image), target, fast, flip, filter, imagenet),
+                                          run(image, whole(image), target, portable, flip, filter, imagenet)));
+                }
+    }
 }
 
 BOOST_AUTO_TEST_CASE(memory_that_is_not_aligned_gets_the_same_bytes) {

@@ -15,6 +15,13 @@ inline constexpr std::uint64_t max_jpeg_pixels = 178'000'000;
 /// The most scans of a progressive file that are decoded; more is refused.
 inline constexpr int max_jpeg_scans = 100;
 
+/// Which code decodes a JPEG file. The pixels are the same to the last bit.
+enum class JpegBackend : std::uint8_t {
+    automatic,   ///< libjpeg-turbo, until `own` has stood 1e8 executions of its fuzzer
+    library,     ///< libjpeg-turbo only
+    own,         ///< our baseline decoder; files it does not know, and every damaged one, go to libjpeg-turbo
+};
+
 /// Decodes JPEG files from memory, only as far and as wide as a crop needs, fused with resize, flip and normalise.
 /// Gray images give three equal channels; CMYK and YCCK are converted as Pillow does; EXIF orientation is ignored, as
 /// torchvision does. Every warning of the library is an error: damaged pixels are never delivered.
@@ -22,7 +29,7 @@ inline constexpr int max_jpeg_scans = 100;
 /// given back per image.
 class JpegDecoder {
 public:
-    JpegDecoder();
+    explicit JpegDecoder(JpegBackend backend = JpegBackend::automatic);
     ~JpegDecoder();
     JpegDecoder(JpegDecoder&&) noexcept;
     JpegDecoder& operator=(JpegDecoder&&) noexcept;

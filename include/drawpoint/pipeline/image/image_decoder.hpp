@@ -1,0 +1,41 @@
+#pragma once
+#include "drawpoint/pipeline/image/jpeg.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+namespace drawpoint {
+
+enum class ImageFormat : std::uint8_t { jpeg, png, webp };
+
+/// What the file's first bytes say it is. Throws ImageError naming what was found instead.
+[[nodiscard]] ImageFormat image_format(std::span<const std::byte> file);
+
+/// Decodes JPEG, PNG and WebP files from memory into the part, size and layout a sample needs, as `JpegDecoder` does for
+/// JPEG. Transparent pixels are taken without their transparency and palettes, gray and 16-bit samples become RGB8, as Pillow's
+/// convert("RGB") does. One object per thread, movable. Never allocates once its scratch has grown, beyond the libraries' own.
+class ImageDecoder {
+public:
+    explicit ImageDecoder(JpegBackend backend = JpegBackend::automatic);
+    ~ImageDecoder();
+    ImageDecoder(ImageDecoder&&) noexcept;
+    ImageDecoder& operator=(ImageDecoder&&) noexcept;
+
+    /// As JpegDecoder::open(). `file` must outlive the decode calls that follow.
+    void open(std::span<const std::byte> file);
+    [[nodiscard]] ImageSize size() const noexcept;
+    /// As JpegDecoder::decode().
+    void decode(CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
+                const ChannelNormalization& normalization, float* planar_out);
+    /// As JpegDecoder::decode_rgb().
+    void decode_rgb(CropBox crop, std::uint8_t* rgb_out);
+
+private:
+    struct State;
+    std::unique_ptr<State> state_;
+};
+
+}   // namespace drawpoint

@@ -1,0 +1,85 @@
+#pragma once
+#include "pipeline/image/filter_table.hpp"
+#include "pipeline/image/scratch_buffer.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace drawpoint {
+
+/// One value per channel: output = pixel * scale + bias.
+struct AffineNormalization {
+    std::array<float, 3> scale, bias;
+};
+
+/// Bytes that must be readable beyond the last row handed to a kernel, since the kernels load whole vectors.
+inline constexpr std::size_t row_padding = 128;
+
+/// A horizontal FilterTable in the order in which a kernel loads it.
+struct PackedWeights {
+    enum class Layout : std::uint8_t { as_in_table, near, far, along_taps };
+    Layout layout = Layout::as_in_table;
+
+    /// At least so many bytes, aligned to 64; the ones of the last call if that asked for no fewer. Not inline: no code of a
+    /// file for one instruction set may serve the whole program.
+    std::byte* bytes(std::size_t count);
+
+private:
+    ScratchBuffer<std::byte, 262144> memory_;
+};
+
+/// The inner loops over pixels for one instruction set. Every set gives the same bytes. Planar rows are R, G and B side by
+/// side, `plane` bytes apart.
+struct PixelKernels {
+    /// sums[i] = 3 * near[i] + far[i] for i < count. Reads and writes up to 31 elements more.
+    void (*chroma_sums)(const std::uint8_t* near, const std::uint8_t* far, std::size_t count, std::uint16_t* sums);
+    /// widened[i] = samples[i] for i < count. Reads and writes up to 31 elements more.
+    void (*widen)(const std::uint8_t* samples, std::size_t count, std::uint16_t* widened);
+    /// 2 * pairs pixels from luma and chroma sums of half its columns, as libjpeg's fancy upsampling and colour conversion
+    /// make them; element -1 and element `pairs` of the sums are read too. Reads and writes up to 63 pixels more.
+    void (*rgb_420)(const std::uint8_t* luma, const std::uint16_t* blue, const std::uint16_t* red, std::size_t pairs,
+                    std::uint8_t* rgb, std::size_t plane);
+    /// The same from chroma of every row, widened.
+    void (*rgb_422)(const std::uint8_t* luma, const std::uint16_t* blue, const std::uint16_t* red, std::size_t pairs,
+                    std::uint8_t* rgb, std::size_t plane);
+    /// The same from chroma of every pixel.
+    void (*rgb_444)(const std::uint8_t* luma, const std::uint8_t* blue, const std::uint8_t* red, std::size_t pairs,
+                    std::uint8_t* rgb, std::size_t plane);
+    /// Interleaved to planar; reads and writes up to 31 pixels more.
+    void (*deinterleave)(const std::uint8_t* interleaved, std::size_t pixels, std::uint8_t* rgb, std::size_t plane);
+
+    /// out[i] = round(sum over t of weights[t] * rows[t * stride + i]) for i < bytes, and nothing beyond. Weights of
+    /// FilterTable::vertical_bits.
+    void (*vertical)(const std::uint8_t* rows, std::size_t stride, const std::uint16_t* weights, std::uint32_t taps,
+                     std::size_t bytes, std::uint8_t* out);
+    /// Puts the table's weights, of FilterTable::horizontal_bits, into `packed` for horizontal(); called once per image.
+    void (*pack)(const FilterTable& table, PackedWeights& packed);
+    /// One planar row to one row of each plane of floats, `out_plane` floats apart.
+    void (*horizontal)(const std::uint8_t* row, std::size_t plane, const FilterTable& table, PackedWeights& packed,
+                       const AffineNormalization& normalization, float* red, std::size_t out_plane);
+    /// Makes what horizontal() stored past the cache visible to other threads in program order; called once per image.
+    void (*finish)();
+};
+
+/// Plain C++, on every machine.
+const PixelKernels& portable_kernels() noexcept;
+
+/// Null where the processor or the compiler lacks it.
+const PixelKernels* avx2_kernels() noexcept;
+
+/// AVX-512 with VBMI and VNNI; null where the processor or the compiler lacks it.
+const PixelKernels* avx512_kernels() noexcept;
+
+/// The fastest of those.
+const PixelKernels& best_kernels() noexcept;
+
+/// As PixelKernels::vertical for a wide table's weights.
+void vertical_wide(const std::uint8_t* rows, std::size_t stride, const std::int32_t* weights, std::uint32_t taps,
+                   std::size_t bytes, std::int32_t* sums, std::uint8_t* out);
+
+/// As PixelKernels::horizontal for a wide table.
+void horizontal_wide(const std::uint8_t* row, std::size_t plane, const FilterTable& table,
+                     const AffineNormalization& normalization, float* red, std::size_t out_plane);
+
+}   // namespace drawpoint

@@ -1,0 +1,189 @@
+#include "pipeline/image/pixel_kernels.hpp"
+
+#if defined(__x86_64__) && defined(__GNUC__)
+
+#include <cstring>
+
+#include <immintrin.h>
+
+// As in pixel_kernels_avx2.cpp.
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,avx512f,avx512bw,avx512vl,avx512vbmi,avx512vnni"))),          \
+                             apply_to = function)
+#else
+#pragma GCC target("avx2,avx512f,avx512bw,avx512vl,avx512vbmi,avx512vnni")
+#endif
+
+#include "pipeline/image/pixel_kernels_vector.hpp"
+
+namespace drawpoint {
+
+extern const PixelKernels avx2_table;
+
+namespace {
+
+using Layout = PackedWeights::Layout;
+
+constexpr std::uint32_t group = 16;   // outputs of a horizontal step
+constexpr std::int32_t half = 1 << (FilterTable::horizontal_bits - 1);
+constexpr __mmask64 even_bytes = 0x5555555555555555;
+
+struct Avx512 {
+    typedef std::int16_t Words __attribute__((vector_size(64)));
+    typedef std::uint16_t Unsigned __attribute__((vector_size(64)));
+
+    static inline Words widen(const std::uint8_t* from) {
+        return reinterpret_cast<Words>(
+            _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
+    }
+    static inline Words high(Words a, std::int16_t b) {
+        return reinterpret_cast<Words>(_mm512_mulhi_epi16(reinterpret_cast<__m512i>(a), _mm512_set1_epi16(b)));
+    }
+    static inline Unsigned high_unsigned(Unsigned a, std::uint16_t b) {
+        return reinterpret_cast<Unsigned>(
+            _mm512_mulhi_epu16(reinterpret_cast<__m512i>(a), _mm512_set1_epi16(static_cast<std::int16_t>(b))));
+    }
+    static inline Words green(Words blue, Words red) {
+        const auto cb = reinterpret_cast<__m512i>(blue), cr = reinterpret_cast<__m512i>(red);
+        const __m512i weights = _mm512_set1_epi32(static_cast<std::int32_t>((18734u << 16) | (0xFFFFu & -22554u)));
+        const __m512i rounding = _mm512_set1_epi32(32768);
+        const __m512i low = _mm512_dpwssd_epi32(rounding, _mm512_unpacklo_epi16(cb, cr), weights);
+        const __m512i high = _mm512_dpwssd_epi32(rounding, _mm512_unpackhi_epi16(cb, cr), weights);
+        return reinterpret_cast<Words>(_mm512_packs_epi32(_mm512_srai_epi32(low, 16), _mm512_srai_epi32(high, 16)));
+    }
+    static inline void store_pairs(std::uint8_t* to, Words even, Words odd) {
+        const __m512i in_pairs =
+            _mm512_broadcast_i32x4(_mm_setr_epi8(0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15));
+        const __m512i bytes = _mm512_packus_epi16(reinterpret_cast<__m512i>(even), reinterpret_cast<__m512i>(odd));
+        _mm512_storeu_si512(to, _mm512_shuffle_epi8(bytes, in_pairs));
+    }
+};
+
+// The first output of step `index`: the last step overlaps its neighbour where the width is not a multiple of 16.
+inline std::uint32_t step_begin(std::uint32_t index, std::uint32_t outputs) {
+    return index * group + group <= outputs ? index * group : outputs - group;
+}
+
+inline std::uint32_t steps_of(const FilterTable& table) { return (table.outputs + group - 1) / group; }
+
+// Per step where its taps begin and 64 places, then per pair of taps 16 pairs of weights.
+struct Step {
+    std::uint32_t base, unused[15];
+    std::uint8_t places[64];
+};
+
+std::size_t step_bytes(const FilterTable& table) { return sizeof(Step) + (table.taps + 1) / 2 * 64; }
+
+void pack(const FilterTable& table, PackedWeights& packed) {
+    packed.layout = Layout::as_in_table;
+    if (table.outputs < group)
+        return;
+    const std::uint32_t pairs = (table.taps + 1) / 2;
+    std::uint32_t span = 0;
+    for (std::uint32_t step = 0; step < steps_of(table); ++step) {
+        const std::uint32_t* first = table.first + step_begin(step, table.outputs);
+        const std::uint32_t begin = first[0], end = first[group - 1];   // monotonic, falling if flipped
+        const std::uint32_t bytes = (begin < end ? end - begin : begin - end) + 2 * pairs;
+        span = bytes > span ? bytes : span;
+    }
+    if (span > 128)   // there are many taps, so the vectors may as well run along them
+        return avx2_table.pack(table, packed);
+    packed.layout = span <= 64 ? Layout::near : Layout::far;
+    std::byte* to = packed.bytes(steps_of(table) * step_bytes(table));
+    for (std::uint32_t step = 0; step < steps_of(table); ++step) {
+        const std::uint32_t begin = step_begin(step, table.outputs);
+        const std::uint32_t* first = table.first + begin;
+        Step head{};
+        head.base = first[0] < first[group - 1] ? first[0] : first[group - 1];
+        for (std::uint32_t i = 0; i < group; ++i) {
+            head.places[4 * i] = static_cast<std::uint8_t>(first[i] - head.base);
+            head.places[4 * i + 2] = static_cast<std::uint8_t>(first[i] - head.base + 1);
+        }
+        std::memcpy(to, &head, sizeof head);
+        to += sizeof head;
+        for (std::uint32_t pair = 0; pair < pairs; ++pair)
+            for (std::uint32_t i = 0; i < group; ++i, to += 4)
+                std::memcpy(to, table.narrow + std::size_t{begin + i} * table.stride + 2 * pair, 4);
+    }
+}
+
+template <bool Far, std::uint32_t Pairs, bool Stream>
+void horizontal_row(const std::uint8_t* row, std::size_t plane, const FilterTable& table, const std::byte* packed,
+                    const AffineNormalization& normalization, float* red, std::size_t out_plane) {
+    const std::uint32_t pairs = Pairs != 0 ? Pairs : (table.taps + 1) / 2;
+    const __m512i next = _mm512_set1_epi32(0x00020002);
+    const std::size_t bytes_of_step = step_bytes(table);
+    __m512 scale[3], bias[3];
+    for (std::size_t c = 0; c < 3; ++c) {
+        scale[c] = _mm512_set1_ps(normalization.scale[c]);
+        bias[c] = _mm512_set1_ps(normalization.bias[c]);
+    }
+    for (std::uint32_t step = 0; step < steps_of(table); ++step, packed += bytes_of_step) {
+        const auto& head = *reinterpret_cast<const Step*>(packed);
+        const std::byte* weights = packed + sizeof head;
+        float* to = red + step_begin(step, table.outputs);
+        const __m512i first_places = _mm512_load_si512(head.places);
+        for (std::size_t c = 0; c < 3; ++c) {
+            const std::uint8_t* from = row + c * plane + head.base;
+            const __m512i bytes = _mm512_loadu_si512(from);
+            const __m512i beyond = Far ? _mm512_loadu_si512(from + 64) : bytes;
+            __m512i places = first_places, sums = _mm512_set1_epi32(half);
+            for (std::uint32_t pair = 0; pair < pairs; ++pair) {
+                __m512i taps;
+                if constexpr (Far)
+                    taps = _mm512_maskz_permutex2var_epi8(even_bytes, bytes, places, beyond);
+                else
+                    taps = _mm512_maskz_permutexvar_epi8(even_bytes, places, bytes);
+                sums = _mm512_dpwssd_epi32(sums, taps, _mm512_load_si512(weights + std::size_t{pair} * 64));
+                places = _mm512_add_epi8(places, next);
+            }
+            const __m512 levels = _mm512_cvtepi32_ps(_mm512_srai_epi32(sums, FilterTable::horizontal_bits));
+            const __m512 values = _mm512_add_ps(_mm512_mul_ps(levels, scale[c]), bias[c]);
+            if constexpr (Stream)
+                _mm512_stream_ps(to + c * out_plane, values);
+            else
+                _mm512_storeu_ps(to + c * out_plane, values);
+        }
+    }
+}
+
+template <bool Stream>
+void horizontal_any(const std::uint8_t* row, std::size_t plane, const FilterTable& table, PackedWeights& packed,
+                    const AffineNormalization& normalization, float* red, std::size_t out_plane) {
+    const auto kernel = packed.layout == Layout::far ? horizontal_row<true, 0, Stream>
+                        : table.taps <= 2            ? horizontal_row<false, 1, Stream>
+                        : table.taps <= 4            ? horizontal_row<false, 2, Stream>
+                        : table.taps <= 6            ? horizontal_row<false, 3, Stream>
+                        : table.taps <= 8            ? horizontal_row<false, 4, Stream>
+                                                     : horizontal_row<false, 0, Stream>;
+    kernel(row, plane, table, packed.bytes(0), normalization, red, out_plane);
+}
+
+void horizontal(const std::uint8_t* row, std::size_t plane, const FilterTable& table, PackedWeights& packed,
+                const AffineNormalization& normalization, float* red, std::size_t out_plane) {
+    if (packed.layout != Layout::near && packed.layout != Layout::far)
+        return avx2_table.horizontal(row, plane, table, packed, normalization, red, out_plane);
+    if (can_stream(red, out_plane, table.outputs, 64))
+        horizontal_any<true>(row, plane, table, packed, normalization, red, out_plane);
+    else
+        horizontal_any<false>(row, plane, table, packed, normalization, red, out_plane);
+}
+
+void deinterleave(const std::uint8_t* interleaved, std::size_t pixels, std::uint8_t* rgb, std::size_t plane) {
+    avx2_table.deinterleave(interleaved, pixels, rgb, plane);
+}
+
+void finish() { _mm_sfence(); }
+
+}   // namespace
+
+extern const PixelKernels avx512_table;   // const alone would be of this file only
+constinit const PixelKernels avx512_table = VectorKernels<Avx512>::with(deinterleave, pack, horizontal, finish);
+
+}   // namespace drawpoint
+
+#if defined(__clang__)
+#pragma clang attribute pop
+#endif
+
+#endif

@@ -1,11 +1,13 @@
 #include <drawpoint/pipeline/tensor_rows.hpp>
 
-#include <cstring>
+#include <algorithm>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
 #include <drawpoint/pipeline/stage_timer.hpp>
+
+#include "pipeline/stages/copy_rows.hpp"
 
 namespace drawpoint {
 
@@ -24,12 +26,22 @@ TensorRows::TensorRows(std::span<const std::byte> data, const SampleLayout& layo
 
 std::unique_ptr<WorkerScratch> TensorRows::make_scratch() const { return std::make_unique<WorkerScratch>(); }
 
-void TensorRows::fill(SampleTask& task, WorkerScratch&) const {
+void TensorRows::fill(SampleTask& task, WorkerScratch& scratch) const {
     StageTimer timer{task};
     timer.begin();
-    const std::size_t index = static_cast<std::size_t>(task.index), row = task.data.size();
-    std::memcpy(task.data.data(), data_.data() + index * row, row);
-    *task.target = targets_.empty() ? 0 : targets_[index];
+    SampleRun run{.indices = {&task.index, 1}, .data = task.data.data(), .targets = task.target};
+    fill_run(run, scratch);
+}
+
+void TensorRows::fill_run(SampleRun& run, WorkerScratch&) const {
+    const std::size_t row = layout_.bytes();
+    copy_rows(data_.data(), row, row, run.indices, run.data);
+    std::int64_t* target = run.targets;
+    if (targets_.empty())
+        std::fill_n(target, run.indices.size(), 0);
+    else
+        for (const std::uint64_t index : run.indices)
+            *target++ = targets_[static_cast<std::size_t>(index)];
 }
 
 }   // namespace drawpoint

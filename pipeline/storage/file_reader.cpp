@@ -4,6 +4,8 @@
 #include <bit>
 #include <cerrno>
 #include <filesystem>
+#include <new>
+#include <string>
 #include <system_error>
 
 #include <fcntl.h>
@@ -11,20 +13,50 @@
 #include <unistd.h>
 
 namespace drawpoint {
-namespace {
 
-constexpr std::size_t first_capacity = std::size_t{1} << 18;
+namespace detail {
 
-[[noreturn]] void fail(const char* what, const char* path, int error) {
+const int open_for_reading = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
+
+void fail_read(const char* what, const char* path, int error) {
     throw std::filesystem::filesystem_error(what, path, std::error_code(error, std::generic_category()));
 }
 
+std::uint64_t size_of_regular(int descriptor, const char* path) {
+    struct stat status{};
+    if (::fstat(descriptor, &status) != 0)
+        fail_read("cannot read", path, errno);
+    if (S_ISDIR(status.st_mode))
+        fail_read("cannot read", path, EISDIR);
+    if (!S_ISREG(status.st_mode))
+        fail_read("cannot read: not a regular file", path, EINVAL);
+    return static_cast<std::uint64_t>(status.st_size);
+}
+
+void resize_contents(std::vector<std::byte>& contents, std::uint64_t bytes, const char* path) {
+    constexpr std::uint64_t first_capacity = std::uint64_t{1} << 18, most = std::uint64_t{1} << 62;
+    try {
+        if (bytes > most)
+            throw std::bad_alloc{};
+        if (bytes > contents.capacity()) {
+            contents.clear();   // nothing of it is worth copying
+            contents.reserve(std::bit_ceil(std::max(bytes, first_capacity)));
+        }
+        contents.resize(bytes);
+    } catch (const std::exception&) {   // bad_alloc, length_error
+        fail_read(("cannot read: no memory for " + std::to_string(bytes) + " bytes").c_str(), path, ENOMEM);
+    }
+}
+
+}   // namespace detail
+
+namespace {
+
 class OpenFile {
 public:
-    // O_NONBLOCK: a pipe without a writer must not hold the thread before fstat can refuse it.
-    explicit OpenFile(const char* path) : descriptor_{::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)} {
+    explicit OpenFile(const char* path) : descriptor_{::open(path, detail::open_for_reading)} {
         if (descriptor_ < 0)
-            fail("cannot open", path, errno);
+            detail::fail_read("cannot open", path, errno);
     }
     OpenFile(const OpenFile&) = delete;
     OpenFile& operator=(const OpenFile&) = delete;
@@ -40,26 +72,22 @@ private:
 
 void read_file(const char* path, std::vector<std::byte>& contents) {
     const OpenFile file{path};
-    struct stat status{};
-    if (::fstat(file.descriptor(), &status) != 0)
-        fail("cannot read", path, errno);
-    if (S_ISDIR(status.st_mode))
-        fail("cannot read", path, EISDIR);
-    if (!S_ISREG(status.st_mode))
-        fail("cannot read: not a regular file", path, EINVAL);
-    const auto size = static_cast<std::size_t>(status.st_size);
-    if (size > contents.capacity())
-        contents.reserve(std::bit_ceil(std::max(size, first_capacity)));
-    contents.resize(size);
+    read_file_part(file.descriptor(), path, 0, detail::size_of_regular(file.descriptor(), path), contents);
+}
+
+void read_file_part(int descriptor, const char* path, std::uint64_t offset, std::uint64_t bytes,
+                    std::vector<std::byte>& contents) {
+    detail::resize_contents(contents, bytes, path);
     std::size_t done = 0;
-    while (done < size) {
-        const ssize_t got = ::pread(file.descriptor(), contents.data() + done, size - done, static_cast<off_t>(done));
+    while (done < bytes) {
+        const ssize_t got =
+            ::pread(descriptor, contents.data() + done, bytes - done, static_cast<off_t>(offset + done));
         if (got > 0)
             done += static_cast<std::size_t>(got);
         else if (got == 0)
-            fail("cannot read: the file shrank meanwhile", path, EIO);
+            detail::fail_read("cannot read: the file shrank meanwhile", path, EIO);
         else if (errno != EINTR)
-            fail("cannot read", path, errno);
+            detail::fail_read("cannot read", path, errno);
     }
 }
 

@@ -29,12 +29,12 @@ FolderId folder_id(const fs::path& path) {
     return {status.st_dev, status.st_ino};
 }
 
-bool is_jpeg_name(const fs::path& path) {
+bool is_image_name(const fs::path& path) {
     std::string extension = path.extension().string();
     for (char& letter : extension)
         if (letter >= 'A' && letter <= 'Z')
             letter = static_cast<char>(letter - 'A' + 'a');
-    return extension == ".jpg" || extension == ".jpeg";
+    return extension == ".jpg" || extension == ".jpeg" || extension == ".png" || extension == ".webp";
 }
 
 bool is_folder(const fs::directory_entry& entry) {
@@ -69,7 +69,7 @@ struct ClassWalk {
         for (const fs::directory_entry& entry : list(folder)) {
             if (is_folder(entry))
                 walk(entry.path(), depth + 1);
-            else if (is_jpeg_name(entry.path()))   // whatever it turns out to be: reading it reports it, by name
+            else if (is_image_name(entry.path()))   // whatever it turns out to be: reading it reports it, by name
                 images.push_back(entry.path().native());
             else
                 ++ignored;
@@ -92,14 +92,14 @@ ImageFolder::ImageFolder(const fs::path& root) {
     bool images_beside = false;
     for (const fs::directory_entry& entry : list(root)) {
         if (!is_folder(entry)) {
-            images_beside = images_beside || is_jpeg_name(entry.path());
+            images_beside = images_beside || is_image_name(entry.path());
             ++ignored_files_;
             continue;
         }
         ClassWalk walk;
         walk.walk(entry.path(), 1);
         if (walk.images.empty())
-            refuse(entry.path(), "the class folder holds no .jpg or .jpeg file");
+            refuse(entry.path(), "the class folder holds no .jpg, .jpeg, .png or .webp file");
         std::sort(walk.images.begin(), walk.images.end());
         for (const std::string& path : walk.images) {
             offsets_.push_back(paths_.size());

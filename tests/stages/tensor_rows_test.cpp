@@ -1,8 +1,13 @@
 #include <drawpoint/pipeline/tensor_rows.hpp>
 
 #include <array>
+#include <cstring>
+#include <numeric>
 
 #include <boost/test/unit_test.hpp>
+
+#include <drawpoint/pipeline/rng.hpp>
+#include <drawpoint/pipeline/stage.hpp>
 
 #include "stages/made_sample.hpp"
 
@@ -25,6 +30,45 @@ BOOST_AUTO_TEST_CASE(a_sample_is_a_row_and_its_target) {
     BOOST_TEST(sample.floats() == (std::vector<float>{4, 5}), boost::test_tools::per_element());
     BOOST_TEST(sample.target == 9);
     BOOST_TEST(sample.task.stage_count == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_of_any_order_and_any_row_size_is_its_rows) {
+    std::vector<std::byte> bytes(std::size_t{3} << 20);
+    CounterRng random{1, 0, 0};
+    for (std::byte& byte : bytes)
+        byte = static_cast<std::byte>(random.next_u32());
+    for (const std::size_t row : {1u, 2u, 4u, 5u, 8u, 12u, 16u, 24u, 32u, 64u, 100u, 3072u, 262144u, 300001u}) {
+        const std::size_t count = bytes.size() / row;
+        std::vector<std::int64_t> targets(count);
+        std::iota(targets.begin(), targets.end(), 5);
+        const TensorRows source{
+            std::span{bytes}.first(count * row), {ScalarType::uint8, 1, {static_cast<std::int64_t>(row)}}, targets};
+        BOOST_TEST(source.fills_runs());
+        const std::vector<std::uint64_t> indices{count - 1, 0, 1, 2, 5, 6, 4, 4, 3};
+        std::vector<std::byte> data(indices.size() * row + 2, std::byte{77});
+        std::vector<std::int64_t> made(indices.size());
+        SampleRun run{.indices = indices, .data = data.data() + 1, .targets = made.data()};   // at no boundary
+        WorkerScratch scratch;
+        source.fill_run(run, scratch);
+        for (std::size_t i = 0; i < indices.size(); ++i) {
+            BOOST_TEST(std::memcmp(data.data() + 1 + i * row, bytes.data() + indices[i] * row, row) == 0,
+                       row << " bytes, " << i);
+            BOOST_TEST(made[i] == targets[indices[i]]);
+        }
+        BOOST_TEST((data.front() == std::byte{77} && data.back() == std::byte{77}));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_recipe_over_rows_fills_no_runs) {
+    const auto recipe =
+        TensorRows{std::as_bytes(std::span{rows}), two_floats, labels} | stage("twice", [](SampleView& view) {
+            for (float& value : view.floats())
+                value *= 2;
+        });
+    BOOST_TEST(!recipe.fills_runs());
+    MadeSample sample{recipe};
+    sample.fill({.index = 1});
+    BOOST_TEST(sample.floats() == (std::vector<float>{4, 6}), boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(without_targets_the_target_is_0) {

@@ -25,6 +25,9 @@ public:
     [[nodiscard]] std::string path(std::uint64_t) const override { return {}; }
     [[nodiscard]] std::unique_ptr<WorkerScratch> make_scratch() const override;
     void fill(SampleTask&, WorkerScratch&) const override;
+    [[nodiscard]] bool fills_runs() const noexcept override { return true; }
+    void fill_run(SampleRun&, WorkerScratch&) const override;
+    [[nodiscard]] std::string random_part() const override { return {}; }
 
 private:
     std::span<const std::byte> data_;

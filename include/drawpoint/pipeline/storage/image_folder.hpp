@@ -7,7 +7,8 @@
 
 namespace drawpoint {
 
-/// A labelled data set on disk: one folder per class, JPEG files (.jpg or .jpeg in any case) anywhere below it.
+/// A labelled data set on disk: one folder per class, images (.jpg, .jpeg, .png or .webp in any case) anywhere
+/// below it.
 /// Classes are sorted by name, files by path, both by byte value; names that begin with a dot are left out.
 /// Links to folders are followed, each real folder once per class. Immutable after construction: any thread may read it.
 class ImageFolder {
@@ -31,7 +32,7 @@ public:
     /// Path of image `index`, 0 <= index < size(). O(1), never allocates; valid as long as this object.
     const char* path(std::size_t index) const noexcept { return paths_.data() + offsets_[index]; }
 
-    /// Files in class folders that are not named .jpg or .jpeg and were left out.
+    /// Files in class folders that are not named so and were left out.
     std::size_t ignored_files() const noexcept { return ignored_files_; }
 
 private:

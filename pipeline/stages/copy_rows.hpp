@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace drawpoint {
+
+/// Copies `bytes` from each of rows + index × stride to `out`, one after another; neighbours without gaps in one piece.
+void copy_rows(const std::byte* rows, std::size_t stride, std::size_t bytes, std::span<const std::uint64_t> indices,
+               std::byte* out) noexcept;
+
+/// `count` times (byte / 255 - mean) / deviation. The same bits on every processor.
+void normalize_bytes(const std::byte* from, std::size_t count, float mean, float deviation, float* out) noexcept;
+
+}   // namespace drawpoint

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <pipeline/storage/tar_input.hpp>
+
+namespace drawpoint {
+
+/// Where the images of one shard lie, in the archive's order.
+struct TarIndex {
+    std::vector<std::uint64_t> offsets;   ///< of each image's bytes in the archive (after decompression)
+    std::vector<std::uint64_t> bytes;
+    std::vector<std::int64_t> labels;
+    std::vector<std::uint64_t> name_ends;   ///< of each image's member name in `names`
+    std::string names;
+    std::uint64_t file_bytes = 0;   ///< of the shard's file, and when it was changed last
+    std::int64_t modified_ns = 0;
+    TarCompression compression = TarCompression::none;
+    bool from_file = false;   ///< it was read from an index file
+
+    [[nodiscard]] std::size_t size() const noexcept { return offsets.size(); }
+    [[nodiscard]] std::string_view name(std::size_t sample) const noexcept {
+        const std::uint64_t begin = sample == 0 ? 0 : name_ends[sample - 1];
+        return std::string_view{names}.substr(begin, name_ends[sample] - begin);
+    }
+    void add(std::uint64_t offset, std::uint64_t image_bytes, std::int64_t label, std::string_view member);
+};
+
+/// The largest label that a data set may have.
+inline constexpr std::int64_t largest_label = (std::int64_t{1} << 31) - 1;
+
+/// A member name as WebDataset takes it apart: the path up to the first dot of its last part, and what follows, in small
+/// letters. nullopt: no sample's member (hidden, without a dot, __meta__).
+struct TarKey {
+    std::string_view key;
+    std::string field;
+};
+[[nodiscard]] std::optional<TarKey> tar_key(std::string_view member);
+
+/// Reads the headers, and labels, of the archive that `input` has just opened. Throws TarError.
+[[nodiscard]] TarIndex scan_tar(TarInput& input);
+
+/// The index of the shard that `input` has just opened: from its index file if that is valid, else by scan_tar().
+[[nodiscard]] TarIndex index_of_tar(TarInput& input);
+
+/// Writes the index file `path`. Throws std::filesystem::filesystem_error.
+void write_tar_index(const TarIndex& index, const std::string& path);
+
+/// The name of a shard's index file.
+[[nodiscard]] inline std::string tar_index_path(const std::string& shard) { return shard + ".idx"; }
+
+}   // namespace drawpoint

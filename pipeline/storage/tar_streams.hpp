@@ -1,0 +1,52 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <pipeline/storage/tar_index.hpp>
+#include <pipeline/storage/tar_input.hpp>
+#include <pipeline/storage/tar_reader.hpp>
+
+namespace drawpoint {
+
+/// A shard as the data set holds it.
+struct TarShard {
+    std::string path;
+    TarIndex index;
+    TarFile file;   ///< open where it is read at random
+};
+
+/// Makes room for `bytes`, at once as much as most images of a data set need, so that memory which goes round stops growing.
+void reserve_image(std::vector<std::byte>& contents, std::uint64_t bytes, std::uint64_t largest);
+
+/// Throws TarError unless the block is the header of this image's member: the shard is not what was indexed.
+void check_tar_header(const TarShard& shard, std::size_t sample, const TarBlock& header);
+
+/// Reads shards forward. Images passed by are kept, the last `held` of each shard, until they are read. Thread-safe; threads
+/// that read the same shard take turns.
+class TarStreams {
+public:
+    TarStreams(std::size_t open_streams, std::size_t held, std::uint64_t largest_image) noexcept;
+    ~TarStreams();
+
+    void read(const TarShard& shard, std::size_t sample, std::vector<std::byte>& contents);
+    [[nodiscard]] std::uint64_t started() const noexcept { return started_.load(std::memory_order_relaxed); }
+
+private:
+    class Stream;
+    Stream& lend(const TarShard& shard);
+
+    std::size_t open_streams_, held_;
+    std::uint64_t largest_;
+    std::atomic<std::uint64_t> started_{0};
+    std::mutex mutex_;   // of the list and of who uses what
+    std::vector<std::unique_ptr<Stream>> streams_;
+    std::uint64_t lent_ = 0;
+};
+
+}   // namespace drawpoint

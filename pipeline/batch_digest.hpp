@@ -29,6 +29,7 @@ public:
         state_ = hash ^ hash >> 29;
     }
 
+    [[nodiscard]] std::uint64_t value() const noexcept { return state_; }
     /// 16 hex digits.
     [[nodiscard]] std::string hex() const {
         std::string text(16, '0');

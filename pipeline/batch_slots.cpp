@@ -7,14 +7,13 @@
 #include <utility>
 
 #include "pipeline/loader_core.hpp"
+#include "pipeline/slot_bytes.hpp"
 
 namespace drawpoint {
 
 namespace {
 
-constexpr std::size_t huge_page = std::size_t{2} << 20;
-
-constexpr std::size_t round_up(std::size_t bytes, std::size_t to) noexcept { return (bytes + to - 1) / to * to; }
+constexpr std::size_t huge_page = slot_huge_page;
 
 /// `bytes` (a multiple of a huge page) at a multiple of a huge page, or null.
 std::byte* map_huge(std::size_t bytes) noexcept {
@@ -33,12 +32,11 @@ std::byte* map_huge(std::size_t bytes) noexcept {
 }   // namespace
 
 SlotMemory* SlotMemory::allocate(std::size_t data_bytes, std::size_t targets) {
-    const std::size_t targets_at = round_up(data_bytes, line_bytes);
-    const std::size_t needed = targets_at + targets * sizeof(std::int64_t);
+    static_assert(slot_line == line_bytes);
     auto* const memory = new SlotMemory;
-    memory->targets_at_ = targets_at;
-    memory->mapped_ = needed >= huge_page;
-    memory->bytes_ = round_up(needed, memory->mapped_ ? huge_page : line_bytes);
+    memory->targets_at_ = targets_offset(data_bytes);
+    memory->bytes_ = slot_memory_bytes(data_bytes, targets);
+    memory->mapped_ = memory->bytes_ >= huge_page;
     memory->data_ = memory->mapped_ ? map_huge(memory->bytes_)
                                     : static_cast<std::byte*>(std::aligned_alloc(line_bytes, memory->bytes_));
     if (!memory->data_) {

@@ -1,7 +1,13 @@
 #include <drawpoint/pipeline/data_loader.hpp>
 
+#include <algorithm>
+#include <limits>
 #include <stdexcept>
 #include <utility>
+
+#include <sys/stat.h>
+
+#include <drawpoint/pipeline/sample_cache.hpp>
 
 #include "pipeline/prefetch_core.hpp"
 
@@ -11,6 +17,8 @@ static_assert(BatchSource<DataLoader::Pass> && EpochSource<DataLoader> && Stampe
 static_assert(sizeof(Batch) == 16);
 
 namespace {
+
+constexpr std::size_t most_reads = 4096, most_retries = 100;
 
 void check_range(const char* field, std::size_t value, std::size_t least, std::size_t most) {
     if (value < least)
@@ -29,8 +37,13 @@ const LoaderOptions& checked(const LoaderOptions& options, const Runtime& runtim
         throw std::invalid_argument{"num_workers must be at most max_threads = " + std::to_string(threads) + ", got " +
                                     std::to_string(options.num_workers)};
     check_range("prefetch_depth", options.prefetch_depth, 1, LoaderPolicy::max_slots - 1);
-    if (!options.in_order)
-        throw std::invalid_argument{"in_order = false is not delivered: batches come in the sampler's order"};
+    if (options.order == BatchOrder::bounded)
+        check_range("max_overtakes", options.max_overtakes, 1, any_order - 1);
+    check_range("read_concurrency", options.read_concurrency, 0, most_reads);
+    if (options.read_deadline.count() < 0)
+        throw std::invalid_argument{"read_deadline must be at least 0, got " +
+                                    std::to_string(options.read_deadline.count()) + " ns"};
+    check_range("read_retries", options.read_retries, 0, most_retries);
     const SampleLayout layout = source.layout();
     check_range("the sample's rank", layout.rank, 0, layout.shape.size());
     for (std::size_t dimension = 0; dimension < layout.rank; ++dimension)
@@ -38,6 +51,43 @@ const LoaderOptions& checked(const LoaderOptions& options, const Runtime& runtim
             throw std::invalid_argument{"the sample's shape[" + std::to_string(dimension) +
                                         "] must be at least 1, got " + std::to_string(layout.shape[dimension])};
     return options;
+}
+
+/// What a sample takes in storage, on average over a few of them; 0: nothing is read.
+std::uint64_t mean_stored_bytes(const SampleSource& source) {
+    const SampleReads* const reads = source.reads();
+    constexpr std::uint64_t looked_at = 32, unknown = std::uint64_t{128} << 10;
+    if (reads == nullptr || source.fills_runs() || source.size() == 0)
+        return 0;
+    std::uint64_t bytes = 0, known = 0;
+    for (std::uint64_t i = 0; i < std::min<std::uint64_t>(looked_at, source.size()); ++i) {
+        const auto range = reads->location(i * source.size() / looked_at % source.size());
+        struct stat status{};
+        if (!range || (range->bytes == FileRange::whole && ::stat(range->path, &status) != 0))
+            continue;
+        bytes += range->bytes == FileRange::whole ? static_cast<std::uint64_t>(status.st_size) : range->bytes;
+        ++known;
+    }
+    return known == 0 ? unknown : bytes / known;
+}
+
+MemoryPlan plan_of(const SampleSource& source, const Sampler& sampler, const LoaderOptions& options) {
+    const SampleCache* const cache = source.cache();
+    const MemoryPlan plan =
+        plan_memory({.sample_bytes = source.layout().bytes(),
+                     .batch_size = options.batch_size,
+                     .num_workers = options.num_workers,
+                     .prefetch_depth = options.prefetch_depth,
+                     .read_concurrency = options.read_concurrency,
+                     .encoded_bytes = mean_stored_bytes(source),
+                     .cache_bytes = cache != nullptr && !cache->in_file() ? cache->counters().budget_bytes : 0,
+                     .dataset_size = sampler.size(),
+                     .memory_budget = options.memory_budget});
+    if (plan.missing_bytes != 0)
+        throw std::invalid_argument{"memory_budget = " + std::to_string(options.memory_budget) + " is " +
+                                    std::to_string(plan.missing_bytes) +
+                                    " bytes less than two batches, the workers and the cache need"};
+    return plan;
 }
 
 /// Keeps the handler of a suspended next() where only the loop's thread touches it.
@@ -57,7 +107,8 @@ private:
 
 DataLoader::DataLoader(Runtime& runtime, const SampleSource& source, const Sampler& sampler,
                        const LoaderOptions& options, std::string_view name)
-    : core_{new PrefetchCore{runtime, source, sampler, checked(options, runtime, source), name}} {}
+    : core_{new PrefetchCore{runtime, source, sampler, checked(options, runtime, source),
+                             plan_of(source, sampler, options), name}} {}
 
 DataLoader::~DataLoader() {
     core_->shut_down_loader();
@@ -71,6 +122,7 @@ DataLoader::Pass DataLoader::epoch(std::size_t e, EpochOptions options) {
 
 void DataLoader::request_stop() noexcept { core_->stop(); }
 const LoaderOptions& DataLoader::options() const noexcept { return core_->options(); }
+const MemoryPlan& DataLoader::memory_plan() const noexcept { return core_->memory_plan(); }
 const SampleLayout& DataLoader::layout() const noexcept { return core_->layout(); }
 std::size_t DataLoader::batches_per_epoch() const noexcept { return core_->batches_per_epoch(); }
 LoaderCounters DataLoader::counters() const noexcept { return core_->counters(); }

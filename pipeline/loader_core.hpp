@@ -31,15 +31,17 @@ struct alignas(line_bytes) Slot {
     alignas(line_bytes) std::atomic<std::uint32_t> remaining{0};
     std::atomic<std::int64_t> first_claim_ns{no_stamp}, last_done_ns{no_stamp};   // read early when a batch is given up
 
+    // Seldom written: both sides keep this line while batches come and go.
     alignas(line_bytes) SlotMemory* memory = nullptr;
     SlotAttachment attachment{};
     std::unique_ptr<std::uint64_t[]> indices;
-    std::uint32_t size = 0, number = 0;
+    std::vector<SampleFailure> failures;   // with `failed` under the loader's mutex until complete
+    bool failed = false;
+
+    alignas(line_bytes) std::uint32_t size = 0, number = 0;
     std::uint64_t epoch = 0;
     BatchDetail detail{};
     std::int64_t admitted_ns = no_stamp, offered_ns = no_stamp, taken_ns = no_stamp;
-    std::vector<SampleFailure> failures;   // with `failed` under the loader's mutex until complete
-    bool failed = false;
 };
 
 /// The slots of a loader and the word through which batches come back, from any thread. Counted intrusively: the loader, each

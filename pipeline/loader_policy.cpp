@@ -12,7 +12,7 @@ constexpr std::uint64_t target_claim_ns = 50'000;
 constexpr std::uint64_t least_claim_ns = 20'000;
 constexpr std::uint64_t worth_a_wake_ns =
     25'000;   // of work, against 3-4 µs of the waker and 25 µs until a halted core runs
-constexpr std::uint64_t long_batch_ns = 100'000;   // from here on a wake per batch is cheap
+constexpr std::uint64_t long_batch_ns = 4'000'000;   // from here on a wake per batch is nothing
 
 }   // namespace
 
@@ -34,7 +34,7 @@ std::optional<LoaderPolicy::Admission> LoaderPolicy::admit(std::uint64_t drawn) 
     if (free == 0 || static_cast<std::size_t>(std::popcount(used)) >= slots())
         return std::nullopt;
     const auto slot = static_cast<std::uint32_t>(std::countr_zero(free));
-    places_[slot] = {.batch = admitted_};
+    places_[slot] = {.batch = admitted_, .pass_begin = pass_begin_};
     open_ |= bit(slot);
     return Admission{admitted_++, slot};
 }
@@ -78,11 +78,13 @@ std::optional<LoaderPolicy::HandOver> LoaderPolicy::hand_over() noexcept {
         std::uint64_t first = ~std::uint64_t{0};
         for (std::uint64_t left = complete_; left != 0; left &= left - 1) {
             const auto candidate = static_cast<std::uint32_t>(std::countr_zero(left));
-            if (places_[candidate].completed < first) {
+            if (places_[candidate].completed < first && places_[candidate].pass_begin == places_[oldest].pass_begin) {
                 first = places_[candidate].completed;
                 slot = candidate;
             }
         }
+        if (first == ~std::uint64_t{0})
+            return std::nullopt;
         // Every older one is overtaken, not the oldest alone: each may become the oldest with its count spent.
         for (std::uint64_t left = in_flight() & ~abandoned_; left != 0; left &= left - 1) {
             Place& place = places_[static_cast<std::size_t>(std::countr_zero(left))];
@@ -125,6 +127,10 @@ std::uint32_t LoaderPolicy::claim_size() const noexcept {
     const std::uint64_t most = std::max(share, least_claim_ns * 256 / sample_ns_x256_);
     const std::uint64_t wanted = std::min(target_claim_ns * 256 / sample_ns_x256_, most);
     return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, 1, batch_size_));
+}
+
+bool LoaderPolicy::claims_whole_batches() const noexcept {
+    return sample_ns_x256_ != 0 && sample_ns_x256_ * batch_size_ <= least_claim_ns * 256;
 }
 
 std::size_t LoaderPolicy::wake(std::uint64_t samples) noexcept {

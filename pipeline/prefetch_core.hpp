@@ -18,65 +18,19 @@
 
 #include "pipeline/batch_digest.hpp"
 #include "pipeline/loader_core.hpp"
+#include "pipeline/loop_wake.hpp"
+#include "pipeline/read_ahead.hpp"
+#include "pipeline/sample_maker.hpp"
 #include "pipeline/worker_pool.hpp"
 
 namespace drawpoint {
 
-class PrefetchCore;
-
-/// One fixed buffer for the wake-up that is posted to the loop: there is never more than one under way.
-class WakeBuffer {
-public:
-    [[nodiscard]] void* take(std::size_t bytes);
-    void give(void* memory) noexcept;
-    [[nodiscard]] std::uint64_t fallbacks() const noexcept { return fallbacks_.load(std::memory_order_relaxed); }
-
-private:
-    alignas(std::max_align_t) std::byte memory_[192];
-    std::atomic<bool> used_{false};
-    std::atomic<std::uint64_t> fallbacks_{0};
-};
-
-/// Asio's view of a WakeBuffer.
-template <class T>
-class WakeAllocator {
-public:
-    using value_type = T;
-    explicit WakeAllocator(WakeBuffer* buffer) noexcept : buffer_{buffer} {}
-    template <class U>
-    WakeAllocator(const WakeAllocator<U>& other) noexcept : buffer_{other.buffer()} {}
-    T* allocate(std::size_t n) { return static_cast<T*>(buffer_->take(n * sizeof(T))); }
-    void deallocate(T* memory, std::size_t) noexcept { buffer_->give(memory); }
-    [[nodiscard]] WakeBuffer* buffer() const noexcept { return buffer_; }
-    template <class U>
-    bool operator==(const WakeAllocator<U>& other) const noexcept {
-        return buffer_ == other.buffer();
-    }
-
-private:
-    WakeBuffer* buffer_;
-};
-
-/// Lets an event loop that goes away take the coroutines suspended in its loaders with it: the frame of such a coroutine owns
-/// its pass, the pass the loader's core, and the core the coroutine's handler; only the loop can cut that ring.
-class ParkedDraws : public asio::execution_context::service {
-public:
-    static asio::execution_context::id id;
-    explicit ParkedDraws(asio::execution_context&);
-
-    /// Shared with the cores, which may outlive the loop.
-    struct Registry {
-        std::mutex mutex;
-        std::vector<PrefetchCore*> cores;
-        void add(PrefetchCore*);
-        void remove(PrefetchCore*) noexcept;
-    };
-    [[nodiscard]] const std::shared_ptr<Registry>& registry() const noexcept { return registry_; }
-
-private:
-    void shutdown() override;
-    std::shared_ptr<Registry> registry_ = std::make_shared<Registry>();
-};
+/// In a loop that waits for another thread.
+inline void spin_pause() noexcept {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#endif
+}
 
 /// What a DataLoader, its passes and its workers share: the policy under one mutex, a mailbox of finished batches by position,
 /// and claims by atomic addition. Ready draws, claims inside a batch and give-backs take no lock.
@@ -85,7 +39,8 @@ public:
     using Handler = asio::async_result<asio::use_awaitable_t<>, void()>::handler_type;
     enum Kind : std::uint64_t { batch = 1, failed = 2, stopped = 3, waiting = 4, waiting_blocked = 5 };
 
-    PrefetchCore(Runtime&, const SampleSource&, const Sampler&, const LoaderOptions&, std::string_view name);
+    PrefetchCore(Runtime&, const SampleSource&, const Sampler&, const LoaderOptions&, const MemoryPlan&,
+                 std::string_view name);
 
     // The loop's side: its thread only.
     /// Begins a pass; its serial number.
@@ -119,13 +74,13 @@ public:
     [[nodiscard]] LoaderCounters counters() noexcept;
     [[nodiscard]] std::string digest() const { return digest_ ? digest_->hex() : BatchDigest{}.hex(); }
     [[nodiscard]] const LoaderOptions& options() const noexcept { return options_; }
+    [[nodiscard]] const MemoryPlan& memory_plan() const noexcept { return memory_plan_; }
     [[nodiscard]] std::size_t batches_per_epoch() const noexcept { return batches_per_epoch_; }
 
     void work(std::size_t worker) noexcept override;
     void resume();   // by the wake-up, on the loop's thread
 
 private:
-    struct Worker;   // a thread's own things
     /// What is to be done once the mutex is free.
     struct Wakes {
         std::size_t workers = 0;
@@ -137,12 +92,15 @@ private:
     [[noreturn]] static void throw_aborted();
     [[noreturn]] void throw_all_held() const;
 
-    bool claim_one(Worker&) noexcept;
-    void make_samples(Worker&, std::uint32_t slot, std::uint32_t first, std::uint32_t count) noexcept;
-    void note_failure(Slot&, const SampleTask&, const char* where, std::exception_ptr) noexcept;
-    void finish(Worker&, std::uint32_t slot) noexcept;
+    bool claim_one(SampleWorker&) noexcept;
+    void finish(SampleWorker&, std::uint32_t slot) noexcept;
     /// Under the mutex. `loop_waits`: a worker is awake for what is open when it returns.
     [[nodiscard]] Wakes turn(bool loop_waits = false) noexcept;
+    /// Whether what came back can stay where it is: work is open, and nobody sleeps who may want to know. For batches so short
+    /// that taking up each slot by itself would cost as much as filling it.
+    [[nodiscard]] bool may_leave_slots() const noexcept {
+        return !armed_ && policy_.claims_whole_batches() && policy_.parked() == 0 && work_is_open();
+    }
     [[nodiscard]] std::uint64_t take_up() noexcept;   // under the mutex; the gate as it was
     [[nodiscard]] bool arm() noexcept;                // under the mutex; false: a slot is back
     void open(LoaderPolicy::Admission) noexcept;      // under the mutex
@@ -151,11 +109,10 @@ private:
     void perform(Wakes) noexcept;
     void wake_loop() noexcept;
     void prepare_next_order() noexcept;
-    void observe(Worker&) noexcept;   // under the mutex
-    [[nodiscard]] std::unique_ptr<Worker> make_worker();
-    [[nodiscard]] bool idle(Worker&) noexcept;   // false: stop
+    void observe(SampleWorker&) noexcept;              // under the mutex
+    [[nodiscard]] bool idle(SampleWorker&) noexcept;   // false: stop
     void wait_for_token() noexcept;
-    [[nodiscard]] bool spin_until_ready() const noexcept;
+    [[nodiscard]] bool spin_until_ready() noexcept;
     [[nodiscard]] bool work_is_open() const noexcept {
         return current_.load(std::memory_order_acquire) < opened_.load(std::memory_order_acquire);
     }
@@ -165,6 +122,11 @@ private:
     void record(const Slot&, std::uint32_t slot, BatchStatus, std::int64_t at_ns, std::uint64_t ready_batches) noexcept;
     [[noreturn]] void throw_failure(std::uint32_t slot);
 
+    /// Of a worker, and of the loop where threads outnumber cores: there a longer one harms.
+    static constexpr std::int64_t spin_ns = 5'000;
+    /// Of the loop with a core of its own: waking it costs a worker 5 to 10 µs.
+    static constexpr std::int64_t long_spin_ns = 80'000;
+
     static constexpr std::size_t cell_count = 64;   // a power of two ≥ slots + 1: stopped needs a cell but no slot
     static constexpr std::size_t cell_mask = cell_count - 1;
     static_assert(cell_count > LoaderPolicy::max_slots);
@@ -172,26 +134,31 @@ private:
     /// (position + 1) << 32 | slot << 3 | kind.
     struct alignas(line_bytes) Cell {
         std::atomic<std::uint64_t> word{0};
+        std::uint32_t size = 0;   // of a batch: its samples
     };
     std::array<Cell, cell_count> cells_;
-    alignas(line_bytes) std::atomic<std::uint64_t> opened_{0};    // batches
-    alignas(line_bytes) std::atomic<std::uint64_t> current_{0};   // a hint: the oldest batch with unclaimed samples
-    std::array<std::atomic<std::uint32_t>, 64> slot_of_{};        // by batch
+    alignas(line_bytes) std::atomic<std::uint64_t> current_{0};     // a hint: the oldest batch with unclaimed samples
+    alignas(line_bytes) std::atomic<std::uint64_t> opened_{0};      // batches
+    std::array<std::atomic<std::uint32_t>, 64> slot_of_{};          // by batch
+    alignas(line_bytes) std::atomic<std::uint64_t> published_{0};   // positions; kept while something is recorded
+
+    // Hardly ever written: every draw and every claim reads them.
+    alignas(line_bytes) std::atomic<bool> stopping_{false};
     std::atomic<std::uint32_t> claim_size_{1};
-    std::atomic<std::uint64_t> published_{0};
-    std::atomic<bool> stopping_{false};
 
     // Read only after construction.
-    alignas(line_bytes) asio::io_context* context_;
+    asio::io_context* context_;
     WorkerPool* pool_;
-    const SampleSource* source_;
+    void (*on_worker_start_)() noexcept;
     const Sampler* sampler_;
     LoaderOptions options_;
-    std::vector<std::string> stages_;
-    std::size_t source_size_, order_size_, batches_per_epoch_;
+    MemoryPlan memory_plan_;
+    std::size_t order_size_, batches_per_epoch_;
     Recorder* recorder_;   // null: nothing is recorded
     AnyClock clock_;
-    std::uint8_t pipeline_ = 0;
+    std::uint8_t pipeline_;
+    std::unique_ptr<ReadAhead> reads_;   // null: the source reads for itself, or nothing
+    SampleMaker maker_;
 
     // Under the mutex.
     alignas(line_bytes) std::mutex mutex_;
@@ -209,9 +176,11 @@ private:
     alignas(line_bytes) std::uint64_t position_ = 0;   // of the next draw
     std::uint64_t pass_serial_ = 0, pass_left_ = 0;
     std::uint64_t batches_taken_ = 0, batches_abandoned_ = 0, samples_taken_ = 0, suspensions_ = 0;
+    std::uint64_t waits_ = 0;               // draws that were not ready at once
+    std::int64_t most_spin_ns_, spin_ns_;   // before the loop suspends: longer while that succeeds
     std::optional<Handler> handler_;
     std::optional<BatchDigest> digest_;
-    std::unique_ptr<Worker> inline_worker_;
+    std::unique_ptr<SampleWorker> inline_worker_;
     bool inline_ = false, started_ = false;
     Crew crew_;
 

@@ -16,6 +16,7 @@ namespace {
 // Streams of their own, apart from the samples' numbers, which use the data set's indices.
 constexpr std::uint64_t permutation_stream = ~std::uint64_t{0};
 constexpr std::uint64_t weighted_stream = ~std::uint64_t{1};
+constexpr std::uint64_t shard_stream = ~std::uint64_t{2};
 
 /// A uniform number below `bound`, without bias (Lemire, "Fast random integer generation in an interval", 2019).
 std::uint64_t below(CounterRng& rng, std::uint64_t bound) noexcept {
@@ -94,6 +95,36 @@ void DistributedSampler::order(std::size_t epoch, std::span<std::uint64_t> order
     of_->order(epoch, all);
     for (std::size_t i = 0; i < order.size(); ++i)
         order[i] = all[(rank_ + i * ranks_) % all.size()];
+}
+
+ShardSampler::ShardSampler(std::span<const std::uint64_t> shard_sizes, std::uint64_t seed, std::size_t window)
+    : seed_{seed}, window_{window} {
+    if (window < 1)
+        throw std::invalid_argument{"window must be at least 1, got 0"};
+    std::size_t end = 0;
+    for (const std::uint64_t size : shard_sizes)
+        if (size > 0)
+            ends_.push_back(end += static_cast<std::size_t>(size));
+}
+
+void ShardSampler::order(std::size_t epoch, std::span<std::uint64_t> order) const {
+    CounterRng rng{seed_, static_cast<std::uint32_t>(epoch), shard_stream};
+    // The shards' own order lies at the end of `order` until it is used up: a shard has an index at least, so what is written
+    // in front never reaches the numbers of shards to come.
+    const std::span<std::uint64_t> shards = order.last(ends_.size());
+    std::iota(shards.begin(), shards.end(), std::uint64_t{0});
+    for (std::size_t left = shards.size(); left > 1; --left)
+        std::swap(shards[left - 1], shards[below(rng, left)]);
+    std::size_t done = 0;
+    for (std::size_t turn = 0; turn < ends_.size(); ++turn) {
+        const auto shard = static_cast<std::size_t>(order[order.size() - ends_.size() + turn]);
+        const std::size_t begin = shard == 0 ? 0 : ends_[shard - 1];
+        const std::span<std::uint64_t> of_shard = order.subspan(done, ends_[shard] - begin);
+        std::iota(of_shard.begin(), of_shard.end(), std::uint64_t{begin});
+        for (std::size_t place = 0; place < of_shard.size(); ++place)
+            std::swap(of_shard[place], of_shard[place + below(rng, std::min(window_, of_shard.size() - place))]);
+        done += of_shard.size();
+    }
 }
 
 void FixedSampler::order(std::size_t, std::span<std::uint64_t> order) const {

@@ -3,52 +3,28 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
+#include <utility>
 
 #include <fmt/format.h>
 
-#include <drawpoint/pipeline/image/jpeg.hpp>
 #include <drawpoint/pipeline/stage_timer.hpp>
 
+#include "pipeline/stages/file_decoder.hpp"
+#include "pipeline/stages/image_plan.hpp"
+
 namespace drawpoint {
-
-/// What an image recipe does: files, stages over whole images, the crop, what follows on the cropped pixels in the
-/// order given, and the normalisation.
-struct ImageRecipe::Plan {
-    std::shared_ptr<const detail::EncodedImages> data;
-    std::vector<PixelStage> on_image;
-    Crop crop;
-    std::optional<double> flip;   // its probability; as part of the resize, or where `flip_place` says
-    std::vector<PixelStage> on_crop;
-    std::size_t flip_place = 0;   // stages of on_crop before it
-    std::optional<ChannelNormalization> normalize;
-
-    std::vector<std::string> names;                   // of the timed stages
-    std::array<std::array<float, 256>, 3> values{};   // of each channel's levels, for pixels that a stage has seen
-
-    void finish();
-    [[nodiscard]] ImageSize target() const {
-        return std::visit([](const auto& to) { return ImageSize{to.width, to.height}; }, crop);
-    }
-    [[nodiscard]] ChannelNormalization normalization() const {
-        return normalize.value_or(ChannelNormalization::none());
-    }
-};
 
 namespace {
 
 struct ImageScratch final : WorkerScratch {
+    explicit ImageScratch(const DecodedImages::Decode& decode) : decoder{decode} {}
     std::vector<std::byte> file;
-    JpegDecoder decoder;
+    detail::FileDecoder decoder;
     ResizeScratch resize;
     std::vector<std::uint8_t> image, crop;   // pixels for users' stages
+    std::size_t worker = 0;                  // of the cache's
 };
-
-std::uint8_t* grow(std::vector<std::uint8_t>& pixels, ImageSize size) {
-    const std::size_t bytes = std::size_t{3} * size.width * size.height;
-    if (pixels.size() < bytes)
-        pixels.resize(bytes);
-    return pixels.data();
-}
 
 void mirror(std::uint8_t* pixels, ImageSize size) {
     for (std::size_t y = 0; y < size.height; ++y) {
@@ -78,24 +54,6 @@ void to_planar(const std::uint8_t* pixels, ImageSize size, const std::array<std:
     }
 }
 
-void check(const RandomResizedCrop& crop) {
-    const RandomCropRanges& r = crop.ranges;
-    if (!(r.scale_min > 0 && r.scale_min <= r.scale_max))
-        throw std::invalid_argument{
-            fmt::format("RandomResizedCrop: scale must be 0 < min <= max, got {} and {}", r.scale_min, r.scale_max)};
-    if (!(r.ratio_min > 0 && r.ratio_min <= r.ratio_max))
-        throw std::invalid_argument{
-            fmt::format("RandomResizedCrop: ratio must be 0 < min <= max, got {} and {}", r.ratio_min, r.ratio_max)};
-}
-
-void check(const CenterCrop& crop) {
-    if (!(crop.share > 0 && crop.share <= 1))
-        throw std::invalid_argument{fmt::format("CenterCrop: share must be above 0 and at most 1, got {}", crop.share)};
-}
-
-constexpr const char* name_of(const RandomResizedCrop&) { return "RandomResizedCrop"; }
-constexpr const char* name_of(const CenterCrop&) { return "CenterCrop"; }
-
 CropBox box_of(const RandomResizedCrop& crop, ImageSize size, CounterRng& random) {
     return random_resized_crop(size, crop.ranges, random);
 }
@@ -113,104 +71,6 @@ CropBox center_crop(ImageSize image, const CenterCrop& crop) noexcept {
     return {(image.width - w) / 2, (image.height - h) / 2, w, h};
 }
 
-JpegImages JpegImages::with(PixelStage stage) const {
-    JpegImages longer = *this;
-    longer.stages_.push_back(std::move(stage));
-    return longer;
-}
-
-void ImageRecipe::Plan::finish() {
-    names = {"read"};
-    std::string fused = "decode";   // the image stages since the last user's stage
-    const auto add = [this](const std::string& name) {
-        names.push_back(name);
-        detail::check_stage_count(names.size(), name);
-    };
-    const auto flush = [&] {
-        if (!fused.empty())
-            add(fused);
-        fused.clear();
-    };
-    const auto fuse = [&](const char* name) { fused += (fused.empty() ? "" : "+") + std::string{name}; };
-    for (const PixelStage& stage : on_image) {
-        flush();
-        add(stage.name());
-    }
-    fuse("crop+resize");
-    for (std::size_t i = 0; i <= on_crop.size(); ++i) {
-        if (flip && i == flip_place && i > 0)
-            fuse("flip");
-        if (i == on_crop.size())
-            break;
-        flush();
-        add(on_crop[i].name());
-    }
-    if (normalize)
-        fuse("normalize");
-    else if (!on_crop.empty())
-        fuse("to_float");
-    flush();
-
-    const ChannelNormalization n = normalization();
-    for (std::size_t c = 0; c < 3; ++c)
-        for (std::size_t level = 0; level < 256; ++level)
-            values[c][level] = (static_cast<float>(level) / 255.0F - n.mean[c]) / n.standard_deviation[c];
-}
-
-ImageRecipe::ImageRecipe(const JpegImages& images, const Crop& crop) {
-    std::visit(
-        [](const auto& to) {
-            for (const std::uint32_t side : {to.height, to.width})
-                if (side < 1 || side > 65'500)
-                    throw std::invalid_argument{
-                        fmt::format("{}: height and width must be 1 to 65500, got {}", name_of(to), side)};
-            check(to);
-        },
-        crop);
-    auto plan = std::make_shared<Plan>();
-    plan->data = images.data_;
-    plan->on_image = images.stages_;
-    plan->crop = crop;
-    plan->finish();
-    plan_ = std::move(plan);
-}
-
-ImageRecipe ImageRecipe::with(PixelStage stage) const {
-    if (plan_->normalize)
-        throw std::invalid_argument{
-            fmt::format("stage {}: it takes pixels, so it stands before Normalize", stage.name())};
-    auto plan = std::make_shared<Plan>(*plan_);
-    plan->on_crop.push_back(std::move(stage));
-    plan->finish();
-    return ImageRecipe{std::move(plan)};
-}
-
-ImageRecipe ImageRecipe::with(const RandomHorizontalFlip& flip) const {
-    if (!(flip.probability >= 0 && flip.probability <= 1))
-        throw std::invalid_argument{
-            fmt::format("RandomHorizontalFlip: probability must be 0 to 1, got {}", flip.probability)};
-    if (plan_->flip || plan_->normalize)
-        throw std::invalid_argument{"RandomHorizontalFlip: it stands once in a recipe, before Normalize"};
-    auto plan = std::make_shared<Plan>(*plan_);
-    plan->flip = flip.probability;
-    plan->flip_place = plan->on_crop.size();
-    plan->finish();
-    return ImageRecipe{std::move(plan)};
-}
-
-ImageRecipe ImageRecipe::with(const Normalize& normalize) const {
-    if (plan_->normalize)
-        throw std::invalid_argument{"Normalize: it stands once in a recipe"};
-    for (const float deviation : normalize.standard_deviation)
-        if (!(deviation > 0))
-            throw std::invalid_argument{
-                fmt::format("Normalize: standard_deviation must be above 0, got {}", deviation)};
-    auto plan = std::make_shared<Plan>(*plan_);
-    plan->normalize = normalize;
-    plan->finish();
-    return ImageRecipe{std::move(plan)};
-}
-
 std::size_t ImageRecipe::size() const noexcept { return plan_->data->size(); }
 
 SampleLayout ImageRecipe::layout() const noexcept {
@@ -219,65 +79,143 @@ SampleLayout ImageRecipe::layout() const noexcept {
 }
 
 std::vector<std::string> ImageRecipe::stages() const { return plan_->names; }
-
 std::string ImageRecipe::path(std::uint64_t index) const { return plan_->data->path(static_cast<std::size_t>(index)); }
+const SampleReads* ImageRecipe::reads() const noexcept { return &*plan_->reads; }
+const SampleCache* ImageRecipe::cache() const noexcept { return plan_->cache.get(); }
 
-std::unique_ptr<WorkerScratch> ImageRecipe::make_scratch() const { return std::make_unique<ImageScratch>(); }
+std::unique_ptr<WorkerScratch> ImageRecipe::make_scratch() const {
+    auto scratch = std::make_unique<ImageScratch>(plan_->decode);
+    if (plan_->cache)
+        scratch->worker = plan_->cache->add_worker();
+    return scratch;
+}
 
-void ImageRecipe::fill(SampleTask& task, WorkerScratch& worker_scratch) const {
-    const Plan& plan = *plan_;
-    auto& scratch = static_cast<ImageScratch&>(worker_scratch);
-    const auto index = static_cast<std::size_t>(task.index);
-    auto* const out = reinterpret_cast<float*>(task.data.data());
-    StageTimer timer{task};
+namespace {
 
-    timer.begin();
-    plan.data->read(index, scratch.file);
-    task.bytes_read = scratch.file.size();
-    *task.target = plan.data->label(index);
+/// Makes one sample: the recipe's plan at work.
+class Filling {
+public:
+    Filling(const ImageRecipe::Plan& plan, SampleTask& task, ImageScratch& scratch) noexcept
+        : plan_{plan}, task_{task}, scratch_{scratch}, timer_{task} {}
 
-    timer.begin();
-    scratch.decoder.open(scratch.file);
-    // All chance is drawn here, in this order, however the recipe is split: a stage put in between changes no crop.
-    const ImageSize size = scratch.decoder.size(), target = plan.target();
-    CounterRng random = detail::random_of_stage(task, 0);
-    const CropBox box = std::visit([&](const auto& crop) { return box_of(crop, size, random); }, plan.crop);
-    const bool flipped = plan.flip && random.uniform() < *plan.flip;
-    const bool flip_in_resize = flipped && plan.flip_place == 0;
-    const ResizeFilter filter = std::visit([](const auto& crop) { return crop.filter; }, plan.crop);
-    const ChannelNormalization first = plan.on_crop.empty() ? plan.normalization() : ChannelNormalization::none();
-
-    const auto run = [&](const PixelStage& stage, std::uint8_t* pixels, ImageSize of) {
-        timer.begin();
-        PixelView view{pixels,     of,         std::size_t{3} * of.width,
-                       task.index, task.epoch, detail::random_of_stage(task, task.stage_count)};
-        stage(view);
-    };
-    if (plan.on_image.empty()) {
-        scratch.decoder.decode(box, target, flip_in_resize, filter, first, out);
-    } else {
-        std::uint8_t* const pixels = grow(scratch.image, size);
-        scratch.decoder.decode_rgb({0, 0, size.width, size.height}, pixels);
-        for (const PixelStage& stage : plan.on_image)
-            run(stage, pixels, size);
-        timer.begin();
-        resize_normalize({pixels, size, std::size_t{3} * size.width}, box, target, flip_in_resize, filter, first,
-                         scratch.resize, out);
+    void run() {
+        const auto held = begin();
+        // All chance is drawn here, in this order, however the recipe is split: a stage put in between changes no crop.
+        const ImageSize target = plan_.target();
+        CounterRng random = detail::random_of_stage(task_, 0);
+        const CropBox box = std::visit([&](const auto& crop) { return box_of(crop, size_, random); }, plan_.crop);
+        const bool flipped = plan_.flip && random.uniform() < *plan_.flip;
+        const bool flip_in_resize = flipped && plan_.flip_place == 0;
+        const ChannelNormalization first = plan_.on_crop.empty() ? plan_.normalization() : ChannelNormalization::none();
+        auto* const out = reinterpret_cast<float*>(task_.data.data());
+        SampleCache::Place place;
+        if (!held && plan_.cache)
+            place = plan_.cache->reserve(task_.index, detail::rgb_bytes(size_));
+        if (!held && !place && plan_.on_image.empty()) {
+            // Nobody wants the whole image: only what the crop needs, with the same pixels.
+            scratch_.decoder.decode(box, target, flip_in_resize, plan_.filter(), first, out);
+            if (plan_.cache)
+                timer_.begin();   // the recipe's next stage: done in one with `decode`
+        } else {
+            const ImageView image = whole_image(held, std::move(place));
+            timer_.begin();
+            resize_normalize(image, box, target, flip_in_resize, plan_.filter(), first, scratch_.resize, out);
+        }
+        if (!plan_.on_crop.empty())
+            finish_crop(target, flipped, out);
     }
-    if (plan.on_crop.empty())
-        return;
-    std::uint8_t* const pixels = grow(scratch.crop, target);
-    to_pixels(out, target, pixels);
-    for (std::size_t i = 0; i <= plan.on_crop.size(); ++i) {
-        const bool last = i == plan.on_crop.size();
-        if (last || (plan.flip && i == plan.flip_place && i > 0))
-            timer.begin();   // `flip`, `normalize` or both
-        if (flipped && i == plan.flip_place && i > 0)
-            mirror(pixels, target);
-        if (!last)
-            run(plan.on_crop[i], pixels, target);
+
+private:
+    /// The stage `read`, and of `decode` as much as gives the image's size.
+    std::optional<SampleCache::Held> begin() {
+        timer_.begin();
+        const auto index = static_cast<std::size_t>(task_.index);
+        *task_.target = plan_.data->label(index);
+        if (plan_.cache) {
+            if (const auto held = plan_.cache->find(task_.index, scratch_.worker)) {
+                timer_.begin();
+                size_ = {held->shape[1], held->shape[0]};
+                if (size_.width == 0 || held->data.size() != detail::rgb_bytes(size_))
+                    throw std::runtime_error{
+                        fmt::format("cached: an image of {} × {} pixels in {} bytes: the cache is damaged", size_.width,
+                                    size_.height, held->data.size())};
+                return held;
+            }
+        }
+        const std::vector<std::byte>* file = task_.contents;
+        if (file == nullptr) {
+            plan_.data->read(index, scratch_.file);
+            file = &scratch_.file;
+        }
+        task_.bytes_read = file->size();
+        timer_.begin();
+        scratch_.decoder.open(*file);
+        size_ = scratch_.decoder.size();
+        return std::nullopt;
     }
-    to_planar(pixels, target, plan.values, out);
+
+    /// The whole image after all stages over it: from the cache, or decoded, into its place in the cache if it has one.
+    ImageView whole_image(const std::optional<SampleCache::Held>& held, SampleCache::Place place) {
+        const std::size_t bytes = detail::rgb_bytes(size_), stages = plan_.on_image.size();
+        const std::uint8_t* cached = nullptr;
+        std::uint8_t* pixels = nullptr;
+        if (held) {
+            cached = reinterpret_cast<const std::uint8_t*>(held->data.data());
+            for (std::size_t i = 0; i < plan_.cache_place; ++i)
+                timer_.begin();
+        } else {
+            pixels = place ? reinterpret_cast<std::uint8_t*>(place.data().data()) : detail::grow(scratch_.image, bytes);
+            scratch_.decoder.decode_rgb(detail::whole(size_), pixels);
+            for (std::size_t i = 0; i < plan_.cache_place; ++i)
+                run_stage(plan_.on_image[i], pixels, size_);
+            if (place) {
+                place.keep(0, {size_.height, size_.width, 3, 0});
+                cached = pixels;
+            }
+        }
+        if (cached != nullptr &&
+            plan_.cache_place < stages) {   // what is cached is everybody's: changes go into a copy
+            pixels = detail::grow(scratch_.image, bytes);
+            std::memcpy(pixels, cached, bytes);
+        }
+        for (std::size_t i = plan_.cache_place; i < stages; ++i)
+            run_stage(plan_.on_image[i], pixels, size_);
+        return {pixels != nullptr ? pixels : cached, size_, std::size_t{3} * size_.width};
+    }
+
+    /// The stages behind the crop.
+    void finish_crop(ImageSize target, bool flipped, float* out) {
+        std::uint8_t* const pixels = detail::grow(scratch_.crop, detail::rgb_bytes(target));
+        to_pixels(out, target, pixels);
+        for (std::size_t i = 0; i <= plan_.on_crop.size(); ++i) {
+            const bool last = i == plan_.on_crop.size(), flip_here = plan_.flip && i == plan_.flip_place && i > 0;
+            if (last || flip_here)
+                timer_.begin();   // `flip`, `normalize` or both
+            if (flipped && flip_here)
+                mirror(pixels, target);
+            if (!last)
+                run_stage(plan_.on_crop[i], pixels, target);
+        }
+        to_planar(pixels, target, plan_.values, out);
+    }
+
+    void run_stage(const PixelStage& stage, std::uint8_t* pixels, ImageSize size) {
+        timer_.begin();
+        detail::run_stage(stage, PixelView{pixels, size, std::size_t{3} * size.width, 0, 0, {0, 0, 0}}, task_,
+                          task_.stage_count);
+    }
+
+    const ImageRecipe::Plan& plan_;
+    SampleTask& task_;
+    ImageScratch& scratch_;
+    StageTimer timer_;
+    ImageSize size_;   // of the whole image
+};
+
+}   // namespace
+
+void ImageRecipe::fill(SampleTask& task, WorkerScratch& scratch) const {
+    Filling{*plan_, task, static_cast<ImageScratch&>(scratch)}.run();
 }
 
 }   // namespace drawpoint

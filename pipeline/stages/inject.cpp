@@ -206,8 +206,33 @@ void InjectedSource::fill(SampleTask& task, WorkerScratch& scratch) const {
     fill_stamped(task, scratch);
 }
 
+const SampleReads* InjectedSource::reads() const noexcept {
+    const SampleReads* const reads = source_->reads();
+    return reads != nullptr && (latency_ || bandwidth_) ? &reads_ : reads;
+}
+
+void InjectedSource::Reads::read(std::uint64_t index, std::vector<std::byte>& contents) const {
+    if (to_->latency_)
+        to_->waits_.sleep(to_->latency_->delay);
+    to_->source_->reads()->read(index, contents);
+    if (to_->bandwidth_)
+        to_->wait_for_bandwidth(contents.size(), SteadyClock{}.now_ns());
+}
+
+bool InjectedSource::Reads::wants(std::uint64_t index) const noexcept { return to_->source_->reads()->wants(index); }
+
+void InjectedSource::wait_for_bandwidth(std::uint64_t bytes, std::int64_t now_ns) const {
+    const auto needs = static_cast<std::int64_t>(static_cast<double>(bytes) * 1e9 / bandwidth_->bytes_per_s);
+    std::int64_t free = storage_free_ns_.load(std::memory_order_relaxed);
+    while (!storage_free_ns_.compare_exchange_weak(free, std::max(free, now_ns) + needs, std::memory_order_relaxed)) {
+    }
+    waits_.sleep(nanoseconds{std::max(free, now_ns) + needs - now_ns});
+}
+
 void InjectedSource::fill_stamped(SampleTask& task, WorkerScratch& scratch) const {
-    if (latency_) {
+    // Read ahead, the faults of reading are over; and what a cache holds is not read at all.
+    const bool reads = task.contents == nullptr && (source_->reads() == nullptr || source_->reads()->wants(task.index));
+    if (latency_ && reads) {
         BeganEarlier wait{task, task.clock->now_ns()};
         waits_.sleep(latency_->delay);
         source_->fill(task, scratch);
@@ -215,15 +240,8 @@ void InjectedSource::fill_stamped(SampleTask& task, WorkerScratch& scratch) cons
         source_->fill(task, scratch);
     }
     const std::int64_t measured_ns = task.stages[image_stage_].ns;
-    if (bandwidth_) {
-        // The bytes are only known now. One line of waiting for all workers: each begins where the one before ends.
-        const auto needs =
-            static_cast<std::int64_t>(static_cast<double>(task.bytes_read) * 1e9 / bandwidth_->bytes_per_s);
-        const std::int64_t now = task.clock->now_ns();
-        std::int64_t free = storage_free_ns_.load(std::memory_order_relaxed);
-        while (!storage_free_ns_.compare_exchange_weak(free, std::max(free, now) + needs, std::memory_order_relaxed)) {
-        }
-        waits_.sleep(nanoseconds{std::max(free, now) + needs - now});
+    if (bandwidth_ && reads) {
+        wait_for_bandwidth(task.bytes_read, task.clock->now_ns());   // the bytes are only known now
         lengthen(task, 0);
     }
     if (decode_) {

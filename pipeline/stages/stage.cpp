@@ -37,16 +37,23 @@ void Recipe::fill(SampleTask& task, WorkerScratch& scratch) const {
     StageTimer timer{task};
     for (const SampleStage& stage : stages_) {
         timer.begin();
-        SampleView view{task.data,  &layout_,   task.target,
-                        task.index, task.epoch, detail::random_of_stage(task, task.stage_count)};
-        stage(view);
+        const SampleView view{task.data, &layout_, task.target, 0, 0, {0, 0, 0}};
+        detail::run_stage(stage, view, task, task.stage_count);
     }
+}
+
+std::string Recipe::random_part() const {
+    std::string part = source_->random_part();
+    for (auto stage = stages_.begin(); part.empty() && stage != stages_.end(); ++stage)
+        part = detail::random_part_of(*stage);
+    return part;
 }
 
 namespace detail {
 
-CounterRng random_of_stage(const SampleTask& task, std::uint32_t place) noexcept {
-    return {task.seed + place * 0x9E3779B97F4A7C15u, static_cast<std::uint32_t>(task.epoch), task.index};
+CounterRng random_of_stage(const SampleTask& task, std::uint32_t place, bool deterministic) noexcept {
+    const std::uint64_t seed = deterministic ? 0 : task.seed, epoch = deterministic ? 0 : task.epoch;
+    return {seed + place * 0x9E3779B97F4A7C15u, static_cast<std::uint32_t>(epoch), task.index};
 }
 
 void check_stage_count(std::size_t count, std::string_view stage) {

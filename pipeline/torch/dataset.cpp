@@ -1,12 +1,14 @@
 #include <drawpoint/pipeline/torch/dataset.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <stdexcept>
 
 #include <ATen/core/grad_mode.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <torch/data/datasets/tensor.h>
 
 #include <drawpoint/pipeline/stage_timer.hpp>
 
@@ -20,21 +22,25 @@ struct TorchScratch final : WorkerScratch {
     std::unique_ptr<detail::TorchExamples> examples;
 };
 
-SampleLayout layout_of(const at::Tensor& data) {
+SampleLayout layout_of(at::IntArrayRef sizes, at::ScalarType of, const char* function) {
     SampleLayout layout;
-    if (data.dim() > static_cast<std::int64_t>(layout.shape.size()) || data.numel() == 0)
-        throw std::invalid_argument{fmt::format(
-            "from_torch: an example has 1 to 4 dimensions, none empty, got shape [{}]", fmt::join(data.sizes(), ", "))};
-    const auto types = {ScalarType::float32, ScalarType::uint8, ScalarType::int64};
-    const auto* type = std::ranges::find(types, data.scalar_type(), torch_type);
+    if (sizes.size() > layout.shape.size() || std::ranges::count(sizes, 0) > 0)
+        throw std::invalid_argument{fmt::format("{}: an example has at most 4 dimensions, none empty, got shape [{}]",
+                                                function, fmt::join(sizes, ", "))};
+    constexpr std::array types{ScalarType::uint8,   ScalarType::int8,    ScalarType::int16,    ScalarType::int32,
+                               ScalarType::int64,   ScalarType::float16, ScalarType::bfloat16, ScalarType::float32,
+                               ScalarType::float64, ScalarType::boolean};
+    const auto type = std::ranges::find(types, of, torch_type);
     if (type == types.end())
-        throw std::invalid_argument{fmt::format("from_torch: examples must be float32, uint8 or int64, got {}",
-                                                c10::toString(data.scalar_type()))};
+        throw std::invalid_argument{
+            fmt::format("{}: examples of type {} cannot be samples", function, c10::toString(of))};
     layout.type = *type;
-    layout.rank = static_cast<std::uint8_t>(data.dim());
-    std::ranges::copy(data.sizes(), layout.shape.begin());
+    layout.rank = static_cast<std::uint8_t>(sizes.size());
+    std::ranges::copy(sizes, layout.shape.begin());
     return layout;
 }
+
+SampleLayout layout_of(const at::Tensor& data) { return layout_of(data.sizes(), data.scalar_type(), "from_torch"); }
 
 std::int64_t whole_number(const at::Tensor& target) {
     if (!target.defined())
@@ -75,5 +81,32 @@ void TorchDataset::fill(SampleTask& task, WorkerScratch& scratch) const {
     std::memcpy(task.data.data(), rows.const_data_ptr(), task.data.size());
     *task.target = whole_number(target);
 }
+
+TensorRows from_tensors(const at::Tensor& data, const at::Tensor& targets) {
+    const at::NoGradGuard no_grad;
+    if (!data.defined() || data.dim() == 0 || data.size(0) == 0)
+        throw std::invalid_argument{"from_tensors: the data must have rows"};
+    const SampleLayout layout = layout_of(data.sizes().slice(1), data.scalar_type(), "from_tensors");
+    for (const at::Tensor& tensor : {data, targets})
+        if (tensor.defined() && (!tensor.is_cpu() || tensor.layout() != at::kStrided))
+            throw std::invalid_argument{fmt::format(
+                "from_tensors: tensors must be dense and in this machine's memory, got device {} and layout {}",
+                tensor.device().str(), tensor.layout() == at::kStrided ? "strided" : "sparse")};
+    if (targets.defined() && (targets.numel() != data.size(0) || targets.is_floating_point() || targets.is_complex()))
+        throw std::invalid_argument{fmt::format("from_tensors: targets must be {} whole numbers, got {} of {} values",
+                                                data.size(0), c10::toString(targets.scalar_type()), targets.numel())};
+    struct Held {
+        at::Tensor data, targets;
+    };
+    const auto held = std::make_shared<const Held>(Held{
+        data.detach().contiguous(), targets.defined() ? targets.detach().to(at::kLong).contiguous() : at::Tensor{}});
+    const auto* values = static_cast<const std::byte*>(held->data.const_data_ptr());
+    std::span<const std::int64_t> numbers;
+    if (targets.defined())
+        numbers = {held->targets.const_data_ptr<std::int64_t>(), static_cast<std::size_t>(held->targets.numel())};
+    return {{values, held->data.nbytes()}, layout, numbers, held};
+}
+
+TensorRows from_torch(const torch::data::datasets::TensorDataset& dataset) { return from_tensors(dataset.tensor); }
 
 }   // namespace drawpoint

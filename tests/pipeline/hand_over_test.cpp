@@ -38,7 +38,10 @@ struct Case {
                           .num_workers = below(5),
                           .prefetch_depth = 1 + below(9),
                           .seed = seed,
-                          .drop_last = below(2) == 0};
+                          .drop_last = below(2) == 0,
+                          .order = static_cast<BatchOrder>(below(3)),
+                          .max_overtakes = 1 + below(4)};
+    bool runs = below(3) == 0;
     std::size_t samples = below(2) == 0 ? below(40) : below(400);
     std::size_t epochs = 1 + below(3);
     bool next_epoch = below(2) == 0;
@@ -99,23 +102,40 @@ Awaitable<void> draw_pass(Case& a_case, DataLoader& loader, NumberedSource& sour
     sampler.order(e, order);
     EpochOptions options{.next_epoch = a_case.next_epoch && e + 1 < a_case.epochs};
     auto pass = loader.epoch(e, options);
-    const std::size_t batches = *pass.size();
-    for (std::size_t number = 0; number < a_case.leave_pass_after; ++number) {
+    const std::size_t batches = *pass.size(), size_of_batch = a_case.options.batch_size;
+    std::vector<std::size_t> came;   // numbers, in the order of their draws
+    for (std::size_t drawn_before = 0; drawn_before < a_case.leave_pass_after; ++drawn_before) {
         bool failed = false;
+        std::size_t number = 0;
         std::optional<Batch> batch;
         try {
             auto drawn = co_await pass.next();
             batch = std::move(drawn);
-        } catch (const SampleError&) {
+            if (batch)
+                number = batch->number();
+        } catch (const SampleError& error) {
             failed = true;
+            const auto at = std::find(order.begin(), order.end(), error.index());
+            number = static_cast<std::size_t>(at - order.begin()) / size_of_batch;
         }
         if (!failed && !batch) {
-            if (number != batches)
-                seen.fault = "the pass ended after " + std::to_string(number) + " of " + std::to_string(batches);
+            if (drawn_before != batches)
+                seen.fault = "the pass ended after " + std::to_string(drawn_before) + " of " + std::to_string(batches);
             co_return;
         }
-        const std::size_t first = number * a_case.options.batch_size;
-        const std::size_t size = std::min(a_case.options.batch_size, order.size() - first);
+        if (number >= batches || std::find(came.begin(), came.end(), number) != came.end()) {
+            seen.fault = "batch " + std::to_string(number) + " twice, or of another pass";
+            co_return;
+        }
+        const auto overtaken = std::count_if(came.begin(), came.end(), [&](std::size_t n) { return n > number; });
+        if (overtaken > (a_case.options.order == BatchOrder::in_order ? 0
+                         : a_case.options.order == BatchOrder::bounded
+                             ? std::ptrdiff_t(a_case.options.max_overtakes)
+                             : std::ptrdiff_t(a_case.options.prefetch_depth) * 1000))
+            seen.fault = "batch " + std::to_string(number) + " overtaken by " + std::to_string(overtaken);
+        came.push_back(number);
+        const std::size_t first = number * size_of_batch;
+        const std::size_t size = std::min(size_of_batch, order.size() - first);
         bool should_fail = false;
         for (std::size_t i = first; i < first + size; ++i)
             should_fail |= source.fails(order[i]);
@@ -126,7 +146,7 @@ Awaitable<void> draw_pass(Case& a_case, DataLoader& loader, NumberedSource& sour
             continue;
         }
         ++seen.drawn;
-        if (batch->number() != number || batch->epoch() != e || batch->size() != size)
+        if (batch->epoch() != e || batch->size() != size)
             seen.fault = "not batch " + std::to_string(number);
         else if (!std::equal(batch->indices().begin(), batch->indices().end(),
                              order.begin() + static_cast<std::ptrdiff_t>(first)))
@@ -177,6 +197,7 @@ Awaitable<void> draw_own(Case& a_case, Runtime& runtime, NumberedSource& source,
 std::string run_case(std::uint64_t seed, Recorder& recorder) {
     Case a_case{seed};
     NumberedSource source{a_case.samples};
+    source.runs = a_case.runs;
     if (a_case.fails_every)
         source.fails = [&](std::uint64_t index) { return index % a_case.fails_every == 3; };
     if (a_case.slow_every)

@@ -47,9 +47,17 @@ struct Driven {
         used.erase(at->second);
         held.erase(at);
     }
-    void run(std::uint64_t batches) {
-        policy.extend(batches);
-        while (handed.size() < policy.limit()) {
+    void run(std::uint64_t batches) { run_passes({batches}); }
+    /// Each pass is let in as soon as the one before is admitted.
+    void run_passes(std::vector<std::uint64_t> passes) {
+        std::uint64_t left = 0, next = 0;
+        for (const std::uint64_t batches : passes)
+            left += batches;
+        for (left += handed.size(); handed.size() < left;) {
+            for (; next < passes.size() && policy.admitted() == policy.limit(); ++next) {
+                policy.extend(passes[next]);
+                admit_all();
+            }
             admit_all();
             hand_over_all();
             if (!open.empty() && (held.empty() || random() % 3 != 0))
@@ -122,6 +130,30 @@ BOOST_AUTO_TEST_CASE(bounded_order_overtakes_no_batch_more_often_than_allowed) {
         BOOST_TEST(all.size() == 60);
     }
     BOOST_TEST(some_overtaken);
+}
+
+BOOST_AUTO_TEST_CASE(no_batch_of_a_pass_comes_before_the_last_one_of_the_pass_before) {
+    bool another_order = false;
+    for (std::uint64_t seed = 0; seed < 600; ++seed) {
+        const auto order = static_cast<BatchOrder>(seed % 3);
+        Driven driven{
+            LoaderPolicy{{.num_workers = 2, .prefetch_depth = 1 + seed % 9, .order = order, .max_overtakes = 2}},
+            std::mt19937_64{seed}};
+        const std::vector<std::uint64_t> passes{1 + seed % 7, 1, 5, seed % 11, 3};
+        driven.run_passes(passes);
+        std::uint64_t first = 0;
+        for (const std::uint64_t batches : passes) {
+            std::set<std::uint64_t> numbers;
+            for (std::uint64_t i = first; i < first + batches; ++i) {
+                another_order |= driven.handed[i].batch != i;
+                BOOST_TEST(driven.handed[i].batch >= first);
+                BOOST_TEST(driven.handed[i].batch < first + batches);
+                BOOST_TEST(numbers.insert(driven.handed[i].batch).second);
+            }
+            first += batches;
+        }
+    }
+    BOOST_TEST(another_order);
 }
 
 BOOST_AUTO_TEST_CASE(no_more_than_depth_plus_one_batches_have_a_slot) {
@@ -211,12 +243,16 @@ BOOST_AUTO_TEST_CASE(a_claim_is_one_large_sample_or_a_whole_tiny_batch) {
     LoaderPolicy jpeg{{.batch_size = 64, .num_workers = 2}}, rows{{.batch_size = 64, .num_workers = 2}},
         middle{{.batch_size = 64, .num_workers = 2}};
     BOOST_TEST(jpeg.claim_size() == 1u);
+    BOOST_TEST(!rows.claims_whole_batches());   // not measured yet
     jpeg.observe(64, 64 * 400'000);
     BOOST_TEST(jpeg.claim_size() == 1u);
     rows.observe(64, 130);
     BOOST_TEST(rows.claim_size() == 64u);
+    BOOST_TEST(rows.claims_whole_batches());
+    BOOST_TEST(!jpeg.claims_whole_batches());
     middle.observe(10, 10 * 1'000);
     BOOST_TEST(middle.claim_size() == 32u);
+    BOOST_TEST(!middle.claims_whole_batches());
 }
 
 BOOST_AUTO_TEST_CASE(a_claim_is_never_empty_nor_larger_than_a_batch) {

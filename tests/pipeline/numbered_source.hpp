@@ -22,6 +22,8 @@ public:
     std::function<bool(std::uint64_t index)> fails = [](std::uint64_t) { return false; };
     std::function<void(std::uint64_t index)> before_fill = [](std::uint64_t) {};
     mutable std::atomic<std::uint64_t> fills{0}, scratches{0};
+    bool runs = false;   // fills runs: one call a claim
+    mutable std::atomic<std::uint64_t> run_calls{0};
     std::atomic<bool> closed{false};   // set when no fill may run any more
     mutable std::atomic<bool> filled_closed{false};
 
@@ -49,7 +51,9 @@ public:
     SampleLayout layout() const noexcept override {
         return {.type = ScalarType::int64, .rank = 1, .shape = {static_cast<std::int64_t>(words_)}};
     }
-    std::vector<std::string> stages() const override { return {"count", "write"}; }
+    std::vector<std::string> stages() const override {
+        return runs ? std::vector<std::string>{"rows"} : std::vector<std::string>{"count", "write"};
+    }
     std::string path(std::uint64_t index) const override { return "numbers/" + std::to_string(index); }
     std::unique_ptr<WorkerScratch> make_scratch() const override {
         scratches.fetch_add(1, std::memory_order_relaxed);
@@ -71,17 +75,36 @@ public:
         }
         task.stages[1] = {now, 0};
         task.stage_count = 2;
-        for (std::size_t at = 0; at < words_; ++at) {
-            const std::int64_t value = word(task.seed, task.epoch, task.index, at);
-            std::memcpy(task.data.data() + at * 8, &value, 8);
-        }
-        *task.target = target(task.index);
+        write(task.seed, task.epoch, task.index, task.data.data(), *task.target);
         task.bytes_read = words_ * 8;
         if (task.clock)
             task.stages[1].ns = task.clock->now_ns() - now;
     }
+    bool fills_runs() const noexcept override { return runs; }
+    void fill_run(SampleRun& run, WorkerScratch&) const override {
+        run_calls.fetch_add(1, std::memory_order_relaxed);
+        if (closed.load())
+            filled_closed = true;
+        for (run.at = 0; run.at < run.indices.size(); ++run.at) {
+            const std::uint64_t index = run.indices[run.at];
+            before_fill(index);
+            if (fails(index))
+                throw std::runtime_error{"no sample " + std::to_string(index)};
+            write(run.seed, run.epoch, index, run.data + run.at * words_ * 8, run.targets[run.at]);
+        }
+        run.bytes_read = run.indices.size() * words_ * 8;
+    }
 
 private:
+    void write(std::uint64_t seed, std::uint64_t epoch, std::uint64_t index, std::byte* data,
+               std::int64_t& its_target) const noexcept {
+        for (std::size_t at = 0; at < words_; ++at) {
+            const std::int64_t value = word(seed, epoch, index, at);
+            std::memcpy(data + at * 8, &value, 8);
+        }
+        its_target = target(index);
+    }
+
     std::size_t n_, words_;
 };
 

@@ -254,6 +254,77 @@ BOOST_AUTO_TEST_CASE(a_recipe_in_steady_state_allocates_nothing) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(bytes_read_ahead_are_used_in_place_of_a_read) {
+    const auto recipe = photos | decode_jpeg | CenterCrop{8, 8};
+    const auto expected = values(recipe, {.index = 1});
+    BOOST_TEST_REQUIRE(recipe.reads() != nullptr);
+    std::vector<std::byte> contents;
+    recipe.reads()->read(1, contents);
+    BOOST_TEST((contents == photos.files[1]));
+    test::JpegsInMemory gone = photos;
+    gone.files[1].clear();   // what fill() would read
+    const auto from_contents = gone | decode_jpeg | CenterCrop{8, 8} | stage("last", [](SampleView&) {});
+    MadeSample sample{from_contents};
+    sample.task = {};
+    sample.task.index = 1;
+    sample.task.data = sample.data;
+    sample.task.target = &sample.target;
+    sample.task.contents = &contents;
+    from_contents.fill(sample.task, *from_contents.make_scratch());
+    BOOST_TEST((sample.floats() == expected));
+    BOOST_TEST(sample.task.bytes_read == contents.size());
+    BOOST_TEST(sample.task.stage_count == 3u);
+    BOOST_TEST(sample.target == 11);
+    BOOST_TEST(from_contents.reads()->wants(1));
+}
+
+BOOST_AUTO_TEST_CASE(reads_say_where_a_file_lies_when_reading_it_is_all_there_is_to_do) {
+    struct AtPaths {
+        std::vector<std::string> paths{"a/1.jpg", "a/2.jpg"};
+        [[nodiscard]] std::size_t size() const { return paths.size(); }
+        [[nodiscard]] int label(std::size_t) const { return 0; }
+        [[nodiscard]] const std::string& path(std::size_t index) const { return paths[index]; }
+    };
+    struct InPack : AtPaths {
+        void read(std::size_t, std::vector<std::byte>& contents) const { contents.clear(); }
+        [[nodiscard]] FileRange location(std::size_t index) const {
+            return {.path = "a.pack", .offset = 100 * index, .bytes = 100};
+        }
+    };
+    struct Unpacked : AtPaths {
+        void read(std::size_t, std::vector<std::byte>& contents) const { contents.clear(); }
+    };
+    const auto located = [](const auto& data) {
+        const auto recipe = data | decode_image | CenterCrop{8, 8};
+        const auto at = recipe.reads()->location(1);
+        return at ? std::string{at->path} + " " + std::to_string(at->offset) + " " +
+                        (at->bytes == FileRange::whole ? "whole" : std::to_string(at->bytes))
+                  : "nowhere";
+    };
+    BOOST_TEST(located(AtPaths{}) == "a/2.jpg 0 whole");
+    BOOST_TEST(located(InPack{}) == "a.pack 100 100");
+    BOOST_TEST(located(Unpacked{}) == "nowhere");   // only its read() knows
+    BOOST_TEST(located(photos) == "nowhere");
+}
+
+BOOST_AUTO_TEST_CASE(decode_image_takes_jpeg_and_other_formats_and_decode_jpeg_only_jpeg) {
+    // 2 × 1 pixels: red, and (0, 51, 255).
+    constexpr std::uint8_t png[] = {
+        0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A, 0x00, 0x00, 0x00, 0x0D, 0x49, 0x48, 0x44, 0x52, 0x00, 0x00,
+        0x00, 0x02, 0x00, 0x00, 0x00, 0x01, 0x08, 0x02, 0x00, 0x00, 0x00, 0x7B, 0x40, 0xE8, 0xDD, 0x00, 0x00, 0x00,
+        0x0F, 0x49, 0x44, 0x41, 0x54, 0x78, 0x9C, 0x63, 0xF8, 0xCF, 0xC0, 0xC0, 0x60, 0xFC, 0x1F, 0x00, 0x07, 0x66,
+        0x02, 0x32, 0x91, 0x47, 0x66, 0x74, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4E, 0x44, 0xAE, 0x42, 0x60, 0x82};
+    test::JpegsInMemory mixed = photos;
+    const auto* const bytes = reinterpret_cast<const std::byte*>(png);
+    mixed.files.emplace_back(bytes, bytes + sizeof png);
+    const CenterCrop crop{.height = 1, .width = 2, .share = 1};
+    for (const JpegBackend backend : {JpegBackend::automatic, JpegBackend::library, JpegBackend::own})
+        BOOST_TEST((values(mixed | DecodeImage{backend} | crop, {.index = 1}) ==
+                    values(mixed | DecodeJpeg{backend} | crop, {.index = 1})));
+    BOOST_TEST(largest_difference(values(mixed | decode_image | crop, {.index = 3}), {1, 0, 0, 0.2F, 0, 1}) < 1e-6F);
+    BOOST_CHECK_THROW(values(mixed | decode_jpeg | crop, {.index = 3}), ImageError);
+}
+
 BOOST_AUTO_TEST_CASE(a_folder_of_photographs_is_a_data_set_of_files) {
     static_assert(EncodedDataset<ImageFolder> && EncodedDataset<test::JpegsInMemory>);
     static_assert(!EncodedDataset<std::vector<int>>);

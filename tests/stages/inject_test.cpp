@@ -181,6 +181,62 @@ BOOST_AUTO_TEST_CASE(bandwidth_is_shared_by_all_reads) {
     BOOST_TEST(asked.back() == 2000);
 }
 
+BOOST_AUTO_TEST_CASE(the_faults_of_reading_are_made_where_the_reading_is) {
+    class Files final : public SampleSource, public SampleReads {
+    public:
+        [[nodiscard]] std::size_t size() const noexcept override { return 3; }
+        [[nodiscard]] SampleLayout layout() const noexcept override { return {ScalarType::uint8, 1, {1}}; }
+        [[nodiscard]] std::vector<std::string> stages() const override { return {"read"}; }
+        [[nodiscard]] std::string path(std::uint64_t) const override { return {}; }
+        [[nodiscard]] std::unique_ptr<WorkerScratch> make_scratch() const override {
+            return std::make_unique<WorkerScratch>();
+        }
+        [[nodiscard]] const SampleReads* reads() const noexcept override { return this; }
+        void read(std::uint64_t, std::vector<std::byte>& contents) const override { contents.resize(2000); }
+        [[nodiscard]] std::optional<FileRange> location(std::uint64_t) const noexcept override {
+            return FileRange{.path = "x"};
+        }
+        [[nodiscard]] bool wants(std::uint64_t index) const noexcept override { return index != 2; }
+        void fill(SampleTask& task, WorkerScratch&) const override {
+            task.stages[task.stage_count++] = {.begin_ns = task.clock->now_ns(), .ns = 0};
+            task.bytes_read = wants(task.index) ? 2000 : 0;
+        }
+    };
+    Times asked;
+    const InjectedWaits waits{[&](std::chrono::nanoseconds time) { asked.push_back(time.count()); }, {}};
+    const auto injected = drawpoint::inject(
+        Files{}, {parse_injection("read-latency=7us"), parse_injection("read-bandwidth=1GB/s")}, 0, waits);
+    BOOST_TEST_REQUIRE(injected->reads() != nullptr);
+    BOOST_TEST(!injected->reads()->location(0));   // not for the kernel alone
+    BOOST_TEST(injected->reads()->wants(0));
+    BOOST_TEST(!injected->reads()->wants(2));
+
+    std::vector<std::byte> contents;
+    injected->reads()->read(0, contents);
+    BOOST_TEST(contents.size() == 2000u);
+    BOOST_TEST(asked == (Times{7000, 2000}), boost::test_tools::per_element());
+
+    asked.clear();
+    const AnyClock clock{SteadyClock{}};
+    SampleTask task;
+    task.clock = &clock;
+    task.contents = &contents;
+    const auto scratch = injected->make_scratch();
+    injected->fill(task, *scratch);   // read ahead: nothing to wait for
+    task.contents = nullptr;
+    task.index = 2;
+    task.stage_count = 0;
+    injected->fill(task, *scratch);   // in a cache
+    BOOST_TEST(asked.empty());
+    task.index = 1;
+    task.stage_count = 0;
+    injected->fill(task, *scratch);   // it reads for itself
+    BOOST_TEST(asked.size() == 2u);
+
+    const auto unhurried = drawpoint::inject(Files{}, {parse_injection("straggler=1%:1us")}, 0, waits);
+    BOOST_TEST(unhurried->reads()->location(0).has_value());
+}
+
 BOOST_AUTO_TEST_CASE(a_failure_in_the_source_keeps_its_stage_and_the_wait_before_it) {
     Bench bench;
     const auto failing = bench.source() | stage("breaks", [](SampleView&) { throw std::runtime_error{"no"}; });

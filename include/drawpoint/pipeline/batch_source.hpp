@@ -43,6 +43,12 @@ concept SizedBatch = requires(const B& batch) {
     { batch.size() } noexcept -> std::convertible_to<std::size_t>;
 };
 
+/// A batch that knows which of its pass it is, from 0: in whatever order they come.
+template <class B>
+concept NumberedBatch = requires(const B& batch) {
+    { batch.number() } noexcept -> std::convertible_to<std::size_t>;
+};
+
 /// What `fit` takes: passes on demand. A pass is used up or destroyed before the next is asked for.
 template <class L>
 concept EpochSource = requires(L& loader, std::size_t epoch, EpochOptions options) {

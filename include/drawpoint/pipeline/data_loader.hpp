@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -10,6 +11,8 @@
 #include <drawpoint/pipeline/batch_slots.hpp>
 #include <drawpoint/pipeline/batch_source.hpp>
 #include <drawpoint/pipeline/errors.hpp>
+#include <drawpoint/pipeline/loader_policy.hpp>
+#include <drawpoint/pipeline/memory_plan.hpp>
 #include <drawpoint/pipeline/runtime.hpp>
 #include <drawpoint/pipeline/sample_source.hpp>
 #include <drawpoint/pipeline/sampler.hpp>
@@ -24,7 +27,16 @@ struct LoaderOptions {
     std::size_t prefetch_depth = 2;   ///< D: batches admitted and not yet drawn, 1 … 55; 2 = double buffering
     std::uint64_t seed = 0;           ///< of everything random in a sample
     bool drop_last = false;   ///< leaves a short last batch out; a data set smaller than one batch still gives one
-    bool in_order = true;     ///< only true is delivered today: false throws std::invalid_argument saying so
+    BatchOrder order = BatchOrder::in_order;   ///< in which order finished batches are drawn
+    std::size_t max_overtakes = 1;             ///< `bounded` only: batches that may be drawn before an older one, ≥ 1
+    // Of sources that read from storage (`SampleSource::reads`).
+    std::size_t read_concurrency =
+        64;   ///< reads in flight, whatever num_workers is; 0: the workers read for themselves
+    std::chrono::nanoseconds read_deadline{0};   ///< of one read, its retries included; 0: none
+    std::size_t read_retries = 3;                ///< of a read that failed with EIO or ESTALE, backing off
+    /// Most bytes of batches, samples in flight, workers' scratch and a cache in memory; 0: none. prefetch_depth, then
+    /// read_concurrency are made smaller until it holds.
+    std::uint64_t memory_budget = 0;
 };
 static_assert(std::is_trivially_destructible_v<LoaderOptions>);
 
@@ -37,6 +49,10 @@ struct LoaderCounters {
     std::uint64_t handler_fallbacks = 0;   ///< wake-ups that did not fit the fixed buffer and allocated; 0
     std::uint64_t slots_bytes = 0;         ///< batch memory held by the loader now
     std::uint64_t workers_running = 0;     ///< threads really there; fewer than asked when the system refused
+    std::uint64_t reads_ahead = 0;         ///< reads that ended before or beside the workers, not by them
+    std::uint64_t read_retries = 0;        ///< reads repeated after EIO or ESTALE
+    std::uint64_t reads_late = 0;          ///< given up at the deadline with a reader still at it
+    std::uint64_t read_bytes = 0;          ///< memory held now by what is read ahead
 };
 
 /// An awaitable, prefetching loader: workers make the samples of up to D batches ahead, straight into recycled batch memory.
@@ -72,7 +88,7 @@ public:
     };
 
     /// Starts the workers and admits the first batches when the first pass is asked for. Throws std::invalid_argument naming
-    /// field and value ("prefetch_depth must be at least 1, got 0"). `name` is the pipeline's in the recording.
+    /// field and value ("prefetch_depth must be at least 1, got 0"), also of a memory_budget that the smallest loader exceeds. `name` is the pipeline's in the recording.
     DataLoader(Runtime&, const SampleSource&, const Sampler&, const LoaderOptions&, std::string_view name = "train");
     DataLoader(Runtime&, const SampleSource&&, const Sampler&, const LoaderOptions&, std::string_view = "") = delete;
     DataLoader(Runtime&, const SampleSource&, const Sampler&&, const LoaderOptions&, std::string_view = "") = delete;
@@ -87,7 +103,9 @@ public:
     /// Ends every pending and later next() with operation_aborted. Idempotent, any thread, noexcept.
     void request_stop() noexcept;
 
-    [[nodiscard]] const LoaderOptions& options() const noexcept;
+    [[nodiscard]] const LoaderOptions& options() const noexcept;   ///< as the budget leaves them
+    /// What memory it will take, as far as that can be told before the first sample.
+    [[nodiscard]] const MemoryPlan& memory_plan() const noexcept;
     [[nodiscard]] const SampleLayout& layout() const noexcept;   ///< of one sample
     [[nodiscard]] std::size_t batches_per_epoch() const noexcept;
     [[nodiscard]] LoaderCounters counters() const noexcept;

@@ -24,6 +24,7 @@ public:
     [[nodiscard]] std::string path(std::uint64_t) const override { return {}; }
     [[nodiscard]] std::unique_ptr<WorkerScratch> make_scratch() const override;
     void fill(SampleTask&, WorkerScratch&) const override;
+    [[nodiscard]] std::string random_part() const override { return detail::random_part_of(make_); }
 
 private:
     std::size_t size_;
@@ -55,6 +56,7 @@ public:
     [[nodiscard]] std::string path(std::uint64_t) const override { return {}; }
     [[nodiscard]] std::unique_ptr<WorkerScratch> make_scratch() const override;
     void fill(SampleTask&, WorkerScratch&) const override;
+    [[nodiscard]] std::string random_part() const override { return {}; }
 
 private:
     std::size_t size_, num_classes_, side_;

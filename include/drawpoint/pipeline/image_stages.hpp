@@ -11,7 +11,9 @@
 #include <variant>
 #include <vector>
 
+#include <drawpoint/pipeline/cached.hpp>
 #include <drawpoint/pipeline/image/crop.hpp>
+#include <drawpoint/pipeline/image/jpeg.hpp>
 #include <drawpoint/pipeline/image/resize.hpp>
 #include <drawpoint/pipeline/sample_source.hpp>
 #include <drawpoint/pipeline/stage.hpp>
@@ -19,9 +21,17 @@
 
 namespace drawpoint {
 
-/// Decodes the data set's files as JPEG: the first stage behind a data set of files.
-struct DecodeJpeg {};
+/// Decodes the data set's files, which are all JPEG: the first stage behind a data set of files.
+struct DecodeJpeg {
+    JpegBackend backend = JpegBackend::automatic;
+};
 inline constexpr DecodeJpeg decode_jpeg{};
+
+/// Decodes the data set's files, each by its first bytes: JPEG, PNG or WebP.
+struct DecodeImage {
+    JpegBackend backend = JpegBackend::automatic;   ///< for the JPEG files among them
+};
+inline constexpr DecodeImage decode_image{};
 
 /// Cuts a random part by torchvision's rule and resizes it to height × width.
 struct RandomResizedCrop {
@@ -62,6 +72,7 @@ public:
     [[nodiscard]] virtual std::int64_t label(std::size_t index) const = 0;
     [[nodiscard]] virtual std::string path(std::size_t index) const = 0;
     virtual void read(std::size_t index, std::vector<std::byte>& contents) const = 0;
+    [[nodiscard]] virtual std::optional<FileRange> location(std::size_t index) const noexcept = 0;
 };
 
 template <class Data>
@@ -72,22 +83,40 @@ public:
     std::int64_t label(std::size_t index) const override { return static_cast<std::int64_t>(data_->label(index)); }
     std::string path(std::size_t index) const override { return std::string{data_->path(index)}; }
     void read(std::size_t index, std::vector<std::byte>& contents) const override {
-        if constexpr (requires { data_->read(index, contents); })
+        if constexpr (reads_itself)
             data_->read(index, contents);
-        else if constexpr (std::convertible_to<decltype(data_->path(index)), const char*>)
+        else if constexpr (has_c_path)
             read_file(data_->path(index), contents);
         else
             read_file(data_->path(index).c_str(), contents);
     }
+    std::optional<FileRange> location(std::size_t index) const noexcept override {
+        if constexpr (requires {
+                          { data_->location(index) } -> std::convertible_to<std::optional<FileRange>>;
+                      })
+            return data_->location(index);
+        else if constexpr (!reads_itself && has_c_path)
+            return FileRange{.path = data_->path(index)};
+        else if constexpr (!reads_itself && std::is_lvalue_reference_v<decltype(data_->path(index))>)
+            return FileRange{.path = data_->path(index).c_str()};
+        else
+            return std::nullopt;   // a path that does not last
+    }
 
 private:
+    static constexpr bool reads_itself =
+        requires(const Data& data, std::vector<std::byte>& contents) { data.read(std::size_t{}, contents); };
+    static constexpr bool has_c_path =
+        std::convertible_to<decltype(std::declval<const Data&>().path(std::size_t{})), const char*>;
+
     std::shared_ptr<const Data> data_;
 };
 
 }   // namespace detail
 
 /// A data set whose samples are files: `size()`, `label(i)`, `path(i)`, and, if the files do not lie at their paths,
-/// `read(i, std::vector<std::byte>&)`. const calls are thread-safe. `ImageFolder` is one.
+/// `read(i, std::vector<std::byte>&)` and perhaps `location(i)`, a FileRange whose path lives as long as the data set. const
+/// calls are thread-safe. `ImageFolder` is one.
 template <class D>
 concept EncodedDataset = !std::derived_from<D, SampleSource> && requires(const D& data, std::size_t index) {
     { data.size() } -> std::convertible_to<std::size_t>;
@@ -95,29 +124,38 @@ concept EncodedDataset = !std::derived_from<D, SampleSource> && requires(const D
     { data.path(index) } -> std::convertible_to<std::string>;
 };
 
-/// Decoded images of different sizes: `photos | decode_jpeg`. Becomes a source of samples with the crop behind it.
-class JpegImages {
+/// Decoded images of different sizes: `photos | decode_image`. Becomes a source of samples with the crop behind it.
+class DecodedImages {
 public:
-    explicit JpegImages(std::shared_ptr<const detail::EncodedImages> data) noexcept : data_{std::move(data)} {}
+    using Decode = std::variant<DecodeJpeg, DecodeImage>;
+    DecodedImages(std::shared_ptr<const detail::EncodedImages> data, const Decode& decode) noexcept
+        : data_{std::move(data)}, decode_{decode} {}
     /// A stage over every whole decoded image; from here on all of an image is decoded, not only what the crop needs.
-    [[nodiscard]] JpegImages with(PixelStage stage) const;
+    [[nodiscard]] DecodedImages with(PixelStage stage) const;
+    /// Keeps the images as they are here. Throws as `CachedSamples`.
+    [[nodiscard]] DecodedImages with(const Cached&) const;
 
 private:
     friend class ImageRecipe;
     std::shared_ptr<const detail::EncodedImages> data_;
+    Decode decode_;
     std::vector<PixelStage> stages_;
+    std::shared_ptr<SampleCache> cache_;
+    std::size_t cache_place_ = 0;   // stages before it
 };
 
 /// Files to planar float32 [3, height, width] and their label. Adjacent image stages fuse into one timed stage that
 /// writes into the batch: `read`, `decode+crop+resize+normalize`. A user's stage over pixels splits it, through the
-/// worker's scratch: `read`, `decode+crop+resize`, `augment`, `normalize`. Without `Normalize` values are in [0, 1]
-/// (and behind a user's stage over pixels the last stage is called `to_float`). A value; copies share the data set and
-/// what it was composed of.
+/// worker's scratch: `read`, `decode+crop+resize`, `augment`, `normalize`; so does a cache: `read`, `decode`,
+/// `crop+resize+normalize`, and an image that it holds takes no time in the stages before it (one that it has no room for is
+/// made in one go, all in `decode`). The pixels are the same with and without it. Without `Normalize` values are in [0, 1] (and
+/// behind a user's stage over pixels the last stage is called `to_float`). A value; copies share the data set and what it was
+/// composed of.
 class ImageRecipe final : public SampleSource {
 public:
     using Crop = std::variant<RandomResizedCrop, CenterCrop>;
     /// Throws std::invalid_argument naming the field and value.
-    ImageRecipe(const JpegImages&, const Crop&);
+    ImageRecipe(const DecodedImages&, const Crop&);
     [[nodiscard]] ImageRecipe with(PixelStage) const;
     [[nodiscard]] ImageRecipe with(const RandomHorizontalFlip&) const;
     [[nodiscard]] ImageRecipe with(const Normalize&) const;
@@ -128,34 +166,44 @@ public:
     [[nodiscard]] std::string path(std::uint64_t index) const override;
     [[nodiscard]] std::unique_ptr<WorkerScratch> make_scratch() const override;
     void fill(SampleTask&, WorkerScratch&) const override;
+    [[nodiscard]] const SampleReads* reads() const noexcept override;
+    [[nodiscard]] std::string random_part() const override;
+    [[nodiscard]] const SampleCache* cache() const noexcept override;
+
+    struct Plan;   // pipeline/stages/image_plan.hpp
 
 private:
-    struct Plan;
     explicit ImageRecipe(std::shared_ptr<const Plan> plan) noexcept : plan_{std::move(plan)} {}
     std::shared_ptr<const Plan> plan_;
 };
 
 namespace detail {
 template <class S>
+concept DecodeStage = std::same_as<S, DecodeJpeg> || std::same_as<S, DecodeImage>;
+template <class S>
 concept CropStage = std::same_as<S, RandomResizedCrop> || std::same_as<S, CenterCrop>;
 template <class S>
 concept CroppedStage = std::same_as<S, RandomHorizontalFlip> || std::same_as<S, Normalize>;
 template <class S>
-concept ImageStage = std::same_as<S, DecodeJpeg> || CropStage<S> || CroppedStage<S>;
+concept ImageStage = DecodeStage<S> || CropStage<S> || CroppedStage<S>;
 template <class T>
 inline constexpr bool never = false;
 }   // namespace detail
 
 /// The data set is copied, moved in from an rvalue, or shared if it is a shared_ptr; the recipe owns what it needs.
-template <class Data>
+template <class Data, detail::DecodeStage S>
     requires EncodedDataset<detail::shared_t<Data>>
-[[nodiscard]] JpegImages operator|(Data&& data, DecodeJpeg) {
+[[nodiscard]] DecodedImages operator|(Data&& data, const S& decode) {
     using Images = detail::EncodedImagesOf<detail::shared_t<Data>>;
-    return JpegImages{std::make_shared<const Images>(detail::share(std::forward<Data>(data)))};
+    return DecodedImages{std::make_shared<const Images>(detail::share(std::forward<Data>(data))), decode};
+}
+
+[[nodiscard]] inline DecodedImages operator|(const DecodedImages& images, const Cached& stage) {
+    return images.with(stage);
 }
 
 template <detail::CropStage S>
-[[nodiscard]] ImageRecipe operator|(const JpegImages& images, const S& crop) {
+[[nodiscard]] ImageRecipe operator|(const DecodedImages& images, const S& crop) {
     return ImageRecipe{images, crop};
 }
 
@@ -167,22 +215,29 @@ template <detail::CroppedStage S>
 // Orders that make no sense compile no further than here, and say why.
 
 template <class Data, detail::ImageStage S>
-    requires EncodedDataset<detail::shared_t<Data>> && (!std::same_as<S, DecodeJpeg>)
+    requires EncodedDataset<detail::shared_t<Data>> && (!detail::DecodeStage<S>)
 auto operator|(Data&&, const S&) {
     static_assert(detail::never<S>,
-                  "drawpoint: files have no pixels yet: put decode_jpeg right behind the data set, as in "
-                  "photos | decode_jpeg | RandomResizedCrop{224, 224}");
+                  "drawpoint: files have no pixels yet: put decode_image right behind the data set, as in "
+                  "photos | decode_image | RandomResizedCrop{224, 224}");
 }
 
 template <class Data, UserStage S>
     requires EncodedDataset<detail::shared_t<Data>>
 auto operator|(Data&&, const S&) {
     static_assert(detail::never<S>,
-                  "drawpoint: files have no pixels yet: put decode_jpeg between the data set and the stage");
+                  "drawpoint: files have no pixels yet: put decode_image between the data set and the stage");
+}
+
+template <class Data>
+    requires EncodedDataset<detail::shared_t<Data>>
+auto operator|(Data&&, const Cached&) {
+    static_assert(detail::never<Data>,
+                  "drawpoint: the system keeps files as they are: put cached(bytes) behind decode_image");
 }
 
 template <detail::CroppedStage S>
-auto operator|(const JpegImages&, const S&) {
+auto operator|(const DecodedImages&, const S&) {
     static_assert(detail::never<S>, "drawpoint: decoded images differ in size: put RandomResizedCrop{height, width} or "
                                     "CenterCrop{height, width} before RandomHorizontalFlip and Normalize");
 }
@@ -190,7 +245,7 @@ auto operator|(const JpegImages&, const S&) {
 template <detail::ImageStage S>
     requires(!detail::CroppedStage<S>)
 auto operator|(const ImageRecipe&, const S&) {
-    static_assert(detail::never<S>, "drawpoint: decode_jpeg and a crop stand once in a recipe, in this order, before "
+    static_assert(detail::never<S>, "drawpoint: decode_image and a crop stand once in a recipe, in this order, before "
                                     "RandomHorizontalFlip and Normalize");
 }
 
@@ -199,8 +254,8 @@ template <class Source, detail::ImageStage S>
              !std::same_as<std::remove_cvref_t<Source>, ImageRecipe>)
 auto operator|(Source&&, const S&) {
     static_assert(detail::never<S>,
-                  "drawpoint: an image stage stands before every stage over a SampleView&, in a recipe that "
-                  "begins with a data set of files and decode_jpeg");
+                  "drawpoint: an image stage stands before every stage over a SampleView&, and before a cache of "
+                  "finished samples, in a recipe that begins with a data set of files and decode_image");
 }
 
 }   // namespace drawpoint

@@ -58,7 +58,8 @@ struct InjectedWaits {
 };
 
 /// A source with faults added, each to the stage it is about, in the sample's stamps too (stages still tile the sample:
-/// those after a stage made longer move on). read-*: the first stage. decode: the stage whose name begins with
+/// those after a stage made longer move on). read-*: the first stage, or the source's reads() wherever they run, which then are
+/// no plain parts of files any more. decode: the stage whose name begins with
 /// "decode", which takes `factor` times what was measured. straggler: that stage, or the last one; which samples is
 /// keyed by (seed, index). transform: a stage of its own after the last, (factor - 1) times the same measured time.
 /// Thread-safe like any source.
@@ -68,6 +69,8 @@ public:
     /// decode without such a stage, and a stage too many.
     InjectedSource(std::shared_ptr<const SampleSource> source, const std::vector<Injection>& injections,
                    std::uint64_t seed = 0, InjectedWaits waits = {});
+    InjectedSource(const InjectedSource&) = delete;
+    InjectedSource& operator=(const InjectedSource&) = delete;
 
     [[nodiscard]] std::size_t size() const noexcept override { return source_->size(); }
     [[nodiscard]] SampleLayout layout() const noexcept override { return source_->layout(); }
@@ -75,18 +78,36 @@ public:
     [[nodiscard]] std::string path(std::uint64_t index) const override { return source_->path(index); }
     [[nodiscard]] std::unique_ptr<WorkerScratch> make_scratch() const override { return source_->make_scratch(); }
     void fill(SampleTask&, WorkerScratch&) const override;
+    [[nodiscard]] const SampleReads* reads() const noexcept override;
+    [[nodiscard]] std::string random_part() const override { return source_->random_part(); }
+    [[nodiscard]] const SampleCache* cache() const noexcept override { return source_->cache(); }
 
     /// Whether sample `index` is a straggler.
     [[nodiscard]] bool is_straggler(std::uint64_t index) const noexcept;
 
 private:
+    /// The source's reads, with latency and bandwidth added.
+    class Reads final : public SampleReads {
+    public:
+        explicit Reads(const InjectedSource& to) noexcept : to_{&to} {}
+        void read(std::uint64_t index, std::vector<std::byte>& contents) const override;
+        [[nodiscard]] std::optional<FileRange> location(std::uint64_t) const noexcept override { return std::nullopt; }
+        [[nodiscard]] bool wants(std::uint64_t index) const noexcept override;
+
+    private:
+        const InjectedSource* to_;
+    };
+
     void fill_stamped(SampleTask&, WorkerScratch&) const;
+    /// Lets pass what `bytes` take in one line of waiting with all other reads: each begins where the one before ends.
+    void wait_for_bandwidth(std::uint64_t bytes, std::int64_t now_ns) const;
 
     std::shared_ptr<const SampleSource> source_;
     std::uint64_t seed_;
     InjectedWaits waits_;
     std::optional<Injection> latency_, bandwidth_, decode_, transform_, straggler_;
     std::size_t image_stage_ = 0;
+    Reads reads_{*this};
     mutable std::atomic<std::int64_t> storage_free_ns_;   // when all reads promised so far are over
 };
 

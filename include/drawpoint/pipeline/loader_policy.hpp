@@ -8,8 +8,8 @@
 
 namespace drawpoint {
 
-/// In which order finished batches are handed to the loop. `bounded`: as they finish, but none is overtaken more than
-/// `max_overtakes` times.
+/// In which order the finished batches of a pass are handed to the loop. `bounded`: as they finish, but none is overtaken
+/// more than `max_overtakes` times.
 enum class BatchOrder : std::uint8_t { in_order, out_of_order, bounded };
 
 /// The plain facts a LoaderPolicy decides from.
@@ -46,8 +46,13 @@ public:
 
     explicit LoaderPolicy(const PolicyOptions&) noexcept;
 
-    /// Lets `batches` more be admitted.
-    void extend(std::uint64_t batches) noexcept { limit_ += batches; }
+    /// Lets `batches` more be admitted: a pass of its own if all before are admitted, else more of the same. Whatever the
+    /// order, no batch is handed over before the last one of the pass before.
+    void extend(std::uint64_t batches) noexcept {
+        if (admitted_ == limit_)
+            pass_begin_ = limit_;
+        limit_ += batches;
+    }
     /// The next batch to open to the workers, while there is one and a slot is free. `drawn`, the positions drawn so far, counts
     /// only without workers: then nothing is admitted while a batch waits.
     [[nodiscard]] std::optional<Admission> admit(std::uint64_t drawn = 0) noexcept;
@@ -77,6 +82,8 @@ public:
     void observe(std::uint64_t samples, std::uint64_t ns) noexcept;
     /// Samples one claim should take: about 20 … 200 µs of work, a share for every worker. Never 0.
     [[nodiscard]] std::uint32_t claim_size() const noexcept;
+    /// A batch is less work than the shortest claim.
+    [[nodiscard]] bool claims_whole_batches() const noexcept;
 
     // Sleep and wake. A worker is active from begin() on, except between park() and the wake that is counted for it.
     void begin() noexcept { ++begun_; }
@@ -93,14 +100,14 @@ private:
     [[nodiscard]] std::uint32_t oldest_pending() const noexcept;
 
     struct Place {
-        std::uint64_t batch = 0, completed = 0;   // completed: running number of its completion
+        std::uint64_t batch = 0, pass_begin = 0, completed = 0;   // completed: running number of its completion
         std::uint32_t overtaken = 0;
         bool failed = false;
     };
     std::array<Place, max_slots> places_{};
     std::uint64_t open_ = 0, complete_ = 0, handed_ = 0,
                   abandoned_ = 0;   // slots by state, a bit each; abandoned ⊂ open
-    std::uint64_t limit_ = 0, admitted_ = 0, position_ = 0, completions_ = 0;
+    std::uint64_t limit_ = 0, pass_begin_ = 0, admitted_ = 0, position_ = 0, completions_ = 0;
     std::size_t batch_size_, num_workers_, depth_, max_overtakes_;
     std::size_t begun_ = 0, parked_ = 0;
     std::uint64_t sample_ns_x256_ = 0;   // moving average; 0: not measured yet

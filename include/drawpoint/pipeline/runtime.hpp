@@ -31,6 +31,8 @@ struct RuntimeOptions {
         0;   ///< workers a loader may have, 1 … 256 (asleep they cost nothing, so loaders don't share); 0: 256
     WorkerThreads workers = WorkerThreads::arena;   ///< `arena` in a build without oneTBB means `threads`
     bool record = true;                             ///< whether loaders record their batches and samples
+    /// Called on every worker thread before its first sample, e.g. pipeline/torch's `limit_torch_threads`. null: nothing.
+    void (*on_worker_start)() noexcept = nullptr;
 };
 inline constexpr std::size_t max_worker_threads = 256;
 static_assert(std::is_trivially_destructible_v<RuntimeOptions>);

@@ -71,6 +71,22 @@ private:
     bool drop_last_;
 };
 
+/// For data in shards that are read forward: the shards in random order, the indices of each shuffled within a window that moves
+/// through it, as through a buffer of `window` samples; keyed by (seed, epoch). Of a shard, what is drawn at place p lies
+/// below p + window. Shards follow one another in the data set's numbering, as in TarShards.
+class ShardSampler final : public Sampler {
+public:
+    /// window ≥ 1; 1 draws each shard in its own order. Throws std::invalid_argument naming the value.
+    ShardSampler(std::span<const std::uint64_t> shard_sizes, std::uint64_t seed, std::size_t window = 512);
+    [[nodiscard]] std::size_t size() const noexcept override { return ends_.empty() ? 0 : ends_.back(); }
+    void order(std::size_t epoch, std::span<std::uint64_t> order) const override;
+
+private:
+    std::vector<std::size_t> ends_;   // of each shard that is not empty, in the numbering
+    std::uint64_t seed_;
+    std::size_t window_;
+};
+
 /// The same list every epoch.
 class FixedSampler final : public Sampler {
 public:

@@ -55,9 +55,19 @@ public:
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
     void operator()(View& view) const { function_(view); }
 
+    /// This stage, said to be no matter of chance, so that what it makes can be cached: it sees the same random numbers, and
+    /// epoch 0, whatever seed and epoch are.
+    [[nodiscard]] NamedStage deterministic() const {
+        NamedStage same = *this;
+        same.deterministic_ = true;
+        return same;
+    }
+    [[nodiscard]] bool is_deterministic() const noexcept { return deterministic_; }
+
 private:
     std::string name_;
     std::function<void(View&)> function_;
+    bool deterministic_ = false;
 };
 using SampleStage = NamedStage<SampleView>;
 using PixelStage = NamedStage<PixelView>;
@@ -99,6 +109,9 @@ public:
     [[nodiscard]] std::string path(std::uint64_t index) const override { return source_->path(index); }
     [[nodiscard]] std::unique_ptr<WorkerScratch> make_scratch() const override { return source_->make_scratch(); }
     void fill(SampleTask&, WorkerScratch&) const override;
+    [[nodiscard]] const SampleReads* reads() const noexcept override { return source_->reads(); }
+    [[nodiscard]] std::string random_part() const override;
+    [[nodiscard]] const SampleCache* cache() const noexcept override { return source_->cache(); }
 
 private:
     std::shared_ptr<const SampleSource> source_;
@@ -109,7 +122,22 @@ private:
 namespace detail {
 
 /// The random stream of a stage: that of (seed, epoch, index), told apart by the stage's place.
-[[nodiscard]] CounterRng random_of_stage(const SampleTask&, std::uint32_t place) noexcept;
+[[nodiscard]] CounterRng random_of_stage(const SampleTask&, std::uint32_t place, bool deterministic = false) noexcept;
+/// Runs `stage` on `view`, whose index, epoch and random numbers are filled in; `place` is the stage's.
+template <class View>
+void run_stage(const NamedStage<View>& stage, View view, const SampleTask& task, std::uint32_t place) {
+    view.index = task.index;
+    view.epoch = stage.is_deterministic() ? 0 : task.epoch;
+    view.random = random_of_stage(task, place, stage.is_deterministic());
+    stage(view);
+}
+/// What `random_part()` says of a stage; empty if it is deterministic.
+template <class View>
+std::string random_part_of(const NamedStage<View>& stage) {
+    return stage.is_deterministic()
+               ? std::string{}
+               : "stage " + stage.name() + " (if it is not random, say so: stage(…).deterministic())";
+}
 /// Throws std::invalid_argument naming `stage` if it makes `count` exceed max_stages.
 void check_stage_count(std::size_t count, std::string_view stage);
 
@@ -148,7 +176,14 @@ template <class Left, UserStage S>
     static_assert(std::invocable<const S&, SampleView&> || std::invocable<const S&, PixelView&>,
                   "drawpoint: a stage has a const operator() that takes a SampleView& or a PixelView&");
     constexpr bool sees_values = std::invocable<const S&, SampleView&>;
+    bool deterministic = false;
+    if constexpr (requires {
+                      { user_stage.is_deterministic() } -> std::convertible_to<bool>;
+                  })
+        deterministic = user_stage.is_deterministic();
     StageOf<S> named{std::string{std::string_view{user_stage.name()}}, std::move(user_stage)};
+    if (deterministic)
+        named = named.deterministic();
     if constexpr (sees_values) {
         static_assert(
             std::derived_from<detail::shared_t<Left>, SampleSource>,

@@ -12,6 +12,11 @@
 #include <ATen/core/Tensor.h>
 
 #include <drawpoint/pipeline/sample_source.hpp>
+#include <drawpoint/pipeline/tensor_rows.hpp>
+
+namespace torch::data::datasets {
+struct TensorDataset;
+}
 
 namespace drawpoint {
 namespace detail {
@@ -55,8 +60,8 @@ private:
 }   // namespace detail
 
 /// Samples of any map-style dataset of torch::data (`size()` and `get(i)`, or `get_batch` of single examples): one
-/// timed stage, `get`, which copies the example's tensor into the batch. All examples have the type (float32, uint8 or
-/// int64) and shape of the first; targets are single whole numbers, 0 where there are none. Every worker uses a copy of
+/// timed stage, `get`, which copies the example's tensor into the batch. All examples have the type (of `ScalarType`)
+/// and shape of the first; targets are single whole numbers, 0 where there are none. Every worker uses a copy of
 /// the dataset of its own.
 class TorchDataset final : public SampleSource {
 public:
@@ -81,5 +86,13 @@ template <class Dataset>
 [[nodiscard]] TorchDataset from_torch(Dataset dataset) {
     return TorchDataset{std::make_unique<detail::TorchExamplesOf<Dataset>>(std::move(dataset))};
 }
+
+/// Samples that are the rows of a tensor in memory, with the whole numbers of another as targets, or 0: copied in runs, never one
+/// by one. Shares the tensors' memory where it is contiguous (and the targets int64), so later changes to them are seen. Throws
+/// std::invalid_argument saying why tensors cannot be used.
+[[nodiscard]] TensorRows from_tensors(const at::Tensor& data, const at::Tensor& targets = {});
+
+/// As from_tensors().
+[[nodiscard]] TensorRows from_torch(const torch::data::datasets::TensorDataset& dataset);
 
 }   // namespace drawpoint

@@ -1,0 +1,232 @@
+#include "pipeline/sample_maker.hpp"
+
+#include <algorithm>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace drawpoint {
+
+namespace {
+
+// Where a sample can fail before its source is asked.
+constexpr const char *in_sampler = "sampler", *in_memory = "batch memory", *in_scratch = "make_scratch";
+
+std::string message_of(const std::exception_ptr& cause) {
+    try {
+        std::rethrow_exception(cause);
+    } catch (const std::exception& error) {
+        return error.what();
+    } catch (...) {
+        return "an exception that is no std::exception";
+    }
+}
+
+}   // namespace
+
+SampleMaker::SampleMaker(const SampleSource& source, ReadAhead* reads, Recorder* recorder, const AnyClock& clock,
+                         std::uint8_t pipeline, std::uint64_t seed)
+    : source_{&source},
+      reads_{reads},
+      fills_runs_{source.fills_runs()},
+      source_size_{source.size()},
+      sample_bytes_{source.layout().bytes()},
+      stages_{source.stages()},
+      recorder_{recorder},
+      clock_{clock},
+      pipeline_{pipeline},
+      seed_{seed} {}
+
+std::unique_ptr<SampleWorker> SampleMaker::make_worker() const {
+    auto worker = std::make_unique<SampleWorker>();
+    if (recorder_)
+        worker->track = recorder_->add_worker();
+    return worker;
+}
+
+std::int64_t SampleMaker::make(SampleWorker& worker, Slot& s, std::uint32_t slot, std::uint32_t first,
+                               std::uint32_t count, std::int64_t begin_ns, const std::atomic<bool>& stopping,
+                               std::mutex& mutex) const noexcept {
+    if (fills_runs_)
+        return make_run(worker, s, first, count, begin_ns, mutex);
+    const bool recorded = records(worker, s);
+    SampleTask& task = worker.task;
+    task.seed = seed_;
+    task.epoch = s.epoch;
+    task.clock = recorder_ ? &clock_ : nullptr;
+    for (std::uint32_t at = first; at < first + count && !stopping.load(std::memory_order_relaxed); ++at) {
+        task.index = s.indices[at];
+        task.bytes_read = 0;
+        task.stage_count = 0;
+        const std::int64_t taken_up_ns = at == first ? begin_ns : recorded ? clock_.now_ns() : no_stamp;
+        worker.read_begin_ns = worker.read_end_ns = no_stamp;
+        bool complete = false;
+        const char* where = in_sampler;
+        try {
+            check(task.index);
+            where = in_memory;
+            if (!s.memory)
+                throw std::bad_alloc{};
+            where = in_scratch;
+            if (!worker.scratch)
+                worker.scratch = source_->make_scratch();
+            where = nullptr;
+            task.data = {s.memory->data() + at * sample_bytes_, sample_bytes_};
+            task.target = s.memory->targets() + at;
+            if (reads_)
+                read_and_fill(worker, slot, at, taken_up_ns);
+            else
+                source_->fill(task, *worker.scratch);
+            complete = true;
+        } catch (...) {
+            if (reads_ && reads_->stopping())
+                break;   // the stop ended the read
+            note_failure(s, {task.index, task.stage_count, where}, std::current_exception(), mutex);
+        }
+        if (recorded) {
+            SampleRecord& record = worker.record;
+            record.row = row_of(s, at, complete);
+            record.row.bytes = task.bytes_read;
+            record.row.begin_ns = taken_up_ns;
+            record.row.read_begin_ns = worker.read_begin_ns;
+            record.row.read_end_ns = worker.read_end_ns;
+            record.slices = s.detail.slices;
+            record.stage_count = std::min<std::uint32_t>(task.stage_count, max_stages);
+            std::copy_n(task.stages.begin(), record.stage_count, record.stages.begin());
+            worker.track.push(record);
+        }
+    }
+    return begin_ns == no_stamp ? no_stamp : clock_.now_ns();
+}
+
+void SampleMaker::read_and_fill(SampleWorker& worker, std::uint32_t slot, std::uint32_t at,
+                                std::int64_t taken_up_ns) const {
+    SampleTask& task = worker.task;
+    task.stages[0] = {.begin_ns = taken_up_ns, .ns = 0};
+    task.stage_count = 1;
+    std::int64_t there_ns = no_stamp;
+    struct Stages {   // also of a sample that fails
+        const AnyClock& clock;
+        SampleTask& task;
+        std::int64_t taken_up_ns;
+        const std::int64_t& there_ns;
+        ~Stages() {
+            task.contents = nullptr;
+            StageRow& read = task.stages[0];
+            if (taken_up_ns == no_stamp || task.stage_count == 0)
+                return;
+            read.ns = there_ns == no_stamp ? clock.now_ns() - taken_up_ns : read.begin_ns + read.ns - taken_up_ns;
+            read.begin_ns = taken_up_ns;
+        }
+    } stages{clock_, task, taken_up_ns, there_ns};
+    const ReadAhead::Taken bytes = reads_->take(worker.reads, slot, at, task.index);
+    task.stage_count = 0;
+    worker.read_begin_ns = bytes.begin_ns;
+    worker.read_end_ns = bytes.end_ns;
+    there_ns = clock_.now_ns();
+    struct Done {
+        ReadAhead& reads;
+        WorkerReads& worker;
+        const ReadAhead::Taken& bytes;
+        const AnyClock& clock;
+        std::int64_t since_ns;
+        ~Done() { reads.done(worker, bytes, clock.now_ns() - since_ns); }
+    } done{*reads_, worker.reads, bytes, clock_, there_ns};
+    task.contents = bytes.contents;
+    source_->fill(task, *worker.scratch);
+}
+
+std::int64_t SampleMaker::make_run(SampleWorker& worker, Slot& s, std::uint32_t first, std::uint32_t count,
+                                   std::int64_t begin_ns, std::mutex& mutex) const noexcept {
+    SampleRun& run = worker.run;
+    run.indices = {s.indices.get() + first, count};
+    run.seed = seed_;
+    run.epoch = s.epoch;
+    run.bytes_read = 0;
+    run.at = 0;
+    bool complete = false;
+    const char* where = in_sampler;
+    try {
+        for (const std::uint64_t index : run.indices)
+            if (index >= source_size_) {
+                run.at = static_cast<std::size_t>(&index - run.indices.data());
+                check(index);
+            }
+        where = in_memory;
+        if (!s.memory)
+            throw std::bad_alloc{};
+        where = in_scratch;
+        if (!worker.scratch)
+            worker.scratch = source_->make_scratch();
+        where = nullptr;
+        run.data = s.memory->data() + first * sample_bytes_;
+        run.targets = s.memory->targets() + first;
+        source_->fill_run(run, *worker.scratch);
+        complete = true;
+    } catch (...) {
+        const std::size_t at = std::min<std::size_t>(run.at, count - 1);
+        note_failure(s, {run.indices[at], 1, where}, std::current_exception(), mutex);
+    }
+    if (begin_ns == no_stamp)
+        return no_stamp;
+    const std::int64_t end_ns = clock_.now_ns();
+    if (records(worker, s)) {
+        SampleRecord& record = worker.record;
+        record.row = row_of(s, first, complete);
+        record.row.samples = count;
+        record.row.bytes = run.bytes_read;
+        record.row.begin_ns = begin_ns;
+        record.slices = s.detail.slices;
+        record.stage_count = 1;
+        record.stages[0] = {begin_ns, end_ns - begin_ns};
+        worker.track.push(record);
+    }
+    return end_ns;
+}
+
+SampleRow SampleMaker::row_of(const Slot& s, std::uint32_t at, bool complete) const noexcept {
+    return {.index = s.indices[at],
+            .epoch = static_cast<std::uint32_t>(s.epoch),
+            .batch = s.number,
+            .slot = at,
+            .pipeline = pipeline_,
+            .status = complete ? SampleStatus::complete : SampleStatus::failed};
+}
+
+void SampleMaker::check(std::uint64_t index) const {
+    if (index >= source_size_)
+        throw std::out_of_range{"index " + std::to_string(index) + " of a data set of " + std::to_string(source_size_)};
+}
+
+void SampleMaker::note_failure(Slot& s, const Failed& failed, std::exception_ptr cause,
+                               std::mutex& mutex) const noexcept {
+    try {
+        std::string stage{failed.where ? failed.where : "fill"};
+        if (!failed.where && failed.stage_count > 0)
+            stage = stages_[std::min<std::size_t>(failed.stage_count, stages_.size()) - 1];
+        std::string path;
+        try {
+            if (failed.index < source_size_)
+                path = source_->path(failed.index);
+        } catch (...) {
+            path.clear();   // a message without its path, not another failure
+        }
+        if (recorder_)
+            recorder_->add_failure({.index = failed.index,
+                                    .epoch = static_cast<std::uint32_t>(s.epoch),
+                                    .batch = s.number,
+                                    .pipeline = pipeline_,
+                                    .path = path,
+                                    .stage = stage,
+                                    .message = message_of(cause)});
+        const std::lock_guard lock{mutex};
+        s.failed = true;
+        s.failures.push_back({failed.index, std::move(path), std::move(stage), std::move(cause)});
+    } catch (...) {
+        const std::lock_guard lock{mutex};
+        s.failed = true;   // no memory for the words: the batch fails without them
+    }
+}
+
+}   // namespace drawpoint

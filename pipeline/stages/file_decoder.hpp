@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <variant>
+#include <vector>
+
+#include <drawpoint/pipeline/image/image_decoder.hpp>
+#include <drawpoint/pipeline/image/jpeg.hpp>
+#include <drawpoint/pipeline/image_stages.hpp>
+
+namespace drawpoint::detail {
+
+/// The decoder that a recipe asks for; calls as those of JpegDecoder.
+class FileDecoder {
+public:
+    explicit FileDecoder(const DecodedImages::Decode& decode) : decoder_{made(decode)} {}
+    void open(std::span<const std::byte> file) {
+        std::visit([&](auto& decoder) { decoder.open(file); }, decoder_);
+    }
+    [[nodiscard]] ImageSize size() const noexcept {
+        return std::visit([](const auto& decoder) { return decoder.size(); }, decoder_);
+    }
+    void decode(CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
+                const ChannelNormalization& normalization, float* planar) {
+        std::visit([&](auto& decoder) { decoder.decode(crop, target, flip, filter, normalization, planar); }, decoder_);
+    }
+    void decode_rgb(CropBox crop, std::uint8_t* rgb) {
+        std::visit([&](auto& decoder) { decoder.decode_rgb(crop, rgb); }, decoder_);
+    }
+
+private:
+    using Decoder = std::variant<JpegDecoder, ImageDecoder>;
+    static Decoder made(const DecodedImages::Decode& decode) {
+        if (const auto* const jpeg = std::get_if<DecodeJpeg>(&decode))
+            return Decoder{std::in_place_type<JpegDecoder>, jpeg->backend};
+        return Decoder{std::in_place_type<ImageDecoder>, std::get<DecodeImage>(decode).backend};
+    }
+    Decoder decoder_;
+};
+
+[[nodiscard]] inline CropBox whole(ImageSize size) noexcept { return {0, 0, size.width, size.height}; }
+[[nodiscard]] constexpr std::size_t rgb_bytes(ImageSize size) noexcept {
+    return std::size_t{3} * size.width * size.height;
+}
+
+/// At least `bytes` of memory that only grows.
+inline std::uint8_t* grow(std::vector<std::uint8_t>& pixels, std::size_t bytes) {
+    if (pixels.size() < bytes)
+        pixels.resize(bytes);
+    return pixels.data();
+}
+
+}   // namespace drawpoint::detail

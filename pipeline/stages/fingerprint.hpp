@@ -1,0 +1,41 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include <drawpoint/pipeline/sample_source.hpp>
+
+#include "pipeline/batch_digest.hpp"
+
+struct stat;
+
+namespace drawpoint::detail {
+
+/// What cached samples depend on, in 64 bits.
+class Fingerprint {
+public:
+    void add(std::span<const std::byte> bytes) noexcept { digest_.add(bytes); }
+    void add(std::string_view text) noexcept { add(std::as_bytes(std::span{text})); }
+    void add(std::uint64_t number) noexcept { add(std::as_bytes(std::span{&number, 1})); }
+    /// The size and the time of the last change of the file that a sample lies in, and which part of it; `path` is asked where
+    /// no location is known. False: there is no such file.
+    [[nodiscard]] bool add_file(const std::optional<FileRange>& location, std::string_view path);
+    [[nodiscard]] std::uint64_t value() const noexcept { return digest_.value(); }
+
+private:
+    void add(const struct stat&) noexcept;
+
+    BatchDigest digest_;
+    // Of the file before: samples of one file follow each other.
+    const char* path_ = nullptr;
+    int descriptor_ = -1;
+};
+
+/// The first, middle and last index of a data set: what becomes of them stands for the recipe.
+[[nodiscard]] std::array<std::uint64_t, 3> probes(std::size_t size) noexcept;
+
+}   // namespace drawpoint::detail

@@ -29,19 +29,22 @@ double middle_of(std::size_t bucket) noexcept {
 
 }   // namespace
 
-void DurationHistogram::add(std::int64_t ns) {
+void DurationHistogram::add(std::int64_t ns, std::uint64_t calls) {
+    if (calls == 0)
+        return;
     const std::size_t bucket = bucket_of(ns);
     if (bucket >= counts_.size())
         counts_.resize(bucket + 1);
-    ++counts_[bucket];
-    ++calls_;
-    total_ns_ += ns;
+    counts_[bucket] += calls;
+    calls_ += calls;
+    total_ns_ += ns * static_cast<std::int64_t>(calls);
     min_ns_ = std::min(min_ns_, ns);
     max_ns_ = std::max(max_ns_, ns);
     const auto value = static_cast<double>(ns);
+    const auto added = static_cast<double>(calls);
     const double off = value - mean_ns_;
-    mean_ns_ += off / static_cast<double>(calls_);
-    squares_ += off * (value - mean_ns_);
+    mean_ns_ += off * added / static_cast<double>(calls_);
+    squares_ += off * (value - mean_ns_) * added;
 }
 
 void DurationHistogram::add(const DurationHistogram& other) {

@@ -30,7 +30,7 @@ PassRow* pass_of(const StepRow& step, std::vector<PassRow>& ended, std::span<Pas
     return nullptr;
 }
 
-void fold_step(Ledger& ledger, const StepRow& step, std::span<PassRow> open) {
+void fold_step(Ledger& ledger, const OrderLoss& order, const StepRow& step, std::span<PassRow> open) {
     Folded& folded = ledger.folded;
     const StepDurations durations = durations_of(ledger, step);
     std::int64_t pieces_ns = 0;
@@ -51,7 +51,7 @@ void fold_step(Ledger& ledger, const StepRow& step, std::span<PassRow> open) {
         ++(step.status == StepStatus::failed ? folded.failed : folded.not_drawn);
         return;
     }
-    add_to_split(folded.draw, ledger, step);
+    add_to_split(folded.draw, ledger, order, step);
     const auto rates = rates_of(durations, step.size);
     for (std::size_t i = 0; i < action_count; ++i) {
         if (durations[i] == no_stamp)
@@ -80,15 +80,27 @@ void fold_sample(Ledger& ledger, const SampleRow& sample) {
     whole.run_queue_ns += sample.run_queue_ns.value_or(0);
     whole.cpu_everywhere &= sample.cpu_ns && sample.run_queue_ns;
     for (std::uint32_t i = 0; i < stages.size(); ++i)
-        row_of(i).durations.add(stages[i].ns);
+        for (const Share& share : shares_of(stages[i].ns, sample.samples))
+            row_of(i).durations.add(share.ns, share.calls);
     FoldedWorker& worker = find_or_add(folded.workers, {.worker = sample.worker},
                                        [&](const FoldedWorker& r) { return r.worker == sample.worker; });
-    ++worker.samples;
+    worker.samples += sample.samples;
     if (!stages.empty())
         worker.busy_ns += stages.back().begin_ns + stages.back().ns - sample.begin_ns;
 }
 
 }   // namespace
+
+std::array<Share, 2> shares_of(std::int64_t ns, std::uint32_t samples) noexcept {
+    const std::int64_t count = std::max<std::int64_t>(samples, 1);
+    std::int64_t each = ns / count, longer = ns % count;
+    if (longer < 0) {
+        longer += count;
+        --each;
+    }
+    return {Share{each, static_cast<std::uint64_t>(count - longer)},
+            Share{each + 1, static_cast<std::uint64_t>(longer)}};
+}
 
 std::array<double, action_count> rates_of(const StepDurations& durations, std::uint32_t size) noexcept {
     const auto during = [&](Action action) {
@@ -101,7 +113,8 @@ std::array<double, action_count> rates_of(const StepDurations& durations, std::u
     return rates;
 }
 
-void add_to_split(DrawSplit& draw, const Ledger& ledger, const StepRow& step) noexcept {
+void add_to_split(DrawSplit& draw, const Ledger& ledger, const OrderLoss& order, const StepRow& step) noexcept {
+    draw.order_ns += order.of(ledger, step);
     for (const SpanRow& piece : ledger.spans_of(step))
         if (piece.begin_ns >= step.draw_begin_ns && piece.begin_ns + piece.ns <= step.draw_begin_ns + step.draw_ns)
             (piece.span == Span::starved    ? draw.starved_ns
@@ -129,9 +142,10 @@ void fold(Ledger& ledger, std::span<PassRow> open, std::size_t keep) {
     std::fill(stays.end() - static_cast<std::ptrdiff_t>(keep), stays.end(), true);
 
     const std::uint64_t before = ledger.folded.steps;
+    const OrderLoss order{ledger};
     for (std::size_t i = 0; i < steps.size(); ++i)
         if (!stays[i])
-            fold_step(ledger, steps[i], open);
+            fold_step(ledger, order, steps[i], open);
     if (ledger.folded.steps == before)
         return;
     std::size_t next = 0;

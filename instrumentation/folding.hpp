@@ -7,6 +7,8 @@
 
 #include <drawpoint/instrumentation/ledger.hpp>
 
+#include <instrumentation/order_loss.hpp>
+
 namespace drawpoint {
 
 /// Whether a step is in the rows of its phase: it left its batch whole or by a cancel of its own level.
@@ -17,7 +19,15 @@ namespace drawpoint {
 /// Samples per second during each action that the step has; during the draw: what drawing costs, never above 0.
 [[nodiscard]] std::array<double, action_count> rates_of(const StepDurations&, std::uint32_t size) noexcept;
 
-void add_to_split(DrawSplit&, const Ledger&, const StepRow&) noexcept;
+void add_to_split(DrawSplit&, const Ledger&, const OrderLoss&, const StepRow&) noexcept;
+
+/// What each of a run's samples took: `calls` of them `ns`.
+struct Share {
+    std::int64_t ns = 0;
+    std::uint64_t calls = 0;
+};
+/// A run's time among its samples, to the nanosecond: the shares add up to `ns`.
+[[nodiscard]] std::array<Share, 2> shares_of(std::int64_t ns, std::uint32_t samples) noexcept;
 
 /// Folds all steps but the last `keep` into `Ledger::folded`, with the batches taken and the samples begun before what
 /// these need; what rings dropped before is merged into one row a ring. The first step of all, the first of each phase

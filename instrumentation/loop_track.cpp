@@ -32,9 +32,10 @@ void LoopTrack::begin_step(Phase phase, std::uint32_t epoch, std::uint32_t batch
     where_ = Where::draw;
 }
 
-void LoopTrack::end_draw(std::uint32_t size) noexcept {
+void LoopTrack::end_draw(std::uint32_t size, std::optional<std::uint32_t> batch) noexcept {
     if (recorder_ == nullptr)
         return;
+    step_.batch = batch.value_or(step_.batch);
     step_.draw_ns = last_ns_ - step_.draw_begin_ns;
     step_.size = size;
     where_ = Where::batch;

@@ -9,7 +9,7 @@ namespace drawpoint::trace_fields {
 
 using Tag = protozero::pbf_tag_type;
 
-inline constexpr std::uint32_t format = 1, minor = 1;
+inline constexpr std::uint32_t format = 1, minor = 2;
 inline constexpr std::uint32_t relative_clock = 128;   // nanoseconds since Run.start_ns
 
 inline constexpr Tag trace_packet = 1;
@@ -33,7 +33,8 @@ inline constexpr Tag early_ns = 16;   // of every record whose time counts
 
 namespace sample {
 inline constexpr Tag index = 1, epoch = 2, batch = 3, slot = 4, bytes = 5, cpu_ns = 6, run_queue_ns = 7, status = 8,
-                     pipeline = 9, stage_ns = 10, gap_ns = 11, worker = 12;
+                     pipeline = 9, stage_ns = 10, gap_ns = 11, worker = 12, samples = 13, read_begin_ns = 14,
+                     read_end_ns = 15;
 }
 namespace batch {
 inline constexpr Tag epoch = 1, batch = 2, size = 4, stamps = 5, slot = 6, pipeline = 7, status = 8, bytes = 9,
@@ -64,7 +65,7 @@ namespace fact {
 inline constexpr Tag key = 1, value = 2;
 }
 namespace pipeline {
-inline constexpr Tag name = 1, stages = 2, batch_size = 3, num_workers = 4, prefetch_depth = 5;
+inline constexpr Tag name = 1, stages = 2, batch_size = 3, num_workers = 4, prefetch_depth = 5, max_overtakes = 6;
 }
 namespace definitions {
 inline constexpr Tag names = 1, threads = 2, frames = 3, stacks = 4;

@@ -210,6 +210,7 @@ void Parser::run(pbf_reader run) {
 
 void Parser::sample(pbf_reader record, std::int64_t time_ns) {
     SampleRow row;
+    std::optional<std::uint64_t> read_begin, read_end;   // before the time
     bool known = true;
     values_.clear();
     gaps_.clear();
@@ -225,6 +226,9 @@ void Parser::sample(pbf_reader record, std::int64_t time_ns) {
         case varint(f::sample::status): row.status = enumerator(record, SampleStatus::failed, known); break;
         case varint(f::sample::pipeline): row.pipeline = static_cast<std::uint8_t>(record.get_uint32()); break;
         case varint(f::sample::worker): row.worker = static_cast<std::uint16_t>(record.get_uint32()); break;
+        case varint(f::sample::samples): row.samples = record.get_uint32(); break;
+        case varint(f::sample::read_begin_ns): read_begin = record.get_uint64(); break;
+        case varint(f::sample::read_end_ns): read_end = record.get_uint64(); break;
         case bytes(f::sample::stage_ns): read_packed(record, values_); break;
         case bytes(f::sample::gap_ns): read_packed(record, gaps_); break;
         case varint(f::early_ns): time_ns = sum(time_ns, -record.get_uint64()); break;
@@ -233,6 +237,10 @@ void Parser::sample(pbf_reader record, std::int64_t time_ns) {
     if (!known)
         return;
     row.begin_ns = time_ns;
+    if (read_begin)
+        row.read_begin_ns = sum(time_ns, -*read_begin);
+    if (read_end)
+        row.read_end_ns = sum(time_ns, -*read_end);
     stages_.clear();
     for (std::size_t i = 0; i < values_.size(); ++i) {
         const std::int64_t begin_ns = sum(time_ns, i < gaps_.size() ? gaps_[i] : 0);
@@ -433,6 +441,7 @@ void Parser::pipeline(pbf_reader record) {
         case varint(f::pipeline::batch_size): row.batch_size = record.get_uint32(); break;
         case varint(f::pipeline::num_workers): row.num_workers = record.get_uint32(); break;
         case varint(f::pipeline::prefetch_depth): row.prefetch_depth = record.get_uint32(); break;
+        case varint(f::pipeline::max_overtakes): row.max_overtakes = record.get_uint32(); break;
         default: record.skip();
         }
     builder_->pipeline(row);

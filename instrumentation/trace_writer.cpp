@@ -338,6 +338,12 @@ void TraceWriter::sample(const SampleRow& row, std::span<const StageRow> stages,
     put(record, f::sample::worker, row.worker);
     put(record, f::sample::stage_ns, values_);
     put(record, f::sample::gap_ns, unless_zero(gaps_));
+    if (row.samples != 1)
+        record.add_uint32(f::sample::samples, row.samples);
+    if (row.read_begin_ns != no_stamp)
+        record.add_uint64(f::sample::read_begin_ns, wrapping_difference(row.begin_ns, row.read_begin_ns));
+    if (row.read_end_ns != no_stamp)
+        record.add_uint64(f::sample::read_end_ns, wrapping_difference(row.begin_ns, row.read_end_ns));
     put(record, f::early_ns, at.early_ns);
 
     if (slices) {
@@ -603,6 +609,7 @@ void TraceWriter::pipeline(const PipelineRow& row, std::int64_t now_ns) {
     put(record, f::pipeline::batch_size, row.batch_size);
     put(record, f::pipeline::num_workers, row.num_workers);
     put(record, f::pipeline::prefetch_depth, row.prefetch_depth);
+    put(record, f::pipeline::max_overtakes, row.max_overtakes);
     instant(name_pipeline, place(instants_, now_ns), f::record::pipeline);
 }
 

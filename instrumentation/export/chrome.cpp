@@ -289,6 +289,10 @@ private:
         out_.print(R"("index": {}, "epoch": {}, "batch": {}, "slot": {}, "bytes": {}, "status": "{}")", row.index,
                    row.epoch, row.batch, row.slot, row.bytes,
                    row.status == SampleStatus::complete ? "complete" : "failed");
+        if (row.samples != 1)
+            out_.print(R"(, "samples": {})", row.samples);
+        if (row.read_begin_ns != no_stamp && row.read_end_ns != no_stamp)
+            out_.print(R"(, "read_ns": {})", wrapping_difference(row.read_end_ns, row.read_begin_ns));
         if (row.cpu_ns)
             out_.print(R"(, "cpu_ns": {})", *row.cpu_ns);
         if (row.run_queue_ns)

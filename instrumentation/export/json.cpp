@@ -58,6 +58,8 @@ public:
             field("batch_size", row.batch_size);
             field("num_workers", row.num_workers);
             field("prefetch_depth", row.prefetch_depth);
+            field("max_overtakes",
+                  row.max_overtakes == any_order ? std::nullopt : std::optional<std::int64_t>{row.max_overtakes});
         });
         column("passes", ledger_.passes, [this](const PassRow& row) {
             field("kind", drawpoint::name_of(row.kind));
@@ -110,11 +112,14 @@ public:
             field("epoch", row.epoch);
             field("batch", row.batch);
             field("slot", row.slot);
+            field("samples", row.samples);
             field("worker", row.worker);
             field("pipeline", row.pipeline);
             field("status", name_of(row.status));
             field("bytes", row.bytes);
             field("begin_ns", row.begin_ns);
+            field("read_begin_ns", Stamp{row.read_begin_ns});
+            field("read_end_ns", Stamp{row.read_end_ns});
             field("cpu_ns", row.cpu_ns);
             field("run_queue_ns", row.run_queue_ns);
             nested("stages", ledger_.stages_of(row), [this](const StageRow& stage) {

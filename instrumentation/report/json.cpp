@@ -80,11 +80,13 @@ Json to_json(const Summary& summary, const JsonHead& head) {
         {"stopped", summary.run.ended ? known(summary.run.stopped) : Json("the recording stops inside the run")},
         {"digest", known(summary.run.digest)}};
     document["rows"] = array_of(summary.rows, row_json);
-    document["draw"] = {{"callbacks_s", number(summary.draw.callbacks_s)},
-                        {"starved_s", number(summary.draw.starved_s)},
-                        {"handoff_s", number(summary.draw.handoff_s)},
-                        {"transfer_s", number(summary.draw.transfer_s)},
-                        {"blame", nullptr}};
+    document["draw"] = {
+        {"callbacks_s", number(summary.draw.callbacks_s)},
+        {"starved_s", number(summary.draw.starved_s)},
+        {"handoff_s", number(summary.draw.handoff_s)},
+        {"transfer_s", number(summary.draw.transfer_s)},
+        {"order", {{"lost_s", number(summary.draw.order_s)}, {"share", number(summary.draw.order_share)}}},
+        {"blame", nullptr}};
     document["stages"] = array_of(summary.stages, stage_json);
     document["workers"] = array_of(summary.workers, [](const WorkerSummary& worker) {
         return Json{{"worker", worker.worker}, {"busy_share", number(worker.busy_share)}, {"samples", worker.samples}};
@@ -95,11 +97,26 @@ Json to_json(const Summary& summary, const JsonHead& head) {
     document["queue"] = {{"mean_ready", of_queue(&Summary::Queue::mean_ready)},
                          {"occupancy", of_queue(&Summary::Queue::occupancy)},
                          {"empty_share", of_queue(&Summary::Queue::empty_share)}};
-    document["memory"] = {{"slots_bytes", known(summary.memory.slots_bytes)},
+    document["memory"] = {{"planned_bytes", known(summary.memory.planned_bytes)},
+                          {"slots_bytes", known(summary.memory.slots_bytes)},
                           {"peak_bytes", known(summary.memory.peak_bytes)},
                           {"slots_replaced", known(summary.memory.slots_replaced)},
                           {"allocations_per_batch", number(summary.memory.allocations_per_batch)},
                           {"minor_faults_per_batch", number(summary.memory.minor_faults_per_batch)}};
+    if (const auto& reading = summary.reading)
+        document["reading"] = {{"ahead_share", number(reading->ahead_share)},
+                               {"mean_s", number(reading->mean_s)},
+                               {"mean_in_flight", number(reading->mean_in_flight)},
+                               {"retries", reading->retries}};
+    else
+        document["reading"] = nullptr;
+    if (const auto& cache = summary.cache)
+        document["cache"] = {
+            {"hits", cache->hits},       {"misses", cache->misses}, {"hit_share", number(cache->hit_share())},
+            {"samples", cache->samples}, {"bytes", cache->bytes},   {"budget_bytes", cache->budget_bytes},
+            {"origin", cache->origin}};
+    else
+        document["cache"] = nullptr;
     document["conservation"] = {{"steps", summary.conservation.steps},
                                 {"max_residual_ns", summary.conservation.max_residual_ns},
                                 {"other_share_of_batch", number(summary.conservation.other_share_of_batch)}};

@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <functional>
 #include <map>
 #include <utility>
@@ -13,6 +14,7 @@
 #include <drawpoint/instrumentation/statistics.hpp>
 
 #include <instrumentation/folding.hpp>
+#include <instrumentation/order_loss.hpp>
 
 namespace drawpoint {
 namespace {
@@ -27,12 +29,40 @@ std::optional<double> ratio(double part, double whole) noexcept {
 struct Durations {
     std::vector<double> ns;
     std::int64_t total_ns = 0;
+    std::vector<Share> runs;   // of samples made together
+    std::uint64_t in_runs = 0;
     DurationHistogram folded;   // those that the ledger does not keep one by one
 
-    [[nodiscard]] std::size_t calls() const noexcept { return ns.size() + folded.calls(); }
+    [[nodiscard]] std::size_t calls() const noexcept { return ns.size() + in_runs + folded.calls(); }
     void add(std::int64_t duration_ns) {
         ns.push_back(static_cast<double>(duration_ns));
         total_ns += duration_ns;
+    }
+    void add(std::int64_t duration_ns, std::uint32_t samples) {
+        if (samples == 1)
+            return add(duration_ns);
+        for (const Share& share : shares_of(duration_ns, samples))
+            if (share.calls > 0) {
+                runs.push_back(share);
+                in_runs += share.calls;
+            }
+        total_ns += duration_ns;
+    }
+
+    /// As `statistics::quantile_of_sorted` of all, one by one. Sorted.
+    [[nodiscard]] double quantile(double q) const {
+        if (runs.empty())
+            return statistics::quantile_of_sorted(ns, q);
+        const double place = static_cast<double>(in_runs - 1) * q;
+        const auto below = static_cast<std::uint64_t>(place);
+        const auto ranked = [this](std::uint64_t rank) {
+            auto at = runs.begin();
+            for (; rank >= at->calls; ++at)
+                rank -= at->calls;
+            return static_cast<double>(at->ns);
+        };
+        const double low = ranked(below), high = ranked(std::min(below + 1, in_runs - 1));
+        return low + (high - low) * (place - std::floor(place));
     }
 
     /// Fills what rows of every kind have in common. Sorts.
@@ -47,6 +77,8 @@ struct Durations {
         if (folded.calls() > 0) {
             for (const double duration : ns)
                 folded.add(static_cast<std::int64_t>(duration));
+            for (const Share& share : runs)
+                folded.add(share.ns, share.calls);
             if constexpr (requires { row.std_s; })
                 row.std_s = folded.std_dev_ns() / 1e9;
             row.median_s = folded.quantile_ns(0.5) / 1e9;
@@ -56,10 +88,18 @@ struct Durations {
         }
         if constexpr (requires { row.std_s; })
             row.std_s = statistics::population_std_dev(ns) / 1e9;
-        std::ranges::sort(ns);
-        row.median_s = statistics::quantile_of_sorted(ns, 0.5) / 1e9;
-        row.p90_s = statistics::quantile_of_sorted(ns, 0.9) / 1e9;
-        row.p99_s = statistics::quantile_of_sorted(ns, 0.99) / 1e9;
+        if (runs.empty()) {
+            std::ranges::sort(ns);
+        } else {
+            for (const double duration : ns)
+                runs.push_back({static_cast<std::int64_t>(duration), 1});
+            in_runs += ns.size();
+            ns.clear();
+            std::ranges::sort(runs, {}, &Share::ns);
+        }
+        row.median_s = quantile(0.5) / 1e9;
+        row.p90_s = quantile(0.9) / 1e9;
+        row.p99_s = quantile(0.99) / 1e9;
     }
 };
 
@@ -130,6 +170,32 @@ std::optional<Number> number_of(const Ledger& ledger, std::string_view key) {
     return value;
 }
 
+std::optional<Summary::Reading> reading_of(const Ledger& ledger) {
+    const std::int64_t retries = number_of<std::int64_t>(ledger, facts::read_retries).value_or(0);
+    std::uint64_t samples = 0, ahead = 0;
+    std::int64_t total_ns = 0, from_ns = std::numeric_limits<std::int64_t>::max(), to_ns = 0;
+    for (const SampleRow& sample : ledger.samples) {
+        samples += sample.samples;
+        if (sample.read_end_ns == no_stamp)
+            continue;
+        ++ahead;
+        total_ns += sample.read_end_ns - sample.read_begin_ns;
+        from_ns = std::min(from_ns, sample.read_begin_ns);
+        to_ns = std::max(to_ns, sample.read_end_ns);
+    }
+    if (ahead == 0 && retries == 0)
+        return std::nullopt;
+    Summary::Reading reading{.ahead_share = ratio(static_cast<double>(ahead), static_cast<double>(samples)),
+                             .mean_s = 0,
+                             .mean_in_flight = std::nullopt,
+                             .retries = retries};
+    if (ahead != 0) {
+        reading.mean_s = static_cast<double>(total_ns) / static_cast<double>(ahead) / 1e9;
+        reading.mean_in_flight = ratio(static_cast<double>(total_ns), static_cast<double>(to_ns - from_ns));
+    }
+    return reading;
+}
+
 /// name and value of every fact whose key begins with `prefix`.
 std::vector<Fact> facts_under(const Ledger& ledger, std::string_view prefix) {
     std::vector<Fact> found;
@@ -170,6 +236,7 @@ void add_steps(Summary& summary, const Ledger& ledger, bool drop_first_batch, st
 
     std::int64_t draws_ns = folded.draws_ns, batches_ns = folded.batches_ns, other_ns = folded.other_ns;
     DrawSplit split = folded.draw;
+    const OrderLoss order{ledger};
     summary.run.samples = folded.samples;
     summary.left_out.failed = folded.failed;
     summary.left_out.not_drawn = folded.not_drawn;
@@ -197,12 +264,14 @@ void add_steps(Summary& summary, const Ledger& ledger, bool drop_first_batch, st
             continue;
         }
         columns[phase].add(durations, step.size);
-        add_to_split(split, ledger, step);
+        add_to_split(split, ledger, order, step);
     }
     summary.draw = {.callbacks_s = seconds(split.callbacks_ns),
                     .starved_s = seconds(split.starved_ns),
                     .handoff_s = seconds(split.handoff_ns),
-                    .transfer_s = seconds(split.transfer_ns)};
+                    .transfer_s = seconds(split.transfer_ns),
+                    .order_s = seconds(split.order_ns),
+                    .order_share = ratio(seconds(split.order_ns), summary.run.wall_s)};
     for (const EndOfDataRow& end : ledger.ends_of_data) {
         columns[static_cast<std::size_t>(end.phase)].durations[static_cast<std::size_t>(Action::end_of_data)].add(
             end.ns);
@@ -278,7 +347,7 @@ void add_stages(Summary& summary, const Ledger& ledger) {
         const auto& of = column_of[sample.pipeline];
         const auto stages = ledger.stages_of(sample);
         for (std::size_t i = 0; i < std::min(stages.size(), of.size()); ++i)
-            columns[of[i]].durations.add(stages[i].ns);
+            columns[of[i]].durations.add(stages[i].ns, sample.samples);
         if (of.empty())
             continue;
         Column& first = columns[of.front()];
@@ -321,14 +390,15 @@ void add_workers(Summary& summary, const Ledger& ledger) {
         std::uint64_t samples = 0;
     };
     std::map<std::uint16_t, Load> loads;
-    std::uint64_t recorded = ledger.samples.size();
+    std::uint64_t recorded = 0;
     for (const FoldedWorker& folded : ledger.folded.workers) {
         loads[folded.worker] = {folded.busy_ns, folded.samples};
         recorded += folded.samples;
     }
     for (const SampleRow& sample : ledger.samples) {
         Load& load = loads[sample.worker];
-        ++load.samples;
+        load.samples += sample.samples;
+        recorded += sample.samples;
         if (const auto stages = ledger.stages_of(sample); !stages.empty())
             load.busy_ns += stages.back().begin_ns + stages.back().ns - sample.begin_ns;
     }
@@ -394,6 +464,9 @@ void add_facts(Summary& summary, const Ledger& ledger) {
     run.options = facts_under(ledger, facts::option_prefix);
     if (const auto order = ledger.fact(std::string{facts::option_prefix} + "order"))
         run.order = *order;
+    else if (!ledger.pipelines.empty())
+        if (const std::uint32_t most = ledger.pipelines.front().max_overtakes; most != 0)
+            run.order = most == any_order ? "out" : std::to_string(most);
     if (!ledger.pipelines.empty()) {
         const PipelineRow& pipeline = ledger.pipelines.front();
         run.batch_size = pipeline.batch_size;
@@ -406,6 +479,16 @@ void add_facts(Summary& summary, const Ledger& ledger) {
     }
 
     Summary::Memory& memory = summary.memory;
+    summary.reading = reading_of(ledger);
+    if (const auto hits = number_of<std::int64_t>(ledger, facts::cache_hits))
+        summary.cache =
+            Summary::Cache{.hits = *hits,
+                           .misses = number_of<std::int64_t>(ledger, facts::cache_misses).value_or(0),
+                           .samples = number_of<std::int64_t>(ledger, facts::cache_samples).value_or(0),
+                           .bytes = number_of<std::int64_t>(ledger, facts::cache_bytes).value_or(0),
+                           .budget_bytes = number_of<std::int64_t>(ledger, facts::cache_budget_bytes).value_or(0),
+                           .origin = text_of(ledger, facts::cache_origin).value_or("")};
+    memory.planned_bytes = number_of<std::int64_t>(ledger, facts::planned_bytes);
     memory.slots_bytes = number_of<std::int64_t>(ledger, facts::slots_bytes);
     memory.peak_bytes = number_of<std::int64_t>(ledger, facts::peak_bytes);
     memory.slots_replaced = number_of<std::int64_t>(ledger, facts::slots_replaced);

@@ -146,6 +146,8 @@ std::vector<Line> headline(const Summary& summary) {
     part("handoff", summary.draw.handoff_s, true);
     part("transfer", summary.draw.transfer_s, false);
     part("callbacks", summary.draw.callbacks_s, false);
+    if (summary.draw.order_s > 0)
+        draw.push_back(fmt::format("{} of starved lost to order", format_duration(summary.draw.order_s)));
     if (summary.left_out.first_draws_s > 0)
         draw.push_back(fmt::format("first {} {}", summary.left_out.first_batches == 1 ? "draw" : "draws",
                                    format_duration(summary.left_out.first_draws_s)));
@@ -189,6 +191,8 @@ std::vector<Line> footing(const Summary& summary) {
                          {fmt::format("{:.2f} batches ready on average", summary.queue->mean_ready),
                           fmt::format("empty {} of the time", percent(summary.queue->empty_share))}});
     std::vector<std::string> memory;
+    if (summary.memory.planned_bytes)
+        memory.push_back("planned " + format_bytes(static_cast<double>(*summary.memory.planned_bytes)));
     if (summary.memory.slots_bytes)
         memory.push_back("batches " + format_bytes(static_cast<double>(*summary.memory.slots_bytes)));
     if (summary.memory.peak_bytes)
@@ -201,6 +205,23 @@ std::vector<Line> footing(const Summary& summary) {
         memory.push_back(fmt::format("{:.1f} minor faults a batch", *summary.memory.minor_faults_per_batch));
     if (!memory.empty())
         lines.push_back({"memory", memory});
+    if (const auto& reading = summary.reading) {
+        std::vector<std::string> reads;
+        if (reading->ahead_share)
+            reads = {percent(reading->ahead_share) + " of samples read ahead",
+                     format_duration(reading->mean_s) + " each",
+                     fmt::format("{:.1f} at a time", reading->mean_in_flight.value_or(0))};
+        if (reading->retries > 0)
+            reads.push_back(counted(static_cast<std::uint64_t>(reading->retries), "read") + " repeated");
+        lines.push_back({"reading", reads});
+    }
+    if (const auto& cache = summary.cache)
+        lines.push_back({"cache",
+                         {"hits " + percent(cache->hit_share()) + " of samples",
+                          fmt::format("{} in {} of {}", counted(static_cast<std::uint64_t>(cache->samples), "sample"),
+                                      format_bytes(static_cast<double>(cache->bytes)),
+                                      format_bytes(static_cast<double>(cache->budget_bytes))),
+                          cache->origin}});
 
     lines.push_back({"account",
                      {fmt::format("{} of {} recorded: {} ns unaccounted for",

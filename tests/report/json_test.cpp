@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <drawpoint/instrumentation/report/facts.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
 
 #include <tests/report/hand_made.hpp>
@@ -29,8 +30,9 @@ BOOST_AUTO_TEST_CASE(the_document_has_its_keys_in_order) {
     ledger.samples.push_back({.begin_ns = 0});
     ledger.failures.push_back({.index = 17, .path = "a.jpg", .stage = "decode+crop", .message = "no"});
     const Json document = to_json(summarize(ledger), head);
-    check_keys(document, {"schema", "version", "command", "machine", "run", "rows", "draw", "stages", "workers",
-                          "queue", "memory", "conservation", "headroom", "recording", "trust", "model", "errors"});
+    check_keys(document,
+               {"schema", "version", "command", "machine", "run", "rows", "draw", "stages", "workers", "queue",
+                "memory", "reading", "cache", "conservation", "headroom", "recording", "trust", "model", "errors"});
     BOOST_TEST(document["schema"] == "drawpoint.report/1");
     BOOST_TEST(document["version"] == "1.2.3");
     BOOST_TEST(document["command"] == "drawpoint report x");
@@ -39,13 +41,16 @@ BOOST_AUTO_TEST_CASE(the_document_has_its_keys_in_order) {
                                  "wall_s", "stopped", "digest"});
     check_keys(document["rows"].at(0), {"phase", "action", "calls", "mean_s", "std_s", "median_s", "p90_s", "p99_s",
                                         "total_s", "share_of_total", "samples_per_s"});
-    check_keys(document["draw"], {"callbacks_s", "starved_s", "handoff_s", "transfer_s", "blame"});
+    check_keys(document["draw"], {"callbacks_s", "starved_s", "handoff_s", "transfer_s", "order", "blame"});
+    check_keys(document["draw"]["order"], {"lost_s", "share"});
     check_keys(document["stages"].at(0),
                {"stage", "calls", "mean_s", "median_s", "p90_s", "p99_s", "cpu_s", "run_queue_s", "bytes", "failures"});
     check_keys(document["workers"].at(0), {"worker", "busy_share", "samples"});
     check_keys(document["queue"], {"mean_ready", "occupancy", "empty_share"});
-    check_keys(document["memory"],
-               {"slots_bytes", "peak_bytes", "slots_replaced", "allocations_per_batch", "minor_faults_per_batch"});
+    check_keys(document["memory"], {"planned_bytes", "slots_bytes", "peak_bytes", "slots_replaced",
+                                    "allocations_per_batch", "minor_faults_per_batch"});
+    BOOST_TEST(document["reading"].is_null());
+    BOOST_TEST(document["cache"].is_null());
     check_keys(document["conservation"], {"steps", "max_residual_ns", "other_share_of_batch"});
     check_keys(document["headroom"], {"throughput_gain_if_draw_were_zero"});
     check_keys(document["recording"], {"file", "bytes", "events", "dropped", "thinned_to", "ns_per_event",
@@ -66,6 +71,28 @@ BOOST_AUTO_TEST_CASE(what_is_unknown_is_null) {
     BOOST_TEST(document["recording"]["percentile_error_share"].is_null());
     BOOST_TEST(document["model"]["accuracy"].is_null());
     BOOST_TEST(document["rows"].at(0)["samples_per_s"].is_null());
+}
+
+BOOST_AUTO_TEST_CASE(a_cache_is_told_with_its_share_of_hits) {
+    Ledger ledger = hand_made::one_epoch();
+    ledger.set_fact(facts::cache_hits, "0");
+    const Json unused = to_json(summarize(ledger), head)["cache"];
+    BOOST_TEST(unused["hit_share"].is_null());
+    for (const auto& [key, value] : {std::pair{facts::cache_hits, "300"},
+                                     {facts::cache_misses, "100"},
+                                     {facts::cache_samples, "90"},
+                                     {facts::cache_bytes, "5000"},
+                                     {facts::cache_budget_bytes, "6000"},
+                                     {facts::cache_origin, "memory"}})
+        ledger.set_fact(key, value);
+    const Json cache = to_json(summarize(ledger), head)["cache"];
+    check_keys(cache, {"hits", "misses", "hit_share", "samples", "bytes", "budget_bytes", "origin"});
+    BOOST_TEST(cache["hit_share"] == 0.75);
+    BOOST_TEST(cache["misses"] == 100);
+    BOOST_TEST(cache["samples"] == 90);
+    BOOST_TEST(cache["bytes"] == 5000);
+    BOOST_TEST(cache["budget_bytes"] == 6000);
+    BOOST_TEST(cache["origin"] == "memory");
 }
 
 BOOST_AUTO_TEST_CASE(the_error_of_percentiles_is_a_number_where_there_is_one) {

@@ -206,6 +206,71 @@ BOOST_AUTO_TEST_CASE(a_stage_has_the_samples_of_every_loader_that_names_it) {
     BOOST_TEST(report.errors.at(0).path == "a.jpg");
 }
 
+BOOST_AUTO_TEST_CASE(the_samples_of_a_run_share_its_time_to_the_nanosecond_and_count_one_by_one) {
+    Ledger ledger = one_epoch();
+    const std::int64_t begin = ledger.steps.front().draw_begin_ns;
+    const auto add = [&](std::uint32_t samples, std::int64_t ns) {
+        ledger.stages.push_back({begin, ns});
+        ledger.samples.push_back({.samples = samples,
+                                  .begin_ns = begin,
+                                  .stages = {static_cast<std::uint32_t>(ledger.stages.size() - 1), 1}});
+    };
+    add(64, 1000);   // 24 of 15 ns, 40 of 16 ns
+    add(1, 1000);
+    add(1, 10);
+    const Summary report = summarize(ledger);
+    const StageSummary& stage = report.stages.at(0);
+    BOOST_TEST(stage.calls == 66u);
+    BOOST_TEST(stage.total_s == 2010 / 1e9);
+    BOOST_TEST(stage.mean_s == 2010 / 66.0 / 1e9);
+    BOOST_TEST(stage.median_s == 16 / 1e9);
+    BOOST_TEST(stage.p99_s == (16 + (1000 - 16) * 0.35) / 1e9, boost::test_tools::tolerance(1e-9));
+    BOOST_TEST(report.workers.at(0).samples == 66u);
+}
+
+BOOST_AUTO_TEST_CASE(time_is_lost_to_order_while_a_complete_batch_waits_behind_an_older_one_and_the_loop_has_none) {
+    Builder run;
+    run.ledger.pipelines = {{"train", {"read"}, 1, 2, 4}};
+    run.now = 0;
+    run.step(Phase::train, 0, 1, {{Span::starved, 100}, {Span::handoff, 5}}, {{Span::forward, 45}}, {});
+    run.step(Phase::train, 0, 1, {{Span::handoff, 1}}, {{Span::forward, 9}}, {});
+    run.step(Phase::train, 0, 1, {{Span::starved, 40}, {Span::handoff, 2}}, {}, {});   // from 160 to 200
+    run.ledger.passes = {{.kind = PassKind::train, .begin_ns = 0, .end_ns = run.now, .spans = {}}};
+    const auto batch = [&](std::uint32_t number, std::int64_t done, std::int64_t offered, std::int64_t taken) {
+        run.ledger.batches.push_back({.batch = number,
+                                      .size = 1,
+                                      .admitted_ns = number,
+                                      .last_done_ns = done,
+                                      .offered_ns = offered,
+                                      .taken_ns = taken});
+    };
+    batch(0, 95, 100, 105);
+    batch(1, 40, 100, 151);
+    batch(2, 200, 200, 202);
+    batch(3, 60, 202, 300);   // at the same time: counts once
+    batch(4, 190, 202, 301);
+    run.ledger.batches.push_back({.epoch = 1,
+                                  .batch = 0,
+                                  .admitted_ns = 5,
+                                  .last_done_ns = 10,
+                                  .offered_ns = 250,
+                                  .taken_ns = 260});   // another pass
+    const Summary in_order = summarize(run.ledger, {.drop_first_batch = false});
+    BOOST_TEST(in_order.draw.order_s == (60 + 40) / 1e9);   // 40 … 100 and 160 … 200
+    BOOST_TEST(*in_order.draw.order_share == in_order.draw.order_s / in_order.run.wall_s);
+    BOOST_TEST(in_order.run.order == "in");
+
+    run.ledger.pipelines[0].max_overtakes = 2;   // 3 and 4 were not handed over for another reason than order, then
+    run.ledger.batches[3].offered_ns = run.ledger.batches[4].offered_ns = 198;
+    const Summary bounded = summarize(run.ledger, {.drop_first_batch = false});
+    BOOST_TEST(bounded.draw.order_s == 55 / 1e9);   // both overtook 2
+    BOOST_TEST(bounded.run.order == "2");
+
+    run.ledger.pipelines[0].max_overtakes = any_order;
+    BOOST_TEST(summarize(run.ledger).draw.order_s == 0);
+    BOOST_TEST(summarize(run.ledger).run.order == "out");
+}
+
 BOOST_AUTO_TEST_CASE(a_worker_worked_longer_than_recorded_where_samples_were_lost_and_only_there) {
     Ledger ledger = one_epoch();
     ledger.stages.push_back({2000, 64});

@@ -36,7 +36,7 @@ public:
 
     RecordedRun make() {
         run_.push_back(PipelineRow{"train", {"read", "decode", "augment"}, shape_.batch_size, 2, 2});
-        run_.push_back(PipelineRow{"valid", {"read", "decode"}, shape_.batch_size, 1, 1});
+        run_.push_back(PipelineRow{"valid", {"read", "decode"}, shape_.batch_size, 1, 1, any_order});
         run_.push_back(Fact{"host", "a machine"});
         run_.push_back(Fact{"digest", "unknown"});
         run_.push_back(
@@ -146,6 +146,12 @@ private:
         row.begin_ns = std::max(worker_free_ns_[worker], batch.first_claim_ns);
         const bool failed = one_of(30);
         row.status = failed ? SampleStatus::failed : SampleStatus::complete;
+        if (one_of(5))
+            row.samples = static_cast<std::uint32_t>(upto(64));
+        if (one_of(3)) {
+            row.read_begin_ns = row.begin_ns - upto(5'000'000);
+            row.read_end_ns = row.read_begin_ns + upto(3'000'000);
+        }
         if (one_of(4))
             row.cpu_ns = upto(5'000'000);
         if (one_of(4))

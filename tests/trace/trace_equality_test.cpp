@@ -117,6 +117,9 @@ BOOST_AUTO_TEST_CASE(what_a_failing_clock_could_say_is_kept_to_the_bit) {
         record.row.slot = slot++;
         record.row.begin_ns = stamp;
         record.row.cpu_ns = stamp;
+        record.row.read_begin_ns = -stamp;
+        record.row.read_end_ns = stamp;
+        record.row.samples = static_cast<std::uint32_t>(stamp);
         record.stage_count = 2;
         record.stages = {StageRow{most, stamp}, StageRow{stamp, least}};
         track.push(record);

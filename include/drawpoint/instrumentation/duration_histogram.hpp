@@ -14,8 +14,8 @@ class DurationHistogram {
 public:
     static constexpr double quantile_error_share = 0.01;
 
-    /// O(1); allocates only where a duration is longer than all before.
-    void add(std::int64_t ns);
+    /// `calls` durations of so long. O(1); allocates only where a duration is longer than all before.
+    void add(std::int64_t ns, std::uint64_t calls = 1);
     /// As if what `other` was given had been added here. O(buckets).
     void add(const DurationHistogram& other);
 

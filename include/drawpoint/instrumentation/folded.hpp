@@ -40,6 +40,7 @@ struct FoldedWorker {
 /// Where the time of draws went.
 struct DrawSplit {
     std::int64_t callbacks_ns = 0, starved_ns = 0, handoff_ns = 0, transfer_ns = 0;
+    std::int64_t order_ns = 0;   ///< of starved_ns: while a complete batch waited behind an older one
     bool operator==(const DrawSplit&) const = default;
 };
 

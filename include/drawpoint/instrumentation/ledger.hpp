@@ -35,7 +35,7 @@ struct Slice {
 struct StepRow {
     std::uint32_t step = 0;   ///< running number in the run, over all phases, from 0
     std::uint32_t epoch = 0;
-    std::uint32_t batch = 0;   ///< number in its pass, from 0
+    std::uint32_t batch = 0;   ///< number in its pass, from 0: the batch's own where it knows it, else the step's
     Phase phase{};
     StepStatus status{};
     std::uint32_t size = 0;   ///< samples in the batch; 0 when it was never drawn
@@ -92,26 +92,32 @@ struct StageRow {
 
 enum class SampleStatus : std::uint8_t { complete, failed };
 
-/// One sample's way through the stages of its pipeline, on one worker.
+/// One sample's way through the stages of its pipeline, on one worker; or that of a run of `samples`, made by one call.
 struct SampleRow {
-    std::uint64_t index = 0;   ///< in the data set
+    std::uint64_t index = 0;   ///< in the data set; of a run, the first one's
     std::uint32_t epoch = 0, batch = 0;
-    std::uint32_t slot = 0;   ///< place in its batch
+    std::uint32_t slot = 0;      ///< place in its batch; of a run, the first one's
+    std::uint32_t samples = 1;   ///< in consecutive places
     std::uint16_t worker = 0;
     std::uint8_t pipeline = 0;
     SampleStatus status{};
-    std::uint64_t bytes = 0;                            ///< read from storage
-    std::int64_t begin_ns = 0;                          ///< when the worker took it up
-    std::optional<std::int64_t> cpu_ns, run_queue_ns;   ///< absent: not measured
+    std::uint64_t bytes = 0;                                         ///< read from storage
+    std::int64_t begin_ns = 0;                                       ///< when the worker took it up
+    std::int64_t read_begin_ns = no_stamp, read_end_ns = no_stamp;   ///< of a read ahead of the worker
+    std::optional<std::int64_t> cpu_ns, run_queue_ns;                ///< absent: not measured
     Slice stages;   ///< of `Ledger::stages`; fewer than the pipeline has when it failed
     bool operator==(const SampleRow&) const = default;
 };
+
+/// Stands where batches come as they are finished.
+inline constexpr std::uint32_t any_order = std::numeric_limits<std::uint32_t>::max();
 
 /// A loader: its name and its stages' names, in order. Rows name it by its position in `Ledger::pipelines`.
 struct PipelineRow {
     std::string name;
     std::vector<std::string> stages;
     std::uint32_t batch_size = 0, num_workers = 0, prefetch_depth = 0;
+    std::uint32_t max_overtakes = 0;   ///< of a batch by younger ones; 0: in order, `any_order`: however many
     bool operator==(const PipelineRow&) const = default;
 };
 

@@ -32,8 +32,9 @@ public:
 
     /// A step begins at the last reading, with its draw. Ends the time after the step before.
     void begin_step(Phase, std::uint32_t epoch, std::uint32_t batch) noexcept;
-    /// The draw ends and the batch begins, at the last reading.
-    void end_draw(std::uint32_t size) noexcept;
+    /// The draw ends and the batch begins, at the last reading. `batch`: its number in its pass, if it knows it better than
+    /// begin_step() did (batches out of order).
+    void end_draw(std::uint32_t size, std::optional<std::uint32_t> batch = std::nullopt) noexcept;
     /// The step ends at the last reading; what is marked from here on is the time between.
     void end_step(StepStatus, std::optional<double> loss) noexcept;
     /// No further step follows in this pass: what is marked from here on belongs to the pass.

@@ -88,8 +88,13 @@ public:
         track_->mark(drawn_ ? Span::other : Span::starved);   // what nobody came to mark
         track_->end_step(StepStatus::failed, std::nullopt);
     }
-    void end_draw(std::size_t size) noexcept {
-        track_->end_draw(static_cast<std::uint32_t>(size));
+    template <class Batch>
+    void end_draw(const Batch& batch) noexcept {
+        const auto size = static_cast<std::uint32_t>(batch.size());
+        if constexpr (NumberedBatch<Batch>)
+            track_->end_draw(size, static_cast<std::uint32_t>(batch.number()));
+        else
+            track_->end_draw(size);
         drawn_ = true;
     }
     void end(StepStatus status, std::optional<double> loss) noexcept {
@@ -247,7 +252,7 @@ Awaitable<void> all_batches(Loop& loop, L& learner, Source& source, bool trainin
         }
         mark_draw(track, *batch);
         state.batch_size = batch->size();
-        step.end_draw(state.batch_size);
+        step.end_draw(*batch);
         try {
             const BatchScope held(learner);
             const bool cancelled = one_batch(loop, learner, *batch, training);

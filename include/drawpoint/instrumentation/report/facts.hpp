@@ -19,9 +19,20 @@ inline constexpr std::string_view clock = "clock.name";        ///< which clock 
 
 inline constexpr std::string_view slots_bytes = "memory.slots_bytes";
 inline constexpr std::string_view peak_bytes = "memory.peak_bytes";
+inline constexpr std::string_view planned_bytes = "memory.planned_bytes";   ///< of the loaders, before the first sample
 inline constexpr std::string_view slots_replaced = "memory.slots_replaced";
 inline constexpr std::string_view allocations_per_batch = "memory.allocations_per_batch";
 inline constexpr std::string_view minor_faults_per_batch = "memory.minor_faults_per_batch";
+
+inline constexpr std::string_view read_retries = "reads.retries";   ///< reads repeated, of both loaders
+
+// What a cache of samples did (`set_cache_facts`); absent: there is none.
+inline constexpr std::string_view cache_hits = "cache.hits";
+inline constexpr std::string_view cache_misses = "cache.misses";
+inline constexpr std::string_view cache_samples = "cache.samples";   ///< held at the end
+inline constexpr std::string_view cache_bytes = "cache.bytes";
+inline constexpr std::string_view cache_budget_bytes = "cache.budget_bytes";
+inline constexpr std::string_view cache_origin = "cache.origin";   ///< "memory", or of which file and what was in it
 
 inline constexpr std::string_view recording_events = "recording.events";
 inline constexpr std::string_view ns_per_event = "recording.ns_per_event";

@@ -34,7 +34,7 @@ struct SummaryRow {
     bool operator==(const SummaryRow&) const = default;
 };
 
-/// A stage of the loaders, over the samples recorded.
+/// A stage of the loaders, over the samples recorded; those of a run are calls of equal length.
 struct StageSummary {
     std::string stage;
     std::size_t calls = 0;
@@ -65,7 +65,7 @@ struct Summary {
         std::uint64_t samples = 0;           ///< drawn
         double wall_s = 0;                   ///< of the fits; without a fit, of the outermost passes
         bool ended = true;                   ///< false: the recording stops inside
-        std::string order = "in";
+        std::string order = "in";            ///< or "out", or how many younger batches may overtake one
         std::optional<std::string> stopped, digest;
         std::optional<std::string> version, clock;
         std::vector<std::pair<std::string, std::string>> options;
@@ -77,6 +77,10 @@ struct Summary {
     /// Where the counted draws of both phases went; the four add up to the rows `draw`.
     struct Draw {
         double callbacks_s = 0, starved_s = 0, handoff_s = 0, transfer_s = 0;
+        /// Of starved_s: while a complete batch of the pass waited behind an older one. 0 where batches come as they are
+        /// finished.
+        double order_s = 0;
+        std::optional<double> order_share;   ///< of the wall
         bool operator==(const Draw&) const = default;
     } draw;
     std::vector<StageSummary> stages;
@@ -92,10 +96,33 @@ struct Summary {
     std::optional<Queue> queue;
 
     struct Memory {
-        std::optional<std::int64_t> slots_bytes, peak_bytes, slots_replaced;
+        std::optional<std::int64_t> planned_bytes, slots_bytes, peak_bytes, slots_replaced;
         std::optional<double> allocations_per_batch, minor_faults_per_batch;
         bool operator==(const Memory&) const = default;
     } memory;
+
+    /// A cache of samples, of both loaders together; absent: there is none.
+    struct Cache {
+        std::int64_t hits = 0, misses = 0, samples = 0, bytes = 0, budget_bytes = 0;
+        std::string origin;
+        [[nodiscard]] std::optional<double> hit_share() const noexcept {   ///< absent before the first sample
+            return hits + misses > 0 ? std::optional{static_cast<double>(hits) / static_cast<double>(hits + misses)}
+                                     : std::nullopt;
+        }
+        bool operator==(const Cache&) const = default;
+    };
+    std::optional<Cache> cache;
+
+    /// Reads ahead of the workers, over the samples recorded one by one; absent: there were none, and nothing was repeated.
+    struct Reading {
+        std::optional<double> ahead_share;   ///< of the samples
+        double mean_s = 0;                   ///< of a read ahead
+        std::optional<double>
+            mean_in_flight;         ///< reads ahead at a time, from the first one's begin to the last one's end
+        std::int64_t retries = 0;   ///< reads repeated
+        bool operator==(const Reading&) const = default;
+    };
+    std::optional<Reading> reading;
 
     struct Conservation {
         std::size_t steps = 0;   ///< all, none dropped

@@ -2,27 +2,18 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
 #include <string>
 
+#include "workload.hpp"
+
 namespace drawpoint::bench {
 
-/// What every contender does in one pass: reads each JPEG of a class folder, cuts a RandomResizedCrop to side × side with an
-/// antialiased bilinear filter, mirrors half of them, normalises with ImageNet's means, and hands over batches in the order of
-/// `RandomSampler{n, seed}`. Crop boxes and flips are drawn from `CounterRng{seed, epoch, index}`, so all see the same pixels.
-struct Workload {
-    std::filesystem::path data;
-    std::size_t batch_size = 64, num_workers = 2;
-    std::uint32_t side = 224;
-    std::uint64_t seed = 7;
-};
-
-/// One batch in hand, planar float32 [targets.size(), 3, side, side]; valid until the callback it was given to returns.
+/// One batch in hand, float32 [targets.size(), …]; valid until the callback it was given to returns.
 struct BatchView {
-    const float* data = nullptr;
+    const float* data = nullptr;   ///< null: a bound, which delivers nothing
     std::span<const std::int64_t> targets;
 };
 
@@ -30,18 +21,32 @@ struct BatchView {
 class Contender {
 public:
     virtual ~Contender() = default;
-    /// One pass, in order. `more` says that the next epoch follows at once.
-    virtual void pass(std::size_t epoch, bool more, const std::function<void(const BatchView&)>& see) = 0;
+    /// One pass. `more` says that the next epoch follows at once. `see` returns false to end the pass early.
+    virtual void pass(std::size_t epoch, bool more, const std::function<bool(const BatchView&)>& see) = 0;
     /// Settings and library versions, one line.
     [[nodiscard]] virtual std::string describe() const = 0;
+    /// Of a contender that times itself: the time of its passes since the last call, and the shortest it could have been.
+    struct Times {
+        std::int64_t wall_ns = 0, bound_ns = 0;
+    };
+    [[nodiscard]] virtual Times take_times() { return {}; }
 };
 
-/// drawpoint's own DataLoader, recording as it does by default.
+/// drawpoint's own DataLoader, recording as it does by default. All workloads; consumer has a loop of its own.
 [[nodiscard]] std::unique_ptr<Contender> make_drawpoint(const Workload&);
+[[nodiscard]] std::unique_ptr<Contender> make_drawpoint_consumer(const Workload&);
 
-enum class TorchKernel { aten, drawpoint };   ///< what makes a sample inside the dataset's get()
+/// LibTorch's `torch::data` loader with its default settings, Stack, and a dataset as a user of LibTorch would write it; the
+/// variants same_kernel and same_kernel_tuned decode with drawpoint's kernel. jpeg, tiny, tensor, straggler.
+[[nodiscard]] std::unique_ptr<Contender> make_torch_data(const Workload&);
 
-/// LibTorch's `torch::data` loader with its default settings, Stack, and a dataset as a user of LibTorch would write it.
-[[nodiscard]] std::unique_ptr<Contender> make_torch_data(const Workload&, TorchKernel);
+// Bounds: no loader, only the work that no loader gets around.
+
+/// Every file's whole picture decoded by libjpeg-turbo from memory, by all workers. jpeg.
+[[nodiscard]] std::unique_ptr<Contender> make_decode_bound(const Workload&);
+/// Every row copied into a ring of batches by one thread. tensor.
+[[nodiscard]] std::unique_ptr<Contender> make_memcpy_bound(const Workload&);
+/// All items made by plain threads, one after the other. straggler.
+[[nodiscard]] std::unique_ptr<Contender> make_threads_bound(const Workload&);
 
 }   // namespace drawpoint::bench

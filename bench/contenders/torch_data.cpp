@@ -1,5 +1,3 @@
-#include "contender.hpp"
-
 #include <cstdio>
 #include <fstream>
 #include <optional>
@@ -17,6 +15,11 @@
 #include <drawpoint/pipeline/image/jpeg.hpp>
 #include <drawpoint/pipeline/sampler.hpp>
 #include <drawpoint/pipeline/storage/image_folder.hpp>
+
+#include "contender.hpp"
+#include "photo_settings.hpp"
+#include "rows_file.hpp"
+#include "straggler.hpp"
 
 namespace drawpoint::bench {
 namespace {
@@ -53,8 +56,9 @@ torch::Tensor decode_whole(const std::vector<unsigned char>& bytes) {
 
 /// What all copies of the dataset share: LibTorch gives every worker a copy of its own.
 struct Shared {
-    ImageFolder photos;
     Workload workload;
+    std::optional<ImageFolder> photos;
+    std::optional<RowsFile> rows;
     std::size_t epoch = 0;   // written between passes only, when no worker runs
 };
 
@@ -69,8 +73,8 @@ struct Chance {
     bool flip;
 };
 
-torch::data::Example<> example(torch::Tensor data, const Shared& shared, std::size_t index) {
-    return {std::move(data), torch::tensor(static_cast<std::int64_t>(shared.photos.label(index)))};
+torch::data::Example<> example(torch::Tensor data, std::size_t target) {
+    return {std::move(data), torch::tensor(static_cast<std::int64_t>(target))};
 }
 
 class AtenPhotos : public torch::data::Dataset<AtenPhotos> {
@@ -83,22 +87,24 @@ public:
 
     torch::data::Example<> get(std::size_t index) override {
         const torch::NoGradGuard no_grad;
-        const torch::Tensor image = decode_whole(read_bytes(shared_->photos.path(index)));
+        const torch::Tensor image = decode_whole(read_bytes(shared_->photos->path(index)));
         const Chance chance{
             *shared_, index, {static_cast<std::uint32_t>(image.size(1)), static_cast<std::uint32_t>(image.size(0))}};
         const CropBox& box = chance.box;
         const std::int64_t side = shared_->workload.side;
         // uint8 in channels-last order is the fastest way through ATen's antialiased resize: float32 takes 1.7x the time.
         const torch::Tensor crop = image.narrow(0, box.y, box.height).narrow(1, box.x, box.width).permute({2, 0, 1});
-        torch::Tensor resized =
-            at::_upsample_bilinear2d_aa(crop.unsqueeze(0), {side, side}, /*align_corners=*/false).squeeze(0);
+        torch::Tensor resized = (resize_filter(shared_->workload) == ResizeFilter::antialias
+                                     ? at::_upsample_bilinear2d_aa(crop.unsqueeze(0), {side, side}, false)
+                                     : at::upsample_bilinear2d(crop.unsqueeze(0), {side, side}, false))
+                                    .squeeze(0);
         if (chance.flip)
             resized = resized.flip({2});
         torch::Tensor values = resized.contiguous().to(torch::kFloat32);
-        return example(values.div_(255).sub_(mean_).div_(deviation_), *shared_, index);
+        return example(values.div_(255).sub_(mean_).div_(deviation_), shared_->photos->label(index));
     }
 
-    std::optional<std::size_t> size() const override { return shared_->photos.size(); }
+    std::optional<std::size_t> size() const override { return shared_->workload.items; }
 
 private:
     std::shared_ptr<const Shared> shared_;
@@ -108,37 +114,72 @@ private:
 /// The same with drawpoint's kernel in get(): what is left between this and drawpoint is the loader alone.
 class DrawpointPhotos : public torch::data::Dataset<DrawpointPhotos> {
 public:
-    explicit DrawpointPhotos(std::shared_ptr<const Shared> shared) : shared_{std::move(shared)} {}
-    DrawpointPhotos(const DrawpointPhotos& other)
-        : Dataset{other}, shared_{other.shared_} {}   // a decoder for each worker
+    explicit DrawpointPhotos(std::shared_ptr<const Shared> shared)
+        : shared_{std::move(shared)}, decoder_{jpeg_backend(shared_->workload)} {}
+    DrawpointPhotos(const DrawpointPhotos& other) : DrawpointPhotos{other.shared_} {}   // a decoder for each worker
     DrawpointPhotos(DrawpointPhotos&&) = default;
 
     torch::data::Example<> get(std::size_t index) override {
-        const std::vector<unsigned char> bytes = read_bytes(shared_->photos.path(index));
+        const std::vector<unsigned char> bytes = read_bytes(shared_->photos->path(index));
         decoder_.open(std::as_bytes(std::span{bytes}));
         const Chance chance{*shared_, index, decoder_.size()};
         const std::uint32_t side = shared_->workload.side;
         torch::Tensor values = torch::empty({3, side, side});
-        decoder_.decode(chance.box, {side, side}, chance.flip, ResizeFilter::antialias,
+        decoder_.decode(chance.box, {side, side}, chance.flip, resize_filter(shared_->workload),
                         ChannelNormalization::imagenet(), values.data_ptr<float>());
-        return example(std::move(values), *shared_, index);
+        return example(std::move(values), shared_->photos->label(index));
     }
 
-    std::optional<std::size_t> size() const override { return shared_->photos.size(); }
+    std::optional<std::size_t> size() const override { return shared_->workload.items; }
 
 private:
     std::shared_ptr<const Shared> shared_;
     JpegDecoder decoder_;
 };
 
-/// The order of drawpoint's RandomSampler in LibTorch's clothes.
+/// Rows that are there already, each a view.
+class ReadyRows : public torch::data::Dataset<ReadyRows> {
+public:
+    explicit ReadyRows(std::shared_ptr<const Shared> shared) : shared_{std::move(shared)} {
+        const std::int64_t side = shared_->workload.side, count = static_cast<std::int64_t>(shared_->workload.items);
+        const std::vector<std::int64_t> shape = shared_->workload.kind == "tiny"
+                                                    ? std::vector<std::int64_t>{count, 4}
+                                                    : std::vector<std::int64_t>{count, 3, side, side};
+        rows_ = torch::from_blob(const_cast<float*>(shared_->rows->row(0)), shape);
+    }
+    torch::data::Example<> get(std::size_t index) override {
+        return example(rows_.select(0, static_cast<std::int64_t>(index)), index);
+    }
+    std::optional<std::size_t> size() const override { return shared_->workload.items; }
+
+private:
+    std::shared_ptr<const Shared> shared_;
+    torch::Tensor rows_;
+};
+
+class Stragglers : public torch::data::Dataset<Stragglers> {
+public:
+    explicit Stragglers(std::shared_ptr<const Shared> shared) : shared_{std::move(shared)} {}
+    torch::data::Example<> get(std::size_t index) override {
+        return example(torch::full({4}, make_straggler(index)), index);
+    }
+    std::optional<std::size_t> size() const override { return shared_->workload.items; }
+
+private:
+    std::shared_ptr<const Shared> shared_;
+};
+
+/// The order of drawpoint's sampler in LibTorch's clothes.
 class SameOrder : public torch::data::samplers::Sampler<> {
 public:
     explicit SameOrder(std::shared_ptr<const Shared> shared)
-        : shared_{std::move(shared)}, order_(shared_->photos.size()) {}
+        : shared_{std::move(shared)}, order_(shared_->workload.items) {}
 
     void reset(std::optional<std::size_t> /*new_size*/ = std::nullopt) override {
-        RandomSampler{order_.size(), shared_->workload.seed}.order(shared_->epoch, order_);
+        if (shared_->workload.kind == "tiny")
+            SequentialSampler{order_.size()}.order(shared_->epoch, order_);
+        else
+            RandomSampler{order_.size(), shared_->workload.seed}.order(shared_->epoch, order_);
         next_ = 0;
     }
     std::optional<std::vector<std::size_t>> next(std::size_t batch_size) override {
@@ -159,22 +200,23 @@ private:
     std::size_t next_ = 0;
 };
 
-template <class Photos>
+template <class Data>
 class TorchData final : public Contender {
 public:
     explicit TorchData(std::shared_ptr<Shared> shared) : shared_{std::move(shared)} {
         const auto options = torch::data::DataLoaderOptions{}
                                  .batch_size(shared_->workload.batch_size)
                                  .workers(shared_->workload.num_workers);
-        auto photos = Photos{shared_}.map(torch::data::transforms::Stack<>{});
-        loader_ = torch::data::make_data_loader(std::move(photos), SameOrder{shared_}, options);
+        auto data = Data{shared_}.map(torch::data::transforms::Stack<>{});
+        loader_ = torch::data::make_data_loader(std::move(data), SameOrder{shared_}, options);
     }
 
-    void pass(std::size_t epoch, bool /*more*/, const std::function<void(const BatchView&)>& see) override {
+    void pass(std::size_t epoch, bool /*more*/, const std::function<bool(const BatchView&)>& see) override {
         shared_->epoch = epoch;
         for (torch::data::Example<>& batch : *loader_) {
             const auto size = static_cast<std::size_t>(batch.target.numel());
-            see({batch.data.const_data_ptr<float>(), {batch.target.const_data_ptr<std::int64_t>(), size}});
+            if (!see({batch.data.const_data_ptr<float>(), {batch.target.const_data_ptr<std::int64_t>(), size}}))
+                break;
         }
     }
 
@@ -183,19 +225,27 @@ public:
     }
 
 private:
-    using Stacked = torch::data::datasets::MapDataset<Photos, torch::data::transforms::Stack<>>;
+    using Stacked = torch::data::datasets::MapDataset<Data, torch::data::transforms::Stack<>>;
     std::shared_ptr<Shared> shared_;
     std::unique_ptr<torch::data::StatelessDataLoader<Stacked, SameOrder>> loader_;
 };
 
 }   // namespace
 
-std::unique_ptr<Contender> make_torch_data(const Workload& workload, TorchKernel kernel) {
+std::unique_ptr<Contender> make_torch_data(const Workload& workload) {
     at::set_num_threads(1);   // the workers are the parallelism: more threads in each would fight for the same cores
-    auto shared = std::make_shared<Shared>(Shared{ImageFolder{workload.data}, workload});
-    if (kernel == TorchKernel::aten)
-        return std::make_unique<TorchData<AtenPhotos>>(std::move(shared));
-    return std::make_unique<TorchData<DrawpointPhotos>>(std::move(shared));
+    auto shared = std::make_shared<Shared>();
+    shared->workload = workload;
+    if (workload.kind == "straggler")
+        return std::make_unique<TorchData<Stragglers>>(std::move(shared));
+    if (!workload.reads_photos()) {
+        shared->rows.emplace(workload);
+        return std::make_unique<TorchData<ReadyRows>>(std::move(shared));
+    }
+    shared->photos.emplace(workload.data);
+    if (workload.variant.starts_with("same_kernel"))
+        return std::make_unique<TorchData<DrawpointPhotos>>(std::move(shared));
+    return std::make_unique<TorchData<AtenPhotos>>(std::move(shared));
 }
 
 }   // namespace drawpoint::bench

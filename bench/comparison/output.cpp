@@ -1,0 +1,198 @@
+#include "output.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "spread.hpp"
+
+namespace drawpoint::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr double least_of_published = 0.85;   // a peer below is set up in a way its makers would not
+
+/// One number a round, in the rounds that count.
+template <class F>
+Spread over_rounds(const Row& row, F figure) {
+    std::vector<double> values;
+    for (const Round& round : row.rounds)
+        values.push_back(figure(round));
+    return spread_of(values);
+}
+
+/// How much longer `theirs` takes than `base` for an item, round by round.
+Spread ratios(const Row& base, const Row& theirs) {
+    std::vector<double> values;
+    for (std::size_t i = 0; i < std::min(base.rounds.size(), theirs.rounds.size()); ++i)
+        values.push_back(base.rounds[i].items_per_s() / theirs.rounds[i].items_per_s());
+    return spread_of(values);
+}
+
+Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }
+
+double ms_per(std::int64_t ns, std::uint64_t count) {
+    return static_cast<double>(ns) * 1e-6 / static_cast<double>(count);
+}
+
+const Row* find_row(const Comparison& comparison, std::string_view contender, std::string_view variant) {
+    const auto found = std::ranges::find_if(comparison.rows, [&](const Row& row) {
+        return row.entry.workload.contender == contender && row.entry.workload.variant == variant &&
+               !row.rounds.empty();
+    });
+    return found == comparison.rows.end() ? nullptr : &*found;
+}
+
+/// Its rate over that of PyTorch's loader in this very run, beside what is known of it.
+void add_published(Json& json, const Row& row, const Comparison& comparison) {
+    json["ratio_to_pytorch"] = json["published_ratio_to_pytorch"] = json["misconfigured"] = nullptr;
+    const Row* torch = find_row(comparison, "pytorch", "persistent");
+    if (!torch || row.rounds.empty() || row.entry.is_bound)
+        return;
+    const double ratio = 1 / ratios(*torch, row).median, published = row.entry.published;
+    json["ratio_to_pytorch"] = ratio;
+    if (published <= 0)
+        return;
+    json["published_ratio_to_pytorch"] = published;
+    // What is known was measured with two workers and Pillow's filter.
+    if (row.entry.workload.num_workers == 2 && row.entry.workload.resize_filter == "antialias")
+        json["misconfigured"] =
+            ratio < least_of_published * published
+                ? Json(fmt::format("{:.2f} times PyTorch's rate, where {:.2f} is known", ratio, published))
+                : Json(nullptr);
+}
+
+Json row_json(const Row& row, const Comparison& comparison) {
+    const Workload& workload = row.entry.workload;
+    const Row& base = comparison.rows.front();
+    const bool has_bound = !row.rounds.empty() && row.rounds.front().bound_ns > 0;
+    const Spread ratio =
+        has_bound
+            ? over_rounds(
+                  row, [](const Round& r) { return static_cast<double>(r.wall_ns) / static_cast<double>(r.bound_ns); })
+            : ratios(base, row);
+    const auto rate = [](const Round& r) { return r.items_per_s(); };
+    const auto first = [](const Round& r) { return ms_per(r.first_batch_ns, 1); };
+    const auto fresh = [](const Round& r) { return ms_per(r.fresh_first_batch_ns, 1); };
+    const auto cpu = [](const Round& r) { return ms_per(r.cpu_ns, r.items); };
+    const auto batch = [](const Round& r) { return ms_per(r.wall_ns, r.batches); };
+    const auto faults = [](const Round& r) {
+        return static_cast<double>(r.minor_faults) / static_cast<double>(r.batches);
+    };
+    const bool asked_fresh = !row.rounds.empty() && row.rounds.front().fresh_first_batch_ns > 0;
+    const bool delivers = !row.entry.is_bound;
+    Json json{{"workload", workload.kind},
+              {"contender", workload.contender},
+              {"variant", workload.variant},
+              {"rounds", row.rounds.size()},
+              {"ratio_median", number_or_null(ratio.median)},
+              {"ratio_low", number_or_null(ratio.low)},
+              {"ratio_high", number_or_null(ratio.high)},
+              {"ratio_to", has_bound ? "the longer of compute and production" : "drawpoint"},
+              {"ours", number_or_null(over_rounds(base, rate).median)},
+              {"theirs", number_or_null(over_rounds(row, rate).median)},
+              {"ms_per_batch", number_or_null(over_rounds(row, batch).median)},
+              {"cpu_ms_per_item", number_or_null(over_rounds(row, cpu).median)},
+              {"first_batch_ms", delivers ? number_or_null(over_rounds(row, first).median) : Json(nullptr)},
+              {"fresh_first_batch_ms", asked_fresh ? number_or_null(over_rounds(row, fresh).median) : Json(nullptr)},
+              {"minor_faults_per_batch", number_or_null(over_rounds(row, faults).median)},
+              {"output_checked", !row.check.what.empty() && row.check.passed && delivers},
+              {"check", row.check.what.empty() ? Json(nullptr) : Json(row.check.what)},
+              {"max_difference", row.check.max_difference},
+              {"mean_difference", row.check.mean_difference}};
+    add_published(json, row, comparison);
+    json["num_workers"] = workload.num_workers;
+    json["jpeg_decoder"] =
+        workload.reads_photos() && workload.contender == "drawpoint" ? Json(workload.jpeg_decoder) : Json(nullptr);
+    json["settings"] = row.settings.empty() ? Json(nullptr) : Json(row.settings);
+    json["not_run"] = row.not_run ? Json(*row.not_run) : Json(nullptr);
+    return json;
+}
+
+Json environment_json() {
+    Json settings = Json::object();
+    for (const char* name : {"MALLOC_MMAP_THRESHOLD_", "MALLOC_TRIM_THRESHOLD_", "MALLOC_ARENA_MAX", "GLIBC_TUNABLES",
+                             "LD_PRELOAD", "THP_MEM_ALLOC_ENABLE", "OMP_NUM_THREADS", "OMP_WAIT_POLICY"})
+        if (const char* value = std::getenv(name))
+            settings[name] = value;
+    return settings;
+}
+
+std::string cell(const Json& row, const char* key, const char* format) {
+    return row[key].is_number() ? fmt::format(fmt::runtime(format), row[key].get<double>()) : "-";
+}
+
+}   // namespace
+
+bool add_to(Json& document, const Comparison& comparison, const Workload& workload, const ComparisonOptions& options) {
+    bool passed = true;
+    for (const Row& row : comparison.rows) {
+        document["rows"].push_back(row_json(row, comparison));
+        passed &= row.not_run || row.check.what.empty() || row.check.passed;
+    }
+    document["circumstances"].push_back({{"workload", workload.kind},
+                                         {"items_per_pass", workload.items},
+                                         {"batch_size", workload.batch_size},
+                                         {"num_workers", workload.num_workers},
+                                         {"resize_filter", workload.resize_filter},
+                                         {"rounds", options.rounds},
+                                         {"rounds_repeated", comparison.repeated},
+                                         {"max_steal_share", comparison.max_steal_share},
+                                         {"load_average_before", comparison.load_before},
+                                         {"load_average_after", comparison.load_after},
+                                         {"page_cache", "warm"},
+                                         {"environment", environment_json()}});
+    return passed;
+}
+
+void print_table(const Json& document) {
+    const auto text = [](const Json& row, const char* key) {
+        return row[key].is_string() ? row[key].get<std::string>() : "";
+    };
+    for (const Json& about : document["circumstances"]) {
+        const std::string workload = text(about, "workload");
+        fmt::print("{}: {} items a pass, batches of {}, {} workers; {} rounds, {} repeated; load {:.1f} - {:.1f}, "
+                   "steal at most "
+                   "{:.1f} %\n",
+                   workload, about["items_per_pass"].get<std::size_t>(), about["batch_size"].get<std::size_t>(),
+                   about["num_workers"].get<std::size_t>(), about["rounds"].get<std::size_t>(),
+                   about["rounds_repeated"].get<std::size_t>(), about["load_average_before"].get<double>(),
+                   about["load_average_after"].get<double>(), 100 * about["max_steal_share"].get<double>());
+        fmt::print("{:<16}{:<24}{:>7}{:>15}{:>11}{:>11}{:>9}{:>9}{:>9}{:>9}  {}\n", "contender", "variant", "ratio",
+                   "range", "items/s", "ms/batch", "cpu ms", "first ms", "fresh ms", "x torch", "");
+        for (const Json& row : document["rows"]) {
+            if (text(row, "workload") != workload)
+                continue;
+            fmt::print("{:<16}{:<24}", text(row, "contender"), text(row, "variant"));
+            if (row["not_run"].is_string()) {
+                fmt::print("not run: {}\n", text(row, "not_run"));
+                continue;
+            }
+            const std::string range = cell(row, "ratio_low", "{:.2f}") + " - " + cell(row, "ratio_high", "{:.2f}");
+            std::string remark = text(row, "check");
+            if (row["misconfigured"].is_string())
+                remark += "; misconfigured: " + text(row, "misconfigured");
+            fmt::print("{:>7}{:>15}{:>11}{:>11}{:>9}{:>9}{:>9}{:>9}  {}\n", cell(row, "ratio_median", "{:.2f}"), range,
+                       cell(row, "theirs", "{:.0f}"), cell(row, "ms_per_batch", "{:.4g}"),
+                       cell(row, "cpu_ms_per_item", "{:.3g}"), cell(row, "first_batch_ms", "{:.1f}"),
+                       cell(row, "fresh_first_batch_ms", "{:.1f}"), cell(row, "ratio_to_pytorch", "{:.2f}"), remark);
+        }
+    }
+    fmt::print(
+        "\nratio: their time for an item over drawpoint's, median of the rounds' (consumer: wall over the longer of\n"
+        "compute and production); cpu ms: of all their processes, for an item; first ms: from asking for a pass to "
+        "its\n"
+        "first batch; fresh ms: the same and making the loader before; x torch: rate over pytorch persistent's\n");
+    for (const Json& row : document["rows"])
+        if (row["settings"].is_string())
+            fmt::print("{} {} {}: {}\n", text(row, "workload"), text(row, "contender"), text(row, "variant"),
+                       text(row, "settings"));
+    for (const auto& [name, value] : document["circumstances"].front()["environment"].items())
+        fmt::print("environment: {}={}\n", name, value.get<std::string>());
+}
+
+}   // namespace drawpoint::bench

@@ -1,0 +1,162 @@
+// What no loader gets around: decoding every file, copying every row, making every item. On plain threads, without batches.
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <stdexcept>
+#include <thread>
+#include <vector>
+
+#include <jpeglib.h>   // needs <cstdio> before it
+
+#include <drawpoint/pipeline/sampler.hpp>
+#include <drawpoint/pipeline/storage/file_reader.hpp>
+#include <drawpoint/pipeline/storage/image_folder.hpp>
+
+#include "contender.hpp"
+#include "rows_file.hpp"
+#include "straggler.hpp"
+
+namespace drawpoint::bench {
+namespace {
+
+/// Calls work(i, thread) for all i < count from `threads` threads. What one throws ends it and is thrown here.
+void for_all(std::size_t count, std::size_t threads, const std::function<void(std::size_t, std::size_t)>& work) {
+    std::atomic<std::size_t> next{0};
+    std::exception_ptr error;
+    std::atomic_flag failed;
+    const auto take = [&](std::size_t thread) {
+        try {
+            for (std::size_t i = 0; (i = next.fetch_add(1, std::memory_order_relaxed)) < count;)
+                work(i, thread);
+        } catch (...) {
+            if (!failed.test_and_set())
+                error = std::current_exception();
+            next = count;
+        }
+    };
+    {
+        std::vector<std::jthread> others;
+        for (std::size_t t = 1; t < threads; ++t)
+            others.emplace_back(take, t);
+        take(0);
+    }
+    if (error)
+        std::rethrow_exception(error);
+}
+
+/// Says "there are so many" for work that delivers nothing.
+class Bound : public Contender {
+public:
+    explicit Bound(const Workload& workload) : workload_{workload}, order_(workload.items) {}
+
+    void pass(std::size_t epoch, bool /*more*/, const std::function<bool(const BatchView&)>& see) override {
+        RandomSampler{workload_.items, workload_.seed}.order(epoch, order_);
+        work();
+        const std::vector<std::int64_t> nothing(workload_.batch_size);
+        for (std::size_t done = 0; done < workload_.items; done += workload_.batch_size)
+            if (!see({nullptr, std::span{nothing}.first(std::min(workload_.batch_size, workload_.items - done))}))
+                return;
+    }
+
+protected:
+    virtual void work() = 0;
+    Workload workload_;
+    std::vector<std::uint64_t> order_;
+};
+
+/// Throws the library's message instead of ending the program.
+[[noreturn]] void throw_message(j_common_ptr jpeg) {
+    char message[JMSG_LENGTH_MAX];
+    jpeg->err->format_message(jpeg, message);
+    throw std::runtime_error{message};
+}
+
+void decode_whole(std::span<const std::byte> file, std::vector<unsigned char>& pixels) {
+    jpeg_decompress_struct jpeg;
+    jpeg_error_mgr errors;
+    jpeg.err = jpeg_std_error(&errors);
+    errors.error_exit = throw_message;
+    jpeg_create_decompress(&jpeg);
+    try {
+        jpeg_mem_src(&jpeg, reinterpret_cast<const unsigned char*>(file.data()), file.size());
+        jpeg_read_header(&jpeg, TRUE);
+        jpeg.out_color_space = JCS_RGB;
+        jpeg_start_decompress(&jpeg);
+        const std::size_t stride = std::size_t{3} * jpeg.output_width;
+        pixels.resize(stride * jpeg.output_height);
+        while (jpeg.output_scanline < jpeg.output_height) {
+            JSAMPROW row = pixels.data() + stride * jpeg.output_scanline;
+            jpeg_read_scanlines(&jpeg, &row, 1);
+        }
+        jpeg_finish_decompress(&jpeg);
+    } catch (...) {
+        jpeg_destroy_decompress(&jpeg);
+        throw;
+    }
+    jpeg_destroy_decompress(&jpeg);
+}
+
+class DecodeBound final : public Bound {
+public:
+    explicit DecodeBound(const Workload& workload) : Bound{workload}, files_(workload.items) {
+        const ImageFolder photos{workload.data};
+        for (std::size_t i = 0; i < files_.size(); ++i)
+            read_file(photos.path(i), files_[i]);
+    }
+    std::string describe() const override { return "libjpeg-turbo, whole pictures, RGB, files in memory, no resize"; }
+
+private:
+    void work() override {
+        pixels_.resize(workload_.num_workers);
+        for_all(order_.size(), pixels_.size(),
+                [this](std::size_t i, std::size_t thread) { decode_whole(files_[order_[i]], pixels_[thread]); });
+    }
+    std::vector<std::vector<std::byte>> files_;
+    std::vector<std::vector<unsigned char>> pixels_;   // of each thread
+};
+
+class MemcpyBound final : public Bound {
+public:
+    explicit MemcpyBound(const Workload& workload)
+        : Bound{workload}, rows_{workload}, ring_(3, std::vector<float>(workload.batch_size * workload.values())) {}
+    std::string describe() const override { return "one thread, a ring of 3 batches"; }
+
+private:
+    void work() override {
+        const std::size_t values = workload_.values();
+        for (std::size_t i = 0; i < order_.size(); ++i) {
+            std::vector<float>& batch = ring_[i / workload_.batch_size % ring_.size()];
+            std::memcpy(batch.data() + i % workload_.batch_size * values, rows_.row(order_[i]), values * sizeof(float));
+        }
+    }
+    RowsFile rows_;
+    std::vector<std::vector<float>> ring_;
+};
+
+class ThreadsBound final : public Bound {
+public:
+    using Bound::Bound;
+    std::string describe() const override { return "as many threads as workers, no batches"; }
+
+private:
+    void work() override {
+        for_all(order_.size(), workload_.num_workers,
+                [this](std::size_t i, std::size_t) { make_straggler(order_[i]); });
+    }
+};
+
+}   // namespace
+
+std::unique_ptr<Contender> make_decode_bound(const Workload& workload) {
+    return std::make_unique<DecodeBound>(workload);
+}
+std::unique_ptr<Contender> make_memcpy_bound(const Workload& workload) {
+    return std::make_unique<MemcpyBound>(workload);
+}
+std::unique_ptr<Contender> make_threads_bound(const Workload& workload) {
+    return std::make_unique<ThreadsBound>(workload);
+}
+
+}   // namespace drawpoint::bench

@@ -1,0 +1,104 @@
+// A loop that computes between its draws, beside what bounds it: the compute alone, and the production alone.
+#include <algorithm>
+#include <chrono>
+#include <thread>
+#include <vector>
+
+#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/pipeline/data_loader.hpp>
+#include <drawpoint/pipeline/generated_rows.hpp>
+#include <drawpoint/pipeline/runtime.hpp>
+#include <drawpoint/pipeline/sampler.hpp>
+
+#include "contender.hpp"
+
+namespace drawpoint::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+void spin(std::chrono::nanoseconds time) {
+    const auto end = Clock::now() + time;
+    while (Clock::now() < end) {
+    }
+}
+
+/// One step's compute: the loop's core busy, or the loop waiting for somebody else's, as for a GPU.
+void compute(const Workload& w) {
+    if (w.variant.starts_with("busy"))
+        spin(std::chrono::nanoseconds{w.compute_ns});
+    else
+        std::this_thread::sleep_for(std::chrono::nanoseconds{w.compute_ns});
+}
+
+/// Time of a pass, from its first batch on, since what comes before is there once for any number of steps.
+Awaitable<std::chrono::nanoseconds> time_pass(DataLoader& loader, std::size_t epoch, const Workload& w, bool computing,
+                                              const std::function<bool(const BatchView&)>& see) {
+    auto pass = loader.epoch(epoch);
+    const std::size_t batches = pass.size().value();
+    Clock::time_point begin;
+    for (std::size_t i = 0; i < batches; ++i) {
+        auto batch = co_await pass.next();
+        if (i == 0)
+            begin = Clock::now();
+        if (computing) {
+            compute(w);
+            if (!see({reinterpret_cast<const float*>(batch->data().data()), batch->targets()}))
+                break;
+        }
+    }
+    co_return Clock::now() - begin;
+}
+
+class DrawpointConsumer final : public Contender {
+public:
+    explicit DrawpointConsumer(const Workload& w)
+        : workload_{w},
+          runtime_{{.max_threads = w.num_workers}, recorder_},
+          source_{from_function(w.items, SampleLayout{.rank = 1, .shape = {4}}, "compute",
+                                [time = std::chrono::nanoseconds{w.item_ns}](SampleView& sample) {
+                                    spin(time);
+                                    std::ranges::fill(sample.floats(), static_cast<float>(sample.index));
+                                    *sample.target = static_cast<std::int64_t>(sample.index);
+                                })},
+          order_{w.items, w.seed},
+          loader_{runtime_,
+                  source_,
+                  order_,
+                  {.batch_size = w.batch_size, .num_workers = w.num_workers, .prefetch_depth = w.prefetch_depth}} {}
+
+    void pass(std::size_t epoch, bool /*more*/, const std::function<bool(const BatchView&)>& see) override {
+        const auto production = run(runtime_, time_pass(loader_, epoch, workload_, false, see));
+        const auto begin = Clock::now();
+        for (std::size_t i = 0; i < workload_.batches(); ++i)
+            compute(workload_);
+        const std::chrono::nanoseconds computing = Clock::now() - begin;
+        const auto both = run(runtime_, time_pass(loader_, epoch, workload_, true, see));
+        times_.wall_ns += both.count();
+        times_.bound_ns += std::max(production, computing).count();
+    }
+
+    Times take_times() override { return std::exchange(times_, {}); }
+
+    std::string describe() const override {
+        return "recording into memory, depth " + std::to_string(workload_.prefetch_depth) + ", compute " +
+               std::to_string(workload_.compute_ns / 1000) + " us, item " + std::to_string(workload_.item_ns) + " ns";
+    }
+
+private:
+    Workload workload_;
+    Recorder recorder_;
+    Runtime runtime_;
+    FunctionRows source_;
+    RandomSampler order_;
+    DataLoader loader_;
+    Times times_;
+};
+
+}   // namespace
+
+std::unique_ptr<Contender> make_drawpoint_consumer(const Workload& workload) {
+    return std::make_unique<DrawpointConsumer>(workload);
+}
+
+}   // namespace drawpoint::bench

@@ -1,0 +1,108 @@
+// How drawpoint's loader scales: JPEG photographs by 1 … N workers and by depth, in interleaved rounds against one worker.
+
+#include <algorithm>
+#include <cstdio>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <drawpoint/instrumentation/report/json.hpp>
+
+#include "comparison/driver.hpp"
+#include "comparison/output.hpp"
+#include "comparison/plan.hpp"
+#include "contenders/serve.hpp"
+#include "machine.hpp"
+#include "photos.hpp"
+
+namespace {
+
+using namespace drawpoint;
+using namespace drawpoint::bench;
+
+struct Options {
+    std::string data;
+    std::size_t most_workers = 2;
+    std::vector<std::size_t> depths{1, 2, 4, 8};
+    ComparisonOptions comparison{.asks_first_batch = false};
+    std::string jpeg_decoder = "auto";
+    bool json = false;
+};
+
+int run_all(const Options& options, const std::string& command) {
+    std::optional<TemporaryPhotos> generated;
+    const TemporaryFolder plan;
+    Workload workload{.plan = plan.path(), .jpeg_decoder = options.jpeg_decoder};
+    workload.data = options.data.empty() ? generated.emplace(640).folder() : std::filesystem::path{options.data};
+    write_plan(workload, 1);
+    std::vector<Entry> entries;
+    for (std::size_t workers = 1; workers <= options.most_workers; ++workers)
+        for (const std::size_t depth : options.depths) {
+            Entry entry{.workload = workload};
+            entry.workload.num_workers = workers;
+            entry.workload.prefetch_depth = depth;
+            entry.workload.variant = fmt::format("workers_{}_depth_{}", workers, depth);
+            entries.push_back(entry);
+        }
+    const Comparison result = run_comparison(entries, options.comparison);
+    if (result.rows.front().not_run)
+        throw std::runtime_error{*result.rows.front().not_run};
+    nlohmann::ordered_json document =
+        json_document("drawpoint.comparison/1", {DRAWPOINT_VERSION, command}, this_machine());
+    document["data"] = generated ? "generated pictures" : options.data;
+    const bool passed = add_to(document, result, workload, options.comparison);
+    if (options.json) {
+        fmt::print("{}", json_text(document));
+        return passed ? 0 : 1;
+    }
+    print_table(document);
+    fmt::print("here the ratio is to {}: 0.5 is twice as fast\n", entries.front().workload.variant);
+    return passed ? 0 : 1;
+}
+
+}   // namespace
+
+int main(int argc, char** argv) {
+    if (is_child(argc, argv))
+        return serve(argc, argv);
+    Options options;
+    options.most_workers = std::max(2U, std::thread::hardware_concurrency());
+    CLI::App app{"drawpoint's loader by workers and depth, in interleaved rounds"};
+    app.add_option("--data", options.data, "folder of class folders of JPEG files [generated pictures]")
+        ->envname("DRAWPOINT_BENCH_DATA");
+    app.add_option("--num-workers", options.most_workers, "the most workers [usable cores, at least 2]")
+        ->check(CLI::Range(1, 64));
+    app.add_option("--prefetch-depth", options.depths, "depths, by commas [1,2,4,8]")
+        ->delimiter(',')
+        ->check(CLI::Range(1, 55));
+    app.add_option("--rounds", options.comparison.rounds, "interleaved rounds that count [7]")
+        ->check(CLI::Range(1, 1000));
+    app.add_option("--passes", options.comparison.passes, "passes over the data a round [2]")
+        ->check(CLI::Range(1, 1000));
+    app.add_option("--jpeg-decoder", options.jpeg_decoder, "auto, library or own [auto]")
+        ->check(CLI::IsMember({"auto", "library", "own"}));
+    app.add_flag("--json", options.json, "JSON on stdout, not a table");
+    std::string command = "bench scaling";
+    for (int i = 1; i < argc; ++i)
+        command += std::string{" "} + argv[i];
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::Success& success) {
+        return app.exit(success);
+    } catch (const CLI::ParseError& error) {
+        fmt::print(stderr, "drawpoint: bench scaling: {}\n", error.what());
+        return 2;
+    }
+    try {
+        return run_all(options, command);
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "drawpoint: bench scaling: {}\n", error.what());
+        return 1;
+    }
+}

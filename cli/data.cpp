@@ -4,12 +4,16 @@
 #include <cmath>
 #include <numeric>
 #include <set>
+#include <span>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <cli/array_data.hpp>
 #include <drawpoint/pipeline/generated_rows.hpp>
 #include <drawpoint/pipeline/image_stages.hpp>
 #include <drawpoint/pipeline/storage/image_folder.hpp>
+#include <drawpoint/pipeline/storage/tar_shards.hpp>
 
 namespace drawpoint::cli {
 namespace {
@@ -59,7 +63,8 @@ std::shared_ptr<const SampleSource> with_faults(auto recipe, const std::vector<I
 }
 
 /// Validation labels are numbers of the training folder's classes, so both folders must have the same.
-void check_same_classes(const ImageFolder& train, const std::string& train_path, const ImageFolder& valid,
+template <class Images>
+void check_same_classes(const Images& train, const std::string& train_path, const Images& valid,
                         const std::string& valid_path) {
     std::set<std::string> names;
     for (std::size_t i = 0; i < train.num_classes(); ++i)
@@ -70,6 +75,37 @@ void check_same_classes(const ImageFolder& train, const std::string& train_path,
                 fmt::format("--valid {}: class '{}' is not in {}", valid_path, valid.class_name(i), train_path)};
     if (!names.empty())
         throw Failure{fmt::format("--valid {}: class '{}' of {} is missing", valid_path, *names.begin(), train_path)};
+}
+
+std::string_view format_of(const ProfileOptions& options) {
+    if (options.format != "auto")
+        return options.format;
+    if (names_tar_shards(options.data))
+        return "tar";
+    return array_format_of(options.data).value_or("folder");
+}
+
+/// A data set of image files, and the one to validate on, which `open` opens.
+template <class Images>
+void open_images(Data& data, const ProfileOptions& options, const std::vector<Injection>& injections,
+                 std::shared_ptr<const Images> images, bool validates_elsewhere, auto open) {
+    const auto side = static_cast<std::uint32_t>(options.image_size);
+    const auto seed = static_cast<std::uint64_t>(options.seed);
+    const auto filter = options.resize_filter == "bilinear" ? ResizeFilter::bilinear : ResizeFilter::antialias;
+    const DecodeImage decode{.backend = options.jpeg_backend()};
+    const CenterCrop center{.height = side, .width = side, .filter = filter};
+    const RandomResizedCrop random{.height = side, .width = side, .filter = filter};
+    const std::uint64_t budget = options.cache_bytes();
+    const DecodedImages decoded = budget == 0 ? images | decode : images | decode | cached(budget);
+    data.classes = images->num_classes();
+    data.train = with_faults(decoded | random | RandomHorizontalFlip{} | Normalize::imagenet(), injections, seed);
+    if (options.valid_share())   // the cache, if there is one, is the same
+        data.valid = with_faults(decoded | center | Normalize::imagenet(), injections, seed);
+    if (validates_elsewhere) {
+        const auto held_out = open(options.valid);
+        check_same_classes(*images, options.data, *held_out, options.valid);
+        data.valid = with_faults(held_out | decode | center | Normalize::imagenet(), injections, seed);
+    }
 }
 
 }   // namespace
@@ -102,6 +138,7 @@ Data open_data(const ProfileOptions& options, const std::vector<Injection>& inje
     const auto side = static_cast<std::uint32_t>(options.image_size);
     const auto seed = static_cast<std::uint64_t>(options.seed);
     const auto share = options.valid_share();
+    std::vector<std::uint64_t> shard_sizes;   // of shards that can only be read forward
     const bool has_folder = !share && options.valid != "none" && !options.valid.empty();
     if (const auto count = options.synthetic()) {
         if (has_folder)
@@ -111,32 +148,44 @@ Data open_data(const ProfileOptions& options, const std::vector<Injection>& inje
         data.classes = images.num_classes();
         data.train = with_faults(images, injections, seed);
         data.valid = share ? data.train : nullptr;
+    } else if (const std::string_view format = format_of(options); format == "folder") {
+        open_images(data, options, injections, std::make_shared<const ImageFolder>(options.data), has_folder,
+                    [](auto& where) { return std::make_shared<const ImageFolder>(where); });
+    } else if (format == "tar") {
+        const auto shards = std::make_shared<const TarShards>(options.data);
+        open_images(data, options, injections, shards, has_folder,
+                    [](auto& where) { return std::make_shared<const TarShards>(where); });
+        shard_sizes = shards->random_access() ? std::vector<std::uint64_t>{} : shards->shard_sizes();
     } else {
-        const auto filter = options.resize_filter == "bilinear" ? ResizeFilter::bilinear : ResizeFilter::antialias;
-        const auto photos = std::make_shared<const ImageFolder>(options.data);
-        data.classes = photos->num_classes();
-        const CenterCrop center{.height = side, .width = side, .filter = filter};
-        data.train =
-            with_faults(photos | decode_jpeg | RandomResizedCrop{.height = side, .width = side, .filter = filter} |
-                            RandomHorizontalFlip{} | Normalize::imagenet(),
-                        injections, seed);
+        ArraySet arrays = open_arrays(options, format, options.data, true);
+        data.classes = arrays.classes;
+        data.train = with_faults(std::move(arrays.rows), injections, seed);
         if (share)
-            data.valid = with_faults(photos | decode_jpeg | center | Normalize::imagenet(), injections, seed);
-        if (has_folder) {
-            const auto held_out = std::make_shared<const ImageFolder>(options.valid);
-            check_same_classes(*photos, options.data, *held_out, options.valid);
-            data.valid = with_faults(held_out | decode_jpeg | center | Normalize::imagenet(), injections, seed);
-        }
+            data.valid = data.train;
+        if (has_folder)
+            data.valid = with_faults(open_arrays(options, format, options.valid, false).rows, injections, seed);
     }
-    if (share) {
+    if (!shard_sizes.empty() && share)
+        throw UsageError{
+            fmt::format("--valid {} needs shards that can be read at random; those of {} are compressed: name "
+                        "other shards to validate on",
+                        options.valid, options.data)};
+    if (!shard_sizes.empty()) {
+        data.train_sampler = std::make_unique<ShardSampler>(shard_sizes, seed);
+    } else if (share) {
         Split parts = split(data.train->size(), *share);
         data.train_sampler = std::make_unique<RandomPart>(std::move(parts.train), seed);
         data.valid_sampler = std::make_unique<FixedSampler>(std::move(parts.valid));
     } else {
         data.train_sampler = std::make_unique<RandomSampler>(data.train->size(), seed);
-        if (data.valid)
-            data.valid_sampler = std::make_unique<SequentialSampler>(data.valid->size());
     }
+    if (data.valid && !data.valid_sampler)
+        data.valid_sampler = std::make_unique<SequentialSampler>(data.valid->size());
+    if (const SampleLayout layout = data.train->layout();
+        (options.model == "small_cnn" || options.model == "resnet18") && (layout.rank != 3 || layout.shape[0] != 3))
+        throw Failure{fmt::format("--model {} takes images of three channels; samples of {} are {}: try --model mlp",
+                                  options.model, options.data,
+                                  fmt::join(std::span{layout.shape}.first(layout.rank), "x"))};
     return data;
 }
 

@@ -1,4 +1,5 @@
 #include <charconv>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,9 @@
 #include <drawpoint/instrumentation/report/text.hpp>
 #include <drawpoint/pipeline/image/dataset_info.hpp>
 #include <drawpoint/pipeline/image/photo_crops.hpp>
+#include <drawpoint/pipeline/sampler.hpp>
+#include <drawpoint/pipeline/storage/tar_pack.hpp>
+#include <drawpoint/pipeline/storage/tar_shards.hpp>
 
 namespace drawpoint::cli {
 namespace {
@@ -97,21 +101,85 @@ int generate(const Invocation& invocation) {
 
 nlohmann::ordered_json json_of(const ImageSize& size) { return {{"width", size.width}, {"height", size.height}}; }
 
+std::uint64_t shard_bytes_of(const std::string& text) {
+    const std::uint64_t bytes = bytes_in("shard-size", text);
+    if (bytes < 1)
+        throw UsageError{"--shard-size must be at least 1 byte, got " + text};
+    return bytes;
+}
+
+TarCompression compression_of(const std::string& text) {
+    if (text == "none")
+        return TarCompression::none;
+    if (text == "gz")
+        return TarCompression::gzip;
+    if (text == "zst")
+        return TarCompression::zstd;
+    throw UsageError{fmt::format("--compress must be one of none, gz, zst, got '{}'", text)};
+}
+
+int pack(const Invocation& invocation) {
+    CommandLine line{invocation, "Packs an image folder into tar shards that WebDataset reads, too."};
+    std::string from, out, shard_size = "256MiB", compress = "none";
+    std::int64_t seed = 0;
+    bool shuffle = false;
+    line.app().add_option("--from", from, "the image folder");
+    line.app().add_option("--out", out, "the folder that gets the shards; it must not exist, or be empty");
+    line.app().add_option("--shard-size", shard_size, "the most bytes of a shard, before compression");
+    line.app().add_option("--compress", compress, "none, gz or zst; compressed shards are read forward only");
+    line.app().add_flag("--shuffle,!--no-shuffle", shuffle, "pack the images in random order, not by class");
+    line.app().add_option("--seed", seed, "of that order");
+    if (!line.parse())
+        return exit_ok;
+    require("--from", from);
+    require("--out", out);
+    if (seed < 0)
+        throw UsageError{fmt::format("--seed must be at least 0, got {}", seed)};
+    const TarPackOptions options{out, shard_bytes_of(shard_size), compression_of(compress)};
+
+    const ImageFolder images{from};
+    std::vector<std::uint64_t> order(images.size());
+    if (shuffle)
+        RandomSampler{images.size(), static_cast<std::uint64_t>(seed)}.order(0, order);
+    else
+        SequentialSampler{images.size()}.order(0, order);
+    const TarPackSummary done = pack_image_folder(images, order, options);
+    if (options.compression != TarCompression::none && !shuffle && images.num_classes() > 1)
+        complain(
+            "the shards are in the order of the classes, and compressed ones are shuffled only a little when read: "
+            "consider --shuffle");
+    const auto count = [](std::size_t n) { return format_count(static_cast<std::int64_t>(n)); };
+    print(fmt::format("{}: {} images of {} classes in {} shards, {}\n", printable(out), count(done.samples),
+                      count(images.num_classes()), count(done.shards), format_bytes(static_cast<double>(done.bytes))));
+    return exit_ok;
+}
+
 int info(const Invocation& invocation) {
-    CommandLine line{invocation, "Says what is in an image folder and checks its files."};
+    CommandLine line{invocation, "Says what is in an image folder or in tar shards and checks it."};
     std::string data;
-    line.app().add_option("--data,DIR", data, "the image folder");
+    bool check = false;
+    line.app().add_option("--data,DIR", data, "the image folder, shard, folder of shards or {0000..0146} pattern");
+    line.app().add_flag("--check", check, "check every image of shards, too; a folder's are checked always");
     const OutputFlags flags{line.app(), false};
     if (!line.parse())
         return exit_ok;
     const OutputOptions output = flags.read();
     require("--data", data);
-    const DatasetInfo found = dataset_info(ImageFolder{data});
+    const std::optional<TarShards> shards = names_tar_shards(data) ? std::optional<TarShards>{data} : std::nullopt;
+    const bool checked = check || !shards;
+    const DatasetInfo found = shards ? dataset_info(*shards, check) : dataset_info(ImageFolder{data});
+    const std::size_t shard_count = shards ? shards->shard_sizes().size() : 0;
 
     nlohmann::ordered_json document = json_document(
         "drawpoint.dataset/1", {.version = DRAWPOINT_VERSION, .command = invocation.line}, this_machine());
     document["images"] = found.images;
     document["classes"] = found.classes;
+    document["checked"] = checked;
+    if (shards) {
+        document["shards"] = shard_count;
+        document["indexed_shards"] = shards->indexed_shards();
+        document["random_access"] = shards->random_access();
+    }
     document["ignored_files"] = found.ignored_files;
     document["smallest_class"] = found.smallest_class;
     document["largest_class"] = found.largest_class;
@@ -119,9 +187,9 @@ int info(const Invocation& invocation) {
     document["smallest_file_bytes"] = found.smallest_file;
     document["median_file_bytes"] = found.median_file;
     document["largest_file_bytes"] = found.largest_file;
-    document["smallest_size"] = json_of(found.smallest);
-    document["median_size"] = json_of(found.median);
-    document["largest_size"] = json_of(found.largest);
+    document["smallest_size"] = checked ? json_of(found.smallest) : nullptr;
+    document["median_size"] = checked ? json_of(found.median) : nullptr;
+    document["largest_size"] = checked ? json_of(found.largest) : nullptr;
     document["failures"] = nlohmann::ordered_json::array();
     for (const RefusedFile& file : found.failures) {
         document["failures"].push_back({{"path", file.path}, {"reason", file.reason}});
@@ -136,10 +204,15 @@ int info(const Invocation& invocation) {
                           count(found.smallest_class), count(found.largest_class), bytes(found.bytes)));
         print(fmt::format("files      {} to {}, median {}; {} others left out\n", bytes(found.smallest_file),
                           bytes(found.largest_file), bytes(found.median_file), count(found.ignored_files)));
-        print(fmt::format("pixels     {}x{} to {}x{}, median {}x{}\n", found.smallest.width, found.smallest.height,
-                          found.largest.width, found.largest.height, found.median.width, found.median.height));
-        print(fmt::format("checked    {}\n", found.failures.empty()
-                                                 ? "every file is a whole JPEG"
+        if (shards)
+            print(fmt::format("shards     {}, {} with an index; read {}\n", count(shard_count),
+                              count(shards->indexed_shards()), shards->random_access() ? "at random" : "forward only"));
+        if (checked)
+            print(fmt::format("pixels     {}x{} to {}x{}, median {}x{}\n", found.smallest.width, found.smallest.height,
+                              found.largest.width, found.largest.height, found.median.width, found.median.height));
+        print(fmt::format("checked    {}\n", !checked ? "the archives only; --check reads every image"
+                                             : found.failures.empty()
+                                                 ? "every file is a whole image"
                                                  : count(found.failures.size()) + " files cannot be used"));
     }
     for (const std::string& file : output.json_files)
@@ -150,17 +223,16 @@ int info(const Invocation& invocation) {
 }   // namespace
 
 int dataset(const Invocation& invocation) {
-    const std::vector<std::string> actions{"crops", "generate", "info"};
+    const std::vector<std::string> actions{"crops", "generate", "info", "pack"};
     if (invocation.arguments.empty())
-        throw UsageError{"dataset needs one of crops, generate, info"};
+        throw UsageError{"dataset needs one of crops, generate, info, pack"};
     const std::string& action = invocation.arguments.front();
     if (action == "--help" || action == "-h") {
-        print("usage: drawpoint dataset crops|generate|info [OPTIONS]\n\ndrawpoint dataset ACTION --help lists its "
-              "options.\n");
+        print(
+            "usage: drawpoint dataset crops|generate|info|pack [OPTIONS]\n\ndrawpoint dataset ACTION --help lists its "
+            "options.\n");
         return exit_ok;
     }
-    if (action == "pack")
-        throw UsageError{"dataset pack is not delivered yet"};
     Invocation rest = invocation;
     rest.command += " " + action;
     rest.arguments.erase(rest.arguments.begin());
@@ -170,6 +242,8 @@ int dataset(const Invocation& invocation) {
         return generate(rest);
     if (action == "info")
         return info(rest);
+    if (action == "pack")
+        return pack(rest);
     throw UsageError{fmt::format("dataset: unknown action {}{}", action, did_you_mean(action, actions))};
 }
 

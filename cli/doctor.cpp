@@ -19,6 +19,7 @@
 #include <drawpoint/instrumentation/recorder.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
 #include <drawpoint/instrumentation/report/text.hpp>
+#include <drawpoint/pipeline/read_backend.hpp>
 #include <drawpoint/pipeline/runtime.hpp>
 
 namespace drawpoint::cli {
@@ -101,7 +102,9 @@ Finding threads() {
 }
 
 Finding reading() {
-    return {"reading", "blocking read() on the workers", "a worker that waits for storage makes no samples meanwhile"};
+    const ReadBackend backend = read_backend();
+    return {"reading", fmt::format("{} ({}) where reads have to wait, else on the workers", backend.name, backend.why),
+            backend.io_uring ? "" : "each read ahead of the workers takes a thread while it is under way"};
 }
 
 Finding huge_pages() {

@@ -84,6 +84,27 @@ bool colour_on(const std::string& wish, int file) {
 
 }   // namespace
 
+std::uint64_t bytes_in(std::string_view option, std::string_view text) {
+    struct Unit {
+        std::string_view name;
+        double bytes;
+    };
+    constexpr std::array units{Unit{"KiB", 1 << 10}, Unit{"MiB", 1 << 20}, Unit{"GiB", 1 << 30}, Unit{"kB", 1e3},
+                               Unit{"KB", 1e3},      Unit{"MB", 1e6},      Unit{"GB", 1e9},      Unit{"B", 1}};
+    std::string_view digits = text;
+    double factor = 1;
+    for (const Unit& unit : units)
+        if (digits.ends_with(unit.name)) {
+            digits.remove_suffix(unit.name.size());
+            factor = unit.bytes;
+            break;
+        }
+    const auto value = number_in<double>(digits);
+    if (!value || !(*value >= 0 && *value * factor < 1e18))
+        throw UsageError{fmt::format("--{} must be a number of bytes like 64MiB, got '{}'", option, text)};
+    return static_cast<std::uint64_t>(*value * factor);
+}
+
 CommandLine::CommandLine(const Invocation& invocation, std::string description)
     : command_{invocation.command},
       arguments_{invocation.arguments},
@@ -202,7 +223,8 @@ bool CommandLine::parse() {
         for (const auto& [name, value] : effective()) {
             const bool plain =
                 number_in<double>(value) || value == "true" || value == "false" || value.starts_with('[');
-            fmt::print("{} = {}\n", name, plain ? value : fmt::format("\"{}\"", value));
+            const char quote = value.find('"') == value.npos ? '"' : '\'';   // TOML's literal text knows no escapes
+            fmt::print("{} = {}\n", name, plain ? value : fmt::format("{0}{1}{0}", quote, value));
         }
         return false;
     }
@@ -266,8 +288,13 @@ OutputOptions OutputFlags::read() const {
 
 void ProfileOptions::add_to(CLI::App& app) {
     num_workers = usable_cores();
-    app.add_option("--data", data, "an image folder (one folder a class), or synthetic[:COUNT]");
-    app.add_option("--format", format, "auto or folder");
+    app.add_option(
+        "--data", data,
+        "an image folder (one folder a class), tar shards, MNIST or CIFAR as torchvision lays them out, a .npy "
+        "file, or synthetic[:COUNT]");
+    app.add_option("--format", format, "auto, folder, tar, idx, cifar, npy or raw");
+    app.add_option("--targets", targets, "classes of a .npy or idx file: a file of the same format");
+    app.add_option("--record", record, "with --format raw: a record's fields, e.g. label:uint8+uint8:3x32x32");
     app.add_option("--model", model, "small_cnn, mlp, resnet18, or none: a loop that only waits --compute-ms");
     app.add_option("--compute-ms", compute_ms, "with --model none: milliseconds a step takes");
     app.add_option("--optimizer", optimizer, "sgd or adam");
@@ -278,14 +305,19 @@ void ProfileOptions::add_to(CLI::App& app) {
     app.add_flag("--drop-last", drop_last, "leaves a short last batch out");
     app.add_option("--num-workers", num_workers, "threads that load; 0: the loop's own thread does")->type_name("N");
     app.add_option("--prefetch-depth", prefetch_depth, "batches loaded ahead");
-    app.add_option("--read-concurrency", read_concurrency, "reads at a time");
-    app.add_option("--memory-budget", memory_budget, "of batches");
-    app.add_option("--order", order, "in: batches come in the sampler's order");
+    app.add_option("--read-concurrency", read_concurrency,
+                   "reads in flight, whatever --num-workers is; 0: workers read for themselves");
+    app.add_option("--memory-budget", memory_budget,
+                   "most bytes of batches, samples in flight and cache, e.g. 1GiB [none]");
+    app.add_option("--cache", cache, "keeps decoded samples, up to so many bytes, e.g. 2GiB [none]");
+    app.add_option(
+        "--order", order,
+        "in: batches come in the sampler's order; out: as they are ready; K: none is overtaken by more than K");
     app.add_option("--seed", seed, "of everything random");
     app.add_option("--image-size", image_size, "pixels a side");
     app.add_option("--resize-filter", resize_filter, "antialias (as PIL) or bilinear");
     app.add_option("--allow-inexact", allow_inexact, "none");
-    app.add_option("--jpeg-decoder", jpeg_decoder, "auto or library");
+    app.add_option("--jpeg-decoder", jpeg_decoder, "auto, library (libjpeg-turbo) or own; the pixels are the same");
     app.add_option("--on-error", on_error, "raise: a sample that can't be loaded ends the run");
     app.add_option("--valid", valid, "validation data: an image folder, or the share of --data to hold out");
     app.add_option("--device", device, "cpu");
@@ -315,7 +347,7 @@ void ProfileOptions::add_to(CLI::App& app) {
 void ProfileOptions::check() const {
     if (data.empty())
         throw UsageError{"--data is missing: a folder of images, or synthetic[:COUNT]"};
-    check_choice({"format", format, {"auto", "folder"}, {"tar", "idx", "cifar", "npy", "raw"}});
+    check_choice({"format", format, {"auto", "folder", "tar", "idx", "cifar", "npy", "raw"}, {}});
     check_choice({"model", model, {"small_cnn", "mlp", "resnet18", "none"}, {}});
     check_choice({"optimizer", optimizer, {"sgd", "adam"}, {}});
     check_choice({"device", device, {"cpu"}, {"cuda"}});
@@ -324,17 +356,13 @@ void ProfileOptions::check() const {
                   allow_inexact,
                   {"none"},
                   {"dct-scale", "fast-dct", "dct-scale,fast-dct", "fast-dct,dct-scale"}});
-    check_choice({"jpeg-decoder", jpeg_decoder, {"auto", "library"}, {"own"}});
+    check_choice({"jpeg-decoder", jpeg_decoder, {"auto", "library", "own"}, {}});
     check_choice({"on-error", on_error, {"raise"}, {"skip", "substitute"}});
     check_choice({"profiler", profiler, {"simple", "throughput", "advanced", "pytorch", "none"}, {}});
     check_report_style("report", report);
-    if (order != "in") {
-        if (order == "out" || number_in<std::uint64_t>(order))
-            refuse("order", order);
-        unknown_value("order", order, "in, out, K");
-    }
-    if (!memory_budget.empty())
-        refuse("memory-budget", memory_budget);
+    (void)batch_order();
+    (void)memory_budget_bytes();
+    (void)cache_bytes();
     if (profiler != "pytorch") {
         for (const auto& [name, given] : {std::pair{"schedule", !schedule.empty()},
                                           {"record-shapes", record_shapes},
@@ -356,9 +384,7 @@ void ProfileOptions::check() const {
                 throw UsageError{fmt::format("--{} {} needs a model, got --model none", name, *file)};
     if (output.empty())
         throw UsageError{"-o must name a file (--profiler none writes none)"};
-    check_range("read-concurrency", read_concurrency, 1, INT64_MAX);
-    if (read_concurrency != 64)
-        refuse("read-concurrency", std::to_string(read_concurrency));
+    check_range("read-concurrency", read_concurrency, 0, 1024);
     check_range("epochs", epochs, 1, UINT32_MAX);
     check_range("steps", steps, 0, UINT32_MAX);
     check_range("batch-size", batch_size, 1, 1 << 20);
@@ -396,26 +422,27 @@ void ProfileOptions::check_separate_files() const {
             throw UsageError{fmt::format("{} {} and -o {} name the same file", option, *file, output)};
 }
 
-std::uint64_t ProfileOptions::recording_limit_bytes() const {
-    struct Unit {
-        std::string_view name;
-        double bytes;
-    };
-    constexpr std::array units{Unit{"KiB", 1 << 10}, Unit{"MiB", 1 << 20}, Unit{"GiB", 1 << 30}, Unit{"kB", 1e3},
-                               Unit{"KB", 1e3},      Unit{"MB", 1e6},      Unit{"GB", 1e9},      Unit{"B", 1}};
-    std::string_view digits = recording_limit;
-    double factor = 1;
-    for (const Unit& unit : units)
-        if (digits.ends_with(unit.name)) {
-            digits.remove_suffix(unit.name.size());
-            factor = unit.bytes;
-            break;
-        }
-    const auto value = number_in<double>(digits);
-    if (!value || !(*value >= 0 && *value * factor < 1e18))
-        throw UsageError{
-            fmt::format("--recording-limit must be a number of bytes like 64MiB, got '{}'", recording_limit)};
-    return static_cast<std::uint64_t>(*value * factor);
+std::uint64_t ProfileOptions::recording_limit_bytes() const { return bytes_in("recording-limit", recording_limit); }
+std::uint64_t ProfileOptions::memory_budget_bytes() const {
+    return memory_budget.empty() ? 0 : bytes_in("memory-budget", memory_budget);
+}
+std::uint64_t ProfileOptions::cache_bytes() const { return cache.empty() ? 0 : bytes_in("cache", cache); }
+
+JpegBackend ProfileOptions::jpeg_backend() const {
+    return jpeg_decoder == "own"       ? JpegBackend::own
+           : jpeg_decoder == "library" ? JpegBackend::library
+                                       : JpegBackend::automatic;
+}
+
+std::pair<BatchOrder, std::size_t> ProfileOptions::batch_order() const {
+    if (order == "in")
+        return {BatchOrder::in_order, 1};
+    if (order == "out")
+        return {BatchOrder::out_of_order, 1};
+    const auto overtakes = number_in<std::uint32_t>(order);
+    if (!overtakes || *overtakes == 0)
+        throw UsageError{fmt::format("--order must be in, out or a number of batches above 0, got '{}'", order)};
+    return {BatchOrder::bounded, *overtakes};
 }
 
 std::optional<double> ProfileOptions::valid_share() const {

@@ -15,6 +15,8 @@
 
 #include <cli/program.hpp>
 #include <drawpoint/instrumentation/schedule.hpp>
+#include <drawpoint/pipeline/image/jpeg.hpp>
+#include <drawpoint/pipeline/loader_policy.hpp>
 
 namespace drawpoint::cli {
 
@@ -72,14 +74,16 @@ private:
 
 /// What `profile` was asked to do, checked.
 struct ProfileOptions {
-    std::string data, format = "auto", model = "small_cnn", optimizer = "adam", valid = "none", device = "cpu";
+    std::string data, format = "auto", targets, record, model = "small_cnn", optimizer = "adam", valid = "none",
+                      device = "cpu";
     std::optional<double> learning_rate;
     double compute_ms = 0;
     std::int64_t epochs = 1, steps = 0, batch_size = 64, num_workers = 0, prefetch_depth = 4, read_concurrency = 64;
     std::int64_t seed = 0, image_size = 224;
     bool drop_last = false, drop_first_batch = true;
     bool record_shapes = false, profile_memory = false, with_stack = false, with_flops = false;
-    std::string memory_budget, order = "in", resize_filter = "antialias", allow_inexact = "none", jpeg_decoder = "auto";
+    std::string memory_budget, cache, order = "in", resize_filter = "antialias", allow_inexact = "none",
+                                      jpeg_decoder = "auto";
     std::string on_error = "raise", profiler = "simple", schedule, recording_limit = "256MiB", resume, checkpoint,
                 output = "run.pftrace";
     std::string report = "drawpoint";
@@ -91,6 +95,11 @@ struct ProfileOptions {
     void check() const;
 
     [[nodiscard]] std::uint64_t recording_limit_bytes() const;
+    [[nodiscard]] std::uint64_t memory_budget_bytes() const;   ///< 0: none
+    [[nodiscard]] std::uint64_t cache_bytes() const;           ///< 0: none
+    [[nodiscard]] JpegBackend jpeg_backend() const;
+    /// `--order`, and how many batches may overtake one.
+    [[nodiscard]] std::pair<BatchOrder, std::size_t> batch_order() const;
     /// Of `--schedule`, if it is given.
     [[nodiscard]] std::optional<ScheduleOptions> profiler_schedule() const;
     /// Throws UsageError where the recording would take the place of a checkpoint.
@@ -105,6 +114,9 @@ struct ProfileOptions {
 inline constexpr std::array<std::string_view, 10> report_styles{
     "drawpoint",          "throughput", "simple", "simple-old", "lightning",
     "lightning-extended", "hannah",     "op",     "advanced",   "tree"};
+
+/// A size as 64MiB, in bytes. Throws UsageError naming the option, which is given without its dashes.
+[[nodiscard]] std::uint64_t bytes_in(std::string_view option, std::string_view text);
 
 /// Throws UsageError if `style` is none of them.
 void check_report_style(std::string_view option, std::string_view style);

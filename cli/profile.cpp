@@ -30,6 +30,8 @@
 #include <drawpoint/loop/fit.hpp>
 #include <drawpoint/loop/torch/learner.hpp>
 #include <drawpoint/pipeline/data_loader.hpp>
+#include <drawpoint/pipeline/sample_cache.hpp>
+#include <drawpoint/pipeline/torch/worker_threads.hpp>
 #include <pipeline/batch_digest.hpp>
 
 namespace drawpoint::cli {
@@ -248,14 +250,19 @@ void record_facts(Recorder& recorder, const Invocation& invocation, const Comman
 void record_outcome(Recorder& recorder, const Outcome& outcome, const Loaders& loaders, const Usage& before,
                     const Usage& after) {
     LoaderCounters counters = loaders.train.counters();
+    std::uint64_t planned = loaders.train.memory_plan().loader_bytes;
     if (loaders.valid) {
         const LoaderCounters valid = loaders.valid->counters();
+        planned += loaders.valid->memory_plan().loader_bytes;
         counters.slots_bytes += valid.slots_bytes;
         counters.slots_replaced += valid.slots_replaced;
+        counters.read_retries += valid.read_retries;
         counters.batches_taken += valid.batches_taken;
     }
+    recorder.set_fact(facts::planned_bytes, std::to_string(planned));
     recorder.set_fact(facts::slots_bytes, std::to_string(counters.slots_bytes));
     recorder.set_fact(facts::slots_replaced, std::to_string(counters.slots_replaced));
+    recorder.set_fact(facts::read_retries, std::to_string(counters.read_retries));
     recorder.set_fact(facts::peak_bytes, std::to_string(after.peak_bytes));
     if (counters.batches_taken > 0)
         recorder.set_fact(facts::minor_faults_per_batch,
@@ -364,6 +371,7 @@ int profile(const Invocation& invocation) {
     if (!options.checkpoint.empty())
         check_checkpoint_file(options.checkpoint);
     check_files(output, "-o", has_file ? options.output : "");
+    check_files(output, "--checkpoint", options.checkpoint);
     const Data data = open_data(options, injections);
     const auto recorder = make_recorder(options, injections);
     record_facts(*recorder, invocation, line, data);
@@ -376,12 +384,18 @@ int profile(const Invocation& invocation) {
     Usage before, after;
     {
         const auto workers = static_cast<std::size_t>(options.num_workers);
-        Runtime runtime{{.max_threads = std::max<std::size_t>(1, workers * (data.valid ? 2 : 1))}, *recorder};
+        Runtime runtime{{.max_threads = std::max<std::size_t>(1, workers * (data.valid ? 2 : 1)),
+                         .on_worker_start = limit_torch_threads},
+                        *recorder};
         const LoaderOptions loader_options{.batch_size = static_cast<std::size_t>(options.batch_size),
                                            .num_workers = workers,
                                            .prefetch_depth = static_cast<std::size_t>(options.prefetch_depth),
                                            .seed = static_cast<std::uint64_t>(options.seed),
-                                           .drop_last = options.drop_last};
+                                           .drop_last = options.drop_last,
+                                           .order = options.batch_order().first,
+                                           .max_overtakes = options.batch_order().second,
+                                           .read_concurrency = static_cast<std::size_t>(options.read_concurrency),
+                                           .memory_budget = options.memory_budget_bytes()};
         LoaderOptions valid_options = loader_options;
         valid_options.drop_last = false;
         Loaders loaders{.train{runtime, *data.train, *data.train_sampler, loader_options, "train"},
@@ -400,6 +414,8 @@ int profile(const Invocation& invocation) {
         progress.clear();
         stop.watch({});
         record_outcome(*recorder, outcome, loaders, before, after);
+        const SampleCache* const held_out = data.valid ? data.valid->cache() : nullptr;   // perhaps the same
+        set_cache_facts(*recorder, {data.train->cache(), held_out != data.train->cache() ? held_out : nullptr});
     }
     record_cost(*recorder, after.cpu_s - before.cpu_s);
     const Ledger ledger = recorder->ledger();

@@ -34,6 +34,7 @@ int report(const Invocation&);
 int export_run(const Invocation&);   // `export` is a word of the language
 int doctor(const Invocation&);
 int dataset(const Invocation&);
+int bench(const Invocation&);
 
 /// Writes to a terminal or a log what it takes: one that is closed, full or gone is no reason to end anything.
 void write_to(std::FILE*, std::string_view text) noexcept;

@@ -1,5 +1,7 @@
 #include <filesystem>
+#include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,9 +18,12 @@ int report(const Invocation& invocation) {
     std::string file;
     line.app().add_option("RUN", file, "the recording: a .pftrace file, or a PyTorch Chrome trace (.json, .json.gz)");
     line.app().add_option("--style", request.style, fmt::format("{}", fmt::join(report_styles, ", ")));
-    line.app().add_option("--sort-by", request.sort_by, "style op: a key such as self_cpu_time_total or count [time]");
-    line.app().add_option("--row-limit", request.row_limit, "styles op and advanced: rows of a table; -1: all");
-    line.app().add_flag("--group-by-input-shape", request.group_by_input_shape, "style op: a row for each shape");
+    const CLI::Option* const sort_by = line.app().add_option(
+        "--sort-by", request.sort_by, "style op: a key such as self_cpu_time_total or count [time]");
+    const CLI::Option* const row_limit =
+        line.app().add_option("--row-limit", request.row_limit, "styles op and advanced: rows of a table; -1: all");
+    const CLI::Option* const by_shape =
+        line.app().add_flag("--group-by-input-shape", request.group_by_input_shape, "style op: a row for each shape");
     const CLI::Option* const drop_first =
         line.app().add_flag("--drop-first-batch,!--no-drop-first-batch", request.drop_first_batch,
                             "leaves the first batch of each phase out of the rows (as the run did)");
@@ -26,6 +31,10 @@ int report(const Invocation& invocation) {
     if (!line.parse())
         return exit_ok;
     check_report_style("style", request.style);
+    for (const auto& [option, styles] :
+         {std::pair{sort_by, "op"}, std::pair{row_limit, "op or advanced"}, std::pair{by_shape, "op"}})
+        if (option->count() > 0 && std::string_view{styles}.find(request.style) == std::string_view::npos)
+            throw UsageError{fmt::format("{} needs --style {}, got {}", option->get_name(), styles, request.style)};
     const OutputOptions output = flags.read();
     check_request(request, output);
     if (file.empty())

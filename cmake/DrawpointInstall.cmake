@@ -15,7 +15,7 @@ if(DRAWPOINT_ROOMS)
   endif()
 
   # Static libraries pass on everything they link, so the package looks for all of it.
-  set(DRAWPOINT_DEPENDENCIES Threads ZLIB fmt nlohmann_json simdjson JPEG)
+  set(DRAWPOINT_DEPENDENCIES Threads ZLIB fmt nlohmann_json simdjson JPEG PkgConfig)
   if(DRAWPOINT_TBB)
     list(APPEND DRAWPOINT_DEPENDENCIES TBB)
   endif()

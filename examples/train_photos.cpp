@@ -9,7 +9,7 @@ int main(int argc, char** argv) {
     drawpoint::Runtime runtime{{.max_threads = 2}, recorder};   // owns every loader thread
 
     drawpoint::ImageFolder photos{argc > 1 ? argv[1] : "photos"};
-    auto recipe = photos | drawpoint::decode_jpeg | drawpoint::RandomResizedCrop{224, 224} |
+    auto recipe = photos | drawpoint::decode_image | drawpoint::RandomResizedCrop{224, 224} |
                   drawpoint::RandomHorizontalFlip{} | drawpoint::Normalize::imagenet();
     drawpoint::RandomSampler order{photos.size(), 7};
     drawpoint::DataLoader loader{runtime, recipe, order, {.batch_size = 64, .num_workers = 2, .prefetch_depth = 4}};

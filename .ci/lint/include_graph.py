@@ -14,9 +14,9 @@ from sources import main
 ROOMS = [
     ("instrumentation/*", []),
     ("pipeline/torch/*", ["pipeline/*", "instrumentation/*"]),
-    # The pipeline feeds instrumentation and never reads it: no reports, no statistics, no files.
+    # The pipeline feeds instrumentation and never reads it: no reports but the names of their facts, no statistics, no files.
     ("pipeline/*", ["instrumentation/clock", "instrumentation/event", "instrumentation/recorder",
-                    "instrumentation/ledger"]),
+                    "instrumentation/ledger", "instrumentation/report/facts"]),
     # A learner of LibTorch takes the loader's own batches, so it may know them.
     ("loop/torch/*", ["instrumentation/*", "pipeline/torch/*", "pipeline/batch_slots", "pipeline/runtime",
                       "pipeline/batch_source", "pipeline/errors", "pipeline/rng"]),

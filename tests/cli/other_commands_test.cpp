@@ -42,6 +42,35 @@ BOOST_AUTO_TEST_CASE(photographs_are_generated_cut_and_checked) {
     check_complaint(run_program({"dataset", "info", "--data", folder.file("crops/train")}), 1, {victim.string()});
 }
 
+BOOST_AUTO_TEST_CASE(an_image_folder_is_packed_into_shards_that_info_checks) {
+    const TemporaryFolder folder;
+    BOOST_REQUIRE(run_program({"dataset", "generate", "--out", folder.file("photos"), "--count", "2"}).code == 0);
+    BOOST_REQUIRE(run_program({"dataset", "crops", "--from", folder.file("photos"), "--out", folder.file("crops"),
+                               "--per-image", "5", "--size", "90x60"})
+                      .code == 0);
+    const auto pack = [&](const std::string& option, const std::string& value) {
+        return run_program({"dataset", "pack", "--from", folder.file("crops/train"), "--out", folder.file("shards"),
+                            "--shard-size", "20kB", option, value});
+    };
+    check_complaint(pack("--shard-size", "0"), 2, {"--shard-size"});
+    check_complaint(pack("--compress", "xz"), 2, {"--compress", "xz"});
+    check_complaint(pack("--seed", "-1"), 2, {"--seed"});
+    const Result packed = pack("--compress", "zst");
+    BOOST_TEST(packed.code == 0, packed.err);
+    check_complaint(pack("--compress", "zst"), 1, {folder.file("shards")});   // it is there
+    const Result info = run_program({"dataset", "info", folder.file("shards"), "--check", "--json"});
+    BOOST_TEST(info.code == 0, info.err);
+    const Json found = Json::parse(info.out);
+    BOOST_TEST(found["images"] == 10);
+    BOOST_TEST(found["classes"] == 2);
+    BOOST_TEST(found["shards"] == found["indexed_shards"]);
+    BOOST_TEST(found["random_access"] == false);
+    BOOST_TEST(found["largest_size"]["width"] == 90);
+    const Result quick = run_program({"dataset", "info", folder.file("shards"), "--json"});
+    BOOST_TEST(Json::parse(quick.out)["largest_size"].is_null());
+    BOOST_TEST(Json::parse(quick.out)["checked"] == false);
+}
+
 BOOST_AUTO_TEST_CASE(a_folder_without_a_photograph_to_cut_is_an_error) {
     const TemporaryFolder folder;
     std::filesystem::create_directory(folder.file("photos"));

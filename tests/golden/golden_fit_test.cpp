@@ -12,49 +12,16 @@
 #include <map>
 
 #include <golden/fastxtend_cases.hpp>
+#include <golden/replay.hpp>
 
 #include "support/tape.hpp"
 
 namespace {
 
 using namespace drawpoint;
+using golden::draws_of;
 using golden::Json;
-
-std::int64_t cost_of(const Json& batch, const char* stage) {
-    return batch.contains(stage) ? batch.at(stage).get<std::int64_t>() : 0;
-}
-
-/// Plays the recorded costs of each batch in the order in which batches are drawn.
-struct ReplayLearner {
-    ManualClock* clock;
-    const Json* input;
-    std::size_t training_epoch = 0, validation_epoch = 0, next = 0;
-    const Json* pass = nullptr;
-    const Json* batch = nullptr;
-    bool training = false;
-
-    void begin_phase(bool train) {
-        training = train;
-        pass = train ? &input->at("train").at(training_epoch++) : &input->at("valid").at(validation_epoch++);
-        next = 0;
-    }
-    void forward(const test::TapeBatch&) {
-        batch = &pass->at(next++);
-        advance("forward"), advance("predict");   // a batch has one of the two
-    }
-    void loss(const test::TapeBatch&) { advance("loss"); }
-    void backward() { advance("backward"); }
-    void opt_step() { advance("opt_step"); }
-    void zero_grad() { advance("zero_grad"); }
-    void scale_gradients(double) {}
-    [[nodiscard]] double loss_value() const {
-        const auto nan = input->find("nan_loss_at");   // [epoch, batch]
-        const bool here = nan != input->end() && training && nan->at(0) == training_epoch - 1 && nan->at(1) == next - 1;
-        return here ? std::numeric_limits<double>::quiet_NaN() : 0;
-    }
-
-    void advance(const char* stage) const { clock->advance(std::chrono::nanoseconds{cost_of(*batch, stage)}); }
-};
+using golden::ReplayLearner;
 
 /// Costs what the case says at each event.
 class Gap final : public Callback {
@@ -106,20 +73,6 @@ private:
     std::vector<std::size_t> occurrences_;
     std::size_t calls_ = 0;
 };
-
-test::Tape::Epochs draws_of(const Json& epochs) {
-    test::Tape::Epochs all;
-    for (const Json& epoch : epochs) {
-        auto& draws = all.emplace_back();
-        for (const Json& batch : epoch) {
-            const Json& size =
-                batch.contains("bs_x") ? batch.at("bs_x") : batch.at("bs");   // of the input, not the target
-            draws.push_back(
-                {.starved = std::chrono::nanoseconds{cost_of(batch, "draw")}, .size = size.get<std::size_t>()});
-        }
-    }
-    return all;
-}
 
 Ledger replay(const Json& input) {
     ManualClock clock{input.value("clock_start_ns", std::int64_t{0})};

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 
 #include <drawpoint/instrumentation/clock.hpp>
 #include <drawpoint/instrumentation/recorder.hpp>
@@ -26,9 +27,11 @@ struct ReplayLearner {
     std::size_t training_epoch = 0, validation_epoch = 0, next = 0;
     const Json* pass = nullptr;
     const Json* batch = nullptr;
+    bool training = false;
 
-    void begin_phase(bool training) {
-        pass = training ? &input->at("train").at(training_epoch++) : &input->at("valid").at(validation_epoch++);
+    void begin_phase(bool train) {
+        training = train;
+        pass = train ? &input->at("train").at(training_epoch++) : &input->at("valid").at(validation_epoch++);
         next = 0;
     }
     void forward(const drawpoint::test::TapeBatch&) {
@@ -39,7 +42,12 @@ struct ReplayLearner {
     void backward() { advance("backward"); }
     void opt_step() { advance("opt_step"); }
     void zero_grad() { advance("zero_grad"); }
-    [[nodiscard]] double loss_value() const { return 0; }
+    void scale_gradients(double) {}
+    [[nodiscard]] double loss_value() const {
+        const auto nan = input->find("nan_loss_at");   // [epoch, batch]
+        const bool here = nan != input->end() && training && nan->at(0) == training_epoch - 1 && nan->at(1) == next - 1;
+        return here ? std::numeric_limits<double>::quiet_NaN() : 0;
+    }
 
     void advance(const char* stage) const { clock->advance(std::chrono::nanoseconds{cost_of(*batch, stage)}); }
 };

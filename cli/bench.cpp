@@ -1,0 +1,78 @@
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cli/program.hpp>
+
+namespace drawpoint::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// The suites' programs by name: bench_SUITE beside this program, or in libexec where it is installed.
+std::map<std::string, fs::path> find_suites() {
+    std::error_code none;
+    const fs::path here = fs::read_symlink("/proc/self/exe", none).parent_path();
+    std::map<std::string, fs::path> suites;
+    for (const fs::path& folder : {here, here.parent_path() / "libexec/drawpoint"})
+        for (const auto& entry : fs::directory_iterator{folder, none}) {
+            std::string name = entry.path().filename();
+            if (!name.starts_with("bench_") || access(entry.path().c_str(), X_OK) != 0)
+                continue;
+            name.erase(0, std::strlen("bench_"));
+            std::ranges::replace(name, '_', '-');
+            suites.emplace(name, entry.path());
+        }
+    return suites;
+}
+
+std::string names_of(const std::map<std::string, fs::path>& suites) {
+    std::string names;
+    for (const auto& [name, path] : suites)
+        names += (names.empty() ? "" : ", ") + name;
+    return names.empty() ? "none beside this program (they are built with the project's tests, and not installed)"
+                         : names;
+}
+
+}   // namespace
+
+int bench(const Invocation& invocation) {
+    const auto suites = find_suites();
+    const auto& arguments = invocation.arguments;
+    if (arguments.empty())
+        throw UsageError{fmt::format("bench: which suite? There are: {}", names_of(suites))};
+    const std::string& suite = arguments.front();
+    if (suite == "--help" || suite == "-h") {
+        write_to(stdout, fmt::format("usage: drawpoint bench SUITE [OPTIONS]\n\nsuites: {}\n\n"
+                                     "drawpoint bench SUITE --help lists a suite's options.\n",
+                                     names_of(suites)));
+        return exit_ok;
+    }
+    if (suite == "accuracy")
+        throw UsageError{"the suite bench accuracy is not delivered yet"};
+    const auto found = suites.find(suite);
+    if (found == suites.end())
+        throw UsageError{fmt::format("unknown bench suite '{}'; there are: {}", suite, names_of(suites))};
+    std::vector<std::string> words{found->second.string()};
+    words.insert(words.end(), arguments.begin() + 1, arguments.end());
+    std::vector<char*> pointers;
+    for (std::string& word : words)
+        pointers.push_back(word.data());
+    pointers.push_back(nullptr);
+    if (std::ranges::find(words, "--json") != words.end())
+        setenv("BENCHMARK_FORMAT", "json", 1);   // so it is called by the suites that Google Benchmark runs
+    std::fflush(nullptr);
+    execv(pointers.front(), pointers.data());
+    throw Failure{fmt::format("{}: {}", words.front(), std::strerror(errno))};
+}
+
+}   // namespace drawpoint::cli

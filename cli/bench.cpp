@@ -18,20 +18,19 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The suites' programs by name: bench_SUITE beside this program, or in libexec where it is installed.
+/// The suites' programs by name: bench_SUITE beside this program.
 std::map<std::string, fs::path> find_suites() {
     std::error_code none;
     const fs::path here = fs::read_symlink("/proc/self/exe", none).parent_path();
     std::map<std::string, fs::path> suites;
-    for (const fs::path& folder : {here, here.parent_path() / "libexec/drawpoint"})
-        for (const auto& entry : fs::directory_iterator{folder, none}) {
-            std::string name = entry.path().filename();
-            if (!name.starts_with("bench_") || access(entry.path().c_str(), X_OK) != 0)
-                continue;
-            name.erase(0, std::strlen("bench_"));
-            std::ranges::replace(name, '_', '-');
-            suites.emplace(name, entry.path());
-        }
+    for (const auto& entry : fs::directory_iterator{here, none}) {
+        std::string name = entry.path().filename();
+        if (!name.starts_with("bench_") || access(entry.path().c_str(), X_OK) != 0)
+            continue;
+        name.erase(0, std::strlen("bench_"));
+        std::ranges::replace(name, '_', '-');
+        suites.emplace(name, entry.path());
+    }
     return suites;
 }
 

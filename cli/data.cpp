@@ -140,6 +140,10 @@ Data open_data(const ProfileOptions& options, const std::vector<Injection>& inje
     const auto share = options.valid_share();
     std::vector<std::uint64_t> shard_sizes;   // of shards that can only be read forward
     const bool has_folder = !share && options.valid != "none" && !options.valid.empty();
+    const std::string_view format = options.synthetic() ? "synthetic" : format_of(options);
+    if (options.cache_bytes() != 0 && format != "folder" && format != "tar")
+        throw UsageError{fmt::format("--cache {} keeps decoded images, and --data {} ({}) has none to decode",
+                                     options.cache, options.data, format)};
     if (const auto count = options.synthetic()) {
         if (has_folder)
             throw UsageError{fmt::format("--valid {} needs --data to be a folder; a share works with synthetic data",
@@ -148,7 +152,7 @@ Data open_data(const ProfileOptions& options, const std::vector<Injection>& inje
         data.classes = images.num_classes();
         data.train = with_faults(images, injections, seed);
         data.valid = share ? data.train : nullptr;
-    } else if (const std::string_view format = format_of(options); format == "folder") {
+    } else if (format == "folder") {
         open_images(data, options, injections, std::make_shared<const ImageFolder>(options.data), has_folder,
                     [](auto& where) { return std::make_shared<const ImageFolder>(where); });
     } else if (format == "tar") {
@@ -157,6 +161,10 @@ Data open_data(const ProfileOptions& options, const std::vector<Injection>& inje
                     [](auto& where) { return std::make_shared<const TarShards>(where); });
         shard_sizes = shards->random_access() ? std::vector<std::uint64_t>{} : shards->shard_sizes();
     } else {
+        if (has_folder && !options.targets.empty())
+            throw UsageError{fmt::format("--valid {} needs targets of its own, which --targets {} does not give: give "
+                                         "--valid the share to hold out",
+                                         options.valid, options.targets)};
         ArraySet arrays = open_arrays(options, format, options.data, true);
         data.classes = arrays.classes;
         data.train = with_faults(std::move(arrays.rows), injections, seed);

@@ -59,6 +59,19 @@ public:
         return signal_.load(std::memory_order_acquire) == SIGTERM ? "SIGTERM" : "Ctrl-C";
     }
 
+    /// Ends the watch with its scope, which ends before the loaders do.
+    class Watch {
+    public:
+        Watch(StopRequest& stop, std::vector<DataLoader*> loaders) : stop_{&stop} { stop.watch(std::move(loaders)); }
+        Watch(const Watch&) = delete;
+        Watch& operator=(const Watch&) = delete;
+        ~Watch() { stop_->watch({}); }
+
+    private:
+        StopRequest* stop_;
+    };
+
+private:
     void watch(std::vector<DataLoader*> loaders) {
         const std::lock_guard lock{mutex_};
         loaders_ = std::move(loaders);
@@ -67,7 +80,6 @@ public:
                 loader->request_stop();
     }
 
-private:
     std::atomic<int> signal_{0};   // that asked; 0: none did
     std::mutex mutex_;
     std::vector<DataLoader*> loaders_;
@@ -247,13 +259,14 @@ void record_facts(Recorder& recorder, const Invocation& invocation, const Comman
         recorder.set_fact(std::string{facts::machine_library_prefix} + name, version);
 }
 
-void record_outcome(Recorder& recorder, const Outcome& outcome, const Loaders& loaders, const Usage& before,
-                    const Usage& after) {
+void record_outcome(Recorder& recorder, const Outcome& outcome, const Loaders& loaders, bool same_cache,
+                    const Usage& before, const Usage& after) {
     LoaderCounters counters = loaders.train.counters();
     std::uint64_t planned = loaders.train.memory_plan().loader_bytes;
     if (loaders.valid) {
         const LoaderCounters valid = loaders.valid->counters();
-        planned += loaders.valid->memory_plan().loader_bytes;
+        const MemoryPlan& plan = loaders.valid->memory_plan();
+        planned += plan.loader_bytes - (same_cache ? plan.cache_bytes : 0);
         counters.slots_bytes += valid.slots_bytes;
         counters.slots_replaced += valid.slots_replaced;
         counters.read_retries += valid.read_retries;
@@ -284,6 +297,24 @@ void record_cost(Recorder& recorder, double cpu_s) {
             facts::share_of_cpu,
             fmt::format("{}",
                         (static_cast<double>(state.events) * state.ns_per_event / 1e9 + state.writer_cpu_s) / cpu_s));
+}
+
+/// Gives each loader half of what --memory-budget leaves beside the caches, and its cache. Throws UsageError when they leave
+/// nothing.
+void share_budget(const ProfileOptions& options, const Data& data, LoaderOptions& train, LoaderOptions& valid) {
+    if (train.memory_budget == 0 || !data.valid)
+        return;
+    const auto bytes_of = [](const SampleCache* cache) {
+        return cache != nullptr && !cache->in_file() ? cache->counters().budget_bytes : 0;
+    };
+    const std::uint64_t of_train = bytes_of(data.train->cache()), of_valid = bytes_of(data.valid->cache());
+    const std::uint64_t caches = of_train + (data.valid->cache() == data.train->cache() ? 0 : of_valid);
+    if (train.memory_budget <= caches)
+        throw UsageError{
+            fmt::format("--memory-budget {} leaves nothing beside --cache {}", options.memory_budget, options.cache)};
+    const std::uint64_t half = std::max<std::uint64_t>((train.memory_budget - caches) / 2, 1);   // 0 were none
+    train.memory_budget = half + of_train;
+    valid.memory_budget = half + of_valid;
 }
 
 /// What a run must have in common with the one it resumes, so that it goes on as that would have.
@@ -387,17 +418,20 @@ int profile(const Invocation& invocation) {
         Runtime runtime{{.max_threads = std::max<std::size_t>(1, workers * (data.valid ? 2 : 1)),
                          .on_worker_start = limit_torch_threads},
                         *recorder};
-        const LoaderOptions loader_options{.batch_size = static_cast<std::size_t>(options.batch_size),
-                                           .num_workers = workers,
-                                           .prefetch_depth = static_cast<std::size_t>(options.prefetch_depth),
-                                           .seed = static_cast<std::uint64_t>(options.seed),
-                                           .drop_last = options.drop_last,
-                                           .order = options.batch_order().first,
-                                           .max_overtakes = options.batch_order().second,
-                                           .read_concurrency = static_cast<std::size_t>(options.read_concurrency),
-                                           .memory_budget = options.memory_budget_bytes()};
+        LoaderOptions loader_options{.batch_size = static_cast<std::size_t>(options.batch_size),
+                                     .num_workers = workers,
+                                     .prefetch_depth = static_cast<std::size_t>(options.prefetch_depth),
+                                     .seed = static_cast<std::uint64_t>(options.seed),
+                                     .drop_last = options.drop_last,
+                                     .order = options.batch_order().first,
+                                     .max_overtakes = options.batch_order().second,
+                                     .read_concurrency = static_cast<std::size_t>(options.read_concurrency),
+                                     .memory_budget = options.memory_budget_bytes()};
         LoaderOptions valid_options = loader_options;
         valid_options.drop_last = false;
+        const SampleCache* const held_out = data.valid ? data.valid->cache() : nullptr;
+        const bool same_cache = held_out == data.train->cache();
+        share_budget(options, data, loader_options, valid_options);
         Loaders loaders{.train{runtime, *data.train, *data.train_sampler, loader_options, "train"},
                         .valid{},
                         .inputs = data.train->layout().values()};
@@ -405,17 +439,15 @@ int profile(const Invocation& invocation) {
         if (data.valid)
             watched.push_back(
                 &loaders.valid.emplace(runtime, *data.valid, *data.valid_sampler, valid_options, "valid"));
-        stop.watch(watched);
+        const StopRequest::Watch watch{stop, std::move(watched)};
         Profiling profiling{options, *recorder, callbacks};
         before = Usage::now();
         outcome = train_model(options, injections, data.classes, runtime, loaders, callbacks, stop);
         after = Usage::now();
         profiling.end();
         progress.clear();
-        stop.watch({});
-        record_outcome(*recorder, outcome, loaders, before, after);
-        const SampleCache* const held_out = data.valid ? data.valid->cache() : nullptr;   // perhaps the same
-        set_cache_facts(*recorder, {data.train->cache(), held_out != data.train->cache() ? held_out : nullptr});
+        record_outcome(*recorder, outcome, loaders, same_cache, before, after);
+        set_cache_facts(*recorder, {data.train->cache(), same_cache ? nullptr : held_out});
     }
     record_cost(*recorder, after.cpu_s - before.cpu_s);
     const Ledger ledger = recorder->ledger();

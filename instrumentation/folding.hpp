@@ -31,7 +31,8 @@ struct Share {
 
 /// Folds all steps but the last `keep` into `Ledger::folded`, with the batches taken and the samples begun before what
 /// these need; what rings dropped before is merged into one row a ring. The first step of all, the first of each phase
-/// that counts and the first and the last training step that have a loss stay. `ledger` holds its steps in order of time;
+/// that counts and the first and the last training step that have a loss stay. Of these, those older than the last `keep` stay
+/// without batches, so that no time lost to order is found in them. `ledger` holds its steps in order of time;
 /// `open` are the passes that have not ended. O(rows kept).
 void fold(Ledger& ledger, std::span<PassRow> open, std::size_t keep);
 

@@ -1,6 +1,7 @@
 #include <instrumentation/order_loss.hpp>
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 
 namespace drawpoint {

@@ -61,6 +61,8 @@ void BucketSampler::order(std::size_t epoch, std::span<std::uint64_t> order) con
 
 double padding_share(std::span<const std::uint64_t> order, std::span<const std::uint32_t> lengths,
                      std::size_t batch_size) {
+    if (batch_size < 1)
+        throw std::invalid_argument{"padding_share: batch_size must be at least 1, got 0"};
     double samples = 0, padded = 0;
     for (std::size_t begin = 0; begin < order.size(); begin += batch_size) {
         const auto batch = order.subspan(begin, std::min(batch_size, order.size() - begin));

@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include <drawpoint/pipeline/sample_cache.hpp>
+#include <drawpoint/pipeline/storage/file_reader.hpp>
 
 #include "pipeline/prefetch_core.hpp"
 
@@ -19,6 +20,7 @@ static_assert(sizeof(Batch) == 16);
 namespace {
 
 constexpr std::size_t most_reads = 4096, most_retries = 100;
+constexpr std::chrono::hours longest_deadline{24};
 
 void check_range(const char* field, std::size_t value, std::size_t least, std::size_t most) {
     if (value < least)
@@ -43,6 +45,9 @@ const LoaderOptions& checked(const LoaderOptions& options, const Runtime& runtim
     if (options.read_deadline.count() < 0)
         throw std::invalid_argument{"read_deadline must be at least 0, got " +
                                     std::to_string(options.read_deadline.count()) + " ns"};
+    if (options.read_deadline > longest_deadline)
+        throw std::invalid_argument{"read_deadline must be at most 24 h, got " +
+                                    std::to_string(options.read_deadline.count()) + " ns"};
     check_range("read_retries", options.read_retries, 0, most_retries);
     const SampleLayout layout = source.layout();
     check_range("the sample's rank", layout.rank, 0, layout.shape.size());
@@ -53,22 +58,25 @@ const LoaderOptions& checked(const LoaderOptions& options, const Runtime& runtim
     return options;
 }
 
-/// What a sample takes in storage, on average over a few of them; 0: nothing is read.
-std::uint64_t mean_stored_bytes(const SampleSource& source) {
+/// What a sample's contents take in memory once read, on average over a few of them; 0: nothing is read.
+std::uint64_t mean_contents_bytes(const SampleSource& source) {
     const SampleReads* const reads = source.reads();
-    constexpr std::uint64_t looked_at = 32, unknown = std::uint64_t{128} << 10;
+    constexpr std::uint64_t most_looked_at = std::uint64_t{1} << 56;   // so that their sum is no more than 64 bits
     if (reads == nullptr || source.fills_runs() || source.size() == 0)
         return 0;
+    const std::uint64_t looked_at = std::min<std::uint64_t>(32, source.size());
     std::uint64_t bytes = 0, known = 0;
-    for (std::uint64_t i = 0; i < std::min<std::uint64_t>(looked_at, source.size()); ++i) {
-        const auto range = reads->location(i * source.size() / looked_at % source.size());
+    for (std::uint64_t i = 0; i < looked_at; ++i) {
+        const auto range = reads->location(i * source.size() / looked_at);
         struct stat status{};
         if (!range || (range->bytes == FileRange::whole && ::stat(range->path, &status) != 0))
             continue;
-        bytes += range->bytes == FileRange::whole ? static_cast<std::uint64_t>(status.st_size) : range->bytes;
+        const std::uint64_t stored =
+            range->bytes == FileRange::whole ? static_cast<std::uint64_t>(status.st_size) : range->bytes;
+        bytes += detail::contents_capacity(std::min(stored, most_looked_at));
         ++known;
     }
-    return known == 0 ? unknown : bytes / known;
+    return known == 0 ? detail::contents_capacity(0) : bytes / known;
 }
 
 MemoryPlan plan_of(const SampleSource& source, const Sampler& sampler, const LoaderOptions& options) {
@@ -79,7 +87,7 @@ MemoryPlan plan_of(const SampleSource& source, const Sampler& sampler, const Loa
                      .num_workers = options.num_workers,
                      .prefetch_depth = options.prefetch_depth,
                      .read_concurrency = options.read_concurrency,
-                     .encoded_bytes = mean_stored_bytes(source),
+                     .encoded_bytes = mean_contents_bytes(source),
                      .cache_bytes = cache != nullptr && !cache->in_file() ? cache->counters().budget_bytes : 0,
                      .dataset_size = sampler.size(),
                      .memory_budget = options.memory_budget});

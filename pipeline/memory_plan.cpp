@@ -28,9 +28,7 @@ struct Bytes {
 
 MemoryPlan plan_memory(const MemoryNeeds& needs) noexcept {
     const auto slot_bytes = slot_memory_bytes((Bytes{needs.sample_bytes} * needs.batch_size).count, needs.batch_size);
-    // A slot also holds its indices, and the samples of variable shape that its batch is collated from.
-    const Bytes slot =
-        Bytes{slot_bytes} + (Bytes{needs.staged_bytes} + Bytes{sizeof(std::uint64_t)}) * needs.batch_size;
+    const Bytes slot = Bytes{slot_bytes} + Bytes{sizeof(std::uint64_t)} * needs.batch_size;   // its indices, too
     const Bytes held = Bytes{needs.encoded_bytes} * ReadPolicy::most_held(1);
     const Bytes fixed = Bytes{needs.worker_bytes} * needs.num_workers +
                         Bytes{sizeof(std::uint64_t)} * needs.dataset_size + Bytes{needs.cache_bytes};
@@ -64,7 +62,6 @@ MemoryPlan plan_memory(const MemoryNeeds& needs) noexcept {
     plan.order_bytes = (Bytes{sizeof(std::uint64_t)} * needs.dataset_size).count;
     plan.cache_bytes = needs.cache_bytes;
     plan.loader_bytes = total(plan.prefetch_depth, plan.read_concurrency);
-    plan.peak_bytes = (Bytes{plan.loader_bytes} + Bytes{needs.process_bytes}).count;
     plan.missing_bytes = plan.loader_bytes > budget ? plan.loader_bytes - budget : 0;
     return plan;
 }

@@ -206,16 +206,18 @@ void ReadRing::read_on(Job& job) noexcept {
 void ReadRing::advance(Job& job, int result) noexcept {
     try {
         const char* const path = job.range.path != nullptr ? job.range.path : "";
+        const bool opening = std::exchange(job.opening, false);
+        if (opening && result >= 0)
+            job.opened = result;
+        if (job.cancelled)   // which may come too late for what has just ended, but not for what would follow
+            throw std::system_error{std::make_error_code(std::errc::operation_canceled), "read"};
         if (std::exchange(job.pausing, false)) {
-            if (job.cancelled)
-                throw std::system_error{std::make_error_code(std::errc::operation_canceled), "read"};
             ahead_->retried().count_retry();
             ++job.attempts;
             open_or_read(job);
-        } else if (std::exchange(job.opening, false)) {
+        } else if (opening) {
             if (result < 0)
                 detail::fail_read("cannot open", path, -result);
-            job.opened = result;
             open_or_read(job);
         } else if (result < 0) {
             detail::fail_read("cannot read", path, -result);

@@ -11,6 +11,15 @@
 
 namespace drawpoint {
 
+std::int64_t whole_number(const std::byte* from, std::size_t bytes, bool big_endian, bool is_signed) noexcept {
+    std::uint64_t value = 0;
+    for (std::size_t i = 0; i < bytes; ++i)
+        value |= std::to_integer<std::uint64_t>(from[i]) << 8 * (big_endian ? bytes - 1 - i : i);
+    if (is_signed && bytes < 8 && value >> (8 * bytes - 1) != 0)
+        value |= ~std::uint64_t{0} << 8 * bytes;
+    return static_cast<std::int64_t>(value);
+}
+
 const ArrayPart& ArrayData::part_of(std::uint64_t index) const noexcept {
     const auto after = std::upper_bound(parts.begin(), parts.end(), index,
                                         [](std::uint64_t i, const ArrayPart& part) { return i < part.first; });
@@ -25,15 +34,8 @@ std::uint64_t ArrayData::offset_of(std::uint64_t index) const noexcept {
 std::int64_t ArrayData::target_of(std::uint64_t index, const std::byte* record) const {
     if (!label)
         return targets.empty() ? 0 : targets[static_cast<std::size_t>(index)];
-    const std::size_t bytes = size_of(label->type);
-    std::uint64_t value = 0;
-    for (std::size_t i = 0; i < bytes; ++i) {
-        const auto byte = std::to_integer<std::uint64_t>(record[label->at + i]);
-        value |= byte << 8 * (big_endian ? bytes - 1 - i : i);
-    }
-    if (label->type != ScalarType::uint8 && bytes < 8 && value >> (8 * bytes - 1) != 0)
-        value |= ~std::uint64_t{0} << 8 * bytes;
-    const auto target = static_cast<std::int64_t>(value);
+    const std::int64_t target =
+        whole_number(record + label->at, size_of(label->type), big_endian, label->type != ScalarType::uint8);
     if (label->classes > 0 && (target < 0 || target >= label->classes))
         throw ArrayFileError{
             part_of(index).path, offset_of(index) + label->at,
@@ -73,12 +75,15 @@ void ArrayData::take_memory() {
 }
 
 void ArrayData::finish_memory() {
+    if (label)
+        targets.reserve(size);
     for (std::size_t index = 0; index < size; ++index) {
         std::byte* const record = records.get() + index * record_bytes;
         if (label)
-            (void)target_of(index, record);
-        to_native(record + data_at, layout.bytes());
+            targets.push_back(target_of(index, record));
+        to_native(record + data_at, layout.bytes());   // the label may lie among the values
     }
+    label.reset();
 }
 
 }   // namespace drawpoint

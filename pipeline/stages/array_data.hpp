@@ -14,6 +14,10 @@
 
 namespace drawpoint {
 
+/// The whole number in the `bytes` bytes from `from` on: 1, 2, 4 or 8; unsigned only if it is shorter than 8.
+[[nodiscard]] std::int64_t whole_number(const std::byte* from, std::size_t bytes, bool big_endian,
+                                        bool is_signed) noexcept;
+
 /// A file's share of the rows.
 struct ArrayPart {
     std::string path;
@@ -25,12 +29,12 @@ struct ArrayPart {
 
 /// Rows of equal records, from one or more files. Immutable once made.
 struct ArrayData final : SampleReads {
-    SampleLayout layout;            // of a sample as it is stored
-    std::size_t record_bytes = 0;   // from record to record
-    std::size_t data_at = 0;        // of the values in a record
-    bool big_endian = false;        // the values, until they are in memory, and the label
-    std::optional<RecordLabel> label;
-    std::vector<std::int64_t> targets;   // none: the label, or 0
+    SampleLayout layout;                 // of a sample as it is stored
+    std::size_t record_bytes = 0;        // from record to record
+    std::size_t data_at = 0;             // of the values in a record
+    bool big_endian = false;             // the values, until they are in memory, and the label
+    std::optional<RecordLabel> label;    // none once the records are in memory
+    std::vector<std::int64_t> targets;   // none: the label, or 0; in memory the labels too
     std::vector<ArrayPart> parts;
     bool sequential = false;   // ArrayOptions
     std::size_t size = 0;
@@ -48,7 +52,7 @@ struct ArrayData final : SampleReads {
 
     /// Memory for the records.
     void take_memory();
-    /// Makes the records in memory native and checks their labels.
+    /// Makes the records in memory native, and targets of their labels: afterwards there is no label.
     void finish_memory();
 };
 

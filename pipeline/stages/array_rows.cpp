@@ -154,6 +154,7 @@ void ArrayRows::fill(SampleTask& task, WorkerScratch& scratch) const {
                 data_->part_of(task.index).path, data_->offset_of(task.index),
                 fmt::format("{} bytes were read of a record of {}", task.contents->size(), data_->record_bytes)};
         constexpr std::uint64_t place = 0;
+        task.bytes_read = task.contents->size();
         *task.target = data_->target_of(task.index, record);
         copy(*data_, floats_.get(), record, {&place, 1}, task.data.data());
         if (!floats_)
@@ -175,10 +176,7 @@ void ArrayRows::fill_run(SampleRun& run, WorkerScratch& scratch) const {
         return read_run(data, floats_.get(), run, static_cast<ArrayScratch&>(scratch));
     const std::byte* const records = data.records.get();
     std::int64_t* target = run.targets;
-    if (data.label)   // checked when they came into memory: nothing throws
-        for (const std::uint64_t index : run.indices)
-            *target++ = data.target_of(index, records + index * data.record_bytes);
-    else if (data.targets.empty())
+    if (data.targets.empty())
         std::fill_n(target, run.indices.size(), 0);
     else
         for (const std::uint64_t index : run.indices)

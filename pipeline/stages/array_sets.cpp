@@ -65,15 +65,9 @@ std::vector<std::int64_t> read_targets(const fs::path& path, ArrayFormat format,
     std::vector<std::byte> bytes(header.bytes);
     file.load(bytes.data());
     std::vector<std::int64_t> targets(count);
-    const bool plain = header.type == ArrayType::uint8 || header.type == ArrayType::boolean;
+    const bool is_signed = header.type != ArrayType::uint8 && header.type != ArrayType::boolean;
     for (std::size_t i = 0; i < targets.size(); ++i) {
-        std::uint64_t value = 0;
-        for (std::size_t k = 0; k < width; ++k)
-            value |= std::to_integer<std::uint64_t>(bytes[i * width + k])
-                     << 8 * (header.big_endian ? width - 1 - k : k);
-        if (!plain && width < 8 && value >> (8 * width - 1) != 0)
-            value |= ~std::uint64_t{0} << 8 * width;
-        targets[i] = static_cast<std::int64_t>(value);
+        targets[i] = whole_number(bytes.data() + i * width, width, header.big_endian, is_signed);
         if (classes > 0 && (targets[i] < 0 || targets[i] >= classes))
             throw ArrayFileError{path, header.offset + i * width,
                                  fmt::format("label {} of sample {} is none of 0 to {}", targets[i], i, classes - 1)};

@@ -33,14 +33,22 @@ std::uint64_t size_of_regular(int descriptor, const char* path) {
     return static_cast<std::uint64_t>(status.st_size);
 }
 
+namespace {
+constexpr std::uint64_t most_contents = std::uint64_t{1} << 62;
+}
+
+std::uint64_t contents_capacity(std::uint64_t bytes) noexcept {
+    constexpr std::uint64_t first_capacity = std::uint64_t{1} << 18;
+    return std::bit_ceil(std::clamp(bytes, first_capacity, most_contents));
+}
+
 void resize_contents(std::vector<std::byte>& contents, std::uint64_t bytes, const char* path) {
-    constexpr std::uint64_t first_capacity = std::uint64_t{1} << 18, most = std::uint64_t{1} << 62;
     try {
-        if (bytes > most)
+        if (bytes > most_contents)
             throw std::bad_alloc{};
         if (bytes > contents.capacity()) {
             contents.clear();   // nothing of it is worth copying
-            contents.reserve(std::bit_ceil(std::max(bytes, first_capacity)));
+            contents.reserve(contents_capacity(bytes));
         }
         contents.resize(bytes);
     } catch (const std::exception&) {   // bad_alloc, length_error

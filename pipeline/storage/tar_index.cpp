@@ -25,9 +25,10 @@ struct Head {
 static_assert(sizeof(Head) == 48 && std::endian::native == std::endian::little);
 constexpr char magic[8] = {'D', 'P', 'T', 'A', 'R', 'I', 'X', '1'};
 constexpr std::size_t columns = 4, sum_bytes = 8;
+constexpr std::uint64_t longest_index = std::uint64_t{1} << 30;   // bytes: of some ten million samples
 
-std::uint64_t checksum(std::span<const std::byte> bytes) {
-    return ::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
+std::uint64_t checksum(std::span<const std::byte> bytes, std::uint64_t before = 0) {
+    return ::crc32_z(before, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
 }
 
 /// Reads the next column or text of a file whose length was checked.
@@ -59,29 +60,33 @@ bool is_plausible(const TarIndex& index) {
 
 std::optional<TarIndex> read_index(const TarInput& input) {
     const std::string path = tar_index_path(input.path());
-    std::vector<std::byte> file;
+    Head head{};
+    std::vector<std::byte> rest;
     try {
-        read_file(path.c_str(), file);
+        const TarFile file{path.c_str()};
+        if (file.size() < sizeof head + sum_bytes || file.size() > longest_index)
+            return std::nullopt;
+        read_file_part(file.descriptor(), path.c_str(), 0, sizeof head, rest);
+        std::memcpy(&head, rest.data(), sizeof head);
+        const std::uint64_t body = file.size() - sizeof head - sum_bytes;
+        // The head has to be this shard's, and say how long the file is, before more of it is read.
+        if (std::memcmp(head.magic, magic, sizeof magic) != 0 || head.file_bytes != input.file().size() ||
+            head.modified_ns != input.file().modified_ns() ||
+            head.compression != static_cast<std::uint64_t>(input.compression()) || head.samples == 0 ||
+            head.samples > body / (columns * 8) || head.name_bytes != body - head.samples * columns * 8)
+            return std::nullopt;
+        read_file_part(file.descriptor(), path.c_str(), sizeof head, body + sum_bytes, rest);
     } catch (const std::filesystem::filesystem_error&) {
         return std::nullopt;   // there need not be one
     }
-    Head head{};
-    if (file.size() < sizeof head + sum_bytes)
-        return std::nullopt;
-    std::memcpy(&head, file.data(), sizeof head);
-    const std::size_t body = file.size() - sizeof head - sum_bytes;
-    if (std::memcmp(head.magic, magic, sizeof magic) != 0 || head.file_bytes != input.file().size() ||
-        head.modified_ns != input.file().modified_ns() ||
-        head.compression != static_cast<std::uint64_t>(input.compression()) || head.samples == 0 ||
-        head.samples > body / (columns * 8) || head.name_bytes != body - head.samples * columns * 8)
-        return std::nullopt;
     std::uint64_t sum = 0;
-    std::memcpy(&sum, file.data() + sizeof head + body, sum_bytes);
-    if (sum != checksum({file.data(), sizeof head + body}))
+    const std::size_t body = rest.size() - sum_bytes;
+    std::memcpy(&sum, rest.data() + body, sum_bytes);
+    if (sum != checksum({rest.data(), body}, checksum(std::as_bytes(std::span{&head, 1}))))
         return std::nullopt;
 
     TarIndex index;
-    const std::byte* from = file.data() + sizeof head;
+    const std::byte* from = rest.data();
     const auto samples = static_cast<std::size_t>(head.samples);
     take(from, samples, index.offsets);
     take(from, samples, index.bytes);

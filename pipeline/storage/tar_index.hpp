@@ -31,8 +31,8 @@ struct TarIndex {
     void add(std::uint64_t offset, std::uint64_t image_bytes, std::int64_t label, std::string_view member);
 };
 
-/// The largest label that a data set may have.
-inline constexpr std::int64_t largest_label = (std::int64_t{1} << 31) - 1;
+/// The largest label that a data set may have: what counts its classes takes memory by it.
+inline constexpr std::int64_t largest_label = (std::int64_t{1} << 24) - 1;
 
 /// A member name as WebDataset takes it apart: the path up to the first dot of its last part, and what follows, in small
 /// letters. nullopt: no sample's member (hidden, without a dot, __meta__).

@@ -57,7 +57,9 @@ TarFile::TarFile(const char* path) : descriptor_{::open(path, O_RDONLY | O_NONBL
         fail_to_read("cannot read: not a regular file", path, error);
     }
     size_ = static_cast<std::uint64_t>(status.st_size);
-    modified_ns_ = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+    // Unsigned, since it may wrap: a date after 2262 is only compared.
+    modified_ns_ = static_cast<std::int64_t>(static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
+                                             static_cast<std::uint64_t>(status.st_mtim.tv_nsec));
 }
 
 TarFile::~TarFile() {

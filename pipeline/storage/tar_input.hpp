@@ -48,6 +48,8 @@ public:
     /// Begins the file, whose first bytes tell the compression. `path` lives until the next open().
     void open(const char* path);
     void close() noexcept { file_ = TarFile{}; }
+    /// The open file, for reading at random; as close().
+    [[nodiscard]] TarFile take_file() noexcept { return std::move(file_); }
     [[nodiscard]] bool is_open() const noexcept { return file_.descriptor() >= 0; }
 
     [[nodiscard]] const char* path() const noexcept { return path_; }

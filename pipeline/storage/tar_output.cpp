@@ -55,22 +55,23 @@ public:
     Sink(std::filesystem::path path, TarCompression compression)
         : path_{std::move(path)}, compression_{compression}, buffer_(sink_buffer) {
         // 16: with a gzip header, which bears neither date nor name.
-        if (compression_ == TarCompression::gzip &&
-            deflateInit2(&gzip_, Z_DEFAULT_COMPRESSION, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-            throw std::bad_alloc{};
-        if (compression_ == TarCompression::zstd) {
-            if (!(zstd_ = ZSTD_createCCtx()))
+        if (compression_ == TarCompression::gzip) {
+            gzip_.reset(new z_stream{});
+            if (deflateInit2(gzip_.get(), Z_DEFAULT_COMPRESSION, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY) !=
+                Z_OK)
                 throw std::bad_alloc{};
-            ZSTD_CCtx_setParameter(zstd_, ZSTD_c_checksumFlag, 1);
+        }
+        if (compression_ == TarCompression::zstd) {
+            zstd_.reset(ZSTD_createCCtx());
+            if (!zstd_)
+                throw std::bad_alloc{};
+            ZSTD_CCtx_setParameter(zstd_.get(), ZSTD_c_checksumFlag, 1);
         }
         descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
         if (descriptor_ < 0)
             fail(errno);
     }
     ~Sink() {
-        if (compression_ == TarCompression::gzip)
-            deflateEnd(&gzip_);
-        ZSTD_freeCCtx(zstd_);
         if (descriptor_ >= 0)
             ::close(descriptor_);
     }
@@ -81,21 +82,22 @@ public:
         if (compression_ == TarCompression::none) {
             put(bytes);
         } else if (compression_ == TarCompression::gzip) {
-            gzip_.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));
-            gzip_.avail_in = static_cast<uInt>(bytes.size());   // a member's contents at most
+            z_stream& gzip = *gzip_;
+            gzip.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));
+            gzip.avail_in = static_cast<uInt>(bytes.size());   // a member's contents at most
             int result = Z_OK;
             do {
-                gzip_.next_out = reinterpret_cast<Bytef*>(buffer_.data());
-                gzip_.avail_out = static_cast<uInt>(buffer_.size());
-                result = ::deflate(&gzip_, last ? Z_FINISH : Z_NO_FLUSH);
-                put({buffer_.data(), buffer_.size() - gzip_.avail_out});
-            } while (gzip_.avail_in > 0 || gzip_.avail_out == 0 || (last && result != Z_STREAM_END));
+                gzip.next_out = reinterpret_cast<Bytef*>(buffer_.data());
+                gzip.avail_out = static_cast<uInt>(buffer_.size());
+                result = ::deflate(&gzip, last ? Z_FINISH : Z_NO_FLUSH);
+                put({buffer_.data(), buffer_.size() - gzip.avail_out});
+            } while (gzip.avail_in > 0 || gzip.avail_out == 0 || (last && result != Z_STREAM_END));
         } else {
             ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
             std::size_t left = 0;
             do {
                 ZSTD_outBuffer out{buffer_.data(), buffer_.size(), 0};
-                left = ZSTD_compressStream2(zstd_, &out, &in, last ? ZSTD_e_end : ZSTD_e_continue);
+                left = ZSTD_compressStream2(zstd_.get(), &out, &in, last ? ZSTD_e_end : ZSTD_e_continue);
                 if (ZSTD_isError(left))
                     throw std::runtime_error{path_.string() + ": " + ZSTD_getErrorName(left)};
                 put({buffer_.data(), out.pos});
@@ -109,6 +111,14 @@ public:
     }
 
 private:
+    struct Free {
+        void operator()(z_stream* gzip) const noexcept {
+            deflateEnd(gzip);   // does nothing to one that was never begun
+            delete gzip;
+        }
+        void operator()(ZSTD_CCtx* zstd) const noexcept { ZSTD_freeCCtx(zstd); }
+    };
+
     [[noreturn]] void fail(int error) const {
         throw std::filesystem::filesystem_error("cannot write", path_, std::error_code(error, std::generic_category()));
     }
@@ -127,8 +137,8 @@ private:
     TarCompression compression_;
     std::vector<std::byte> buffer_;
     int descriptor_ = -1;
-    z_stream gzip_{};
-    ZSTD_CCtx* zstd_ = nullptr;
+    std::unique_ptr<z_stream, Free> gzip_;
+    std::unique_ptr<ZSTD_CCtx, Free> zstd_;
 };
 
 TarOutput::TarOutput(std::filesystem::path path, TarCompression compression)

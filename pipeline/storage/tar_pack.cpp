@@ -8,7 +8,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 
 #include <unistd.h>
@@ -60,13 +60,19 @@ private:
 };
 
 /// "class/name" without dots in the last part, which would end the key there.
-std::string key_of(const std::string& class_name, const fs::path& image, std::unordered_set<std::string>& used) {
+/// `used`: keys there are already, and the number of the copy to try next of each.
+std::string key_of(const std::string& class_name, const fs::path& image, std::unordered_map<std::string, int>& used) {
     std::string stem = image.stem().string();
     std::ranges::replace(stem, '.', '_');
     const std::string wanted = class_name + '/' + stem;
-    std::string key = wanted;
-    for (int copy = 2; !used.insert(key).second; ++copy)
-        key = wanted + '-' + std::to_string(copy);
+    const auto [entry, unused] = used.try_emplace(wanted, 2);
+    if (unused)
+        return wanted;
+    int& copy = entry->second;   // stays where it is
+    std::string key;
+    do
+        key = wanted + '-' + std::to_string(copy++);
+    while (!used.try_emplace(key, 2).second);
     return key;
 }
 
@@ -142,7 +148,7 @@ TarPackSummary pack_image_folder(const ImageFolder& images, std::span<const std:
     write_classes(images, folder.path() / "classes.txt");
     TarPackSummary summary;
     std::optional<Shard> shard;
-    std::unordered_set<std::string> keys;
+    std::unordered_map<std::string, int> keys;
     std::vector<std::byte> file;
     const auto finish = [&] {
         summary.bytes += shard->finish();

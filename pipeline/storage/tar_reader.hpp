@@ -39,6 +39,8 @@ class TarReader {
 public:
     /// `input` is open, at its begin, and outlives the reader.
     explicit TarReader(TarInput& input) noexcept : input_{&input} {}
+    /// From the header at `next` on, which is not behind the input's position.
+    TarReader(TarInput& input, std::uint64_t next) noexcept : input_{&input}, next_{next} {}
 
     /// The next member; false at the archive's end, once all that follows was found to be padding. Throws TarError.
     bool next(TarMember& member);

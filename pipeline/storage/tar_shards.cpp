@@ -22,20 +22,23 @@ namespace {
 constexpr std::size_t scan_buffer = std::size_t{1} << 12;
 constexpr std::size_t longest_classes = std::size_t{1} << 24;
 
-/// How many shards may stay open: a half of what the process may have.
+/// How many shards of a data set may stay open: a quarter of what the process may have, so that two leave half of it.
 std::size_t most_open_files() noexcept {
     rlimit limit{};
     return ::getrlimit(RLIMIT_NOFILE, &limit) == 0
-               ? static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur, 1 << 16)) / 2
-               : 128;
+               ? static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur, 1 << 16)) / 4
+               : 64;
 }
 
 /// The lines of classes.txt beside the shard; none if there is no such file.
 std::vector<std::string> read_classes(const std::filesystem::path& shard) {
     const std::filesystem::path path = shard.parent_path() / "classes.txt";
     std::error_code error;
-    if (!std::filesystem::exists(path, error))
+    const std::filesystem::file_status status = std::filesystem::status(path, error);
+    if (!std::filesystem::exists(status))
         return {};
+    if (!std::filesystem::is_regular_file(status))
+        throw std::invalid_argument{path.string() + ": not a regular file with the names of classes"};
     if (std::filesystem::file_size(path, error) > longest_classes)
         throw std::invalid_argument{path.string() + ": too long for the names of classes"};
     std::vector<std::byte> file;
@@ -115,18 +118,27 @@ TarShards::TarShards(const std::string& where, const TarOptions& options) {
     state->sequential = options.sequential;
     TarInput input{scan_buffer};
     const std::vector<std::string> files = tar_files(where);
-    const bool stay_open = files.size() <= most_open_files();
+    bool stay_open = files.size() <= most_open_files();
     std::size_t images = 0;
     std::int64_t last_label = 0;
     state->shards.reserve(files.size());   // streams keep addresses
     for (const std::string& file : files) {
-        input.open(file.c_str());
+        try {
+            input.open(file.c_str());
+        } catch (const std::filesystem::filesystem_error& error) {
+            if (!stay_open || error.code() != std::errc::too_many_files_open)
+                throw;
+            stay_open = false;   // others have most of them: opened when they are read
+            for (TarShard& shard : state->shards)
+                shard.file = TarFile{};
+            input.open(file.c_str());
+        }
         TarShard& shard = state->shards.emplace_back(TarShard{file, index_of_tar(input), {}});
         const TarIndex& index = shard.index;
         if (!state->reads_at_random(shard))
             state->random_access = false;
         else if (stay_open)
-            shard.file = TarFile{shard.path.c_str()};
+            shard.file = input.take_file();
         last_label = std::max(last_label, *std::ranges::max_element(index.labels));
         state->largest = std::max(state->largest, *std::ranges::max_element(index.bytes));
         state->ends.push_back(images += index.size());

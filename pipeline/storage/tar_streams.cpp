@@ -121,11 +121,12 @@ private:
         ++next_;
     }
 
-    // The compressed data's own checksum stands at its end.
+    // The compressed data's own checksum stands at its end; members and padding before it are held to the scan's limits.
     void finish() {
         if (input_.compression() != TarCompression::none) {
-            TarBlock rest;
-            while (input_.read(rest) > 0) {
+            const std::size_t last = shard->index.size() - 1;
+            TarReader rest{input_, shard->index.offsets[last] + tar_padded(shard->index.bytes[last])};
+            while (rest.next(behind_)) {
             }
         }
         input_.close();
@@ -133,6 +134,7 @@ private:
 
     std::mutex mutex_;
     TarInput input_;
+    TarMember behind_;       // the last image; kept for its memory
     std::size_t next_ = 0;   // sample of the shard
     std::size_t held_at_most_;
     std::uint64_t largest_, passed_ = 0;
@@ -173,8 +175,14 @@ void TarStreams::read(const TarShard& shard, std::size_t sample, std::vector<std
         TarStreams& streams;
         Stream& stream;
         ~GiveBack() {
+            std::unique_ptr<Stream> over;   // closed behind the lock
             const std::lock_guard lock{streams.mutex_};
-            --stream.users;
+            auto& all = streams.streams_;
+            if (--stream.users > 0 || all.size() <= streams.open_streams_)
+                return;
+            const auto place = std::ranges::find(all, &stream, &std::unique_ptr<Stream>::get);
+            over = std::move(*place);
+            all.erase(place);
         }
     } const give_back{*this, stream};
     stream.read(sample, contents, started_);

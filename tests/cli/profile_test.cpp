@@ -1,3 +1,4 @@
+#include <array>
 #include <chrono>
 #include <fstream>
 #include <thread>
@@ -75,6 +76,72 @@ BOOST_AUTO_TEST_CASE(photographs_are_trained_on_and_every_nanosecond_is_accounte
         BOOST_REQUIRE_MESSAGE(row, action);
         BOOST_TEST((*row)["calls"] == 9, action);
     }
+}
+
+BOOST_AUTO_TEST_CASE(tar_shards_give_the_steps_of_the_folder_they_were_packed_from) {
+    const TemporaryFolder folder;
+    make_photos(folder.path() / "photos");
+    for (const std::string compress : {"none", "zst"}) {
+        const std::string shards = folder.file(compress);
+        const Result packed = run_program(
+            {"dataset", "pack", "--from", folder.file("photos"), "--out", shards, "--compress", compress, "--shuffle"});
+        BOOST_TEST_REQUIRE(packed.code == 0, packed.err);
+        const Json report =
+            json_of(run_program(profile_into(folder, {"--data", shards, "--image-size", "16", "--model", "none",
+                                                      "--batch-size", "4", "--num-workers", "1", "--json"})));
+        BOOST_TEST(report["run"]["samples"] == 18, compress);
+        BOOST_TEST(report["conservation"]["max_residual_ns"] == 0, compress);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_pair_of_npy_files_is_trained_on) {
+    const TemporaryFolder folder;
+    const auto write = [&](const char* name, const std::string& type, const std::string& shape, const auto& values) {
+        std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + shape + "), }";
+        header.resize(117, ' ');   // with what is before it: 128 bytes
+        std::ofstream{folder.path() / name, std::ios::binary}
+            << std::string_view{"\x93NUMPY\x01\x00\x76\x00", 10} << header << '\n'
+            << std::string_view{reinterpret_cast<const char*>(values.data()), sizeof(values)};
+    };
+    std::array<float, 8 * 3> values{};
+    values[3] = 1;
+    write("x.npy", "<f4", "8, 3", values);
+    write("y.npy", "<i8", "8,", std::array<std::int64_t, 8>{0, 1, 2, 0, 1, 2, 0, 1});
+    const Json report = json_of(
+        run_program(profile_into(folder, {"--data", folder.file("x.npy"), "--targets", folder.file("y.npy"), "--model",
+                                          "mlp", "--batch-size", "2", "--valid", "0.25", "--json"})));
+    BOOST_TEST(report["run"]["steps"] == 3 + 1);
+    BOOST_TEST(report["model"]["loss_first"].is_number());
+}
+
+BOOST_AUTO_TEST_CASE(batches_come_in_the_order_that_is_asked_for) {
+    const TemporaryFolder folder;
+    for (const std::string order : {"in", "out", "2"}) {
+        const Json report = json_of(
+            run_program(profile_into(folder, {"--data", "synthetic:40", "--image-size", "8", "--model", "none",
+                                              "--batch-size", "4", "--num-workers", "2", "--order", order, "--json"})));
+        BOOST_TEST(report["run"]["order"] == order);
+        BOOST_TEST(report["run"]["samples"] == 40);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_cache_is_hit_from_the_second_epoch_on_and_both_loaders_share_it_and_the_budget) {
+    const TemporaryFolder folder;
+    make_photos(folder.path() / "photos");
+    const auto profiled = [&](const std::string& cache, const std::string& budget, const std::string& decoder) {
+        return run_program(profile_into(folder, {"--data", folder.file("photos"), "--image-size", "32", "--batch-size",
+                                                 "4", "--epochs", "2", "--valid", "0.25", "--cache", cache,
+                                                 "--memory-budget", budget, "--jpeg-decoder", decoder, "--json"}));
+    };
+    const Json report = json_of(profiled("4MiB", "64MiB", "library"));
+    BOOST_TEST(report["cache"]["hits"] == 18);
+    BOOST_TEST(report["cache"]["misses"] == 18);
+    BOOST_TEST(report["memory"]["planned_bytes"].get<double>() <= 64.0 * 1024 * 1024);
+    BOOST_TEST(json_of(profiled("4MiB", "64MiB", "own"))["model"]["loss_first"] == report["model"]["loss_first"]);
+    // Larger than half of the budget: each loader counts all of it, the process only once.
+    const Json large = json_of(profiled("60MiB", "100MiB", "library"));
+    BOOST_TEST(large["memory"]["planned_bytes"].get<double>() <= 100.0 * 1024 * 1024);
+    check_complaint(profiled("64MiB", "64MiB", "library"), 2, {"--memory-budget 64MiB", "--cache 64MiB"});
 }
 
 BOOST_AUTO_TEST_CASE(a_report_made_later_has_the_rows_of_the_live_one) {

@@ -86,6 +86,16 @@ BOOST_AUTO_TEST_CASE(an_option_that_another_option_makes_useless_is_refused) {
                     {"--row-limit", "tree"});
 }
 
+BOOST_AUTO_TEST_CASE(what_data_has_no_use_for_is_refused_with_it) {
+    check_complaint(run_program(profile({"--cache", "64MiB"})), 2, {"--cache 64MiB", "--data synthetic:8"});
+    check_complaint(run_program({"profile", "--data", "x.npy", "--targets", "y.npy", "--cache", "64MiB"}), 2,
+                    {"--cache 64MiB", "--data x.npy"});
+    for (const std::string format : {"npy", "idx", "raw"})
+        check_complaint(run_program({"profile", "--data", "x", "--format", format, "--record", "uint8:2", "--targets",
+                                     "y.npy", "--valid", "v.npy"}),
+                        2, {"--valid v.npy", "--targets y.npy", "share"});
+}
+
 BOOST_AUTO_TEST_CASE(an_unknown_option_or_command_is_named_and_the_nearest_one_offered) {
     check_complaint(run_program(profile({"--bach-size", "3"})), 2, {"unknown option --bach-size", "--batch-size"});
     check_complaint(run_program(profile({"--xyzzy=1"})), 2, {"unknown option --xyzzy"});

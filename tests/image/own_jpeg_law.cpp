@@ -76,7 +76,9 @@ bool LibraryPlanes::decode(std::span<const std::byte> file, std::uint32_t end) {
     State& state = *state_;
     if (setjmp(state.escape) != 0)
         return false;
-    jpeg_abort_decompress(&state.info);
+    // A new one: aborting keeps the tables of the file before, with which this one might decode.
+    jpeg_destroy_decompress(&state.info);
+    jpeg_create_decompress(&state.info);
     jpeg_mem_src(&state.info, reinterpret_cast<const unsigned char*>(file.data()), file.size());
     jpeg_read_header(&state.info, TRUE);
     if (state.info.num_components > 3 || state.info.max_v_samp_factor > 4) {

@@ -129,6 +129,8 @@ BOOST_AUTO_TEST_CASE(padding_is_what_the_longest_of_a_batch_adds_to_the_others) 
     BOOST_TEST(padding_share({}, lengths, 2) == 0);
     BOOST_TEST(refusal([&] { (void)padding_share(std::vector<std::uint64_t>{5}, lengths, 2); }) ==
                "padding_share: index 5 of 5 lengths");
+    BOOST_TEST(refusal([&] { (void)padding_share(order, lengths, 0); }) ==
+               "padding_share: batch_size must be at least 1, got 0");
 }
 
 BOOST_AUTO_TEST_CASE(sizes_of_nothing_are_refused_by_name) {

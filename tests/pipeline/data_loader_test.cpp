@@ -163,10 +163,13 @@ BOOST_AUTO_TEST_CASE(wrong_options_are_refused_by_name_and_value) {
                           says("read_concurrency must be at most 4096, got 4097"));
     BOOST_CHECK_EXCEPTION(make({.read_deadline = std::chrono::nanoseconds{-1}}), std::invalid_argument,
                           says("read_deadline must be at least 0, got -1 ns"));
+    BOOST_CHECK_EXCEPTION(make({.read_deadline = std::chrono::hours{24} + std::chrono::nanoseconds{1}}),
+                          std::invalid_argument, says("read_deadline must be at most 24 h, got 86400000000001 ns"));
     BOOST_CHECK_EXCEPTION(make({.read_retries = 101}), std::invalid_argument,
                           says("read_retries must be at most 100, got 101"));
-    BOOST_CHECK_EXCEPTION(make({.memory_budget = 1}), std::invalid_argument,
-                          says("memory_budget = 1 is not delivered: use 0 (none)"));
+    BOOST_CHECK_EXCEPTION(make({.memory_budget = 1}), std::invalid_argument, [](const std::invalid_argument& error) {
+        return std::string_view{error.what()}.starts_with("memory_budget = 1 is ");
+    });
     Runtime narrow{{.max_threads = 2}, *bench.recorder};
     BOOST_CHECK_EXCEPTION((DataLoader{narrow, source, sampler, {.num_workers = 3}}), std::invalid_argument,
                           says("num_workers must be at most max_threads = 2, got 3"));

@@ -42,7 +42,6 @@ BOOST_AUTO_TEST_CASE(without_a_budget_everything_is_as_asked_and_adds_up) {
     BOOST_TEST(plan.workers_bytes == 4 * MiB);
     BOOST_TEST(plan.order_bytes == 8 * 1360u);
     BOOST_TEST(plan.loader_bytes == plan.slots_bytes + plan.in_flight_bytes + plan.workers_bytes + plan.order_bytes);
-    BOOST_TEST(plan.peak_bytes == plan.loader_bytes);
     BOOST_TEST(plan.missing_bytes == 0u);
 }
 
@@ -85,16 +84,13 @@ BOOST_AUTO_TEST_CASE(a_plan_never_exceeds_a_budget_that_the_smallest_fits_and_ne
                           .prefetch_depth = 1 + up_to(20),
                           .read_concurrency = up_to(128),
                           .encoded_bytes = up_to(200'000),
-                          .staged_bytes = up_to(3) == 0 ? up_to(1 << 20) : 0,
                           .cache_bytes = up_to(256 * MiB),
                           .dataset_size = up_to(1'000'000),
-                          .process_bytes = up_to(100 * MiB),
                           .memory_budget = 1 + up_to(1024 * MiB)};
         const MemoryPlan plan = plan_memory(needs);
         BOOST_REQUIRE((plan.prefetch_depth >= 1 && plan.prefetch_depth <= needs.prefetch_depth));
         BOOST_REQUIRE(plan.read_concurrency <= needs.read_concurrency);
         BOOST_REQUIRE((needs.read_concurrency == 0 || plan.read_concurrency >= 1));
-        BOOST_REQUIRE(plan.peak_bytes == plan.loader_bytes + needs.process_bytes);
         BOOST_REQUIRE(plan.loader_bytes == plan.slots_bytes + plan.in_flight_bytes + plan.workers_bytes +
                                                plan.order_bytes + plan.cache_bytes);
         if (plan.missing_bytes == 0)

@@ -1,9 +1,11 @@
 #include <drawpoint/pipeline/data_loader.hpp>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <map>
 #include <random>
+#include <set>
 #include <system_error>
 #include <thread>
 
@@ -158,28 +160,56 @@ BOOST_AUTO_TEST_CASE(rows_of_samples_read_ahead_say_when_and_the_stages_still_ti
 }
 
 BOOST_AUTO_TEST_CASE(reading_ahead_allocates_nothing_once_its_buffers_have_grown) {
-    for (const auto where : {StoredSource::In::memory, StoredSource::In::one_file}) {
-        StoredSource source{256, where};
-        source.before_read = [](std::uint64_t index) {
-            test::count_this_thread(true);   // of a reader or a worker, from its first read on
-            slowly(index);
-        };
+    constexpr std::uint64_t MiB = std::uint64_t{1} << 20;
+    for (const std::uint64_t budget : {std::uint64_t{0}, 64 * MiB})
+        for (const auto where : {StoredSource::In::memory, StoredSource::In::one_file}) {
+            StoredSource source{256, where};
+            source.before_read = [](std::uint64_t index) {
+                test::count_this_thread(true);   // of a reader or a worker, from its first read on
+                slowly(index);
+            };
+            const auto recorder = test::small_recorder();
+            Runtime runtime{{.record = false}, *recorder};
+            const SequentialSampler sampler{source.size()};
+            DataLoader loader{runtime,
+                              source,
+                              sampler,
+                              {.batch_size = 8,
+                               .num_workers = 2,
+                               .prefetch_depth = 4,
+                               .read_concurrency = 8,
+                               .memory_budget = budget}};
+            const auto self = std::this_thread::get_id();
+            // A ring's thread never calls read().
+            source.before_location = [&](std::uint64_t) {
+                test::count_this_thread(std::this_thread::get_id() != self);
+            };
+            // A buffer grows when it is first used for a longer sample than before, and which buffers are used is chance.
+            std::size_t epoch = 0;
+            for (std::size_t quiet = 0; quiet < 3 && epoch < 60; ++epoch) {
+                const std::uint64_t before = test::counted_allocations();
+                auto pass = loader.epoch(epoch);
+                while (pass.next_blocking()) {
+                }
+                quiet = test::counted_allocations() == before ? quiet + 1 : 0;
+            }
+            BOOST_TEST(epoch < 60u, "budget " << budget << ", source " << static_cast<int>(where));
+            BOOST_TEST(loader.counters().reads_ahead > 0u);
+        }
+}
+
+BOOST_AUTO_TEST_CASE(the_plan_looks_at_samples_from_all_over_the_source) {
+    for (const std::uint64_t n : {1u, 20u, 32u, 33u, 100u}) {
+        StoredSource source{n, StoredSource::In::one_file};
+        std::set<std::uint64_t> looked_at;
+        source.before_location = [&](std::uint64_t index) { looked_at.insert(index); };
         const auto recorder = test::small_recorder();
         Runtime runtime{{.record = false}, *recorder};
         const SequentialSampler sampler{source.size()};
-        DataLoader loader{
-            runtime, source, sampler, {.batch_size = 8, .num_workers = 2, .prefetch_depth = 4, .read_concurrency = 8}};
-        // A buffer grows when it is first used for a longer sample than before, and which buffers are used is chance.
-        std::size_t epoch = 0;
-        for (std::size_t quiet = 0; quiet < 3 && epoch < 60; ++epoch) {
-            const std::uint64_t before = test::counted_allocations();
-            auto pass = loader.epoch(epoch);
-            while (pass.next_blocking()) {
-            }
-            quiet = test::counted_allocations() == before ? quiet + 1 : 0;
-        }
-        BOOST_TEST(epoch < 60u);
-        BOOST_TEST(loader.counters().reads_ahead > 0u);
+        const DataLoader loader{runtime, source, sampler, {.read_concurrency = 8}};
+        BOOST_TEST(looked_at.size() == std::min<std::size_t>(n, 32));
+        BOOST_TEST(*looked_at.rbegin() == (std::min<std::uint64_t>(n, 32) - 1) * n / std::min<std::uint64_t>(n, 32));
+        BOOST_TEST(loader.memory_plan().in_flight_bytes == 16 * detail::contents_capacity(1));
     }
 }
 

@@ -347,10 +347,18 @@ BOOST_AUTO_TEST_CASE(the_ring_says_what_is_wrong_with_a_file_as_a_read_does) {
     std::filesystem::remove(source.file(5));
     std::filesystem::remove(source.file(6));
     std::filesystem::create_directory(source.file(6));
-    source.before_read = wait_a_little;
+    const auto worker = std::this_thread::get_id();
+    bool read_here = false;   // either of them, by the worker
+    source.before_read = [&](std::uint64_t index) {
+        wait_a_little(index);
+        if (std::this_thread::get_id() == worker)
+            read_here = read_here || index == 5 || index == 6;
+    };
     for (const bool ring : {false, true}) {
-        Wanting loader{source, {.concurrency = 8, .io_uring = ring}};
+        Wanting loader{source, {.concurrency = 16, .io_uring = ring}};
         for (std::uint32_t at = 0; at < 40; ++at) {
+            while (at == 2 && loader.reads.counters().ahead < 5)   // 2 … 6 have been begun, since reads begin in order
+                std::this_thread::yield();
             const auto refused = [&](std::errc what) {
                 return [&, what](const std::filesystem::filesystem_error& error) {
                     return error.code() == what && error.path1() == source.file(at);
@@ -365,6 +373,7 @@ BOOST_AUTO_TEST_CASE(the_ring_says_what_is_wrong_with_a_file_as_a_read_does) {
             else
                 BOOST_REQUIRE(loader.take(at));
         }
+        BOOST_TEST(!read_here);
     }
 }
 

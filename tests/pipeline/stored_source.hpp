@@ -37,6 +37,7 @@ public:
     }
 
     std::function<void(std::uint64_t index)> before_read = [](std::uint64_t) {};
+    std::function<void(std::uint64_t index)> before_location = [](std::uint64_t) {};
     mutable std::atomic<std::uint64_t> reads_begun{0}, most_at_a_time{0}, made_from_contents{0};
 
     static std::size_t bytes_of(std::uint64_t index) noexcept { return 8 * (1 + index % 7 * 100); }
@@ -77,6 +78,7 @@ public:
             write(index, contents);
     }
     std::optional<FileRange> location(std::uint64_t index) const noexcept override {
+        before_location(index);
         if (where_ == In::files)
             return FileRange{.path = paths_[index].c_str()};
         if (where_ == In::one_file) {

@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(a_cache_has_a_line_where_there_is_one) {
     BOOST_TEST(!contains(to_text(report), "cache"));
     report.cache = Summary::Cache{
         .hits = 3, .misses = 1, .samples = 1360, .bytes = 5000, .budget_bytes = 2'000'000, .origin = "memory"};
-    BOOST_TEST(contains(to_text(report), "hits 75.0 % of samples, 1,360 samples in 5.00 kB of 2.00 MB, memory"));
+    BOOST_TEST(contains(to_text(report), "hits 75 % of samples, 1,360 samples in 5.00 kB of 2.00 MB, memory"));
 }
 
 BOOST_AUTO_TEST_CASE(a_report_says_that_its_percentiles_have_an_error_where_they_do) {

@@ -5,6 +5,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 
 #include <fcntl.h>
@@ -81,6 +83,26 @@ BOOST_AUTO_TEST_CASE(packed_data_that_is_longer_or_shorter_than_its_header_says_
             BOOST_TEST(test::says(message, packed, values == 4 ? 12 : 13, values == 4 ? "ends here" : "goes on"),
                        message);
     }
+}
+
+BOOST_AUTO_TEST_CASE(a_packed_file_that_is_replaced_is_read_as_it_was) {
+    const test::TemporaryFolder folder;
+    const auto packed = folder.path() / "x.gz";
+    const auto pack = [&](std::byte value) {
+        std::vector<std::byte> data(9, value);
+        std::fill_n(data.begin(), 8, std::byte{0});
+        data[2] = std::byte{8};
+        data[3] = data[7] = std::byte{1};
+        const auto plain = folder.write("x", data);
+        std::filesystem::remove(packed);
+        BOOST_REQUIRE(std::system(("gzip -c '" + plain.string() + "' > '" + packed.string() + "'").c_str()) == 0);
+    };
+    pack(std::byte{3});
+    const ArrayFile file{packed, ArrayFormat::idx};
+    pack(std::byte{4});
+    std::byte value{};
+    file.load(&value);
+    BOOST_TEST((value == std::byte{3}));
 }
 
 BOOST_AUTO_TEST_CASE(a_machine_has_memory_available) {

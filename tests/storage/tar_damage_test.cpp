@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(a_sample_without_image_or_label_is_refused_by_name) {
     check_refused(Written{twice.ended()}.path, 2048, "has this field already");
     again.sample("a", "image", 1).sample("b", "image", 1).sample("a", "image", 1);
     check_refused(Written{again.ended()}.path, 4096, "its key was there before, at byte 0");
-    for (const std::string label : {"cat", "", "-1", "2147483648", "1.5", "1 2"}) {
+    for (const std::string label : {"cat", "", "-1", "16777216", "1.5", "1 2"}) {
         HandMadeTar tar;
         check_refused(Written{tar.add("a.jpg", "image").add("a.cls", label).ended()}.path, 1024,
                       "the label must be a number");
@@ -167,6 +167,12 @@ BOOST_AUTO_TEST_CASE(a_sample_without_image_or_label_is_refused_by_name) {
     HandMadeTar nested;   // no deep recursion
     nested.add("a.jpg", "image").add("a.json", std::string(500'000, '['));
     check_refused(Written{nested.ended()}.path, 1024, "broken JSON");
+}
+
+BOOST_AUTO_TEST_CASE(the_largest_label_is_taken) {
+    HandMadeTar tar;
+    const Written written{tar.add("a.jpg", "image").add("a.cls", "16777215").ended()};
+    BOOST_TEST(TarShards{written.path.string()}.label(0) == 16777215);
 }
 
 BOOST_AUTO_TEST_CASE(broken_compressed_shards_name_the_place_in_their_file) {

@@ -3,9 +3,11 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <optional>
 
+#include <sys/stat.h>
 #include <zlib.h>
 
 #include <drawpoint/pipeline/sampler.hpp>
@@ -195,6 +197,48 @@ BOOST_AUTO_TEST_CASE(an_index_is_not_believed_when_the_shard_or_itself_has_chang
                           [&](const TarError& error) { return error.offset() == first - 1024; });
     BOOST_TEST(with({}) == 0u);
     check_same(TarShards{packed.out()}, *packed.images);
+    // Of one whose head does not say how long it is, the head is read.
+    const auto bytes_read = [] {
+        std::ifstream counts{"/proc/self/io"};
+        std::string name;
+        std::uint64_t bytes = 0;
+        counts >> name >> bytes;   // rchar
+        return bytes;
+    };
+    (void)with(whole);
+    std::filesystem::resize_file(index, 32 << 20);
+    const std::uint64_t before = bytes_read();
+    BOOST_TEST(indexed() == 0u);
+    BOOST_TEST(bytes_read() - before < 1u << 20);
+}
+
+BOOST_AUTO_TEST_CASE(what_follows_the_last_image_of_an_indexed_shard_is_held_to_limits) {
+    const Packed packed{TarCompression::gzip, 1 << 30};
+    const std::filesystem::path shard = TarShards{packed.out()}.shard_path(0);
+    const auto put_index = [&] {   // as if the shard had always been so
+        auto index = test::file_bytes(shard.string() + ".idx");
+        struct stat status{};
+        BOOST_TEST_REQUIRE(::stat(shard.c_str(), &status) == 0);
+        const std::int64_t size = status.st_size,
+                           modified = std::int64_t{status.st_mtim.tv_sec} * 1'000'000'000 + status.st_mtim.tv_nsec;
+        std::memcpy(index.data() + 8, &size, 8);
+        std::memcpy(index.data() + 16, &modified, 8);
+        const std::uint64_t sum = ::crc32_z(0, reinterpret_cast<const Bytef*>(index.data()), index.size() - 8);
+        std::memcpy(index.data() + index.size() - 8, &sum, 8);
+        packed.folder.write("out/" + shard.filename().string() + ".idx", index);
+    };
+    const auto append = [&](const std::string& bytes) {
+        BOOST_TEST_REQUIRE(
+            std::system(("head -c " + bytes + " /dev/zero | gzip -1 >> '" + shard.string() + "'").c_str()) == 0);
+        put_index();
+        TarShards shards{packed.out()};
+        BOOST_TEST(shards.indexed_shards() == 1u);
+        return shards;
+    };
+    check_same(append("1000000"), *packed.images);
+    BOOST_CHECK_EXCEPTION(test::read_of(append("68000000"), 79), TarError, [](const TarError& error) {
+        return std::string_view{error.what()}.find("no end of the padding") != std::string_view::npos;
+    });
 }
 
 BOOST_AUTO_TEST_SUITE_END()

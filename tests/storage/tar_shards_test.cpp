@@ -5,6 +5,9 @@
 #include <set>
 #include <thread>
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <storage/tar_help.hpp>
 
 namespace drawpoint {
@@ -184,6 +187,48 @@ BOOST_AUTO_TEST_CASE(classes_txt_beside_the_shards_names_the_classes) {
     test::check_refused(shard, 0, "label 1, but classes.txt names 1");
     folder.write("classes.txt", test::bytes_of("cat\n\ndog\n"));
     BOOST_CHECK_THROW(TarShards{shard}, std::invalid_argument);
+    std::filesystem::remove(folder.path() / "classes.txt");
+    std::filesystem::create_directory(folder.path() / "classes.txt");
+    BOOST_CHECK_EXCEPTION(TarShards{shard}, std::invalid_argument, [](const std::invalid_argument& error) {
+        return std::string_view{error.what()}.find("not a regular file") != std::string_view::npos;
+    });
+}
+
+BOOST_AUTO_TEST_CASE(shards_leave_descriptors_to_others) {
+    const TemporaryFolder folder;
+    for (int i = 10; i < 27; ++i)
+        folder.write("all/" + std::to_string(i) + ".tar",
+                     test::bytes_of(test::HandMadeTar{}.sample("k", "image", i).ended()));
+    const std::string all = (folder.path() / "all").string(), most = all + "/{10..25}.tar";
+    struct Limit {
+        rlimit before{};
+        std::vector<int> taken;
+        explicit Limit(rlim_t most) {
+            BOOST_REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+            rlimit now = before;
+            now.rlim_cur = most;
+            BOOST_REQUIRE(::setrlimit(RLIMIT_NOFILE, &now) == 0);
+        }
+        void take_all_but(std::size_t left) {
+            for (int copy = 0; (copy = ::dup(0)) >= 0;)
+                taken.push_back(copy);
+            for (; left > 0; --left, taken.pop_back())
+                ::close(taken.back());
+        }
+        ~Limit() {
+            for (const int copy : taken)
+                ::close(copy);
+            (void)::setrlimit(RLIMIT_NOFILE, &before);
+        }
+    } limit{64};
+    const auto stay_open = [](const TarShards& shards) { return shards.location(0).descriptor >= 0; };
+    BOOST_TEST(stay_open(TarShards{most}));   // a quarter of 64
+    BOOST_TEST(!stay_open(TarShards{all}));
+    limit.take_all_but(6);
+    const TarShards shards{most};
+    BOOST_TEST(!stay_open(shards));
+    for (std::size_t i = 0; i < shards.size(); ++i)
+        BOOST_CHECK(test::read_of(shards, i) == test::bytes_of("image"));
 }
 
 BOOST_AUTO_TEST_CASE(a_location_holds_the_bytes_that_read_gives) {

@@ -1,6 +1,8 @@
 // Shards without random access: forward reading, what is held meanwhile, and the order that suits it.
 #include <algorithm>
 #include <atomic>
+#include <filesystem>
+#include <iterator>
 #include <numeric>
 #include <thread>
 
@@ -113,6 +115,28 @@ BOOST_AUTO_TEST_CASE(many_threads_read_what_one_would) {
             BOOST_TEST(wrong == 0u);
         }
     }
+}
+
+BOOST_AUTO_TEST_CASE(no_more_streams_stay_open_than_asked_for) {
+    const Packed packed;
+    const auto descriptors = [] {
+        return std::distance(std::filesystem::directory_iterator{"/proc/self/fd"},
+                             std::filesystem::directory_iterator{});
+    };
+    const auto before = descriptors();
+    const TarShards shards{packed.path("gzip"), {.open_streams = 1}};
+    const auto order = order_of(RandomSampler{shards.size(), 4}, 0);
+    std::atomic<std::size_t> next{0};
+    std::vector<std::thread> threads;
+    for (int number = 0; number < 4; ++number)
+        threads.emplace_back([&] {
+            test::Bytes contents;
+            for (std::size_t at = next++; at < order.size(); at = next++)
+                shards.read(order[at], contents);
+        });
+    for (std::thread& thread : threads)
+        thread.join();
+    BOOST_TEST(descriptors() <= before + 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_failed_read_is_an_error_each_time_until_the_shard_is_whole_again) {

@@ -36,7 +36,7 @@ private:
 };
 
 /// What of a pass is padding when every batch is padded to its longest sample: 0 … 1. Indices beyond `lengths` throw
-/// std::out_of_range. O(order).
+/// std::out_of_range, a batch_size of 0 std::invalid_argument. O(order).
 [[nodiscard]] double padding_share(std::span<const std::uint64_t> order, std::span<const std::uint32_t> lengths,
                                    std::size_t batch_size);
 

@@ -11,25 +11,24 @@ struct MemoryNeeds {
     std::size_t batch_size = 1, num_workers = 1;
     std::size_t prefetch_depth = 2;     ///< asked for, ≥ 1
     std::size_t read_concurrency = 0;   ///< asked for; 0: the workers read for themselves
-    std::uint64_t encoded_bytes = 0;    ///< of a sample in storage, on average; 0: nothing is read ahead
-    std::uint64_t staged_bytes = 0;     ///< of a sample of variable shape before it is collated, on average
+    std::uint64_t encoded_bytes =
+        0;   ///< of the memory that a sample is read into, on average; 0: nothing is read ahead
     std::uint64_t worker_bytes = std::uint64_t{2} << 20;   ///< stack and scratch of a worker, a decoder's included
     std::uint64_t cache_bytes = 0;                         ///< budget of a cache in memory
     std::uint64_t dataset_size = 0;                        ///< samples, for the order of a pass
-    std::uint64_t process_bytes = 0;   ///< what the process holds before the loader is made; not under the budget
-    std::uint64_t memory_budget = 0;   ///< of slots, samples in flight, scratch and cache; 0: none
+    std::uint64_t memory_budget = 0;                       ///< of slots, samples in flight, scratch and cache; 0: none
 };
 
 /// Where it goes.
 struct MemoryPlan {
-    std::size_t prefetch_depth = 1;      ///< to be used: as asked, or what the budget leaves, at least 1
-    std::size_t read_concurrency = 0;    ///< likewise; shrinks after the depth, down to the number of workers
-    std::uint64_t slot_bytes = 0;        ///< of one batch's memory as the loader takes it
-    std::uint64_t slots_bytes = 0;       ///< of prefetch_depth + 1 of them: those ahead and the one the loop holds
-    std::uint64_t in_flight_bytes = 0;   ///< read ahead and not yet taken: also the most that may be
+    std::size_t prefetch_depth = 1;     ///< to be used: as asked, or what the budget leaves, at least 1
+    std::size_t read_concurrency = 0;   ///< likewise; shrinks after the depth, down to the number of workers
+    std::uint64_t slot_bytes = 0;       ///< of one batch's memory as the loader takes it
+    std::uint64_t slots_bytes = 0;      ///< of prefetch_depth + 1 of them: those ahead and the one the loop holds
+    std::uint64_t in_flight_bytes =
+        0;   ///< read ahead and not yet taken; reads in flight when it is reached come on top
     std::uint64_t workers_bytes = 0, order_bytes = 0, cache_bytes = 0;
     std::uint64_t loader_bytes = 0;    ///< all of these: what the budget is compared with
-    std::uint64_t peak_bytes = 0;      ///< predicted for the process: loader_bytes and process_bytes
     std::uint64_t missing_bytes = 0;   ///< by which even the smallest plan exceeds the budget; 0: it fits
     bool operator==(const MemoryPlan&) const = default;
 };

@@ -139,8 +139,8 @@ DRAWPOINT_ALWAYS_INLINE int read_block(BitReader& reader, BlockCoding& coding, s
             break;
         reader.refill();
     }
-    if (__builtin_expect(k - end_of_block - 1 <= 62, 1))
-        return static_cast<int>(k - end_of_block - 1);
+    if (__builtin_expect(k - end_of_block - 1 <= 62, 1))   // the end counts as one where it stands alone
+        return k == end_of_block + 2 ? 0 : static_cast<int>(k - end_of_block - 1);
     if (k == 64)
         return 63;
     // The last look-up took symbols of the next block, or there are too many coefficients.

@@ -24,6 +24,8 @@ namespace detail {
 extern const int open_for_reading;
 /// The size of an open file; throws as read_file() when it is no regular file.
 [[nodiscard]] std::uint64_t size_of_regular(int descriptor, const char* path);
+/// The memory that resize_contents() takes for `bytes`, at most 2^62: a power of two, and not a small one.
+[[nodiscard]] std::uint64_t contents_capacity(std::uint64_t bytes) noexcept;
 /// Makes `contents` `bytes` long, growing in powers of two. Throws filesystem_error naming the size and path when there is no
 /// such memory.
 void resize_contents(std::vector<std::byte>& contents, std::uint64_t bytes, const char* path);

@@ -46,9 +46,9 @@ inline constexpr std::uint64_t max_tar_image_bytes = std::uint64_t{1} << 28;
 
 /// Labelled images in tar archives, named as WebDataset does: members of one sample follow one another and share their key,
 /// the path up to the first dot of its last part; what follows the dot names the field. The image is in jpg, jpeg, png or
-/// webp (the first of these that the sample has); the label in cls, as decimal text, or in json as "label" or "cls". Samples
-/// are numbered in the order of shards and members. Archives may be compressed by gzip or zstd; what a file is, is told by its
-/// first bytes.
+/// webp (the first of these that the sample has); the label, 0 to 16777215, in cls, as decimal text, or in json as "label" or
+/// "cls". Samples are numbered in the order of shards and members. Archives may be compressed by gzip or zstd; what a file is,
+/// is told by its first bytes.
 ///
 /// A data set of files for `shards | decode_jpeg | …`. A cheap value: copies share everything. const calls are thread-safe.
 /// Plain shards are read at random; compressed ones forward only, so draw from those with a ShardSampler: a sample behind

@@ -75,7 +75,7 @@ RawRecords parse_record(const std::string& record, const std::string& file) {
             const auto [end, error] = std::from_chars(sizes.data(), sizes.data() + sizes.size(), size);
             sizes.remove_prefix(static_cast<std::size_t>(end - sizes.data()));
             if (error != std::errc{} || size == 0 || layout.rank == layout.shape.size() ||
-                (!sizes.empty() && sizes.front() != 'x'))
+                (!sizes.empty() && (sizes.front() != 'x' || sizes.size() == 1)))
                 refuse_record(record);
             layout.shape[layout.rank] = size;
             sizes.remove_prefix(sizes.empty() ? 0 : 1);
@@ -87,7 +87,7 @@ RawRecords parse_record(const std::string& record, const std::string& file) {
         raw.data_at = at;
         at += layout.bytes();
     }
-    if (!has_values)
+    if (!has_values || record.ends_with('+'))
         refuse_record(record);
     raw.record_bytes = at;
     return raw;

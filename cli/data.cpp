@@ -144,6 +144,15 @@ Data open_data(const ProfileOptions& options, const std::vector<Injection>& inje
     if (options.cache_bytes() != 0 && format != "folder" && format != "tar")
         throw UsageError{fmt::format("--cache {} keeps decoded images, and --data {} ({}) has none to decode",
                                      options.cache, options.data, format)};
+    if (has_folder && !options.targets.empty() && format != "folder" && format != "tar" && format != "synthetic")
+        throw UsageError{fmt::format("--valid {} needs targets of its own, which --targets {} does not give: give "
+                                     "--valid the share to hold out",
+                                     options.valid, options.targets)};
+    if (!options.targets.empty() && format != "npy" && format != "idx")
+        throw UsageError{fmt::format("--targets {} is of a .npy or idx file, and --data {} is none ({})",
+                                     options.targets, options.data, format)};
+    if (!options.record.empty() && format != "raw")
+        throw UsageError{fmt::format("--record {} needs --format raw, got {}", options.record, format)};
     if (const auto count = options.synthetic()) {
         if (has_folder)
             throw UsageError{fmt::format("--valid {} needs --data to be a folder; a share works with synthetic data",
@@ -161,10 +170,6 @@ Data open_data(const ProfileOptions& options, const std::vector<Injection>& inje
                     [](auto& where) { return std::make_shared<const TarShards>(where); });
         shard_sizes = shards->random_access() ? std::vector<std::uint64_t>{} : shards->shard_sizes();
     } else {
-        if (has_folder && !options.targets.empty())
-            throw UsageError{fmt::format("--valid {} needs targets of its own, which --targets {} does not give: give "
-                                         "--valid the share to hold out",
-                                         options.valid, options.targets)};
         ArraySet arrays = open_arrays(options, format, options.data, true);
         data.classes = arrays.classes;
         data.train = with_faults(std::move(arrays.rows), injections, seed);

@@ -88,6 +88,11 @@ BOOST_AUTO_TEST_CASE(an_option_that_another_option_makes_useless_is_refused) {
 
 BOOST_AUTO_TEST_CASE(what_data_has_no_use_for_is_refused_with_it) {
     check_complaint(run_program(profile({"--cache", "64MiB"})), 2, {"--cache 64MiB", "--data synthetic:8"});
+    check_complaint(run_program(profile({"--targets", "y.npy"})), 2, {"--targets y.npy", "--data synthetic:8"});
+    check_complaint(run_program(profile({"--record", "uint8:4"})), 2, {"--record uint8:4", "--format raw"});
+    for (const std::string record : {"uint8:4+", "uint8:3x", "uint8:", "label:uint8", "uint8:4+uint8:4"})
+        check_complaint(run_program({"profile", "--data", "x.bin", "--format", "raw", "--record", record}), 2,
+                        {"--record", record});
     check_complaint(run_program({"profile", "--data", "x.npy", "--targets", "y.npy", "--cache", "64MiB"}), 2,
                     {"--cache 64MiB", "--data x.npy"});
     for (const std::string format : {"npy", "idx", "raw"})

@@ -38,7 +38,7 @@ Pair read_both() noexcept {
 #if defined(__x86_64__)
 TscClock::TscClock() noexcept {
     const Pair first = read_both();
-    timespec pause{.tv_sec = 0, .tv_nsec = 20'000'000};
+    timespec pause{.tv_sec = 0, .tv_nsec = 2'000'000};   // the first batch waits for it
     nanosleep(&pause, nullptr);
     const Pair second = read_both();
     base_ticks_ = second.ticks;

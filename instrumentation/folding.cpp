@@ -67,6 +67,16 @@ void fold_step(Ledger& ledger, const OrderLoss& order, const StepRow& step, std:
     }
 }
 
+void fold_batch(Folded& folded, const BatchRow& batch) {
+    folded.batch_samples += batch.size;
+    if (batch.collate_begin_ns == no_stamp || batch.collate_end_ns == no_stamp)
+        return;
+    FoldedStage& collate = find_or_add(
+        folded.stages, {.pipeline = batch.pipeline, .stage = FoldedStage::collate, .durations = {}},
+        [&](const FoldedStage& r) { return r.pipeline == batch.pipeline && r.stage == FoldedStage::collate; });
+    collate.durations.add(static_cast<std::int64_t>(wrapping_difference(batch.collate_end_ns, batch.collate_begin_ns)));
+}
+
 void fold_sample(Ledger& ledger, const SampleRow& sample) {
     Folded& folded = ledger.folded;
     const auto stages = ledger.stages_of(sample);
@@ -157,7 +167,7 @@ void fold(Ledger& ledger, std::span<PassRow> open, std::size_t keep) {
         const std::int64_t at_ns = batch.taken_ns != no_stamp ? batch.taken_ns : batch.admitted_ns;
         const bool gone = at_ns < ledger.folded.until_ns;
         if (gone)
-            ledger.folded.batch_samples += batch.size;
+            fold_batch(ledger.folded, batch);
         else if (batch.admitted_ns != no_stamp)
             from_ns = std::min(from_ns, batch.admitted_ns);
         return gone;

@@ -174,15 +174,20 @@ std::int64_t max_residual_ns(const Ledger& ledger) noexcept {
     for (std::size_t i = 0; i < passes.size(); ++i) {
         const PassRow& pass = passes[i];
         const std::int64_t wall = pass.end_ns - pass.begin_ns;
-        left[i] += wall - sum_of(ledger.spans_of(pass)) - pass.folded_ns;
+        if (pass.ended)
+            left[i] += wall - sum_of(ledger.spans_of(pass)) - pass.folded_ns;
         open[static_cast<std::size_t>(pass.kind)] = i;
         // A training or validation pass stands in an epoch, or directly in a fit.
         for (auto outer_kind = static_cast<std::size_t>(std::min(pass.kind, PassKind::train)); outer_kind-- > 0;)
             if (contains(open[outer_kind], pass.begin_ns, pass.end_ns)) {
-                left[open[outer_kind]] -= wall;
+                if (passes[open[outer_kind]].ended)
+                    left[open[outer_kind]] -= wall;
                 break;
             }
     }
+    // The own pieces of a pass come with its end. One that has not ended, because the recording stops inside, is judged from
+    // its first row on: its rows follow each other without a gap, and the last thing recorded of it is the end of a row.
+    std::vector<bool> judged(passes.size());
     // Rows in order of time belong to the last pass of their phase that began before them.
     const auto take = [&](const auto& rows, auto begin_of, auto length_of) {
         open.fill(passes.size());
@@ -192,8 +197,16 @@ std::int64_t max_residual_ns(const Ledger& ledger) noexcept {
                 open[static_cast<std::size_t>(passes[next].kind)] = next;
             const PassKind kind = row.phase == Phase::train ? PassKind::train : PassKind::valid;
             const std::size_t pass = open[static_cast<std::size_t>(kind)];
-            if (contains(pass, begin_of(row), begin_of(row)))
-                left[pass] -= length_of(row);
+            if (!contains(pass, begin_of(row), begin_of(row)))
+                continue;
+            if (!passes[pass].ended && !judged[pass]) {
+                left[pass] = passes[pass].end_ns - begin_of(row);
+                for (const SpanRow& piece : ledger.spans_of(passes[pass]))   // a window's: of steps that it cuts
+                    if (piece.begin_ns >= begin_of(row))
+                        left[pass] -= piece.ns;
+            }
+            judged[pass] = true;
+            left[pass] -= length_of(row);
         }
     };
     take(

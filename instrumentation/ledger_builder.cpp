@@ -28,8 +28,9 @@ void LedgerBuilder::sample(SampleRow row, std::span<const StageRow> stages) {
 void LedgerBuilder::step(StepRow row, std::span<const SpanRow> spans) {
     row.spans = add(spans);
     ledger_.steps.push_back(row);
-    reached(spans.empty() ? wrapping_sum(wrapping_sum(row.draw_begin_ns, row.draw_ns), row.batch_ns)
-                          : wrapping_sum(spans.back().begin_ns, spans.back().ns));
+    reached(wrapping_sum(wrapping_sum(row.draw_begin_ns, row.draw_ns), row.batch_ns));
+    if (!spans.empty())
+        reached(wrapping_sum(spans.back().begin_ns, spans.back().ns));
     if (most_steps_ != 0 && ledger_.steps.size() > most_steps_)
         fold(ledger_, open_, std::max<std::size_t>(most_steps_ / 2, 1));
 }

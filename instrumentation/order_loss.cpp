@@ -9,7 +9,10 @@ namespace {
 
 constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
 
-std::int64_t done_ns(const BatchRow& row) noexcept { return row.last_done_ns == no_stamp ? never : row.last_done_ns; }
+std::int64_t done_ns(const BatchRow& row) noexcept {
+    const std::int64_t done = row.collate_begin_ns == no_stamp ? row.last_done_ns : row.collate_end_ns;
+    return done == no_stamp ? never : done;
+}
 
 }   // namespace
 

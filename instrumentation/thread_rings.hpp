@@ -20,6 +20,16 @@ struct ThreadRing {
     ThreadRing(std::uint32_t records, std::uint32_t which, pthread_t owner)
         : ring{records}, number{which}, handle{owner} {}
 
+    /// What `Recorder::begin_operator` returns: the ring's number, then a serial number that is never 0.
+    [[nodiscard]] std::uint32_t next_ticket() noexcept {
+        serial = serial % ((1u << serial_bits) - 1) + 1;
+        return number << serial_bits | serial;
+    }
+    [[nodiscard]] static constexpr std::uint32_t number_of(std::uint32_t ticket) noexcept {
+        return ticket >> serial_bits;
+    }
+    static constexpr unsigned serial_bits = 23;
+
     Ring ring;
     const std::uint32_t number;   ///< from 0, in the order of the threads' first calls
     const pthread_t handle;       ///< of the living thread it belongs to, or of the last one
@@ -34,6 +44,7 @@ struct ThreadRing {
 class ThreadRings {
 public:
     static constexpr std::uint32_t most = 512;
+    static_assert(most <= 1u << (32 - ThreadRing::serial_bits));
 
     /// Throws what `Ring` does of a wrong number of records.
     ThreadRings(std::uint32_t records, DefinitionTable&);

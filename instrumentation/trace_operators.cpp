@@ -40,17 +40,17 @@ void TraceWriter::definitions(const Definitions& added) {
     add_threads(definitions_.threads, thread_positions_, added.threads);
     append(definitions_.frames, added.frames);
     append(definitions_.stacks, added.stacks);
-    if (fd_ < 0)
+    if (!packets_.file().is_open())
         return;
 
-    record_.clear();
+    std::string& record_bytes = packets_.new_record();
     for (const std::string& name : added.names) {
-        pbf_writer{record_}.add_string(f::definitions::names, name);
+        pbf_writer{record_bytes}.add_string(f::definitions::names, name);
         end_definitions();
     }
     for (const ThreadRow& row : added.threads) {
         {
-            pbf_writer record{record_};
+            pbf_writer record{record_bytes};
             pbf_writer thread{record, f::definitions::threads};
             // One field is always there: an empty message would be left out.
             thread.add_uint64(f::thread::tid, row.tid);
@@ -66,7 +66,7 @@ void TraceWriter::definitions(const Definitions& added) {
             for (const std::uint32_t value : values_of(row))
                 values_.push_back(value);
             if (values_.size() >= definitions_values || &row == &rows.back()) {
-                pbf_writer record{record_};
+                pbf_writer record{record_bytes};
                 put(record, tag, values_);
                 values_.clear();
                 end_definitions();
@@ -80,30 +80,25 @@ void TraceWriter::definitions(const Definitions& added) {
     end_definitions(0);
 }
 
-/// Writes what is in `record_` as a packet if that is more than so many bytes.
+/// Writes the record at hand as a packet if that is more than so many bytes.
 void TraceWriter::end_definitions(std::size_t more_than) {
-    if (record_.size() <= more_than)
+    if (packets_.record().size() <= more_than)
         return;
-    const std::size_t before = block_.size();
-    packet_.clear();
-    pbf_writer packet{packet_};
-    packet.add_uint32(f::packet::sequence, 1);
-    packet.add_message(f::packet::definitions, record_);
-    pbf_writer{block_}.add_message(f::trace_packet, packet_);
-    record_.clear();
-    ++records_;
+    const std::size_t before = packets_.position();
+    packets_.message(f::packet::definitions, packets_.record());
+    packets_.record().clear();
+    packets_.file().count_record();
     end_operator_record(before);
 }
 
 void TraceWriter::operator_begin(const OperatorRow& row) {
-    if (fd_ < 0)
+    if (!packets_.file().is_open())
         return;
-    const std::size_t before = block_.size();
+    const std::size_t before = packets_.position();
     NamedTrack& track = named_track(tracks_of(row.thread).operators, "operators", row.thread);
     const std::uint32_t name = interned(track, row.name);
-    const Place at = place(track.sequence, row.begin_ns);
-    record_.clear();
-    pbf_writer record{record_};
+    const TracePlace at = packets_.place(track.sequence, row.begin_ns);
+    pbf_writer record{packets_.new_record()};
     put(record, f::operator_begin::thread, row.thread);
     put(record, f::operator_begin::name, row.name);
     put(record, f::operator_begin::kind, row.kind);
@@ -114,45 +109,43 @@ void TraceWriter::operator_begin(const OperatorRow& row) {
     put(record, f::operator_begin::flops, row.flops);
     put(record, f::operator_begin::correlation, row.correlation);
     put(record, f::early_ns, at.early_ns);
-    event(track.sequence, f::event::slice_begin, name, at, f::record::operator_begin);
+    packets_.event(track.sequence, f::event::slice_begin, name, at, f::record::operator_begin);
     ++track.open;
     end_operator_record(before);
 }
 
 void TraceWriter::operator_end(std::uint32_t thread, std::int64_t at_ns, bool lost) {
-    if (fd_ < 0 || thread >= thread_tracks_.size() || !thread_tracks_[thread].operators ||
+    if (!packets_.file().is_open() || thread >= thread_tracks_.size() || !thread_tracks_[thread].operators ||
         thread_tracks_[thread].operators->open == 0)
         return;
-    const std::size_t before = block_.size();
+    const std::size_t before = packets_.position();
     NamedTrack& track = *thread_tracks_[thread].operators;
-    const Place at = place(track.sequence, at_ns);
-    record_.clear();
-    pbf_writer record{record_};
+    const TracePlace at = packets_.place(track.sequence, at_ns);
+    pbf_writer record{packets_.new_record()};
     put(record, f::operator_end::thread, thread);
     if (lost)
         record.add_bool(f::operator_end::lost, true);
     put(record, f::early_ns, at.early_ns);
-    event(track.sequence, f::event::slice_end, 0, at, f::record::operator_end);
+    packets_.event(track.sequence, f::event::slice_end, 0, at, f::record::operator_end);
     --track.open;
     end_operator_record(before);
 }
 
 void TraceWriter::allocation(const AllocationRow& row) {
-    if (fd_ < 0)
+    if (!packets_.file().is_open())
         return;
-    const std::size_t before = block_.size();
+    const std::size_t before = packets_.position();
     DeviceTrack& device = device_tracks_[row.device];
     if (device.track == 0)
-        device.track =
-            new_track(row.device < 0 ? "allocated_bytes" : "allocated_bytes of device " + std::to_string(row.device),
-                      rank_allocated_bytes, 3);
+        device.track = packets_.new_track(row.device < 0 ? "allocated_bytes"
+                                                         : "allocated_bytes of device " + std::to_string(row.device),
+                                          rank_allocated_bytes, 3);
     const auto [sequence, added] = tracks_of(row.thread).allocations.try_emplace(row.device);
     if (added)
-        sequence->second = new_sequence(device.track, no_names_);
-    open(sequence->second);
-    const Place at = place(sequence->second, row.at_ns);
-    record_.clear();
-    pbf_writer record{record_};
+        sequence->second = packets_.new_sequence(device.track, no_names_);
+    packets_.open(sequence->second);
+    const TracePlace at = packets_.place(sequence->second, row.at_ns);
+    pbf_writer record{packets_.new_record()};
     put(record, f::allocation::thread, row.thread);
     put(record, f::allocation::device, plus_1(static_cast<std::uint32_t>(row.device)));
     record.add_sint64(f::allocation::bytes, row.bytes);
@@ -160,30 +153,23 @@ void TraceWriter::allocation(const AllocationRow& row) {
     put(record, f::allocation::total_allocated, static_cast<std::uint64_t>(row.total_allocated));
     put(record, f::early_ns, at.early_ns);
     device.bytes = row.total_allocated != 0 ? row.total_allocated : wrapping_sum(device.bytes, row.bytes);
-    event_.clear();
-    pbf_writer event{event_};
-    event.add_uint32(f::event::type, f::event::counter);
-    event.add_int64(f::event::counter_value, device.bytes);
-    event.add_message(f::record::allocation, record_);
-    ++records_;
-    add_event(sequence->second, at, false);
+    packets_.counter(sequence->second, at, device.bytes, f::record::allocation);
     end_operator_record(before);
 }
 
 void TraceWriter::stack_sample(const StackSampleRow& row) {
-    if (fd_ < 0)
+    if (!packets_.file().is_open())
         return;
-    const std::size_t before = block_.size();
+    const std::size_t before = packets_.position();
     NamedTrack& track = named_track(tracks_of(row.thread).samples, "stack samples", row.thread);
     const std::uint32_t name = interned(track, definitions_.frames[definitions_.stacks[row.stack].frame].function);
-    const Place at = place(track.sequence, row.at_ns);
-    record_.clear();
-    pbf_writer record{record_};
+    const TracePlace at = packets_.place(track.sequence, row.at_ns);
+    pbf_writer record{packets_.new_record()};
     put(record, f::stack_sample::thread, row.thread);
     put(record, f::stack_sample::stack, row.stack);
     put(record, f::stack_sample::weight_ns, static_cast<std::uint64_t>(row.weight_ns));
     put(record, f::early_ns, at.early_ns);
-    event(track.sequence, f::event::instant, name, at, f::record::stack_sample);
+    packets_.event(track.sequence, f::event::instant, name, at, f::record::stack_sample);
     end_operator_record(before);
 }
 
@@ -198,10 +184,10 @@ TraceWriter::NamedTrack& TraceWriter::named_track(std::optional<NamedTrack>& tra
                                                   std::uint32_t thread) {
     if (!track) {
         const int rank = rank_operators + static_cast<int>(std::min(thread, 1u << 20)) * 2 + (what != "operators");
-        track = NamedTrack{.sequence =
-                               new_sequence(new_track(name_of(what, definitions_.threads[thread]), rank), no_names_),
+        track = NamedTrack{.sequence = packets_.new_sequence(
+                               packets_.new_track(name_of(what, definitions_.threads[thread]), rank), no_names_),
                            .named = {}};
-        open(track->sequence);
+        packets_.open(track->sequence);
     }
     return *track;
 }
@@ -212,24 +198,15 @@ std::uint32_t TraceWriter::interned(NamedTrack& track, std::uint32_t name) {
         track.named.resize(definitions_.names.size());
     if (!track.named[name]) {
         const std::string& text = definitions_.names[name];
-        packet_.clear();
-        {
-            pbf_writer packet{packet_};
-            packet.add_uint32(f::packet::sequence, track.sequence.id);
-            packet.add_uint32(f::packet::flags, f::packet::needs_names);
-            pbf_writer names{packet, f::packet::interned};
-            pbf_writer entry{names, 2};
-            entry.add_uint64(1, name + std::uint64_t{1});
-            entry.add_string(2, text.empty() ? "operator" : text);   // a slice without a name is none
-        }
-        pbf_writer{block_}.add_message(f::trace_packet, packet_);
+        // A slice without a name is none.
+        packets_.add_name(track.sequence, name + std::uint64_t{1}, text.empty() ? "operator" : text);
         track.named[name] = true;
     }
     return name + 1;
 }
 
 void TraceWriter::end_operator_record(std::size_t block_before) {
-    operator_bytes_ += block_.size() - block_before;
+    operator_bytes_ += packets_.position() - block_before;
     end_record();
 }
 
@@ -237,8 +214,9 @@ void TraceWriter::end_operator_record(std::size_t block_before) {
 void TraceWriter::end_operator_slices() {
     for (ThreadTracks& tracks : thread_tracks_)
         for (; tracks.operators && tracks.operators->open != 0; --tracks.operators->open) {
-            Sequence& sequence = tracks.operators->sequence;
-            bare(sequence, f::event::slice_end, 0, wrapping_sum(start_ns_, std::max(sequence.last_ns, loop_.last_ns)));
+            TraceSequence& sequence = tracks.operators->sequence;
+            packets_.bare(sequence, f::event::slice_end, 0,
+                          wrapping_sum(packets_.start_ns(), std::max(sequence.last_ns, loop_.last_ns)));
         }
 }
 

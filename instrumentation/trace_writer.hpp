@@ -16,26 +16,20 @@
 #include <drawpoint/instrumentation/ledger.hpp>
 
 #include <instrumentation/definitions.hpp>
+#include <instrumentation/start_times.hpp>
 #include <instrumentation/step_slices.hpp>
+#include <instrumentation/trace_packets.hpp>
 
 namespace drawpoint {
 
-/// The recorder's first reading, and what the system's clocks said then. Nanoseconds.
-struct StartTimes {
-    std::int64_t start_ns = 0;
-    std::uint64_t monotonic_ns = 0, boottime_ns = 0, realtime_ns = 0;
-};
-
-/// Writes rows as a `.pftrace`: each as a typed record, with slices, counters and flows for the eye around it. Composes
-/// blocks in memory and writes each with one system call. A failing write ends the file for good; calls go on doing
-/// nothing. One thread at a time. Throws std::bad_alloc.
+/// Writes rows as a `.pftrace`: each as a typed record, with slices, counters and flows for the eye around it. A failing write
+/// ends the file for good; calls go on doing nothing. One thread at a time. Throws std::bad_alloc.
 class TraceWriter {
 public:
     /// Creates or replaces the file and writes its first block. Throws std::system_error naming it if it can't be
     /// opened.
     TraceWriter(const std::filesystem::path&, const StartTimes&);
-    /// Leaves the file as it is: without `close()` it ends with the last block written.
-    ~TraceWriter();
+    // Without `close()` the file ends with the last block written.
     TraceWriter(const TraceWriter&) = delete;
     TraceWriter& operator=(const TraceWriter&) = delete;
 
@@ -59,8 +53,8 @@ public:
     void allocation(const AllocationRow&);
     void stack_sample(const StackSampleRow&);
 
-    /// Ends the block if it is large, or if its first record came nearly a second ago.
-    void end_block_if_due(std::chrono::steady_clock::time_point now);
+    /// Ends the block if its first record came nearly a second ago.
+    void end_block_if_due(std::chrono::steady_clock::time_point now) { packets_.file().end_block_if_due(now); }
     /// Ends open slices, the block and the file.
     void close();
 
@@ -68,44 +62,29 @@ public:
     [[nodiscard]] std::uint64_t detail_bytes() const noexcept { return detail_bytes_; }
     /// Bytes of definitions, operators, allocations and stack samples so far: what a limit of their own holds for.
     [[nodiscard]] std::uint64_t operator_bytes() const noexcept { return operator_bytes_; }
-    [[nodiscard]] std::uint64_t file_bytes() const noexcept { return file_bytes_; }
+    [[nodiscard]] std::uint64_t file_bytes() const noexcept { return packets_.file().bytes(); }
     /// Why the file ended early; empty: it did not.
-    [[nodiscard]] const std::string& error() const noexcept { return error_; }
+    [[nodiscard]] const std::string& error() const noexcept { return packets_.file().error(); }
 
     /// Most bytes a sample takes, with its slices and flow.
     static constexpr std::uint64_t max_sample_bytes = 512;
 
 private:
-    /// A stream of packets whose time never goes back, and the track that its slices stand on.
-    struct Sequence {
-        std::uint32_t id = 0;
-        std::uint64_t track = 0;
-        const std::vector<std::string>* names = nullptr;   // number = position + 1
-        std::size_t names_written = 0;
-        std::int64_t last_ns = 0;
-        bool opened = false;
-    };
     /// A flow begun, and when.
     struct Flow {
         std::uint64_t id = 0;
         std::uint64_t timestamp_ns = 0;
     };
-    /// A record's place in time: the packet's timestamp, and by how much the record is earlier.
-    struct Place {
-        std::uint64_t timestamp_ns = 0, early_ns = 0;
-    };
-    static constexpr std::size_t definitions_bytes = 32u << 10;   // of a packet
-
     /// A track of a thread, its names written as they come: number = position of the ledger's + 1.
     struct NamedTrack {
-        Sequence sequence;
+        TraceSequence sequence;
         std::vector<bool> named;
         std::size_t open = 0;   // slices
     };
     /// A thread's part of the file.
     struct ThreadTracks {
         std::optional<NamedTrack> operators, samples;
-        std::map<std::int32_t, Sequence> allocations;   // by device; a device's sequences share its track
+        std::map<std::int32_t, TraceSequence> allocations;   // by device; a device's sequences share its track
     };
     /// Allocated bytes of a device.
     struct DeviceTrack {
@@ -121,60 +100,53 @@ private:
         rank_workers,
         rank_operators = rank_workers + (1 << 16)
     };
+    enum InstantName : std::uint32_t {
+        name_run = 1,
+        name_fact,
+        name_pipeline,
+        name_failure,
+        name_dropped,
+        name_thinned
+    };
     using BatchKey = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;   // pipeline (0 for steps), epoch, batch
+    static constexpr std::size_t definitions_bytes = 32u << 10;                 // of a packet
 
-    [[nodiscard]] std::int64_t relative(std::int64_t stamp_ns) const noexcept;
-    Place place(Sequence&, std::int64_t stamp_ns) noexcept;
-    Sequence new_sequence(std::uint64_t track, const std::vector<std::string>& names) noexcept;
-    std::uint64_t new_track(std::string_view name, int rank, int counter_unit = 0);
-    void open(Sequence&);
-    void bare(Sequence&, std::uint8_t type, std::uint32_t name, std::int64_t stamp_ns);
-    void event(Sequence&, std::uint8_t type, std::uint32_t name, Place, std::uint32_t record_tag);
-    void add_event(const Sequence&, Place, bool needs_names);
-    void instant(std::uint32_t name, Place, std::uint32_t record_tag);
-    void counter(Sequence&, std::int64_t stamp_ns, std::uint64_t value, std::optional<std::uint64_t>& last);
+    void write_run();
+    void instant(InstantName, TracePlace, std::uint32_t record_tag);
+    void end_record() { packets_.file().end_block_if_large(); }
+    // trace_loader.cpp
+    TraceSequence& worker(std::uint16_t);
+    TraceSequence& lane(std::uint8_t pipeline, std::uint32_t slot);
+    void stage_slices(TraceSequence&, const SampleRow&, std::span<const StageRow>);
+    void counter(TraceSequence&, std::int64_t stamp_ns, std::uint64_t value, std::optional<std::uint64_t>& last);
+    template <class Value>
+    static void bound(std::map<BatchKey, Value>&);
+    // trace_loop.cpp
     void add_spans(std::uint32_t spans_tag, std::uint32_t gaps_tag, std::int64_t from_ns, std::span<const SpanRow>);
     void inner_slices(StepSlice::Where);
-    Sequence& worker(std::uint16_t);
-    Sequence& lane(std::uint8_t pipeline, std::uint32_t slot);
-    // In trace_operators.cpp, as all that is public of them:
+    void end_pass_slices();
+    // trace_operators.cpp
     ThreadTracks& tracks_of(std::uint32_t thread);
     NamedTrack& named_track(std::optional<NamedTrack>&, std::string_view what, std::uint32_t thread);
     std::uint32_t interned(NamedTrack&, std::uint32_t name);
     void end_definitions(std::size_t more_than = definitions_bytes);
     void end_operator_record(std::size_t block_before);
     void end_operator_slices();
-    template <class Value>
-    static void bound(std::map<BatchKey, Value>&);
-    void write_run();
-    void end_record();
-    void end_block();
-    void write_all(std::string_view);
 
-    std::filesystem::path path_;
-    int fd_ = -1;
-    std::string error_;
-    std::int64_t start_ns_;
-    std::uint64_t file_bytes_ = 0, records_ = 0, dropped_ = 0, detail_bytes_ = 0;
-    std::uint64_t uuid_base_ = 0, next_uuid_ = 0;
-    std::uint32_t next_sequence_ = 2;
-    std::string block_;
-    std::optional<std::chrono::steady_clock::time_point> block_begin_;
-    // Scratch, kept for its memory.
-    std::string record_, event_, packet_;
-    std::vector<std::uint64_t> values_, gaps_;
-    std::vector<std::uint64_t> flows_, ended_flows_;   // of the next event
-    std::vector<StepSlice> inner_;
-    std::size_t batch_bytes_ = 0;   // of the batch just written, without its samples' flows
+    TracePackets packets_;
+    std::vector<std::uint64_t> values_, gaps_;   // scratch, kept for its memory
+    std::vector<StepSlice> inner_;               // likewise
 
-    std::vector<std::string> loop_names_, lane_names_, instant_names_, worker_names_, no_names_;
+    const std::vector<std::string> lane_names_, instant_names_, no_names_;
+    std::vector<std::string> loop_names_, worker_names_;
     std::vector<std::vector<std::uint32_t>> stage_names_;   // of each pipeline, numbers in worker_names_
-    std::uint64_t process_ = 0;
-    Sequence loop_, instants_, ready_batches_, ready_bytes_;
-    std::vector<std::optional<Sequence>> workers_;
-    std::map<std::pair<std::uint8_t, std::uint32_t>, Sequence> lanes_;
+    TraceSequence loop_, instants_, ready_batches_, ready_bytes_;
+    std::vector<std::optional<TraceSequence>> workers_;
+    std::map<std::pair<std::uint8_t, std::uint32_t>, TraceSequence> lanes_;
     std::optional<std::uint64_t> last_ready_batches_, last_ready_bytes_;
     std::vector<PassRow> open_passes_;
+    std::uint64_t detail_bytes_ = 0;
+    std::size_t batch_bytes_ = 0;   // of the batch just written, without its samples' flows
 
     Definitions definitions_;   // all so far
     ThreadPositions thread_positions_;
@@ -183,7 +155,8 @@ private:
     std::uint64_t operator_bytes_ = 0;
 
     // Flows begun and not yet ended. Bounded: what a lost record leaves behind is thrown away, the oldest first.
-    std::uint64_t flow_base_ = 0, next_flow_ = 1;
+    const std::uint64_t flow_base_;
+    std::uint64_t next_flow_ = 1;
     std::map<BatchKey, std::vector<Flow>> sample_flows_;
     std::map<BatchKey, Flow> batch_flows_;
 };

@@ -28,9 +28,9 @@ using Kind = TrackSlice::Kind;
 
 // Kineto's numbers: devices stand after all processes, its own spans after those.
 constexpr std::int64_t first_device_rank = 5'000'000, spans_rank = 536'870'912;
-constexpr std::array<std::string_view, 8> own_keys{"schemaVersion",       "deviceProperties",  "displayTimeUnit",
-                                                   "baseTimeNanoseconds", "traceEvents",       "traceName",
-                                                   "drawpoint",           "drawpoint_left_out"};
+constexpr std::array<std::string_view, 9> own_keys{"schemaVersion",       "deviceProperties", "displayTimeUnit",
+                                                   "baseTimeNanoseconds", "stackFrames",      "traceEvents",
+                                                   "traceName",           "drawpoint",        "drawpoint_left_out"};
 
 /// Nanoseconds as microseconds with three decimals.
 struct Microseconds {
@@ -138,7 +138,9 @@ private:
         if (!distributed)
             distributed_info();
         out_.print("  \"drawpoint\": {{{}\n  }},\n", own);
-        out_.print("  \"displayTimeUnit\": \"ms\",\n  \"baseTimeNanoseconds\": {},\n  \"traceEvents\": [", base_ns());
+        out_.print("  \"displayTimeUnit\": \"ms\",\n  \"baseTimeNanoseconds\": {},\n", base_ns());
+        stack_frames();
+        out_.put("  \"traceEvents\": [");
     }
 
     static std::string metadata(std::string_view name, std::string_view value) {
@@ -216,9 +218,12 @@ private:
 
     void write_slice(const Track& track, const TrackSlice& slice, std::int64_t pid,
                      const std::vector<const TrackSlice*>& around) {
-        out_.print(R"({}{{"ph": "X", "cat": "{}", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{)",
-                   next(), category(slice), name(slice), pid, track.tid, time(slice.begin_ns),
+        out_.print(R"({}{{"ph": "X", "cat": "{}", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, )", next(),
+                   category(slice), name(slice), pid, track.tid, time(slice.begin_ns),
                    length(slice.begin_ns, slice.end_ns));
+        if (slice.kind == Kind::call && ledger_.operators[slice.row].stack < ledger_.stacks.size())
+            out_.print(R"("sf": {}, )", ledger_.operators[slice.row].stack);
+        out_.put(R"("args": {)");
         switch (slice.kind) {
         case Kind::pass: pass_args(ledger_.passes[slice.row]); break;
         case Kind::step: step_args(ledger_.steps[slice.row]); break;
@@ -246,7 +251,14 @@ private:
         // Readers count a loader's time only in this category; PyTorch's own traces have another.
         if (slice.kind == Kind::draw || (slice.kind == Kind::call && slice.name.starts_with("enumerate(DataLoader)#")))
             return "cpu_op";
-        return slice.kind == Kind::call ? category_of(ledger_.operators[slice.row].kind) : "user_annotation";
+        switch (slice.kind) {
+        case Kind::call: return category_of(ledger_.operators[slice.row].kind);
+        case Kind::batch:
+        case Kind::batch_piece:
+        case Kind::sample:
+        case Kind::stage: return "dataloader";
+        default: return "user_annotation";
+        }
     }
 
     std::string name(const TrackSlice& slice) {
@@ -328,8 +340,6 @@ private:
             out_.print(R"(, "flops": {})", row.flops);
         if (row.shapes != nothing)
             out_.print(R"(, "Input Dims": {})", names_.array(row.shapes));
-        if (row.stack != nothing)
-            out_.print(R"(, "Call stack": {})", json_string(call_stack(row.stack)));
         if (!row.ended)
             out_.put(R"(, "ended": false)");
         out_.print(R"(, "Ev Idx": {})", slice.row);
@@ -349,23 +359,37 @@ private:
         return number == 0 ? "null" : std::to_string(number);
     }
 
-    /// Innermost first, as PyTorch writes it: "file(line): function;…".
-    [[nodiscard]] std::string call_stack(std::uint32_t stack) const {
-        std::string text;
-        for (; stack < ledger_.stacks.size(); stack = ledger_.stacks[stack].parent) {
-            const std::uint32_t at = ledger_.stacks[stack].frame;
-            if (at >= ledger_.frames.size())
+    /// Each stack once, as Chrome has it: an event names its innermost frame, a frame its parent.
+    void stack_frames() {
+        std::vector<bool> named(ledger_.stacks.size());   // by an operator, or by what is named
+        for (const OperatorRow& row : ledger_.operators)
+            for (std::uint32_t at = row.stack; at < named.size() && !named[at]; at = ledger_.stacks[at].parent)
+                named[at] = true;
+        if (std::ranges::find(named, true) == named.end())
+            return;
+        const auto name = [&](std::uint32_t position) {
+            return position < ledger_.names.size() ? std::string_view{ledger_.names[position]} : std::string_view{};
+        };
+        out_.put("  \"stackFrames\": {");
+        bool first = true;
+        for (std::size_t i = 0; i < named.size(); ++i) {
+            if (!named[i])
                 continue;
-            const FrameRow& frame = ledger_.frames[at];
-            const auto name = [&](std::uint32_t position) {
-                return position < ledger_.names.size() ? std::string_view{ledger_.names[position]} : std::string_view{};
-            };
-            text += text.empty() ? "" : ";";
-            text += frame.file == nothing
-                        ? std::string{name(frame.function)}
-                        : fmt::format("{}({}): {}", name(frame.file), frame.line, name(frame.function));
+            const StackRow& stack = ledger_.stacks[i];
+            std::string text;
+            if (stack.frame < ledger_.frames.size()) {
+                const FrameRow& frame = ledger_.frames[stack.frame];
+                text = frame.file == nothing
+                           ? std::string{name(frame.function)}
+                           : fmt::format("{}({}): {}", name(frame.file), frame.line, name(frame.function));
+            }
+            out_.print(R"({}"{}": {{"category": "", "name": {})", std::exchange(first, false) ? "\n    " : ",\n    ", i,
+                       json_string(text));
+            if (stack.parent != nothing)
+                out_.print(R"(, "parent": "{}")", stack.parent);
+            out_.put("}");
         }
-        return text;
+        out_.put("\n  },\n");
     }
 
     // ---- flows ----

@@ -23,6 +23,8 @@
 #include <drawpoint/instrumentation/export/pprof.hpp>
 #include <drawpoint/instrumentation/export/speedscope.hpp>
 
+#include "instrumentation/replaced_file.hpp"
+
 namespace drawpoint {
 namespace {
 
@@ -161,29 +163,13 @@ void write_file_whole(const fs::path& file, bool gzip, const std::function<void(
             fail(errno, file);
         return write_to(fd, file, gzip, write);
     }
-    // A link stays one: what it points to is replaced.
-    fs::path target = fs::exists(before) ? fs::canonical(file, unknown) : file;
-    if (unknown)
-        target = file;
-    fs::path temporary;
-    int fd = -1;
-    for (int attempt = 0; fd < 0; ++attempt) {
-        temporary = target;
-        temporary += fmt::format(".{}.{}.tmp", ::getpid(), attempt);
-        fd = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd < 0 && errno != EEXIST)
-            fail(errno, file);
-    }
-    if (fs::exists(before))
-        (void)::fchmod(fd, static_cast<mode_t>(before.permissions()) & 07777);
-    try {
-        write_to(fd, file, gzip, write);
-        if (::rename(temporary.c_str(), target.c_str()) != 0)
-            fail(errno, file);
-    } catch (...) {
-        fs::remove(temporary, unknown);
-        throw;
-    }
+    ReplacedFile replaced{file};
+    const int fd = ::fcntl(replaced.number(), F_DUPFD_CLOEXEC, 0);
+    if (fd < 0)
+        fail(errno, file);
+    write_to(fd, file, gzip, write);
+    if (const int error = replaced.commit(); error != 0)
+        fail(error, file);
 }
 
 fs::path tensorboard_trace_file(const fs::path& folder, std::string_view worker_name, bool use_gzip) {

@@ -52,6 +52,12 @@ void read_args(ondemand::object args, ChromeEvent& event) {
             event.sequence = whole<std::int64_t>(token(), -1);
         else if (key == "Fwd thread id")
             event.forward_thread = whole<std::uint64_t>(token(), 0);
+        else if (key == "flops")
+            event.flops = whole<std::uint64_t>(token(), 0);
+        else if (key == "Ev Idx")
+            event.has_index = true;
+        else if (key == "ended")
+            event.ended = token() != "false";
         else if (key == "correlation")
             event.correlation = whole<std::uint64_t>(token(), 0);
         else if (key == "device")
@@ -104,6 +110,8 @@ std::optional<std::string> ChromeEventParser::parse(std::string_view text, Chrom
                 event.ts_ns = nanoseconds_of(unquoted(trimmed(value.raw_json_token())));
             } else if (key == "dur") {
                 event.dur_ns = nanoseconds_of(unquoted(trimmed(value.raw_json_token())));
+            } else if (key == "sf") {
+                event.stack_frame = unquoted(trimmed(value.raw_json_token()));
             } else if (key == "args" && value.type() == ondemand::json_type::object) {
                 read_args(value.get_object(), event);
             }
@@ -120,6 +128,24 @@ std::optional<std::string> ChromeEventParser::member(std::string_view object, st
         return std::nullopt;
     std::string_view text;
     return value.get(text) == simdjson::SUCCESS ? std::string{text} : std::string{simdjson::minify(value)};
+}
+
+void ChromeEventParser::frames(std::string_view object, const std::function<void(const ChromeFrame&)>& take) {
+    simdjson::dom::object rows;
+    if (impl_->checker.parse(object.data(), object.size()).get(rows) != simdjson::SUCCESS)
+        return;
+    for (const auto [id, row] : rows) {
+        ChromeFrame frame{.id = id, .name = {}, .parent = {}};
+        if (row.at_key("name").get(frame.name) != simdjson::SUCCESS)
+            continue;
+        std::string number;
+        if (simdjson::dom::element parent;
+            row.at_key("parent").get(parent) == simdjson::SUCCESS && parent.get(frame.parent) != simdjson::SUCCESS) {
+            number = simdjson::minify(parent);
+            frame.parent = number;
+        }
+        take(frame);
+    }
 }
 
 bool ChromeEventParser::is_valid(std::string_view text) {

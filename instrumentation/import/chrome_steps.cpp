@@ -49,11 +49,12 @@ std::optional<Span> span_named(std::string_view name) noexcept {
 
 /// The marks of a step in order, none inside another; of two nested ones the inner one counts where it is torch's own
 /// ("Optimizer.step#SGD.step" inside "optimizer").
-std::vector<Mark> marks_of(const Ledger& ledger, const std::vector<std::uint32_t>& rows, Interval step) {
+std::vector<Mark> marks_of(const Ledger& ledger, std::span<const OperatorRow> operators,
+                           const std::vector<std::uint32_t>& rows, Interval step) {
     std::vector<Mark> marks;
     bool replaceable = false;
     for (const std::uint32_t i : rows) {
-        const OperatorRow& row = ledger.operators[i];
+        const OperatorRow& row = operators[i];
         const Interval at{row.begin_ns, row.begin_ns + row.ns};
         if (at.begin_ns < step.begin_ns || at.end_ns > step.end_ns)
             continue;
@@ -128,7 +129,8 @@ void add_batch_pieces(Pieces& pieces, const std::vector<Mark>& marks, std::int64
 
 }   // namespace
 
-std::uint32_t add_steps(Ledger& ledger, std::uint32_t batch_size, std::vector<std::string>& warnings) {
+std::uint32_t add_steps(Ledger& ledger, std::span<const OperatorRow> operators, std::uint32_t batch_size,
+                        std::vector<std::string>& warnings) {
     struct Found {
         std::uint32_t number;
         Interval at;
@@ -140,15 +142,15 @@ std::uint32_t add_steps(Ledger& ledger, std::uint32_t batch_size, std::vector<st
     // The first step in time says which thread the loop runs on.
     std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
     const auto on_host = [&](const OperatorRow& row) { return ledger.threads[row.thread].device < 0; };
-    for (const OperatorRow& row : ledger.operators)
+    for (const OperatorRow& row : operators)
         if (row.begin_ns < first_ns && on_host(row) && step_number(ledger.names[row.name])) {
             first_ns = row.begin_ns;
             thread = row.thread;
         }
     if (thread == nothing)
         return nothing;
-    for (std::uint32_t i = 0; i < ledger.operators.size(); ++i) {
-        const OperatorRow& row = ledger.operators[i];
+    for (std::uint32_t i = 0; i < operators.size(); ++i) {
+        const OperatorRow& row = operators[i];
         const std::string_view name = ledger.names[row.name];
         if (const auto number = step_number(name); number && on_host(row)) {
             if (row.thread != thread || (!steps.empty() && row.begin_ns < steps.back().at.end_ns))
@@ -170,10 +172,10 @@ std::uint32_t add_steps(Ledger& ledger, std::uint32_t batch_size, std::vector<st
     auto next = marked.begin();
     for (const Found& step : steps) {
         std::vector<std::uint32_t> rows;
-        for (; next != marked.end() && ledger.operators[*next].begin_ns < step.at.end_ns; ++next)
-            if (ledger.operators[*next].begin_ns >= step.at.begin_ns)
+        for (; next != marked.end() && operators[*next].begin_ns < step.at.end_ns; ++next)
+            if (operators[*next].begin_ns >= step.at.begin_ns)
                 rows.push_back(*next);
-        marks.push_back(marks_of(ledger, rows, step.at));
+        marks.push_back(marks_of(ledger, operators, rows, step.at));
         // What stands before the draw, an optimizer's zero_grad even, is not this step's: it comes before its draw.
         const auto draw = std::ranges::find(marks.back(), Span::starved, &Mark::span);
         const bool drew = draw != marks.back().end();

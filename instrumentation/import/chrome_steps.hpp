@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -8,8 +9,10 @@
 
 namespace drawpoint {
 
-/// Makes steps and one training pass of the ranges `ProfilerStep#N` among the (sorted) operators; see `import_chrome_trace`.
-/// `batch_size`: samples of every step that drew. Returns the position of the steps' thread, `nothing` where there is no step.
-std::uint32_t add_steps(Ledger&, std::uint32_t batch_size, std::vector<std::string>& warnings);
+/// Makes steps and one training pass of the ranges `ProfilerStep#N` among `operators`, which are sorted and name the ledger's
+/// texts and threads; see `import_chrome_trace`. `batch_size`: samples of every step that drew. Returns the position of the
+/// steps' thread, `nothing` where there is no step.
+std::uint32_t add_steps(Ledger&, std::span<const OperatorRow> operators, std::uint32_t batch_size,
+                        std::vector<std::string>& warnings);
 
 }   // namespace drawpoint

@@ -18,6 +18,7 @@
 #include <drawpoint/instrumentation/report/facts.hpp>
 
 #include "chrome_event.hpp"
+#include "chrome_stacks.hpp"
 #include "chrome_steps.hpp"
 #include "inflating_reader.hpp"
 #include "json_pieces.hpp"
@@ -70,6 +71,10 @@ public:
                 base_ns_ = base;
             return;
         }
+        if (key == "stackFrames")
+            return parser.frames(json, [this](const ChromeFrame& frame) { stacks_.add_frame(frame); });
+        if (key == "drawpoint")
+            is_own_ = true;
         if (key == "loader")
             if (const auto size = parser.member(json, "batch_size"); size && batch_size_ == 0)
                 std::from_chars(size->data(), size->data() + size->size(), batch_size_);
@@ -88,14 +93,23 @@ public:
         const auto order = [](const OperatorRow& row) { return std::tuple{row.thread, row.begin_ns, -row.ns}; };
         std::ranges::stable_sort(ledger_.operators, {}, order);
         name_threads();
-        add_stacks();
+        stacks_.finish();
         shift();
-        const std::uint32_t loop_thread = add_steps(ledger_, std::max(batch_size_, 1u), warnings_);
+        std::vector<OperatorRow> loop = std::move(loop_slices_);
+        if (!loop.empty()) {
+            loop.insert(loop.end(), ledger_.operators.begin(), ledger_.operators.end());
+            std::ranges::stable_sort(loop, {}, order);
+        }
+        const std::uint32_t loop_thread =
+            add_steps(ledger_, loop.empty() ? ledger_.operators : loop, std::max(batch_size_, 1u), warnings_);
         if (loop_thread != nothing) {
             ledger_.set_fact(facts::loop_tid, std::to_string(ledger_.threads[loop_thread].tid));
             if (batch_size_ == 0)
                 warnings_.push_back("the trace does not say the batch size: rates are of batches, not of samples");
         }
+        if (loader_slices_ > 0)
+            warnings_.push_back(std::to_string(loader_slices_) +
+                                " slices of drawpoint's loader are left out: a recording has them");
         if (malformed_ > 0)
             warnings_.push_back(std::to_string(malformed_) +
                                 " events without a name, a thread or a valid time are left out");
@@ -165,19 +179,29 @@ private:
         }
         const bool on_device = *kind == OperatorKind::kernel || *kind == OperatorKind::memcpy ||
                                *kind == OperatorKind::memset || event.category == "gpu_user_annotation";
+        // What we export of our loop and loader has the look of operators, for the programs that read it.
+        const bool is_own = is_own_ && !event.has_index;
+        if (is_own && event.category == "dataloader") {
+            ++loader_slices_;
+            return;
+        }
         OperatorRow row{.kind = *kind,
-                        .ended = event.dur_ns.has_value(),
+                        .ended = event.dur_ns.has_value() && event.ended,
                         .name = name(event.name),
                         .thread = thread(event, on_device),
                         .begin_ns = *event.ts_ns,
                         .ns = event.dur_ns.value_or(0),
                         .sequence = event.sequence,
                         .forward_thread = event.forward_thread,
+                        .flops = event.flops,
                         .correlation = event.correlation};
         if (!event.input_dims.empty())
             row.shapes = name(python_list(event.input_dims));
-        has_python_ |= *kind == OperatorKind::python_function;
-        ledger_.operators.push_back(row);
+        if (*kind == OperatorKind::python_function)
+            stacks_.saw_python_function();
+        if (!event.stack_frame.empty())
+            row.stack = stacks_.number_of(event.stack_frame);
+        (is_own ? loop_slices_ : ledger_.operators).push_back(row);
     }
 
     void add_allocation(const ChromeEvent& event) {
@@ -217,59 +241,17 @@ private:
         }
     }
 
-    /// "torch/nn/modules/linear.py(130): forward" in its parts; what looks otherwise is a function without a file.
-    FrameRow frame_of(std::string_view text) {
-        const std::size_t close = text.find("): "), open = text.substr(0, close).rfind('(');
-        std::uint32_t line = 0;
-        if (close != std::string_view::npos && open != std::string_view::npos && open > 0) {
-            const auto [end, error] = std::from_chars(text.data() + open + 1, text.data() + close, line);
-            if (error == std::errc{} && end == text.data() + close)
-                return {name(text.substr(close + 3)), name(text.substr(0, open)), line};
-        }
-        return {.function = name(text)};
-    }
-
-    /// Gives every row the Python functions around it as its stack.
-    void add_stacks() {
-        if (!has_python_)
-            return;
-        std::unordered_map<std::uint32_t, std::uint32_t> frames;                   // name -> frame
-        std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> stacks;   // parent, frame -> stack
-        struct Open {
-            std::int64_t end_ns;
-            std::uint32_t stack;
-        };
-        std::vector<Open> open;
-        std::uint32_t thread = nothing;
-        for (OperatorRow& row : ledger_.operators) {
-            if (std::exchange(thread, row.thread) != row.thread)
-                open.clear();
-            while (!open.empty() && (row.begin_ns >= open.back().end_ns || row.begin_ns + row.ns > open.back().end_ns))
-                open.pop_back();
-            row.stack = open.empty() ? nothing : open.back().stack;
-            if (row.kind != OperatorKind::python_function)
-                continue;
-            const auto [frame, new_frame] =
-                frames.try_emplace(row.name, static_cast<std::uint32_t>(ledger_.frames.size()));
-            if (new_frame)
-                ledger_.frames.push_back(frame_of(std::string{ledger_.names[row.name]}));
-            const auto [stack, new_stack] =
-                stacks.try_emplace({row.stack, frame->second}, static_cast<std::uint32_t>(ledger_.stacks.size()));
-            if (new_stack)
-                ledger_.stacks.push_back({row.stack, frame->second});
-            open.push_back({row.begin_ns + row.ns, stack->second});
-        }
-    }
-
     /// Times from the trace's base to absolute ones.
     void shift() {
         std::int64_t first = std::numeric_limits<std::int64_t>::max();
         const std::int64_t base = base_ns_.value_or(0);
         for (OperatorRow& row : ledger_.operators)
             first = std::min(first, row.begin_ns += base);
+        for (OperatorRow& row : loop_slices_)
+            first = std::min(first, row.begin_ns += base);
         for (AllocationRow& row : ledger_.allocations)
             first = std::min(first, row.at_ns += base);
-        if (ledger_.operators.empty() && ledger_.allocations.empty())
+        if (ledger_.operators.empty() && loop_slices_.empty() && ledger_.allocations.empty())
             return;
         ledger_.start_ns = started_ns_ ? std::min(*started_ns_ + base, first) : first;
         if (base_ns_)
@@ -286,7 +268,10 @@ private:
     std::optional<std::int64_t> base_ns_, started_ns_;
     std::uint64_t malformed_ = 0;
     std::uint32_t batch_size_;
-    bool has_python_ = false;
+    std::vector<OperatorRow> loop_slices_;   // of our own export: rows of the loop, not operators
+    std::uint64_t loader_slices_ = 0;
+    bool is_own_ = false;
+    ChromeStacks stacks_{ledger_, [this](std::string_view text) { return name(text); }};
 };
 
 }   // namespace

@@ -98,6 +98,7 @@ Json to_json(const Summary& summary, const JsonHead& head) {
                          {"occupancy", of_queue(&Summary::Queue::occupancy)},
                          {"empty_share", of_queue(&Summary::Queue::empty_share)}};
     document["memory"] = {{"planned_bytes", known(summary.memory.planned_bytes)},
+                          {"loader_peak_bytes", known(summary.memory.loader_peak_bytes)},
                           {"slots_bytes", known(summary.memory.slots_bytes)},
                           {"peak_bytes", known(summary.memory.peak_bytes)},
                           {"slots_replaced", known(summary.memory.slots_replaced)},

@@ -15,6 +15,7 @@
 
 #include <instrumentation/folding.hpp>
 #include <instrumentation/order_loss.hpp>
+#include <instrumentation/wrapping.hpp>
 
 namespace drawpoint {
 namespace {
@@ -356,7 +357,15 @@ void add_stages(Summary& summary, const Ledger& ledger) {
         first.cpu_ns = first.cpu_ns.value_or(0) + sample.cpu_ns.value_or(0);
         first.run_queue_ns = first.run_queue_ns.value_or(0) + sample.run_queue_ns.value_or(0);
     }
+    for (const BatchRow& batch : ledger.batches)
+        if (batch.collate_begin_ns != no_stamp && batch.collate_end_ns != no_stamp)
+            columns[column_named("collate")].durations.add(
+                static_cast<std::int64_t>(wrapping_difference(batch.collate_end_ns, batch.collate_begin_ns)));
     for (const FoldedStage& folded : ledger.folded.stages) {
+        if (folded.stage == FoldedStage::collate) {
+            columns[column_named("collate")].durations.folded.add(folded.durations);
+            continue;
+        }
         if (folded.pipeline >= column_of.size() || folded.stage >= column_of[folded.pipeline].size())
             continue;
         const auto& of = column_of[folded.pipeline];
@@ -489,6 +498,7 @@ void add_facts(Summary& summary, const Ledger& ledger) {
                            .budget_bytes = number_of<std::int64_t>(ledger, facts::cache_budget_bytes).value_or(0),
                            .origin = text_of(ledger, facts::cache_origin).value_or("")};
     memory.planned_bytes = number_of<std::int64_t>(ledger, facts::planned_bytes);
+    memory.loader_peak_bytes = number_of<std::int64_t>(ledger, facts::loader_peak_bytes);
     memory.slots_bytes = number_of<std::int64_t>(ledger, facts::slots_bytes);
     memory.peak_bytes = number_of<std::int64_t>(ledger, facts::peak_bytes);
     memory.slots_replaced = number_of<std::int64_t>(ledger, facts::slots_replaced);

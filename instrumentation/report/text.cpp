@@ -193,6 +193,8 @@ std::vector<Line> footing(const Summary& summary) {
     std::vector<std::string> memory;
     if (summary.memory.planned_bytes)
         memory.push_back("planned " + format_bytes(static_cast<double>(*summary.memory.planned_bytes)));
+    if (summary.memory.loader_peak_bytes)
+        memory.push_back("loaders " + format_bytes(static_cast<double>(*summary.memory.loader_peak_bytes)));
     if (summary.memory.slots_bytes)
         memory.push_back("batches " + format_bytes(static_cast<double>(*summary.memory.slots_bytes)));
     if (summary.memory.peak_bytes)
@@ -269,7 +271,7 @@ std::vector<Line> footing(const Summary& summary) {
     if (!where.empty())
         lines.push_back({"machine", where});
     if (summary.run.digest)
-        lines.push_back({"digest", {printable(*summary.run.digest)}});
+        lines.push_back({"digest", {printable(*summary.run.digest) + " of the indices and targets trained on"}});
     return lines;
 }
 

@@ -17,6 +17,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "instrumentation/replaced_file.hpp"
+
 namespace drawpoint {
 namespace {
 
@@ -84,34 +86,27 @@ public:
     [[nodiscard]] int number() const noexcept { return number_; }
     [[nodiscard]] bool is_open() const noexcept { return number_ >= 0; }
 
-    [[nodiscard]] bool write(Bytes bytes) const noexcept {
-        while (!bytes.empty()) {
-            const ssize_t written = ::write(number_, bytes.data(), bytes.size());
-            if (written < 0 && errno != EINTR)
-                return false;
-            bytes = bytes.subspan(static_cast<std::size_t>(std::max<ssize_t>(0, written)));
-        }
-        return true;
-    }
-
 private:
     int number_;
 };
 
-std::filesystem::path folder_of(const std::filesystem::path& file) {
-    return file.has_parent_path() ? file.parent_path() : std::filesystem::path{"."};
+bool write_all(int file, Bytes bytes) noexcept {
+    while (!bytes.empty()) {
+        const ssize_t written = ::write(file, bytes.data(), bytes.size());
+        if (written < 0 && errno != EINTR)
+            return false;
+        bytes = bytes.subspan(static_cast<std::size_t>(std::max<ssize_t>(0, written)));
+    }
+    return true;
 }
 
 /// Writes all of it and has the disk take it; 0 or the system's error.
-int write_durably(const std::filesystem::path& file, std::string_view header, const std::vector<Bytes>& data) {
-    const File out{file, O_WRONLY | O_CREAT | O_TRUNC};
-    if (!out.is_open())
-        return errno;
+int write_durably(int file, std::string_view header, const std::vector<Bytes>& data) noexcept {
     const std::uint64_t length = header.size();
-    bool good = out.write(std::as_bytes(std::span{&length, 1})) && out.write(bytes_of(header));
+    bool good = write_all(file, std::as_bytes(std::span{&length, 1})) && write_all(file, bytes_of(header));
     for (const Bytes bytes : data)
-        good = good && out.write(bytes);
-    return good && ::fsync(out.number()) == 0 ? 0 : errno;
+        good = good && write_all(file, bytes);
+    return good && ::fsync(file) == 0 ? 0 : errno;
 }
 
 }   // namespace
@@ -229,17 +224,23 @@ void Checkpoint::write(const std::filesystem::path& file) const {
         crc = checksum(crc, bytes);
     text.replace(text.find(checksum_start) + checksum_start.size(), no_checksum.size(), fmt::format("{:08x}", crc));
 
-    std::filesystem::path partial = file;
-    partial += ".partial";
-    int error = write_durably(partial, text, data);
-    if (error == 0 && ::rename(partial.c_str(), file.c_str()) != 0)
-        error = errno;
-    if (error != 0) {
-        (void)::unlink(partial.c_str());
+    const auto fail = [&](int error) {
         throw CheckpointError{fmt::format("{}: cannot write the checkpoint: {}", file.string(), system_text(error))};
+    };
+    std::filesystem::path folder_of_file;
+    try {
+        ReplacedFile replaced{file};   // of this run alone: another may write the same checkpoint
+        int error = write_durably(replaced.number(), text, data);
+        if (error == 0)
+            error = replaced.commit();
+        if (error != 0)
+            fail(error);
+        folder_of_file = replaced.folder();
+    } catch (const std::system_error& error) {
+        fail(error.code().value());
     }
     // The name too has to be on the disk. A file system that cannot do it for folders has done what it can.
-    if (const File folder{folder_of(file), O_RDONLY | O_DIRECTORY}; folder.is_open())
+    if (const File folder{folder_of_file, O_RDONLY | O_DIRECTORY}; folder.is_open())
         (void)::fsync(folder.number());
 }
 

@@ -41,11 +41,6 @@ void ProfilerCallback::add_to(CallbackList& callbacks) {
     callbacks.add(after_);
 }
 
-void ProfilerCallback::remove_from(CallbackList& callbacks) noexcept {
-    callbacks.remove(before_);
-    callbacks.remove(after_);
-}
-
 EventSet ProfilerCallback::Stamp::events() const noexcept {
     EventSet wanted{Event::before_draw, Event::after_loss};
     for (const LightningHook& hook : lightning_hooks)

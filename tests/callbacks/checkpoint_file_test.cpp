@@ -7,13 +7,16 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include "callbacks/temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace drawpoint {
 namespace {
@@ -194,13 +197,50 @@ BOOST_AUTO_TEST_CASE(a_write_that_fails_leaves_the_old_file_and_nothing_else) {
 BOOST_AUTO_TEST_CASE(what_a_crash_left_half_written_is_neither_read_nor_in_the_way) {
     const TemporaryFolder folder;
     example().write(folder / "run.ckpt");
-    put_bytes(folder / "run.ckpt.partial", bytes_in(folder / "run.ckpt").substr(0, 100) + std::string(100'000, 'x'));
+    const std::filesystem::path left = folder / fmt::format("run.ckpt.{}.0.tmp", ::getpid());
+    put_bytes(left, bytes_in(folder / "run.ckpt").substr(0, 100) + std::string(100'000, 'x'));
     BOOST_TEST(Checkpoint::read(folder / "run.ckpt").integer("epochs") == 3);
     Checkpoint next = example();
     next.set_integer("epochs", 4);
     next.write(folder / "run.ckpt");
     BOOST_TEST(Checkpoint::read(folder / "run.ckpt").integer("epochs") == 4);
-    BOOST_TEST(!exists(folder / "run.ckpt.partial"));
+    BOOST_TEST(std::filesystem::file_size(left) > 100'000u);   // another run may be at it
+}
+
+BOOST_AUTO_TEST_CASE(a_link_stays_one_and_what_it_points_to_is_replaced_with_its_permissions) {
+    const TemporaryFolder folder;
+    create_directory(folder / "kept");
+    put_bytes(folder / "kept/run.ckpt", "before");
+    const auto mode = std::filesystem::perms::owner_read | std::filesystem::perms::owner_write;
+    permissions(folder / "kept/run.ckpt", mode);
+    create_symlink("kept/run.ckpt", folder / "run.ckpt");
+    example().write(folder / "run.ckpt");
+    BOOST_TEST(is_symlink(folder / "run.ckpt"));
+    BOOST_TEST(Checkpoint::read(folder / "kept/run.ckpt").integer("epochs") == 3);
+    BOOST_TEST((status(folder / "kept/run.ckpt").permissions() == mode));
+    BOOST_TEST(std::distance(std::filesystem::directory_iterator{folder / "kept"}, {}) == 1);
+    create_symlink(folder / "kept/later.ckpt", folder / "later.ckpt");   // points to nothing yet
+    example().write(folder / "later.ckpt");
+    BOOST_TEST(is_symlink(folder / "later.ckpt"));
+    BOOST_TEST(Checkpoint::read(folder / "kept/later.ckpt").integer("epochs") == 3);
+}
+
+BOOST_AUTO_TEST_CASE(runs_that_write_one_checkpoint_at_once_each_write_it_whole) {
+    const TemporaryFolder folder;
+    std::vector<std::thread> runs;
+    for (std::int64_t run = 0; run < 4; ++run)
+        runs.emplace_back([&, run] {
+            Checkpoint mine = example();
+            mine.set_numbers("many", std::vector<double>(10'000, static_cast<double>(run)));
+            mine.set_integer("run", run);
+            for (int i = 0; i < 10; ++i)
+                mine.write(folder / "run.ckpt");
+        });
+    for (std::thread& run : runs)
+        run.join();
+    const Checkpoint last = Checkpoint::read(folder / "run.ckpt");
+    BOOST_TEST((last.numbers("many") == std::vector<double>(10'000, static_cast<double>(last.integer("run")))));
+    BOOST_TEST(std::distance(std::filesystem::directory_iterator{folder.path()}, {}) == 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_place_that_takes_no_file_is_named) {
@@ -217,7 +257,7 @@ BOOST_AUTO_TEST_CASE(a_place_that_takes_no_file_is_named) {
                    .ends_with("none/run.ckpt: cannot write the checkpoint: No such file or directory"));
     create_directory(folder / "sub");
     BOOST_TEST(failure(folder / "sub").ends_with("sub: cannot write the checkpoint: Is a directory"));
-    BOOST_TEST(!exists(folder / "sub.partial"));
+    BOOST_TEST(std::distance(std::filesystem::directory_iterator{folder.path()}, {}) == 1);
     const std::filesystem::path pipe = folder / "pipe";
     BOOST_REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
     BOOST_TEST(failure(pipe).ends_with("pipe: not a file, so no checkpoint goes there"));

@@ -12,7 +12,7 @@
 #include <drawpoint/loop/callbacks/reduce_on_plateau.hpp>
 
 #include "callbacks/small_learner.hpp"
-#include "callbacks/temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace drawpoint {
 namespace {

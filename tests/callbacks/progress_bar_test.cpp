@@ -7,7 +7,7 @@
 #include <string>
 
 #include "callbacks/small_learner.hpp"
-#include "callbacks/temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace drawpoint {
 namespace {

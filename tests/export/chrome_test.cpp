@@ -224,13 +224,23 @@ BOOST_AUTO_TEST_CASE(shapes_that_are_no_json_become_a_text) {
     BOOST_TEST(Trace{run.ledger}.slice("op").args["Input Dims"] == "[[16, 3], oops");
 }
 
-BOOST_AUTO_TEST_CASE(a_call_stack_is_written_innermost_first) {
+BOOST_AUTO_TEST_CASE(a_stack_is_written_once_and_its_calls_name_it) {
     OperatorRun run;
     const std::uint32_t main = run.name("main"), file = run.name("a.cpp"), inner = run.name("inner");
     run.ledger.frames = {{main, file, 3}, {inner, nothing, 0}};
     run.ledger.stacks = {{nothing, 0}, {0, 1}};
-    run.call(run.thread(3), "op", run.ledger.start_ns, 1).stack = 1;
-    BOOST_TEST(Trace{run.ledger}.slice("op").args["Call stack"] == "inner;a.cpp(3): main");
+    const std::uint32_t thread = run.thread(3);
+    for (std::int64_t i = 0; i < 3; ++i)
+        run.call(thread, "op", run.ledger.start_ns + 2 * i, 1).stack = i == 2 ? nothing : 1;
+    const Json document = Json::parse(exported(run.ledger));
+    BOOST_TEST(document["stackFrames"] == Json::parse(R"({"0": {"category": "", "name": "a.cpp(3): main"},
+                               "1": {"category": "", "name": "inner", "parent": "0"}})"));
+    std::vector<int> frames;
+    for (const Json& event : document["traceEvents"])
+        if (event["name"] == "op")
+            frames.push_back(event.value("sf", -1));
+    BOOST_TEST(frames == (std::vector{1, 1, -1}), boost::test_tools::per_element());
+    BOOST_TEST(!Json::parse(exported(hand_made::one_epoch())).contains("stackFrames"));
 }
 
 BOOST_AUTO_TEST_CASE(the_innermost_forward_and_backward_calls_of_a_sequence_are_linked) {
@@ -376,6 +386,8 @@ BOOST_AUTO_TEST_CASE(samples_flow_into_their_batch_and_the_batch_into_the_draw) 
     BOOST_TEST(all_nest(trace));
     const Slice &batch = trace.slice("in flight"), &draw = trace.slice("enumerate(DataLoader)#drawpoint.__next__"),
                 &decode = trace.slice("decode+crop");
+    BOOST_TEST(batch.category == "dataloader");
+    BOOST_TEST(decode.category == "dataloader");
     BOOST_TEST(batch.args["status"] == "taken");
     BOOST_TEST(decode.ns == 100);
     const auto from = trace.events("s", "dataloader"), to = trace.events("f", "dataloader");

@@ -17,6 +17,7 @@
 #include <drawpoint/instrumentation/export/file.hpp>
 
 #include <tests/export/operator_run.hpp>
+#include <tests/support/temporary_folder.hpp>
 
 namespace {
 
@@ -24,18 +25,9 @@ using namespace drawpoint;
 using namespace drawpoint::test;
 namespace fs = std::filesystem;
 
-struct Folder {
-    Folder() {
-        std::string name = (fs::temp_directory_path() / "drawpoint-export-XXXXXX").string();
-        BOOST_REQUIRE(mkdtemp(name.data()));
-        path = name;
-    }
-    ~Folder() { fs::remove_all(path); }
-    [[nodiscard]] std::size_t files() const {
-        return static_cast<std::size_t>(std::distance(fs::directory_iterator{path}, fs::directory_iterator{}));
-    }
-    fs::path path;
-};
+std::size_t files_in(const TemporaryFolder& folder) {
+    return static_cast<std::size_t>(std::distance(fs::directory_iterator{folder.path()}, fs::directory_iterator{}));
+}
 
 std::string contents(const fs::path& file) {   // of a compressed file too
     gzFile stream = gzopen(file.c_str(), "rb");
@@ -85,20 +77,20 @@ std::string error_of(const fs::path& file, bool gzip, const std::function<void(s
 BOOST_AUTO_TEST_SUITE(export_file)
 
 BOOST_AUTO_TEST_CASE(a_file_holds_what_the_stream_does_compressed_where_its_name_says) {
-    const Folder folder;
+    const TemporaryFolder folder;
     const Ledger ledger = hand_made::one_epoch();
     for (const ExportFormat format :
          {ExportFormat::chrome, ExportFormat::speedscope, ExportFormat::folded, ExportFormat::csv, ExportFormat::json})
         for (const bool gzip : {false, true}) {
             const fs::path file =
-                folder.path / (std::string{"run"} + std::string{extension_of(format)} + (gzip ? ".gz" : ""));
+                folder.path() / (std::string{"run"} + std::string{extension_of(format)} + (gzip ? ".gz" : ""));
             drawpoint::export_file(ledger, format, file);
             BOOST_TEST(is_compressed(file) == gzip);
             BOOST_TEST(contents(file) ==
                        text_of([&](std::ostream& out) { write_export(ledger, format, out, file.string()); }));
             BOOST_TEST(contents(file).size() > 100u);
         }
-    BOOST_TEST(folder.files() == 10u);
+    BOOST_TEST(files_in(folder) == 10u);
 }
 
 BOOST_AUTO_TEST_CASE(every_format_is_found_by_its_name) {
@@ -111,8 +103,8 @@ BOOST_AUTO_TEST_CASE(every_format_is_found_by_its_name) {
 }
 
 BOOST_AUTO_TEST_CASE(a_failing_disk_leaves_no_half_file) {
-    const Folder folder;
-    const fs::path file = folder.path / "run.json";
+    const TemporaryFolder folder;
+    const fs::path file = folder.path() / "run.json";
     for (const bool gzip : {false, true}) {
         const SmallDisk disk{40'000};
         std::uint32_t random = 1;
@@ -121,13 +113,13 @@ BOOST_AUTO_TEST_CASE(a_failing_disk_leaves_no_half_file) {
                 out.put(static_cast<char>((random = random * 1664525 + 1013904223) >> 24));
         });
         BOOST_TEST(error == file.string() + ": File too large");
-        BOOST_TEST(folder.files() == 0u);
+        BOOST_TEST(files_in(folder) == 0u);
     }
 }
 
 BOOST_AUTO_TEST_CASE(a_failing_write_leaves_the_old_file_as_it_was) {
-    const Folder folder;
-    const fs::path file = folder.path / "run.json";
+    const TemporaryFolder folder;
+    const fs::path file = folder.path() / "run.json";
     std::ofstream{file} << "old";
     BOOST_CHECK_THROW(write_file_whole(file, false,
                                        [](std::ostream& out) {
@@ -138,7 +130,7 @@ BOOST_AUTO_TEST_CASE(a_failing_write_leaves_the_old_file_as_it_was) {
     BOOST_TEST(error_of(file, false, [](std::ostream& out) { out.setstate(std::ios::badbit); }) ==
                file.string() + ": Input/output error");
     BOOST_TEST(contents(file) == "old");
-    BOOST_TEST(folder.files() == 1u);
+    BOOST_TEST(files_in(folder) == 1u);
     fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
     write_file_whole(file, false, [](std::ostream& out) { out << "new"; });
     BOOST_TEST(contents(file) == "new");
@@ -146,11 +138,11 @@ BOOST_AUTO_TEST_CASE(a_failing_write_leaves_the_old_file_as_it_was) {
 }
 
 BOOST_AUTO_TEST_CASE(a_path_that_cannot_be_written_is_named) {
-    const Folder folder;
+    const TemporaryFolder folder;
     const auto nothing_to_write = [](std::ostream&) {};
-    const fs::path missing = folder.path / "none/run.json";
+    const fs::path missing = folder.path() / "none/run.json";
     BOOST_TEST(error_of(missing, false, nothing_to_write) == missing.string() + ": No such file or directory");
-    BOOST_TEST(error_of(folder.path, false, nothing_to_write) == folder.path.string() + ": Is a directory");
+    BOOST_TEST(error_of(folder.path(), false, nothing_to_write) == folder.path().string() + ": Is a directory");
 }
 
 BOOST_AUTO_TEST_CASE(a_device_is_written_to_and_never_replaced) {
@@ -161,17 +153,17 @@ BOOST_AUTO_TEST_CASE(a_device_is_written_to_and_never_replaced) {
 }
 
 BOOST_AUTO_TEST_CASE(a_link_stays_one) {
-    const Folder folder;
-    std::ofstream{folder.path / "target"} << "old";
-    fs::create_symlink("target", folder.path / "link");
-    write_file_whole(folder.path / "link", false, [](std::ostream& out) { out << "new"; });
-    BOOST_TEST(fs::is_symlink(folder.path / "link"));
-    BOOST_TEST(contents(folder.path / "target") == "new");
+    const TemporaryFolder folder;
+    std::ofstream{folder.path() / "target"} << "old";
+    fs::create_symlink("target", folder.path() / "link");
+    write_file_whole(folder.path() / "link", false, [](std::ostream& out) { out << "new"; });
+    BOOST_TEST(fs::is_symlink(folder.path() / "link"));
+    BOOST_TEST(contents(folder.path() / "target") == "new");
 }
 
 BOOST_AUTO_TEST_CASE(traces_for_tensorboard_are_named_by_worker_and_time) {
-    const Folder folder;
-    const fs::path log = folder.path / "a/b";
+    const TemporaryFolder folder;
+    const fs::path log = folder.path() / "a/b";
     const std::regex named{R"(me\.\d{19}\.pt\.trace\.json)"}, zipped{R"(.+_(\d+)\.\d{19}\.pt\.trace\.json\.gz)"};
     const fs::path file = tensorboard_trace_file(log, "me");
     BOOST_TEST(fs::is_directory(log));
@@ -181,10 +173,10 @@ BOOST_AUTO_TEST_CASE(traces_for_tensorboard_are_named_by_worker_and_time) {
     std::smatch found;
     BOOST_REQUIRE(std::regex_match(name, found, zipped));
     BOOST_TEST(found[1] == std::to_string(getpid()));
-    std::ofstream{folder.path / "file"} << "in the way";
-    BOOST_CHECK_EXCEPTION((void)tensorboard_trace_file(folder.path / "file/log"), std::runtime_error,
+    std::ofstream{folder.path() / "file"} << "in the way";
+    BOOST_CHECK_EXCEPTION((void)tensorboard_trace_file(folder.path() / "file/log"), std::runtime_error,
                           [&](const std::runtime_error& error) {
-                              return error.what() == "Can't create directory: " + (folder.path / "file/log").string();
+                              return error.what() == "Can't create directory: " + (folder.path() / "file/log").string();
                           });
 }
 

@@ -1,7 +1,6 @@
 #include <boost/test/unit_test.hpp>
 
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <stdexcept>
 
@@ -10,6 +9,7 @@
 #include <drawpoint/instrumentation/export/memory_timeline.hpp>
 
 #include <tests/export/operator_run.hpp>
+#include <tests/support/temporary_folder.hpp>
 
 namespace {
 
@@ -86,12 +86,10 @@ BOOST_AUTO_TEST_CASE(what_is_missing_is_named_as_pytorch_does) {
 }
 
 BOOST_AUTO_TEST_CASE(the_files_name_says_its_form) {
-    const auto folder = std::filesystem::temp_directory_path() / ("drawpoint-memory-" + std::to_string(getpid()));
-    std::filesystem::create_directory(folder);
+    const TemporaryFolder folder;
     const auto text = [&](const char* name) {
         export_memory_timeline(allocations(), folder / name);
-        std::ifstream file{folder / name, std::ios::binary};
-        return std::string{std::istreambuf_iterator<char>{file}, {}};
+        return bytes_in(folder / name);
     };
     BOOST_TEST(text("a.json") == written(allocations(), MemoryTimelineForm::sizes));
     BOOST_TEST(text("a.raw.json") == written(allocations(), MemoryTimelineForm::raw));
@@ -99,7 +97,6 @@ BOOST_AUTO_TEST_CASE(the_files_name_says_its_form) {
     const std::string page = text("a.html");
     BOOST_TEST(page.find("at most 140 B") != std::string::npos);
     BOOST_TEST(page.find("<path") != std::string::npos);
-    std::filesystem::remove_all(folder);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -14,14 +14,10 @@
 #include <golden/fastxtend_cases.hpp>
 #include <golden/replay.hpp>
 
-#include "support/tape.hpp"
-
 namespace {
 
 using namespace drawpoint;
-using golden::draws_of;
 using golden::Json;
-using golden::ReplayLearner;
 
 /// Costs what the case says at each event.
 class Gap final : public Callback {
@@ -75,26 +71,21 @@ private:
 };
 
 Ledger replay(const Json& input) {
-    ManualClock clock{input.value("clock_start_ns", std::int64_t{0})};
-    Recorder recorder{RecorderOptions{}, AnyClock{clock}};
-    ReplayLearner learner{.clock = &clock, .input = &input};
-    CallbackList callbacks;
+    golden::Replay fit{input};
     std::deque<Gap> gaps;
     for (const Json& gap : input.at("gaps"))
-        callbacks.add(gaps.emplace_back(clock, gap));
+        fit.callbacks.add(gaps.emplace_back(fit.clock, gap));
     std::optional<Thrower> thrower;
     if (input.contains("throw"))
-        callbacks.add(thrower.emplace(input.at("throw")));
-    std::optional<GradientAccumulation<ReplayLearner>> accumulation;
+        fit.callbacks.add(thrower.emplace(input.at("throw")));
+    std::optional<GradientAccumulation<golden::ReplayLearner>> accumulation;
     if (input.contains("grad_accum"))
-        callbacks.add(accumulation.emplace(learner, input.at("grad_accum").get<std::size_t>()));
+        fit.callbacks.add(accumulation.emplace(fit.learner, input.at("grad_accum").get<std::size_t>()));
     TerminateOnNaN terminate_on_nan;
     if (input.contains("nan_loss_at"))
-        callbacks.add(terminate_on_nan);
-    test::Tape train{clock, draws_of(input.at("train"))}, valid{clock, draws_of(input.at("valid"))};
-    const FitOptions options{.epochs = input.at("epochs").get<std::size_t>()};
-    test::run_alone(fit(learner, train, valid, options, callbacks, recorder));
-    return recorder.ledger();
+        fit.callbacks.add(terminate_on_nan);
+    fit.run();
+    return fit.recorder.ledger();
 }
 
 /// The recorded fits of `group` in all folders; each folder has at least one. The printed texts are not there where the fit

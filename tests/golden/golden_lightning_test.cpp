@@ -11,6 +11,7 @@
 
 #include <golden/golden_files.hpp>
 #include <profilers/action_count_profiler.hpp>
+#include <support/temporary_folder.hpp>
 
 namespace {
 
@@ -70,21 +71,6 @@ LightningProfile recorded(const Json& input) {
     }
     return profile;
 }
-
-class Folder {
-public:
-    Folder() : path_{std::filesystem::temp_directory_path() / "drawpoint_golden_lightning"} {
-        std::filesystem::remove_all(path_);
-        std::filesystem::create_directories(path_);
-    }
-    ~Folder() { std::filesystem::remove_all(path_); }
-    Folder(const Folder&) = delete;
-    Folder& operator=(const Folder&) = delete;
-    [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-
-private:
-    std::filesystem::path path_;
-};
 
 }   // namespace
 
@@ -162,7 +148,7 @@ BOOST_AUTO_TEST_CASE(a_file_is_named_as_the_original_names_it) {
 BOOST_AUTO_TEST_CASE(a_report_goes_where_the_originals_goes_and_says_the_same) {
     for (const Json& one : cases_of("describe.json"))
         BOOST_TEST_CONTEXT(one.at("id")) {
-            const Folder folder;
+            const test::TemporaryFolder folder;
             const auto below = [&](const char* key) {
                 return one.at(key).is_null() ? golden::Path{} : folder.path() / one.at(key).get<std::string>();
             };

@@ -223,6 +223,60 @@ BOOST_AUTO_TEST_CASE(other_members_are_facts_and_a_base_that_comes_last_counts_t
     BOOST_TEST(ledger.operators.at(0).begin_ns == 6000);
 }
 
+BOOST_AUTO_TEST_CASE(stack_frames_are_stacks_wherever_they_stand_and_a_broken_chain_ends) {
+    const auto call = [](const std::string& name, const std::string& frame, int tid) {
+        std::string event = complete("cpu_op", name, 0, 1, "", tid);
+        return event.insert(event.find(R"("args")"), R"("sf": )" + frame + ", ");
+    };
+    const std::string frames = R"("stackFrames": {
+        "2": {"category": "", "name": "lib/a.py(12): inner", "parent": "main"}, "main": {"name": "main"},
+        "3": {"name": "numbered", "parent": 2},
+        "4": {"name": "round", "parent": "5"}, "5": {"name": "about", "parent": "4"},
+        "6": {"name": "itself", "parent": "6"}, "7": {"name": "orphan", "parent": "nobody"}, "8": 1}, )";
+    const std::string events =
+        without_last_comma(call("a", "2", 1) + call("b", R"("3")", 2) + call("c", "4", 3) + call("d", "5", 4) +
+                           call("e", "6", 5) + call("f", "7", 6) + call("g", "8", 7) + call("h", "nobody", 8) +
+                           complete("python_function", "around", 0, 5, "", 9) + complete("cpu_op", "i", 1, 1, "", 9));
+    const std::string before = trace(events, frames);
+    const std::string after = R"({"traceEvents": [)" + events + "], " + frames + R"("schemaVersion": 1})";
+    using Names = std::vector<std::string>;
+    for (const std::string& text : {before, after}) {
+        const Ledger ledger = import(text).ledger;
+        const auto stack = [&](const char* name) { return stack_of(ledger, row_named(ledger, name)); };
+        BOOST_TEST((stack("a") == Names{"inner", "main"}));
+        BOOST_TEST((stack("b") == Names{"numbered", "inner", "main"}));
+        BOOST_TEST((stack("c") == Names{"round", "about"}));
+        BOOST_TEST(stack("d").front() == "about");
+        BOOST_TEST((stack("e") == Names{"itself"}));
+        BOOST_TEST((stack("f") == Names{"orphan"}));
+        for (const char* none : {"g", "h", "i"})
+            BOOST_TEST(stack(none).empty());
+        for (std::uint32_t i = 0; i < ledger.stacks.size(); ++i)
+            BOOST_TEST((ledger.stacks[i].parent == nothing || ledger.stacks[i].parent < i));
+        const auto inner = std::ranges::find_if(ledger.frames, [](const FrameRow& row) { return row.line == 12; });
+        BOOST_TEST_REQUIRE((inner != ledger.frames.end()));
+        BOOST_TEST(ledger.names.at(inner->file) == "lib/a.py");
+    }
+}
+
+BOOST_AUTO_TEST_CASE(slices_of_our_own_loop_and_loader_are_no_operators) {
+    const std::string events = without_last_comma(complete("user_annotation", "ProfilerStep#4", 0, 10) +
+                                                  complete("cpu_op", "enumerate(DataLoader)#x.__next__", 0, 3) +
+                                                  complete("user_annotation", "forward", 3, 4) +
+                                                  complete("dataloader", "sample", 0, 5, "", 4194305) +
+                                                  complete("cpu_op", "aten::linear", 4, 2, R"("Ev Idx": 0)"));
+    const ImportedTrace ours = import(trace(events, R"("drawpoint": {"a": "b"}, )"));
+    BOOST_TEST_REQUIRE(ours.ledger.operators.size() == 1u);
+    BOOST_TEST(ours.ledger.names.at(ours.ledger.operators[0].name) == "aten::linear");
+    BOOST_TEST_REQUIRE(ours.ledger.steps.size() == 1u);
+    BOOST_TEST(ours.ledger.steps[0].step == 4u);
+    BOOST_TEST(ours.ledger.steps[0].draw_ns == 3000);
+    BOOST_TEST(std::ranges::any_of(ours.warnings, [](const std::string& warning) {
+        return warning.starts_with("1 slices of drawpoint's loader are left out");
+    }));
+    BOOST_TEST(import(trace(events)).ledger.operators.size() == 5u);   // another program's
+}
+
 BOOST_AUTO_TEST_CASE(the_python_functions_around_a_call_are_its_stack) {
     const Ledger ledger =
         import(trace(without_last_comma(

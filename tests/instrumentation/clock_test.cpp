@@ -30,7 +30,7 @@ BOOST_AUTO_TEST_CASE(no_clock_goes_back) {
 
 BOOST_AUTO_TEST_CASE(the_calibrated_counter_stays_between_two_readings_of_the_clock_it_was_calibrated_against) {
     const AnyClock clock;
-    // The calibration's own error: 20 ms at some parts per million, plus what passes between the readings.
+    // The calibration's own error: 2 ms at some parts per million, plus what passes between the readings.
     constexpr std::int64_t tolerance_ns = 50'000;
     const std::int64_t before = SteadyClock{}.now_ns(), now = clock.now_ns(), after = SteadyClock{}.now_ns();
     BOOST_TEST(now >= before - tolerance_ns);

@@ -54,6 +54,26 @@ BOOST_AUTO_TEST_CASE(an_epoch_or_a_fit_is_its_passes_and_its_own_pieces) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_pass_in_which_the_recording_stops_is_judged_from_its_first_row_to_its_last) {
+    Ledger ledger = one_step();
+    ledger.passes = {
+        {.kind = PassKind::fit, .begin_ns = -5, .end_ns = 31, .ended = false},
+        {.kind = PassKind::train, .begin_ns = 0, .end_ns = 31, .ended = false}};   // their pieces come later
+    BOOST_TEST(max_residual_ns(ledger) == 0);
+    for (std::size_t piece = 2; piece < ledger.spans.size(); ++piece) {   // the step's
+        Ledger missing = ledger;
+        const std::int64_t lost = std::exchange(missing.spans[piece].ns, 0);
+        BOOST_TEST(max_residual_ns(missing) == lost);
+    }
+    ledger.steps.push_back(ledger.steps.front());
+    ledger.steps.back().draw_begin_ns += 20;   // 5 after the first one's last piece
+    for (PassRow& pass : ledger.passes)
+        pass.end_ns += 20;
+    BOOST_TEST(max_residual_ns(ledger) == 5);
+    ledger.steps.clear();
+    BOOST_TEST(max_residual_ns(ledger) == 0);   // of what was under way, there is nothing to judge
+}
+
 BOOST_AUTO_TEST_CASE(a_pass_is_taken_from_the_innermost_pass_around_it_only) {
     Ledger ledger = one_step();
     ledger.passes.insert(ledger.passes.begin(), PassRow{.kind = PassKind::epoch, .begin_ns = 0, .end_ns = 63});

@@ -97,6 +97,26 @@ BOOST_AUTO_TEST_CASE(the_pieces_of_any_window_tile_its_passes) {
     BOOST_TEST(steps > 1000u);
 }
 
+BOOST_AUTO_TEST_CASE(so_they_do_in_a_run_that_stops_inside_a_pass) {
+    Ledger run = a_run();
+    for (PassRow& pass : run.passes)
+        if (pass.end_ns >= run.steps.back().draw_begin_ns) {
+            pass.ended = false;
+            pass.spans = {};
+        }
+    const std::int64_t end = run.passes[0].end_ns;
+    std::int64_t worst = 0;
+    std::size_t steps = 0;
+    for (std::int64_t from = 990; from < end; ++from)
+        for (std::int64_t to = from; to <= end + 10; to += 1 + (from + to) % 13) {
+            const Ledger part = window(run, from, to);
+            worst = std::max(worst, max_residual_ns(part));
+            steps += part.steps.size();
+        }
+    BOOST_TEST(worst == 0);
+    BOOST_TEST(steps > 1000u);
+}
+
 BOOST_AUTO_TEST_CASE(the_window_of_everything_is_the_ledger) {
     const Ledger run = a_run();
     BOOST_TEST((window(run, 0, 100'000) == run));

@@ -8,12 +8,12 @@
 #include <boost/test/unit_test.hpp>
 #include <sys/resource.h>
 
-#include <loggers/temporary_folder.hpp>
+#include <support/temporary_folder.hpp>
 
 namespace {
 
 using namespace drawpoint;
-using test::text_of;
+using test::bytes_in;
 
 /// No file of this process grows beyond some bytes while it stands.
 class FileSizeLimit {
@@ -44,7 +44,7 @@ BOOST_AUTO_TEST_CASE(a_record_is_in_the_file_as_soon_as_it_is_logged_and_reads_b
     CsvLogger logger{folder / "runs/one/metrics.csv"};
     const std::array scalars{Scalar{"throughput/step", 0.1}, Scalar{"a,\"b\"", 1.0 / 3}};
     logger.log_scalars(scalars, 12);
-    BOOST_TEST(text_of(folder / "runs/one/metrics.csv") ==
+    BOOST_TEST(bytes_in(folder / "runs/one/metrics.csv") ==
                "step,name,value\n12,throughput/step,0.1\n12,\"a,\"\"b\"\"\",0.3333333333333333\n");
 }
 
@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_finite_is_written_by_name) {
     const std::array scalars{Scalar{"a", std::numeric_limits<double>::quiet_NaN()},
                              Scalar{"b", -std::numeric_limits<double>::infinity()}};
     logger.log_scalars(scalars, 1);
-    BOOST_TEST(text_of(folder / "metrics.csv") == "step,name,value\n1,a,nan\n1,b,-inf\n");
+    BOOST_TEST(bytes_in(folder / "metrics.csv") == "step,name,value\n1,a,nan\n1,b,-inf\n");
 }
 
 BOOST_AUTO_TEST_CASE(summaries_and_tables_stand_in_files_beside_it) {
@@ -63,9 +63,9 @@ BOOST_AUTO_TEST_CASE(summaries_and_tables_stand_in_files_beside_it) {
     const std::array durations{0.5, 0.25};
     logger.log_summary("fit/epoch_duration", durations);
     logger.log_table("profile/report", {{"Phase", "Samples/Second"}, {{"fit", "1,234"}}});
-    BOOST_TEST(text_of(folder / "metrics.summary.csv") ==
+    BOOST_TEST(bytes_in(folder / "metrics.summary.csv") ==
                "name,index,value\nfit/epoch_duration,0,0.5\nfit/epoch_duration,1,0.25\n");
-    BOOST_TEST(text_of(folder / "metrics.profile_report.csv") == "Phase,Samples/Second\nfit,\"1,234\"\n");
+    BOOST_TEST(bytes_in(folder / "metrics.profile_report.csv") == "Phase,Samples/Second\nfit,\"1,234\"\n");
 }
 
 BOOST_AUTO_TEST_CASE(a_resumed_run_goes_on_after_the_line_that_a_killed_one_left_unfinished) {
@@ -73,14 +73,14 @@ BOOST_AUTO_TEST_CASE(a_resumed_run_goes_on_after_the_line_that_a_killed_one_left
     std::ofstream{folder / "metrics.csv"} << "step,name,value\n1,a,2.0\n2,a,1";
     const std::array scalars{Scalar{"a", 3}};
     CsvLogger{folder / "metrics.csv", true}.log_scalars(scalars, 3);
-    BOOST_TEST(text_of(folder / "metrics.csv") == "step,name,value\n1,a,2.0\n2,a,1\n3,a,3\n");
+    BOOST_TEST(bytes_in(folder / "metrics.csv") == "step,name,value\n1,a,2.0\n2,a,1\n3,a,3\n");
 }
 
 BOOST_AUTO_TEST_CASE(a_new_run_begins_the_file_anew) {
     const test::TemporaryFolder folder;
     std::ofstream{folder / "metrics.csv"} << "what an older run left";
     const CsvLogger logger{folder / "metrics.csv"};
-    BOOST_TEST(text_of(folder / "metrics.csv") == "step,name,value\n");
+    BOOST_TEST(bytes_in(folder / "metrics.csv") == "step,name,value\n");
 }
 
 BOOST_AUTO_TEST_CASE(a_full_disk_is_told_and_never_thrown) {
@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(a_record_that_does_not_fit_leaves_no_part_of_itself) {
         logger.log_scalars(large, 2);
     }
     logger.log_scalars(small, 3);   // what ended stays ended
-    BOOST_TEST(text_of(folder / "metrics.csv") == "step,name,value\n1,a,1\n");
+    BOOST_TEST(bytes_in(folder / "metrics.csv") == "step,name,value\n1,a,1\n");
     BOOST_TEST(logger.error().find("metrics.csv: File too large") != std::string::npos);
 }
 

@@ -8,7 +8,7 @@
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>
 
-#include <loggers/temporary_folder.hpp>
+#include <support/temporary_folder.hpp>
 
 namespace {
 
@@ -17,7 +17,7 @@ using nlohmann::json;
 
 std::vector<json> lines_of(const std::filesystem::path& path) {
     std::vector<json> lines;
-    std::istringstream text{test::text_of(path)};
+    std::istringstream text{test::bytes_in(path)};
     for (std::string line; std::getline(text, line);)
         lines.push_back(json::parse(line));
     return lines;

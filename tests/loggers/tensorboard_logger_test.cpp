@@ -13,7 +13,7 @@
 #include <boost/test/unit_test.hpp>
 #include <protozero/pbf_reader.hpp>
 
-#include <loggers/temporary_folder.hpp>
+#include <support/temporary_folder.hpp>
 
 namespace {
 
@@ -44,7 +44,7 @@ T number_at(std::string_view text, std::size_t at) {
 
 /// The events of a file; throws where a checksum is wrong or the file is cut.
 std::vector<std::string> events_of(const std::filesystem::path& path) {
-    const std::string text = test::text_of(path);
+    const std::string text = test::bytes_in(path);
     std::vector<std::string> events;
     for (std::size_t at = 0; at < text.size();) {
         if (text.size() - at < 12)

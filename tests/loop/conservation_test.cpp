@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "support/sanitized.hpp"
 #include "support/tape.hpp"
 
 namespace drawpoint {
@@ -23,14 +24,7 @@ namespace {
 
 using test::nanoseconds;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;
-#elif defined(__has_feature)
-constexpr bool sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool sanitized = false;
-#endif
-constexpr std::size_t cases = sanitized ? 2'000 : 100'000;
+constexpr std::size_t cases = test::sanitized ? 2'000 : 100'000;
 constexpr std::size_t cases_per_recorder = 2'000;
 
 using Spent = std::map<Span, std::int64_t>;

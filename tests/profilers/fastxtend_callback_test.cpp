@@ -6,7 +6,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <drawpoint/loop/cancel.hpp>
-#include <loggers/temporary_folder.hpp>
+#include <support/temporary_folder.hpp>
 #include <profilers/small_fit.hpp>
 
 namespace {
@@ -206,9 +206,9 @@ BOOST_AUTO_TEST_CASE(the_csv_has_its_default_name_and_its_folder_is_made) {
     fit.callbacks.add(simple);
     fit.callbacks.add(old);
     fit.run();
-    BOOST_TEST(text_of(folder / "a/b/throughput.csv") == to_csv(*throughput.report()));
-    BOOST_TEST(text_of(folder / "a/b/simpleprofiler.csv") == to_csv(*simple.report()));
-    BOOST_TEST(text_of(folder / "a/b/simple_profile.csv") == to_csv(*old.report()));
+    BOOST_TEST(bytes_in(folder / "a/b/throughput.csv") == to_csv(*throughput.report()));
+    BOOST_TEST(bytes_in(folder / "a/b/simpleprofiler.csv") == to_csv(*simple.report()));
+    BOOST_TEST(bytes_in(folder / "a/b/simple_profile.csv") == to_csv(*old.report()));
     const ThroughputCallback named{fit.recorder, {.path = "p", .csv_name = "mine.csv"}};
     BOOST_TEST(named.csv_path() == std::filesystem::path{"p/mine.csv"});
 }

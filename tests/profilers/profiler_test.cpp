@@ -9,7 +9,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <loggers/temporary_folder.hpp>
+#include <support/temporary_folder.hpp>
 
 namespace {
 
@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(each_rank_appends_its_reports_to_a_file_of_its_own) {
         profiler.describe();
         profiler.describe();
         const std::string name = "out/fit-perf-" + std::to_string(rank) + ".txt";
-        BOOST_TEST(test::text_of(folder / name) == report + report);
+        BOOST_TEST(test::bytes_in(folder / name) == report + report);
     }
 }
 

@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(the_document_has_its_keys_in_order) {
                {"stage", "calls", "mean_s", "median_s", "p90_s", "p99_s", "cpu_s", "run_queue_s", "bytes", "failures"});
     check_keys(document["workers"].at(0), {"worker", "busy_share", "samples"});
     check_keys(document["queue"], {"mean_ready", "occupancy", "empty_share"});
-    check_keys(document["memory"], {"planned_bytes", "slots_bytes", "peak_bytes", "slots_replaced",
+    check_keys(document["memory"], {"planned_bytes", "loader_peak_bytes", "slots_bytes", "peak_bytes", "slots_replaced",
                                     "allocations_per_batch", "minor_faults_per_batch"});
     BOOST_TEST(document["reading"].is_null());
     BOOST_TEST(document["cache"].is_null());

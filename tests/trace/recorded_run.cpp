@@ -1,6 +1,5 @@
 #include <trace/recorded_run.hpp>
 
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -9,19 +8,6 @@
 #include <thread>
 
 using namespace drawpoint;
-
-TemporaryFile::TemporaryFile(const std::string& name) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "drawpoint-trace-XXXXXX").string();
-    if (::mkdtemp(pattern.data()) == nullptr)
-        throw std::runtime_error("no temporary folder: " + pattern);
-    folder_ = pattern;
-    path_ = folder_ / name;
-}
-
-TemporaryFile::~TemporaryFile() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-}
 
 namespace {
 

@@ -11,18 +11,18 @@
 #include <instrumentation/definitions.hpp>
 #include <instrumentation/trace_writer.hpp>
 
+#include <support/temporary_folder.hpp>
+
 /// A file name in a folder of its own that goes when this does.
 class TemporaryFile {
 public:
-    explicit TemporaryFile(const std::string& name = "run.pftrace");
-    ~TemporaryFile();
-    TemporaryFile(const TemporaryFile&) = delete;
-    TemporaryFile& operator=(const TemporaryFile&) = delete;
+    explicit TemporaryFile(const std::string& name = "run.pftrace") : path_{folder_ / name} {}
 
     const std::filesystem::path& path() const noexcept { return path_; }
 
 private:
-    std::filesystem::path folder_, path_;
+    drawpoint::test::TemporaryFolder folder_;
+    std::filesystem::path path_;
 };
 
 /// One row as some thread hands it over.

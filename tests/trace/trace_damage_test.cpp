@@ -10,35 +10,19 @@
 #include <drawpoint/instrumentation/trace.hpp>
 
 #include <instrumentation/trace_fields.hpp>
+#include <support/sanitized.hpp>
 #include <trace/recorded_run.hpp>
 
 using namespace drawpoint;
 
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr bool sanitized = true;
-#elif defined(__has_feature)
-constexpr bool sanitized = __has_feature(address_sanitizer) || __has_feature(thread_sanitizer);
-#else
-constexpr bool sanitized = false;
-#endif
-
-std::string content_of(const std::filesystem::path& path) {
-    std::ifstream in{path, std::ios::binary};
-    return {std::istreambuf_iterator<char>{in}, {}};
-}
-
-void put_content(const std::filesystem::path& path, std::string_view content) {
-    std::ofstream{path, std::ios::binary}.write(content.data(), static_cast<std::streamsize>(content.size()));
-}
-
 /// A file of about 100 KB in several blocks.
 struct Sample100k {
     Sample100k() {
         TraceWriter writer{file.path(), {.start_ns = 1000, .monotonic_ns = 5, .boottime_ns = 6, .realtime_ns = 7}};
         write(random_run(5, 1000, {.train_batches = 24, .batch_size = 11}), writer, 100);
-        content = content_of(file.path());
+        content = test::bytes_in(file.path());
         whole = read_trace(file.path()).ledger;
     }
     TemporaryFile file;
@@ -116,7 +100,7 @@ BOOST_AUTO_TEST_CASE(a_file_cut_at_any_byte_gives_every_row_before_the_cut) {
     BOOST_TEST_REQUIRE(sample.content.size() < 130'000u);
     const std::vector<std::size_t> ends = ends_of_rows(sample.content);
     BOOST_TEST_REQUIRE(ends.size() == rows_of(sample.whole));
-    const std::size_t stride = sanitized ? 31 : 1;
+    const std::size_t stride = test::sanitized ? 31 : 1;
     std::optional<std::size_t> rows;
     Ledger before;
     for (std::size_t cut = sample.content.size() - 1; cut < sample.content.size(); cut -= stride) {
@@ -144,7 +128,7 @@ BOOST_AUTO_TEST_CASE(a_file_cut_at_any_byte_gives_every_row_before_the_cut) {
 BOOST_AUTO_TEST_CASE(flipped_bits_never_make_a_number_and_the_first_is_in_the_range_named) {
     const Sample100k sample;
     std::mt19937_64 random{11};
-    const int files = sanitized ? 3'000 : 20'000;
+    const int files = test::sanitized ? 3'000 : 20'000;
     int refused = 0;
     const int descriptor = ::open(sample.file.path().c_str(), O_RDWR | O_CLOEXEC);
     BOOST_TEST_REQUIRE(descriptor >= 0);
@@ -198,7 +182,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_is_not_a_recording_is_refused_with_one_line_tha
     jpeg.replace(0, 4, "\xff\xd8\xff\xe0");
     for (const std::string& content : {std::string{"hello\n"}, std::string{"{}"},
                                        std::string{"\n"} + std::string(300, 'x'), std::string(100'000, '\0'), jpeg}) {
-        put_content(file.path(), content);
+        test::put_bytes(file.path(), content);
         BOOST_CHECK_EXCEPTION((void)read_trace(file.path()), TraceError, [&](const TraceError& error) {
             const std::string what = error.what();
             return what.starts_with(file.path().string() + ": not a recording") && what.find('\n') == std::string::npos;
@@ -219,7 +203,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_is_not_a_recording_is_refused_with_one_line_tha
 BOOST_AUTO_TEST_CASE(a_file_too_short_for_its_first_block_has_no_rows_and_is_no_error) {
     const Sample100k sample;
     for (const std::size_t length : {0u, 1u, 2u, 7u, 8u, 30u, 60u, 1000u}) {
-        put_content(sample.file.path(), sample.content.substr(0, length));
+        test::put_bytes(sample.file.path(), sample.content.substr(0, length));
         const ReadTrace read = read_trace(sample.file.path());
         BOOST_TEST(rows_of(read.ledger) == 0u);
         BOOST_TEST(!read.damaged);

@@ -20,6 +20,7 @@ struct FoldedAction {
 
 /// A stage of a pipeline.
 struct FoldedStage {
+    static constexpr std::uint32_t collate = ~std::uint32_t{0};   ///< the stage of whole batches
     std::uint8_t pipeline = 0;
     std::uint32_t stage = 0;
     DurationHistogram durations;

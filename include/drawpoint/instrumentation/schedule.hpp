@@ -119,7 +119,6 @@ public:
     /// The action of the next step of the kind said last; the number is not looked at.
     [[nodiscard]] ProfilerAction operator()(std::int64_t step);
 
-    [[nodiscard]] bool is_training() const noexcept { return in_fit_; }
     [[nodiscard]] std::int64_t num_step() const noexcept;
     [[nodiscard]] bool has_finished() const noexcept;
     /// Forgets all counts. What the summary does.

@@ -28,7 +28,7 @@ void write_export(const Ledger&, ExportFormat, std::ostream&, std::string_view t
 /// Exports into a file, compressed where its name ends in `.gz` (a pprof profile always is). Throws as `write_file_whole` does.
 void export_file(const Ledger&, ExportFormat, const std::filesystem::path&);
 
-/// Makes `file` what `write` writes, or leaves it as it was: a temporary file beside it is renamed when it is complete.
+/// Makes `file` what `write` writes, or leaves it as it was: another file takes its place when it is complete.
 /// Compressed where `gzip`. What is no regular file (a pipe, a device) is written to directly. Throws std::system_error naming
 /// `file`, or what `write` throws; the temporary file is gone then.
 void write_file_whole(const std::filesystem::path& file, bool gzip, const std::function<void(std::ostream&)>& write);

@@ -31,7 +31,9 @@ struct ImportedTrace {
 };
 
 /// Reads a Chrome trace as PyTorch writes it, `.json` or `.json.gz` (told by content), into a ledger:
-/// - complete events are operators, with shapes, sequence numbers, correlation, and as stack the Python functions around them;
+/// - complete events are operators, with shapes, sequence numbers, correlation, flops, and as stack their `stackFrames`, else
+///   the Python functions around them;
+/// - in a trace of `write_chrome_trace` the slices of the loop are no operators, and those of the loader are left out;
 /// - `[memory]` instants are allocations; names of threads and streams their names;
 /// - `ProfilerStep#N` of the thread that has the first one is step N: its draw is `enumerate(DataLoader)#….__next__`, its batch
 ///   all after that, in pieces by the annotations forward, loss, backward, `Optimizer.step#…` and `Optimizer.zero_grad#…`

@@ -19,6 +19,7 @@ inline constexpr std::string_view clock = "clock.name";        ///< which clock 
 
 inline constexpr std::string_view slots_bytes = "memory.slots_bytes";
 inline constexpr std::string_view peak_bytes = "memory.peak_bytes";
+inline constexpr std::string_view loader_peak_bytes = "memory.loader_peak_bytes";   ///< most that the loaders held
 inline constexpr std::string_view planned_bytes = "memory.planned_bytes";   ///< of the loaders, before the first sample
 inline constexpr std::string_view slots_replaced = "memory.slots_replaced";
 inline constexpr std::string_view allocations_per_batch = "memory.allocations_per_batch";

@@ -34,7 +34,7 @@ struct SummaryRow {
     bool operator==(const SummaryRow&) const = default;
 };
 
-/// A stage of the loaders, over the samples recorded; those of a run are calls of equal length.
+/// A stage of the loaders, over the samples recorded; those of a run are calls of equal length. `collate`: over the batches.
 struct StageSummary {
     std::string stage;
     std::size_t calls = 0;
@@ -96,7 +96,7 @@ struct Summary {
     std::optional<Queue> queue;
 
     struct Memory {
-        std::optional<std::int64_t> planned_bytes, slots_bytes, peak_bytes, slots_replaced;
+        std::optional<std::int64_t> planned_bytes, loader_peak_bytes, slots_bytes, peak_bytes, slots_replaced;
         std::optional<double> allocations_per_batch, minor_faults_per_batch;
         bool operator==(const Memory&) const = default;
     } memory;

@@ -52,8 +52,8 @@ public:
     /// Throws CheckpointError: "FILE: what".
     [[noreturn]] void refuse(const std::string& what) const;
 
-    /// Replaces `file` whole or not at all, also when the machine stops: writes `file`.partial beside it, has the disk take it, and
-    /// renames. Throws CheckpointError.
+    /// Replaces `file`, or what it links to, whole or not at all, also when the machine stops or another run writes it, too:
+    /// writes a file without a name (or `file`.PID.N.tmp), has the disk take it, and puts it there. Throws CheckpointError.
     void write(const std::filesystem::path& file) const;
     /// Throws CheckpointError for what is no checkpoint, cut short or changed.
     [[nodiscard]] static Checkpoint read(const std::filesystem::path& file);

@@ -24,7 +24,6 @@ public:
     ProfilerCallback& operator=(const ProfilerCallback&) = delete;
 
     void add_to(CallbackList& callbacks);
-    void remove_from(CallbackList& callbacks) noexcept;
     [[nodiscard]] const std::string& error() const noexcept { return error_; }
 
 private:

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace drawpoint {
+
+/// The file of a recording: composes blocks in memory and writes each with one system call. A failing write ends the file
+/// for good; calls go on doing nothing. One thread at a time. Throws std::bad_alloc.
+class TraceFile {
+public:
+    /// Creates or replaces the file. Throws std::system_error naming it if it can't be opened.
+    explicit TraceFile(const std::filesystem::path&);
+    /// Leaves the file as it is: without `close()` it ends with the last block written.
+    ~TraceFile();
+    TraceFile(const TraceFile&) = delete;
+    TraceFile& operator=(const TraceFile&) = delete;
+
+    [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
+    /// The packets of the block at hand: whole ones are appended.
+    [[nodiscard]] std::string& block() noexcept { return block_; }
+    /// What a block's header counts, of the whole file so far.
+    void count_record() noexcept { ++records_; }
+    void count_dropped(std::uint64_t records) noexcept { dropped_ += records; }
+
+    void end_block();
+    void end_block_if_large() {
+        if (block_.size() >= block_bytes)
+            end_block();
+    }
+    /// Ends the block if its first packet came nearly a second ago.
+    void end_block_if_due(std::chrono::steady_clock::time_point now);
+    /// Ends the block, if there is something in it, and the file.
+    void close();
+
+    [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
+    /// Why the file ended early; empty: it did not.
+    [[nodiscard]] const std::string& error() const noexcept { return error_; }
+
+private:
+    static constexpr std::size_t block_bytes = 64u << 10;
+
+    void write_all(std::string_view);
+    void fail(int error);
+
+    std::filesystem::path path_;
+    int fd_ = -1;
+    std::string error_, block_;
+    std::uint64_t bytes_ = 0, records_ = 0, dropped_ = 0;
+    std::optional<std::chrono::steady_clock::time_point> block_begin_;
+};
+
+}   // namespace drawpoint

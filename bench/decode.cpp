@@ -21,24 +21,20 @@
 #include <drawpoint/pipeline/storage/image_folder.hpp>
 
 #include "contenders/plain_decode.hpp"
+#include "decode_stages.hpp"
 #include "machine.hpp"
 #include "photos.hpp"
 
 namespace {
 
 using namespace drawpoint;
+using bench::Photo;
 using bench::PlainDecode;
 
 constexpr std::size_t batch = 64;
 constexpr ImageSize target{224, 224};
 constexpr std::size_t values = std::size_t{3} * target.width * target.height;
 constexpr ChannelNormalization normalization = ChannelNormalization::imagenet();
-
-struct Photo {
-    std::vector<std::byte> file;
-    CropBox crop;
-    bool flip = false;
-};
 
 struct Way {
     std::string name, what;
@@ -132,6 +128,28 @@ std::string text(const nlohmann::ordered_json& ratio) {
                        ratio["high"].get<double>());
 }
 
+void print_stages(const std::vector<Photo>& photos, int rounds, bool json) {
+    const std::vector<bench::Stage> stages = bench::decode_stages(photos, target, rounds);
+    const double whole = stages.front().us;
+    if (json) {
+        nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+        for (const bench::Stage& stage : stages)
+            rows.push_back(
+                {{"part", stage.part}, {"stage", stage.name}, {"us", stage.us}, {"of_whole", stage.us / whole}});
+        fmt::print("{}\n", nlohmann::ordered_json{{"suite", "decode_stages"},
+                                                  {"cpu", bench::this_machine().cpu},
+                                                  {"images", photos.size()},
+                                                  {"rounds", rounds},
+                                                  {"stages", rows}}
+                               .dump(2));
+        return;
+    }
+    fmt::print("{} images; of each the least of {} rounds, one thread, wall time\n", photos.size(), rounds);
+    fmt::print("{:11}  {:48} {:>9} {:>9}\n", "", "", "us/image", "of whole");
+    for (const bench::Stage& stage : stages)
+        fmt::print("{:11}  {:48} {:9.1f} {:8.1f}%\n", stage.part, stage.name, stage.us, 100 * stage.us / whole);
+}
+
 }   // namespace
 
 int main(int argc, char** argv) try {
@@ -141,6 +159,8 @@ int main(int argc, char** argv) try {
     std::size_t images = 512;
     int rounds = 7;
     std::string format;
+    bool stages = false;
+    app.add_flag("--stages", stages, "what the stages of both decoders cost, in place of the comparison");
     app.add_option("--data", data, "image folder; without it, generated pictures")
         ->envname("DRAWPOINT_BENCH_DATA")
         ->check(CLI::ExistingDirectory);
@@ -156,6 +176,10 @@ int main(int argc, char** argv) try {
         data = generated.emplace(64).folder();
     const std::vector<Photo> photos = load(data, images);
 
+    if (stages) {
+        print_stages(photos, rounds, format == "json");
+        return 0;
+    }
     PlainDecode plain, whole, window;
     ResizeScratch scratch;
     JpegDecoder library{JpegBackend::library}, own{JpegBackend::own};

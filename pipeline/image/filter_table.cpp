@@ -16,9 +16,36 @@ struct Block {
     double sum[lanes];
 };
 
-void triangle(Block& block, double per_pixel, std::uint32_t taps, double* exact) {
+// What all blocks have in common.
+struct Filter {
+    double scale, support;
+    std::uint32_t input, output, taps;
+    int bits;
+    bool flip;
+};
+
+#define DRAWPOINT_ALWAYS_INLINE inline __attribute__((always_inline))
+
+DRAWPOINT_ALWAYS_INLINE void place(const Filter& filter, std::uint32_t position, std::uint32_t count, Block& block,
+                                   std::uint32_t* first) {
+    std::int32_t begin[lanes];
+    for (std::uint32_t lane = 0; lane < lanes; ++lane) {
+        // Lanes beyond the last output do its work again: theirs would have no weights to divide by.
+        const auto here = static_cast<std::int32_t>(std::min(position + lane, filter.output - 1));
+        const std::int32_t o = filter.flip ? static_cast<std::int32_t>(filter.output) - 1 - here : here;
+        block.centre[lane] = (o + 0.5) * filter.scale;
+        const auto lowest = static_cast<std::int32_t>(std::max(0.0, block.centre[lane] - filter.support + 0.5));
+        begin[lane] = std::min(lowest, static_cast<std::int32_t>(filter.input - filter.taps));
+        block.begin[lane] = begin[lane];
+    }
+    for (std::uint32_t lane = 0; lane < count; ++lane)
+        first[position + lane] = static_cast<std::uint32_t>(begin[lane]);
+}
+
+DRAWPOINT_ALWAYS_INLINE void triangle(const Filter& filter, Block& block, double* exact) {
+    const double per_pixel = 1 / filter.support;
     std::fill_n(block.sum, lanes, 0.0);
-    for (std::uint32_t tap = 0; tap < taps; ++tap, exact += lanes)
+    for (std::uint32_t tap = 0; tap < filter.taps; ++tap, exact += lanes)
         for (std::uint32_t lane = 0; lane < lanes; ++lane) {
             const double distance = std::abs(block.begin[lane] + (tap + 0.5) - block.centre[lane]);
             exact[lane] = std::max(0.0, 1 - distance * per_pixel);
@@ -28,24 +55,56 @@ void triangle(Block& block, double per_pixel, std::uint32_t taps, double* exact)
 
 // Rounds the running sum instead of each weight: the total is exact and no weight is off by a whole unit.
 template <class Integer>
-void to_fixed_point(const Block& block, const double* exact, std::uint32_t taps, int bits, Integer* fixed,
-                    std::size_t stride, std::uint32_t outputs) {
+DRAWPOINT_ALWAYS_INLINE void to_fixed_point(const Filter& filter, const Block& block, const double* exact,
+                                            Integer* fixed, std::size_t stride, std::uint32_t count) {
     double unit[lanes], running[lanes] = {};
     std::int32_t before[lanes] = {}, weights[lanes];
+    const std::int32_t one = 1 << filter.bits;
     for (std::uint32_t lane = 0; lane < lanes; ++lane)
-        unit[lane] = static_cast<double>(1 << bits) / block.sum[lane];
-    for (std::uint32_t tap = 0; tap < taps; ++tap, exact += lanes) {
+        unit[lane] = one / block.sum[lane];
+    for (std::uint32_t tap = 0; tap < filter.taps; ++tap, exact += lanes) {
+        const bool last = tap + 1 == filter.taps;
         for (std::uint32_t lane = 0; lane < lanes; ++lane) {
             running[lane] += exact[lane];
-            const auto now = tap + 1 == taps ? 1 << bits : static_cast<std::int32_t>(running[lane] * unit[lane] + 0.5);
+            const auto now = last ? one : static_cast<std::int32_t>(running[lane] * unit[lane] + 0.5);
             weights[lane] = std::min<std::int32_t>(now - before[lane], std::numeric_limits<Integer>::max());
             before[lane] = now;
         }
-        for (std::uint32_t lane = 0; lane < outputs; ++lane)
+        for (std::uint32_t lane = 0; lane < count; ++lane)
             fixed[lane * stride + tap] = static_cast<Integer>(weights[lane]);
     }
-    for (std::uint32_t lane = 0; lane < outputs; ++lane)
-        std::fill(fixed + lane * stride + taps, fixed + (lane + 1) * stride, Integer{0});
+    for (std::uint32_t lane = 0; lane < count; ++lane)
+        std::fill(fixed + lane * stride + filter.taps, fixed + (lane + 1) * stride, Integer{0});
+}
+
+template <class Integer>
+DRAWPOINT_ALWAYS_INLINE void fill_all(const Filter& filter, double* exact, std::uint32_t* first, Integer* weights,
+                                      std::size_t stride) {
+    for (std::uint32_t position = 0; position < filter.output; position += lanes) {
+        const std::uint32_t count = std::min(lanes, filter.output - position);
+        Block block;
+        place(filter, position, count, block, first);
+        triangle(filter, block, exact);
+        to_fixed_point(filter, block, exact, weights + position * stride, stride, count);
+    }
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+// The same sums in wider vectors.
+template <class Integer>
+__attribute__((target("avx2"))) void fill_avx2(const Filter& filter, double* exact, std::uint32_t* first,
+                                               Integer* weights, std::size_t stride) {
+    fill_all(filter, exact, first, weights, stride);
+}
+#endif
+
+template <class Integer>
+void fill_weights(const Filter& filter, double* exact, std::uint32_t* first, Integer* weights, std::size_t stride) {
+#if defined(__x86_64__) && defined(__GNUC__)
+    if (__builtin_cpu_supports("avx2"))
+        return fill_avx2(filter, exact, first, weights, stride);
+#endif
+    fill_all(filter, exact, first, weights, stride);
 }
 
 }   // namespace
@@ -64,23 +123,11 @@ void FilterTable::fill(std::uint32_t input, std::uint32_t output, ResizeFilter f
     narrow = wide ? nullptr : reinterpret_cast<std::uint16_t*>(memory);
     double* exact = exact_memory_.get(std::size_t{taps} * lanes);
 
-    for (std::uint32_t position = 0; position < output; position += lanes) {
-        const std::uint32_t count = std::min(lanes, output - position);
-        Block block;
-        for (std::uint32_t lane = 0; lane < lanes; ++lane) {
-            const std::uint32_t here = position + std::min(lane, count - 1), o = flip ? output - 1 - here : here;
-            block.centre[lane] = (o + 0.5) * scale;
-            const auto lowest = static_cast<std::uint32_t>(std::max(0.0, block.centre[lane] - support + 0.5));
-            first[here] = std::min(lowest, input - taps);
-            block.begin[lane] = first[here];
-        }
-        triangle(block, 1 / support, taps, exact);
-        const std::size_t row = std::size_t{position} * stride;
-        if (wide)
-            to_fixed_point(block, exact, taps, wide_bits, wider + row, stride, count);
-        else
-            to_fixed_point(block, exact, taps, narrow_bits, narrow + row, stride, count);
-    }
+    const Filter shape{scale, support, input, output, taps, wide ? wide_bits : narrow_bits, flip};
+    if (wide)
+        fill_weights(shape, exact, first, wider, stride);
+    else
+        fill_weights(shape, exact, first, narrow, stride);
 }
 
 }   // namespace drawpoint

@@ -37,6 +37,14 @@ ImageFormat image_format(std::span<const std::byte> file) {
         return ImageFormat::png;
     if (has(file, 0, "RIFF"sv) && has(file, 8, "WEBP"sv))
         return ImageFormat::webp;
+    if (has(file, 0, "RIFF"sv))
+        throw ImageError(file.size() < 12 ? "truncated WebP: it ends at byte " + std::to_string(file.size())
+                                          : "not a JPEG, PNG or WebP: byte 8: a RIFF file of the kind " +
+                                                first_bytes(file.subspan(8)) + ", a WebP's is 57 45 42 50");
+    if (has(file, 0, "\x89PNG"sv))
+        throw ImageError(file.size() < 8 ? "truncated PNG: it ends at byte " + std::to_string(file.size())
+                                         : "damaged PNG: byte 4: its signature goes on with " +
+                                               first_bytes(file.subspan(4)) + " in place of 0D 0A 1A 0A");
     throw ImageError("not a JPEG, PNG or WebP: " +
                      (file.empty() ? "the file is empty" : "it begins with " + first_bytes(file)));
 }

@@ -36,7 +36,7 @@ std::string text(ImageSize size) { return std::to_string(size.width) + 'x' + std
     case JERR_OUT_OF_MEMORY: kind = "JPEG: "; break;
     default: break;
     }
-    throw ImageError(std::string(kind) + failure.message);
+    throw ImageError(kind + ("byte " + std::to_string(failure.at) + ": ") + failure.message);
 }
 
 // A crop may end above the place where a file was cut, so the decoder would not notice. Only what follows the first
@@ -142,7 +142,8 @@ struct JpegDecoder::State {
             throw ImageError("truncated JPEG: " + std::to_string(file.size()) + " bytes cannot hold " + text(claimed) +
                              " pixels");
         if (!has_end_marker(scan))
-            throw ImageError("truncated JPEG: it has no end marker");
+            throw ImageError("truncated JPEG: it ends at byte " + std::to_string(file.size()) +
+                             " without an end marker");
         size = claimed;
         header_read = true;
     }
@@ -199,9 +200,12 @@ struct JpegDecoder::State {
         const auto [left, right] = blocks_of(crop.x, crop.width, size.width, info.max_h_samp_factor);
         JpegBlocks blocks{top, bottom, left, right};
         std::size_t offsets[4] = {}, strides[3] = {};
+        std::uint32_t widths[3] = {}, heights[3] = {};   // of a block: after the last row the components are gone
         for (int c = 0; c < info.num_components; ++c) {
             const jpeg_component_info& component = info.comp_info[c];
             strides[c] = plane_stride(std::size_t{component.width_in_blocks} * DCTSIZE);
+            widths[c] = static_cast<std::uint32_t>(component.h_samp_factor) * DCTSIZE;
+            heights[c] = static_cast<std::uint32_t>(component.v_samp_factor) * DCTSIZE;
             offsets[c + 1] =
                 offsets[c] + strides[c] * (bottom - top) * static_cast<std::size_t>(component.v_samp_factor) * DCTSIZE;
         }
@@ -212,15 +216,24 @@ struct JpegDecoder::State {
         header_read = false;
         if (!read_planes(reader, blocks, planes))
             refuse(reader.failure);
-        const auto view = [&](int c) {
-            const jpeg_component_info& component = info.comp_info[c];
-            return PlaneView{planes[c].samples, planes[c].stride,
-                             blocks.column_begin * static_cast<std::uint32_t>(component.h_samp_factor) * DCTSIZE,
-                             blocks.row_begin * static_cast<std::uint32_t>(component.v_samp_factor) * DCTSIZE};
+        const auto view = [&](std::size_t c) {
+            return PlaneView{planes[c].samples, planes[c].stride, blocks.column_begin * widths[c],
+                             blocks.row_begin * heights[c]};
         };
         if (sampling == ChromaSampling::gray)
             return {sampling, size, view(0), {}, {}};
         return {sampling, size, view(0), view(1), view(2)};
+    }
+
+    /// What the crop needs of the planes, decoded by us or by the library, if our own code makes pixels of them.
+    std::optional<YccPlanes> planes(CropBox crop) {
+        if (YccPlanes planes; own_open && own->decode_planes(crop, planes))
+            return planes;
+        own_open = false;
+        need_header();
+        if (const auto sampling = sampling_of(reader.info))
+            return decode_planes(crop, *sampling);
+        return std::nullopt;
     }
 
     /// Whether the library found at run time restricts columns as the one that was compiled for: the same samples, with and without.
@@ -281,18 +294,9 @@ void JpegDecoder::decode(CropBox crop, ImageSize target, bool flip, ResizeFilter
     State& state = *state_;
     check_target(target, normalization);
     state.check(crop);
-    const auto resize = [&](const YccPlanes& planes) {
-        resize_normalize(planes, crop, target, flip, filter, normalization, state.scratch.buffers(), planar_out);
-    };
-    if (state.own_open) {
-        YccPlanes planes;
-        if (state.own->decode_planes(crop, planes))
-            return resize(planes);
-        state.own_open = false;
-    }
-    state.need_header();
-    if (const auto sampling = sampling_of(state.reader.info))
-        return resize(state.decode_planes(crop, *sampling));
+    if (const auto planes = state.planes(crop))
+        return resize_normalize(*planes, crop, target, flip, filter, normalization, state.scratch.buffers(),
+                                planar_out);
     const ImageView window = state.decode_window(crop);
     resize_normalize(window, {0, 0, crop.width, crop.height}, target, flip, filter, normalization, state.scratch,
                      planar_out);
@@ -300,6 +304,8 @@ void JpegDecoder::decode(CropBox crop, ImageSize target, bool flip, ResizeFilter
 
 void JpegDecoder::decode_rgb(CropBox crop, std::uint8_t* rgb_out) {
     state_->check(crop);
+    if (const auto planes = state_->planes(crop))
+        return write_rgb(*planes, crop, state_->scratch.buffers(), rgb_out);
     const ImageView window = state_->decode_window(crop);
     const std::size_t bytes = std::size_t{crop.width} * 3;
     for (std::uint32_t y = 0; y < crop.height; ++y)

@@ -5,12 +5,23 @@
 
 #include <algorithm>
 
+#include <jerror.h>
+
 namespace drawpoint {
 namespace {
+
+void note_place(j_common_ptr info, JpegFailure& failure) {
+    const auto* const source = info->is_decompressor ? reinterpret_cast<j_decompress_ptr>(info)->src : nullptr;
+    const bool at_the_end = failure.code == JWRN_JPEG_EOF || failure.code == JERR_INPUT_EOF;
+    failure.at = source == nullptr ? 0
+                 : at_the_end      ? failure.file_bytes
+                                   : failure.file_bytes - std::min(failure.file_bytes, source->bytes_in_buffer);
+}
 
 [[noreturn]] void leave(j_common_ptr info) {
     auto& failure = *static_cast<JpegFailure*>(info->client_data);
     failure.code = info->err->msg_code;
+    note_place(info, failure);
     info->err->format_message(info, failure.message);
     std::longjmp(failure.escape, 1);
 }
@@ -27,6 +38,7 @@ void count_scans(j_common_ptr info) {
         return;
     auto& failure = *static_cast<JpegFailure*>(info->client_data);
     failure.code = JpegFailure::too_many_scans;
+    note_place(info, failure);
     std::snprintf(failure.message, sizeof failure.message, "more than %d scans", max_jpeg_scans);
     std::longjmp(failure.escape, 1);
 }
@@ -65,6 +77,7 @@ bool read_header(JpegReader& reader, const std::byte* file, std::size_t size) no
     destroy_reader(reader);
     if (!create_reader(reader))
         return false;
+    reader.failure.file_bytes = size;
     return guarded(reader, [&reader, file, size] {
         jpeg_mem_src(&reader.info, reinterpret_cast<const unsigned char*>(file), static_cast<unsigned long>(size));
         jpeg_read_header(&reader.info, TRUE);

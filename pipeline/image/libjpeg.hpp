@@ -13,7 +13,9 @@ namespace drawpoint {
 /// Where a library call left off when it failed.
 struct JpegFailure {
     std::jmp_buf escape;
-    int code;   ///< the library's message code, or too_many_scans
+    int code;                 ///< the library's message code, or too_many_scans
+    std::size_t file_bytes;   ///< of the file that is read
+    std::size_t at;           ///< the byte it had read up to when it noticed
     char message[JMSG_LENGTH_MAX];
 
     static constexpr int too_many_scans = -1;

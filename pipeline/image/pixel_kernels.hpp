@@ -13,6 +13,10 @@ struct AffineNormalization {
     std::array<float, 3> scale, bias;
 };
 
+/// What chroma sums and widened chroma are stored less by: it centres them on 0, and the former also carry the rounding of an
+/// even pixel.
+inline constexpr std::int16_t sum_centre = 4 * 128 - 2, widened_centre = 128;
+
 /// Bytes that must be readable beyond the last row handed to a kernel, since the kernels load whole vectors.
 inline constexpr std::size_t row_padding = 128;
 
@@ -32,27 +36,29 @@ private:
 /// The inner loops over pixels for one instruction set. Every set gives the same bytes. Planar rows are R, G and B side by
 /// side, `plane` bytes apart.
 struct PixelKernels {
-    /// sums[i] = 3 * near[i] + far[i] for i < count. Reads and writes up to 31 elements more.
-    void (*chroma_sums)(const std::uint8_t* near, const std::uint8_t* far, std::size_t count, std::uint16_t* sums);
-    /// widened[i] = samples[i] for i < count. Reads and writes up to 31 elements more.
-    void (*widen)(const std::uint8_t* samples, std::size_t count, std::uint16_t* widened);
+    /// sums[i] = 3 * near[i] + far[i] - sum_centre for i < count. Reads and writes up to 31 elements more.
+    void (*chroma_sums)(const std::uint8_t* near, const std::uint8_t* far, std::size_t count, std::int16_t* sums);
+    /// widened[i] = samples[i] - widened_centre for i < count. Reads and writes up to 31 elements more.
+    void (*widen)(const std::uint8_t* samples, std::size_t count, std::int16_t* widened);
     /// 2 * pairs pixels from luma and chroma sums of half its columns, as libjpeg's fancy upsampling and colour conversion
     /// make them; element -1 and element `pairs` of the sums are read too. Reads and writes up to 63 pixels more.
-    void (*rgb_420)(const std::uint8_t* luma, const std::uint16_t* blue, const std::uint16_t* red, std::size_t pairs,
+    void (*rgb_420)(const std::uint8_t* luma, const std::int16_t* blue, const std::int16_t* red, std::size_t pairs,
                     std::uint8_t* rgb, std::size_t plane);
     /// The same from chroma of every row, widened.
-    void (*rgb_422)(const std::uint8_t* luma, const std::uint16_t* blue, const std::uint16_t* red, std::size_t pairs,
+    void (*rgb_422)(const std::uint8_t* luma, const std::int16_t* blue, const std::int16_t* red, std::size_t pairs,
                     std::uint8_t* rgb, std::size_t plane);
     /// The same from chroma of every pixel.
     void (*rgb_444)(const std::uint8_t* luma, const std::uint8_t* blue, const std::uint8_t* red, std::size_t pairs,
                     std::uint8_t* rgb, std::size_t plane);
     /// Interleaved to planar; reads and writes up to 31 pixels more.
     void (*deinterleave)(const std::uint8_t* interleaved, std::size_t pixels, std::uint8_t* rgb, std::size_t plane);
+    /// Planar to interleaved; reads up to 63 pixels more and writes nothing beyond.
+    void (*interleave)(const std::uint8_t* rgb, std::size_t plane, std::size_t pixels, std::uint8_t* interleaved);
 
-    /// out[i] = round(sum over t of weights[t] * rows[t * stride + i]) for i < bytes, and nothing beyond. Weights of
-    /// FilterTable::vertical_bits.
+    /// out[i] = (rounding + sum over t of weights[t] * rows[t * stride + i] / 256, each rounded down) / 256 for i < bytes, and
+    /// nothing beyond. Weights of FilterTable::vertical_bits.
     void (*vertical)(const std::uint8_t* rows, std::size_t stride, const std::uint16_t* weights, std::uint32_t taps,
-                     std::size_t bytes, std::uint8_t* out);
+                     std::uint16_t rounding, std::size_t bytes, std::uint8_t* out);
     /// Puts the table's weights, of FilterTable::horizontal_bits, into `packed` for horizontal(); called once per image.
     void (*pack)(const FilterTable& table, PackedWeights& packed);
     /// One planar row to one row of each plane of floats, `out_plane` floats apart.

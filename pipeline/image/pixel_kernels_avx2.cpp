@@ -30,8 +30,8 @@ struct Avx2 {
     static inline Words widen(const std::uint8_t* from) {
         return reinterpret_cast<Words>(_mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
     }
-    static inline Words high(Words a, std::int16_t b) {
-        return reinterpret_cast<Words>(_mm256_mulhi_epi16(reinterpret_cast<__m256i>(a), _mm256_set1_epi16(b)));
+    static inline Words rounded(Words a, std::int16_t b) {
+        return reinterpret_cast<Words>(_mm256_mulhrs_epi16(reinterpret_cast<__m256i>(a), _mm256_set1_epi16(b)));
     }
     static inline Unsigned high_unsigned(Unsigned a, std::uint16_t b) {
         return reinterpret_cast<Unsigned>(
@@ -39,7 +39,7 @@ struct Avx2 {
     }
     static inline Words green(Words blue, Words red) {
         const auto cb = reinterpret_cast<__m256i>(blue), cr = reinterpret_cast<__m256i>(red);
-        const __m256i weights = _mm256_set1_epi32(static_cast<std::int32_t>((18734u << 16) | (0xFFFFu & -22554u)));
+        const __m256i weights = _mm256_set1_epi32(static_cast<std::int32_t>((-23401u << 16) | (0xFFFFu & -11277u)));
         const __m256i rounding = _mm256_set1_epi32(32768);
         const __m256i low = _mm256_add_epi32(_mm256_madd_epi16(_mm256_unpacklo_epi16(cb, cr), weights), rounding);
         const __m256i high = _mm256_add_epi32(_mm256_madd_epi16(_mm256_unpackhi_epi16(cb, cr), weights), rounding);
@@ -75,6 +75,28 @@ void deinterleave(const std::uint8_t* from, std::size_t pixels, std::uint8_t* rg
             _mm_storeu_si128(reinterpret_cast<__m128i*>(rgb + c * plane + i), bytes);
         }
     }
+}
+
+void interleave(const std::uint8_t* rgb, std::size_t plane, std::size_t pixels, std::uint8_t* to) {
+    // Which pixel of channel c each of 16 bytes is, in three stores; a negative place gives zero.
+    alignas(16) std::int8_t places[3][3][16];
+    for (int part = 0; part < 3; ++part)
+        for (int c = 0; c < 3; ++c)
+            for (int i = 0; i < 16; ++i) {
+                const int byte = 16 * part + i;
+                places[part][c][i] = static_cast<std::int8_t>(byte % 3 == c ? byte / 3 : -1);
+            }
+    std::size_t i = 0;
+    for (; i + 16 <= pixels; i += 16, to += 48)
+        for (std::size_t part = 0; part < 3; ++part) {
+            __m128i bytes = _mm_setzero_si128();
+            for (std::size_t c = 0; c < 3; ++c)
+                bytes = _mm_or_si128(
+                    bytes, _mm_shuffle_epi8(load16(rgb + c * plane + i),
+                                            _mm_load_si128(reinterpret_cast<const __m128i*>(places[part][c]))));
+            _mm_storeu_si128(reinterpret_cast<__m128i*>(to + 16 * part), bytes);
+        }
+    portable_kernels().interleave(rgb + i, plane, pixels - i, to);
 }
 
 // The first output of step `index`: the last step overlaps its neighbour where the width is not a multiple of 8.
@@ -250,7 +272,7 @@ void finish() { _mm_sfence(); }
 }   // namespace
 
 extern const PixelKernels avx2_table;   // const alone would be of this file only
-constinit const PixelKernels avx2_table = VectorKernels<Avx2>::with(deinterleave, pack, horizontal, finish);
+constinit const PixelKernels avx2_table = VectorKernels<Avx2>::with(deinterleave, interleave, pack, horizontal, finish);
 
 }   // namespace drawpoint
 

@@ -36,8 +36,8 @@ struct Avx512 {
         return reinterpret_cast<Words>(
             _mm512_cvtepu8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))));
     }
-    static inline Words high(Words a, std::int16_t b) {
-        return reinterpret_cast<Words>(_mm512_mulhi_epi16(reinterpret_cast<__m512i>(a), _mm512_set1_epi16(b)));
+    static inline Words rounded(Words a, std::int16_t b) {
+        return reinterpret_cast<Words>(_mm512_mulhrs_epi16(reinterpret_cast<__m512i>(a), _mm512_set1_epi16(b)));
     }
     static inline Unsigned high_unsigned(Unsigned a, std::uint16_t b) {
         return reinterpret_cast<Unsigned>(
@@ -45,7 +45,7 @@ struct Avx512 {
     }
     static inline Words green(Words blue, Words red) {
         const auto cb = reinterpret_cast<__m512i>(blue), cr = reinterpret_cast<__m512i>(red);
-        const __m512i weights = _mm512_set1_epi32(static_cast<std::int32_t>((18734u << 16) | (0xFFFFu & -22554u)));
+        const __m512i weights = _mm512_set1_epi32(static_cast<std::int32_t>((-23401u << 16) | (0xFFFFu & -11277u)));
         const __m512i rounding = _mm512_set1_epi32(32768);
         const __m512i low = _mm512_dpwssd_epi32(rounding, _mm512_unpacklo_epi16(cb, cr), weights);
         const __m512i high = _mm512_dpwssd_epi32(rounding, _mm512_unpackhi_epi16(cb, cr), weights);
@@ -122,22 +122,27 @@ void horizontal_row(const std::uint8_t* row, std::size_t plane, const FilterTabl
         const auto& head = *reinterpret_cast<const Step*>(packed);
         const std::byte* weights = packed + sizeof head;
         float* to = red + step_begin(step, table.outputs);
-        const __m512i first_places = _mm512_load_si512(head.places);
-        for (std::size_t c = 0; c < 3; ++c) {
-            const std::uint8_t* from = row + c * plane + head.base;
-            const __m512i bytes = _mm512_loadu_si512(from);
-            const __m512i beyond = Far ? _mm512_loadu_si512(from + 64) : bytes;
-            __m512i places = first_places, sums = _mm512_set1_epi32(half);
-            for (std::uint32_t pair = 0; pair < pairs; ++pair) {
+        const std::uint8_t* from = row + head.base;
+        __m512i places = _mm512_load_si512(head.places), bytes[3], beyond[3], sums[3];
+        for (std::size_t c = 0; c < 3; ++c, from += plane) {
+            bytes[c] = _mm512_loadu_si512(from);
+            beyond[c] = Far ? _mm512_loadu_si512(from + 64) : bytes[c];
+            sums[c] = _mm512_set1_epi32(half);
+        }
+        for (std::uint32_t pair = 0; pair < pairs; ++pair) {
+            const __m512i weight = _mm512_load_si512(weights + std::size_t{pair} * 64);
+            for (std::size_t c = 0; c < 3; ++c) {
                 __m512i taps;
                 if constexpr (Far)
-                    taps = _mm512_maskz_permutex2var_epi8(even_bytes, bytes, places, beyond);
+                    taps = _mm512_maskz_permutex2var_epi8(even_bytes, bytes[c], places, beyond[c]);
                 else
-                    taps = _mm512_maskz_permutexvar_epi8(even_bytes, places, bytes);
-                sums = _mm512_dpwssd_epi32(sums, taps, _mm512_load_si512(weights + std::size_t{pair} * 64));
-                places = _mm512_add_epi8(places, next);
+                    taps = _mm512_maskz_permutexvar_epi8(even_bytes, places, bytes[c]);
+                sums[c] = _mm512_dpwssd_epi32(sums[c], taps, weight);
             }
-            const __m512 levels = _mm512_cvtepi32_ps(_mm512_srai_epi32(sums, FilterTable::horizontal_bits));
+            places = _mm512_add_epi8(places, next);
+        }
+        for (std::size_t c = 0; c < 3; ++c) {
+            const __m512 levels = _mm512_cvtepi32_ps(_mm512_srai_epi32(sums[c], FilterTable::horizontal_bits));
             const __m512 values = _mm512_add_ps(_mm512_mul_ps(levels, scale[c]), bias[c]);
             if constexpr (Stream)
                 _mm512_stream_ps(to + c * out_plane, values);
@@ -173,12 +178,37 @@ void deinterleave(const std::uint8_t* interleaved, std::size_t pixels, std::uint
     avx2_table.deinterleave(interleaved, pixels, rgb, plane);
 }
 
+void interleave(const std::uint8_t* rgb, std::size_t plane, std::size_t pixels, std::uint8_t* to) {
+    // For each of 64 bytes in three stores: its pixel, as places of red and green side by side, and where blue goes.
+    alignas(64) std::uint8_t places[3][64];
+    std::uint64_t blue_bytes[3] = {};
+    for (std::uint32_t byte = 0; byte < 192; ++byte) {
+        places[byte / 64][byte % 64] = static_cast<std::uint8_t>(byte / 3 + (byte % 3 == 1 ? 64 : 0));
+        if (byte % 3 == 2)
+            blue_bytes[byte / 64] |= std::uint64_t{1} << byte % 64;
+    }
+    for (std::size_t i = 0; i < pixels; i += 64) {
+        const __m512i red = _mm512_loadu_si512(rgb + i), green = _mm512_loadu_si512(rgb + plane + i),
+                      blue = _mm512_loadu_si512(rgb + 2 * plane + i);
+        std::size_t bytes = (pixels - i < 64 ? pixels - i : 64) * 3;
+        for (std::size_t part = 0; part < 3 && bytes != 0; ++part, to += 64) {
+            const __m512i from = _mm512_load_si512(places[part]);
+            const __m512i all =
+                _mm512_mask_permutexvar_epi8(_mm512_permutex2var_epi8(red, from, green), blue_bytes[part], from, blue);
+            const std::size_t here = bytes < 64 ? bytes : 64;
+            _mm512_mask_storeu_epi8(to, ~std::uint64_t{0} >> (64 - here), all);
+            bytes -= here;
+        }
+    }
+}
+
 void finish() { _mm_sfence(); }
 
 }   // namespace
 
 extern const PixelKernels avx512_table;   // const alone would be of this file only
-constinit const PixelKernels avx512_table = VectorKernels<Avx512>::with(deinterleave, pack, horizontal, finish);
+constinit const PixelKernels avx512_table =
+    VectorKernels<Avx512>::with(deinterleave, interleave, pack, horizontal, finish);
 
 }   // namespace drawpoint
 

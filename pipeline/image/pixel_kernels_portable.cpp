@@ -20,10 +20,10 @@ struct Portable {
             words[i] = from[i];
         return words;
     }
-    static Words high(Words a, std::int16_t b) {
+    static Words rounded(Words a, std::int16_t b) {
         Words words;
         for (std::size_t i = 0; i < 8; ++i)
-            words[i] = static_cast<std::int16_t>((std::int32_t{a[i]} * b) >> 16);
+            words[i] = static_cast<std::int16_t>((std::int32_t{a[i]} * b + 16384) >> 15);
         return words;
     }
     static Unsigned high_unsigned(Unsigned a, std::uint16_t b) {
@@ -35,7 +35,7 @@ struct Portable {
     static Words green(Words blue, Words red) {
         Words words;
         for (std::size_t i = 0; i < 8; ++i)
-            words[i] = static_cast<std::int16_t>((-22554 * blue[i] + 18734 * red[i] + 32768) >> 16);
+            words[i] = static_cast<std::int16_t>((-11277 * blue[i] - 23401 * red[i] + 32768) >> 16);
         return words;
     }
     static void store_pairs(std::uint8_t* to, Words even, Words odd) {
@@ -50,6 +50,12 @@ void deinterleave(const std::uint8_t* interleaved, std::size_t pixels, std::uint
     for (std::size_t i = 0; i < pixels; ++i)
         for (std::size_t c = 0; c < 3; ++c)
             rgb[c * plane + i] = interleaved[3 * i + c];
+}
+
+void interleave(const std::uint8_t* rgb, std::size_t plane, std::size_t pixels, std::uint8_t* interleaved) {
+    for (std::size_t i = 0; i < pixels; ++i)
+        for (std::size_t c = 0; c < 3; ++c)
+            interleaved[3 * i + c] = rgb[c * plane + i];
 }
 
 template <int Bits, class Weight>
@@ -79,7 +85,8 @@ void finish() {}
 }   // namespace
 
 const PixelKernels& portable_kernels() noexcept {
-    static constexpr PixelKernels kernels = VectorKernels<Portable>::with(deinterleave, pack, horizontal, finish);
+    static constexpr PixelKernels kernels =
+        VectorKernels<Portable>::with(deinterleave, interleave, pack, horizontal, finish);
     return kernels;
 }
 

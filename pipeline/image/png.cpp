@@ -64,23 +64,12 @@ void check_sum(const Chunk& chunk) {
         throw ImageError("damaged PNG: wrong checksum of chunk " + name_of(chunk));
 }
 
-[[noreturn]] void refuse(int error) {
-    if (error == SPNG_EMEM)
-        throw std::bad_alloc{};
-    const bool cut = error == SPNG_IO_EOF || error == SPNG_EOF || error == SPNG_EIDAT_TOO_SHORT;
-    throw ImageError(std::string(cut ? "truncated" : "damaged") + " PNG: " + spng_strerror(error));
-}
-
-void check(int error) {
-    if (error != SPNG_OK)
-        refuse(error);
-}
-
 /// The file without what is not needed for its pixels, as the library asks for it: whatever lies in a text or a colour profile,
 /// it is never unpacked.
 struct PixelChunks {
     std::span<const std::byte> file;
     std::size_t at = 0, until = signature_bytes;   // the bytes that may be handed out next
+    std::size_t chunk = 0;                         // where the chunk of the last ones begins
 
     static int read(spng_ctx*, void* self, void* to, std::size_t bytes) {
         auto& chunks = *static_cast<PixelChunks*>(self);
@@ -100,11 +89,25 @@ struct PixelChunks {
     bool next() {
         while (file.size() - at >= frame_bytes) {   // open() has seen every chunk
             until = at + frame_bytes + big_endian(file.data() + at);
-            if ((std::to_integer<int>(file[at + 4]) & 0x20) == 0)
+            if ((std::to_integer<int>(file[at + 4]) & 0x20) == 0) {
+                chunk = at;
                 return true;
+            }
             at = until;
         }
         return false;
+    }
+
+    [[noreturn]] void refuse(int error) const {
+        if (error == SPNG_EMEM)
+            throw std::bad_alloc{};
+        const bool cut = error == SPNG_IO_EOF || error == SPNG_EOF || error == SPNG_EIDAT_TOO_SHORT;
+        throw ImageError((cut ? "truncated PNG: " : "damaged PNG: ") + ("byte " + std::to_string(chunk)) + ": " +
+                         spng_strerror(error));
+    }
+    void check(int error) const {
+        if (error != SPNG_OK)
+            refuse(error);
     }
 };
 
@@ -189,8 +192,8 @@ ImageView PngReader::decode_window(CropBox crop) {
     if (!context)
         throw std::bad_alloc{};
     PixelChunks chunks{.file = file_};
-    check(spng_set_crc_action(context.get(), SPNG_CRC_USE, SPNG_CRC_USE));   // open() has checked them
-    check(spng_set_png_stream(context.get(), PixelChunks::read, &chunks));
+    chunks.check(spng_set_crc_action(context.get(), SPNG_CRC_USE, SPNG_CRC_USE));   // open() has checked them
+    chunks.check(spng_set_png_stream(context.get(), PixelChunks::read, &chunks));
 
     const std::size_t stride = (std::size_t{crop.width} * 3 + 127) / 64 * 64;
     std::uint8_t* const window = window_.get(stride * crop.height);
@@ -211,16 +214,16 @@ ImageView PngReader::decode_window(CropBox crop) {
     };
     if (interlaced_) {
         std::uint8_t* const all = rows_.get(row * size_.height);
-        check(spng_decode_image(context.get(), all, row * size_.height, format, 0));
+        chunks.check(spng_decode_image(context.get(), all, row * size_.height, format, 0));
         for (std::uint32_t y = crop.y; y < crop.y + crop.height; ++y)
             keep(all + y * row, y);
     } else {
         std::uint8_t* const one = rows_.get(row);
-        check(spng_decode_image(context.get(), nullptr, 0, format, SPNG_DECODE_PROGRESSIVE));
+        chunks.check(spng_decode_image(context.get(), nullptr, 0, format, SPNG_DECODE_PROGRESSIVE));
         for (std::uint32_t y = 0; y < crop.y + crop.height; ++y) {
             const int result = spng_decode_row(context.get(), one, row);
             if (result != SPNG_OK && result != SPNG_EOI)   // EOI: that was the last row
-                refuse(result);
+                chunks.refuse(result);
             if (y >= crop.y)
                 keep(one, y);
         }

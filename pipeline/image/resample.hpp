@@ -16,11 +16,14 @@ struct ResizeBuffers {
     PackedWeights packed;
     ScratchBuffer<std::uint8_t, 65536> interleaved, row, strip;
     ScratchBuffer<std::int32_t, 65536> sums;
-    ScratchBuffer<std::uint16_t, 16384> chroma;
+    ScratchBuffer<std::int16_t, 16384> chroma;
 };
 
 /// resize_normalize() from the planes of a JPEG file that hold what `crop` needs. Throws as it does.
 void resize_normalize(const YccPlanes& planes, CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
                       const ChannelNormalization& normalization, ResizeBuffers& buffers, float* planar_out);
+
+/// The crop's pixels from such planes, as interleaved RGB in rows without padding.
+void write_rgb(const YccPlanes& planes, CropBox crop, ResizeBuffers& buffers, std::uint8_t* rgb);
 
 }   // namespace drawpoint

@@ -13,6 +13,7 @@ namespace {
 
 // Rows of RGB made at a time: they stay in the first-level cache until the vertical pass has read them.
 constexpr std::uint32_t strip_rows = 32;
+constexpr std::uint32_t few_rows = 8;   // where none is read twice
 
 // Both passes over one output row after the other. Rows first: the dearer pass then runs over target.height rows instead of
 // crop.height.
@@ -40,9 +41,16 @@ public:
         const FilterTable& table = buffers_.vertical;
         const std::size_t weights = std::size_t{y} * table.stride;
         if (table.wide)
-            vertical_wide(rows, stride, table.wider + weights, table.taps, bytes, buffers_.sums.get(bytes), out);
-        else
-            buffers_.kernels->vertical(rows, stride, table.narrow + weights, table.taps, bytes, out);
+            return vertical_wide(rows, stride, table.wider + weights, table.taps, bytes, buffers_.sums.get(bytes), out);
+        // Half the taps makes up for what cutting each product to 1/256 of a level loses on average. All of them count,
+        // but those at the ends that weigh nothing need not be added.
+        const auto rounding = static_cast<std::uint16_t>(128 + table.taps / 2);
+        const std::uint16_t *first = table.narrow + weights, *end = first + table.taps;
+        while (*first == 0)
+            ++first, rows += stride;
+        while (end[-1] == 0)
+            --end;
+        buffers_.kernels->vertical(rows, stride, first, static_cast<std::uint32_t>(end - first), rounding, bytes, out);
     }
 
     void horizontal(std::uint32_t y, const std::uint8_t* row, std::size_t plane) {
@@ -99,7 +107,7 @@ void resize_normalize(const YccPlanes& planes, CropBox crop, ImageSize target, b
     const std::uint32_t most = std::min(crop.height, std::max(strip_rows, 2 * down.taps));
     std::uint8_t* const strip = buffers.strip.get(std::size_t{most} * stride + row_padding);
     std::uint8_t* const row = buffers.row.get(bytes + row_padding);
-    std::uint16_t* const chroma = buffers.chroma.get(rows.scratch_words());
+    std::int16_t* const chroma = buffers.chroma.get(rows.scratch_words());
     std::fill_n(row + bytes, row_padding, std::uint8_t{0});
 
     std::uint32_t begin = 0, end = 0;   // the rows of the crop that the strip holds
@@ -115,6 +123,21 @@ void resize_normalize(const YccPlanes& planes, CropBox crop, ImageSize target, b
         }
         resampling.vertical(y, strip + (first - begin) * stride, stride, bytes, row);
         resampling.horizontal(y, row + rows.skip(), plane);
+    }
+}
+
+void write_rgb(const YccPlanes& planes, CropBox crop, ResizeBuffers& buffers, std::uint8_t* rgb) {
+    check_crop(crop, planes.image);
+    const YccRows rows{planes, crop, *buffers.kernels};
+    const std::size_t stride = 3 * rows.plane_stride();
+    std::uint8_t* const strip = buffers.strip.get(few_rows * stride + row_padding);
+    std::int16_t* const chroma = buffers.chroma.get(rows.scratch_words());
+    for (std::uint32_t begin = 0; begin < crop.height; begin += few_rows) {
+        const std::uint32_t end = std::min(crop.height, begin + few_rows);
+        rows.make(begin, end, chroma, strip, stride);
+        for (std::uint32_t y = begin; y < end; ++y, rgb += std::size_t{3} * crop.width)
+            buffers.kernels->interleave(strip + (y - begin) * stride + rows.skip(), rows.plane_stride(), crop.width,
+                                        rgb);
     }
 }
 

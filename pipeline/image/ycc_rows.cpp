@@ -21,7 +21,7 @@ YccRows::YccRows(const YccPlanes& planes, CropBox crop, const PixelKernels& kern
 
 // The sums of one chroma row from the crop's first column on. What lies beyond the plane's ends counts as its first and last
 // sample; a sum beyond what the crop needs may be anything.
-void YccRows::sums(const PlaneView& plane, std::uint32_t y, std::uint16_t* sums) const noexcept {
+void YccRows::sums(const PlaneView& plane, std::uint32_t y, std::int16_t* sums) const noexcept {
     const std::uint32_t x = crop_.x / 2, last = (planes_.image.width + 1) / 2 - 1;
     const bool left = x > plane.x, right = x + pairs_ - 1 < last;
     if (planes_.sampling == ChromaSampling::s420) {
@@ -29,11 +29,11 @@ void YccRows::sums(const PlaneView& plane, std::uint32_t y, std::uint16_t* sums)
         const std::uint32_t further = y % 2 == 0 ? nearer - std::min(nearer, 1u) : std::min(nearer + 1, bottom);
         const std::uint8_t *const near = at(plane, x, nearer), *const far = at(plane, x, further);
         kernels_.chroma_sums(near, far, pairs_ + right, sums);
-        sums[-1] = left ? static_cast<std::uint16_t>(3 * near[-1] + far[-1]) : sums[0];
+        sums[-1] = left ? static_cast<std::int16_t>(3 * near[-1] + far[-1] - sum_centre) : sums[0];
     } else {
         const std::uint8_t* const samples = at(plane, x, y);
         kernels_.widen(samples, pairs_ + right, sums);
-        sums[-1] = left ? samples[-1] : sums[0];
+        sums[-1] = left ? static_cast<std::int16_t>(samples[-1] - widened_centre) : sums[0];
     }
     if (!right)
         sums[pairs_] = sums[pairs_ - 1];
@@ -50,7 +50,7 @@ void YccRows::unsampled(std::uint32_t y, std::uint8_t* rgb) const noexcept {
     }
 }
 
-void YccRows::make(std::uint32_t begin, std::uint32_t end, std::uint16_t* scratch, std::uint8_t* rgb,
+void YccRows::make(std::uint32_t begin, std::uint32_t end, std::int16_t* scratch, std::uint8_t* rgb,
                    std::size_t stride) const noexcept {
     const auto kernel = planes_.sampling == ChromaSampling::s420   ? kernels_.rgb_420
                         : planes_.sampling == ChromaSampling::s422 ? kernels_.rgb_422

@@ -22,12 +22,12 @@ public:
     [[nodiscard]] std::size_t scratch_words() const noexcept { return 4 * sums_stride(); }
 
     /// The crop's rows [begin, end), 0 at its top: 3 * plane_stride() bytes each, the next `stride` bytes further.
-    void make(std::uint32_t begin, std::uint32_t end, std::uint16_t* scratch, std::uint8_t* rgb,
+    void make(std::uint32_t begin, std::uint32_t end, std::int16_t* scratch, std::uint8_t* rgb,
               std::size_t stride) const noexcept;
 
 private:
     [[nodiscard]] std::size_t sums_stride() const noexcept { return (pairs_ + 31) / 32 * 32 + 96; }
-    void sums(const PlaneView& plane, std::uint32_t y, std::uint16_t* sums) const noexcept;
+    void sums(const PlaneView& plane, std::uint32_t y, std::int16_t* sums) const noexcept;
     void unsampled(std::uint32_t y, std::uint8_t* rgb) const noexcept;
 
     const YccPlanes& planes_;

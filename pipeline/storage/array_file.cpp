@@ -1,6 +1,9 @@
 #include "drawpoint/pipeline/storage/array_file.hpp"
 
 #include "pipeline/storage/array_header.hpp"
+#include "pipeline/storage/regular_file.hpp"
+
+#include "drawpoint/pipeline/storage/file_reader.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,21 +12,15 @@
 #include <limits>
 #include <optional>
 #include <sstream>
-#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <zlib.h>
 
 namespace drawpoint {
 namespace {
-
-[[noreturn]] void fail(const char* what, const std::filesystem::path& path, int error) {
-    throw std::filesystem::filesystem_error(what, path, std::error_code(error, std::generic_category()));
-}
 
 std::string count(std::uint64_t bytes) { return std::to_string(bytes) + (bytes == 1 ? " byte" : " bytes"); }
 
@@ -35,7 +32,7 @@ public:
         const std::string same = "/proc/self/fd/" + std::to_string(file.descriptor());
         const int descriptor = ::open(same.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
         if (descriptor < 0)
-            fail("cannot open", file.path(), errno);
+            detail::fail_read("cannot open", file.path().c_str(), errno);
         stream_ = ::gzdopen(descriptor, "rb");
         if (stream_ == nullptr) {
             ::close(descriptor);
@@ -68,7 +65,7 @@ private:
         const char* why = ::gzerror(stream_, &error);
         const auto at = static_cast<std::uint64_t>(std::max<z_off_t>(0, ::gzoffset(stream_)));
         if (error == Z_ERRNO)
-            fail("cannot read", file_->path(), errno);
+            detail::fail_read("cannot read", file_->path().c_str(), errno);
         if (error == Z_MEM_ERROR)
             throw std::bad_alloc{};
         if (error == Z_BUF_ERROR)
@@ -110,21 +107,10 @@ std::optional<std::uint64_t> number_in(const char* path, std::string_view name) 
 ArrayFileError::ArrayFileError(const std::filesystem::path& path, std::uint64_t byte, const std::string& why)
     : std::runtime_error{path.string() + ": byte " + std::to_string(byte) + ": " + why} {}
 
-// O_NONBLOCK: a pipe without a writer must not hold the thread before fstat can refuse it.
 DataFile::Opened::Opened(const std::filesystem::path& name) : path{name.string()} {
-    descriptor = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-    if (descriptor < 0)
-        fail("cannot open", path, errno);
-    struct stat status{};
-    const int error = ::fstat(descriptor, &status) != 0 ? errno
-                      : S_ISDIR(status.st_mode)         ? EISDIR
-                      : !S_ISREG(status.st_mode)        ? EINVAL
-                                                        : 0;
-    if (error != 0) {
-        ::close(std::exchange(descriptor, -1));
-        fail(error == EINVAL ? "cannot read: not a regular file" : "cannot read", path, error);
-    }
-    size = static_cast<std::uint64_t>(status.st_size);
+    RegularFile file{path.c_str()};
+    size = file.size();
+    descriptor = file.release();
 }
 
 DataFile::Opened::~Opened() {
@@ -141,7 +127,8 @@ void DataFile::read(std::uint64_t offset, std::span<std::byte> to) const {
         if (got == 0)
             throw ArrayFileError{path(), offset, "the file ends here; it has become shorter"};
         if (got < 0 && errno != EINTR)
-            fail(("cannot read from byte " + std::to_string(offset) + " on").c_str(), path(), errno);
+            detail::fail_read(("cannot read from byte " + std::to_string(offset) + " on").c_str(), path().c_str(),
+                              errno);
         if (got > 0) {
             offset += static_cast<std::uint64_t>(got);
             to = to.subspan(static_cast<std::size_t>(got));

@@ -3,35 +3,16 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <filesystem>
 #include <new>
 #include <string>
-#include <system_error>
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
+
+#include <pipeline/storage/regular_file.hpp>
 
 namespace drawpoint {
 
 namespace detail {
-
-const int open_for_reading = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
-
-void fail_read(const char* what, const char* path, int error) {
-    throw std::filesystem::filesystem_error(what, path, std::error_code(error, std::generic_category()));
-}
-
-std::uint64_t size_of_regular(int descriptor, const char* path) {
-    struct stat status{};
-    if (::fstat(descriptor, &status) != 0)
-        fail_read("cannot read", path, errno);
-    if (S_ISDIR(status.st_mode))
-        fail_read("cannot read", path, EISDIR);
-    if (!S_ISREG(status.st_mode))
-        fail_read("cannot read: not a regular file", path, EINVAL);
-    return static_cast<std::uint64_t>(status.st_size);
-}
 
 namespace {
 constexpr std::uint64_t most_contents = std::uint64_t{1} << 62;
@@ -58,29 +39,9 @@ void resize_contents(std::vector<std::byte>& contents, std::uint64_t bytes, cons
 
 }   // namespace detail
 
-namespace {
-
-class OpenFile {
-public:
-    explicit OpenFile(const char* path) : descriptor_{::open(path, detail::open_for_reading)} {
-        if (descriptor_ < 0)
-            detail::fail_read("cannot open", path, errno);
-    }
-    OpenFile(const OpenFile&) = delete;
-    OpenFile& operator=(const OpenFile&) = delete;
-    ~OpenFile() { ::close(descriptor_); }
-
-    int descriptor() const noexcept { return descriptor_; }
-
-private:
-    int descriptor_;
-};
-
-}   // namespace
-
 void read_file(const char* path, std::vector<std::byte>& contents) {
-    const OpenFile file{path};
-    read_file_part(file.descriptor(), path, 0, detail::size_of_regular(file.descriptor(), path), contents);
+    const RegularFile file{path};
+    read_file_part(file.descriptor(), path, 0, file.size(), contents);
 }
 
 void read_file_part(int descriptor, const char* path, std::uint64_t offset, std::uint64_t bytes,

@@ -63,7 +63,7 @@ std::optional<TarIndex> read_index(const TarInput& input) {
     Head head{};
     std::vector<std::byte> rest;
     try {
-        const TarFile file{path.c_str()};
+        const RegularFile file{path.c_str()};
         if (file.size() < sizeof head + sum_bytes || file.size() > longest_index)
             return std::nullopt;
         read_file_part(file.descriptor(), path.c_str(), 0, sizeof head, rest);
@@ -128,7 +128,7 @@ void write_tar_index(const TarIndex& index, const std::string& path) {
     std::ofstream out{path, std::ios::binary};
     out.write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
     if (!out.flush())
-        fail_to_read("cannot write", path.c_str(), EIO);
+        detail::fail_read("cannot write", path.c_str(), EIO);
 }
 
 }   // namespace drawpoint

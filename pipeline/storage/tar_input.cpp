@@ -3,17 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <new>
 #include <string>
-#include <system_error>
 
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
+#include <drawpoint/pipeline/storage/file_reader.hpp>
 #include <drawpoint/pipeline/storage/tar_shards.hpp>
 
 namespace drawpoint {
@@ -34,38 +31,12 @@ std::size_t read_at(int descriptor, std::span<std::byte> out, std::uint64_t offs
         else if (got == 0)
             break;
         else if (errno != EINTR)
-            fail_to_read("cannot read", path, errno);
+            detail::fail_read("cannot read", path, errno);
     }
     return done;
 }
 
 }   // namespace
-
-void fail_to_read(const char* what, const char* path, int error) {
-    throw std::filesystem::filesystem_error(what, path, std::error_code(error, std::generic_category()));
-}
-
-// O_NONBLOCK: a pipe without a writer must not hold the thread before fstat can refuse it.
-TarFile::TarFile(const char* path) : descriptor_{::open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)} {
-    if (descriptor_ < 0)
-        fail_to_read("cannot open", path, errno);
-    struct stat status{};
-    const bool known = ::fstat(descriptor_, &status) == 0;
-    if (!known || !S_ISREG(status.st_mode)) {
-        const int error = !known ? errno : S_ISDIR(status.st_mode) ? EISDIR : EINVAL;
-        ::close(descriptor_);
-        fail_to_read("cannot read: not a regular file", path, error);
-    }
-    size_ = static_cast<std::uint64_t>(status.st_size);
-    // Unsigned, since it may wrap: a date after 2262 is only compared.
-    modified_ns_ = static_cast<std::int64_t>(static_cast<std::uint64_t>(status.st_mtim.tv_sec) * 1'000'000'000 +
-                                             static_cast<std::uint64_t>(status.st_mtim.tv_nsec));
-}
-
-TarFile::~TarFile() {
-    if (descriptor_ >= 0)
-        ::close(descriptor_);
-}
 
 struct TarInput::Decompressors {
     z_stream gzip{};
@@ -97,7 +68,7 @@ TarInput::~TarInput() = default;
 
 void TarInput::open(const char* path) {
     close();
-    file_ = TarFile{path};
+    file_ = RegularFile{path};
     path_ = path;
     position_ = file_at_ = 0;
     begin_ = end_ = 0;

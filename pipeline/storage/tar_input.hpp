@@ -9,33 +9,9 @@
 
 #include <drawpoint/pipeline/storage/tar_pack.hpp>
 
+#include <pipeline/storage/regular_file.hpp>
+
 namespace drawpoint {
-
-/// A regular file open for reading.
-class TarFile {
-public:
-    TarFile() = default;
-    /// Throws std::filesystem::filesystem_error: missing, unreadable, not a regular file.
-    explicit TarFile(const char* path);
-    TarFile(TarFile&& other) noexcept
-        : descriptor_{std::exchange(other.descriptor_, -1)}, size_{other.size_}, modified_ns_{other.modified_ns_} {}
-    TarFile& operator=(TarFile&& other) noexcept {
-        std::swap(descriptor_, other.descriptor_);
-        size_ = other.size_;
-        modified_ns_ = other.modified_ns_;
-        return *this;
-    }
-    ~TarFile();
-
-    [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
-    [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
-    [[nodiscard]] std::int64_t modified_ns() const noexcept { return modified_ns_; }
-
-private:
-    int descriptor_ = -1;
-    std::uint64_t size_ = 0;
-    std::int64_t modified_ns_ = 0;
-};
 
 /// The bytes of an archive, read forward: a file as it is, or decompressed. Used by one thread at a time; opening the next file
 /// allocates nothing.
@@ -47,13 +23,13 @@ public:
 
     /// Begins the file, whose first bytes tell the compression. `path` lives until the next open().
     void open(const char* path);
-    void close() noexcept { file_ = TarFile{}; }
+    void close() noexcept { file_ = RegularFile{}; }
     /// The open file, for reading at random; as close().
-    [[nodiscard]] TarFile take_file() noexcept { return std::move(file_); }
+    [[nodiscard]] RegularFile take_file() noexcept { return std::move(file_); }
     [[nodiscard]] bool is_open() const noexcept { return file_.descriptor() >= 0; }
 
     [[nodiscard]] const char* path() const noexcept { return path_; }
-    [[nodiscard]] const TarFile& file() const noexcept { return file_; }
+    [[nodiscard]] const RegularFile& file() const noexcept { return file_; }
     [[nodiscard]] TarCompression compression() const noexcept { return compression_; }
     /// In the archive, after decompression.
     [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
@@ -71,7 +47,7 @@ private:
     [[nodiscard]] std::uint64_t file_position() const noexcept { return file_at_ - (end_ - begin_); }
 
     const char* path_ = nullptr;
-    TarFile file_;
+    RegularFile file_;
     TarCompression compression_ = TarCompression::none;
     std::uint64_t position_ = 0, file_at_ = 0;
     std::vector<std::byte> buffer_, passed_;
@@ -79,8 +55,5 @@ private:
     bool in_frame_ = false;             // of compressed data
     std::unique_ptr<Decompressors> decompressors_;
 };
-
-/// Throws std::filesystem::filesystem_error.
-[[noreturn]] void fail_to_read(const char* what, const char* path, int error);
 
 }   // namespace drawpoint

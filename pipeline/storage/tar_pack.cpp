@@ -101,7 +101,7 @@ public:
     /// Returns the file's bytes.
     std::uint64_t finish() {
         output_.finish();
-        const TarFile file{path_.c_str()};
+        const RegularFile file{path_.c_str()};
         index_.file_bytes = file.size();
         index_.modified_ns = file.modified_ns();
         index_.compression = compression_;
@@ -133,7 +133,7 @@ void write_classes(const ImageFolder& images, const fs::path& path) {
         out << images.class_name(label) << '\n';
     }
     if (!out.flush())
-        fail_to_read("cannot write", path.c_str(), EIO);
+        detail::fail_read("cannot write", path.c_str(), EIO);
 }
 
 }   // namespace

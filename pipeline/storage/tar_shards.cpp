@@ -61,7 +61,7 @@ std::vector<std::string> read_classes(const std::filesystem::path& shard) {
 
 /// Reads a member's header and image at once; opens the shard for it if it is not open.
 void read_at_random(const TarShard& shard, std::size_t sample, std::vector<std::byte>& contents) {
-    const TarFile opened = shard.file.descriptor() < 0 ? TarFile{shard.path.c_str()} : TarFile{};
+    const RegularFile opened = shard.file.descriptor() < 0 ? RegularFile{shard.path.c_str()} : RegularFile{};
     const int descriptor = shard.file.descriptor() < 0 ? opened.descriptor() : shard.file.descriptor();
     TarBlock header;
     const std::uint64_t begin = shard.index.offsets[sample] - tar_block;
@@ -79,7 +79,7 @@ void read_at_random(const TarShard& shard, std::size_t sample, std::vector<std::
         else if (got == 0)
             throw TarError{shard.path, begin + done, "cannot read: the file shrank meanwhile"};
         else if (errno != EINTR)
-            fail_to_read("cannot read", shard.path.c_str(), errno);
+            detail::fail_read("cannot read", shard.path.c_str(), errno);
     }
     check_tar_header(shard, sample, header);
 }
@@ -130,7 +130,7 @@ TarShards::TarShards(const std::string& where, const TarOptions& options) {
                 throw;
             stay_open = false;   // others have most of them: opened when they are read
             for (TarShard& shard : state->shards)
-                shard.file = TarFile{};
+                shard.file = RegularFile{};
             input.open(file.c_str());
         }
         TarShard& shard = state->shards.emplace_back(TarShard{file, index_of_tar(input), {}});

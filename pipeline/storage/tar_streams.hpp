@@ -18,7 +18,7 @@ namespace drawpoint {
 struct TarShard {
     std::string path;
     TarIndex index;
-    TarFile file;   ///< open where it is read at random
+    RegularFile file;   ///< open where it is read at random
 };
 
 /// Makes room for `bytes`, at once as much as most images of a data set need, so that memory which goes round stops growing.

@@ -2,7 +2,7 @@
 #include "drawpoint/pipeline/image/jpeg.hpp"
 #include "drawpoint/pipeline/storage/file_reader.hpp"
 #include "image/encode.hpp"
-#include "image/temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <boost/test/unit_test.hpp>
 

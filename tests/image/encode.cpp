@@ -1,13 +1,10 @@
 #include "image/encode.hpp"
+#include "image/jpeg_output.hpp"
 
 #include "drawpoint/pipeline/rng.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-
-#include <jpeglib.h>
 
 namespace drawpoint::test {
 
@@ -35,18 +32,8 @@ std::vector<std::byte> jpeg_file(ImageSize size, const JpegKind& kind, std::uint
 }
 
 std::vector<std::byte> encode(const std::vector<std::uint8_t>& pixels, ImageSize size, const JpegKind& kind) {
-    jpeg_compress_struct info{};
-    jpeg_error_mgr errors{};
-    info.err = jpeg_std_error(&errors);
-    jpeg_create_compress(&info);
-    unsigned char* memory = nullptr;
-    unsigned long bytes = 0;
-    jpeg_mem_dest(&info, &memory, &bytes);
-    info.image_width = size.width;
-    info.image_height = size.height;
-    info.input_components = kind.components;
-    info.in_color_space = kind.components == 1 ? JCS_GRAYSCALE : kind.components == 3 ? JCS_RGB : JCS_CMYK;
-    jpeg_set_defaults(&info);
+    JpegOutput output{size, kind.components};
+    jpeg_compress_struct& info = output.info;
     if (kind.ycck)
         jpeg_set_colorspace(&info, JCS_YCCK);
     jpeg_set_quality(&info, kind.quality, TRUE);
@@ -71,18 +58,8 @@ std::vector<std::byte> encode(const std::vector<std::uint8_t>& pixels, ImageSize
         info.scan_info = script.data();
         info.num_scans = static_cast<int>(script.size());
     }
-    jpeg_start_compress(&info, TRUE);
-    const std::size_t stride = std::size_t{size.width} * static_cast<std::size_t>(kind.components);
-    while (info.next_scanline < size.height) {
-        JSAMPROW row = const_cast<JSAMPROW>(pixels.data() + info.next_scanline * stride);
-        jpeg_write_scanlines(&info, &row, 1);
-    }
-    jpeg_finish_compress(&info);
-    std::vector<std::byte> file(bytes);
-    std::transform(memory, memory + bytes, file.begin(), [](unsigned char value) { return std::byte{value}; });
-    jpeg_destroy_compress(&info);
-    std::free(memory);
-    return file;
+    output.write(pixels);
+    return output.finish();
 }
 
 }   // namespace drawpoint::test

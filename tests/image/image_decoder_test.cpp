@@ -176,6 +176,18 @@ BOOST_AUTO_TEST_CASE(what_is_no_image_is_refused_with_its_first_bytes) {
     for (const char letter : {'G', 'I', 'F', '8', '9', 'a'})
         gif.push_back(static_cast<std::byte>(letter));
     BOOST_TEST(verdict(decoder, gif) == "not a JPEG, PNG or WebP: it begins with 47 49 46 38");
+    auto webp = fixture("lossless.webp");
+    webp[8] = std::byte{'A'};
+    BOOST_TEST(verdict(decoder, webp) ==
+               "not a JPEG, PNG or WebP: byte 8: a RIFF file of the kind 41 45 42 50, a WebP's is 57 45 42 50");
+    webp.resize(11);
+    BOOST_TEST(verdict(decoder, webp) == "truncated WebP: it ends at byte 11");
+    auto png = fixture("rgb8.png");
+    png[4] = std::byte{0x0A};   // as a transfer of text makes it
+    BOOST_TEST(verdict(decoder, png) ==
+               "damaged PNG: byte 4: its signature goes on with 0A 0A 1A 0A in place of 0D 0A 1A 0A");
+    png.resize(7);
+    BOOST_TEST(verdict(decoder, png) == "truncated PNG: it ends at byte 7");
     BOOST_TEST((decoder.size() == ImageSize{}));
     std::uint8_t pixel[3];
     BOOST_CHECK_THROW(decoder.decode_rgb({0, 0, 1, 1}, pixel), std::logic_error);
@@ -213,6 +225,22 @@ BOOST_AUTO_TEST_CASE(a_flipped_bit_of_a_png_is_never_delivered) {
     file[pixels + 20] ^= std::byte{1};
     BOOST_TEST(verdict(decoder, file) ==
                "damaged PNG: wrong checksum of chunk IDAT at byte " + std::to_string(pixels - 4));
+}
+
+BOOST_AUTO_TEST_CASE(what_the_library_refuses_is_named_with_the_byte_where_its_chunk_begins) {
+    ImageDecoder decoder;
+    auto png = fixture("rgb8.png");
+    const std::size_t pixels = find(png, "IDAT");
+    png[pixels + 4] ^= std::byte{0x0F};   // no deflate stream
+    repair(png, pixels,
+           static_cast<std::size_t>(std::to_integer<unsigned>(png[pixels - 1]) |
+                                    std::to_integer<unsigned>(png[pixels - 2]) << 8));
+    BOOST_TEST(starts_with(verdict(decoder, png), "damaged PNG: byte " + std::to_string(pixels - 4) + ": "));
+    auto webp = fixture("lossless.webp");
+    const std::size_t chunk = find(webp, "VP8L");
+    std::fill(webp.begin() + static_cast<std::ptrdiff_t>(chunk) + 13, webp.end(), std::byte{0xFF});
+    const std::string message = verdict(decoder, webp);
+    BOOST_TEST(message.find("WebP: byte " + std::to_string(chunk) + ": ") != std::string::npos, message);
 }
 
 BOOST_AUTO_TEST_CASE(a_tiny_file_that_claims_a_huge_image_is_refused_before_memory_is_taken) {

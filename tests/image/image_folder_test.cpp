@@ -1,6 +1,6 @@
 #include "drawpoint/pipeline/storage/image_folder.hpp"
 
-#include "image/temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 #include <boost/test/unit_test.hpp>
 

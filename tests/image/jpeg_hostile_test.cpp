@@ -139,7 +139,40 @@ BOOST_AUTO_TEST_CASE(coding_that_is_not_supported_is_named) {
 BOOST_AUTO_TEST_CASE(more_than_a_hundred_scans_are_refused) {
     JpegDecoder decoder;
     BOOST_TEST(verdict(decoder, test::jpeg_file({32, 32}, {.scans = 90})).empty());
-    BOOST_TEST(verdict(decoder, test::jpeg_file({32, 32}, {.scans = 120})) == "unsupported JPEG: more than 100 scans");
+    const std::string message = verdict(decoder, test::jpeg_file({32, 32}, {.scans = 120}));
+    BOOST_TEST(starts_with(message, "unsupported JPEG: byte "));
+    BOOST_TEST(message.ends_with(": more than 100 scans"));
+}
+
+BOOST_AUTO_TEST_CASE(a_damaged_file_s_message_says_the_byte_that_the_decoder_had_come_to) {
+    JpegDecoder decoder;
+    const auto byte_of = [&](const std::vector<std::byte>& file) {
+        const std::string message = verdict(decoder, file);
+        BOOST_TEST_REQUIRE(starts_with(message, "damaged JPEG: byte "), message);
+        return std::stoull(message.substr(std::string{"damaged JPEG: byte "}.size()));
+    };
+    const auto file = test::jpeg_file({640, 480}, {.restart_rows = 1});
+    std::vector<std::size_t> rows;   // where a restart marker follows a row of blocks
+    for (std::size_t at = find_marker(file, 0xDA); at + 1 < file.size(); ++at)
+        if (file[at] == std::byte{0xFF} && (file[at + 1] & std::byte{0xF8}) == std::byte{0xD0})
+            rows.push_back(at);
+    for (const std::size_t row : {std::size_t{3}, rows.size() / 2, rows.size() - 2}) {
+        auto damaged = file;
+        std::fill_n(damaged.begin() + static_cast<std::ptrdiff_t>(rows[row]) + 2, 40, std::byte{0xFE});
+        const std::size_t byte = byte_of(damaged);
+        BOOST_TEST(byte >= rows[row - 1]);
+        BOOST_TEST(byte <= rows[row + 1]);
+    }
+    auto tables = file;
+    const std::size_t table = find_marker(file, 0xC4);
+    tables[table + 4] = std::byte{0x77};   // no such Huffman table
+    const std::size_t byte = byte_of(tables);
+    BOOST_TEST(byte >= table);
+    BOOST_TEST(byte <= table + 4 + 17 + 256);
+    auto cut = file;
+    cut.resize(file.size() / 2);
+    BOOST_TEST(verdict(decoder, cut) ==
+               "truncated JPEG: it ends at byte " + std::to_string(cut.size()) + " without an end marker");
 }
 
 BOOST_AUTO_TEST_CASE(flipped_bits_never_crash_and_leave_the_decoder_usable) {

@@ -81,7 +81,7 @@ struct PromisedPlanes {
 Rgb rows_of(const YccPlanes& planes, CropBox crop, const PixelKernels& kernels) {
     const YccRows rows{planes, crop, kernels};
     const std::size_t plane = rows.plane_stride();
-    std::vector<std::uint16_t> scratch(rows.scratch_words());
+    std::vector<std::int16_t> scratch(rows.scratch_words());
     std::vector<std::uint8_t> memory(3 * plane * crop.height);
     rows.make(0, crop.height, scratch.data(), memory.data(), 3 * plane);
     Rgb image{{crop.width, crop.height}, {}};
@@ -151,6 +151,22 @@ BOOST_AUTO_TEST_CASE(every_set_of_kernels_makes_the_colors_of_the_reference_from
                         }
             }
     }
+}
+
+BOOST_AUTO_TEST_CASE(every_set_of_kernels_interleaves_the_pixels_it_is_given_and_writes_nothing_beyond) {
+    constexpr std::size_t plane = 256;
+    std::vector<std::uint8_t> rgb(3 * plane + row_padding);
+    for (std::size_t i = 0; i < rgb.size(); ++i)
+        rgb[i] = static_cast<std::uint8_t>(i * 7 + i / plane);
+    for (const auto& [name, kernels] : kernel_sets)
+        for (std::size_t pixels = 1; kernels != nullptr && pixels <= 200; ++pixels) {
+            std::vector<std::uint8_t> out(3 * pixels + 64, 99), expected = out;
+            for (std::size_t i = 0; i < 3 * pixels; ++i)
+                expected[i] = rgb[i % 3 * plane + i / 3];
+            kernels->interleave(rgb.data(), plane, pixels, out.data());
+            BOOST_TEST_CONTEXT(name << ", " << pixels << " pixels")
+            BOOST_REQUIRE(out == expected);
+        }
 }
 
 BOOST_AUTO_TEST_CASE(every_combination_of_luma_and_chroma_is_converted_as_the_reference_does) {

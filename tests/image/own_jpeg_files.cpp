@@ -1,14 +1,10 @@
+#include "image/jpeg_output.hpp"
 #include "image/own_jpeg_files.hpp"
 
 #include "drawpoint/pipeline/rng.hpp"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
-
-#include <jpeglib.h>
 
 namespace drawpoint::test {
 namespace {
@@ -62,18 +58,8 @@ std::vector<std::uint8_t> pixels_of(ImageSize size, int components, double noise
 
 std::vector<std::byte> own_jpeg_file(ImageSize size, const OwnJpegKind& kind, std::uint64_t seed) {
     const auto pixels = pixels_of(size, kind.components, kind.noise, seed);
-    jpeg_compress_struct info{};
-    jpeg_error_mgr errors{};
-    info.err = jpeg_std_error(&errors);
-    jpeg_create_compress(&info);
-    unsigned char* memory = nullptr;
-    unsigned long bytes = 0;
-    jpeg_mem_dest(&info, &memory, &bytes);
-    info.image_width = size.width;
-    info.image_height = size.height;
-    info.input_components = kind.components;
-    info.in_color_space = kind.components == 1 ? JCS_GRAYSCALE : JCS_RGB;
-    jpeg_set_defaults(&info);
+    JpegOutput output{size, kind.components};
+    jpeg_compress_struct& info = output.info;
     jpeg_set_quality(&info, kind.quality, TRUE);
     if (kind.components == 3) {
         info.comp_info[0].h_samp_factor = kind.across;
@@ -86,18 +72,8 @@ std::vector<std::byte> own_jpeg_file(ImageSize size, const OwnJpegKind& kind, st
             change_codes(*info.ac_huff_tbl_ptrs[table], kind.codes, false);
         }
     info.restart_interval = kind.restart_interval;
-    jpeg_start_compress(&info, TRUE);
-    const std::size_t stride = std::size_t{size.width} * static_cast<std::size_t>(kind.components);
-    while (info.next_scanline < size.height) {
-        JSAMPROW row = const_cast<JSAMPROW>(pixels.data() + info.next_scanline * stride);
-        jpeg_write_scanlines(&info, &row, 1);
-    }
-    jpeg_finish_compress(&info);
-    std::vector<std::byte> file(bytes);
-    std::memcpy(file.data(), memory, bytes);
-    jpeg_destroy_compress(&info);
-    std::free(memory);
-    return file;
+    output.write(pixels);
+    return output.finish();
 }
 
 }   // namespace drawpoint::test

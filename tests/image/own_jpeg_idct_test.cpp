@@ -1,4 +1,5 @@
 #include "drawpoint/pipeline/rng.hpp"
+#include "image/jpeg_output.hpp"
 #include "image/own_jpeg_law.hpp"
 #include "pipeline/image/own_jpeg/idct.hpp"
 
@@ -7,13 +8,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <functional>
 #include <vector>
-
-#include <jpeglib.h>
 
 BOOST_AUTO_TEST_SUITE(own_jpeg_idct)
 
@@ -32,18 +28,8 @@ int between(CounterRng& random, int low, int high) {
 
 // A gray JPEG file, one block high, of these very coefficients.
 std::vector<std::byte> file_of(const std::vector<Block>& blocks, const std::array<unsigned, 64>& quantization) {
-    jpeg_compress_struct info{};
-    jpeg_error_mgr errors{};
-    info.err = jpeg_std_error(&errors);
-    jpeg_create_compress(&info);
-    unsigned char* memory = nullptr;
-    unsigned long bytes = 0;
-    jpeg_mem_dest(&info, &memory, &bytes);
-    info.image_width = static_cast<JDIMENSION>(blocks.size() * 8);
-    info.image_height = 8;
-    info.input_components = 1;
-    info.in_color_space = JCS_GRAYSCALE;
-    jpeg_set_defaults(&info);
+    JpegOutput output{{static_cast<std::uint32_t>(blocks.size() * 8), 8}, 1};
+    jpeg_compress_struct& info = output.info;
     jpeg_add_quant_table(&info, 0, quantization.data(), 100, TRUE);
     info.optimize_coding = TRUE;
     jvirt_barray_ptr rows = info.mem->request_virt_barray(reinterpret_cast<j_common_ptr>(&info), JPOOL_IMAGE, TRUE,
@@ -53,12 +39,7 @@ std::vector<std::byte> file_of(const std::vector<Block>& blocks, const std::arra
     for (std::size_t b = 0; b < blocks.size(); ++b)
         for (std::size_t i = 0; i < 64; ++i)
             row[0][b][i] = static_cast<JCOEF>(blocks[b][i]);
-    jpeg_finish_compress(&info);
-    std::vector<std::byte> file(bytes);
-    std::memcpy(file.data(), memory, bytes);
-    jpeg_destroy_compress(&info);
-    std::free(memory);
-    return file;
+    return output.finish();
 }
 
 std::array<unsigned, 64> all(unsigned value) {

@@ -5,7 +5,7 @@
 #include "drawpoint/pipeline/storage/file_reader.hpp"
 #include "image/encode.hpp"
 #include "image/reference.hpp"
-#include "image/temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 #include "pipeline/image/photo_split.hpp"
 
 #include <boost/test/unit_test.hpp>

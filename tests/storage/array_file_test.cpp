@@ -1,6 +1,6 @@
 #include "drawpoint/pipeline/storage/array_file.hpp"
 
-#include "image/temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 #include "storage/array_help.hpp"
 
 #include <boost/test/unit_test.hpp>

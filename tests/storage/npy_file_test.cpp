@@ -1,7 +1,7 @@
 #include "drawpoint/pipeline/storage/array_file.hpp"
 
 #include "drawpoint/pipeline/rng.hpp"
-#include "image/temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 #include "storage/array_help.hpp"
 
 #include <boost/test/unit_test.hpp>

@@ -14,7 +14,7 @@
 #include <drawpoint/pipeline/storage/file_reader.hpp>
 #include <drawpoint/pipeline/storage/tar_pack.hpp>
 #include <drawpoint/pipeline/storage/tar_shards.hpp>
-#include <image/temporary_folder.hpp>
+#include <support/temporary_folder.hpp>
 
 namespace drawpoint::test {
 

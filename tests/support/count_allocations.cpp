@@ -3,6 +3,7 @@
 #include <link.h>
 #include <sys/resource.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
@@ -24,30 +25,45 @@ namespace {
 
 // Plain thread-locals of the initial-exec model: malloc may not allocate to find them.
 __attribute__((tls_model("initial-exec"))) thread_local bool counting = false;
+__attribute__((tls_model("initial-exec"))) thread_local std::uint64_t calls_to_failure = 0;   // 0: none fails
 std::atomic<std::uint64_t> counted{0}, apart{0};
-std::atomic<std::uintptr_t> library_begin{0}, library_size{0};
+struct Library {
+    std::atomic<std::uintptr_t> begin{0}, size{0};
+};
+std::array<Library, 8> libraries;   // counted apart
 
 #if DRAWPOINT_COUNTS
-void note(const void* caller) noexcept {
+/// Whether the call is to succeed.
+bool note(const void* caller) noexcept {
+    if (calls_to_failure != 0 && --calls_to_failure == 0) {
+        errno = ENOMEM;
+        return false;
+    }
     if (!counting)
-        return;
-    const std::uintptr_t offset =
-        reinterpret_cast<std::uintptr_t>(caller) - library_begin.load(std::memory_order_relaxed);
-    const bool in_library = offset < library_size.load(std::memory_order_relaxed);
+        return true;
+    const auto address = reinterpret_cast<std::uintptr_t>(caller);
+    bool in_library = false;
+    for (const Library& library : libraries)
+        in_library |=
+            address - library.begin.load(std::memory_order_relaxed) < library.size.load(std::memory_order_relaxed);
     (in_library ? apart : counted).fetch_add(1, std::memory_order_relaxed);
+    return true;
 }
 #endif
 
-/// Sets library_begin and library_size if the object at hand holds the address in `data`; then ends the walk.
+/// Adds the object at hand to the libraries if it holds the address in `data`, and is not there; then ends the walk.
 int find_library(dl_phdr_info* object, std::size_t, void* data) {
     const auto address = reinterpret_cast<std::uintptr_t>(data);
     for (int i = 0; i < object->dlpi_phnum; ++i) {
         const auto& segment = object->dlpi_phdr[i];
         const std::uintptr_t begin = object->dlpi_addr + segment.p_vaddr;
         if (segment.p_type == PT_LOAD && (segment.p_flags & PF_X) != 0 && address - begin < segment.p_memsz) {
-            library_begin = begin;
-            library_size = segment.p_memsz;
-            return 1;
+            for (Library& library : libraries)
+                if (library.begin == begin || library.size == 0) {
+                    library.begin = begin;
+                    library.size = segment.p_memsz;
+                    return 1;
+                }
         }
     }
     return 0;
@@ -57,6 +73,8 @@ int find_library(dl_phdr_info* object, std::size_t, void* data) {
 
 bool counts_allocations() noexcept { return DRAWPOINT_COUNTS != 0; }
 void count_this_thread(bool count) noexcept { counting = count; }
+void fail_allocation_after(std::uint64_t calls) noexcept { calls_to_failure = calls + 1; }
+void fail_no_allocation() noexcept { calls_to_failure = 0; }
 std::uint64_t counted_allocations() noexcept { return counted.load(std::memory_order_relaxed); }
 
 bool count_library_apart(const void* address) noexcept {
@@ -81,28 +99,22 @@ void* __libc_realloc(void*, std::size_t);
 void* __libc_memalign(std::size_t, std::size_t);
 
 void* malloc(std::size_t bytes) {
-    drawpoint::test::note(__builtin_return_address(0));
-    return __libc_malloc(bytes);
+    return drawpoint::test::note(__builtin_return_address(0)) ? __libc_malloc(bytes) : nullptr;
 }
 void* calloc(std::size_t n, std::size_t bytes) {
-    drawpoint::test::note(__builtin_return_address(0));
-    return __libc_calloc(n, bytes);
+    return drawpoint::test::note(__builtin_return_address(0)) ? __libc_calloc(n, bytes) : nullptr;
 }
 void* realloc(void* old, std::size_t bytes) {
-    drawpoint::test::note(__builtin_return_address(0));
-    return __libc_realloc(old, bytes);
+    return drawpoint::test::note(__builtin_return_address(0)) ? __libc_realloc(old, bytes) : nullptr;
 }
 void* memalign(std::size_t alignment, std::size_t bytes) {
-    drawpoint::test::note(__builtin_return_address(0));
-    return __libc_memalign(alignment, bytes);
+    return drawpoint::test::note(__builtin_return_address(0)) ? __libc_memalign(alignment, bytes) : nullptr;
 }
 void* aligned_alloc(std::size_t alignment, std::size_t bytes) {
-    drawpoint::test::note(__builtin_return_address(0));
-    return __libc_memalign(alignment, bytes);
+    return drawpoint::test::note(__builtin_return_address(0)) ? __libc_memalign(alignment, bytes) : nullptr;
 }
 int posix_memalign(void** to, std::size_t alignment, std::size_t bytes) {
-    drawpoint::test::note(__builtin_return_address(0));
-    *to = __libc_memalign(alignment, bytes);
+    *to = drawpoint::test::note(__builtin_return_address(0)) ? __libc_memalign(alignment, bytes) : nullptr;
     return *to ? 0 : ENOMEM;
 }
 }

@@ -1,21 +1,27 @@
 #pragma once
+
 #include <cstddef>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <ios>
+#include <iterator>
 #include <stdexcept>
 #include <string>
+#include <string_view>
+#include <system_error>
 #include <vector>
+
+#include <stdlib.h>
 
 namespace drawpoint::test {
 
-/// An empty folder of its own that goes with the object.
+/// An empty folder of its own, removed with everything in it when the object goes.
 class TemporaryFolder {
 public:
     TemporaryFolder() {
         std::string name = (std::filesystem::temp_directory_path() / "drawpoint-XXXXXX").string();
         if (::mkdtemp(name.data()) == nullptr)
-            throw std::runtime_error("mkdtemp failed");
+            throw std::runtime_error{"no temporary folder: " + name};
         path_ = name;
     }
     TemporaryFolder(const TemporaryFolder&) = delete;
@@ -25,7 +31,9 @@ public:
         std::filesystem::remove_all(path_, ignored);
     }
 
-    const std::filesystem::path& path() const noexcept { return path_; }
+    [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
+    [[nodiscard]] std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
+    [[nodiscard]] std::string file(std::string_view name) const { return (path_ / name).string(); }
 
     /// Writes a file, making the folders above it.
     std::filesystem::path write(const std::string& name, const std::vector<std::byte>& contents) const {
@@ -39,5 +47,16 @@ public:
 private:
     std::filesystem::path path_;
 };
+
+/// What a file holds; nothing where there is none.
+inline std::string bytes_in(const std::filesystem::path& file) {
+    std::ifstream in{file, std::ios::binary};
+    return {std::istreambuf_iterator<char>{in}, {}};
+}
+
+inline void put_bytes(const std::filesystem::path& file, std::string_view bytes) {
+    std::ofstream out{file, std::ios::binary | std::ios::trunc};
+    out << bytes;
+}
 
 }   // namespace drawpoint::test

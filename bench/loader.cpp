@@ -102,7 +102,7 @@ int main(int argc, char** argv) {
     Workload& workload = options.workload;
     workload.jpeg_decoder.clear();
     std::string kinds, contenders, format, json;
-    CLI::App app{"drawpoint's loader against others, in interleaved rounds of equal work"};
+    CLI::App app{"drawpoint's loader against others, in interleaved rounds of equal work", "drawpoint bench loader"};
     app.add_option("--workload", kinds,
                    "jpeg, tiny, tensor, straggler, latency, consumer: one or some, by commas [jpeg]");
     app.add_option("--contender", contenders, "who takes part beside drawpoint, by commas [all]");

@@ -17,6 +17,7 @@
 #include "comparison/driver.hpp"
 #include "comparison/output.hpp"
 #include "comparison/plan.hpp"
+#include "comparison/spread.hpp"
 #include "contenders/serve.hpp"
 #include "machine.hpp"
 #include "photos.hpp"
@@ -34,6 +35,26 @@ struct Options {
     std::string jpeg_decoder = "auto";
     bool json = false;
 };
+
+/// The rate with so many workers over that with one, at each depth.
+void add_speed_ups(nlohmann::ordered_json& document, const Comparison& result, const Options& options) {
+    document["speed_ups"] = nlohmann::ordered_json::array();
+    const std::size_t depths = options.depths.size();
+    for (std::size_t i = depths; i < result.rows.size(); ++i) {
+        const Row &one = result.rows[i % depths], &many = result.rows[i];
+        std::vector<double> ratios;
+        for (std::size_t round = 0; round < std::min(one.rounds.size(), many.rounds.size()); ++round)
+            ratios.push_back(many.rounds[round].items_per_s() / one.rounds[round].items_per_s());
+        if (ratios.empty())
+            continue;
+        const Spread spread = spread_of(ratios);
+        document["speed_ups"].push_back({{"num_workers", many.entry.workload.num_workers},
+                                         {"prefetch_depth", many.entry.workload.prefetch_depth},
+                                         {"median", spread.median},
+                                         {"low", spread.low},
+                                         {"high", spread.high}});
+    }
+}
 
 int run_all(const Options& options, const std::string& command) {
     std::optional<TemporaryPhotos> generated;
@@ -57,12 +78,17 @@ int run_all(const Options& options, const std::string& command) {
         json_document("drawpoint.comparison/1", {DRAWPOINT_VERSION, command}, this_machine());
     document["data"] = generated ? "generated pictures" : options.data;
     const bool passed = add_to(document, result, workload, options.comparison);
+    add_speed_ups(document, result, options);
     if (options.json) {
         fmt::print("{}", json_text(document));
         return passed ? 0 : 1;
     }
     print_table(document);
-    fmt::print("here the ratio is to {}: 0.5 is twice as fast\n", entries.front().workload.variant);
+    fmt::print("\nhere the ratio is to {}: 0.5 is twice as fast\n", entries.front().workload.variant);
+    for (const auto& row : document["speed_ups"])
+        fmt::print("1 -> {} workers at depth {}: x {:.2f} ({:.2f} - {:.2f})\n", row["num_workers"].get<std::size_t>(),
+                   row["prefetch_depth"].get<std::size_t>(), row["median"].get<double>(), row["low"].get<double>(),
+                   row["high"].get<double>());
     return passed ? 0 : 1;
 }
 

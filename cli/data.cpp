@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <numeric>
 #include <set>
 #include <span>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -85,6 +87,35 @@ std::string_view format_of(const ProfileOptions& options) {
     return array_format_of(options.data).value_or("folder");
 }
 
+/// Says of a path that `format` cannot be read from why, and what to try. `option`: --data or --valid.
+void check_path(std::string_view option, const std::string& path, std::string_view format, bool guessed) {
+    namespace fs = std::filesystem;
+    std::error_code unknown;
+    const fs::file_status status = fs::status(path, unknown);
+    if (!fs::exists(status)) {
+        // {0000..0146} names many; of raw records, --record is judged first, where the file is opened.
+        if (format != "raw" && (format != "tar" || path.find('{') == path.npos))
+            throw Failure{fmt::format("{} {}: {}", option, path,
+                                      unknown && unknown != std::errc::no_such_file_or_directory
+                                          ? unknown.message()
+                                          : "no such file or folder")};
+        return;
+    }
+    const bool folder = fs::is_directory(status);
+    if (!folder && !fs::is_regular_file(status))
+        throw Failure{fmt::format("{} {}: neither a file nor a folder", option, path)};
+    if (!folder && format == "folder" && guessed)
+        throw Failure{fmt::format("{} {}: not a folder, and its name tells no format: give --format tar, idx, npy, or "
+                                  "raw with --record, e.g. --record label:uint8+uint8:3x32x32",
+                                  option, path)};
+    if (!folder && format == "cifar")
+        throw Failure{fmt::format("{} {}: not a folder: --format cifar takes the one that holds data_batch_1.bin or "
+                                  "train.bin",
+                                  option, path)};
+    if (folder && (format == "npy" || format == "raw"))
+        throw Failure{fmt::format("{} {}: a folder, and --format {} takes a file", option, path, format)};
+}
+
 /// A data set of image files, and the one to validate on, which `open` opens.
 template <class Images>
 void open_images(Data& data, const ProfileOptions& options, const std::vector<Injection>& injections,
@@ -152,7 +183,13 @@ Data open_data(const ProfileOptions& options, const std::vector<Injection>& inje
         throw UsageError{fmt::format("--targets {} is of a .npy or idx file, and --data {} is none ({})",
                                      options.targets, options.data, format)};
     if (!options.record.empty() && format != "raw")
-        throw UsageError{fmt::format("--record {} needs --format raw, got {}", options.record, format)};
+        throw UsageError{options.format == "auto"
+                             ? fmt::format("--record {} needs --format raw, too", options.record)
+                             : fmt::format("--record {} needs --format raw, got {}", options.record, options.format)};
+    if (format != "synthetic")
+        check_path("--data", options.data, format, options.format == "auto");
+    if (has_folder && format != "synthetic")
+        check_path("--valid", options.valid, format, false);
     if (const auto count = options.synthetic()) {
         if (has_folder)
             throw UsageError{fmt::format("--valid {} needs --data to be a folder; a share works with synthetic data",

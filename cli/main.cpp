@@ -1,11 +1,15 @@
 #include <algorithm>
+#include <filesystem>
 #include <array>
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <system_error>
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include <cli/program.hpp>
@@ -52,6 +56,25 @@ void fill_closed_streams() noexcept {
             (void)open("/dev/null", O_RDONLY);   // takes the lowest free number
 }
 
+/// Threads decompress and compute: what is left to them by a small limit of the stack is not enough for that.
+void enlarge_thread_stacks() noexcept {
+    constexpr std::size_t least_bytes = std::size_t{1} << 20;
+    pthread_attr_t attributes;
+    std::size_t bytes = least_bytes;
+    if (pthread_getattr_default_np(&attributes) != 0)
+        return;
+    if (pthread_attr_getstacksize(&attributes, &bytes) == 0 && bytes < least_bytes &&
+        pthread_attr_setstacksize(&attributes, least_bytes) == 0)
+        (void)pthread_setattr_default_np(&attributes);
+    pthread_attr_destroy(&attributes);
+}
+
+/// Whether whoever read our output has left: `drawpoint … | head`.
+bool reader_has_gone() noexcept {
+    pollfd out{STDOUT_FILENO, 0, 0};
+    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
+}
+
 std::string quoted(std::string_view argument) {
     const bool plain = !argument.empty() && std::ranges::all_of(argument, [](char c) {
         return std::isalnum(static_cast<unsigned char>(c)) ||
@@ -81,9 +104,7 @@ int dispatch(const std::vector<std::string>& words) {
     }
     const auto found = std::ranges::find(commands, name, &Command::name);
     if (found == commands.end()) {
-        std::vector<std::string> names;
-        for (const Command& command : commands)
-            names.emplace_back(command.name);
+        const std::vector<std::string> names = command_names();
         throw UsageError{fmt::format("unknown {} {}{}", name.starts_with('-') ? "option" : "command", name,
                                      did_you_mean(name, names))};
     }
@@ -103,6 +124,13 @@ void write_to(std::FILE* to, std::string_view text) noexcept {
 }
 
 void complain(std::string_view text) { write_to(stderr, fmt::format("drawpoint: {}\n", printable(text))); }
+
+std::vector<std::string> command_names() {
+    std::vector<std::string> names;
+    for (const Command& command : commands)
+        names.emplace_back(command.name);
+    return names;
+}
 
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
     const auto distance = [&](std::string_view other) {   // insertions, removals and replacements
@@ -134,6 +162,7 @@ std::string did_you_mean(std::string_view word, std::span<const std::string> can
 int main(int count, char** words) {
     using namespace drawpoint::cli;
     fill_closed_streams();
+    enlarge_thread_stacks();
     int code = exit_failed;
     try {
         code = dispatch({words + 1, words + count});
@@ -142,11 +171,16 @@ int main(int count, char** words) {
         return exit_usage;
     } catch (const std::bad_alloc&) {
         complain("out of memory");
+    } catch (const std::system_error& error) {
+        const bool no_thread = error.code() == std::errc::resource_unavailable_try_again &&
+                               dynamic_cast<const std::filesystem::filesystem_error*>(&error) == nullptr;
+        complain(no_thread ? fmt::format("cannot start a thread: {}", error.what()) : error.what());
     } catch (const std::exception& error) {
         complain(error.what());
     }
     if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
-        complain("writing to standard output failed");
+        if (!reader_has_gone())
+            complain("writing to standard output failed");
         return exit_failed;
     }
     return code;

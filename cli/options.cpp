@@ -155,6 +155,9 @@ void CommandLine::add_from_config(std::vector<std::string>& arguments) const {
     if (file.empty())
         return;
     std::vector<CLI::ConfigItem> items;
+    std::error_code unknown;
+    if (std::filesystem::is_directory(file, unknown))   // which opens, and reads as nothing
+        throw UsageError{fmt::format("--config {}: a folder, not a TOML file", file)};
     std::ifstream stream{file};
     if (!stream)
         throw UsageError{fmt::format("--config {}: {}", file, std::generic_category().message(errno))};
@@ -167,8 +170,14 @@ void CommandLine::add_from_config(std::vector<std::string>& arguments) const {
     for (const CLI::ConfigItem& item : items) {
         if (item.name == "++" || item.name == "--")   // a section opens or closes
             continue;
-        if (!item.parents.empty() && item.parents != std::vector<std::string>{command_})
+        if (const std::string section = fmt::format("{}", fmt::join(item.parents, " "));
+            !section.empty() && section != command_) {
+            const std::vector<std::string> commands = command_names();
+            if (std::ranges::find(commands, item.parents.front()) == commands.end())
+                throw UsageError{fmt::format("--config {}: unknown section [{}]{}", file, fmt::join(item.parents, "."),
+                                             did_you_mean(item.parents.front(), commands))};
             continue;   // another command's section
+        }
         const CLI::Option* option = find(item.name);
         if (!option || !option->get_configurable())
             throw UsageError{fmt::format("--config {}: unknown option {}{}", file, item.name,

@@ -32,6 +32,7 @@
 #include <drawpoint/pipeline/data_loader.hpp>
 #include <drawpoint/pipeline/sample_cache.hpp>
 #include <drawpoint/pipeline/torch/worker_threads.hpp>
+#include <instrumentation/replaced_file.hpp>
 #include <pipeline/batch_digest.hpp>
 
 namespace drawpoint::cli {
@@ -188,12 +189,14 @@ void check_recording_file(const std::string& file) {
 /// Throws Failure for what a checkpoint cannot be written to, before the epoch that would be lost.
 void check_checkpoint_file(const std::filesystem::path& file) {
     std::error_code unknown;
-    const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
     const std::filesystem::file_status status = std::filesystem::status(file, unknown);
     if (exists(status) && !is_regular_file(status))
         throw Failure{fmt::format("--checkpoint {}: not a file", file.string())};
-    if (access(folder.c_str(), W_OK) != 0)
-        throw Failure{fmt::format("--checkpoint {}: {}", file.string(), std::generic_category().message(errno))};
+    try {
+        ReplacedFile{file};
+    } catch (const std::system_error& error) {
+        throw Failure{fmt::format("--checkpoint {}: {}", file.string(), error.code().message())};
+    }
 }
 
 template <class L>
@@ -210,8 +213,10 @@ Outcome train(L& learner, Runtime& runtime, Loaders& loaders, const FitOptions& 
             if (const auto metrics = learner.metrics(); metrics.seen > 0)
                 outcome.accuracy = metrics.accuracy();
     } catch (const std::system_error& error) {
-        if (!stop.asked() || error.code() != asio::error::operation_aborted)
+        if (error.code() != asio::error::operation_aborted)
             outcome.error = error.what();
+        else if (!stop.asked())   // a loader stops by itself for this alone
+            outcome.error = "the loader stopped: there is no memory for its workers";
     } catch (const std::exception& error) {
         outcome.error = error.what();
     }
@@ -259,20 +264,23 @@ void record_facts(Recorder& recorder, const Invocation& invocation, const Comman
         recorder.set_fact(std::string{facts::machine_library_prefix} + name, version);
 }
 
-void record_outcome(Recorder& recorder, const Outcome& outcome, const Loaders& loaders, bool same_cache,
+void record_outcome(Recorder& recorder, const Outcome& outcome, const Loaders& loaders, const SampleCache* shared_cache,
                     const Usage& before, const Usage& after) {
     LoaderCounters counters = loaders.train.counters();
-    std::uint64_t planned = loaders.train.memory_plan().loader_bytes;
+    std::uint64_t planned = loaders.train.memory_plan().planned_bytes;
     if (loaders.valid) {
         const LoaderCounters valid = loaders.valid->counters();
         const MemoryPlan& plan = loaders.valid->memory_plan();
-        planned += plan.loader_bytes - (same_cache ? plan.cache_bytes : 0);
+        planned += plan.planned_bytes - (shared_cache ? plan.cache_bytes : 0);
         counters.slots_bytes += valid.slots_bytes;
+        counters.peak_bytes +=
+            valid.peak_bytes - (shared_cache && !shared_cache->in_file() ? shared_cache->counters().bytes : 0);
         counters.slots_replaced += valid.slots_replaced;
         counters.read_retries += valid.read_retries;
         counters.batches_taken += valid.batches_taken;
     }
     recorder.set_fact(facts::planned_bytes, std::to_string(planned));
+    recorder.set_fact(facts::loader_peak_bytes, std::to_string(counters.peak_bytes));
     recorder.set_fact(facts::slots_bytes, std::to_string(counters.slots_bytes));
     recorder.set_fact(facts::slots_replaced, std::to_string(counters.slots_replaced));
     recorder.set_fact(facts::read_retries, std::to_string(counters.read_retries));
@@ -446,7 +454,7 @@ int profile(const Invocation& invocation) {
         after = Usage::now();
         profiling.end();
         progress.clear();
-        record_outcome(*recorder, outcome, loaders, same_cache, before, after);
+        record_outcome(*recorder, outcome, loaders, same_cache ? held_out : nullptr, before, after);
         set_cache_facts(*recorder, {data.train->cache(), same_cache ? nullptr : held_out});
     }
     record_cost(*recorder, after.cpu_s - before.cpu_s);

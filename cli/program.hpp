@@ -36,6 +36,9 @@ int doctor(const Invocation&);
 int dataset(const Invocation&);
 int bench(const Invocation&);
 
+/// What the program does or will do, as its command line names it.
+[[nodiscard]] std::vector<std::string> command_names();
+
 /// Writes to a terminal or a log what it takes: one that is closed, full or gone is no reason to end anything.
 void write_to(std::FILE*, std::string_view text) noexcept;
 

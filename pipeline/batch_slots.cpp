@@ -4,6 +4,8 @@
 
 #include <cstdlib>
 #include <new>
+#include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "pipeline/loader_core.hpp"
@@ -14,6 +16,12 @@ namespace drawpoint {
 namespace {
 
 constexpr std::size_t huge_page = slot_huge_page;
+
+/// `bytes` in pages of the usual size, or null.
+std::byte* map_pages(std::size_t bytes) noexcept {
+    void* const pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return pages == MAP_FAILED ? nullptr : static_cast<std::byte*>(pages);
+}
 
 /// `bytes` (a multiple of a huge page) at a multiple of a huge page, or null.
 std::byte* map_huge(std::size_t bytes) noexcept {
@@ -36,9 +44,10 @@ SlotMemory* SlotMemory::allocate(std::size_t data_bytes, std::size_t targets) {
     auto* const memory = new SlotMemory;
     memory->targets_at_ = targets_offset(data_bytes);
     memory->bytes_ = slot_memory_bytes(data_bytes, targets);
-    memory->mapped_ = memory->bytes_ >= huge_page;
-    memory->data_ = memory->mapped_ ? map_huge(memory->bytes_)
-                                    : static_cast<std::byte*>(std::aligned_alloc(line_bytes, memory->bytes_));
+    memory->mapped_ = memory->bytes_ >= mapped_from;
+    memory->data_ = memory->bytes_ >= huge_page ? map_huge(memory->bytes_)
+                    : memory->mapped_           ? map_pages(memory->bytes_)
+                                      : static_cast<std::byte*>(std::aligned_alloc(line_bytes, memory->bytes_));
     if (!memory->data_) {
         delete memory;
         throw std::bad_alloc{};
@@ -58,6 +67,7 @@ void SlotMemory::release() noexcept {
     delete this;
 }
 
+bool SlotMemory::is_shared() const noexcept { return references_.load(std::memory_order_acquire) > 1; }
 std::byte* SlotMemory::data() const noexcept { return data_; }
 std::int64_t* SlotMemory::targets() const noexcept { return reinterpret_cast<std::int64_t*>(data_ + targets_at_); }
 std::size_t SlotMemory::bytes() const noexcept { return bytes_; }
@@ -87,6 +97,8 @@ const SampleLayout& Batch::layout() const noexcept { return core_->layout(); }
 
 std::span<std::byte> Batch::data() const noexcept {
     const Slot& slot = core_->slot(slot_);
+    if (slot.collation)
+        return slot.collation->batch.parts().front().data();
     return {slot.memory->data(), slot.size * core_->sample_bytes()};
 }
 
@@ -103,6 +115,23 @@ std::span<const std::uint64_t> Batch::indices() const noexcept {
 DrawStamps Batch::draw_stamps() const noexcept {
     const Slot& slot = core_->slot(slot_);
     return {.offered_ns = slot.offered_ns, .transferred_ns = slot.taken_ns, .taken_ns = slot.taken_ns};
+}
+
+std::span<const BatchPart> Batch::parts() const noexcept {
+    const Slot& slot = core_->slot(slot_);
+    return slot.collation ? slot.collation->batch.parts() : std::span<const BatchPart>{};
+}
+
+const BatchPart& Batch::part(std::string_view name) const {
+    const Slot& slot = core_->slot(slot_);
+    if (slot.collation)
+        if (const BatchPart* const found = slot.collation->batch.find(name))
+            return *found;
+    std::string known;
+    for (const BatchPart& part : parts())
+        known += (known.empty() ? "" : ", ") + std::string{part.name()};
+    throw std::out_of_range{"Batch::part: no part '" + std::string{name} + "'; " +
+                            (known.empty() ? "the loader does not collate" : "there are " + known)};
 }
 
 SlotMemory& Batch::memory() const noexcept { return *core_->slot(slot_).memory; }

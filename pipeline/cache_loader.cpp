@@ -18,7 +18,9 @@ static_assert(BatchSource<CacheLoader::Pass> && EpochSource<CacheLoader>);
 class CacheCore final : public LoaderCore {
 public:
     CacheCore(DataLoader& loader, const SampleLayout& layout, std::size_t batches)
-        : LoaderCore{layout, loader.options().batch_size, batches}, loader_{&loader}, wanted_{batches} {}
+        : LoaderCore{layout, loader.memory_plan().slot_samples, batches, loader.options().collate != nullptr},
+          loader_{&loader},
+          wanted_{batches} {}
 
     [[nodiscard]] std::size_t size() const noexcept { return loader_->batches_per_epoch(); }
     [[nodiscard]] bool filled() const noexcept { return copies_ == wanted_; }
@@ -69,7 +71,13 @@ private:
         s.number = static_cast<std::uint32_t>(drawn.number());
         std::copy(drawn.indices().begin(), drawn.indices().end(), s.indices.get());
         std::copy(drawn.targets().begin(), drawn.targets().end(), s.memory->targets());
-        std::memcpy(s.memory->data(), drawn.data().data(), drawn.data().size());
+        if (s.collation) {
+            s.collation->batch.clear();   // of a copy that memory ran out for
+            for (const BatchPart& part : drawn.parts())
+                std::ranges::copy(part.data(), s.collation->batch.add(part.name(), part.type(), part.shape()).begin());
+        } else {
+            std::memcpy(s.memory->data(), drawn.data().data(), drawn.data().size());
+        }
         out_ |= std::uint64_t{1} << copies_;
         ++copies_;
         if (filled())

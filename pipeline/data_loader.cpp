@@ -11,6 +11,7 @@
 #include <drawpoint/pipeline/storage/file_reader.hpp>
 
 #include "pipeline/prefetch_core.hpp"
+#include "pipeline/slot_bytes.hpp"
 
 namespace drawpoint {
 
@@ -52,49 +53,56 @@ const LoaderOptions& checked(const LoaderOptions& options, const Runtime& runtim
     const SampleLayout layout = source.layout();
     check_range("the sample's rank", layout.rank, 0, layout.shape.size());
     for (std::size_t dimension = 0; dimension < layout.rank; ++dimension)
-        if (layout.shape[dimension] < 1)
+        if (layout.shape[dimension] < 0)
             throw std::invalid_argument{"the sample's shape[" + std::to_string(dimension) +
-                                        "] must be at least 1, got " + std::to_string(layout.shape[dimension])};
+                                        "] must be at least 1, or 0 if it varies, got " +
+                                        std::to_string(layout.shape[dimension])};
+    if (layout.varies() && options.collate == nullptr)
+        throw std::invalid_argument{"samples of varying shape need LoaderOptions::collate, e.g. PadCollate"};
     return options;
 }
 
-/// What a sample's contents take in memory once read, on average over a few of them; 0: nothing is read.
-std::uint64_t mean_contents_bytes(const SampleSource& source) {
+/// What a sample's contents take in memory once read, the largest of a few: so much a buffer grows to that is used again and
+/// again. 0: nothing is read.
+std::uint64_t contents_bytes_of(const SampleSource& source, bool collates) {
     const SampleReads* const reads = source.reads();
-    constexpr std::uint64_t most_looked_at = std::uint64_t{1} << 56;   // so that their sum is no more than 64 bits
-    if (reads == nullptr || source.fills_runs() || source.size() == 0)
+    constexpr std::uint64_t most_looked_at = std::uint64_t{1} << 56;   // so that twice as many are no more than 64 bits
+    if (reads == nullptr || (source.fills_runs() && !collates) || source.size() == 0)
         return 0;
     const std::uint64_t looked_at = std::min<std::uint64_t>(32, source.size());
-    std::uint64_t bytes = 0, known = 0;
+    std::uint64_t largest = 0;
     for (std::uint64_t i = 0; i < looked_at; ++i) {
-        const auto range = reads->location(i * source.size() / looked_at);
+        const std::uint64_t index = i * source.size() / looked_at;
+        const auto range = reads->location(index);
+        const bool whole = !range || range->bytes == FileRange::whole;
         struct stat status{};
-        if (!range || (range->bytes == FileRange::whole && ::stat(range->path, &status) != 0))
+        if (whole &&
+            (::stat(range ? range->path : source.path(index).c_str(), &status) != 0 || !S_ISREG(status.st_mode)))
             continue;
-        const std::uint64_t stored =
-            range->bytes == FileRange::whole ? static_cast<std::uint64_t>(status.st_size) : range->bytes;
-        bytes += detail::contents_capacity(std::min(stored, most_looked_at));
-        ++known;
+        const std::uint64_t stored = whole ? static_cast<std::uint64_t>(status.st_size) : range->bytes;
+        largest = std::max(largest, contents_memory_bytes(std::min(stored, most_looked_at)));
     }
-    return known == 0 ? detail::contents_capacity(0) : bytes / known;
+    return largest == 0 ? detail::contents_capacity(0) : largest;
 }
 
 MemoryPlan plan_of(const SampleSource& source, const Sampler& sampler, const LoaderOptions& options) {
     const SampleCache* const cache = source.cache();
     const MemoryPlan plan =
         plan_memory({.sample_bytes = source.layout().bytes(),
+                     .collates = options.collate != nullptr,
                      .batch_size = options.batch_size,
                      .num_workers = options.num_workers,
                      .prefetch_depth = options.prefetch_depth,
                      .read_concurrency = options.read_concurrency,
-                     .encoded_bytes = mean_contents_bytes(source),
+                     .encoded_bytes = contents_bytes_of(source, options.collate != nullptr),
                      .cache_bytes = cache != nullptr && !cache->in_file() ? cache->counters().budget_bytes : 0,
                      .dataset_size = sampler.size(),
                      .memory_budget = options.memory_budget});
     if (plan.missing_bytes != 0)
         throw std::invalid_argument{"memory_budget = " + std::to_string(options.memory_budget) + " is " +
-                                    std::to_string(plan.missing_bytes) +
-                                    " bytes less than two batches, the workers and the cache need"};
+                                    std::to_string(plan.missing_bytes) + " bytes less than " +
+                                    (options.collate != nullptr ? "reads, the order, " : "two batches, ") +
+                                    "the workers and the cache need"};
     return plan;
 }
 

@@ -1,27 +1,26 @@
 #include "pipeline/loader_core.hpp"
 
 #include <thread>
+#include <utility>
 
 namespace drawpoint {
 
-LoaderCore::LoaderCore(const SampleLayout& layout, std::size_t batch_size, std::size_t slots)
+LoaderCore::LoaderCore(const SampleLayout& layout, std::size_t batch_size, std::size_t slots, bool collates)
     : layout_{layout},
-      sample_bytes_{layout.bytes()},
+      sample_bytes_{collates ? 0 : layout.bytes()},
       batch_size_{batch_size},
       slot_count_{slots},
       slots_{std::make_unique<Slot[]>(slots)} {
-    for (std::size_t i = 0; i < slots; ++i)
+    for (std::size_t i = 0; i < slots; ++i) {
         slots_[i].indices = std::make_unique<std::uint64_t[]>(batch_size);
+        if (collates)
+            slots_[i].collation = std::make_unique<SlotCollation>();
+    }
 }
 
 LoaderCore::~LoaderCore() {
-    for (std::size_t i = 0; i < slot_count_; ++i) {
-        Slot& slot = slots_[i];
-        if (slot.attachment.destroy)
-            slot.attachment.destroy(slot.attachment.object);
-        if (slot.memory)
-            slot.memory->release();
-    }
+    for (std::size_t i = 0; i < slot_count_; ++i)
+        trim(static_cast<std::uint32_t>(i));
 }
 
 bool LoaderCore::try_retain() noexcept {
@@ -40,8 +39,48 @@ void LoaderCore::release() noexcept {
 void LoaderCore::furnish(Slot& slot) {
     if (slot.memory)
         return;
+    if (slot.collation && !slot.collation->samples) {
+        slot.collation->samples = std::make_unique<SampleBuffer[]>(batch_size_);
+        slot.held.fetch_add(batch_size_ * sizeof(SampleBuffer), std::memory_order_relaxed);
+    }
     slot.memory = SlotMemory::allocate(batch_size_ * sample_bytes_, batch_size_);
-    bytes_.fetch_add(slot.memory->bytes(), std::memory_order_relaxed);
+    slot.held.fetch_add(slot.memory->bytes(), std::memory_order_relaxed);
+}
+
+void LoaderCore::trim(std::uint32_t i) noexcept {
+    Slot& slot = slots_[i];
+    if (const SlotAttachment attached = std::exchange(slot.attachment, {}); attached.destroy)
+        attached.destroy(attached.object);
+    if (slot.memory)
+        std::exchange(slot.memory, nullptr)->release();
+    if (slot.collation) {
+        slot.collation->samples.reset();
+        slot.collation->batch.release_memory();
+    }
+    slot.held.store(0, std::memory_order_relaxed);
+}
+
+std::uint64_t LoaderCore::slots_bytes() const noexcept {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < slot_count_; ++i)
+        sum += held_bytes(static_cast<std::uint32_t>(i));
+    return sum;
+}
+
+void LoaderCore::leave_held(Slot& slot) noexcept {
+    bool left = false;
+    if (slot.memory && slot.memory->is_shared()) {   // the targets
+        slot.held.fetch_sub(slot.memory->bytes(), std::memory_order_relaxed);
+        std::exchange(slot.memory, nullptr)->release();
+        left = true;
+    }
+    CollatedBatch& batch = slot.collation->batch;
+    const std::uint64_t before = batch.bytes();
+    left |= batch.release_shared() != 0;
+    if (left) {
+        slot.held.fetch_sub(before - batch.bytes(), std::memory_order_relaxed);
+        replaced_.fetch_add(1, std::memory_order_relaxed);
+    }
 }
 
 void LoaderCore::give_back(std::uint32_t i) noexcept {
@@ -49,10 +88,12 @@ void LoaderCore::give_back(std::uint32_t i) noexcept {
     if (slot.attachment.held && asks_holder() && slot.attachment.held(slot.attachment.object)) {
         slot.attachment.destroy(slot.attachment.object);
         slot.attachment = {};
-        bytes_.fetch_sub(slot.memory->bytes(), std::memory_order_relaxed);
+        slot.held.fetch_sub(slot.memory->bytes(), std::memory_order_relaxed);
         slot.memory->release();
         slot.memory = nullptr;
         replaced_.fetch_add(1, std::memory_order_relaxed);
+    } else if (slot.collation && asks_holder()) {
+        leave_held(slot);
     }
     // Once the slot is back, this core may be gone: such a give-back must end with the exchange. One that has more to do
     // announces itself first, so that close() waits for it.

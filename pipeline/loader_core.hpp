@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <drawpoint/pipeline/batch_slots.hpp>
+#include <drawpoint/pipeline/collate.hpp>
 
 namespace drawpoint {
 
@@ -22,6 +23,17 @@ struct SampleFailure {
     std::uint64_t index = 0;
     std::string path, stage;
     std::exception_ptr cause;
+};
+
+/// What a slot has besides where samples are collated: they are made here, then their batch.
+struct SlotCollation {
+    std::unique_ptr<SampleBuffer[]> samples;   // batch_size of them
+    CollatedBatch batch;
+    std::uint64_t released = 0;   // bytes that samples gave up, and `held` still counts
+    // Read early when a batch is given up:
+    std::atomic<std::int64_t> begin_ns{no_stamp}, end_ns{no_stamp};
+    std::atomic<std::uint64_t> bytes{0};      // of the batch's arrays, once there are any
+    std::atomic<bool> lacks_samples{false};   // given up before all were made
 };
 
 /// One batch's place. Its plain fields belong to whoever opens it (under the loader's mutex), then to the workers that claimed
@@ -37,6 +49,8 @@ struct alignas(line_bytes) Slot {
     std::unique_ptr<std::uint64_t[]> indices;
     std::vector<SampleFailure> failures;   // with `failed` under the loader's mutex until complete
     bool failed = false;
+    std::unique_ptr<SlotCollation> collation;   // null: samples are made in `memory`
+    std::atomic<std::uint64_t> held{0};         // bytes, by all of these; moves while samples are made
 
     alignas(line_bytes) std::uint32_t size = 0, number = 0;
     std::uint64_t epoch = 0;
@@ -57,7 +71,7 @@ public:
     static constexpr std::uint64_t nobody = 127, closed = 126;   // thresholds
     static constexpr std::uint64_t one_threshold = std::uint64_t{1} << 56;
 
-    LoaderCore(const SampleLayout&, std::size_t batch_size, std::size_t slots);
+    LoaderCore(const SampleLayout&, std::size_t batch_size, std::size_t slots, bool collates);
     LoaderCore(const LoaderCore&) = delete;
     LoaderCore& operator=(const LoaderCore&) = delete;
 
@@ -66,6 +80,7 @@ public:
     void release() noexcept;
 
     [[nodiscard]] const SampleLayout& layout() const noexcept { return layout_; }
+    /// Of a slot's memory; 0 where samples are collated.
     [[nodiscard]] std::size_t sample_bytes() const noexcept { return sample_bytes_; }
     [[nodiscard]] Slot& slot(std::uint32_t i) noexcept { return slots_[i]; }
 
@@ -75,10 +90,17 @@ public:
     void close(std::uint64_t out) noexcept;
 
     [[nodiscard]] std::uint64_t slots_replaced() const noexcept { return replaced_.load(std::memory_order_relaxed); }
-    [[nodiscard]] std::uint64_t slots_bytes() const noexcept { return bytes_.load(std::memory_order_relaxed); }
+    [[nodiscard]] std::uint64_t slots_bytes() const noexcept;
 
     /// Makes sure that the slot has memory. Throws std::bad_alloc.
     void furnish(Slot&);
+    /// Bytes of the slot's memory: of its samples, as they are made, and of its arrays too where samples are collated.
+    [[nodiscard]] std::uint64_t held_bytes(std::uint32_t i) const noexcept {
+        const std::uint64_t held = slots_[i].held.load(std::memory_order_relaxed);
+        return held == 0 ? 0 : held + batch_size_ * sizeof(std::uint64_t);   // the indices
+    }
+    /// Frees the memory of a slot that nobody uses: furnish() takes new.
+    void trim(std::uint32_t i) noexcept;
 
 protected:
     virtual ~LoaderCore();
@@ -100,12 +122,13 @@ protected:
     std::unique_ptr<Slot[]> slots_;
 
 private:
+    void leave_held(Slot&) noexcept;   // of a collated batch: what others retain
     void give_back_to_sleepers(std::uint64_t gate, std::uint64_t slot_bit) noexcept;
 
     std::atomic<std::uint32_t> references_{1};
     std::atomic<std::uint32_t> visitors_{0};   // give-backs that may still touch this after their slot is back
     std::atomic<std::uint32_t> outstanding_{0};
-    std::atomic<std::uint64_t> replaced_{0}, bytes_{0};
+    std::atomic<std::uint64_t> replaced_{0};
 };
 
 }   // namespace drawpoint

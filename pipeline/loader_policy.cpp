@@ -1,12 +1,23 @@
 #include <drawpoint/pipeline/loader_policy.hpp>
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 namespace drawpoint {
 
 namespace {
 
 constexpr std::uint64_t bit(std::uint32_t slot) noexcept { return std::uint64_t{1} << slot; }
+
+constexpr std::uint64_t all_slots = bit(LoaderPolicy::max_slots) - 1;
+constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+
+constexpr std::uint64_t ample = 4;   // times the largest batch so far: open ones may take so much
+
+constexpr std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) noexcept {
+    return a > unlimited - b ? unlimited : a + b;
+}
 
 constexpr std::uint64_t target_claim_ns = 50'000;
 constexpr std::uint64_t least_claim_ns = 20'000;
@@ -21,9 +32,14 @@ LoaderPolicy::LoaderPolicy(const PolicyOptions& options) noexcept
       num_workers_{options.num_workers},
       depth_{options.prefetch_depth},
       max_overtakes_{options.max_overtakes},
+      budget_{options.batches_budget_bytes},
+      largest_{options.batch_bytes_hint},
+      calm_from_{options.batch_bytes_hint != 0 ? 0 : unlimited},
       order_{options.order} {}
 
-std::optional<LoaderPolicy::Admission> LoaderPolicy::admit(std::uint64_t drawn) noexcept {
+std::optional<LoaderPolicy::Admission> LoaderPolicy::admit(std::uint64_t drawn, std::uint64_t unclaimed) noexcept {
+    drawn_ = std::max(drawn_, drawn);
+    lacks_bytes_ = false;
     if (stopped_ || admitted_ == limit_)
         return std::nullopt;
     if (num_workers_ == 0 && (in_flight() != 0 || position_ != drawn))
@@ -33,11 +49,109 @@ std::optional<LoaderPolicy::Admission> LoaderPolicy::admit(std::uint64_t drawn) 
     const std::uint64_t free = usable & ~used;
     if (free == 0 || static_cast<std::size_t>(std::popcount(used)) >= slots())
         return std::nullopt;
-    const auto slot = static_cast<std::uint32_t>(std::countr_zero(free));
-    places_[slot] = {.batch = admitted_, .pass_begin = pass_begin_};
+    auto slot = static_cast<std::uint32_t>(std::countr_zero(free));
+    if (budget_ != 0) {
+        const auto fitting = slot_within_budget(free, unclaimed);
+        lacks_bytes_ = !fitting;
+        if (!fitting)
+            return std::nullopt;
+        slot = *fitting;
+    }
+    places_[slot] = {.batch = admitted_, .pass_begin = pass_begin_, .bytes = places_[slot].bytes};
     open_ |= bit(slot);
     return Admission{admitted_++, slot};
 }
+
+// ---------------------------------------------------------------------------------------------- bytes
+
+std::uint64_t LoaderPolicy::charged_bytes() const noexcept {
+    std::uint64_t sum = bytes_;
+    for (std::uint64_t left = open_; left != 0; left &= left - 1) {
+        const std::uint64_t bytes = places_[static_cast<std::size_t>(std::countr_zero(left))].bytes;
+        sum = sum_of(sum, largest_ > bytes ? largest_ - bytes : 0);
+    }
+    return sum;
+}
+
+/// The free slot whose memory is the largest, so that the least is to be had anew; trims() then takes the others' if need be.
+std::optional<std::uint32_t> LoaderPolicy::slot_within_budget(std::uint64_t free,
+                                                              std::uint64_t unclaimed) const noexcept {
+    const bool alone = (open_ | complete_) == 0 && drawn_ == position_;   // else the loop would wait for ever
+    if (calm_from_ == unlimited && open_ != 0 && has_budget())
+        return std::nullopt;   // what the first will take can only be awaited
+    auto slot = static_cast<std::uint32_t>(std::countr_zero(free));
+    for (std::uint64_t left = free; left != 0; left &= left - 1) {
+        const auto candidate = static_cast<std::uint32_t>(std::countr_zero(left));
+        if (places_[candidate].bytes > places_[slot].bytes)
+            slot = candidate;
+    }
+    const std::uint64_t others = ~(open_ | complete_ | handed_ | bit(slot)) & all_slots;
+    std::uint64_t idle = 0;
+    for (std::uint64_t left = others; left != 0; left &= left - 1)
+        idle += places_[static_cast<std::size_t>(std::countr_zero(left))].bytes;
+    const std::uint64_t held = places_[slot].bytes;
+    const std::uint64_t wanted = sum_of(charged_bytes(), largest_ > held ? largest_ - held : 0);
+    const std::uint64_t excess = wanted > budget_ ? wanted - budget_ : 0;
+    if (excess > idle && !alone)
+        return std::nullopt;
+    if (open_ != 0 && unclaimed != 0 && has_budget()) {
+        const std::uint64_t unknown = static_cast<std::uint64_t>(std::popcount(open_)) + 1;
+        if (unclaimed > 1 || completions_ < calm_from_ || excess != 0 ||
+            largest_ > (budget_ - wanted) / (unknown * (ample - 1)))
+            return std::nullopt;
+    }
+    return slot;
+}
+
+/// Gives up the memory of free slots, the smallest first: what is left is worth most to a batch.
+void LoaderPolicy::trim_until(std::uint64_t bytes_to_go, std::uint64_t slots) noexcept {
+    while (bytes_to_go != 0) {
+        std::size_t smallest = max_slots;
+        for (std::uint64_t left = slots; left != 0; left &= left - 1) {
+            const auto candidate = static_cast<std::size_t>(std::countr_zero(left));
+            const std::uint64_t bytes = places_[candidate].bytes;
+            if (bytes != 0 && (smallest == max_slots || bytes < places_[smallest].bytes))
+                smallest = candidate;
+        }
+        if (smallest == max_slots)
+            return;
+        const std::uint64_t bytes = std::exchange(places_[smallest].bytes, 0);
+        bytes_ -= bytes;
+        bytes_to_go -= std::min(bytes, bytes_to_go);
+        trims_ |= bit(static_cast<std::uint32_t>(smallest));
+    }
+}
+
+void LoaderPolicy::holds(std::uint32_t slot, std::uint64_t bytes) noexcept {
+    Place& place = places_[slot];
+    bytes_ += bytes - place.bytes;
+    place.bytes = bytes;
+    most_bytes_ = std::max(most_bytes_, bytes_);
+    const bool is_first = calm_from_ == unlimited && (open_ & bit(slot)) == 0 && bytes != 0;
+    if (is_first || (bytes > largest_ && calm_from_ != unlimited))
+        calm_from_ = completions_ + 2 * slots();
+    largest_ = std::max(largest_, bytes);
+}
+
+std::uint64_t LoaderPolicy::trims() noexcept {
+    if (budget_ == 0)
+        return 0;
+    if (const std::uint64_t charged = charged_bytes(); charged > budget_)
+        trim_until(charged - budget_, ~(open_ | complete_ | handed_) & all_slots);
+    return std::exchange(trims_, 0);
+}
+
+std::uint64_t LoaderPolicy::expected_batches_bytes() const noexcept {
+    if (largest_ == 0)
+        return bytes_;
+    const std::uint64_t fitting = std::clamp<std::uint64_t>(budget_ / largest_, 1, slots());
+    return std::max(most_bytes_, largest_ > unlimited / fitting ? unlimited : largest_ * fitting);
+}
+
+// ---------------------------------------------------------------------------------------------- completion and hand-over
+
+/// Unlimited ones are counted only.
+bool LoaderPolicy::has_budget() const noexcept { return budget_ != 0 && budget_ != unlimited; }
 
 bool LoaderPolicy::complete(std::uint32_t slot, bool failed) noexcept {
     open_ &= ~bit(slot);
@@ -120,7 +234,7 @@ void LoaderPolicy::observe(std::uint64_t samples, std::uint64_t ns) noexcept {
 }
 
 std::uint32_t LoaderPolicy::claim_size() const noexcept {
-    if (sample_ns_x256_ == 0)
+    if (sample_ns_x256_ == 0 || has_budget())   // else what is claimed is not yet what takes memory
         return 1;
     const std::uint64_t share =
         (batch_size_ + std::max<std::size_t>(num_workers_, 1) - 1) / std::max<std::size_t>(num_workers_, 1);
@@ -130,7 +244,7 @@ std::uint32_t LoaderPolicy::claim_size() const noexcept {
 }
 
 bool LoaderPolicy::claims_whole_batches() const noexcept {
-    return sample_ns_x256_ != 0 && sample_ns_x256_ * batch_size_ <= least_claim_ns * 256;
+    return sample_ns_x256_ != 0 && !has_budget() && sample_ns_x256_ * batch_size_ <= least_claim_ns * 256;
 }
 
 std::size_t LoaderPolicy::wake(std::uint64_t samples) noexcept {
@@ -149,7 +263,7 @@ std::size_t LoaderPolicy::wake(std::uint64_t samples) noexcept {
 
 std::size_t LoaderPolicy::wake_threshold() const noexcept {
     const std::uint64_t batch_ns = sample_ns_x256_ / 256 * batch_size_;
-    return batch_ns > long_batch_ns ? 1 : std::max<std::size_t>((depth_ + 1) / 2, 1);
+    return lacks_bytes_ || batch_ns > long_batch_ns ? 1 : std::max<std::size_t>((depth_ + 1) / 2, 1);
 }
 
 }   // namespace drawpoint

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include <drawpoint/pipeline/read_policy.hpp>
+#include <drawpoint/pipeline/sample_buffer.hpp>
 
 #include "pipeline/slot_bytes.hpp"
 
@@ -11,6 +12,7 @@ namespace drawpoint {
 
 namespace {
 
+constexpr std::uint64_t share_of_reads = 16;   // of the budget, at most
 constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
 
 /// A number of bytes that stays at its largest value once it is there.
@@ -27,20 +29,27 @@ struct Bytes {
 }   // namespace
 
 MemoryPlan plan_memory(const MemoryNeeds& needs) noexcept {
-    const auto slot_bytes = slot_memory_bytes((Bytes{needs.sample_bytes} * needs.batch_size).count, needs.batch_size);
-    const Bytes slot = Bytes{slot_bytes} + Bytes{sizeof(std::uint64_t)} * needs.batch_size;   // its indices, too
+    const std::uint64_t budget = needs.memory_budget == 0 ? most : needs.memory_budget;
+    MemoryPlan plan;
+    plan.slot_samples =
+        needs.dataset_size == 0 ? needs.batch_size : std::min<std::uint64_t>(needs.batch_size, needs.dataset_size);
+    const Bytes samples = Bytes{needs.sample_bytes} * plan.slot_samples;
+    const bool known = needs.sample_bytes != 0 || !needs.collates;
+    Bytes slot{slot_memory_bytes(needs.collates ? 0 : samples.count, plan.slot_samples)};
+    slot = slot + Bytes{sizeof(std::uint64_t)} * plan.slot_samples;   // its indices, too
+    if (needs.collates)
+        slot = known ? slot + samples * 2 + Bytes{sizeof(SampleBuffer)} * plan.slot_samples : Bytes{};
     const Bytes held = Bytes{needs.encoded_bytes} * ReadPolicy::most_held(1);
     const Bytes fixed = Bytes{needs.worker_bytes} * needs.num_workers +
                         Bytes{sizeof(std::uint64_t)} * needs.dataset_size + Bytes{needs.cache_bytes};
-    const std::uint64_t budget = needs.memory_budget == 0 ? most : needs.memory_budget;
     const auto total = [&](std::size_t depth, std::size_t reads) {
         return (fixed + slot * (std::uint64_t{depth} + 1) + held * reads).count;
     };
-    /// The largest of lowest … asked that fits, or the lowest.
-    const auto largest = [&](std::size_t lowest, std::size_t asked, auto total_of) {
+    /// The largest of lowest … asked for which all that it takes fits, or the lowest.
+    const auto largest = [](std::size_t lowest, std::size_t asked, std::uint64_t limit, auto total_of) {
         while (lowest < asked) {
             const std::size_t middle = asked - (asked - lowest) / 2;
-            if (total_of(middle) <= budget)
+            if (total_of(middle) <= limit)
                 lowest = middle;
             else
                 asked = middle - 1;
@@ -48,21 +57,27 @@ MemoryPlan plan_memory(const MemoryNeeds& needs) noexcept {
         return lowest;
     };
 
-    MemoryPlan plan;
     const std::size_t asked_depth = std::max<std::size_t>(needs.prefetch_depth, 1);
-    plan.prefetch_depth =
-        largest(1, asked_depth, [&](std::size_t depth) { return total(depth, needs.read_concurrency); });
     const std::size_t fewest_reads = std::min(needs.read_concurrency, std::max<std::size_t>(needs.num_workers, 1));
-    plan.read_concurrency = largest(fewest_reads, needs.read_concurrency,
-                                    [&](std::size_t reads) { return total(plan.prefetch_depth, reads); });
+    // Whether anything will be read ahead shows only in the run: the plan must be near the truth either way.
+    const std::size_t reads = largest(fewest_reads, needs.read_concurrency, budget / share_of_reads,
+                                      [&](std::size_t count) { return (held * count).count; });
+    const std::size_t fitting = largest(1, asked_depth, budget, [&](std::size_t depth) { return total(depth, reads); });
+    plan.read_concurrency =
+        largest(fewest_reads, reads, budget, [&](std::size_t count) { return total(fitting, count); });
+    plan.prefetch_depth = needs.collates ? asked_depth : fitting;
     plan.slot_bytes = slot.count;
-    plan.slots_bytes = (slot * (std::uint64_t{plan.prefetch_depth} + 1)).count;
+    plan.slots_bytes = (slot * (std::uint64_t{fitting} + 1)).count;
     plan.in_flight_bytes = (held * plan.read_concurrency).count;
     plan.workers_bytes = (Bytes{needs.worker_bytes} * needs.num_workers).count;
     plan.order_bytes = (Bytes{sizeof(std::uint64_t)} * needs.dataset_size).count;
     plan.cache_bytes = needs.cache_bytes;
-    plan.loader_bytes = total(plan.prefetch_depth, plan.read_concurrency);
-    plan.missing_bytes = plan.loader_bytes > budget ? plan.loader_bytes - budget : 0;
+    plan.planned_bytes = total(fitting, plan.read_concurrency);
+    // Batches that are admitted by their bytes do without: then one is made at a time.
+    const std::uint64_t needed = needs.collates ? (fixed + held * plan.read_concurrency).count : plan.planned_bytes;
+    plan.missing_bytes = needed > budget ? needed - budget : 0;
+    if (needs.collates)
+        plan.batches_budget_bytes = needs.memory_budget == 0 ? most : budget > needed ? budget - needed : 1;
     return plan;
 }
 

@@ -8,6 +8,8 @@
 #include <thread>
 #include <utility>
 
+#include <drawpoint/pipeline/sample_cache.hpp>
+
 namespace drawpoint {
 
 namespace {
@@ -55,13 +57,13 @@ LoaderOptions within(const MemoryPlan& plan, LoaderOptions options) {
 std::unique_ptr<ReadAhead> reads_of(const SampleSource& source, const LoaderOptions& options, const MemoryPlan& plan,
                                     const AnyClock& clock) {
     const SampleReads* const reads = source.reads();
-    if (reads == nullptr || source.fills_runs())
+    if (reads == nullptr || (source.fills_runs() && options.collate == nullptr))
         return nullptr;
     return std::make_unique<ReadAhead>(
         source, *reads,
         ReadAheadOptions{.concurrency = options.read_concurrency,
                          .num_workers = options.num_workers,
-                         .batch_size = options.batch_size,
+                         .batch_size = plan.slot_samples,
                          .slots = options.prefetch_depth + 1,
                          .rules = {.deadline = options.read_deadline, .retries = options.read_retries},
                          .memory = options.memory_budget == 0 ? 0 : plan.in_flight_bytes},
@@ -72,13 +74,14 @@ std::unique_ptr<ReadAhead> reads_of(const SampleSource& source, const LoaderOpti
 
 PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const Sampler& sampler,
                            const LoaderOptions& asked, const MemoryPlan& plan, std::string_view name)
-    : LoaderCore{source.layout(), asked.batch_size, plan.prefetch_depth + 1},
+    : LoaderCore{source.layout(), plan.slot_samples, plan.prefetch_depth + 1, asked.collate != nullptr},
       context_{&runtime.context()},
       pool_{&runtime.workers()},
       on_worker_start_{runtime.options().on_worker_start},
       sampler_{&sampler},
       options_{within(plan, asked)},
       memory_plan_{plan},
+      cache_{plan.cache_bytes != 0 ? source.cache() : nullptr},
       order_size_{sampler.size()},
       batches_per_epoch_{asked.drop_last ? std::max<std::size_t>(order_size_ / asked.batch_size, order_size_ > 0)
                                          : order_size_ / asked.batch_size + (order_size_ % asked.batch_size != 0)},
@@ -86,12 +89,14 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
       clock_{runtime.recorder().clock()},
       pipeline_{add_pipeline(recorder_, source.stages(), options_, name)},
       reads_{reads_of(source, options_, plan, clock_)},
-      maker_{source, reads_.get(), recorder_, clock_, pipeline_, asked.seed},
-      policy_{{.batch_size = options_.batch_size,
+      maker_{source, reads_.get(), recorder_, clock_, pipeline_, asked.seed, asked.collate},
+      policy_{{.batch_size = plan.slot_samples,
                .num_workers = options_.num_workers,
                .prefetch_depth = options_.prefetch_depth,
                .order = options_.order,
-               .max_overtakes = options_.max_overtakes}},
+               .max_overtakes = options_.max_overtakes,
+               .batches_budget_bytes = plan.batches_budget_bytes,
+               .batch_bytes_hint = asked.collate != nullptr ? plan.slot_bytes : 0}},
       order_(order_size_),
       most_spin_ns_{usable_cores() > options_.num_workers ? long_spin_ns : spin_ns},
       spin_ns_{spin_ns},
@@ -136,13 +141,20 @@ std::uint64_t PrefetchCore::take_up() noexcept {
     return gate;
 }
 
+bool PrefetchCore::is_armed() const noexcept {
+    if (!armed_)
+        return false;
+    const std::uint64_t left = threshold(gate_.load(std::memory_order_relaxed));
+    return left == nobody || left <= policy_.wake_threshold();   // else set before bytes were lacking
+}
+
 bool PrefetchCore::arm() noexcept {
-    if (armed_)
-        return (gate_.load(std::memory_order_acquire) & slot_bits) == 0;
-    std::uint64_t gate = gate_.load(std::memory_order_relaxed);
+    std::uint64_t gate = gate_.load(std::memory_order_acquire);
     do {
         if ((gate & slot_bits) != 0)
             return false;
+        if (armed_ && threshold(gate) <= policy_.wake_threshold())
+            return true;
     } while (!gate_.compare_exchange_weak(gate, with_threshold(gate, policy_.wake_threshold()),
                                           std::memory_order_acq_rel, std::memory_order_relaxed));
     armed_ = true;
@@ -157,11 +169,18 @@ PrefetchCore::Wakes PrefetchCore::turn(bool loop_waits) noexcept {
         for (std::uint64_t back = gate & slot_bits; back != 0; back &= back - 1)
             policy_.release(static_cast<std::uint32_t>(std::countr_zero(back)));
 
+        const bool counts = policy_.counts_bytes();
+        if (counts)
+            count_bytes();
         std::uint64_t samples = 0;
-        while (const auto admission = policy_.admit(inline_ ? position_ : 0)) {
+        while (const auto admission = policy_.admit(inline_ || loop_waits ? position_ : 0, counts ? unclaimed() : 0)) {
+            if (counts)
+                trim_slots();
             open(*admission);
             samples += slots_[admission->slot].size;
         }
+        if (counts)
+            trim_slots();
         while (const auto batch_to_hand = policy_.hand_over())
             wakes.loop |= publish(batch_to_hand->position, batch_to_hand->slot, batch_to_hand->failed ? failed : batch);
 
@@ -176,12 +195,31 @@ PrefetchCore::Wakes PrefetchCore::turn(bool loop_waits) noexcept {
                 --wakes.workers;
             armed_ = false;
         }
-    } while (policy_.parked() > 0 && !armed_ && !arm());
+    } while (policy_.parked() > 0 && !is_armed() && !arm());
     wakes_ += wakes.workers;
     // Batches first: whoever claimed the last of them comes by here again.
     wakes.prepare_next =
         next_wanted_ && !order_busy_ && policy_.admitted() == policy_.limit() && !policy_.stopped() && !work_is_open();
     return wakes;
+}
+
+void PrefetchCore::count_bytes() noexcept {
+    for (std::uint32_t slot = 0; slot < slot_count_; ++slot)
+        policy_.holds(slot, held_bytes(slot));
+    most_slots_bytes_ = std::max(most_slots_bytes_, policy_.batches_bytes());
+}
+
+void PrefetchCore::count_released(Slot& s) noexcept {
+    if (!s.collation || s.collation->released == 0)
+        return;
+    if (policy_.counts_bytes())
+        count_bytes();   // with what it took until now: that is what such a batch takes
+    s.held.fetch_sub(std::exchange(s.collation->released, 0), std::memory_order_relaxed);
+}
+
+void PrefetchCore::trim_slots() noexcept {   // seldom more than once a slot: sizes that settle are trimmed no more
+    for (std::uint64_t left = policy_.trims(); left != 0; left &= left - 1)
+        trim(static_cast<std::uint32_t>(std::countr_zero(left)));
 }
 
 void PrefetchCore::open(LoaderPolicy::Admission admission) noexcept {
@@ -198,6 +236,12 @@ void PrefetchCore::open(LoaderPolicy::Admission admission) noexcept {
         s.failures.clear();
         s.failed = false;
     }
+    if (s.collation) {
+        s.collation->begin_ns.store(no_stamp, std::memory_order_relaxed);
+        s.collation->end_ns.store(no_stamp, std::memory_order_relaxed);
+        s.collation->bytes.store(0, std::memory_order_relaxed);
+        s.collation->lacks_samples.store(false, std::memory_order_relaxed);
+    }
     if (recorder_) {
         s.offered_ns = s.taken_ns = no_stamp;
         s.first_claim_ns.store(no_stamp, std::memory_order_relaxed);
@@ -205,8 +249,11 @@ void PrefetchCore::open(LoaderPolicy::Admission admission) noexcept {
         s.detail = recorder_->batch_detail(admission.batch);
         s.admitted_ns = clock_.now_ns();
     }
+    const bool takes_memory = s.memory == nullptr;
     try {
         furnish(s);
+        if (takes_memory)
+            most_slots_bytes_ = std::max(most_slots_bytes_, slots_bytes());
     } catch (const std::bad_alloc&) {
         s.memory = nullptr;   // every sample of the batch will say so
     }
@@ -257,6 +304,8 @@ void PrefetchCore::abandon() noexcept {
         const auto i = static_cast<std::uint32_t>(std::countr_zero(left));
         Slot& s = slots_[i];
         record(s, i, BatchStatus::abandoned, now, 0);
+        if (s.collation)
+            s.collation->lacks_samples.store(true, std::memory_order_relaxed);
         // Claims what nobody has begun, and counts it as done. Workers in the midst of a sample finish it.
         const std::uint64_t before = s.claim.fetch_add(s.size, std::memory_order_acq_rel);
         const auto next = static_cast<std::uint32_t>(before);
@@ -307,6 +356,15 @@ void PrefetchCore::shut_down_loader() noexcept {
 LoaderCounters PrefetchCore::counters() noexcept {
     const ReadAheadCounters reads = reads_ ? reads_->counters() : ReadAheadCounters{};
     const std::lock_guard lock{mutex_};
+    const bool seen = samples_taken_ != 0;
+    const std::uint64_t cached = cache_ != nullptr ? cache_->counters().bytes : 0;
+    const std::uint64_t always = memory_plan_.workers_bytes + memory_plan_.order_bytes + cached;
+    const std::uint64_t slots = policy_.counts_bytes() && seen
+                                    ? std::max(policy_.expected_batches_bytes(), most_slots_bytes_)
+                                    : memory_plan_.slots_bytes;
+    const std::uint64_t largest = policy_.counts_bytes() ? policy_.largest_batch_bytes()
+                                  : seen                 ? memory_plan_.slot_bytes
+                                                         : 0;
     return {.batches_taken = batches_taken_,
             .batches_abandoned = batches_abandoned_,
             .samples_taken = samples_taken_,
@@ -321,7 +379,10 @@ LoaderCounters PrefetchCore::counters() noexcept {
             .reads_ahead = reads.ahead,
             .read_retries = reads.retries,
             .reads_late = reads.late,
-            .read_bytes = reads.bytes};
+            .read_bytes = reads.bytes,
+            .largest_batch_bytes = largest,
+            .peak_bytes = always + most_slots_bytes_ + reads.most_bytes,
+            .expected_bytes = always + slots + (seen ? reads.most_bytes : memory_plan_.in_flight_bytes)};
 }
 
 }   // namespace drawpoint

@@ -102,8 +102,11 @@ private:
         return !armed_ && policy_.claims_whole_batches() && policy_.parked() == 0 && work_is_open();
     }
     [[nodiscard]] std::uint64_t take_up() noexcept;   // under the mutex; the gate as it was
+    [[nodiscard]] bool is_armed() const noexcept;     // under the mutex; the threshold is no higher than it should be
     [[nodiscard]] bool arm() noexcept;                // under the mutex; false: a slot is back
     void open(LoaderPolicy::Admission) noexcept;      // under the mutex
+    void count_bytes() noexcept;                      // under the mutex; of slots whose batches differ in size
+    void trim_slots() noexcept;                       // under the mutex
     [[nodiscard]] bool publish(std::uint64_t position, std::uint64_t slot,
                                Kind) noexcept;   // under the mutex; the loop waits
     void perform(Wakes) noexcept;
@@ -116,7 +119,12 @@ private:
     [[nodiscard]] bool work_is_open() const noexcept {
         return current_.load(std::memory_order_acquire) < opened_.load(std::memory_order_acquire);
     }
-    void abandon() noexcept;   // under the mutex
+    [[nodiscard]] std::uint64_t unclaimed() const noexcept {   // batches; those of a stale hint, too
+        const std::uint64_t current = current_.load(std::memory_order_acquire);
+        return opened_.load(std::memory_order_acquire) - current;
+    }
+    void abandon() noexcept;               // under the mutex
+    void count_released(Slot&) noexcept;   // under the mutex; what its samples gave up
     void start_crew();
     void draw_inline();
     void record(const Slot&, std::uint32_t slot, BatchStatus, std::int64_t at_ns, std::uint64_t ready_batches) noexcept;
@@ -153,6 +161,7 @@ private:
     const Sampler* sampler_;
     LoaderOptions options_;
     MemoryPlan memory_plan_;
+    const SampleCache* cache_;   // in memory; null: there is none
     std::size_t order_size_, batches_per_epoch_;
     Recorder* recorder_;   // null: nothing is recorded
     AnyClock clock_;
@@ -171,6 +180,7 @@ private:
     bool next_prepared_ = false;   // done so
     bool armed_ = false;           // the gate's threshold wakes a worker
     std::uint64_t turns_ = 0, parks_ = 0, wakes_ = 0;
+    std::uint64_t most_slots_bytes_ = 0;
 
     // The loop's.
     alignas(line_bytes) std::uint64_t position_ = 0;   // of the next draw

@@ -196,7 +196,13 @@ Batch PrefetchCore::take() {
     if (digest_) [[unlikely]] {
         digest_->add(std::as_bytes(std::span{s.indices.get(), s.size}));
         digest_->add(std::as_bytes(std::span{s.memory->targets(), s.size}));
-        digest_->add({s.memory->data(), s.size * sample_bytes_});
+        if (!s.collation)
+            digest_->add({s.memory->data(), s.size * sample_bytes_});
+        else
+            for (const BatchPart& part : s.collation->batch.parts()) {
+                digest_->add(std::as_bytes(part.shape()));
+                digest_->add(part.data());
+            }
     }
     return lend(i);
 }
@@ -206,17 +212,25 @@ void PrefetchCore::record(const Slot& s, std::uint32_t slot, BatchStatus status,
     batches_abandoned_ += status == BatchStatus::abandoned;
     if (!recorder_)
         return;
+    const SlotCollation* const collated = s.collation.get();
+    const std::uint64_t data_bytes =
+        collated ? collated->bytes.load(std::memory_order_relaxed) : s.size * sample_bytes_;
+    const auto stamp = [collated](const auto at) {
+        return collated ? (collated->*at).load(std::memory_order_relaxed) : no_stamp;
+    };
     recorder_->push(BatchRow{.epoch = static_cast<std::uint32_t>(s.epoch),
                              .batch = s.number,
                              .slot = slot,
                              .pipeline = pipeline_,
                              .status = status,
                              .size = s.size,
-                             .bytes = s.size * (sample_bytes_ + sizeof(std::int64_t)),
+                             .bytes = data_bytes + s.size * sizeof(std::int64_t),
                              .ready_batches = static_cast<std::uint32_t>(ready_batches),
                              .admitted_ns = s.admitted_ns,
                              .first_claim_ns = s.first_claim_ns.load(std::memory_order_relaxed),
                              .last_done_ns = s.last_done_ns.load(std::memory_order_relaxed),
+                             .collate_begin_ns = stamp(&SlotCollation::begin_ns),
+                             .collate_end_ns = stamp(&SlotCollation::end_ns),
                              .offered_ns = s.offered_ns,
                              .taken_ns = at_ns},
                     s.detail);

@@ -90,8 +90,13 @@ bool PrefetchCore::claim_one(SampleWorker& worker) noexcept {
         }
         const bool whole = count == size;
         if (whole || s.remaining.fetch_sub(count, std::memory_order_acq_rel) == count) {
-            if (recorder_)   // after everybody's last sample
-                s.last_done_ns.store(whole ? end : clock_.now_ns(), std::memory_order_relaxed);
+            const std::int64_t done = !recorder_ ? no_stamp
+                                      : whole    ? end
+                                                 : clock_.now_ns();   // after everybody's last sample
+            if (recorder_)
+                s.last_done_ns.store(done, std::memory_order_relaxed);
+            if (s.collation)
+                maker_.collate(s, done, stopping_, mutex_);
             finish(worker, i);
         }
         return true;
@@ -103,6 +108,7 @@ void PrefetchCore::finish(SampleWorker& worker, std::uint32_t slot) noexcept {
     {
         const std::lock_guard lock{mutex_};
         observe(worker);
+        count_released(slots_[slot]);
         policy_.complete(slot, slots_[slot].failed);
         wakes = turn();
     }

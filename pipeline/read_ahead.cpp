@@ -9,6 +9,7 @@
 
 #include "pipeline/read_ring.hpp"
 #include "pipeline/read_threads.hpp"
+#include "pipeline/slot_bytes.hpp"
 
 namespace drawpoint {
 
@@ -165,9 +166,10 @@ void ReadAhead::end_read(ReadBuffer& buffer) noexcept {
     bool somebody_waits = false;
     {
         const std::lock_guard lock{mutex_};
-        const std::uint64_t capacity = buffer.bytes.capacity();
-        counts_.bytes += capacity - buffer.counted_bytes;
-        buffer.counted_bytes = capacity;
+        const std::uint64_t touched = std::max(buffer.counted_bytes, contents_memory_bytes(buffer.bytes.size()));
+        counts_.bytes += touched - buffer.counted_bytes;
+        buffer.counted_bytes = touched;
+        counts_.most_bytes = std::max(counts_.most_bytes, counts_.bytes);
         ++counts_.ahead;
         policy_.observe_reads(1, ns, buffer.blocked ? ns : 0);
         --(buffer.late.exchange(false, std::memory_order_relaxed) ? late_ : active_);

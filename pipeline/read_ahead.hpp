@@ -34,7 +34,7 @@ struct ReadBuffer {
     std::chrono::steady_clock::time_point due;   // if reads have a deadline
     bool blocked = false;                        // out of the reader: it waited for storage
     std::atomic<bool> late{false};               // set under ReadAhead's mutex: given up by the worker that waited
-    std::uint64_t counted_bytes = 0;             // under ReadAhead's mutex: of its capacity
+    std::uint64_t counted_bytes = 0;             // under ReadAhead's mutex: pages ever touched
     std::mutex mutex;
     std::condition_variable arrived;
 };
@@ -74,9 +74,10 @@ struct ReadAheadCounters {
     std::uint64_t ahead = 0, own = 0;   ///< reads that ended, by whom
     std::uint64_t late = 0;             ///< given up at the deadline while a reader was at it
     std::uint64_t retries = 0;
-    std::uint64_t readers = 0;     ///< threads started
-    std::uint64_t bytes = 0;       ///< held now by what is read ahead
-    std::uint64_t most_held = 0;   ///< samples read or being read at a time
+    std::uint64_t readers = 0;      ///< threads started
+    std::uint64_t bytes = 0;        ///< held now by what is read ahead
+    std::uint64_t most_bytes = 0;   ///< at a time
+    std::uint64_t most_held = 0;    ///< samples read or being read at a time
 };
 
 /// Reads the samples of opened batches before workers come to them, in the sampler's order, with as many reads in flight as pay.

@@ -10,8 +10,9 @@ namespace drawpoint {
 
 namespace {
 
-// Where a sample can fail before its source is asked.
-constexpr const char *in_sampler = "sampler", *in_memory = "batch memory", *in_scratch = "make_scratch";
+// Where a sample can fail without its source.
+constexpr const char *in_sampler = "sampler", *in_memory = "batch memory", *in_scratch = "make_scratch",
+                     *in_collate = "collate";
 
 std::string message_of(const std::exception_ptr& cause) {
     try {
@@ -26,12 +27,14 @@ std::string message_of(const std::exception_ptr& cause) {
 }   // namespace
 
 SampleMaker::SampleMaker(const SampleSource& source, ReadAhead* reads, Recorder* recorder, const AnyClock& clock,
-                         std::uint8_t pipeline, std::uint64_t seed)
+                         std::uint8_t pipeline, std::uint64_t seed, const Collate* collate)
     : source_{&source},
       reads_{reads},
-      fills_runs_{source.fills_runs()},
+      collate_{collate},
+      fills_runs_{source.fills_runs() && collate == nullptr},
       source_size_{source.size()},
       sample_bytes_{source.layout().bytes()},
+      layout_{source.layout()},
       stages_{source.stages()},
       recorder_{recorder},
       clock_{clock},
@@ -55,7 +58,8 @@ std::int64_t SampleMaker::make(SampleWorker& worker, Slot& s, std::uint32_t slot
     task.seed = seed_;
     task.epoch = s.epoch;
     task.clock = recorder_ ? &clock_ : nullptr;
-    for (std::uint32_t at = first; at < first + count && !stopping.load(std::memory_order_relaxed); ++at) {
+    std::uint32_t at = first;
+    for (; at < first + count && !stopping.load(std::memory_order_relaxed); ++at) {
         task.index = s.indices[at];
         task.bytes_read = 0;
         task.stage_count = 0;
@@ -72,12 +76,13 @@ std::int64_t SampleMaker::make(SampleWorker& worker, Slot& s, std::uint32_t slot
             if (!worker.scratch)
                 worker.scratch = source_->make_scratch();
             where = nullptr;
-            task.data = {s.memory->data() + at * sample_bytes_, sample_bytes_};
             task.target = s.memory->targets() + at;
-            if (reads_)
-                read_and_fill(worker, slot, at, taken_up_ns);
-            else
-                source_->fill(task, *worker.scratch);
+            if (collate_) {
+                fill_buffer(worker, s, slot, at, taken_up_ns);
+            } else {
+                task.data = {s.memory->data() + at * sample_bytes_, sample_bytes_};
+                fill(worker, slot, at, taken_up_ns);
+            }
             complete = true;
         } catch (...) {
             if (reads_ && reads_->stopping())
@@ -97,7 +102,72 @@ std::int64_t SampleMaker::make(SampleWorker& worker, Slot& s, std::uint32_t slot
             worker.track.push(record);
         }
     }
+    if (collate_ && at < first + count)
+        s.collation->lacks_samples.store(true, std::memory_order_relaxed);
     return begin_ns == no_stamp ? no_stamp : clock_.now_ns();
+}
+
+void SampleMaker::fill(SampleWorker& worker, std::uint32_t slot, std::uint32_t at, std::int64_t taken_up_ns) const {
+    if (reads_)
+        read_and_fill(worker, slot, at, taken_up_ns);
+    else
+        source_->fill(worker.task, *worker.scratch);
+}
+
+void SampleMaker::fill_buffer(SampleWorker& worker, Slot& s, std::uint32_t slot, std::uint32_t at,
+                              std::int64_t taken_up_ns) const {
+    SampleBuffer& buffer = s.collation->samples[at];
+    struct Counted {   // also of a sample that fails
+        Slot& slot;
+        const SampleBuffer& buffer;
+        std::size_t before;
+        ~Counted() {
+            if (buffer.held() != before)
+                slot.held.fetch_add(buffer.held() - before, std::memory_order_relaxed);
+        }
+    } counted{s, buffer, buffer.held()};
+    buffer.clear();
+    worker.task.buffer = &buffer;
+    worker.task.data = layout_.varies() ? std::span<std::byte>{} : buffer.reshape(layout_);
+    fill(worker, slot, at, taken_up_ns);
+    if (!buffer.has_layout())
+        throw std::logic_error{"its shape varies, and the source never called reshape()"};
+}
+
+void SampleMaker::collate(Slot& s, std::int64_t begin_ns, const std::atomic<bool>& stopping,
+                          std::mutex& mutex) const noexcept {
+    SlotCollation& c = *s.collation;
+    if (!s.failed && !c.lacks_samples.load(std::memory_order_relaxed) && !stopping.load(std::memory_order_relaxed))
+        make_batch(s, begin_ns, mutex);
+    if (c.samples)
+        for (SampleBuffer& buffer : std::span{c.samples.get(), s.size})
+            c.released += buffer.release_excess();
+}
+
+void SampleMaker::make_batch(Slot& s, std::int64_t begin_ns, std::mutex& mutex) const noexcept {
+    SlotCollation& c = *s.collation;
+    const std::uint64_t before = c.batch.bytes();
+    c.begin_ns.store(begin_ns, std::memory_order_relaxed);
+    try {
+        c.batch.clear();
+        collate_->collate({.samples = {c.samples.get(), s.size},
+                           .targets = {s.memory->targets(), s.size},
+                           .indices = {s.indices.get(), s.size},
+                           .epoch = s.epoch,
+                           .seed = seed_},
+                          c.batch);
+        std::uint64_t bytes = 0;
+        for (const BatchPart& part : c.batch.parts())
+            bytes += part.data().size();
+        c.bytes.store(bytes, std::memory_order_relaxed);
+        if (c.batch.parts().empty())
+            throw std::logic_error{collate_->name() + " added no array to the batch"};
+    } catch (...) {
+        note_failure(s, {s.indices[0], 0, in_collate}, std::current_exception(), mutex);
+    }
+    if (begin_ns != no_stamp)
+        c.end_ns.store(clock_.now_ns(), std::memory_order_relaxed);
+    s.held.fetch_add(c.batch.bytes() - before, std::memory_order_relaxed);
 }
 
 void SampleMaker::read_and_fill(SampleWorker& worker, std::uint32_t slot, std::uint32_t at,
@@ -207,7 +277,7 @@ void SampleMaker::note_failure(Slot& s, const Failed& failed, std::exception_ptr
             stage = stages_[std::min<std::size_t>(failed.stage_count, stages_.size()) - 1];
         std::string path;
         try {
-            if (failed.index < source_size_)
+            if (failed.index < source_size_ && failed.where != in_collate)
                 path = source_->path(failed.index);
         } catch (...) {
             path.clear();   // a message without its path, not another failure

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/pipeline/collate.hpp>
 #include <drawpoint/pipeline/sample_source.hpp>
 
 #include "pipeline/loader_core.hpp"
@@ -34,7 +35,7 @@ class SampleMaker {
 public:
     /// `reads`: through which samples' bytes are read; null: the source reads for itself.
     SampleMaker(const SampleSource&, ReadAhead* reads, Recorder*, const AnyClock&, std::uint8_t pipeline,
-                std::uint64_t seed);
+                std::uint64_t seed, const Collate* collate);
 
     [[nodiscard]] std::unique_ptr<SampleWorker> make_worker() const;
     /// Samples [first, first + count) of the batch in slot number `slot`, claimed at `begin_ns` (`no_stamp`: the clock was not asked); stops
@@ -43,8 +44,12 @@ public:
     [[nodiscard]] std::int64_t make(SampleWorker&, Slot&, std::uint32_t slot, std::uint32_t first, std::uint32_t count,
                                     std::int64_t begin_ns, const std::atomic<bool>& stopping,
                                     std::mutex& mutex) const noexcept;
+    /// Makes the batch of a slot's samples unless one failed or is missing, and lets go of memory that they do not need.
+    /// `begin_ns`: now, or `no_stamp`. What it throws is noted as a failure of the batch's first sample.
+    void collate(Slot&, std::int64_t begin_ns, const std::atomic<bool>& stopping, std::mutex& mutex) const noexcept;
 
 private:
+    void make_batch(Slot&, std::int64_t begin_ns, std::mutex& mutex) const noexcept;
     struct Failed {
         std::uint64_t index;
         std::uint32_t stage_count;   // begun
@@ -60,13 +65,18 @@ private:
     /// What every row of a batch's samples says.
     [[nodiscard]] SampleRow row_of(const Slot&, std::uint32_t at, bool complete) const noexcept;
 
+    void fill(SampleWorker&, std::uint32_t slot, std::uint32_t at, std::int64_t taken_up_ns) const;
+    /// Fills the sample's buffer in the slot. Throws where the source leaves a shape that varies unsaid.
+    void fill_buffer(SampleWorker&, Slot&, std::uint32_t slot, std::uint32_t at, std::int64_t taken_up_ns) const;
     /// Fills from bytes read here, ahead or by the source; all the time until they are there is of the first stage.
     void read_and_fill(SampleWorker&, std::uint32_t slot, std::uint32_t at, std::int64_t taken_up_ns) const;
 
     const SampleSource* source_;
     ReadAhead* reads_;
+    const Collate* collate_;   // null: samples are made in the batch
     bool fills_runs_;
     std::size_t source_size_, sample_bytes_;
+    SampleLayout layout_;
     std::vector<std::string> stages_;
     Recorder* recorder_;   // null: nothing is recorded
     AnyClock clock_;

@@ -6,9 +6,17 @@
 namespace drawpoint {
 
 inline constexpr std::uint64_t slot_line = 128, slot_huge_page = std::uint64_t{2} << 20;
+inline constexpr std::uint64_t memory_page = 4096;
+/// From here on memory is mapped, so that what is given up leaves the process: a heap would keep it in pieces.
+inline constexpr std::uint64_t mapped_from = std::uint64_t{64} << 10;
 
 [[nodiscard]] constexpr std::uint64_t round_up_to(std::uint64_t bytes, std::uint64_t to) noexcept {
     return (bytes + to - 1) / to * to;
+}
+
+/// The memory that contents of so many bytes take: their pages, and what the heap adds.
+[[nodiscard]] constexpr std::uint64_t contents_memory_bytes(std::uint64_t bytes) noexcept {
+    return bytes == 0 ? 0 : round_up_to(bytes, memory_page) + memory_page;
 }
 
 /// Where a batch's targets lie in its memory, behind `data_bytes` of samples.

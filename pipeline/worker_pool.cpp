@@ -1,13 +1,17 @@
 #include "pipeline/worker_pool.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #if DRAWPOINT_HAS_TBB
+#include <pthread.h>
+
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/task_arena.h>
@@ -50,6 +54,39 @@ struct Pumps {
     }
 };
 
+/// Whether the system gives so many threads at once, each with a stack as large as TBB's and a heap: TBB's threads start each
+/// other, and one that the system refuses ends the program. Throws std::bad_alloc.
+bool system_has(std::size_t threads) {
+    constexpr std::size_t stack_bytes = std::size_t{4} << 20;
+    struct Probe {
+        std::atomic<bool> counted{false}, lacks_heap{false};
+    } probe;
+    const auto wait = [](void* argument) -> void* {
+        Probe& mine = *static_cast<Probe*>(argument);
+        void* const byte = ::operator new(1, std::nothrow);
+        if (byte == nullptr)
+            mine.lacks_heap.store(true);
+        ::operator delete(byte);
+        mine.counted.wait(false);
+        return nullptr;
+    };
+    std::vector<pthread_t> there;
+    there.reserve(threads);
+    pthread_attr_t attributes;
+    ::pthread_attr_init(&attributes);
+    std::size_t usual_bytes = 0;
+    ::pthread_attr_getstacksize(&attributes, &usual_bytes);
+    ::pthread_attr_setstacksize(&attributes, std::max(usual_bytes, stack_bytes));
+    for (pthread_t thread; there.size() < threads && ::pthread_create(&thread, &attributes, wait, &probe) == 0;)
+        there.push_back(thread);
+    ::pthread_attr_destroy(&attributes);
+    probe.counted.store(true);
+    probe.counted.notify_all();
+    for (const pthread_t thread : there)
+        ::pthread_join(thread, nullptr);
+    return there.size() == threads && !probe.lacks_heap.load();
+}
+
 }   // namespace
 #endif
 
@@ -63,14 +100,14 @@ struct WorkerPool::Impl {
     void add(std::ptrdiff_t more) {
         using oneapi::tbb::global_control;
         const std::lock_guard lock{mutex};
-        workers += static_cast<std::size_t>(more);
+        const std::size_t all = workers + static_cast<std::size_t>(more);
         // Room for the pumps beside what the program's own TBB code would have: a pump keeps its thread. The smallest of all
         // living controls holds, so the new one first: no worker is called back in between.
         const auto others = static_cast<std::size_t>(oneapi::tbb::info::default_concurrency());
-        auto next = workers == 0
-                        ? nullptr
-                        : std::make_unique<global_control>(global_control::max_allowed_parallelism, workers + others);
+        auto next = all == 0 ? nullptr
+                             : std::make_unique<global_control>(global_control::max_allowed_parallelism, all + others);
         parallelism = std::move(next);
+        workers = all;
     }
 
     /// Whether TBB really has a thread for every pump of every crew: the program may hold a smaller control.
@@ -86,7 +123,7 @@ struct Crew::Impl {
     std::vector<std::thread> threads;
 #if DRAWPOINT_HAS_TBB
     WorkerPool::Impl* pool = nullptr;
-    std::size_t workers = 0;
+    std::size_t added = 0, workers = 0;   // to the pool; pumps enqueued
     std::shared_ptr<Pumps> pumps;
     std::unique_ptr<oneapi::tbb::task_arena> arena;
 #endif
@@ -125,7 +162,7 @@ void Crew::join() noexcept {
     if (impl_->pumps) {
         impl_->pumps->join();
         impl_->arena.reset();
-        impl_->pool->add(-static_cast<std::ptrdiff_t>(impl_->workers));
+        impl_->pool->add(-static_cast<std::ptrdiff_t>(impl_->added));
     }
 #endif
     impl_.reset();
@@ -137,20 +174,26 @@ WorkerPool::~WorkerPool() = default;
 Crew WorkerPool::start(std::size_t workers, CrewWork& work) {
     auto crew = std::make_unique<Crew::Impl>();
 #if DRAWPOINT_HAS_TBB
-    if (impl_->kind == WorkerThreads::arena) {
+    // Twice as many: a thread that was joined may count against the system's limit for a moment more.
+    if (impl_->kind == WorkerThreads::arena && system_has(2 * workers)) {
+        auto pumps = std::make_shared<Pumps>(work);
+        // No slot is reserved for the thread that makes the arena: it never works there.
+        auto arena = std::make_unique<oneapi::tbb::task_arena>(static_cast<int>(workers), 0);
         impl_->add(static_cast<std::ptrdiff_t>(workers));
         if (impl_->fits()) {
-            crew->pumps = std::make_shared<Pumps>(work);
-            // No slot is reserved for the thread that makes the arena: it never works there.
-            crew->arena = std::make_unique<oneapi::tbb::task_arena>(static_cast<int>(workers), 0);
+            crew->pumps = std::move(pumps);
+            crew->arena = std::move(arena);
             crew->pool = impl_.get();
-            crew->workers = workers;
-            for (std::size_t worker = 0; worker < workers; ++worker)
-                crew->arena->enqueue([pumps = crew->pumps, worker] { pumps->pump(worker); });
+            crew->added = workers;
+            try {
+                for (; crew->workers < workers; ++crew->workers)
+                    crew->arena->enqueue([pumps = crew->pumps, worker = crew->workers] { pumps->pump(worker); });
+            } catch (const std::exception&) {   // no memory for more: those there do
+            }
             return Crew{std::move(crew)};
         }
-        impl_->add(
-            -static_cast<std::ptrdiff_t>(workers));   // pumps would keep each other from running: plain threads then
+        impl_->add(-static_cast<std::ptrdiff_t>(
+            workers));   // pumps would keep each other from running, or not run: plain threads then
     }
 #endif
     crew->threads.reserve(workers);

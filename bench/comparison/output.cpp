@@ -47,6 +47,47 @@ const Row* find_row(const Comparison& comparison, std::string_view contender, st
     return found == comparison.rows.end() ? nullptr : &*found;
 }
 
+/// drawpoint's row with this decoder, in a run that has one for each; else null.
+const Row* row_with(const Comparison& comparison, std::string_view decoder) {
+    const Row* row = find_row(comparison, "drawpoint", decoder);
+    return row && row->entry.workload.jpeg_decoder == decoder ? row : nullptr;
+}
+
+/// What a row is compared with: the first one, or where both decode with the same kernel, the one with the same decoder.
+const Row& base_of(const Row& row, const Comparison& comparison) {
+    const Workload& workload = row.entry.workload;
+    const bool has_choice = workload.has_our_kernel() && workload.contender != "drawpoint";
+    const Row* same = has_choice ? row_with(comparison, workload.jpeg_decoder) : nullptr;
+    return same ? *same : comparison.rows.front();
+}
+
+Json spread_json(const Spread& spread) {
+    if (!std::isfinite(spread.median))
+        return nullptr;
+    return {{"median", spread.median}, {"low", spread.low}, {"high", spread.high}};
+}
+
+/// Ratios to drawpoint with each decoder, that of the first batch of loaders made for it, and the share of a bound's rate.
+void add_ratios(Json& json, const Row& row, const Comparison& comparison) {
+    const Workload& workload = row.entry.workload;
+    for (const char* decoder : {"library", "own"}) {
+        const Row* ours = row_with(comparison, decoder);
+        const bool is_other = workload.has_our_kernel() && workload.contender != "drawpoint" &&
+                              workload.jpeg_decoder != decoder;   // says nothing about loaders
+        json[fmt::format("ratio_to_{}", decoder)] = ours && !is_other ? spread_json(ratios(*ours, row)) : Json(nullptr);
+    }
+    std::vector<double> sooner;
+    const Row& base = base_of(row, comparison);
+    for (std::size_t i = 0; i < std::min(base.rounds.size(), row.rounds.size()); ++i)
+        if (base.rounds[i].fresh_first_batch_ns > 0 && row.rounds[i].fresh_first_batch_ns > 0)
+            sooner.push_back(static_cast<double>(row.rounds[i].fresh_first_batch_ns) /
+                             static_cast<double>(base.rounds[i].fresh_first_batch_ns));
+    json["fresh_first_batch_ratio"] = spread_json(spread_of(sooner));
+    const auto bound =
+        std::ranges::find_if(comparison.rows, [](const Row& one) { return one.entry.is_bound && !one.rounds.empty(); });
+    json["share_of_bound"] = bound != comparison.rows.end() ? spread_json(ratios(row, *bound)) : Json(nullptr);
+}
+
 /// Its rate over that of PyTorch's loader in this very run, beside what is known of it.
 void add_published(Json& json, const Row& row, const Comparison& comparison) {
     json["ratio_to_pytorch"] = json["published_ratio_to_pytorch"] = json["misconfigured"] = nullptr;
@@ -68,7 +109,7 @@ void add_published(Json& json, const Row& row, const Comparison& comparison) {
 
 Json row_json(const Row& row, const Comparison& comparison) {
     const Workload& workload = row.entry.workload;
-    const Row& base = comparison.rows.front();
+    const Row& base = base_of(row, comparison);
     const bool has_bound = !row.rounds.empty() && row.rounds.front().bound_ns > 0;
     const Spread ratio =
         has_bound
@@ -85,29 +126,30 @@ Json row_json(const Row& row, const Comparison& comparison) {
     };
     const bool asked_fresh = !row.rounds.empty() && row.rounds.front().fresh_first_batch_ns > 0;
     const bool delivers = !row.entry.is_bound;
-    Json json{{"workload", workload.kind},
-              {"contender", workload.contender},
-              {"variant", workload.variant},
-              {"rounds", row.rounds.size()},
-              {"ratio_median", number_or_null(ratio.median)},
-              {"ratio_low", number_or_null(ratio.low)},
-              {"ratio_high", number_or_null(ratio.high)},
-              {"ratio_to", has_bound ? "the longer of compute and production" : "drawpoint"},
-              {"ours", number_or_null(over_rounds(base, rate).median)},
-              {"theirs", number_or_null(over_rounds(row, rate).median)},
-              {"ms_per_batch", number_or_null(over_rounds(row, batch).median)},
-              {"cpu_ms_per_item", number_or_null(over_rounds(row, cpu).median)},
-              {"first_batch_ms", delivers ? number_or_null(over_rounds(row, first).median) : Json(nullptr)},
-              {"fresh_first_batch_ms", asked_fresh ? number_or_null(over_rounds(row, fresh).median) : Json(nullptr)},
-              {"minor_faults_per_batch", number_or_null(over_rounds(row, faults).median)},
-              {"output_checked", !row.check.what.empty() && row.check.passed && delivers},
-              {"check", row.check.what.empty() ? Json(nullptr) : Json(row.check.what)},
-              {"max_difference", row.check.max_difference},
-              {"mean_difference", row.check.mean_difference}};
+    Json json{
+        {"workload", workload.kind},
+        {"contender", workload.contender},
+        {"variant", workload.variant},
+        {"rounds", row.rounds.size()},
+        {"ratio_median", number_or_null(ratio.median)},
+        {"ratio_low", number_or_null(ratio.low)},
+        {"ratio_high", number_or_null(ratio.high)},
+        {"ratio_to", has_bound ? "the longer of compute and production" : "drawpoint " + base.entry.workload.variant},
+        {"ours", number_or_null(over_rounds(base, rate).median)},
+        {"theirs", number_or_null(over_rounds(row, rate).median)},
+        {"ms_per_batch", number_or_null(over_rounds(row, batch).median)},
+        {"cpu_ms_per_item", number_or_null(over_rounds(row, cpu).median)},
+        {"first_batch_ms", delivers ? number_or_null(over_rounds(row, first).median) : Json(nullptr)},
+        {"fresh_first_batch_ms", asked_fresh ? number_or_null(over_rounds(row, fresh).median) : Json(nullptr)},
+        {"minor_faults_per_batch", number_or_null(over_rounds(row, faults).median)},
+        {"output_checked", !row.check.what.empty() && row.check.passed && delivers},
+        {"check", row.check.what.empty() ? Json(nullptr) : Json(row.check.what)},
+        {"max_difference", row.check.max_difference},
+        {"mean_difference", row.check.mean_difference}};
+    add_ratios(json, row, comparison);
     add_published(json, row, comparison);
     json["num_workers"] = workload.num_workers;
-    json["jpeg_decoder"] =
-        workload.reads_photos() && workload.contender == "drawpoint" ? Json(workload.jpeg_decoder) : Json(nullptr);
+    json["jpeg_decoder"] = workload.has_our_kernel() ? Json(workload.jpeg_decoder) : Json(nullptr);
     json["settings"] = row.settings.empty() ? Json(nullptr) : Json(row.settings);
     json["not_run"] = row.not_run ? Json(*row.not_run) : Json(nullptr);
     return json;
@@ -122,9 +164,93 @@ Json environment_json() {
     return settings;
 }
 
-std::string cell(const Json& row, const char* key, const char* format) {
-    return row[key].is_number() ? fmt::format(fmt::runtime(format), row[key].get<double>()) : "-";
+std::string cell(const Json& value, const char* format) {
+    return value.is_number() ? fmt::format(fmt::runtime(format), value.get<double>()) : "-";
 }
+
+/// "1.23 (1.20 - 1.31)"
+std::string range_cell(const Json& median, const Json& low, const Json& high) {
+    return fmt::format("{} ({} - {})", cell(median, "{:.2f}"), cell(low, "{:.2f}"), cell(high, "{:.2f}"));
+}
+std::string range_cell(const Json& spread) {
+    return spread.is_object() ? range_cell(spread["median"], spread["low"], spread["high"]) : "-";
+}
+
+std::string text(const Json& row, const char* key) { return row[key].is_string() ? row[key].get<std::string>() : ""; }
+
+/// The columns of a workload's table that have something to say.
+struct Columns {
+    bool decoders = false, bound = false, fresh = false, torch = false;
+
+    Columns(const Json& document, const std::string& workload) {
+        for (const Json& row : document["rows"])
+            if (text(row, "workload") == workload) {
+                decoders |= row["ratio_to_own"].is_object();
+                bound |= row["share_of_bound"].is_object();
+                fresh |= row["fresh_first_batch_ratio"].is_object();
+                torch |= row["ratio_to_pytorch"].is_number();
+            }
+    }
+
+    void print_head() const {
+        fmt::print("{:<16}{:<26}{:>20}", "contender", "variant", decoders ? "x library" : "ratio");
+        if (decoders)
+            fmt::print("{:>20}", "x own");
+        if (bound)
+            fmt::print("{:>20}", "of bound");
+        fmt::print("{:>11}{:>10}{:>9}{:>10}", "items/s", "ms/batch", "cpu ms", "first ms");
+        if (fresh)
+            fmt::print("{:>10}{:>9}", "fresh ms", "x fresh");
+        fmt::print("{}\n", torch ? "   x torch" : "");
+    }
+
+    void print(const Json& row) const {
+        fmt::print("{:<16}{:<26}", text(row, "contender"), text(row, "variant"));
+        if (row["not_run"].is_string()) {
+            fmt::print("not run: {}\n", text(row, "not_run"));
+            return;
+        }
+        if (decoders)
+            fmt::print("{:>20}{:>20}", range_cell(row["ratio_to_library"]), range_cell(row["ratio_to_own"]));
+        else
+            fmt::print("{:>20}", range_cell(row["ratio_median"], row["ratio_low"], row["ratio_high"]));
+        if (bound)
+            fmt::print("{:>20}", range_cell(row["share_of_bound"]));
+        std::string remark = text(row, "check");
+        if (row["misconfigured"].is_string())
+            remark += "; misconfigured: " + text(row, "misconfigured");
+        fmt::print("{:>11}{:>10}{:>9}{:>10}", cell(row["theirs"], "{:.0f}"), cell(row["ms_per_batch"], "{:.4g}"),
+                   cell(row["cpu_ms_per_item"], "{:.3g}"), cell(row["first_batch_ms"], "{:.1f}"));
+        if (fresh) {
+            const Json& sooner = row["fresh_first_batch_ratio"];
+            fmt::print("{:>10}{:>9}", cell(row["fresh_first_batch_ms"], "{:.1f}"),
+                       sooner.is_object() ? cell(sooner["median"], "{:.2f}") : "-");
+        }
+        if (torch)
+            fmt::print("{:>10}", cell(row["ratio_to_pytorch"], "{:.2f}"));
+        fmt::print("  {}\n", remark);
+    }
+
+    void print_legend(const std::string& workload) const {
+        if (workload == "consumer")
+            fmt::print(
+                "ratio: wall over the longer of compute and production, median (lowest - highest) of the rounds'\n");
+        else if (decoders)
+            fmt::print(
+                "x library, x own: their time for an item over that of drawpoint's row `library` and `own`, median "
+                "(lowest - highest) of\nthe rounds'; torch::data's with drawpoint's own kernel only over the row with "
+                "the same decoder\n");
+        else
+            fmt::print(
+                "ratio: their time for an item over that of the first row, median (lowest - highest) of the rounds'\n");
+        if (bound)
+            fmt::print("of bound: its rate over that of the bound{}\n",
+                       workload == "straggler" ? ", which is threads / mean time of an item" : "");
+        if (fresh)
+            fmt::print(
+                "x fresh: their time from nothing to a first batch over that of the row they are compared with\n");
+    }
+};
 
 }   // namespace
 
@@ -150,43 +276,29 @@ bool add_to(Json& document, const Comparison& comparison, const Workload& worklo
 }
 
 void print_table(const Json& document) {
-    const auto text = [](const Json& row, const char* key) {
-        return row[key].is_string() ? row[key].get<std::string>() : "";
-    };
     for (const Json& about : document["circumstances"]) {
         const std::string workload = text(about, "workload");
-        fmt::print("{}: {} items a pass, batches of {}, {} workers; {} rounds, {} repeated; load {:.1f} - {:.1f}, "
-                   "steal at most "
-                   "{:.1f} %\n",
-                   workload, about["items_per_pass"].get<std::size_t>(), about["batch_size"].get<std::size_t>(),
-                   about["num_workers"].get<std::size_t>(), about["rounds"].get<std::size_t>(),
-                   about["rounds_repeated"].get<std::size_t>(), about["load_average_before"].get<double>(),
-                   about["load_average_after"].get<double>(), 100 * about["max_steal_share"].get<double>());
-        fmt::print("{:<16}{:<24}{:>7}{:>15}{:>11}{:>11}{:>9}{:>9}{:>9}{:>9}  {}\n", "contender", "variant", "ratio",
-                   "range", "items/s", "ms/batch", "cpu ms", "first ms", "fresh ms", "x torch", "");
-        for (const Json& row : document["rows"]) {
-            if (text(row, "workload") != workload)
-                continue;
-            fmt::print("{:<16}{:<24}", text(row, "contender"), text(row, "variant"));
-            if (row["not_run"].is_string()) {
-                fmt::print("not run: {}\n", text(row, "not_run"));
-                continue;
-            }
-            const std::string range = cell(row, "ratio_low", "{:.2f}") + " - " + cell(row, "ratio_high", "{:.2f}");
-            std::string remark = text(row, "check");
-            if (row["misconfigured"].is_string())
-                remark += "; misconfigured: " + text(row, "misconfigured");
-            fmt::print("{:>7}{:>15}{:>11}{:>11}{:>9}{:>9}{:>9}{:>9}  {}\n", cell(row, "ratio_median", "{:.2f}"), range,
-                       cell(row, "theirs", "{:.0f}"), cell(row, "ms_per_batch", "{:.4g}"),
-                       cell(row, "cpu_ms_per_item", "{:.3g}"), cell(row, "first_batch_ms", "{:.1f}"),
-                       cell(row, "fresh_first_batch_ms", "{:.1f}"), cell(row, "ratio_to_pytorch", "{:.2f}"), remark);
-        }
+        if (workload == "consumer")   // whose rows differ in all of that
+            fmt::print("consumer: ");
+        else
+            fmt::print("{}: {} items a pass, batches of {}, {} workers; ", workload,
+                       about["items_per_pass"].get<std::size_t>(), about["batch_size"].get<std::size_t>(),
+                       about["num_workers"].get<std::size_t>());
+        fmt::print("{} rounds, {} repeated; load {:.1f} - {:.1f}, steal at most {:.1f} %\n",
+                   about["rounds"].get<std::size_t>(), about["rounds_repeated"].get<std::size_t>(),
+                   about["load_average_before"].get<double>(), about["load_average_after"].get<double>(),
+                   100 * about["max_steal_share"].get<double>());
+        const Columns columns{document, workload};
+        columns.print_head();
+        for (const Json& row : document["rows"])
+            if (text(row, "workload") == workload)
+                columns.print(row);
+        columns.print_legend(workload);
+        fmt::print("\n");
     }
     fmt::print(
-        "\nratio: their time for an item over drawpoint's, median of the rounds' (consumer: wall over the longer of\n"
-        "compute and production); cpu ms: of all their processes, for an item; first ms: from asking for a pass to "
-        "its\n"
-        "first batch; fresh ms: the same and making the loader before; x torch: rate over pytorch persistent's\n");
+        "cpu ms: of all their processes, for an item; first ms: from asking for a pass to its first batch; fresh ms: "
+        "the\nsame and making the loader before; x torch: rate over pytorch persistent's\n");
     for (const Json& row : document["rows"])
         if (row["settings"].is_string())
             fmt::print("{} {} {}: {}\n", text(row, "workload"), text(row, "contender"), text(row, "variant"),

@@ -67,6 +67,16 @@ const std::vector<Native>& natives() {
     return all;
 }
 
+constexpr std::string_view same_kernel = "same_kernel";
+constexpr std::array both_decoders{"library", "own"};
+
+/// The decoders a contender has a row for each of; "": the one of the workload.
+std::vector<std::string> decoders_of(const Native& native, const Workload& wish) {
+    if (wish.jpeg_decoder.empty() && std::string_view{native.variant}.starts_with(same_kernel))
+        return {both_decoders.begin(), both_decoders.end()};
+    return {""};
+}
+
 Entry drawpoint_entry(Workload workload, const char* variant) {
     workload.contender = "drawpoint";
     workload.variant = variant;
@@ -116,7 +126,7 @@ std::vector<Entry> drawpoint_entries(const Workload& wish) {
         entries.back().workload.order = "out";
     }
     if (wish.kind == "jpeg" && wish.jpeg_decoder.empty())
-        for (const char* decoder : {"library", "own"}) {
+        for (const char* decoder : both_decoders) {
             entries.push_back(drawpoint_entry(wish, decoder));
             entries.back().workload.jpeg_decoder = decoder;
         }
@@ -154,12 +164,17 @@ std::vector<Entry> roster(const Workload& workload, const std::vector<std::strin
     if (wish.jpeg_decoder.empty())
         wish.jpeg_decoder = "auto";
     for (const Native& native : natives())
-        if (takes_part(native.contender) && std::ranges::find(native.kinds, wish.kind) != native.kinds.end()) {
-            Entry entry{.workload = wish, .is_bound = native.is_bound};
-            entry.workload.contender = native.contender;
-            entry.workload.variant = native.variant;
-            entries.push_back(entry);
-        }
+        if (takes_part(native.contender) && std::ranges::find(native.kinds, wish.kind) != native.kinds.end())
+            for (const std::string& decoder : decoders_of(native, workload)) {
+                Entry entry{.workload = wish, .is_bound = native.is_bound};
+                entry.workload.contender = native.contender;
+                entry.workload.variant = native.variant;
+                if (!decoder.empty()) {
+                    entry.workload.jpeg_decoder = decoder;
+                    entry.workload.variant.insert(same_kernel.size(), "_" + decoder);
+                }
+                entries.push_back(entry);
+            }
     for (const Peer& peer : peers)
         if (takes_part(peer.contender) && peer.published(wish.kind) > 0) {
             Entry entry{.workload = wish,

@@ -37,7 +37,7 @@ public:
 [[nodiscard]] std::unique_ptr<Contender> make_drawpoint_consumer(const Workload&);
 
 /// LibTorch's `torch::data` loader with its default settings, Stack, and a dataset as a user of LibTorch would write it; the
-/// variants same_kernel and same_kernel_tuned decode with drawpoint's kernel. jpeg, tiny, tensor, straggler.
+/// variants same_kernel… decode with drawpoint's kernel and the workload's decoder. jpeg, tiny, tensor, straggler.
 [[nodiscard]] std::unique_ptr<Contender> make_torch_data(const Workload&);
 
 // Bounds: no loader, only the work that no loader gets around.

@@ -1,4 +1,4 @@
-// A loop that computes between its draws, beside what bounds it: the compute alone, and the production alone.
+// A loop that computes between its draws, beside what bounds it: its computing, and the production alone.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -31,23 +31,35 @@ void compute(const Workload& w) {
         std::this_thread::sleep_for(std::chrono::nanoseconds{w.compute_ns});
 }
 
-/// Time of a pass, from its first batch on, since what comes before is there once for any number of steps.
-Awaitable<std::chrono::nanoseconds> time_pass(DataLoader& loader, std::size_t epoch, const Workload& w, bool computing,
-                                              const std::function<bool(const BatchView&)>& see) {
+struct PassTimes {
+    std::chrono::nanoseconds wall{}, computing{};
+};
+
+/// Times of a pass from its first batch in hand to its last: as many batches made as steps computed, and what comes before is
+/// there once for any number of steps. Computing is timed as it was: a wait wakes later than asked, most of all from busy
+/// processors.
+Awaitable<PassTimes> time_pass(DataLoader& loader, std::size_t epoch, const Workload& w, bool computes,
+                               const std::function<bool(const BatchView&)>& see) {
     auto pass = loader.epoch(epoch);
     const std::size_t batches = pass.size().value();
+    PassTimes times;
     Clock::time_point begin;
     for (std::size_t i = 0; i < batches; ++i) {
         auto batch = co_await pass.next();
+        const auto drawn = Clock::now();
         if (i == 0)
-            begin = Clock::now();
-        if (computing) {
+            begin = drawn;
+        times.wall = drawn - begin;
+        if (!computes)
+            continue;
+        if (i + 1 < batches) {
             compute(w);
-            if (!see({reinterpret_cast<const float*>(batch->data().data()), batch->targets()}))
-                break;
+            times.computing += Clock::now() - drawn;
         }
+        if (!see({reinterpret_cast<const float*>(batch->data().data()), batch->targets()}))
+            break;
     }
-    co_return Clock::now() - begin;
+    co_return times;
 }
 
 class DrawpointConsumer final : public Contender {
@@ -68,14 +80,10 @@ public:
                   {.batch_size = w.batch_size, .num_workers = w.num_workers, .prefetch_depth = w.prefetch_depth}} {}
 
     void pass(std::size_t epoch, bool /*more*/, const std::function<bool(const BatchView&)>& see) override {
-        const auto production = run(runtime_, time_pass(loader_, epoch, workload_, false, see));
-        const auto begin = Clock::now();
-        for (std::size_t i = 0; i < workload_.batches(); ++i)
-            compute(workload_);
-        const std::chrono::nanoseconds computing = Clock::now() - begin;
-        const auto both = run(runtime_, time_pass(loader_, epoch, workload_, true, see));
-        times_.wall_ns += both.count();
-        times_.bound_ns += std::max(production, computing).count();
+        const PassTimes production = run(runtime_, time_pass(loader_, epoch, workload_, false, see));
+        const PassTimes both = run(runtime_, time_pass(loader_, epoch, workload_, true, see));
+        times_.wall_ns += both.wall.count();
+        times_.bound_ns += std::max(production.wall, both.computing).count();
     }
 
     Times take_times() override { return std::exchange(times_, {}); }

@@ -29,6 +29,10 @@ struct Workload {
     std::string jpeg_decoder = "auto", resize_filter = "antialias", order = "in";
     std::int64_t compute_ns = 0, item_ns = 0;   ///< consumer: of a step of the loop; of making an item
 
+    /// Whether pictures are decoded by drawpoint's kernel, and so by `jpeg_decoder`.
+    [[nodiscard]] bool has_our_kernel() const {
+        return reads_photos() && (contender == "drawpoint" || variant.starts_with("same_kernel"));
+    }
     [[nodiscard]] bool reads_photos() const { return kind == "jpeg" || kind == "latency"; }
     [[nodiscard]] std::size_t values() const {   ///< of a sample
         return reads_photos() || kind == "tensor" ? std::size_t{3} * side * side : 4;

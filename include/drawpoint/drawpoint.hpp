@@ -51,6 +51,7 @@
 #include <drawpoint/pipeline/bucket_sampler.hpp>
 #include <drawpoint/pipeline/cache_loader.hpp>
 #include <drawpoint/pipeline/cached.hpp>
+#include <drawpoint/pipeline/collate.hpp>
 #include <drawpoint/pipeline/data_loader.hpp>
 #include <drawpoint/pipeline/errors.hpp>
 #include <drawpoint/pipeline/generated_rows.hpp>
@@ -58,6 +59,7 @@
 #include <drawpoint/pipeline/image_stages.hpp>
 #include <drawpoint/pipeline/read_backend.hpp>
 #include <drawpoint/pipeline/runtime.hpp>
+#include <drawpoint/pipeline/sample_buffer.hpp>
 #include <drawpoint/pipeline/sample_source.hpp>
 #include <drawpoint/pipeline/sampler.hpp>
 #include <drawpoint/pipeline/stage.hpp>

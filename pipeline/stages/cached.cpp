@@ -1,10 +1,12 @@
 #include <drawpoint/pipeline/cached.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
+#include <drawpoint/pipeline/sample_buffer.hpp>
 #include <drawpoint/pipeline/stage_timer.hpp>
 
 #include "pipeline/stages/cache_of.hpp"
@@ -32,24 +34,40 @@ struct CachedScratch final : WorkerScratch {
     std::size_t worker = 0;
 };
 
+/// A collating loader lets a stage reshape any sample; what is kept has one shape.
+void check_shape(const SampleTask& task, const SampleLayout& layout) {
+    if (task.buffer != nullptr && task.buffer->layout() != layout)
+        throw std::invalid_argument{fmt::format(
+            "cached: finished samples are kept only where all have one shape; a stage before it reshaped sample {}",
+            task.index)};
+}
+
 /// What the finished sample `index` is; a sample that cannot be made is one of no bytes.
 void add_sample(detail::Fingerprint& fingerprint, const SampleSource& source, std::uint64_t index) {
-    std::vector<std::byte> data(source.layout().bytes());
+    const SampleLayout layout = source.layout();
+    SampleBuffer buffer;
     std::int64_t target = 0;
     SampleTask task;
     task.index = index;
-    task.data = data;
+    task.data = buffer.reshape(layout);
+    std::ranges::fill(task.data, std::byte{});
     task.target = &target;
+    task.buffer = &buffer;
+    bool complete = true;
     try {
         source.fill(task, *source.make_scratch());
     } catch (const std::exception&) {
-        data.clear();
+        complete = false;
     }
-    fingerprint.add(data);
+    if (complete)
+        check_shape(task, layout);
+    fingerprint.add(complete ? buffer.data() : std::span<std::byte>{});
     fingerprint.add(static_cast<std::uint64_t>(target));
 }
 
 std::unique_ptr<SampleCache> cache_for(const SampleSource& source, const Cached& stage) {
+    if (source.layout().varies())
+        throw std::invalid_argument{"cached: finished samples are kept only where all have one shape"};
     if (const std::string part = source.random_part(); !part.empty())
         throw std::invalid_argument{detail::refused_by_cache(part)};
     const std::size_t size = source.size();
@@ -144,9 +162,12 @@ void CachedSamples::fill(SampleTask& task, WorkerScratch& worker_scratch) const 
     const State& state = *state_;
     auto& scratch = static_cast<CachedScratch&>(worker_scratch);
     const auto held = state.cache->find(task.index, scratch.worker);
-    if (!held)
+    if (!held) {
         state.source->fill(task, *scratch.of_source);
-    else
+        check_shape(task, state.layout);
+        if (task.buffer != nullptr)
+            task.data = task.buffer->data();   // reshaped twice, it may have moved
+    } else
         for (const std::int64_t now = task.clock ? task.clock->now_ns() : 0; task.stage_count < state.stages;)
             task.stages[task.stage_count++] = {.begin_ns = now, .ns = 0};
     StageTimer timer{task};

@@ -26,7 +26,7 @@ void FunctionRows::fill(SampleTask& task, WorkerScratch&) const {
     StageTimer timer{task};
     timer.begin();
     *task.target = 0;
-    detail::run_stage(make_, SampleView{task.data, &layout_, task.target, 0, 0, {0, 0, 0}}, task, task.stage_count);
+    detail::run_stage(make_, detail::view_of(task, layout_), task, task.stage_count);
 }
 
 SyntheticImages::SyntheticImages(std::size_t size, std::size_t num_classes, std::size_t side, std::uint64_t seed)

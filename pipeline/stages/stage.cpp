@@ -1,7 +1,10 @@
 #include <drawpoint/pipeline/stage.hpp>
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
+#include <drawpoint/pipeline/sample_buffer.hpp>
 #include <drawpoint/pipeline/stage_timer.hpp>
 
 namespace drawpoint {
@@ -10,6 +13,25 @@ std::span<float> SampleView::floats() const {
     if (layout->type != ScalarType::float32)
         throw std::logic_error{"SampleView::floats: the sample's type is not float32"};
     return {reinterpret_cast<float*>(data.data()), layout->values()};
+}
+
+void SampleView::check_size_of_value(std::size_t bytes) const {
+    if (bytes != size_of(layout->type))
+        throw std::logic_error{
+            fmt::format("SampleView::values: the sample's values have {} bytes, not {}", size_of(layout->type), bytes)};
+}
+
+std::span<std::byte> SampleView::reshape(std::span<const std::int64_t> sizes) {
+    if (buffer == nullptr)
+        throw std::logic_error{"SampleView::reshape: the loader does not collate (LoaderOptions::collate)"};
+    if (sizes.size() != layout->rank)
+        throw std::invalid_argument{
+            fmt::format("SampleView::reshape: the layout has {} sizes, got {}", layout->rank, sizes.size())};
+    SampleLayout said = *layout;
+    std::ranges::copy(sizes, said.shape.begin());
+    data = buffer->reshape(said);
+    layout = &buffer->layout();
+    return data;
 }
 
 Recipe::Recipe(std::shared_ptr<const SampleSource> source, SampleStage stage)
@@ -37,8 +59,7 @@ void Recipe::fill(SampleTask& task, WorkerScratch& scratch) const {
     StageTimer timer{task};
     for (const SampleStage& stage : stages_) {
         timer.begin();
-        const SampleView view{task.data, &layout_, task.target, 0, 0, {0, 0, 0}};
-        detail::run_stage(stage, view, task, task.stage_count);
+        detail::run_stage(stage, detail::view_of(task, layout_), task, task.stage_count);
     }
 }
 
@@ -50,6 +71,15 @@ std::string Recipe::random_part() const {
 }
 
 namespace detail {
+
+SampleView view_of(const SampleTask& task, const SampleLayout& layout) noexcept {
+    SampleView view{task.data, &layout, task.target, 0, 0, {0, 0, 0}, task.buffer};
+    if (task.buffer != nullptr && task.buffer->has_layout()) {
+        view.data = task.buffer->data();
+        view.layout = &task.buffer->layout();
+    }
+    return view;
+}
 
 CounterRng random_of_stage(const SampleTask& task, std::uint32_t place, bool deterministic) noexcept {
     const std::uint64_t seed = deterministic ? 0 : task.seed, epoch = deterministic ? 0 : task.epoch;

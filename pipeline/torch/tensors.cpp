@@ -66,7 +66,24 @@ at::Tensor first_samples(const at::Tensor& tensor, std::size_t samples) {
 
 }   // namespace
 
-at::Tensor data_of(Batch& batch) { return first_samples(tensors_of(batch).data, batch.size()); }
-at::Tensor targets_of(Batch& batch) { return first_samples(tensors_of(batch).targets, batch.size()); }
+// Batches that are collated differ in shape, so their tensors are not kept for the next: the memory's references tell who
+// still holds it.
+
+at::Tensor data_of(Batch& batch) {
+    const auto parts = batch.parts();
+    return parts.empty() ? first_samples(tensors_of(batch).data, batch.size()) : tensor_of(parts.front());
+}
+
+at::Tensor targets_of(Batch& batch) {
+    if (batch.parts().empty())
+        return first_samples(tensors_of(batch).targets, batch.size());
+    return over(batch.memory(), batch.memory().targets(), static_cast<std::int64_t>(batch.size()), at::kLong);
+}
+
+at::Tensor tensor_of(const BatchPart& part) {
+    return over(part.memory(), part.data().data(), {part.shape().data(), part.shape().size()}, torch_type(part.type()));
+}
+
+at::Tensor part_of(const Batch& batch, std::string_view name) { return tensor_of(batch.part(name)); }
 
 }   // namespace drawpoint

@@ -81,10 +81,14 @@ BOOST_AUTO_TEST_CASE(a_cut_recording_is_reported_on_with_a_warning_and_one_cut_t
     BOOST_REQUIRE(run_program(profile(folder, "synthetic:400")).code == 0);
     const std::string file = folder.file("run.pftrace");
     const auto whole = std::filesystem::file_size(file);
-    std::filesystem::resize_file(file, whole - 100);
-    const Result cut = run_program({"report", file, "--json"});
-    check_complaint(cut, 0, {file, "cut"});
-    BOOST_TEST(Json::parse(cut.out)["rows"].size() > 0u);
+    for (const std::uint64_t cut_at : {whole - 100, whole * 2 / 3, whole / 2}) {
+        std::filesystem::resize_file(file, cut_at);
+        const Result cut = run_program({"report", file, "--json"});
+        check_complaint(cut, 0, {file, "cut"});
+        const Json report = Json::parse(cut.out);
+        BOOST_TEST(report["rows"].size() > 0u);
+        BOOST_TEST(report["conservation"]["max_residual_ns"] == 0);
+    }
     std::filesystem::resize_file(file, 3000);
     const Result early = run_program({"report", file});
     BOOST_TEST(early.code == 1);

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <stdexcept>
 
 #include <fcntl.h>
@@ -17,20 +15,6 @@
 namespace drawpoint::test {
 namespace {
 
-std::string contents(const std::filesystem::path& file) {
-    std::ifstream stream{file, std::ios::binary};
-    std::ostringstream text;
-    text << stream.rdbuf();
-    return text.str();
-}
-
-std::filesystem::path new_folder() {
-    std::string name = (std::filesystem::temp_directory_path() / "drawpoint-cli-XXXXXX").string();
-    if (!mkdtemp(name.data()))
-        throw std::runtime_error{"mkdtemp failed"};
-    return name;
-}
-
 std::vector<char*> pointers(std::vector<std::string>& words) {
     std::vector<char*> all;
     for (std::string& word : words)
@@ -41,7 +25,7 @@ std::vector<char*> pointers(std::vector<std::string>& words) {
 
 }   // namespace
 
-Program::Program(const std::vector<std::string>& arguments, const Environment& environment) : folder_{new_folder()} {
+Program::Program(const std::vector<std::string>& arguments, const Environment& environment) {
     std::vector<std::string> words{DRAWPOINT_PROGRAM};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<std::string> variables = environment.variables;
@@ -49,7 +33,7 @@ Program::Program(const std::vector<std::string>& arguments, const Environment& e
         if (!std::string_view{*variable}.starts_with("DRAWPOINT_"))
             variables.emplace_back(*variable);
     const std::vector<char*> argv = pointers(words), envp = pointers(variables);
-    const std::string out = (folder_ / "out").string(), err = (folder_ / "err").string();
+    const std::string out = folder_.file("out"), err = folder_.file("err");
     id_ = fork();
     if (id_ < 0)
         throw std::runtime_error{"fork failed"};
@@ -80,8 +64,6 @@ Program::~Program() {
         kill(id_, SIGKILL);
         waitpid(id_, &status_, 0);
     }
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
 }
 
 bool Program::running() {
@@ -96,19 +78,12 @@ Result Program::wait() {
     if (!ended_)
         waitpid(id_, &status_, 0);
     ended_ = true;
-    return {WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_), contents(folder_ / "out"),
-            contents(folder_ / "err")};
+    return {WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_), bytes_in(folder_ / "out"),
+            bytes_in(folder_ / "err")};
 }
 
 Result run_program(const std::vector<std::string>& arguments, const Environment& environment) {
     return Program{arguments, environment}.wait();
-}
-
-TemporaryFolder::TemporaryFolder() : path_{new_folder()} {}
-
-TemporaryFolder::~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
 }
 
 void make_photos(const std::filesystem::path& folder) {

@@ -10,6 +10,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "support/temporary_folder.hpp"
+
 /// The built program, run as a user runs it.
 namespace drawpoint::test {
 
@@ -37,28 +39,13 @@ public:
     [[nodiscard]] Result wait();
 
 private:
-    std::filesystem::path folder_;
+    TemporaryFolder folder_;
     pid_t id_;
     int status_ = 0;
     bool ended_ = false;
 };
 
 [[nodiscard]] Result run_program(const std::vector<std::string>& arguments, const Environment& environment = {});
-
-/// A folder of its own, removed with everything in it.
-class TemporaryFolder {
-public:
-    TemporaryFolder();
-    ~TemporaryFolder();
-    TemporaryFolder(const TemporaryFolder&) = delete;
-    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-
-    [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
-    [[nodiscard]] std::string file(std::string_view name) const { return (path_ / name).string(); }
-
-private:
-    std::filesystem::path path_;
-};
 
 /// A folder of 2 classes with 9 small JPEG files each.
 void make_photos(const std::filesystem::path& folder);

@@ -101,6 +101,21 @@ BOOST_AUTO_TEST_CASE(what_data_has_no_use_for_is_refused_with_it) {
                         2, {"--valid v.npy", "--targets y.npy", "share"});
 }
 
+BOOST_AUTO_TEST_CASE(a_path_that_is_not_what_its_format_takes_is_told_what_to_give) {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("raw.bin");
+    std::ofstream{file} << "some bytes";
+    check_complaint(run_program({"profile", "--data", file}), 1, {"--data " + file, "--format", "--record"});
+    check_complaint(run_program({"profile", "--data", file, "--record", "uint8:2"}), 2, {"--record", "--format raw"});
+    check_complaint(run_program({"profile", "--data", file, "--format", "cifar"}), 1, {file, "not a folder"});
+    for (const std::string format : {"auto", "folder", "tar", "idx", "cifar", "npy"})
+        check_complaint(run_program({"profile", "--data", folder.file("none"), "--format", format}), 1,
+                        {"--data " + folder.file("none"), "no such file or folder"});
+    check_complaint(run_program({"profile", "--data", folder.path().string(), "--format", "npy", "--targets", "y.npy"}),
+                    1, {folder.path().string(), "--format npy takes a file"});
+    check_complaint(run_program({"profile", "--data", "/dev/zero"}), 1, {"/dev/zero", "neither a file nor a folder"});
+}
+
 BOOST_AUTO_TEST_CASE(an_unknown_option_or_command_is_named_and_the_nearest_one_offered) {
     check_complaint(run_program(profile({"--bach-size", "3"})), 2, {"unknown option --bach-size", "--batch-size"});
     check_complaint(run_program(profile({"--xyzzy=1"})), 2, {"unknown option --xyzzy"});
@@ -168,6 +183,10 @@ BOOST_AUTO_TEST_CASE(a_bad_configuration_is_named) {
     check_complaint(run_program(profile({"--config", folder.file("none.toml")})), 2, {"--config", "none.toml"});
     std::ofstream{folder.file("bad.toml")} << "bach-size = 3\n";
     check_complaint(run_program(profile({"--config", folder.file("bad.toml")})), 2, {"bad.toml", "bach-size"});
+    check_complaint(run_program(profile({"--config", folder.path().string()})), 2, {"--config", "a folder"});
+    std::ofstream{folder.file("typing.toml")} << "[profil]\nbatch-size = 3\n";
+    check_complaint(run_program(profile({"--config", folder.file("typing.toml")})), 2,
+                    {"typing.toml", "unknown section [profil]", "did you mean profile"});
     check_complaint(run_program(profile({"--print-config"}), {.variables = {"DRAWPOINT_BATCH_SIZE=few"}}), 2,
                     {"--batch-size", "few", "DRAWPOINT_BATCH_SIZE"});
 }

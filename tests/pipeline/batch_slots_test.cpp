@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(memory_is_used_again_and_never_more_than_depth_plus_one) {
         for (auto& batch : blocking(loader))
             memories.insert(&batch.memory());
         BOOST_TEST(memories.size() <= 3u);
-        BOOST_TEST(loader.counters().slots_bytes == memories.size() * (*memories.begin())->bytes());
+        BOOST_TEST(loader.counters().slots_bytes == memories.size() * ((*memories.begin())->bytes() + 2 * 8));
         BOOST_TEST(loader.counters().slots_replaced == 0u);
     }
 }

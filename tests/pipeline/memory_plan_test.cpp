@@ -7,6 +7,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <drawpoint/pipeline/batch_slots.hpp>
+#include <drawpoint/pipeline/sample_buffer.hpp>
 
 BOOST_AUTO_TEST_SUITE(memory_plan)
 
@@ -41,7 +42,7 @@ BOOST_AUTO_TEST_CASE(without_a_budget_everything_is_as_asked_and_adds_up) {
     BOOST_TEST(plan.in_flight_bytes == 2 * 64 * 50'000u);
     BOOST_TEST(plan.workers_bytes == 4 * MiB);
     BOOST_TEST(plan.order_bytes == 8 * 1360u);
-    BOOST_TEST(plan.loader_bytes == plan.slots_bytes + plan.in_flight_bytes + plan.workers_bytes + plan.order_bytes);
+    BOOST_TEST(plan.planned_bytes == plan.slots_bytes + plan.in_flight_bytes + plan.workers_bytes + plan.order_bytes);
     BOOST_TEST(plan.missing_bytes == 0u);
 }
 
@@ -55,22 +56,90 @@ BOOST_AUTO_TEST_CASE(a_small_slot_is_as_large_as_its_memory) {
 
 BOOST_AUTO_TEST_CASE(the_depth_shrinks_to_what_the_budget_leaves_and_then_the_reads_do) {
     const MemoryPlan asked = plan_memory(photos(8));
-    BOOST_TEST(plan_memory(photos(8, asked.loader_bytes)).prefetch_depth == 8u);
-    BOOST_TEST(plan_memory(photos(8, asked.loader_bytes - 1)).prefetch_depth == 7u);
-    const MemoryPlan smallest_depth = plan_memory(photos(1));
-    const MemoryPlan tight = plan_memory(photos(8, smallest_depth.loader_bytes));
+    BOOST_TEST(plan_memory(photos(8, asked.planned_bytes)).prefetch_depth == 8u);
+    BOOST_TEST(plan_memory(photos(8, asked.planned_bytes - 1)).prefetch_depth == 7u);
+    MemoryNeeds slow = photos(1);
+    slow.read_concurrency = 40;   // within a sixteenth
+    const MemoryPlan smallest_depth = plan_memory(slow);
+    slow.prefetch_depth = 8;
+    slow.memory_budget = smallest_depth.planned_bytes;
+    const MemoryPlan tight = plan_memory(slow);
     BOOST_TEST((tight == smallest_depth));
-    const MemoryPlan tighter = plan_memory(photos(8, smallest_depth.loader_bytes - 100'000));
+    slow.memory_budget -= 100'000;
+    const MemoryPlan tighter = plan_memory(slow);
     BOOST_TEST(tighter.prefetch_depth == 1u);
-    BOOST_TEST(tighter.read_concurrency == 63u);
+    BOOST_TEST(tighter.read_concurrency == 39u);
     BOOST_TEST(tighter.missing_bytes == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_read_ahead_takes_no_more_than_a_sixteenth_of_a_budget_but_as_many_reads_as_workers) {
+    MemoryNeeds needs = photos(2, 160 * MiB);
+    BOOST_TEST(plan_memory(needs).in_flight_bytes == 64 * 2 * 50'000u);
+    needs.encoded_bytes = 500'000;
+    const MemoryPlan plan = plan_memory(needs);
+    BOOST_TEST(plan.read_concurrency == 10u);
+    BOOST_TEST(plan.in_flight_bytes <= 10 * MiB);
+    BOOST_TEST(plan.in_flight_bytes > 10 * MiB - 2 * 500'000);
+    BOOST_TEST(plan.prefetch_depth == 2u);
+    needs.encoded_bytes = 4 * MiB;
+    BOOST_TEST(plan_memory(needs).read_concurrency == 2u);
+    needs.memory_budget = 0;
+    BOOST_TEST(plan_memory(needs).read_concurrency == 64u);
+}
+
+BOOST_AUTO_TEST_CASE(a_slot_has_room_for_no_more_samples_than_there_are) {
+    MemoryNeeds needs{.sample_bytes = 1000, .batch_size = 1'000'000, .dataset_size = 60};
+    const MemoryPlan plan = plan_memory(needs);
+    BOOST_TEST(plan.slot_samples == 60u);
+    needs.batch_size = 60;
+    BOOST_TEST((plan_memory(needs) == plan));
+    needs.dataset_size = 61;
+    BOOST_TEST(plan_memory(needs).slot_samples == 60u);
+    needs.dataset_size = 0;   // unknown
+    BOOST_TEST(plan_memory(needs).slot_samples == 60u);
+}
+
+BOOST_AUTO_TEST_CASE(collated_batches_keep_their_depth_and_share_what_the_rest_leaves) {
+    MemoryNeeds needs{.collates = true,
+                      .batch_size = 32,
+                      .num_workers = 2,
+                      .prefetch_depth = 9,
+                      .read_concurrency = 8,
+                      .encoded_bytes = 100'000,
+                      .cache_bytes = 10 * MiB,
+                      .dataset_size = 1000};
+    BOOST_TEST(plan_memory(needs).batches_budget_bytes == std::numeric_limits<std::uint64_t>::max());
+    needs.memory_budget = 64 * MiB;
+    const MemoryPlan unknown = plan_memory(needs);
+    BOOST_TEST(unknown.prefetch_depth == 9u);
+    BOOST_TEST(unknown.slot_bytes == 0u);
+    BOOST_TEST(unknown.slots_bytes == 0u);
+    BOOST_TEST(unknown.planned_bytes == 14 * MiB + 8'000 + 2 * 8 * 100'000);
+    BOOST_TEST(unknown.batches_budget_bytes == 64 * MiB - unknown.planned_bytes);
+
+    needs.sample_bytes = 100'000;   // twice, in the sample and in the batch, and target and index
+    const MemoryPlan known = plan_memory(needs);
+    BOOST_TEST(known.prefetch_depth == 9u);
+    BOOST_TEST(known.slot_bytes == 32 * (2 * 100'000 + sizeof(SampleBuffer)) + 256 + 256);
+    BOOST_TEST(known.slots_bytes == 7 * known.slot_bytes);   // of 10, within the budget
+    BOOST_TEST(known.batches_budget_bytes == unknown.batches_budget_bytes);
+    BOOST_TEST(known.slots_bytes <= known.batches_budget_bytes);
+    BOOST_TEST(known.slots_bytes + known.slot_bytes > known.batches_budget_bytes);
+
+    needs.sample_bytes = 64 * MiB;   // one at a time, then
+    BOOST_TEST(plan_memory(needs).missing_bytes == 0u);
+    needs.memory_budget = 13 * MiB;
+    BOOST_TEST(plan_memory(needs).missing_bytes > 0u);
+    BOOST_TEST(plan_memory(needs).batches_budget_bytes == 1u);
+    needs.collates = false;
+    BOOST_TEST(plan_memory(needs).batches_budget_bytes == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(a_budget_too_small_for_anything_gives_the_smallest_plan_and_says_what_is_missing) {
     const MemoryPlan plan = plan_memory(photos(8, 64 * MiB));
     BOOST_TEST(plan.prefetch_depth == 1u);
     BOOST_TEST(plan.read_concurrency == 2u);
-    BOOST_TEST(plan.missing_bytes == plan.loader_bytes - 64 * MiB);
+    BOOST_TEST(plan.missing_bytes == plan.planned_bytes - 64 * MiB);
     BOOST_TEST(plan.missing_bytes > 0u);
 }
 
@@ -91,15 +160,16 @@ BOOST_AUTO_TEST_CASE(a_plan_never_exceeds_a_budget_that_the_smallest_fits_and_ne
         BOOST_REQUIRE((plan.prefetch_depth >= 1 && plan.prefetch_depth <= needs.prefetch_depth));
         BOOST_REQUIRE(plan.read_concurrency <= needs.read_concurrency);
         BOOST_REQUIRE((needs.read_concurrency == 0 || plan.read_concurrency >= 1));
-        BOOST_REQUIRE(plan.loader_bytes == plan.slots_bytes + plan.in_flight_bytes + plan.workers_bytes +
-                                               plan.order_bytes + plan.cache_bytes);
+        BOOST_REQUIRE(plan.planned_bytes == plan.slots_bytes + plan.in_flight_bytes + plan.workers_bytes +
+                                                plan.order_bytes + plan.cache_bytes);
         if (plan.missing_bytes == 0)
-            BOOST_REQUIRE(plan.loader_bytes <= needs.memory_budget);
+            BOOST_REQUIRE(plan.planned_bytes <= needs.memory_budget);
         else
             BOOST_REQUIRE(
                 (plan.prefetch_depth == 1 && plan.read_concurrency <= std::max<std::size_t>(needs.num_workers, 1)));
-        if (plan.prefetch_depth < needs.prefetch_depth && plan.read_concurrency == needs.read_concurrency)
-            BOOST_REQUIRE(plan.loader_bytes + plan.slot_bytes > needs.memory_budget);   // no deeper one fits
+        if (plan.prefetch_depth <
+            needs.prefetch_depth)   // no deeper one fits, or it would, had not the reads shrunk after
+            BOOST_REQUIRE((plan.planned_bytes + plan.slot_bytes > needs.memory_budget || plan.prefetch_depth == 1));
     }
 }
 
@@ -107,7 +177,7 @@ BOOST_AUTO_TEST_CASE(sizes_beyond_all_memory_do_not_wrap_around) {
     constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
     for (const std::uint64_t size : {most, most / 2, most / 1000}) {
         const MemoryPlan plan = plan_memory({.sample_bytes = size, .batch_size = 1 << 20, .memory_budget = 1024 * MiB});
-        BOOST_TEST(plan.loader_bytes == most);
+        BOOST_TEST(plan.planned_bytes == most);
         BOOST_TEST(plan.prefetch_depth == 1u);
         BOOST_TEST(plan.missing_bytes == most - 1024 * MiB);
     }

@@ -14,6 +14,7 @@
 #include <drawpoint/instrumentation/recorder.hpp>
 #include <drawpoint/pipeline/sampler.hpp>
 
+#include "pipeline/slot_bytes.hpp"
 #include "pipeline/stored_source.hpp"
 #include "support/coro_test.hpp"
 #include "support/count_allocations.hpp"
@@ -209,7 +210,8 @@ BOOST_AUTO_TEST_CASE(the_plan_looks_at_samples_from_all_over_the_source) {
         const DataLoader loader{runtime, source, sampler, {.read_concurrency = 8}};
         BOOST_TEST(looked_at.size() == std::min<std::size_t>(n, 32));
         BOOST_TEST(*looked_at.rbegin() == (std::min<std::uint64_t>(n, 32) - 1) * n / std::min<std::uint64_t>(n, 32));
-        BOOST_TEST(loader.memory_plan().in_flight_bytes == 16 * detail::contents_capacity(1));
+        const std::uint64_t largest = StoredSource::bytes_of(n == 1 ? 0 : 6);   // 6 leaves the largest remainder by 7
+        BOOST_TEST(loader.memory_plan().in_flight_bytes == 16 * contents_memory_bytes(largest));
     }
 }
 

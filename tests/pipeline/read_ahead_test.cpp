@@ -12,6 +12,7 @@
 
 #include <drawpoint/pipeline/read_backend.hpp>
 
+#include "pipeline/slot_bytes.hpp"
 #include "pipeline/stored_source.hpp"
 
 BOOST_AUTO_TEST_SUITE(read_ahead)
@@ -280,7 +281,7 @@ BOOST_AUTO_TEST_CASE(held_bytes_stay_within_the_memory_given_but_for_what_is_in_
     Wanting loader{source, {.concurrency = 4, .memory = memory}};
     for (std::uint32_t at = 0; at < 400; ++at) {
         BOOST_REQUIRE(loader.take(at));
-        BOOST_REQUIRE(loader.reads.counters().bytes <= memory + 5 * StoredSource::bytes_of(6));
+        BOOST_REQUIRE(loader.reads.counters().bytes <= memory + 5 * contents_memory_bytes(StoredSource::bytes_of(6)));
     }
     BOOST_TEST(loader.ahead > 0u);
 }

@@ -17,7 +17,7 @@
 #include <drawpoint/instrumentation/recorder.hpp>
 #include <drawpoint/instrumentation/report/facts.hpp>
 
-#include "image/temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 #include "support/count_allocations.hpp"
 
 BOOST_AUTO_TEST_SUITE(sample_cache)

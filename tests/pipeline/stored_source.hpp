@@ -12,7 +12,7 @@
 #include <drawpoint/pipeline/sample_source.hpp>
 #include <drawpoint/pipeline/storage/file_reader.hpp>
 
-#include "image/temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 #include "pipeline/numbered_source.hpp"
 
 namespace drawpoint::test {

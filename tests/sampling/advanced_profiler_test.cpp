@@ -9,10 +9,11 @@
 #include <string_view>
 
 #include <time.h>
-#include <unistd.h>
 
 #include <drawpoint/instrumentation/recorder.hpp>
 #include <drawpoint/loop/profilers/advanced.hpp>
+
+#include <tests/support/temporary_folder.hpp>
 
 namespace {
 
@@ -41,15 +42,6 @@ bool contains(const std::string& text, std::string_view part) { return text.find
 auto says(std::string_view text) {
     return [text](const std::exception& error) { return std::string_view{error.what()} == text; };
 }
-
-struct TemporaryFolder {
-    TemporaryFolder()
-        : path{std::filesystem::temp_directory_path() / ("drawpoint-advanced-" + std::to_string(getpid()))} {
-        std::filesystem::create_directories(path);
-    }
-    ~TemporaryFolder() { std::filesystem::remove_all(path); }
-    std::filesystem::path path;
-};
 
 }   // namespace
 
@@ -110,28 +102,28 @@ BOOST_AUTO_TEST_CASE(actions_may_overlap_without_nesting) {
 }
 
 BOOST_AUTO_TEST_CASE(dumped_stats_are_a_pprof_file_per_action) {
-    const TemporaryFolder folder;
+    const test::TemporaryFolder folder;
     Recorder recorder;
-    AdvancedProfiler profiler{recorder, {.dirpath = folder.path, .filename = "adv"}, {.dump_stats = true}};
+    AdvancedProfiler profiler{recorder, {.dirpath = folder.path(), .filename = "adv"}, {.dump_stats = true}};
     profiler.setup("fit", 0);
     profiler.start("[LightningModule]X.training_step");
     BOOST_REQUIRE(burn(profiler, 20));
     profiler.stop("[LightningModule]X.training_step");
     profiler.describe();
-    BOOST_TEST(std::filesystem::exists(folder.path / "fit-adv-0.txt"));
-    std::ifstream file{folder.path / "fit-adv-0-[LightningModule]X.training_step.prof", std::ios::binary};
+    BOOST_TEST(std::filesystem::exists(folder.path() / "fit-adv-0.txt"));
+    std::ifstream file{folder.path() / "fit-adv-0-[LightningModule]X.training_step.prof", std::ios::binary};
     BOOST_REQUIRE(file.is_open());
     BOOST_TEST(file.get() == 0x1f);   // gzip
     BOOST_TEST(file.get() == 0x8b);
 }
 
 BOOST_AUTO_TEST_CASE(a_dumped_profile_is_a_new_file_put_in_the_place_of_the_one_before) {
-    const TemporaryFolder folder;
-    const auto profile = folder.path / "fit-adv-0-a.prof", before = folder.path / "before";
+    const test::TemporaryFolder folder;
+    const auto profile = folder.path() / "fit-adv-0-a.prof", before = folder.path() / "before";
     std::ofstream{profile} << "read by somebody";
     std::filesystem::create_hard_link(profile, before);
     Recorder recorder;
-    AdvancedProfiler profiler{recorder, {.dirpath = folder.path, .filename = "adv"}, {.dump_stats = true}};
+    AdvancedProfiler profiler{recorder, {.dirpath = folder.path(), .filename = "adv"}, {.dump_stats = true}};
     profiler.setup("fit", 0);
     profiler.start("a");
     BOOST_REQUIRE(burn(profiler, 20));

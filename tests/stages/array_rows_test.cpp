@@ -14,7 +14,7 @@
 #include <drawpoint/pipeline/rng.hpp>
 #include <drawpoint/pipeline/storage/array_file.hpp>
 
-#include "image/temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 #include "stages/counted_new.hpp"
 #include "stages/made_sample.hpp"
 

@@ -11,7 +11,7 @@
 #include <drawpoint/pipeline/storage/image_folder.hpp>
 #include <drawpoint/pipeline/tensor_rows.hpp>
 
-#include "image/temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 #include "stages/counted_new.hpp"
 #include "stages/jpeg_images.hpp"
 #include "stages/made_sample.hpp"

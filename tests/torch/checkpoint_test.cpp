@@ -20,7 +20,7 @@
 #include <drawpoint/loop/torch/learner.hpp>
 #include <drawpoint/loop/torch/model.hpp>
 
-#include "callbacks/temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 #include "torch/drawn.hpp"
 
 BOOST_AUTO_TEST_SUITE(checkpoint)

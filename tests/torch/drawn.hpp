@@ -12,10 +12,14 @@ namespace drawpoint::test {
 /// A loader on the calling thread, and what is drawn from it in order.
 class Drawn {
 public:
-    explicit Drawn(const SampleSource& source, std::size_t batch_size, std::size_t depth = 1)
+    explicit Drawn(const SampleSource& source, std::size_t batch_size, std::size_t depth = 1,
+                   const Collate* collate = nullptr)
         : runtime_{{.max_threads = 1, .workers = WorkerThreads::threads}, recorder_},
           sampler_{source.size()},
-          loader_{runtime_, source, sampler_, {.batch_size = batch_size, .num_workers = 0, .prefetch_depth = depth}} {}
+          loader_{runtime_,
+                  source,
+                  sampler_,
+                  {.batch_size = batch_size, .num_workers = 0, .prefetch_depth = depth, .collate = collate}} {}
 
     /// The next batch of the epoch at hand, or of the next.
     Batch next() {

@@ -10,7 +10,7 @@
 #include <ATen/record_function.h>
 #include <boost/test/unit_test.hpp>
 
-#include "image/temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 
 BOOST_AUTO_TEST_SUITE(pytorch_profiler)
 

@@ -6,6 +6,8 @@
 #include <ATen/Functions.h>
 #include <boost/test/unit_test.hpp>
 
+#include <drawpoint/pipeline/collate.hpp>
+
 #include "torch/drawn.hpp"
 
 BOOST_AUTO_TEST_SUITE(tensors)
@@ -64,6 +66,46 @@ BOOST_AUTO_TEST_CASE(a_tensor_kept_beyond_its_batch_keeps_its_values) {
     BOOST_TEST(view[0].item<float>() == 5);
     BOOST_TEST(at::equal(kept_targets, at::arange(8, 12, at::kLong)));
     BOOST_TEST(drawn.loader().counters().slots_replaced == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(the_parts_of_a_collated_batch_are_tensors_over_their_memory) {
+    const SampleLayout layout{ScalarType::int64, 2, {0, 2}};
+    const auto source = from_function(40, layout, "count", [](SampleView& sample) {
+        sample.reshape({static_cast<std::int64_t>(sample.index % 4), 2});
+        std::ranges::fill(sample.values<std::int64_t>(), static_cast<std::int64_t>(sample.index));
+        *sample.target = 7;
+    });
+    const PadCollate pad{layout, {.value = -1}};
+    Drawn drawn{source, 4, 2, &pad};
+    at::Tensor kept, kept_view, kept_targets;
+    {
+        Batch batch = drawn.next();
+        kept = data_of(batch);
+        BOOST_TEST(kept.const_data_ptr() == static_cast<const void*>(batch.data().data()));
+        BOOST_TEST((kept.sizes() == at::IntArrayRef{4, 3, 2}));
+        BOOST_TEST((kept.scalar_type() == at::kLong));
+        const at::Tensor mask = part_of(batch, "mask");
+        BOOST_TEST((mask.scalar_type() == at::kBool));
+        BOOST_TEST(at::equal(mask.sum(1), at::arange(0, 4, at::kLong)));
+        BOOST_TEST(at::equal(part_of(batch, "lengths"), at::arange(0, 4, at::kLong)));
+        BOOST_TEST(at::equal(kept.ne(-1).select(2, 0), mask));
+        BOOST_TEST(at::equal(targets_of(batch), at::full({4}, 7, at::kLong)));
+        BOOST_CHECK_THROW((void)part_of(batch, "masks"), std::out_of_range);
+    }
+    {
+        Batch batch = drawn.next();
+        kept_view = part_of(batch, "mask").select(0, 1);
+        kept_targets = targets_of(batch);
+    }
+    BOOST_TEST(drawn.loader().counters().slots_replaced == 2u);
+    for (int i = 0; i < 20; ++i) {
+        Batch batch = drawn.next();
+        BOOST_TEST(data_of(batch)[3][0][0].item<std::int64_t>() == static_cast<std::int64_t>(batch.indices()[3]));
+    }
+    BOOST_TEST(at::equal(kept[3], at::full({3, 2}, 3, at::kLong)));
+    BOOST_TEST(kept_view.sum().item<std::int64_t>() == 1);
+    BOOST_TEST(kept_targets[3].item<std::int64_t>() == 7);
+    BOOST_TEST(drawn.loader().counters().slots_replaced == 2u);
 }
 
 BOOST_AUTO_TEST_CASE(a_tensor_outlives_its_loader) {

@@ -21,7 +21,7 @@
 #include <drawpoint/loop/torch/learner.hpp>
 #include <drawpoint/loop/torch/op_profiler.hpp>
 
-#include "image/temporary_folder.hpp"
+#include "support/temporary_folder.hpp"
 #include "support/tape.hpp"
 #include "torch/drawn.hpp"
 

@@ -4,21 +4,25 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include <drawpoint/pipeline/batch_source.hpp>
 #include <drawpoint/pipeline/sample_source.hpp>
 
 namespace drawpoint {
 
+class BatchPart;    // an array of a collated batch; collate.hpp
 class LoaderCore;   // a loader's slots and the way back into them; pipeline/loader_core.hpp
 
-/// The memory of one batch: samples, then targets, huge-page aligned. Shared by the slot and whoever still holds it (a tensor):
-/// reference-counted, freed by the last one. `retain` and `release` are thread-safe.
+/// The memory of one batch: samples, then targets, huge-page aligned; of a collated batch the targets, or one array. Shared by
+/// the slot and whoever still holds it (a tensor): reference-counted, freed by the last one. `retain` and `release` are
+/// thread-safe.
 class SlotMemory {
 public:
     [[nodiscard]] static SlotMemory* allocate(std::size_t data_bytes, std::size_t targets);   // one reference
     void retain() noexcept;
     void release() noexcept;
+    [[nodiscard]] bool is_shared() const noexcept;   ///< by more than one holder
     [[nodiscard]] std::byte* data() const noexcept;
     [[nodiscard]] std::int64_t* targets() const noexcept;
     [[nodiscard]] std::size_t bytes() const noexcept;   ///< in all
@@ -53,10 +57,15 @@ public:
     [[nodiscard]] std::size_t epoch() const noexcept;
     [[nodiscard]] std::size_t number() const noexcept;   ///< in its pass, from 0
     [[nodiscard]] const SampleLayout& layout() const noexcept;
-    [[nodiscard]] std::span<std::byte> data() const noexcept;                ///< size() × layout().bytes()
-    [[nodiscard]] std::span<std::int64_t> targets() const noexcept;          ///< size()
+    [[nodiscard]] std::span<std::byte> data() const noexcept;         ///< size() × layout().bytes(); or the first part
+    [[nodiscard]] std::span<std::int64_t> targets() const noexcept;   ///< size()
     [[nodiscard]] std::span<const std::uint64_t> indices() const noexcept;   ///< size(), of the data set
     [[nodiscard]] DrawStamps draw_stamps() const noexcept;
+
+    /// The arrays that the loader's collate function made; without one, none.
+    [[nodiscard]] std::span<const BatchPart> parts() const noexcept;
+    /// The one of this name. Throws std::out_of_range saying which there are.
+    [[nodiscard]] const BatchPart& part(std::string_view name) const;
 
     /// The slot's memory (to `retain()` beyond the batch) and its attachment, for pipeline/torch.
     [[nodiscard]] SlotMemory& memory() const noexcept;

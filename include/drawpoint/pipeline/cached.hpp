@@ -35,7 +35,8 @@ struct Cached {
 /// stages before take no time where it is a hit. A value; copies share the cache.
 class CachedSamples final : public SampleSource {
 public:
-    /// Throws as SampleCache's constructors, and std::invalid_argument naming what is random, or a stage too many.
+    /// Throws as SampleCache's constructors, and std::invalid_argument naming what is random, a stage too many, or a shape that
+    /// varies.
     CachedSamples(std::shared_ptr<const SampleSource> source, const Cached&);
 
     [[nodiscard]] std::size_t size() const noexcept override;

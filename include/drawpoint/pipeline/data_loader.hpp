@@ -19,6 +19,7 @@
 
 namespace drawpoint {
 
+class Collate;        // collate.hpp
 class PrefetchCore;   // what the loader, its passes and its workers share; pipeline/prefetch_core.hpp
 
 struct LoaderOptions {
@@ -34,9 +35,14 @@ struct LoaderOptions {
         64;   ///< reads in flight, whatever num_workers is; 0: the workers read for themselves
     std::chrono::nanoseconds read_deadline{0};   ///< of one read, its retries included; 0: none
     std::size_t read_retries = 3;                ///< of a read that failed with EIO or ESTALE, backing off
-    /// Most bytes of batches, samples in flight, workers' scratch and a cache in memory; 0: none. prefetch_depth, then
-    /// read_concurrency are made smaller until it holds.
+    /// Most bytes of batches, samples in flight, workers' scratch and a cache in memory; 0: none. read_concurrency is made
+    /// smaller until its reads fit a sixteenth, then prefetch_depth, then read_concurrency until all fits. Where samples are
+    /// collated prefetch_depth stays, batches are admitted by their bytes, and one batch may exceed it, with several workers at
+    /// most one each while sizes grow.
     std::uint64_t memory_budget = 0;
+    /// Makes each batch of its finished samples, by the worker that finished the last; null: samples are made at their place in
+    /// the batch, which takes one shape for all. Outlives the loader.
+    const Collate* collate = nullptr;
 };
 static_assert(std::is_trivially_destructible_v<LoaderOptions>);
 
@@ -53,6 +59,12 @@ struct LoaderCounters {
     std::uint64_t read_retries = 0;        ///< reads repeated after EIO or ESTALE
     std::uint64_t reads_late = 0;          ///< given up at the deadline with a reader still at it
     std::uint64_t read_bytes = 0;          ///< memory held now by what is read ahead
+    std::uint64_t largest_batch_bytes =
+        0;   ///< memory that the largest batch so far took; before the first the plan's, or 0
+    std::uint64_t peak_bytes =
+        0;   ///< most memory the loader held, as memory_plan() divides it: workers as planned, the rest counted
+    std::uint64_t expected_bytes =
+        0;   ///< most that peak_bytes comes to if no batch takes more: memory_plan().planned_bytes corrected by what was seen
 };
 
 /// An awaitable, prefetching loader: workers make the samples of up to D batches ahead, straight into recycled batch memory.
@@ -88,11 +100,12 @@ public:
     };
 
     /// Starts the workers and admits the first batches when the first pass is asked for. Throws std::invalid_argument naming
-    /// field and value ("prefetch_depth must be at least 1, got 0"), also of a memory_budget that the smallest loader exceeds. `name` is the pipeline's in the recording.
+    /// field and value ("prefetch_depth must be at least 1, got 0"), also of a
+    /// memory_budget that the smallest loader exceeds. `name` is the pipeline's in the recording.
     DataLoader(Runtime&, const SampleSource&, const Sampler&, const LoaderOptions&, std::string_view name = "train");
     DataLoader(Runtime&, const SampleSource&&, const Sampler&, const LoaderOptions&, std::string_view = "") = delete;
     DataLoader(Runtime&, const SampleSource&, const Sampler&&, const LoaderOptions&, std::string_view = "") = delete;
-    /// Stops and joins: bounded by the longest running stage. A suspended next() then ends with operation_aborted.
+    /// Stops and joins: bounded by the longest running stage or collate function. A suspended next() then ends with operation_aborted.
     ~DataLoader();
     DataLoader(const DataLoader&) = delete;
     DataLoader& operator=(const DataLoader&) = delete;

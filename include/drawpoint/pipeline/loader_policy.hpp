@@ -19,12 +19,22 @@ struct PolicyOptions {
     std::size_t prefetch_depth = 2;   ///< 1 … 55
     BatchOrder order = BatchOrder::in_order;
     std::size_t max_overtakes = 0;   ///< of `bounded` only
+    /// Most bytes of all slots together, where a batch takes as many as its samples need; 0: slots are not counted.
+    std::uint64_t batches_budget_bytes = 0;
+    std::uint64_t batch_bytes_hint = 0;   ///< what a batch takes, before one is complete; 0: unknown
 };
 
 /// What a loader decides about every batch: admit, open, hand over, take back, what one claim takes, whom to wake. A pure state
 /// machine without threads, clock or I/O, so that worker threads, the loop itself and a simulator in virtual time drive the same
 /// decisions. Batches are numbered by admission over the loader's whole life; slots 0 … prefetch_depth are places in memory;
 /// positions number the hand-overs. Nothing allocates; everything is O(slots). One thread at a time (the driver's mutex).
+///
+/// With a `batches_budget_bytes`, a batch is admitted only if it fits beside all slots' memory, where one that is open counts as
+/// the largest so far, if not more. It is admitted only once all samples of the open ones are claimed, when what those take is
+/// nearly known, or all but one's while there is room for four times the largest and twice as many batches as slots have brought
+/// no larger one. Samples are then claimed one at a time. So what is unknown, and may exceed the budget, is one batch; with
+/// several workers at most one each while sizes grow. Whatever it takes, a batch is admitted when none is open or complete and
+/// the loop has drawn them all.
 class LoaderPolicy {
 public:
     static constexpr std::size_t max_slots = 56;   ///< the give-back word has a bit for each
@@ -53,9 +63,10 @@ public:
             pass_begin_ = limit_;
         limit_ += batches;
     }
-    /// The next batch to open to the workers, while there is one and a slot is free. `drawn`, the positions drawn so far, counts
-    /// only without workers: then nothing is admitted while a batch waits.
-    [[nodiscard]] std::optional<Admission> admit(std::uint64_t drawn = 0) noexcept;
+    /// The next batch to open to the workers, while there is one, a slot is free and the budget allows it. `drawn`: the positions
+    /// drawn so far, or 0 where that is not known. `unclaimed`: open batches with samples that no worker has claimed.
+    /// Without workers nothing is admitted while a batch waits.
+    [[nodiscard]] std::optional<Admission> admit(std::uint64_t drawn = 0, std::uint64_t unclaimed = 0) noexcept;
     /// All of the batch's samples are done. False: nobody wants it any more, and its slot is free.
     bool complete(std::uint32_t slot, bool failed) noexcept;
     /// The next complete batch whose turn it is, with its position; each once.
@@ -64,6 +75,19 @@ public:
     void release(std::uint32_t slot) noexcept;
     /// Gives up every batch not handed over yet and all that could have been admitted.
     Abandoned abandon() noexcept;
+
+    // Bytes, where they are counted.
+    [[nodiscard]] bool counts_bytes() const noexcept { return budget_ != 0; }
+    /// The slot's memory is so large now; to be said before admit() of each that has changed.
+    void holds(std::uint32_t slot, std::uint64_t bytes) noexcept;
+    /// Free slots, a bit each, whose memory is to be given up before anything admitted since is opened; they count as empty.
+    [[nodiscard]] std::uint64_t trims() noexcept;
+    [[nodiscard]] std::uint64_t batches_bytes() const noexcept { return bytes_; }   ///< of all slots now
+    [[nodiscard]] std::uint64_t most_batches_bytes() const noexcept { return most_bytes_; }
+    [[nodiscard]] std::uint64_t largest_batch_bytes() const noexcept { return largest_; }   ///< or the hint
+    /// What batches_bytes() comes to if no batch is larger than the largest so far; 0: nothing is known yet.
+    [[nodiscard]] std::uint64_t expected_batches_bytes() const noexcept;
+
     /// Nothing is admitted or handed over any more.
     void stop() noexcept { stopped_ = true; }
     /// Other numbers from now on: slots beyond the new depth are left unused as they come back.
@@ -80,7 +104,7 @@ public:
     // Claims.
     /// `samples` took `ns` in all, as one worker measured.
     void observe(std::uint64_t samples, std::uint64_t ns) noexcept;
-    /// Samples one claim should take: about 20 … 200 µs of work, a share for every worker. Never 0.
+    /// Samples one claim should take: about 20 … 200 µs of work, a share for every worker; 1 under a budget. Never 0.
     [[nodiscard]] std::uint32_t claim_size() const noexcept;
     /// A batch is less work than the shortest claim.
     [[nodiscard]] bool claims_whole_batches() const noexcept;
@@ -98,9 +122,15 @@ public:
 
 private:
     [[nodiscard]] std::uint32_t oldest_pending() const noexcept;
+    [[nodiscard]] std::optional<std::uint32_t> slot_within_budget(std::uint64_t free,
+                                                                  std::uint64_t unclaimed) const noexcept;
+    [[nodiscard]] bool has_budget() const noexcept;
+    [[nodiscard]] std::uint64_t charged_bytes() const noexcept;
+    void trim_until(std::uint64_t bytes_to_go, std::uint64_t slots) noexcept;
 
     struct Place {
         std::uint64_t batch = 0, pass_begin = 0, completed = 0;   // completed: running number of its completion
+        std::uint64_t bytes = 0;                                  // of its memory, where counted
         std::uint32_t overtaken = 0;
         bool failed = false;
     };
@@ -111,6 +141,10 @@ private:
     std::size_t batch_size_, num_workers_, depth_, max_overtakes_;
     std::size_t begun_ = 0, parked_ = 0;
     std::uint64_t sample_ns_x256_ = 0;   // moving average; 0: not measured yet
+    std::uint64_t budget_, largest_;     // largest_: or what a batch is believed to take; 0: unknown
+    std::uint64_t calm_from_;            // completions from which on largest_ is believed; unlimited: no batch is known
+    std::uint64_t bytes_ = 0, most_bytes_ = 0, trims_ = 0, drawn_ = 0;
+    bool lacks_bytes_ = false;   // the last refusal was for the budget's sake
     BatchOrder order_;
     bool stopped_ = false;
 };

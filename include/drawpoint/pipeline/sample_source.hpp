@@ -48,7 +48,7 @@ enum class ScalarType : std::uint8_t {
 struct SampleLayout {
     ScalarType type = ScalarType::float32;
     std::uint8_t rank = 0;                                          ///< 0 … 4; 0 = one value
-    std::array<std::int64_t, 4> shape{};                            ///< each ≥ 1
+    std::array<std::int64_t, 4> shape{};                            ///< each ≥ 1; 0: varies from sample to sample
     [[nodiscard]] constexpr std::size_t values() const noexcept {   ///< product of the shape
         std::size_t product = 1;
         for (std::size_t dimension = 0; dimension < rank; ++dimension)
@@ -56,6 +56,13 @@ struct SampleLayout {
         return product;
     }
     [[nodiscard]] std::size_t bytes() const noexcept { return values() * size_of(type); }
+    /// Whether a size is known only once a sample is made: a batch of such samples needs a collate function.
+    [[nodiscard]] constexpr bool varies() const noexcept {
+        for (std::size_t dimension = 0; dimension < rank; ++dimension)
+            if (shape[dimension] == 0)
+                return true;
+        return false;
+    }
     bool operator==(const SampleLayout&) const = default;
 };
 
@@ -89,14 +96,16 @@ public:
     [[nodiscard]] virtual bool wants(std::uint64_t) const noexcept { return true; }
 };
 
-class SampleCache;   // sample_cache.hpp
+class SampleCache;    // sample_cache.hpp
+class SampleBuffer;   // sample_buffer.hpp
 
 /// One sample to be made: where it goes, who it is, and what the source says about it. Everything random in it must be keyed
 /// by (seed, epoch, index) only, so that a batch does not depend on workers, depth or timing.
 struct SampleTask {
     std::uint64_t index = 0;   ///< in the data set
     std::uint64_t seed = 0, epoch = 0;
-    std::span<std::byte> data;        ///< the sample's own place in the batch: layout().bytes()
+    std::span<std::byte> data;   ///< the sample's own place in the batch: layout().bytes(); empty if the layout varies
+    SampleBuffer* buffer = nullptr;   ///< where samples are collated: a varying layout is said by `buffer->reshape()`
     std::int64_t* target = nullptr;   ///< its place among the batch's targets
     /// What `SampleSource::reads()` read for it ahead of time; null: the source reads it itself.
     const std::vector<std::byte>* contents = nullptr;
@@ -134,8 +143,8 @@ public:
     /// of `task.stage_count`.
     virtual void fill(SampleTask& task, WorkerScratch& scratch) const = 0;
 
-    /// Whether the loader calls fill_run() in place of fill(): for sources with one stage that is shorter than the call. A run
-    /// is recorded as one row that counts its samples.
+    /// Whether the loader calls fill_run() in place of fill(), unless it collates: for sources with one stage that is shorter
+    /// than the call. A run is recorded as one row that counts its samples.
     [[nodiscard]] virtual bool fills_runs() const noexcept { return false; }
     /// Makes all of the run's samples. As fill(); what it throws is the failure of the run's sample `at`.
     virtual void fill_run(SampleRun&, WorkerScratch&) const { throw std::logic_error{"this source fills no runs"}; }

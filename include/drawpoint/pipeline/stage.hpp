@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -21,14 +22,30 @@ namespace drawpoint {
 
 /// A sample's values in its place in the batch, as a user's stage sees and changes them.
 struct SampleView {
-    std::span<std::byte> data;   ///< layout->bytes()
-    const SampleLayout* layout;
+    std::span<std::byte> data;    ///< layout->bytes()
+    const SampleLayout* layout;   ///< of this sample; until a shape that varies is said, with its 0
     std::int64_t* target;         ///< may be changed too
     std::uint64_t index, epoch;   ///< of the data set; of the pass
     CounterRng random;   ///< keyed by (seed, epoch, index) and the stage's place: the only source of chance to use
+    SampleBuffer* buffer = nullptr;   ///< where samples are collated; for reshape()
 
     /// The values. Throws std::logic_error unless the layout's type is float32.
     [[nodiscard]] std::span<float> floats() const;
+    /// The values as those of type T. Throws std::logic_error unless it is of the size of the layout's type.
+    template <class T>
+    [[nodiscard]] std::span<T> values() const {
+        check_size_of_value(sizeof(T));
+        return {reinterpret_cast<T*>(data.data()), data.size() / sizeof(T)};
+    }
+    /// Says all sizes of a sample that is to be collated, whether its layout varies or not, and gives its place: of one made
+    /// smaller the first bytes stay, else contents are undefined. Allocates only beyond the largest so far. Throws
+    /// std::logic_error where the loader does not collate, std::invalid_argument for a number of sizes other than the layout's,
+    /// or sizes beyond memory. Behind it nothing can be `cached` unless the layout's own sizes are said.
+    std::span<std::byte> reshape(std::span<const std::int64_t> sizes);
+    std::span<std::byte> reshape(std::initializer_list<std::int64_t> sizes) { return reshape(std::span{sizes}); }
+
+private:
+    void check_size_of_value(std::size_t bytes) const;
 };
 
 /// A sample's pixels between two image stages, interleaved RGB8, as a user's stage sees and changes them in place.
@@ -121,6 +138,8 @@ private:
 
 namespace detail {
 
+/// The sample as it stands, of a source of this layout; without index, epoch and random numbers.
+[[nodiscard]] SampleView view_of(const SampleTask&, const SampleLayout&) noexcept;
 /// The random stream of a stage: that of (seed, epoch, index), told apart by the stage's place.
 [[nodiscard]] CounterRng random_of_stage(const SampleTask&, std::uint32_t place, bool deterministic = false) noexcept;
 /// Runs `stage` on `view`, whose index, epoch and random numbers are filled in; `place` is the stage's.

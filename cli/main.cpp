@@ -75,7 +75,7 @@ bool reader_has_gone() noexcept {
     return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
 }
 
-std::string quoted(std::string_view argument) {
+std::string in_quotes(std::string_view argument) {
     const bool plain = !argument.empty() && std::ranges::all_of(argument, [](char c) {
         return std::isalnum(static_cast<unsigned char>(c)) ||
                std::string_view{"-_./=:,+%@"}.find(c) != std::string_view::npos;
@@ -112,7 +112,7 @@ int dispatch(const std::vector<std::string>& words) {
         throw UsageError{fmt::format("the command {} is not delivered yet", name)};
     Invocation invocation{.command = name, .line = "drawpoint", .arguments = {words.begin() + 1, words.end()}};
     for (const std::string& word : words)
-        invocation.line += " " + quoted(word);
+        invocation.line += " " + in_quotes(word);
     return found->run(invocation);
 }
 

@@ -102,7 +102,7 @@ struct JpegDecoder::State {
             throw ImageError(std::string("libjpeg: ") + reader.failure.message);
         reader.restricts_columns = restricts_columns();
         size = {};
-        if (backend == JpegBackend::own)
+        if (backend != JpegBackend::library)
             own.emplace();
     }
     State(const State&) = delete;

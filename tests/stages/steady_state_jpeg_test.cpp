@@ -86,30 +86,34 @@ BOOST_AUTO_TEST_CASE(loading_jpeg_files_allocates_nothing_but_the_decoders_own_p
     BOOST_TEST_REQUIRE(test::count_library_apart(reinterpret_cast<const void*>(errors.error_exit)));
     // Long enough for a worker that gets few samples on a busy machine to have met the largest crops.
     constexpr std::size_t batch_size = 16, depth = 2, batches = 100, warm_up = 50;
-    for (const bool record : {false, true}) {
-        const auto recorder = test::small_recorder();
-        Runtime runtime{{.record = record}, *recorder};
-        test::UntilSuspended first_draw;
-        const CountedRecipe source{photos(batch_size * batches) | decode_jpeg | RandomResizedCrop{224, 224} |
-                                       RandomHorizontalFlip{} | Normalize::imagenet(),
-                                   first_draw};
-        const RandomSampler sampler{source.size(), 7};
-        DataLoader loader{
-            runtime, source, sampler, {.batch_size = batch_size, .num_workers = 2, .prefetch_depth = depth}};
-        Counted counted;
-        run(runtime, draw(runtime, loader, warm_up, first_draw, counted));
-        BOOST_TEST(counted.batches == batches - warm_up);
-        BOOST_TEST(counted.allocations == 0u, "record " << record << ": " << counted.allocations << " allocations");
-        BOOST_TEST_MESSAGE("record " << record << ": " << counted.in_library << " allocations inside libjpeg, "
-                                     << counted.faults << " minor faults in " << counted.batches << " batches");
-        if (!test::counts_allocations())
-            continue;
-        BOOST_TEST(counted.in_library > 0u);   // or nothing would have been counted at all
-        // The recorder's writer thread has a ledger to grow: its pages are not the loader's.
-        if (!record)
-            BOOST_TEST(counted.faults < counted.batches,
-                       counted.faults << " faults in " << counted.batches << " batches");
-    }
+    for (const JpegBackend backend : {JpegBackend::library, JpegBackend::own})
+        for (const bool record : {false, true}) {
+            BOOST_TEST_CONTEXT((backend == JpegBackend::own ? "own" : "library") << ", record " << record) {
+                const auto recorder = test::small_recorder();
+                Runtime runtime{{.record = record}, *recorder};
+                test::UntilSuspended first_draw;
+                const CountedRecipe source{photos(batch_size * batches) | DecodeJpeg{backend} |
+                                               RandomResizedCrop{224, 224} | RandomHorizontalFlip{} |
+                                               Normalize::imagenet(),
+                                           first_draw};
+                const RandomSampler sampler{source.size(), 7};
+                DataLoader loader{
+                    runtime, source, sampler, {.batch_size = batch_size, .num_workers = 2, .prefetch_depth = depth}};
+                Counted counted;
+                run(runtime, draw(runtime, loader, warm_up, first_draw, counted));
+                BOOST_TEST(counted.batches == batches - warm_up);
+                BOOST_TEST(counted.allocations == 0u);
+                BOOST_TEST_MESSAGE(counted.in_library << " allocations inside libjpeg, " << counted.faults
+                                                      << " minor faults in " << counted.batches << " batches");
+                if (!test::counts_allocations())
+                    continue;
+                // The library's show that allocations are counted at all.
+                BOOST_TEST((counted.in_library > 0) == (backend == JpegBackend::library));
+                // The recorder's writer thread has a ledger to grow: its pages are not the loader's.
+                if (!record)
+                    BOOST_TEST(counted.faults < counted.batches);
+            }
+        }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -80,9 +80,8 @@ private:
     std::size_t used_ = 0;
 };
 
-/// Makes a batch of finished samples (`LoaderOptions::collate`): run by the worker that completes the batch, timed as `collate`. const and
-/// thread-safe. What it
-/// throws fails the batch, as does adding no array.
+/// Makes a batch of finished samples (`LoaderOptions::collate`): run by the worker that completes the batch, timed as `collate`.
+/// const and thread-safe. What it throws fails the batch, as does adding no array.
 class Collate {
 public:
     virtual ~Collate() = default;

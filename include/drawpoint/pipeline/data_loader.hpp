@@ -105,7 +105,8 @@ public:
     DataLoader(Runtime&, const SampleSource&, const Sampler&, const LoaderOptions&, std::string_view name = "train");
     DataLoader(Runtime&, const SampleSource&&, const Sampler&, const LoaderOptions&, std::string_view = "") = delete;
     DataLoader(Runtime&, const SampleSource&, const Sampler&&, const LoaderOptions&, std::string_view = "") = delete;
-    /// Stops and joins: bounded by the longest running stage or collate function. A suspended next() then ends with operation_aborted.
+    /// Stops and joins: bounded by the longest running stage or collate function. A suspended next() then ends with
+    /// operation_aborted.
     ~DataLoader();
     DataLoader(const DataLoader&) = delete;
     DataLoader& operator=(const DataLoader&) = delete;

@@ -12,7 +12,8 @@ namespace drawpoint {
 class SampleBuffer {
 public:
     /// Memory for a sample like this: one that takes no more bytes than the largest so far keeps its first bytes, and nothing is
-    /// allocated; else contents are undefined. Sizes ≥ 0. Throws std::invalid_argument naming a negative size or one beyond memory, std::bad_alloc.
+    /// allocated; else contents are undefined. Sizes ≥ 0. Throws std::invalid_argument naming a negative size or one
+    /// beyond memory, std::bad_alloc.
     std::span<std::byte> reshape(const SampleLayout&);
     /// Forgets the sample, not the memory: there is no layout until the next reshape().
     void clear() noexcept;

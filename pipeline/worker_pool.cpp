@@ -9,19 +9,41 @@
 #include <utility>
 #include <vector>
 
-#if DRAWPOINT_HAS_TBB
 #include <pthread.h>
+#include <sched.h>
 
+#if DRAWPOINT_HAS_TBB
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/info.h>
 #include <oneapi/tbb/task_arena.h>
 #endif
 
 namespace drawpoint {
-
-#if DRAWPOINT_HAS_TBB
 namespace {
 
+/// Makes the calling thread a batch thread of the system's scheduler while this lives, if it is a usual one: such a thread does
+/// not take the core of the thread that wakes it. A worker woken by a batch given back would else run in the training loop's place.
+class YieldsWhenWoken {
+public:
+    YieldsWhenWoken() noexcept {
+        int policy = SCHED_OTHER;
+        was_usual_ =
+            ::pthread_getschedparam(::pthread_self(), &policy, &parameters_) == 0 && policy == SCHED_OTHER &&
+            ::pthread_setschedparam(::pthread_self(), SCHED_BATCH, &parameters_) == 0;   // refused: no more than slower
+    }
+    ~YieldsWhenWoken() {
+        if (was_usual_)
+            ::pthread_setschedparam(::pthread_self(), SCHED_OTHER, &parameters_);
+    }
+    YieldsWhenWoken(const YieldsWhenWoken&) = delete;
+    YieldsWhenWoken& operator=(const YieldsWhenWoken&) = delete;
+
+private:
+    sched_param parameters_{};
+    bool was_usual_ = false;
+};
+
+#if DRAWPOINT_HAS_TBB
 /// What a pump task shares with its crew: it may come to run long after the crew has gone, and then does nothing.
 struct Pumps {
     explicit Pumps(CrewWork& to_do) noexcept : work{&to_do} {}
@@ -38,7 +60,10 @@ struct Pumps {
                 return;
             running.fetch_add(1, std::memory_order_relaxed);
         }
-        work->work(worker);
+        {
+            const YieldsWhenWoken yields;   // before join(): the thread is TBB's again after it
+            work->work(worker);
+        }
         running.fetch_sub(1, std::memory_order_release);
         running.notify_all();
     }
@@ -87,8 +112,8 @@ bool system_has(std::size_t threads) {
     return there.size() == threads && !probe.lacks_heap.load();
 }
 
-}   // namespace
 #endif
+}   // namespace
 
 struct WorkerPool::Impl {
     WorkerThreads kind;
@@ -199,7 +224,10 @@ Crew WorkerPool::start(std::size_t workers, CrewWork& work) {
     crew->threads.reserve(workers);
     for (std::size_t worker = 0; worker < workers; ++worker) {
         try {
-            crew->threads.emplace_back([&work, worker] { work.work(worker); });
+            crew->threads.emplace_back([&work, worker] {
+                const YieldsWhenWoken yields;
+                work.work(worker);
+            });
         } catch (const std::exception&) {
             break;   // no more threads to be had: those there do
         }

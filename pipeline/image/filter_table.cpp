@@ -16,6 +16,18 @@ struct Block {
     double sum[lanes];
 };
 
+// What an output reads.
+struct Reach {
+    double scale, support;
+    std::uint32_t taps;
+};
+
+Reach reach(std::uint32_t input, std::uint32_t output, ResizeFilter filter) {
+    const double scale = static_cast<double>(input) / output;
+    const double support = filter == ResizeFilter::antialias ? std::max(scale, 1.0) : 1.0;
+    return {scale, support, static_cast<std::uint32_t>(std::min<double>(input, std::ceil(2 * support)))};
+}
+
 // What all blocks have in common.
 struct Filter {
     double scale, support;
@@ -109,11 +121,10 @@ void fill_weights(const Filter& filter, double* exact, std::uint32_t* first, Int
 
 }   // namespace
 
-void FilterTable::fill(std::uint32_t input, std::uint32_t output, ResizeFilter filter, bool flip, int narrow_bits) {
-    const double scale = static_cast<double>(input) / output;
-    const double support = filter == ResizeFilter::antialias ? std::max(scale, 1.0) : 1.0;
+// What the table is made from is returned.
+double* FilterTable::shape(std::uint32_t output, std::uint32_t tap_count) {
     outputs = output;
-    taps = static_cast<std::uint32_t>(std::min<double>(input, std::ceil(2 * support)));
+    taps = tap_count;
     stride = (taps + 3) / 4 * 4;
     wide = taps > most_narrow_taps;
     first = first_memory_.get(outputs);
@@ -121,13 +132,22 @@ void FilterTable::fill(std::uint32_t input, std::uint32_t output, ResizeFilter f
     std::byte* memory = weight_memory_.get(weights * (wide ? sizeof(std::int32_t) : sizeof(std::uint16_t)));
     wider = wide ? reinterpret_cast<std::int32_t*>(memory) : nullptr;
     narrow = wide ? nullptr : reinterpret_cast<std::uint16_t*>(memory);
-    double* exact = exact_memory_.get(std::size_t{taps} * lanes);
+    return exact_memory_.get(std::size_t{taps} * lanes);
+}
 
-    const Filter shape{scale, support, input, output, taps, wide ? wide_bits : narrow_bits, flip};
+std::uint32_t FilterTable::reserve(std::uint32_t input, std::uint32_t output, ResizeFilter filter) {
+    shape(output, reach(input, output, filter).taps);
+    return taps;
+}
+
+void FilterTable::fill(std::uint32_t input, std::uint32_t output, ResizeFilter filter, bool flip, int narrow_bits) {
+    const auto [scale, support, tap_count] = reach(input, output, filter);
+    double* const exact = shape(output, tap_count);
+    const Filter common{scale, support, input, output, taps, wide ? wide_bits : narrow_bits, flip};
     if (wide)
-        fill_weights(shape, exact, first, wider, stride);
+        fill_weights(common, exact, first, wider, stride);
     else
-        fill_weights(shape, exact, first, narrow, stride);
+        fill_weights(common, exact, first, narrow, stride);
 }
 
 }   // namespace drawpoint

@@ -27,7 +27,13 @@ struct FilterTable {
     /// Fills the table for `input` positions seen as `output` ones, mirrored if `flip`; `narrow_bits` is one of the above.
     void fill(std::uint32_t input, std::uint32_t output, ResizeFilter filter, bool flip, int narrow_bits);
 
+    /// Makes room for the table of `input` positions and of any fewer, so that fill() will not allocate for them; returns the
+    /// taps of the former, which are the most. Loses what is in the table.
+    std::uint32_t reserve(std::uint32_t input, std::uint32_t output, ResizeFilter filter);
+
 private:
+    double* shape(std::uint32_t output, std::uint32_t tap_count);
+
     ScratchBuffer<std::uint32_t, 16384> first_memory_;
     ScratchBuffer<std::byte, 131072> weight_memory_;
     ScratchBuffer<double, 16384> exact_memory_;

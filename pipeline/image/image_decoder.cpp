@@ -2,6 +2,7 @@
 
 #include "pipeline/image/check_crop.hpp"
 #include "pipeline/image/png.hpp"
+#include "pipeline/image/resample.hpp"
 #include "pipeline/image/webp.hpp"
 
 #include <algorithm>
@@ -98,8 +99,8 @@ void ImageDecoder::decode(CropBox crop, ImageSize target, bool flip, ResizeFilte
         return state_->jpeg.decode(crop, target, flip, filter, normalization, planar_out);
     check_target(target, normalization);
     const ImageView window = state_->decode_window(crop);
-    resize_normalize(window, {0, 0, crop.width, crop.height}, target, flip, filter, normalization, state_->scratch,
-                     planar_out);
+    resize_normalize(window, state_->size(), {0, 0, crop.width, crop.height}, target, flip, filter, normalization,
+                     state_->scratch.buffers(), planar_out);
 }
 
 void ImageDecoder::decode_rgb(CropBox crop, std::uint8_t* rgb_out) {

@@ -97,17 +97,25 @@ std::optional<ChromaSampling> sampling_of(const jpeg_decompress_struct& info) {
 }   // namespace
 
 struct JpegDecoder::State {
+    /// Gives the library's memory back, also where the rest of a decoder cannot be made.
+    struct Reader : JpegReader {
+        Reader() : JpegReader{} {
+            if (create_reader(*this))
+                return;
+            destroy_reader(*this);
+            throw ImageError(std::string("libjpeg: ") + failure.message);
+        }
+        Reader(const Reader&) = delete;
+        Reader& operator=(const Reader&) = delete;
+        ~Reader() { destroy_reader(*this); }
+    };
+
     explicit State(JpegBackend backend) {
-        if (!create_reader(reader))
-            throw ImageError(std::string("libjpeg: ") + reader.failure.message);
         reader.restricts_columns = restricts_columns();
         size = {};
         if (backend != JpegBackend::library)
             own.emplace();
     }
-    State(const State&) = delete;
-    State& operator=(const State&) = delete;
-    ~State() { destroy_reader(reader); }
 
     void open(std::span<const std::byte> contents) {
         size = {};
@@ -176,9 +184,9 @@ struct JpegDecoder::State {
             refuse(reader.failure);
 
         const bool cmyk = reader.info.output_components == 4;
-        const std::size_t row_bytes = std::size_t{width} * (cmyk ? 4 : 3);
-        const std::size_t stride = (row_bytes + 127) / 64 * 64;
-        std::uint8_t* rows = memory.get(stride * crop.height);
+        const auto stride_of = [cmyk](std::size_t columns) { return (columns * (cmyk ? 4 : 3) + 127) / 64 * 64; };
+        const std::size_t stride = stride_of(width);
+        std::uint8_t* rows = memory.get(stride_of(size.width) * size.height);
         if (!read_rows(reader, crop.y, crop.height, rows, stride))
             refuse(reader.failure);
         if (cmyk)
@@ -199,17 +207,19 @@ struct JpegDecoder::State {
         const auto [top, bottom] = blocks_of(crop.y, crop.height, size.height, info.max_v_samp_factor);
         const auto [left, right] = blocks_of(crop.x, crop.width, size.width, info.max_h_samp_factor);
         JpegBlocks blocks{top, bottom, left, right};
-        std::size_t offsets[4] = {}, strides[3] = {};
+        const auto block_rows =
+            blocks_of(0, size.height, size.height, info.max_v_samp_factor).second;   // of the whole image
+        std::size_t offsets[4] = {}, strides[3] = {}, whole = row_padding;
         std::uint32_t widths[3] = {}, heights[3] = {};   // of a block: after the last row the components are gone
         for (int c = 0; c < info.num_components; ++c) {
             const jpeg_component_info& component = info.comp_info[c];
             strides[c] = plane_stride(std::size_t{component.width_in_blocks} * DCTSIZE);
             widths[c] = static_cast<std::uint32_t>(component.h_samp_factor) * DCTSIZE;
             heights[c] = static_cast<std::uint32_t>(component.v_samp_factor) * DCTSIZE;
-            offsets[c + 1] =
-                offsets[c] + strides[c] * (bottom - top) * static_cast<std::size_t>(component.v_samp_factor) * DCTSIZE;
+            offsets[c + 1] = offsets[c] + strides[c] * (bottom - top) * heights[c];
+            whole += strides[c] * block_rows * heights[c];
         }
-        std::uint8_t* const samples = memory.get(offsets[info.num_components] + row_padding);
+        std::uint8_t* const samples = memory.get(whole);
         JpegPlane planes[3];
         for (std::size_t c = 0; c < 3; ++c)
             planes[c] = {samples + offsets[c], strides[c]};
@@ -270,7 +280,7 @@ struct JpegDecoder::State {
         return stride % 1024 == 0 ? stride + 64 : stride;
     }
 
-    JpegReader reader{};
+    Reader reader;
     std::optional<OwnJpegDecoder> own;
     std::span<const std::byte> file;
     ImageSize size;
@@ -298,8 +308,8 @@ void JpegDecoder::decode(CropBox crop, ImageSize target, bool flip, ResizeFilter
         return resize_normalize(*planes, crop, target, flip, filter, normalization, state.scratch.buffers(),
                                 planar_out);
     const ImageView window = state.decode_window(crop);
-    resize_normalize(window, {0, 0, crop.width, crop.height}, target, flip, filter, normalization, state.scratch,
-                     planar_out);
+    resize_normalize(window, state.size, {0, 0, crop.width, crop.height}, target, flip, filter, normalization,
+                     state.scratch.buffers(), planar_out);
 }
 
 void JpegDecoder::decode_rgb(CropBox crop, std::uint8_t* rgb_out) {

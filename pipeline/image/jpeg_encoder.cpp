@@ -21,15 +21,20 @@ struct Compression {
     JpegFailure failure;
     unsigned char* memory;
     unsigned long bytes;
+    bool begun;   // there is memory, or there was
 };
 
 bool compress(Compression& compression, const ImageView& image, int quality) noexcept {
     auto& info = compression.info;
     report_to(compression.failure, compression.errors, reinterpret_cast<jpeg_common_struct&>(info));
-    if (setjmp(compression.failure.escape) != 0)
+    if (setjmp(compression.failure.escape) != 0) {
+        if (compression.begun)   // the library tells only at the end where its memory has moved to
+            info.dest->term_destination(&info);
         return false;
+    }
     jpeg_create_compress(&info);
     jpeg_mem_dest(&info, &compression.memory, &compression.bytes);
+    compression.begun = true;
     info.image_width = image.size.width;
     info.image_height = image.size.height;
     info.input_components = 3;

@@ -33,4 +33,9 @@ const PixelKernels& best_kernels() noexcept {
 
 std::byte* PackedWeights::bytes(std::size_t count) { return memory_.get(count); }
 
+void PackedWeights::reserve(std::uint32_t outputs, std::uint32_t taps) {
+    // For 16 outputs: 64 bytes a pair of taps, and a head of 128 or up to three pairs more.
+    memory_.get((std::size_t{outputs} + 15) / 16 * (192 + (std::size_t{taps} + 1) / 2 * 64));
+}
+
 }   // namespace drawpoint

@@ -29,6 +29,9 @@ struct PackedWeights {
     /// file for one instruction set may serve the whole program.
     std::byte* bytes(std::size_t count);
 
+    /// Makes room for every layout of tables of up to `taps` taps.
+    void reserve(std::uint32_t outputs, std::uint32_t taps);
+
 private:
     ScratchBuffer<std::byte, 262144> memory_;
 };

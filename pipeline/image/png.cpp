@@ -195,8 +195,9 @@ ImageView PngReader::decode_window(CropBox crop) {
     chunks.check(spng_set_crc_action(context.get(), SPNG_CRC_USE, SPNG_CRC_USE));   // open() has checked them
     chunks.check(spng_set_png_stream(context.get(), PixelChunks::read, &chunks));
 
-    const std::size_t stride = (std::size_t{crop.width} * 3 + 127) / 64 * 64;
-    std::uint8_t* const window = window_.get(stride * crop.height);
+    const auto stride_of = [](std::size_t width) { return (width * 3 + 127) / 64 * 64; };
+    const std::size_t stride = stride_of(crop.width);
+    std::uint8_t* const window = window_.get(stride_of(size_.width) * size_.height);
     const std::size_t pixel = gray16_ ? 2 : 3, row = pixel * size_.width;
     const int format = gray16_ ? SPNG_FMT_PNG : SPNG_FMT_RGB8;
     const auto keep = [&](const std::uint8_t* from, std::uint32_t y) {

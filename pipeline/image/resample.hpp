@@ -9,7 +9,8 @@
 
 namespace drawpoint {
 
-/// What a ResizeScratch holds.
+/// What a ResizeScratch holds. Sized by images, not by crops: once one of a size was resized to a target, none of its crops
+/// allocates.
 struct ResizeBuffers {
     const PixelKernels* kernels = &best_kernels();
     FilterTable vertical, horizontal;
@@ -19,7 +20,12 @@ struct ResizeBuffers {
     ScratchBuffer<std::int16_t, 16384> chroma;
 };
 
-/// resize_normalize() from the planes of a JPEG file that hold what `crop` needs. Throws as it does.
+/// resize_normalize() of a part of an image: `buffers` are made large enough for any crop of all of it, `whole`.
+void resize_normalize(const ImageView& part, ImageSize whole, CropBox crop, ImageSize target, bool flip,
+                      ResizeFilter filter, const ChannelNormalization& normalization, ResizeBuffers& buffers,
+                      float* planar_out);
+
+/// resize_normalize() from the planes of a JPEG file that hold what `crop` needs; likewise.
 void resize_normalize(const YccPlanes& planes, CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
                       const ChannelNormalization& normalization, ResizeBuffers& buffers, float* planar_out);
 

@@ -19,7 +19,7 @@ constexpr std::uint32_t few_rows = 8;   // where none is read twice
 // crop.height.
 class Resampling {
 public:
-    Resampling(CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
+    Resampling(ImageSize whole, CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
                const ChannelNormalization& normalization, ResizeBuffers& buffers, float* planar_out)
         : buffers_{buffers}, target_{target}, out_{planar_out} {
         for (std::size_t c = 0; c < 3; ++c) {
@@ -27,6 +27,9 @@ public:
             affine_.scale[c] = static_cast<float>(1 / (255 * deviation));
             affine_.bias[c] = static_cast<float>(-normalization.mean[c] / deviation);
         }
+        most_taps_ = buffers.vertical.reserve(whole.height, target.height, filter);
+        buffers.packed.reserve(target.width, std::min(FilterTable::most_narrow_taps,
+                                                      buffers.horizontal.reserve(whole.width, target.width, filter)));
         buffers.vertical.fill(crop.height, target.height, filter, false, FilterTable::vertical_bits);
         buffers.horizontal.fill(crop.width, target.width, filter, flip, FilterTable::horizontal_bits);
         if (!buffers.horizontal.wide)
@@ -35,6 +38,9 @@ public:
     ~Resampling() { buffers_.kernels->finish(); }
     Resampling(const Resampling&) = delete;
     Resampling& operator=(const Resampling&) = delete;
+
+    /// Of the vertical pass, over the crops of the whole image.
+    [[nodiscard]] std::uint32_t most_taps() const noexcept { return most_taps_; }
 
     /// The weighted sum of the rows that output row `y` reads, of which `rows` is the first.
     void vertical(std::uint32_t y, const std::uint8_t* rows, std::size_t stride, std::size_t bytes, std::uint8_t* out) {
@@ -66,8 +72,14 @@ private:
     ResizeBuffers& buffers_;
     ImageSize target_;
     float* out_;
+    std::uint32_t most_taps_ = 0;
     AffineNormalization affine_;
 };
+
+// The rows of the whole image: no crop's need more memory.
+YccRows all_rows(const YccPlanes& planes, const PixelKernels& kernels) noexcept {
+    return {planes, {0, 0, planes.image.width, planes.image.height}, kernels};
+}
 
 }   // namespace
 
@@ -78,13 +90,21 @@ ResizeScratch& ResizeScratch::operator=(ResizeScratch&&) noexcept = default;
 
 void resize_normalize(const ImageView& image, CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
                       const ChannelNormalization& normalization, ResizeScratch& scratch, float* planar_out) {
+    resize_normalize(image, image.size, crop, target, flip, filter, normalization, scratch.buffers(), planar_out);
+}
+
+void resize_normalize(const ImageView& image, ImageSize whole, CropBox crop, ImageSize target, bool flip,
+                      ResizeFilter filter, const ChannelNormalization& normalization, ResizeBuffers& buffers,
+                      float* planar_out) {
     check_crop(crop, image.size);
     check_target(target, normalization);
-    ResizeBuffers& buffers = scratch.buffers();
-    Resampling resampling{crop, target, flip, filter, normalization, buffers, planar_out};
+    Resampling resampling{whole, crop, target, flip, filter, normalization, buffers, planar_out};
     const std::size_t bytes = std::size_t{crop.width} * 3, plane = (std::size_t{crop.width} + 63) / 64 * 64;
-    std::uint8_t* const interleaved = buffers.interleaved.get(bytes + row_padding);
-    std::uint8_t* const row = buffers.row.get(3 * plane + row_padding);
+    const std::size_t widest = 3 * ((std::size_t{whole.width} + 63) / 64 * 64) + row_padding;
+    std::uint8_t* const interleaved = buffers.interleaved.get(widest);
+    std::uint8_t* const row = buffers.row.get(widest);
+    if (resampling.most_taps() > FilterTable::most_narrow_taps)
+        buffers.sums.get(widest);
     std::fill_n(interleaved + bytes, row_padding, std::uint8_t{0});
     std::fill_n(row, 3 * plane + row_padding, std::uint8_t{0});
     const std::uint8_t* const pixels = image.pixels + crop.y * image.stride + std::size_t{crop.x} * 3;
@@ -99,15 +119,22 @@ void resize_normalize(const YccPlanes& planes, CropBox crop, ImageSize target, b
                       const ChannelNormalization& normalization, ResizeBuffers& buffers, float* planar_out) {
     check_crop(crop, planes.image);
     check_target(target, normalization);
-    Resampling resampling{crop, target, flip, filter, normalization, buffers, planar_out};
-    const YccRows rows{planes, crop, *buffers.kernels};
+    Resampling resampling{planes.image, crop, target, flip, filter, normalization, buffers, planar_out};
+    const YccRows rows{planes, crop, *buffers.kernels}, widest = all_rows(planes, *buffers.kernels);
     const FilterTable& down = buffers.vertical;
     const std::size_t plane = rows.plane_stride(), bytes = 3 * plane;
     const std::size_t stride = bytes % 1024 == 0 ? bytes + 64 : bytes;   // rows a multiple apart would share cache sets
-    const std::uint32_t most = std::min(crop.height, std::max(strip_rows, 2 * down.taps));
-    std::uint8_t* const strip = buffers.strip.get(std::size_t{most} * stride + row_padding);
-    std::uint8_t* const row = buffers.row.get(bytes + row_padding);
-    std::int16_t* const chroma = buffers.chroma.get(rows.scratch_words());
+    const auto strip_of = [](std::uint32_t height, std::uint32_t taps) {
+        return std::min(height, std::max(strip_rows, 2 * taps));
+    };
+    const std::uint32_t most = strip_of(crop.height, down.taps);
+    const std::size_t widest_bytes = 3 * widest.plane_stride() + 64;
+    std::uint8_t* const strip =
+        buffers.strip.get(strip_of(planes.image.height, resampling.most_taps()) * widest_bytes + row_padding);
+    std::uint8_t* const row = buffers.row.get(widest_bytes + row_padding);
+    std::int16_t* const chroma = buffers.chroma.get(widest.scratch_words());
+    if (resampling.most_taps() > FilterTable::most_narrow_taps)
+        buffers.sums.get(widest_bytes);
     std::fill_n(row + bytes, row_padding, std::uint8_t{0});
 
     std::uint32_t begin = 0, end = 0;   // the rows of the crop that the strip holds
@@ -128,10 +155,10 @@ void resize_normalize(const YccPlanes& planes, CropBox crop, ImageSize target, b
 
 void write_rgb(const YccPlanes& planes, CropBox crop, ResizeBuffers& buffers, std::uint8_t* rgb) {
     check_crop(crop, planes.image);
-    const YccRows rows{planes, crop, *buffers.kernels};
+    const YccRows rows{planes, crop, *buffers.kernels}, widest = all_rows(planes, *buffers.kernels);
     const std::size_t stride = 3 * rows.plane_stride();
-    std::uint8_t* const strip = buffers.strip.get(few_rows * stride + row_padding);
-    std::int16_t* const chroma = buffers.chroma.get(rows.scratch_words());
+    std::uint8_t* const strip = buffers.strip.get(few_rows * 3 * widest.plane_stride() + row_padding);
+    std::int16_t* const chroma = buffers.chroma.get(widest.scratch_words());
     for (std::uint32_t begin = 0; begin < crop.height; begin += few_rows) {
         const std::uint32_t end = std::min(crop.height, begin + few_rows);
         rows.make(begin, end, chroma, strip, stride);

@@ -11,8 +11,9 @@ namespace drawpoint {
 template <class T, std::size_t FirstBytes>
 class ScratchBuffer {
 public:
-    /// At least `count` elements. Allocates in powers of two from FirstBytes on, so that sizes that vary a little
-    /// from image to image stop allocating soon; untouched pages cost nothing.
+    /// At least `count` elements. Allocates in powers of two from FirstBytes on, so that sizes that vary a little from image to
+    /// image stop allocating soon. Asked for what the whole image would need, no crop of it allocates again: pages that are
+    /// never touched cost nothing.
     T* get(std::size_t count) {
         const std::size_t bytes = count * sizeof(T);
         if (bytes > bytes_) {

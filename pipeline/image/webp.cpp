@@ -89,11 +89,12 @@ ImageView WebpReader::decode_window(CropBox crop) {
     config.options.crop_width = static_cast<int>(width);
     config.options.crop_height = static_cast<int>(height);
 
-    const std::size_t stride = (std::size_t{width} * 3 + 127) / 64 * 64;
+    const auto stride_of = [](std::size_t columns) { return (columns * 3 + 127) / 64 * 64; };
+    const std::size_t stride = stride_of(width);
     WebPDecBuffer& out = config.output;
     out.colorspace = MODE_RGB;
     out.is_external_memory = 1;
-    out.u.RGBA = {window_.get(stride * height), static_cast<int>(stride), stride * height};
+    out.u.RGBA = {window_.get(stride_of(size_.width) * size_.height), static_cast<int>(stride), stride * height};
     const VP8StatusCode status = WebPDecode(reinterpret_cast<const std::uint8_t*>(file_.data()), file_.size(), &config);
     if (status != VP8_STATUS_OK)
         refuse(status, file_);

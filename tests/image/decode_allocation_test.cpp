@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_SUITE(decode_allocation)
 
 using namespace drawpoint;
 
-BOOST_AUTO_TEST_CASE(reading_and_decoding_stop_allocating_after_the_first_images) {
+BOOST_AUTO_TEST_CASE(reading_and_decoding_stop_allocating_after_one_image_of_each_size) {
     const test::TemporaryFolder folder;
     std::vector<std::filesystem::path> paths;
     for (std::uint32_t number = 0; number < 4; ++number)
@@ -52,7 +52,7 @@ BOOST_AUTO_TEST_CASE(reading_and_decoding_stop_allocating_after_the_first_images
         std::vector<std::uint8_t> pixels(3 * 800 * 800);
         std::size_t before = 0;
         for (std::uint64_t index = 0; index < 80; ++index) {
-            if (index == 8)
+            if (index == paths.size())
                 before = allocations;
             CounterRng random{1, 0, index};
             read_file(paths[index % paths.size()].c_str(), file);
@@ -65,6 +65,38 @@ BOOST_AUTO_TEST_CASE(reading_and_decoding_stop_allocating_after_the_first_images
         BOOST_TEST(before > 0u);
         BOOST_TEST(allocations - before == 0u);
     }
+}
+
+BOOST_AUTO_TEST_CASE(after_one_image_of_a_size_no_crop_of_it_allocates_flipped_or_not) {
+    std::vector<float> planar(3 * 224 * 224);
+    std::vector<std::uint8_t> pixels(3 * 500 * 375);
+    for (const ImageSize size : {ImageSize{500, 375}, {1600, 40}, {40, 1600}})
+        for (const test::JpegKind& kind : {test::JpegKind{}, {.components = 4}, {.progressive = true}}) {
+            const auto file = test::jpeg_file(size, kind);
+            for (const JpegBackend backend : {JpegBackend::library, JpegBackend::own})
+                for (const ResizeFilter filter : {ResizeFilter::antialias, ResizeFilter::bilinear})
+                    for (const ImageSize target : {ImageSize{224, 224}, {8, 8}}) {
+                        JpegDecoder decoder{backend};
+                        CounterRng random{3, 0, 1};
+                        const auto decode = [&](CropBox box, bool flip) {
+                            decoder.open(file);
+                            decoder.decode(box, target, flip, filter, ChannelNormalization::imagenet(), planar.data());
+                            decoder.decode_rgb(box, pixels.data());
+                        };
+                        decode({size.width / 2, size.height / 2, 1, 1}, false);
+                        const std::size_t before = allocations;
+                        for (int i = 0; i < 2; ++i)
+                            decode(random_resized_crop(size, {}, random), i % 2 == 0);
+                        for (const bool flip : {false, true})
+                            for (const CropBox box : {CropBox{0, 0, size.width, size.height},
+                                                      {size.width / 2, 0, 1, size.height},
+                                                      {0, size.height / 2, size.width, 1}})
+                                decode(box, flip);
+                        BOOST_TEST(allocations - before == 0u,
+                                   allocations - before << " allocations, " << size.width << "x" << size.height << ", "
+                                                        << kind.components << " components to " << target.width);
+                    }
+        }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

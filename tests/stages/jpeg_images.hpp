@@ -1,5 +1,8 @@
 #pragma once
 
+#include <drawpoint/pipeline/storage/file_reader.hpp>
+
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -52,7 +55,8 @@ struct JpegsInMemory {
     [[nodiscard]] std::size_t label(std::size_t index) const noexcept { return 10 + index; }
     [[nodiscard]] std::string path(std::size_t index) const { return "image " + std::to_string(index); }
     void read(std::size_t index, std::vector<std::byte>& contents) const {
-        contents.assign(files[index].begin(), files[index].end());
+        detail::resize_contents(contents, files[index].size(), "memory");   // grows as where files are read
+        std::ranges::copy(files[index], contents.begin());
     }
 };
 

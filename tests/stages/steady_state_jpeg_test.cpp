@@ -84,8 +84,7 @@ BOOST_AUTO_TEST_CASE(loading_jpeg_files_allocates_nothing_but_the_decoders_own_p
     jpeg_error_mgr errors;
     jpeg_std_error(&errors);   // its functions lie in the library, whatever this program calls them through
     BOOST_TEST_REQUIRE(test::count_library_apart(reinterpret_cast<const void*>(errors.error_exit)));
-    // Long enough for a worker that gets few samples on a busy machine to have met the largest crops.
-    constexpr std::size_t batch_size = 16, depth = 2, batches = 100, warm_up = 50;
+    constexpr std::size_t batch_size = 16, depth = 2, batches = 60, warm_up = 6;
     for (const JpegBackend backend : {JpegBackend::library, JpegBackend::own})
         for (const bool record : {false, true}) {
             BOOST_TEST_CONTEXT((backend == JpegBackend::own ? "own" : "library") << ", record " << record) {

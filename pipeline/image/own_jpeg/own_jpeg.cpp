@@ -124,17 +124,20 @@ struct OwnJpegDecoder::State {
         scan.mcu_columns = {left / mcu_width, divided_up(right, mcu_width)};
         scan.mcu_rows = {top / mcu_height, divided_up(bottom, mcu_height)};
 
-        std::size_t bytes = row_slack, begins[3] = {};
+        const auto stride_of = [](const ScanComponent& component, std::size_t columns) {
+            return (columns * component.across * 8 + row_slack + 63) / 64 * 64;
+        };
+        std::size_t bytes = row_slack, whole = row_slack, begins[3] = {};   // whole: what no crop needs more than
         for (std::uint32_t c = 0; c < scan.component_count; ++c) {
             ScanComponent& component = scan.components[c];
             begins[c] = bytes;
-            component.stride = std::size_t{scan.mcu_columns.end - scan.mcu_columns.begin} * component.across * 8;
-            component.stride = (component.stride + row_slack + 63) / 64 * 64;
+            component.stride = stride_of(component, scan.mcu_columns.end - scan.mcu_columns.begin);
             if (component.stride % 1024 == 0)   // rows that fall on the same cache lines
                 component.stride += 64;
             bytes += component.stride * (scan.mcu_rows.end - scan.mcu_rows.begin) * component.down * 8 + row_slack;
+            whole += (stride_of(component, mcus_across) + 64) * mcus_down * component.down * 8 + row_slack;
         }
-        std::uint8_t* memory = samples.get(bytes);
+        std::uint8_t* memory = samples.get(whole);
         PlaneView* views[3] = {&planes.luma, &planes.blue, &planes.red};
         for (std::uint32_t c = 0; c < 3; ++c) {
             *views[c] = {};

@@ -58,7 +58,7 @@ std::string mismatch(const CacheHeader& found, std::uint64_t bytes, const CacheH
     return {};
 }
 
-/// Takes the space ahead: a mapped page without a block behind it would end the process when the disk is full.
+/// Takes the space ahead: a full disk is told at once, and not sample by sample.
 void take_space(int descriptor, const std::filesystem::path& file, std::uint64_t bytes) {
     int error = 0;
     do
@@ -70,7 +70,9 @@ void take_space(int descriptor, const std::filesystem::path& file, std::uint64_t
 
 }   // namespace
 
-CacheMapping::CacheMapping(std::uint64_t bytes) : bytes_{bytes} {
+CacheMapping::CacheMapping(std::uint64_t bytes) : bytes_{bytes} { map(bytes); }
+
+void CacheMapping::map(std::uint64_t bytes) {
     const std::uint64_t pages = (bytes + 4095) / 4096 * 4096;
     void* const whole =
         ::mmap(nullptr, pages + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -82,6 +84,7 @@ CacheMapping::CacheMapping(std::uint64_t bytes) : bytes_{bytes} {
         ::munmap(begin, before);
     data_ = begin + before;
     ::munmap(data_ + pages, huge_page - before);
+    mapped_ = pages;
     ::madvise(data_, pages, MADV_HUGEPAGE);   // refused by some kernels: small pages do as well
 }
 
@@ -126,16 +129,60 @@ CacheMapping::CacheMapping(const std::filesystem::path& path, const CacheHeader&
             fail("cannot write", path, errno);
     }
     take_space(file.get(), path, wanted.bytes);
-    void* const mapped = ::mmap(nullptr, wanted.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
-    if (mapped == MAP_FAILED)
-        fail("cannot map", path, errno);
-    data_ = static_cast<std::byte*>(mapped);
-    header().bytes = wanted.bytes;
+    map(wanted.used);
     descriptor_ = file.release();
+    if (reused_ && !read(0, {data_, wanted.used})) {
+        const int error = errno;
+        let_go();
+        fail("cannot read", path, error);
+    }
+    if (!reused_)
+        header() = wanted;
+    header().bytes = wanted.bytes;
+    if (!write(0, std::as_bytes(std::span{&header(), 1}))) {
+        const int error = errno;
+        let_go();
+        fail("cannot write", path, error);
+    }
 }
 
-CacheMapping::~CacheMapping() {
-    ::munmap(data_, bytes_);
+bool CacheMapping::read(std::uint64_t offset, std::span<std::byte> to) const noexcept {
+    while (!to.empty()) {
+        const ssize_t got = ::pread(descriptor_, to.data(), to.size(), static_cast<off_t>(offset));
+        if (got == 0)
+            errno = EIO;   // it ends here
+        if (got == 0 || (got < 0 && errno != EINTR))
+            return false;
+        if (got > 0) {
+            to = to.subspan(static_cast<std::size_t>(got));
+            offset += static_cast<std::uint64_t>(got);
+        }
+    }
+    return true;
+}
+
+bool CacheMapping::write(std::uint64_t offset, std::span<const std::byte> from) const noexcept {
+    while (!from.empty()) {
+        const ssize_t put = ::pwrite(descriptor_, from.data(), from.size(), static_cast<off_t>(offset));
+        if (put < 0 && errno != EINTR)
+            return false;
+        if (put > 0) {
+            from = from.subspan(static_cast<std::size_t>(put));
+            offset += static_cast<std::uint64_t>(put);
+        }
+    }
+    return true;
+}
+
+bool CacheMapping::is_cut() const noexcept {
+    struct stat status{};
+    return ::fstat(descriptor_, &status) != 0 || static_cast<std::uint64_t>(status.st_size) < bytes_;
+}
+
+CacheMapping::~CacheMapping() { let_go(); }
+
+void CacheMapping::let_go() noexcept {
+    ::munmap(data_, mapped_);
     if (descriptor_ >= 0)
         ::close(descriptor_);
 }

@@ -1,5 +1,8 @@
 #include <drawpoint/pipeline/sample_cache.hpp>
 
+#include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <stdexcept>
 #include <utility>
 
@@ -19,8 +22,7 @@ constexpr std::uint64_t line = 64;   // samples begin at multiples of it, which 
 enum State : std::uint64_t {
     writing = 1,     // by somebody
     abandoned = 2,   // whoever wrote it gave up: its place is for the next
-    whole = 3,
-    unchecked = 4,   // whole, if the file says the truth
+    whole = 3,       // of a file: if that says the truth
     state_bits = line - 1,
 };
 
@@ -29,15 +31,20 @@ struct alignas(line) EntryHeader {
     std::uint64_t capacity, bytes;   // of the data that follow
     std::int64_t target;
     std::array<std::uint32_t, 4> shape;
-    std::uint64_t checksum;   // in a file: of all but the capacity
+    std::uint64_t head_sum, data_sum;   // in a file: of all but the capacity; of the data
 
-    [[nodiscard]] std::uint64_t sum(std::uint64_t index, const std::byte* data) const noexcept {
-        const std::array<std::uint64_t, 5> fields{index, bytes, static_cast<std::uint64_t>(target),
+    [[nodiscard]] std::uint64_t sum_of_head(std::uint64_t index) const noexcept {
+        const std::array<std::uint64_t, 6> fields{index,
+                                                  bytes,
+                                                  static_cast<std::uint64_t>(target),
                                                   std::uint64_t{shape[0]} << 32 | shape[1],
-                                                  std::uint64_t{shape[2]} << 32 | shape[3]};
+                                                  std::uint64_t{shape[2]} << 32 | shape[3],
+                                                  data_sum};
+        return sum(std::as_bytes(std::span{fields}));
+    }
+    [[nodiscard]] static std::uint64_t sum(std::span<const std::byte> bytes) noexcept {
         BatchDigest digest;
-        digest.add({data, bytes});
-        digest.add(std::as_bytes(std::span{fields}));
+        digest.add(bytes);
         return digest.value();
     }
 };
@@ -64,13 +71,18 @@ std::uint64_t checked_arena(std::size_t samples, std::uint64_t budget) {
 }   // namespace
 
 SampleCache::Place::Place(Place&& other) noexcept
-    : cache_{std::exchange(other.cache_, nullptr)}, index_{other.index_}, offset_{other.offset_}, data_{other.data_} {}
+    : cache_{std::exchange(other.cache_, nullptr)},
+      index_{other.index_},
+      offset_{other.offset_},
+      capacity_{other.capacity_},
+      data_{other.data_} {}
 
 SampleCache::Place& SampleCache::Place::operator=(Place&& other) noexcept {
     Place before{std::move(*this)};
     cache_ = std::exchange(other.cache_, nullptr);
     index_ = other.index_;
     offset_ = other.offset_;
+    capacity_ = other.capacity_;
     data_ = other.data_;
     return *this;
 }
@@ -112,6 +124,21 @@ std::atomic_ref<std::uint64_t> SampleCache::word(std::uint64_t index) const noex
 
 std::atomic_ref<std::uint64_t> SampleCache::used() const noexcept { return std::atomic_ref{mapping_->header().used}; }
 
+/// The index is in memory, and in the file beside.
+void SampleCache::put_word(std::uint64_t index, std::uint64_t value) noexcept {
+    word(index).store(value, std::memory_order_release);
+    if (in_file_)
+        mapping_->write(sizeof(CacheHeader) + 8 * index, std::as_bytes(std::span{&value, 1}));
+}
+
+void SampleCache::put_used() noexcept {
+    std::uint64_t value = 0;
+    do {   // until nobody wrote an older one over a newer one
+        value = used().load(std::memory_order_seq_cst);
+        mapping_->write(offsetof(CacheHeader, used), std::as_bytes(std::span{&value, 1}));
+    } while (value != used().load(std::memory_order_seq_cst));
+}
+
 /// The index of a file that another process left: nothing in it is believed before it is checked.
 void SampleCache::adopt() noexcept {
     std::uint64_t held = 0;
@@ -120,96 +147,152 @@ void SampleCache::adopt() noexcept {
         const std::uint64_t offset = found & ~std::uint64_t{state_bits}, state = found & state_bits;
         std::uint64_t now = 0;
         if (offset >= arena_ && offset + sizeof(EntryHeader) <= used().load(std::memory_order_relaxed))
-            now = offset | (state == whole || state == unchecked ? unchecked : abandoned);
-        held += (now & state_bits) == unchecked;
+            now = offset | (state == whole ? whole : abandoned);
+        held += (now & state_bits) == whole;
         if (now != found)
             word(index).store(now, std::memory_order_relaxed);
     }
     held_.store(held, std::memory_order_relaxed);
 }
 
-bool SampleCache::is_whole(std::uint64_t index, std::uint64_t offset) const noexcept {
-    const EntryHeader& entry = entry_at(*mapping_, offset);
-    return entry.bytes > 0 && entry.bytes <= mapping_->bytes() - offset - sizeof(EntryHeader) &&
-           entry.checksum == entry.sum(index, mapping_->data() + offset + sizeof(EntryHeader));
+std::byte* SampleCache::Worker::room(std::uint64_t bytes) noexcept {
+    constexpr std::uint64_t least = std::uint64_t{1} << 18;
+    try {
+        if (room_.size() < bytes) {
+            room_ = {};   // nothing of it is worth copying
+            room_.resize(std::bit_ceil(std::max(bytes, least)));
+        }
+    } catch (const std::exception&) {   // bad_alloc, length_error
+        return nullptr;
+    }
+    return room_.data();
 }
 
-std::optional<SampleCache::Held> SampleCache::find(std::uint64_t index, std::size_t worker) noexcept {
-    Counted& counted = counted_[worker % counted_.size()];
-    std::uint64_t found = index < samples_ ? word(index).load(std::memory_order_acquire) : 0;
-    std::uint64_t offset = found & ~std::uint64_t{state_bits};
-    if ((found & state_bits) == unchecked) {
-        const std::uint64_t checked = offset | (is_whole(index, offset) ? whole : abandoned);
-        if (word(index).compare_exchange_strong(found, checked, std::memory_order_acq_rel)) {
-            found = checked;
-            held_.fetch_sub((checked & state_bits) == abandoned, std::memory_order_relaxed);
-        }   // else somebody else checked it meanwhile, and `found` says what came out
-        offset = found & ~std::uint64_t{state_bits};
-    }
-    if ((found & state_bits) != whole) {
-        counted.misses.fetch_add(1, std::memory_order_relaxed);
+/// Whether the file is of no use any more.
+bool SampleCache::gives_up() noexcept {
+    if (mapping_->is_cut())
+        given_up_.store(true, std::memory_order_relaxed);
+    return given_up_.load(std::memory_order_relaxed);
+}
+
+/// A sample of the file. Memory is taken once its header has been checked.
+std::optional<SampleCache::Held> SampleCache::read(std::uint64_t index, std::uint64_t offset, Worker& worker,
+                                                   bool& damaged) noexcept {
+    EntryHeader entry;
+    damaged = !mapping_->read(offset, std::as_writable_bytes(std::span{&entry, 1})) || entry.bytes == 0 ||
+              entry.bytes > mapping_->bytes() - offset - sizeof entry || entry.head_sum != entry.sum_of_head(index);
+    std::byte* const data = damaged ? nullptr : worker.room(entry.bytes);
+    if (data == nullptr)
         return std::nullopt;
+    damaged = !mapping_->read(offset + sizeof entry, {data, entry.bytes}) ||
+              entry.data_sum != EntryHeader::sum({data, entry.bytes});
+    if (damaged)
+        return std::nullopt;
+    return Held{{data, entry.bytes}, entry.target, entry.shape};
+}
+
+std::optional<SampleCache::Held> SampleCache::find(std::uint64_t index, Worker& worker) noexcept {
+    std::uint64_t found = holds(index) ? word(index).load(std::memory_order_acquire) : 0;
+    const std::uint64_t offset = found & ~std::uint64_t{state_bits};
+    std::optional<Held> held;
+    if ((found & state_bits) == whole && !in_file_) {
+        const EntryHeader& entry = entry_at(*mapping_, offset);
+        held = Held{{mapping_->data() + offset + sizeof(EntryHeader), entry.bytes}, entry.target, entry.shape};
+    } else if ((found & state_bits) == whole) {
+        bool damaged = false;
+        held = read(index, offset, worker, damaged);
+        if (damaged && !gives_up() &&
+            word(index).compare_exchange_strong(found, offset | abandoned, std::memory_order_acq_rel))
+            held_.fetch_sub(1, std::memory_order_relaxed);
     }
-    counted.hits.fetch_add(1, std::memory_order_relaxed);
-    const EntryHeader& entry = entry_at(*mapping_, offset);
-    return Held{{mapping_->data() + offset + sizeof(EntryHeader), entry.bytes}, entry.target, entry.shape};
+    Counted& counted = counted_[worker.number_ % counted_.size()];
+    (held ? counted.hits : counted.misses).fetch_add(1, std::memory_order_relaxed);
+    return held;
 }
 
 bool SampleCache::holds(std::uint64_t index) const noexcept {
-    if (index >= samples_)
-        return false;
-    const std::uint64_t state = word(index).load(std::memory_order_relaxed) & state_bits;
-    return state == whole || state == unchecked;
+    return index < samples_ && !given_up_.load(std::memory_order_relaxed) &&
+           (word(index).load(std::memory_order_relaxed) & state_bits) == whole;
 }
 
-SampleCache::Place SampleCache::reserve(std::uint64_t index, std::size_t bytes) noexcept {
+SampleCache::Place SampleCache::reserve(std::uint64_t index, std::size_t bytes, Worker& worker) noexcept {
     const std::uint64_t end = mapping_->bytes();
-    if (index >= samples_ || bytes == 0 || bytes > end)
+    if (index >= samples_ || bytes == 0 || bytes > end || given_up_.load(std::memory_order_relaxed))
         return {};
     const std::uint64_t needed = sizeof(EntryHeader) + round_up(bytes);
     std::uint64_t before = word(index).load(std::memory_order_acquire);
     const std::uint64_t state = before & state_bits;
     std::uint64_t offset = before & ~std::uint64_t{state_bits};
+    if (before == 0 ? needed > end - used().load(std::memory_order_relaxed) : state != abandoned)
+        return {};
+    std::byte* const room = in_file_ ? worker.room(bytes) : nullptr;
+    if (in_file_ && (room == nullptr || gives_up()))
+        return {};
+    std::uint64_t capacity = needed - sizeof(EntryHeader);
     if (before == 0) {
-        std::uint64_t begin = used().load(std::memory_order_relaxed);
-        if (needed > end - begin || !word(index).compare_exchange_strong(before, writing, std::memory_order_acq_rel))
+        if (!word(index).compare_exchange_strong(before, writing, std::memory_order_acq_rel))
             return {};
+        std::uint64_t begin = used().load(std::memory_order_relaxed);
         while (needed <= end - begin &&
-               !used().compare_exchange_weak(begin, begin + needed, std::memory_order_relaxed)) {
+               !used().compare_exchange_weak(begin, begin + needed, std::memory_order_seq_cst)) {
         }
         if (needed > end - begin) {
             word(index).store(0, std::memory_order_release);
             return {};
         }
         offset = begin;
-        entry_at(*mapping_, offset).capacity = needed - sizeof(EntryHeader);
-        word(index).store(offset | writing, std::memory_order_release);
-    } else if (state == abandoned) {
+        if (!in_file_) {
+            entry_at(*mapping_, offset).capacity = capacity;
+        } else {
+            mapping_->write(offset, std::as_bytes(std::span{&capacity, 1}));
+            put_used();
+        }
+        put_word(index, offset | writing);
+    } else {
         if (!word(index).compare_exchange_strong(before, offset | writing, std::memory_order_acq_rel))
             return {};
-        const std::uint64_t capacity = entry_at(*mapping_, offset).capacity;
-        if (bytes > capacity || capacity > end - offset - sizeof(EntryHeader)) {
+        bool has_room = true;
+        if (in_file_)
+            has_room = mapping_->read(offset, std::as_writable_bytes(std::span{&capacity, 1}));
+        else
+            capacity = entry_at(*mapping_, offset).capacity;
+        if (!has_room || bytes > capacity || capacity > end - offset - sizeof(EntryHeader)) {
             word(index).store(before, std::memory_order_release);
             return {};
         }
-    } else {
-        return {};
     }
-    return Place{this, index, offset, {mapping_->data() + offset + sizeof(EntryHeader), bytes}};
+    std::byte* const data = in_file_ ? room : mapping_->data() + offset + sizeof(EntryHeader);
+    return Place{this, index, offset, capacity, {data, bytes}};
 }
 
 void SampleCache::keep(const Place& place, std::int64_t target, std::array<std::uint32_t, 4> shape) noexcept {
-    EntryHeader& entry = entry_at(*mapping_, place.offset_);
-    entry.bytes = place.data_.size();
-    entry.target = target;
-    entry.shape = shape;
-    entry.checksum = in_file_ ? entry.sum(place.index_, place.data_.data()) : 0;
+    EntryHeader entry{.capacity = place.capacity_,
+                      .bytes = place.data_.size(),
+                      .target = target,
+                      .shape = shape,
+                      .head_sum = 0,
+                      .data_sum = 0};
+    if (in_file_) {
+        entry.data_sum = EntryHeader::sum(place.data_);
+        entry.head_sum = entry.sum_of_head(place.index_);
+        const bool written = !gives_up() && mapping_->write(place.offset_ + sizeof entry, place.data_) &&
+                             mapping_->write(place.offset_, std::as_bytes(std::span{&entry, 1}));
+        if (!written)
+            return word(place.index_).store(place.offset_ | abandoned, std::memory_order_release);
+    } else {
+        entry_at(*mapping_, place.offset_) = entry;
+    }
     held_.fetch_add(1, std::memory_order_relaxed);
-    word(place.index_).store(place.offset_ | whole, std::memory_order_release);
+    put_word(place.index_, place.offset_ | whole);
+}
+
+std::string SampleCache::origin() const {
+    return given_up_.load(std::memory_order_relaxed) ? origin_ + ", given up: somebody cut the file" : origin_;
 }
 
 CacheCounters SampleCache::counters() const noexcept {
-    CacheCounters sum{.samples = held_.load(std::memory_order_relaxed),
+    const bool given_up = given_up_.load(std::memory_order_relaxed);
+    CacheCounters sum{.samples = given_up ? 0 : held_.load(std::memory_order_relaxed),
                       .bytes = used().load(std::memory_order_relaxed),
                       .budget_bytes = mapping_->bytes()};
     for (const Counted& counted : counted_) {

@@ -31,7 +31,7 @@ private:
 
 struct CachedScratch final : WorkerScratch {
     std::unique_ptr<WorkerScratch> of_source;
-    std::size_t worker = 0;
+    SampleCache::Worker worker;
 };
 
 /// A collating loader lets a stage reshape any sample; what is kept has one shape.
@@ -154,7 +154,7 @@ std::vector<std::string> CachedSamples::stages() const {
 std::unique_ptr<WorkerScratch> CachedSamples::make_scratch() const {
     auto scratch = std::make_unique<CachedScratch>();
     scratch->of_source = state_->source->make_scratch();
-    scratch->worker = state_->cache->add_worker();
+    scratch->worker = state_->cache->make_worker();
     return scratch;
 }
 
@@ -173,7 +173,7 @@ void CachedSamples::fill(SampleTask& task, WorkerScratch& worker_scratch) const 
     StageTimer timer{task};
     timer.begin();
     if (!held) {
-        if (SampleCache::Place place = state.cache->reserve(task.index, task.data.size())) {
+        if (SampleCache::Place place = state.cache->reserve(task.index, task.data.size(), scratch.worker)) {
             std::memcpy(place.data().data(), task.data.data(), task.data.size());
             place.keep(*task.target);
         }

@@ -23,7 +23,7 @@ struct ImageScratch final : WorkerScratch {
     detail::FileDecoder decoder;
     ResizeScratch resize;
     std::vector<std::uint8_t> image, crop;   // pixels for users' stages
-    std::size_t worker = 0;                  // of the cache's
+    SampleCache::Worker worker;              // of the cache
 };
 
 void mirror(std::uint8_t* pixels, ImageSize size) {
@@ -86,7 +86,7 @@ const SampleCache* ImageRecipe::cache() const noexcept { return plan_->cache.get
 std::unique_ptr<WorkerScratch> ImageRecipe::make_scratch() const {
     auto scratch = std::make_unique<ImageScratch>(plan_->decode);
     if (plan_->cache)
-        scratch->worker = plan_->cache->add_worker();
+        scratch->worker = plan_->cache->make_worker();
     return scratch;
 }
 
@@ -110,7 +110,7 @@ public:
         auto* const out = reinterpret_cast<float*>(task_.data.data());
         SampleCache::Place place;
         if (!held && plan_.cache)
-            place = plan_.cache->reserve(task_.index, detail::rgb_bytes(size_));
+            place = plan_.cache->reserve(task_.index, detail::rgb_bytes(size_), scratch_.worker);
         if (!held && !place && plan_.on_image.empty()) {
             // Nobody wants the whole image: only what the crop needs, with the same pixels.
             scratch_.decoder.decode(box, target, flip_in_resize, plan_.filter(), first, out);

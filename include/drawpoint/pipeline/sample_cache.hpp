@@ -10,6 +10,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 namespace drawpoint {
 
@@ -33,7 +34,20 @@ struct CacheCounters {
 /// whole budget's worth. Any thread; nothing here locks or allocates, and a hit writes nothing but its worker's counter.
 class SampleCache {
 public:
-    /// What is held of one sample; lives as long as the cache.
+    /// What one thread of those who use the cache has to itself. One that nobody numbered does as well, but its counter is shared.
+    class Worker {
+    public:
+        Worker() = default;
+
+    private:
+        friend class SampleCache;
+        explicit Worker(std::size_t number) noexcept : number_{number} {}
+        [[nodiscard]] std::byte* room(std::uint64_t bytes) noexcept;   // null: no memory
+        std::size_t number_ = 0;
+        std::vector<std::byte> room_;   // for a sample of a file
+    };
+
+    /// What is held of one sample; lives as long as the cache, or, of a cache in a file, until its worker's next call.
     struct Held {
         std::span<const std::byte> data;
         std::int64_t target = 0;
@@ -54,10 +68,11 @@ public:
 
     private:
         friend class SampleCache;
-        Place(SampleCache* cache, std::uint64_t index, std::uint64_t offset, std::span<std::byte> data) noexcept
-            : cache_{cache}, index_{index}, offset_{offset}, data_{data} {}
+        Place(SampleCache* cache, std::uint64_t index, std::uint64_t offset, std::uint64_t capacity,
+              std::span<std::byte> data) noexcept
+            : cache_{cache}, index_{index}, offset_{offset}, capacity_{capacity}, data_{data} {}
         SampleCache* cache_ = nullptr;   // null: none, or kept
-        std::uint64_t index_ = 0, offset_ = 0;
+        std::uint64_t index_ = 0, offset_ = 0, capacity_ = 0;
         std::span<std::byte> data_;
     };
 
@@ -66,8 +81,9 @@ public:
     SampleCache(std::size_t samples, std::uint64_t budget_bytes);
     /// In a file that outlives the process, and is `budget_bytes` long from the start. It is used again when `fingerprint`, of
     /// everything the samples depend on, and `samples` are those it was made for, and begun anew otherwise (`origin()` says).
-    /// A sample is visible once it is complete, and checked against its checksum when first used, so a killed process or
-    /// machine costs the samples it was writing. Nobody else may cut the file while it is in use. Throws std::invalid_argument
+    /// A sample is visible once it is complete, and checked against its checksum whenever it is used, so a killed process or
+    /// machine costs the samples it was writing, and whoever damages the file meanwhile costs what was there. It is read and
+    /// written, not mapped: once somebody has cut it, it is given up, and nothing more is found. Throws std::invalid_argument
     /// naming a file that is not a cache, is in use already or cannot hold the index; std::filesystem::filesystem_error.
     SampleCache(std::size_t samples, std::uint64_t budget_bytes, const std::filesystem::path& file,
                 std::uint64_t fingerprint);
@@ -75,19 +91,19 @@ public:
     SampleCache(const SampleCache&) = delete;
     SampleCache& operator=(const SampleCache&) = delete;
 
-    /// The sample, counted as a hit, or nullopt, counted as a miss. `worker`: as add_worker() gave it to this thread; others do
-    /// as well, but then its counters are shared.
-    [[nodiscard]] std::optional<Held> find(std::uint64_t index, std::size_t worker = 0) noexcept;
-    /// Whether find() will most likely give it: a sample of a reused file is not checked here. Counts nothing.
+    /// The sample, counted as a hit, or nullopt, counted as a miss. `worker`: of this thread.
+    [[nodiscard]] std::optional<Held> find(std::uint64_t index, Worker& worker) noexcept;
+    /// Whether find() will most likely give it: a sample of a file is not checked here. Counts nothing.
     [[nodiscard]] bool holds(std::uint64_t index) const noexcept;
     /// Room for `bytes` ≥ 1 of a sample; none when the budget does not allow it, or it is held or being written.
-    [[nodiscard]] Place reserve(std::uint64_t index, std::size_t bytes) noexcept;
+    /// `worker`: of this thread; whose next call takes the room of a file's sample away.
+    [[nodiscard]] Place reserve(std::uint64_t index, std::size_t bytes, Worker& worker) noexcept;
 
-    [[nodiscard]] std::size_t add_worker() noexcept { return workers_.fetch_add(1, std::memory_order_relaxed); }
+    [[nodiscard]] Worker make_worker() noexcept { return Worker{workers_.fetch_add(1, std::memory_order_relaxed)}; }
 
     [[nodiscard]] CacheCounters counters() const noexcept;
-    /// "memory", "new file …", "… samples found in …" or "… begun anew: why".
-    [[nodiscard]] const std::string& origin() const noexcept { return origin_; }
+    /// "memory", "new file …", "… samples found in …" or "… begun anew: why"; and whether the file was given up since.
+    [[nodiscard]] std::string origin() const;
     [[nodiscard]] bool in_file() const noexcept { return in_file_; }
 
 private:
@@ -96,9 +112,12 @@ private:
     };
     [[nodiscard]] std::atomic_ref<std::uint64_t> word(std::uint64_t index) const noexcept;
     [[nodiscard]] std::atomic_ref<std::uint64_t> used() const noexcept;
-    [[nodiscard]] bool is_whole(std::uint64_t index, std::uint64_t offset) const noexcept;
+    [[nodiscard]] std::optional<Held> read(std::uint64_t index, std::uint64_t offset, Worker&, bool& damaged) noexcept;
+    void put_word(std::uint64_t index, std::uint64_t value) noexcept;
+    void put_used() noexcept;
     void adopt() noexcept;
     void keep(const Place&, std::int64_t target, std::array<std::uint32_t, 4> shape) noexcept;
+    bool gives_up() noexcept;
 
     std::unique_ptr<CacheMapping> mapping_;
     std::size_t samples_;
@@ -106,6 +125,7 @@ private:
     bool in_file_;
     std::string origin_;
     std::atomic<std::uint64_t> held_{0};
+    std::atomic<bool> given_up_{false};   // the file was cut
     std::atomic<std::size_t> workers_{0};
     std::array<Counted, 16> counted_;
 };

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <drawpoint/pipeline/storage/array_file.hpp>
+
 namespace drawpoint::cli {
 namespace {
 
@@ -93,12 +95,16 @@ RawRecords parse_record(const std::string& record, const std::string& file) {
     return raw;
 }
 
-/// The largest target + 1. Reads all rows once.
+/// The largest target + 1. Reads all rows once, a few megabytes at a time.
 std::size_t classes_of(const ArrayRows& rows, const std::string& data) {
-    constexpr std::size_t run = 1024;
+    const std::uint64_t bytes = rows.layout().bytes(), available = available_memory();
+    if (bytes > available)
+        throw Failure{
+            fmt::format("{}: a sample of {} bytes is more than the {} of memory available", data, bytes, available)};
+    const auto run = static_cast<std::size_t>(std::clamp<std::uint64_t>((4 << 20) / bytes, 1, 1024));
     const auto scratch = rows.make_scratch();
     std::vector<std::uint64_t> indices;
-    std::vector<std::byte> values(run * rows.layout().bytes());
+    std::vector<std::byte> values(run * bytes);
     std::vector<std::int64_t> targets(run);
     std::int64_t most = 0;
     for (std::uint64_t first = 0; first < rows.size(); first += run) {
@@ -145,6 +151,12 @@ std::optional<std::string_view> array_format_of(const std::string& data) {
     return std::nullopt;
 }
 
+void check_record(const ProfileOptions& options) {
+    if (options.record.empty())
+        throw UsageError{"--format raw needs --record, e.g. --record label:uint8+uint8:3x32x32"};
+    (void)parse_record(options.record, options.data);
+}
+
 ArraySet open_arrays(const ProfileOptions& options, std::string_view format, const std::string& data, bool train) {
     std::error_code unknown;
     if (format == "cifar") {
@@ -156,8 +168,6 @@ ArraySet open_arrays(const ProfileOptions& options, std::string_view format, con
         const ArrayRows rows = mnist(data, train);
         return {rows.to_float(), classes_of(rows, data)};
     }
-    if (format == "raw" && options.record.empty())
-        throw UsageError{"--format raw needs --record, e.g. --record label:uint8+uint8:3x32x32"};
     if (format != "raw" && options.targets.empty())
         throw UsageError{fmt::format("--data {} needs --targets: the file of its classes", data)};
     const ArrayRows rows = format == "idx"   ? idx(data, options.targets)

@@ -87,14 +87,13 @@ std::string_view format_of(const ProfileOptions& options) {
     return array_format_of(options.data).value_or("folder");
 }
 
-/// Says of a path that `format` cannot be read from why, and what to try. `option`: --data or --valid.
+/// Says of a path that `format` cannot be read from why, and what to try. `option`: --data, --valid or --targets.
 void check_path(std::string_view option, const std::string& path, std::string_view format, bool guessed) {
     namespace fs = std::filesystem;
     std::error_code unknown;
     const fs::file_status status = fs::status(path, unknown);
     if (!fs::exists(status)) {
-        // {0000..0146} names many; of raw records, --record is judged first, where the file is opened.
-        if (format != "raw" && (format != "tar" || path.find('{') == path.npos))
+        if (format != "tar" || path.find('{') == path.npos)   // {0000..0146} names many
             throw Failure{fmt::format("{} {}: {}", option, path,
                                       unknown && unknown != std::errc::no_such_file_or_directory
                                           ? unknown.message()
@@ -112,7 +111,7 @@ void check_path(std::string_view option, const std::string& path, std::string_vi
         throw Failure{fmt::format("{} {}: not a folder: --format cifar takes the one that holds data_batch_1.bin or "
                                   "train.bin",
                                   option, path)};
-    if (folder && (format == "npy" || format == "raw"))
+    if (folder && (format == "npy" || format == "raw" || option == "--targets"))
         throw Failure{fmt::format("{} {}: a folder, and --format {} takes a file", option, path, format)};
 }
 
@@ -150,8 +149,6 @@ std::vector<Injection> injections_of(const ProfileOptions& options) {
             throw UsageError{error.what()};
         }
         const InjectionKind kind = injections.back().kind;
-        if (kind == InjectionKind::collate)
-            throw UsageError{fmt::format("--inject {} is not delivered yet", text)};
         if (std::ranges::count(injections, kind, &Injection::kind) > 1)
             throw UsageError{fmt::format("--inject {}: {} is given twice", text, to_string(kind))};
     }
@@ -186,10 +183,14 @@ Data open_data(const ProfileOptions& options, const std::vector<Injection>& inje
         throw UsageError{options.format == "auto"
                              ? fmt::format("--record {} needs --format raw, too", options.record)
                              : fmt::format("--record {} needs --format raw, got {}", options.record, options.format)};
+    if (format == "raw")
+        check_record(options);
     if (format != "synthetic")
         check_path("--data", options.data, format, options.format == "auto");
     if (has_folder && format != "synthetic")
         check_path("--valid", options.valid, format, false);
+    if (!options.targets.empty())
+        check_path("--targets", options.targets, format, false);
     if (const auto count = options.synthetic()) {
         if (has_folder)
             throw UsageError{fmt::format("--valid {} needs --data to be a folder; a share works with synthetic data",
@@ -215,6 +216,11 @@ Data open_data(const ProfileOptions& options, const std::vector<Injection>& inje
         if (has_folder)
             data.valid = with_faults(open_arrays(options, format, options.valid, false).rows, injections, seed);
     }
+    for (const Injection& injection : injections)
+        if (injection.kind == InjectionKind::collate)
+            throw UsageError{fmt::format("--inject collate=x{:g}: no stage collates: samples of --data {} all have one "
+                                         "shape and are made in their batch",
+                                         injection.factor, options.data)};
     if (!shard_sizes.empty() && share)
         throw UsageError{
             fmt::format("--valid {} needs shards that can be read at random; those of {} are compressed: name "

@@ -22,7 +22,7 @@ struct Data {
 /// std::filesystem::filesystem_error naming a path, Failure otherwise.
 [[nodiscard]] Data open_data(const ProfileOptions&, const std::vector<Injection>&);
 
-/// Reads every --inject. Throws UsageError naming the one that is wrong or not delivered yet.
+/// Reads every --inject. Throws UsageError naming the one that is wrong.
 [[nodiscard]] std::vector<Injection> injections_of(const ProfileOptions&);
 
 }   // namespace drawpoint::cli

@@ -1,12 +1,17 @@
 #include <charconv>
+#include <csignal>
 #include <optional>
+#include <stop_token>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <cli/machine.hpp>
+#include <cli/command_line.hpp>
 #include <cli/options.hpp>
 #include <cli/report_output.hpp>
+#include <cli/signals.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
 #include <drawpoint/instrumentation/report/text.hpp>
 #include <drawpoint/pipeline/image/dataset_info.hpp>
@@ -135,7 +140,9 @@ int pack(const Invocation& invocation) {
     require("--out", out);
     if (seed < 0)
         throw UsageError{fmt::format("--seed must be at least 0, got {}", seed)};
-    const TarPackOptions options{out, shard_bytes_of(shard_size), compression_of(compress)};
+    std::stop_source stop;
+    const TarPackOptions options{out, shard_bytes_of(shard_size), compression_of(compress), stop.get_token()};
+    const Signals signals{[&stop](int) { stop.request_stop(); }};
 
     const ImageFolder images{from};
     std::vector<std::uint64_t> order(images.size());
@@ -143,7 +150,15 @@ int pack(const Invocation& invocation) {
         RandomSampler{images.size(), static_cast<std::uint64_t>(seed)}.order(0, order);
     else
         SequentialSampler{images.size()}.order(0, order);
-    const TarPackSummary done = pack_image_folder(images, order, options);
+    TarPackSummary done;
+    try {
+        done = pack_image_folder(images, order, options);
+    } catch (const std::system_error& error) {
+        if (error.code() != std::errc::operation_canceled)
+            throw;
+        complain(fmt::format("{}: interrupted, and not written", out));
+        return exit_interrupted;
+    }
     if (options.compression != TarCompression::none && !shuffle && images.num_classes() > 1)
         complain(
             "the shards are in the order of the classes, and compressed ones are shuffled only a little when read: "
@@ -168,6 +183,7 @@ int info(const Invocation& invocation) {
     const std::optional<TarShards> shards = names_tar_shards(data) ? std::optional<TarShards>{data} : std::nullopt;
     const bool checked = check || !shards;
     const DatasetInfo found = shards ? dataset_info(*shards, check) : dataset_info(ImageFolder{data});
+    const bool any_passed = found.failures.size() < found.images;   // else nobody knows how large images are
     const std::size_t shard_count = shards ? shards->shard_sizes().size() : 0;
 
     nlohmann::ordered_json document = json_document(
@@ -184,12 +200,15 @@ int info(const Invocation& invocation) {
     document["smallest_class"] = found.smallest_class;
     document["largest_class"] = found.largest_class;
     document["total_bytes"] = found.bytes;
-    document["smallest_file_bytes"] = found.smallest_file;
-    document["median_file_bytes"] = found.median_file;
-    document["largest_file_bytes"] = found.largest_file;
-    document["smallest_size"] = checked ? json_of(found.smallest) : nullptr;
-    document["median_size"] = checked ? json_of(found.median) : nullptr;
-    document["largest_size"] = checked ? json_of(found.largest) : nullptr;
+    const auto known = [](bool is_known, const nlohmann::ordered_json& value) {
+        return is_known ? value : nlohmann::ordered_json{};
+    };
+    document["smallest_file_bytes"] = known(any_passed, found.smallest_file);
+    document["median_file_bytes"] = known(any_passed, found.median_file);
+    document["largest_file_bytes"] = known(any_passed, found.largest_file);
+    document["smallest_size"] = known(checked && any_passed, json_of(found.smallest));
+    document["median_size"] = known(checked && any_passed, json_of(found.median));
+    document["largest_size"] = known(checked && any_passed, json_of(found.largest));
     document["failures"] = nlohmann::ordered_json::array();
     for (const RefusedFile& file : found.failures) {
         document["failures"].push_back({{"path", file.path}, {"reason", file.reason}});
@@ -200,14 +219,18 @@ int info(const Invocation& invocation) {
     } else {
         const auto count = [](std::size_t n) { return format_count(static_cast<std::int64_t>(n)); };
         const auto bytes = [](std::uint64_t n) { return format_bytes(static_cast<double>(n)); };
-        print(fmt::format("images     {} in {} classes of {} to {}, {}\n", count(found.images), count(found.classes),
-                          count(found.smallest_class), count(found.largest_class), bytes(found.bytes)));
-        print(fmt::format("files      {} to {}, median {}; {} others left out\n", bytes(found.smallest_file),
-                          bytes(found.largest_file), bytes(found.median_file), count(found.ignored_files)));
+        print(fmt::format("images     {} in {} classes of {} to {}{}\n", count(found.images), count(found.classes),
+                          count(found.smallest_class), count(found.largest_class),
+                          found.bytes > 0 ? ", " + bytes(found.bytes) : ""));
+        print(fmt::format("files      {}{} others left out\n",
+                          any_passed ? fmt::format("{} to {}, median {}; ", bytes(found.smallest_file),
+                                                   bytes(found.largest_file), bytes(found.median_file))
+                                     : "",
+                          count(found.ignored_files)));
         if (shards)
             print(fmt::format("shards     {}, {} with an index; read {}\n", count(shard_count),
                               count(shards->indexed_shards()), shards->random_access() ? "at random" : "forward only"));
-        if (checked)
+        if (checked && any_passed)
             print(fmt::format("pixels     {}x{} to {}x{}, median {}x{}\n", found.smallest.width, found.smallest.height,
                               found.largest.width, found.largest.height, found.median.width, found.median.height));
         print(fmt::format("checked    {}\n", !checked ? "the archives only; --check reads every image"
@@ -223,6 +246,7 @@ int info(const Invocation& invocation) {
 }   // namespace
 
 int dataset(const Invocation& invocation) {
+    std::signal(SIGXFSZ, SIG_IGN);   // a file that may not grow is an error, not an end
     const std::vector<std::string> actions{"crops", "generate", "info", "pack"};
     if (invocation.arguments.empty())
         throw UsageError{"dataset needs one of crops, generate, info, pack"};

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include <cli/machine.hpp>
+#include <cli/command_line.hpp>
 #include <cli/options.hpp>
 #include <cli/report_output.hpp>
 #include <drawpoint/instrumentation/clock.hpp>

@@ -2,45 +2,19 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
-#include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cli/machine.hpp>
+#include <cli/number_in.hpp>
+#include <cli/program.hpp>
 
 namespace drawpoint::cli {
 namespace {
-
-std::string variable_of(std::string_view option) {
-    std::string name = "DRAWPOINT_";
-    for (const char c : option)
-        name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-    return name;
-}
-
-/// "batch-size" of "--batch-size=3"; "" if `argument` is no long option.
-std::string_view long_name(std::string_view argument) {
-    if (!argument.starts_with("--"))
-        return {};
-    argument.remove_prefix(2);
-    return argument.substr(0, argument.find('='));
-}
-
-bool is_given(const std::vector<std::string>& arguments, const CLI::Option& option) {
-    return std::ranges::any_of(arguments, [&](const std::string& argument) {
-        const std::string_view name = long_name(argument);
-        return (!name.empty() && option.check_lname(std::string{name})) ||
-               (argument.size() >= 2 && argument[0] == '-' && argument[1] != '-' &&
-                option.check_sname(argument.substr(1, 1)));
-    });
-}
 
 [[noreturn]] void refuse(std::string_view option, std::string_view value) {
     throw UsageError{fmt::format("--{} {} is not delivered yet", option, value)};
@@ -70,13 +44,6 @@ void check_range(std::string_view option, std::int64_t value, std::int64_t low, 
                              : fmt::format("--{} must be between {} and {}, got {}", option, low, high, value)};
 }
 
-template <class Number>
-std::optional<Number> number_in(std::string_view text) {
-    Number value{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    return error == std::errc{} && end == text.data() + text.size() ? std::optional{value} : std::nullopt;
-}
-
 bool colour_on(const std::string& wish, int file) {
     const char* no_color = std::getenv("NO_COLOR");
     return wish == "always" || (wish == "auto" && !(no_color && *no_color) && isatty(file) != 0);
@@ -103,165 +70,6 @@ std::uint64_t bytes_in(std::string_view option, std::string_view text) {
     if (!value || !(*value >= 0 && *value * factor < 1e18))
         throw UsageError{fmt::format("--{} must be a number of bytes like 64MiB, got '{}'", option, text)};
     return static_cast<std::uint64_t>(*value * factor);
-}
-
-CommandLine::CommandLine(const Invocation& invocation, std::string description)
-    : command_{invocation.command},
-      arguments_{invocation.arguments},
-      app_{std::move(description), "drawpoint " + invocation.command} {
-    app_.allow_extras();
-    app_.option_defaults()->always_capture_default()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    app_.get_formatter()->column_width(34);
-    app_.add_option("--config", config_, "takes options from this TOML file")->configurable(false);
-    app_.add_flag("--print-config", print_config_, "prints the options in effect, as TOML, and ends")
-        ->configurable(false);
-}
-
-CLI::Option* CommandLine::find(std::string_view name) const {
-    for (const CLI::Option* option : app_.get_options())
-        if (option->check_lname(std::string{name}))
-            return const_cast<CLI::App&>(app_).get_option("--" + std::string{name});
-    return nullptr;
-}
-
-std::vector<std::string> CommandLine::option_names() const {
-    std::vector<std::string> names;
-    for (const CLI::Option* option : app_.get_options())
-        for (const std::string& name : option->get_lnames())
-            names.push_back("--" + name);
-    return names;
-}
-
-void CommandLine::add_from_environment(std::vector<std::string>& arguments) const {
-    for (const CLI::Option* option : app_.get_options())
-        for (const std::string& name : option->get_lnames())
-            if (const char* value = std::getenv(variable_of(name).c_str());
-                value && *value && !is_given(arguments_, *option))
-                for (std::string_view rest = value; !rest.empty();) {   // repeatable ones are separated by blanks
-                    const std::size_t end = name == "inject" ? rest.find(' ') : rest.npos;
-                    if (end != 0)
-                        arguments.push_back(fmt::format("--{}={}", name, rest.substr(0, end)));
-                    rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
-                }
-}
-
-void CommandLine::add_from_config(std::vector<std::string>& arguments) const {
-    std::string file;
-    for (std::size_t i = 0; i < arguments.size(); ++i)
-        if (long_name(arguments[i]) == "config")
-            file = arguments[i] != "--config" ? arguments[i].substr(std::string_view{"--config="}.size())
-                   : i + 1 < arguments.size() ? arguments[i + 1]
-                                              : "";
-    if (file.empty())
-        return;
-    std::vector<CLI::ConfigItem> items;
-    std::error_code unknown;
-    if (std::filesystem::is_directory(file, unknown))   // which opens, and reads as nothing
-        throw UsageError{fmt::format("--config {}: a folder, not a TOML file", file)};
-    std::ifstream stream{file};
-    if (!stream)
-        throw UsageError{fmt::format("--config {}: {}", file, std::generic_category().message(errno))};
-    try {
-        items = CLI::ConfigTOML{}.from_config(stream);
-    } catch (const CLI::Error& error) {
-        throw UsageError{fmt::format("--config {}: {}", file, error.what())};
-    }
-    const std::vector<std::string> given = arguments;
-    for (const CLI::ConfigItem& item : items) {
-        if (item.name == "++" || item.name == "--")   // a section opens or closes
-            continue;
-        if (const std::string section = fmt::format("{}", fmt::join(item.parents, " "));
-            !section.empty() && section != command_) {
-            const std::vector<std::string> commands = command_names();
-            if (std::ranges::find(commands, item.parents.front()) == commands.end())
-                throw UsageError{fmt::format("--config {}: unknown section [{}]{}", file, fmt::join(item.parents, "."),
-                                             did_you_mean(item.parents.front(), commands))};
-            continue;   // another command's section
-        }
-        const CLI::Option* option = find(item.name);
-        if (!option || !option->get_configurable())
-            throw UsageError{fmt::format("--config {}: unknown option {}{}", file, item.name,
-                                         did_you_mean("--" + item.name, option_names()))};
-        if (!is_given(given, *option))
-            for (const std::string& value : item.inputs)
-                arguments.push_back(fmt::format("--{}={}", item.name, value));
-    }
-}
-
-/// " (from …)" where the option that a complaint names was not on the command line.
-std::string CommandLine::source_of(std::string_view complaint) const {
-    for (const CLI::Option* option : app_.get_options())
-        for (const std::string& name : option->get_lnames()) {
-            const std::size_t at = complaint.find("--" + name + " ");
-            if (at == complaint.npos || is_given(arguments_, *option))
-                continue;
-            const std::string variable = variable_of(name);
-            const char* value = std::getenv(variable.c_str());
-            return fmt::format(" (from {})", value && *value ? variable : config_.empty() ? "--config" : config_);
-        }
-    return {};
-}
-
-bool CommandLine::parse() {
-    std::vector<std::string> arguments = arguments_;
-    add_from_environment(arguments);
-    add_from_config(arguments);
-    try {
-        std::ranges::reverse(arguments);   // as CLI11 takes them
-        app_.parse(arguments);
-    } catch (const CLI::CallForHelp&) {
-        fmt::print("{}", app_.help());
-        return false;
-    } catch (const CLI::ParseError& error) {
-        throw UsageError{error.what() + source_of(error.what())};
-    }
-    for (const CLI::Option* option : app_.get_options())   // CLI11 takes the nearest integer for one that does not fit
-        if (option->count() > 0 && number_in<std::int64_t>(option->get_default_str()))
-            for (const std::string& value : option->results()) {
-                errno = 0;
-                (void)std::strtoll(value.c_str(), nullptr, 0);
-                if (errno == ERANGE)
-                    throw UsageError{fmt::format("{} {} does not fit in 64 bits", option->get_name(), value)};
-            }
-    for (const std::string& extra : app_.remaining())
-        throw UsageError{extra.starts_with('-') && extra.size() > 1
-                             ? fmt::format("unknown option {}{}", extra,
-                                           did_you_mean(extra.substr(0, extra.find('=')), option_names()))
-                             : fmt::format("unexpected argument '{}'", extra)};
-    if (print_config_) {
-        for (const auto& [name, value] : effective()) {
-            const bool plain =
-                number_in<double>(value) || value == "true" || value == "false" || value.starts_with('[');
-            const char quote = value.find('"') == value.npos ? '"' : '\'';   // TOML's literal text knows no escapes
-            fmt::print("{} = {}\n", name, plain ? value : fmt::format("{0}{1}{0}", quote, value));
-        }
-        return false;
-    }
-    return true;
-}
-
-std::vector<std::pair<std::string, std::string>> CommandLine::effective() const {
-    std::vector<std::pair<std::string, std::string>> all;
-    for (const CLI::Option* option : app_.get_options()) {
-        if (!option->get_configurable() || option->get_lnames().empty() || option->get_lnames().front() == "help")
-            continue;
-        const std::string& name = option->get_lnames().front();
-        const bool is_list = option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
-        const auto values = option->reduced_results();
-        std::string text = option->get_default_str();
-        if (is_list) {
-            text = "[";
-            for (const std::string& value : values)
-                text += fmt::format("{}\"{}\"", text.size() > 1 ? ", " : "", value);
-            text += "]";
-        } else if (option->count() > 0) {
-            const bool is_flag = option->get_items_expected_max() == 0;
-            text = !is_flag ? values.front() : option->as<bool>() ? "true" : "false";
-        }
-        if (!text.empty() && text != "[]")
-            all.emplace_back(name, text);
-    }
-    return all;
 }
 
 bool OutputOptions::colour_on_stdout() const { return colour_on(colour, STDOUT_FILENO); }

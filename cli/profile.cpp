@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <cli/command_line.hpp>
 #include <cli/compute.hpp>
 #include <cli/data.hpp>
 #include <cli/machine.hpp>

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cli/command_line.hpp>
 #include <cli/recording.hpp>
 #include <cli/report_output.hpp>
 #include <drawpoint/instrumentation/report/facts.hpp>

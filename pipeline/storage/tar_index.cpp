@@ -3,12 +3,12 @@
 #include <bit>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 
 #include <zlib.h>
 
 #include <drawpoint/pipeline/storage/file_reader.hpp>
 #include <drawpoint/pipeline/storage/tar_shards.hpp>
+#include <pipeline/storage/file_writer.hpp>
 #include <pipeline/storage/tar_reader.hpp>
 
 namespace drawpoint {
@@ -125,10 +125,9 @@ void write_tar_index(const TarIndex& index, const std::string& path) {
     put(index.names.data(), index.names.size());
     const std::uint64_t sum = checksum(file);
     put(&sum, 1);
-    std::ofstream out{path, std::ios::binary};
-    out.write(reinterpret_cast<const char*>(file.data()), static_cast<std::streamsize>(file.size()));
-    if (!out.flush())
-        detail::fail_read("cannot write", path.c_str(), EIO);
+    FileWriter out{path};
+    out.write(file);
+    out.close();
 }
 
 }   // namespace drawpoint

@@ -1,7 +1,6 @@
 #include <pipeline/storage/tar_output.hpp>
 
 #include <array>
-#include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <new>
@@ -11,11 +10,10 @@
 #include <utility>
 #include <vector>
 
-#include <fcntl.h>
-#include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
+#include <pipeline/storage/file_writer.hpp>
 #include <pipeline/storage/tar_reader.hpp>
 
 namespace drawpoint {
@@ -53,7 +51,7 @@ std::string pax_path(std::string_view name) {
 class TarOutput::Sink {
 public:
     Sink(std::filesystem::path path, TarCompression compression)
-        : path_{std::move(path)}, compression_{compression}, buffer_(sink_buffer) {
+        : file_{std::move(path)}, compression_{compression}, buffer_(sink_buffer) {
         // 16: with a gzip header, which bears neither date nor name.
         if (compression_ == TarCompression::gzip) {
             gzip_.reset(new z_stream{});
@@ -67,20 +65,11 @@ public:
                 throw std::bad_alloc{};
             ZSTD_CCtx_setParameter(zstd_.get(), ZSTD_c_checksumFlag, 1);
         }
-        descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (descriptor_ < 0)
-            fail(errno);
     }
-    ~Sink() {
-        if (descriptor_ >= 0)
-            ::close(descriptor_);
-    }
-    Sink(const Sink&) = delete;
-    Sink& operator=(const Sink&) = delete;
 
     void write(std::span<const std::byte> bytes, bool last) {
         if (compression_ == TarCompression::none) {
-            put(bytes);
+            file_.write(bytes);
         } else if (compression_ == TarCompression::gzip) {
             z_stream& gzip = *gzip_;
             gzip.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(bytes.data()));
@@ -90,7 +79,7 @@ public:
                 gzip.next_out = reinterpret_cast<Bytef*>(buffer_.data());
                 gzip.avail_out = static_cast<uInt>(buffer_.size());
                 result = ::deflate(&gzip, last ? Z_FINISH : Z_NO_FLUSH);
-                put({buffer_.data(), buffer_.size() - gzip.avail_out});
+                file_.write({buffer_.data(), buffer_.size() - gzip.avail_out});
             } while (gzip.avail_in > 0 || gzip.avail_out == 0 || (last && result != Z_STREAM_END));
         } else {
             ZSTD_inBuffer in{bytes.data(), bytes.size(), 0};
@@ -99,16 +88,13 @@ public:
                 ZSTD_outBuffer out{buffer_.data(), buffer_.size(), 0};
                 left = ZSTD_compressStream2(zstd_.get(), &out, &in, last ? ZSTD_e_end : ZSTD_e_continue);
                 if (ZSTD_isError(left))
-                    throw std::runtime_error{path_.string() + ": " + ZSTD_getErrorName(left)};
-                put({buffer_.data(), out.pos});
+                    throw std::runtime_error{file_.path().string() + ": " + ZSTD_getErrorName(left)};
+                file_.write({buffer_.data(), out.pos});
             } while (in.pos < in.size || (last && left > 0));
         }
     }
 
-    void close() {
-        if (::close(std::exchange(descriptor_, -1)) != 0)
-            fail(errno);
-    }
+    void close() { file_.close(); }
 
 private:
     struct Free {
@@ -119,24 +105,9 @@ private:
         void operator()(ZSTD_CCtx* zstd) const noexcept { ZSTD_freeCCtx(zstd); }
     };
 
-    [[noreturn]] void fail(int error) const {
-        throw std::filesystem::filesystem_error("cannot write", path_, std::error_code(error, std::generic_category()));
-    }
-
-    void put(std::span<const std::byte> bytes) {
-        while (!bytes.empty()) {
-            const ssize_t put = ::write(descriptor_, bytes.data(), bytes.size());
-            if (put >= 0)
-                bytes = bytes.subspan(static_cast<std::size_t>(put));
-            else if (errno != EINTR)
-                fail(errno);
-        }
-    }
-
-    std::filesystem::path path_;
+    FileWriter file_;
     TarCompression compression_;
     std::vector<std::byte> buffer_;
-    int descriptor_ = -1;
     std::unique_ptr<z_stream, Free> gzip_;
     std::unique_ptr<ZSTD_CCtx, Free> zstd_;
 };

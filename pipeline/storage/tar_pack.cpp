@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdio>
-#include <fstream>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <unordered_map>
 #include <utility>
 
@@ -15,6 +14,7 @@
 
 #include <drawpoint/pipeline/storage/file_reader.hpp>
 #include <drawpoint/pipeline/storage/tar_shards.hpp>
+#include <pipeline/storage/file_writer.hpp>
 #include <pipeline/storage/tar_index.hpp>
 #include <pipeline/storage/tar_output.hpp>
 
@@ -126,14 +126,15 @@ private:
 };
 
 void write_classes(const ImageFolder& images, const fs::path& path) {
-    std::ofstream out{path, std::ios::binary};
+    std::string text;
     for (std::size_t label = 0; label < images.num_classes(); ++label) {
         if (images.class_name(label).find('\n') != std::string::npos)
             throw std::invalid_argument{"class '" + images.class_name(label) + "': a line end in the name of a class"};
-        out << images.class_name(label) << '\n';
+        text += images.class_name(label) + '\n';
     }
-    if (!out.flush())
-        detail::fail_read("cannot write", path.c_str(), EIO);
+    FileWriter out{path};
+    out.write(std::as_bytes(std::span{text}));
+    out.close();
 }
 
 }   // namespace
@@ -160,6 +161,8 @@ TarPackSummary pack_image_folder(const ImageFolder& images, std::span<const std:
         if (index >= images.size())
             throw std::invalid_argument{"order: image " + std::to_string(number) + " of " +
                                         std::to_string(images.size())};
+        if (options.stop.stop_requested())
+            throw std::system_error{std::make_error_code(std::errc::operation_canceled), options.out.string()};
         const std::size_t label = images.label(index);
         const fs::path path = images.path(index);
         read_file(path.c_str(), file);

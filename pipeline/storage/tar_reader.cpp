@@ -137,7 +137,7 @@ void TarReader::read_pax(std::string_view records, std::uint64_t header, Extende
 
 void TarReader::check_end(std::uint64_t offset) {
     // An archive whose end is lost, or overwritten by zeros, must not pass for a shorter one.
-    std::array<std::byte, 128 * tar_block> rest;
+    std::array<std::byte, 8 * tar_block> rest;   // on the stack of a worker, which may be small
     std::size_t got = input_->read({rest.data(), tar_block});
     for (std::uint64_t total = 0; got > 0; got = input_->read(rest)) {
         if (!is_zero({rest.data(), got}))

@@ -71,6 +71,42 @@ BOOST_AUTO_TEST_CASE(an_image_folder_is_packed_into_shards_that_info_checks) {
     BOOST_TEST(Json::parse(quick.out)["checked"] == false);
 }
 
+BOOST_AUTO_TEST_CASE(info_says_nothing_of_the_sizes_of_images_none_of_which_can_be_read) {
+    const TemporaryFolder folder;
+    for (const std::string name : {"a/1.jpg", "b/2.jpg"})
+        folder.write(name, std::vector<std::byte>(21));
+    const Result info = run_program({"dataset", "info", folder.path().string()});
+    BOOST_TEST(info.code == 1);
+    BOOST_TEST(info.out.find("images     2 in 2 classes of 1 to 1") != std::string::npos, info.out);
+    BOOST_TEST(info.out.find("files      0 others left out") != std::string::npos, info.out);
+    BOOST_TEST(info.out.find("0x0") == std::string::npos, info.out);
+    BOOST_TEST(info.out.find("0 B") == std::string::npos, info.out);
+    const Json found = Json::parse(run_program({"dataset", "info", folder.path().string(), "--json"}).out);
+    for (const std::string key : {"smallest_file_bytes", "median_file_bytes", "largest_file_bytes", "smallest_size",
+                                  "median_size", "largest_size"})
+        BOOST_TEST(found.at(key).is_null(), key);
+}
+
+BOOST_AUTO_TEST_CASE(a_packing_that_fails_or_is_interrupted_says_so_and_leaves_nothing) {
+    const TemporaryFolder folder;
+    std::filesystem::create_directory(folder.path() / "here");
+    make_photos(folder.path() / "photos");
+    const std::vector<std::string> pack{
+        "dataset", "pack", "--from", folder.file("photos"), "--out", folder.file("here/shards")};
+    check_complaint(run_program(pack, {.most_file_bytes = 5000}), 1, {"here/", "shard-000000.tar", "File too large"});
+    BOOST_TEST(std::filesystem::is_empty(folder.path() / "here"));
+
+    for (int i = 0; i < 3000; ++i)
+        folder.write("many/" + std::to_string(i % 10) + "/" + std::to_string(i) + ".jpg", std::vector<std::byte>(200));
+    Program program{
+        {"dataset", "pack", "--from", folder.file("many"), "--out", folder.file("here/many"), "--shard-size", "1"}};
+    while (program.running() && std::filesystem::is_empty(folder.path() / "here")) {
+    }
+    program.interrupt();
+    check_complaint(program.wait(), 130, {"here/many", "interrupted"});
+    BOOST_TEST(std::filesystem::is_empty(folder.path() / "here"));
+}
+
 BOOST_AUTO_TEST_CASE(a_folder_without_a_photograph_to_cut_is_an_error) {
     const TemporaryFolder folder;
     std::filesystem::create_directory(folder.file("photos"));

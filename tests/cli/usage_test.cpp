@@ -1,5 +1,7 @@
 #include <fstream>
 
+#include <sys/stat.h>
+
 #include <tests/cli/program.hpp>
 
 namespace {
@@ -53,11 +55,11 @@ BOOST_AUTO_TEST_CASE(a_value_out_of_range_is_named_with_its_option) {
 }
 
 BOOST_AUTO_TEST_CASE(what_is_not_delivered_yet_is_refused_by_name) {
-    for (const auto& [option, value] : std::vector<std::pair<std::string, std::string>>{{"--on-error", "skip"},
-                                                                                        {"--on-error", "substitute"},
-                                                                                        {"--device", "cuda"},
-                                                                                        {"--allow-inexact", "fast-dct"},
-                                                                                        {"--inject", "collate=x5"}})
+    for (const auto& [option, value] :
+         std::vector<std::pair<std::string, std::string>>{{"--on-error", "skip"},
+                                                          {"--on-error", "substitute"},
+                                                          {"--device", "cuda"},
+                                                          {"--allow-inexact", "fast-dct"}})
         check_complaint(run_program(profile({option, value})), 2, {option + " " + value, "not delivered yet"});
     for (const std::string command : {"diagnose", "whatif", "tune", "compare", "gate"})
         check_complaint(run_program({command}), 2, {command, "not delivered yet"});
@@ -87,6 +89,8 @@ BOOST_AUTO_TEST_CASE(an_option_that_another_option_makes_useless_is_refused) {
 }
 
 BOOST_AUTO_TEST_CASE(what_data_has_no_use_for_is_refused_with_it) {
+    check_complaint(run_program(profile({"--inject", "collate=x5"})), 2,
+                    {"--inject collate=x5", "no stage collates", "--data synthetic:8", "one shape"});
     check_complaint(run_program(profile({"--cache", "64MiB"})), 2, {"--cache 64MiB", "--data synthetic:8"});
     check_complaint(run_program(profile({"--targets", "y.npy"})), 2, {"--targets y.npy", "--data synthetic:8"});
     check_complaint(run_program(profile({"--record", "uint8:4"})), 2, {"--record uint8:4", "--format raw"});
@@ -114,6 +118,24 @@ BOOST_AUTO_TEST_CASE(a_path_that_is_not_what_its_format_takes_is_told_what_to_gi
     check_complaint(run_program({"profile", "--data", folder.path().string(), "--format", "npy", "--targets", "y.npy"}),
                     1, {folder.path().string(), "--format npy takes a file"});
     check_complaint(run_program({"profile", "--data", "/dev/zero"}), 1, {"/dev/zero", "neither a file nor a folder"});
+
+    BOOST_REQUIRE(mkfifo(folder.file("pipe").c_str(), 0600) == 0);
+    for (const auto& [path, why] : std::vector<std::pair<std::string, std::string>>{
+             {folder.file("none"), "no such file or folder"},
+             {folder.path().string(), "a folder, and --format raw takes a file"},
+             {folder.file("pipe"), "neither a file nor a folder"}}) {
+        check_complaint(run_program({"profile", "--data", path, "--format", "raw", "--record", "uint8:2"}), 1,
+                        {"--data " + path + ": " + why});
+        check_complaint(
+            run_program({"profile", "--data", file, "--format", "raw", "--record", "uint8:2", "--valid", path}), 1,
+            {"--valid " + path + ": " + why});
+    }
+    for (const auto& [path, why] : std::vector<std::pair<std::string, std::string>>{
+             {folder.file("none"), "no such file or folder"},
+             {folder.path().string(), "a folder, and --format npy takes a file"},
+             {folder.file("pipe"), "neither a file nor a folder"}})
+        check_complaint(run_program({"profile", "--data", file, "--format", "npy", "--targets", path}), 1,
+                        {"--targets " + path + ": " + why});
 }
 
 BOOST_AUTO_TEST_CASE(an_unknown_option_or_command_is_named_and_the_nearest_one_offered) {
@@ -189,6 +211,34 @@ BOOST_AUTO_TEST_CASE(a_bad_configuration_is_named) {
                     {"typing.toml", "unknown section [profil]", "did you mean profile"});
     check_complaint(run_program(profile({"--print-config"}), {.variables = {"DRAWPOINT_BATCH_SIZE=few"}}), 2,
                     {"--batch-size", "few", "DRAWPOINT_BATCH_SIZE"});
+}
+
+BOOST_AUTO_TEST_CASE(a_configuration_is_a_text_file_of_bounded_length) {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("a.toml");
+    const auto with = [&](std::string_view text) {
+        std::ofstream{file, std::ios::binary} << text;
+        return run_program(profile({"--config", file, "--print-config"}));
+    };
+    for (const std::string text : {"epochs = 3\r\nbatch-size = 4\r\n", "\xEF\xBB\xBF"
+                                                                       "epochs = 3\nbatch-size = 4"}) {
+        const Result read = with(text);
+        BOOST_TEST(read.code == 0, read.err);
+        BOOST_TEST(read.out.find("epochs = 3\n") != std::string::npos);
+        BOOST_TEST(read.out.find("batch-size = 4\n") != std::string::npos);
+    }
+    const std::string long_word(100'000, 'a');
+    check_complaint(with(std::string_view{"epochs = 3\nmodel = \"no\0ne\"\n", 27}), 2, {file, "line 2: a NUL byte"});
+    for (const std::string& text : {long_word + " = 3", "[" + long_word + "]\nx = 1"}) {
+        const Result refused = with(text);
+        check_complaint(refused, 2, {file, "aaa… (100000 bytes)"});
+        BOOST_TEST(refused.err.size() < 1000u);
+    }
+    check_complaint(with(std::string((1 << 20) + 1, '#')), 2, {"--config " + file, "longer than 1 MiB"});
+    BOOST_TEST(with("epochs = 3 #" + std::string((1 << 20) - 12, 'x')).code == 0);
+    BOOST_REQUIRE(mkfifo(folder.file("pipe").c_str(), 0600) == 0);
+    for (const std::string& endless : {std::string{"/dev/zero"}, folder.file("pipe")})
+        check_complaint(run_program(profile({"--config", endless})), 2, {"--config " + endless, "not a regular file"});
 }
 
 BOOST_AUTO_TEST_CASE(two_outputs_do_not_share_a_file) {

@@ -1,16 +1,21 @@
 // An image folder, packed and read back; the index files.
 #include <algorithm>
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
 #include <map>
 #include <optional>
+#include <stop_token>
+#include <system_error>
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <zlib.h>
 
 #include <drawpoint/pipeline/sampler.hpp>
+#include <pipeline/storage/tar_index.hpp>
 #include <storage/tar_help.hpp>
 
 namespace drawpoint {
@@ -33,6 +38,26 @@ struct Packed {
                                  {folder.path() / name, shard_bytes, compression});
     }
     std::string out(const std::string& name = "out") const { return (folder.path() / name).string(); }
+};
+
+/// Files that cannot grow beyond `bytes`, which fails as a full disk does: in the midst of a write.
+class FileLimit {
+public:
+    explicit FileLimit(rlim_t bytes) : handler_{std::signal(SIGXFSZ, SIG_IGN)} {
+        getrlimit(RLIMIT_FSIZE, &before_);
+        const rlimit limit{bytes, before_.rlim_max};
+        setrlimit(RLIMIT_FSIZE, &limit);
+    }
+    FileLimit(const FileLimit&) = delete;
+    FileLimit& operator=(const FileLimit&) = delete;
+    ~FileLimit() {
+        setrlimit(RLIMIT_FSIZE, &before_);
+        (void)std::signal(SIGXFSZ, handler_);
+    }
+
+private:
+    void (*handler_)(int);
+    rlimit before_{};
 };
 
 void check_same(const TarShards& shards, const ImageFolder& images) {
@@ -146,6 +171,47 @@ BOOST_AUTO_TEST_CASE(a_folder_that_fails_leaves_nothing_behind) {
     std::filesystem::remove(packed.images->path(40));
     BOOST_CHECK_THROW(packed.pack("new", TarCompression::none), std::filesystem::filesystem_error);
     BOOST_TEST(entries() == before);
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_cannot_grow_is_named_with_the_systems_reason_and_nothing_is_left) {
+    const Packed packed;
+    const auto entries = [&] {
+        return std::distance(std::filesystem::directory_iterator{packed.folder.path()},
+                             std::filesystem::directory_iterator{});
+    };
+    const auto before = entries();
+    // Too little for a shard or for the classes.
+    for (const auto& [limit, file] : {std::pair{rlim_t{20'000}, "shard-000000.tar"}, {rlim_t{10}, "classes.txt"}}) {
+        const FileLimit limited{limit};
+        BOOST_CHECK_EXCEPTION(packed.pack("new", TarCompression::none), std::filesystem::filesystem_error,
+                              [file = std::string_view{file}](const auto& error) {
+                                  return error.code() == std::errc::file_too_large &&
+                                         error.path1().string().ends_with(file);
+                              });
+        BOOST_TEST(entries() == before);
+    }
+    {
+        const FileLimit limited{1000};
+        TarIndex index;
+        for (int i = 0; i < 100; ++i)
+            index.add(0, 1, 2, "name");
+        BOOST_CHECK_EXCEPTION(
+            write_tar_index(index, packed.out("index")), std::filesystem::filesystem_error, [&](const auto& error) {
+                return error.code() == std::errc::file_too_large && error.path1() == packed.out("index");
+            });
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_packing_that_is_stopped_leaves_nothing_behind) {
+    const Packed packed;
+    std::stop_source stop;
+    stop.request_stop();
+    BOOST_CHECK_EXCEPTION((void)pack_image_folder(*packed.images, test::in_order(80),
+                                                  {.out = packed.folder.path() / "new", .stop = stop.get_token()}),
+                          std::system_error,
+                          [](const auto& error) { return error.code() == std::errc::operation_canceled; });
+    for (const auto& entry : std::filesystem::directory_iterator{packed.folder.path()})
+        BOOST_TEST(entry.path().filename().string().find("new") == std::string::npos);
 }
 
 BOOST_AUTO_TEST_CASE(an_index_is_not_believed_when_the_shard_or_itself_has_changed) {

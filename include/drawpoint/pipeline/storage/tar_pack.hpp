@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <span>
+#include <stop_token>
 
 #include <drawpoint/pipeline/storage/image_folder.hpp>
 
@@ -16,6 +17,7 @@ struct TarPackOptions {
     std::filesystem::path out;                              ///< must not exist, or be an empty folder
     std::uint64_t shard_bytes = std::uint64_t{256} << 20;   ///< at most so long before compression; one sample at least
     TarCompression compression = TarCompression::none;
+    std::stop_token stop{};   ///< once asked, the packing ends before the next image, as operation_canceled
 };
 
 /// What pack_image_folder() wrote.
@@ -27,7 +29,8 @@ struct TarPackSummary {
 /// Writes the images that `order` names, in that order, as tar shards that TarShards and WebDataset read: `shard-000000.tar` …
 /// with members CLASS/NAME.cls and CLASS/NAME.jpg, an index beside each, and classes.txt. ustar; a name too long for that in a
 /// pax header. Equal arguments give equal bytes (compressed ones: with the same zlib or zstd). `out` appears when all is
-/// written, under its name, or not at all. Throws std::invalid_argument, std::filesystem::filesystem_error naming the path.
+/// written, under its name, or not at all. Throws std::invalid_argument, std::filesystem::filesystem_error naming the path,
+/// std::system_error with operation_canceled.
 TarPackSummary pack_image_folder(const ImageFolder& images, std::span<const std::uint64_t> order,
                                  const TarPackOptions& options);
 

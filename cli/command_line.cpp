@@ -1,0 +1,234 @@
+#include <cli/command_line.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include <cli/number_in.hpp>
+
+namespace drawpoint::cli {
+namespace {
+
+std::string variable_of(std::string_view option) {
+    std::string name = "DRAWPOINT_";
+    for (const char c : option)
+        name += c == '-' ? '_' : static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    return name;
+}
+
+/// "batch-size" of "--batch-size=3"; "" if `argument` is no long option.
+std::string_view long_name(std::string_view argument) {
+    if (!argument.starts_with("--"))
+        return {};
+    argument.remove_prefix(2);
+    return argument.substr(0, argument.find('='));
+}
+
+bool is_given(const std::vector<std::string>& arguments, const CLI::Option& option) {
+    return std::ranges::any_of(arguments, [&](const std::string& argument) {
+        const std::string_view name = long_name(argument);
+        return (!name.empty() && option.check_lname(std::string{name})) ||
+               (argument.size() >= 2 && argument[0] == '-' && argument[1] != '-' &&
+                option.check_sname(argument.substr(1, 1)));
+    });
+}
+
+/// Not longer than a message can bear.
+std::string abbreviated(std::string_view text) {
+    constexpr std::size_t most = 80;
+    return text.size() <= most ? std::string{text} : fmt::format("{}… ({} bytes)", text.substr(0, most), text.size());
+}
+
+/// The text of --config FILE, checked for what would pass for text, or never end.
+std::string read_config(const std::string& file) {
+    namespace fs = std::filesystem;
+    constexpr std::uintmax_t most = 1 << 20;
+    const auto refuse = [&](std::string_view why) { throw UsageError{fmt::format("--config {}: {}", file, why)}; };
+    std::error_code error;
+    const fs::file_status status = fs::status(file, error);
+    if (!fs::exists(status))
+        refuse(error.message());
+    if (fs::is_directory(status))
+        refuse("a folder, not a TOML file");
+    if (!fs::is_regular_file(status))
+        refuse("not a regular file");
+    if (fs::file_size(file, error) > most)
+        refuse(error ? error.message() : "longer than 1 MiB, which no configuration is");
+    std::ifstream stream{file, std::ios::binary};
+    if (!stream)
+        refuse(std::generic_category().message(errno));
+    std::string text(most, '\0');
+    text.resize(static_cast<std::size_t>(stream.read(text.data(), most).gcount()));
+    if (stream.bad())
+        refuse("cannot be read");
+    if (const std::size_t zero = text.find('\0'); zero != text.npos)
+        refuse(fmt::format("line {}: a NUL byte, which TOML has none of",
+                           1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(zero), '\n')));
+    constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
+    return text.starts_with(byte_order_mark) ? text.substr(byte_order_mark.size()) : text;
+}
+
+}   // namespace
+
+CommandLine::CommandLine(const Invocation& invocation, std::string description)
+    : command_{invocation.command},
+      arguments_{invocation.arguments},
+      app_{std::move(description), "drawpoint " + invocation.command} {
+    app_.allow_extras();
+    app_.option_defaults()->always_capture_default()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+    app_.get_formatter()->column_width(34);
+    app_.add_option("--config", config_, "takes options from this TOML file")->configurable(false);
+    app_.add_flag("--print-config", print_config_, "prints the options in effect, as TOML, and ends")
+        ->configurable(false);
+}
+
+CLI::Option* CommandLine::find(std::string_view name) const {
+    for (const CLI::Option* option : app_.get_options())
+        if (option->check_lname(std::string{name}))
+            return const_cast<CLI::App&>(app_).get_option("--" + std::string{name});
+    return nullptr;
+}
+
+std::vector<std::string> CommandLine::option_names() const {
+    std::vector<std::string> names;
+    for (const CLI::Option* option : app_.get_options())
+        for (const std::string& name : option->get_lnames())
+            names.push_back("--" + name);
+    return names;
+}
+
+void CommandLine::add_from_environment(std::vector<std::string>& arguments) const {
+    for (const CLI::Option* option : app_.get_options())
+        for (const std::string& name : option->get_lnames())
+            if (const char* value = std::getenv(variable_of(name).c_str());
+                value && *value && !is_given(arguments_, *option))
+                for (std::string_view rest = value; !rest.empty();) {   // repeatable ones are separated by blanks
+                    const std::size_t end = name == "inject" ? rest.find(' ') : rest.npos;
+                    if (end != 0)
+                        arguments.push_back(fmt::format("--{}={}", name, rest.substr(0, end)));
+                    rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);
+                }
+}
+
+void CommandLine::add_from_config(std::vector<std::string>& arguments) const {
+    std::string file;
+    for (std::size_t i = 0; i < arguments.size(); ++i)
+        if (long_name(arguments[i]) == "config")
+            file = arguments[i] != "--config" ? arguments[i].substr(std::string_view{"--config="}.size())
+                   : i + 1 < arguments.size() ? arguments[i + 1]
+                                              : "";
+    if (file.empty())
+        return;
+    std::vector<CLI::ConfigItem> items;
+    std::istringstream stream{read_config(file)};
+    try {
+        items = CLI::ConfigTOML{}.from_config(stream);
+    } catch (const CLI::Error& error) {
+        throw UsageError{fmt::format("--config {}: {}", file, abbreviated(error.what()))};
+    }
+    const std::vector<std::string> given = arguments;
+    for (const CLI::ConfigItem& item : items) {
+        if (item.name == "++" || item.name == "--")   // a section opens or closes
+            continue;
+        if (const std::string section = fmt::format("{}", fmt::join(item.parents, " "));
+            !section.empty() && section != command_) {
+            const std::vector<std::string> commands = command_names();
+            if (std::ranges::find(commands, item.parents.front()) == commands.end())
+                throw UsageError{fmt::format("--config {}: unknown section [{}]{}", file,
+                                             abbreviated(fmt::format("{}", fmt::join(item.parents, "."))),
+                                             did_you_mean(abbreviated(item.parents.front()), commands))};
+            continue;   // another command's section
+        }
+        const CLI::Option* option = find(item.name);
+        if (!option || !option->get_configurable())
+            throw UsageError{fmt::format("--config {}: unknown option {}{}", file, abbreviated(item.name),
+                                         did_you_mean("--" + abbreviated(item.name), option_names()))};
+        if (!is_given(given, *option))
+            for (const std::string& value : item.inputs)
+                arguments.push_back(fmt::format("--{}={}", item.name, value));
+    }
+}
+
+/// " (from …)" where the option that a complaint names was not on the command line.
+std::string CommandLine::source_of(std::string_view complaint) const {
+    for (const CLI::Option* option : app_.get_options())
+        for (const std::string& name : option->get_lnames()) {
+            const std::size_t at = complaint.find("--" + name + " ");
+            if (at == complaint.npos || is_given(arguments_, *option))
+                continue;
+            const std::string variable = variable_of(name);
+            const char* value = std::getenv(variable.c_str());
+            return fmt::format(" (from {})", value && *value ? variable : config_.empty() ? "--config" : config_);
+        }
+    return {};
+}
+
+bool CommandLine::parse() {
+    std::vector<std::string> arguments = arguments_;
+    add_from_environment(arguments);
+    add_from_config(arguments);
+    try {
+        std::ranges::reverse(arguments);   // as CLI11 takes them
+        app_.parse(arguments);
+    } catch (const CLI::CallForHelp&) {
+        fmt::print("{}", app_.help());
+        return false;
+    } catch (const CLI::ParseError& error) {
+        throw UsageError{error.what() + source_of(error.what())};
+    }
+    for (const CLI::Option* option : app_.get_options())   // CLI11 takes the nearest integer for one that does not fit
+        if (option->count() > 0 && number_in<std::int64_t>(option->get_default_str()))
+            for (const std::string& value : option->results()) {
+                errno = 0;
+                (void)std::strtoll(value.c_str(), nullptr, 0);
+                if (errno == ERANGE)
+                    throw UsageError{fmt::format("{} {} does not fit in 64 bits", option->get_name(), value)};
+            }
+    for (const std::string& extra : app_.remaining())
+        throw UsageError{extra.starts_with('-') && extra.size() > 1
+                             ? fmt::format("unknown option {}{}", extra,
+                                           did_you_mean(extra.substr(0, extra.find('=')), option_names()))
+                             : fmt::format("unexpected argument '{}'", extra)};
+    if (print_config_) {
+        for (const auto& [name, value] : effective()) {
+            const bool plain =
+                number_in<double>(value) || value == "true" || value == "false" || value.starts_with('[');
+            const char quote = value.find('"') == value.npos ? '"' : '\'';   // TOML's literal text knows no escapes
+            fmt::print("{} = {}\n", name, plain ? value : fmt::format("{0}{1}{0}", quote, value));
+        }
+        return false;
+    }
+    return true;
+}
+
+std::vector<std::pair<std::string, std::string>> CommandLine::effective() const {
+    std::vector<std::pair<std::string, std::string>> all;
+    for (const CLI::Option* option : app_.get_options()) {
+        if (!option->get_configurable() || option->get_lnames().empty() || option->get_lnames().front() == "help")
+            continue;
+        const std::string& name = option->get_lnames().front();
+        const bool is_list = option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
+        const auto values = option->reduced_results();
+        std::string text = option->get_default_str();
+        if (is_list) {
+            text = "[";
+            for (const std::string& value : values)
+                text += fmt::format("{}\"{}\"", text.size() > 1 ? ", " : "", value);
+            text += "]";
+        } else if (option->count() > 0) {
+            const bool is_flag = option->get_items_expected_max() == 0;
+            text = !is_flag ? values.front() : option->as<bool>() ? "true" : "false";
+        }
+        if (!text.empty() && text != "[]")
+            all.emplace_back(name, text);
+    }
+    return all;
+}
+
+}   // namespace drawpoint::cli

@@ -259,4 +259,25 @@ void InjectedSource::fill_stamped(SampleTask& task, WorkerScratch& scratch) cons
     }
 }
 
+InjectedCollate::InjectedCollate(std::shared_ptr<const Collate> collate, const std::vector<Injection>& injections,
+                                 InjectedWaits waits, const AnyClock& clock)
+    : collate_{std::move(collate)}, waits_{std::move(waits)}, clock_{clock} {
+    if (!waits_.spin)
+        waits_.spin = spin_really;
+    std::size_t given = 0;
+    for (const Injection& injection : injections)
+        if (injection.kind == InjectionKind::collate) {
+            factor_ = injection.factor;
+            if (++given > 1)
+                throw std::invalid_argument{"--inject collate: given twice"};
+        }
+}
+
+void InjectedCollate::collate(const FinishedSamples& samples, CollatedBatch& batch) const {
+    const std::int64_t begin_ns = clock_.now_ns();
+    collate_->collate(samples, batch);
+    if (factor_ > 1)
+        waits_.spin(scaled(clock_.now_ns() - begin_ns, factor_ - 1));
+}
+
 }   // namespace drawpoint

@@ -276,4 +276,33 @@ BOOST_AUTO_TEST_CASE(faults_that_cannot_be_made_are_refused) {
     });
 }
 
+BOOST_AUTO_TEST_CASE(collating_takes_as_many_times_its_own_time_as_asked_for_and_makes_the_same_batch) {
+    Bench bench;
+    const auto pad = collate_with("count", [&](const FinishedSamples& samples, CollatedBatch& batch) {
+        bench.manual.advance(30ns);
+        batch.add_values<std::int64_t>("count", ScalarType::int64, {{1}})[0] = samples.targets[0];
+    });
+    const std::int64_t target = 7;
+    const std::array<SampleBuffer, 1> buffers{};
+    for (const auto& [faults, spun] : std::vector<std::pair<std::vector<Injection>, std::int64_t>>{
+             {{parse_injection("collate=x5")}, 120},
+             {{parse_injection("collate=x1.5"), parse_injection("decode=x3")}, 15},
+             {{parse_injection("collate=x1")}, 0},
+             {{parse_injection("transform=x3")}, 0}}) {
+        bench.spun = bench.slept = 0;
+        const auto slow = drawpoint::inject(pad, faults, bench.waits(), bench.clock);
+        CollatedBatch batch;
+        slow->collate({.samples = buffers, .targets = {&target, 1}, .indices = {}}, batch);
+        BOOST_TEST(bench.spun == spun);
+        BOOST_TEST(bench.slept == 0);
+        BOOST_TEST(slow->name() == "count");
+        BOOST_REQUIRE(batch.find("count") != nullptr);
+        BOOST_TEST(std::to_integer<int>(batch.find("count")->data()[0]) == 7);
+    }
+    const std::vector<Injection> twice(2, parse_injection("collate=x5"));
+    BOOST_CHECK_EXCEPTION((void)drawpoint::inject(pad, twice), std::invalid_argument, [](const auto& error) {
+        return std::string{error.what()} == "--inject collate: given twice";
+    });
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -16,6 +16,7 @@
 #include <drawpoint/pipeline/collate.hpp>
 #include <drawpoint/pipeline/data_loader.hpp>
 #include <drawpoint/pipeline/generated_rows.hpp>
+#include <drawpoint/pipeline/inject.hpp>
 
 #include "support/coro_test.hpp"
 #include "support/temporary_folder.hpp"
@@ -89,6 +90,28 @@ BOOST_AUTO_TEST_CASE(a_function_makes_samples_of_any_length_and_they_come_padded
     order.order(0, drawn);
     BOOST_TEST(1 - static_cast<double>(words) / static_cast<double>(places) == padding_share(drawn, lengths, 10),
                boost::test_tools::tolerance(1e-12));
+}
+
+BOOST_AUTO_TEST_CASE(an_injected_fault_makes_the_stage_collate_as_many_times_as_long) {
+    ManualClock clock{1000};
+    Recorder recorder{{}, AnyClock{clock}};
+    Runtime runtime{{}, recorder};
+    const auto source = counted(18);
+    const PadCollate pad{numbers};
+    const auto takes_30_ns = collate_with("pad", [&](const FinishedSamples& samples, CollatedBatch& batch) {
+        clock.advance(std::chrono::nanoseconds{30});
+        pad.collate(samples, batch);
+    });
+    const InjectedWaits waits{{}, [&](std::chrono::nanoseconds time) { clock.advance(time); }};
+    const auto slow = inject(takes_30_ns, {parse_injection("collate=x5")}, waits, AnyClock{clock});
+    const SequentialSampler order{18};
+    DataLoader loader{runtime, source, order, {.batch_size = 9, .num_workers = 0, .collate = slow.get()}};
+    for (auto& batch : blocking(loader))
+        BOOST_TEST(values_of(batch.part("lengths")).size() == 9u);
+    const Ledger ledger = recorder.ledger();
+    BOOST_TEST(ledger.batches.size() == 2u);
+    for (const BatchRow& row : ledger.batches)
+        BOOST_TEST(row.collate_end_ns - row.collate_begin_ns == 150);
 }
 
 BOOST_AUTO_TEST_CASE(a_stage_behind_sees_the_sample_as_it_is_and_may_shorten_it) {

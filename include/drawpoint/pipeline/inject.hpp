@@ -11,13 +11,15 @@
 #include <utility>
 #include <vector>
 
+#include <drawpoint/instrumentation/clock.hpp>
+#include <drawpoint/pipeline/collate.hpp>
 #include <drawpoint/pipeline/sample_source.hpp>
 #include <drawpoint/pipeline/stage.hpp>
 
 namespace drawpoint {
 
-/// Faults for experiments. The first five are made by `InjectedSource`; the rest belong to the loader, loop and
-/// recorder.
+/// Faults for experiments. The first five are made by `InjectedSource`, collate by `InjectedCollate`; the rest belong to the
+/// loop and the recorder.
 enum class InjectionKind : std::uint8_t {
     read_latency,
     read_bandwidth,
@@ -118,6 +120,34 @@ template <class Source>
                                                            std::uint64_t seed = 0, InjectedWaits waits = {}) {
     return std::make_shared<const InjectedSource>(detail::share(std::forward<Source>(source)), injections, seed,
                                                   std::move(waits));
+}
+
+/// A collate function that takes `factor` times the time it was measured to take; what it throws, it throws at once.
+/// Thread-safe like any.
+class InjectedCollate final : public Collate {
+public:
+    /// Kinds other than collate are left to others. Throws std::invalid_argument for one given twice. `waits.sleep` is not used.
+    InjectedCollate(std::shared_ptr<const Collate> collate, const std::vector<Injection>& injections,
+                    InjectedWaits waits = {}, const AnyClock& clock = AnyClock{});
+
+    [[nodiscard]] std::string name() const override { return collate_->name(); }
+    void collate(const FinishedSamples&, CollatedBatch&) const override;
+
+private:
+    std::shared_ptr<const Collate> collate_;
+    InjectedWaits waits_;
+    AnyClock clock_;
+    double factor_ = 1;
+};
+
+/// `collate` with the fault added; copied, moved in, or shared if it is a shared_ptr.
+template <class Function>
+    requires std::derived_from<detail::shared_t<Function>, Collate>
+[[nodiscard]] std::shared_ptr<const InjectedCollate>
+inject(Function&& collate, const std::vector<Injection>& injections, InjectedWaits waits = {},
+       const AnyClock& clock = AnyClock{}) {
+    return std::make_shared<const InjectedCollate>(detail::share(std::forward<Function>(collate)), injections,
+                                                   std::move(waits), clock);
 }
 
 }   // namespace drawpoint

@@ -39,12 +39,33 @@ void LoaderCore::release() noexcept {
 void LoaderCore::furnish(Slot& slot) {
     if (slot.memory)
         return;
-    if (slot.collation && !slot.collation->samples) {
-        slot.collation->samples = std::make_unique<SampleBuffer[]>(batch_size_);
-        slot.held.fetch_add(batch_size_ * sizeof(SampleBuffer), std::memory_order_relaxed);
-    }
     slot.memory = SlotMemory::allocate(batch_size_ * sample_bytes_, batch_size_);
     slot.held.fetch_add(slot.memory->bytes(), std::memory_order_relaxed);
+}
+
+void LoaderCore::take_samples(Slot& slot) {
+    SlotCollation& to = *slot.collation;
+    SlotCollation* from = nullptr;
+    std::size_t sets = 0;
+    for (std::size_t i = 0; i < slot_count_; ++i) {
+        SlotCollation& other = *slots_[i].collation;
+        sets += other.samples ? 1 : 0;
+        if (other.samples && !other.making.load(std::memory_order_relaxed) &&
+            (!from || other.samples_taken < from->samples_taken))
+            from = &other;
+    }
+    // In turn, so that all of them soon have seen the largest samples.
+    if (!from || (!to.samples && sets < sample_sets_)) {
+        to.samples = std::make_unique<SampleBuffer[]>(batch_size_);
+        to.samples_held.store(batch_size_ * sizeof(SampleBuffer), std::memory_order_relaxed);
+    } else if (from != &to && sets >= sample_sets_) {
+        std::swap(to.samples, from->samples);
+        std::swap(to.samples_taken, from->samples_taken);
+        to.samples_held.store(
+            from->samples_held.exchange(to.samples_held.load(std::memory_order_relaxed), std::memory_order_relaxed),
+            std::memory_order_relaxed);
+    }
+    to.samples_taken = ++sample_takes_;
 }
 
 void LoaderCore::trim(std::uint32_t i) noexcept {
@@ -55,6 +76,7 @@ void LoaderCore::trim(std::uint32_t i) noexcept {
         std::exchange(slot.memory, nullptr)->release();
     if (slot.collation) {
         slot.collation->samples.reset();
+        slot.collation->samples_held.store(0, std::memory_order_relaxed);
         slot.collation->batch.release_memory();
     }
     slot.held.store(0, std::memory_order_relaxed);

@@ -27,11 +27,15 @@ struct SampleFailure {
 
 /// What a slot has besides where samples are collated: they are made here, then their batch.
 struct SlotCollation {
-    std::unique_ptr<SampleBuffer[]> samples;   // batch_size of them
+    std::unique_ptr<SampleBuffer[]> samples;   // batch_size of them, while the batch is made; then others may take them
+    std::atomic<std::uint64_t> samples_held{0};   // bytes of those
+    std::uint64_t samples_taken = 0;              // running number of that, under the loader's mutex
+    std::atomic<bool> making{false};   // set under the loader's mutex: from the first claim until the batch is complete
     CollatedBatch batch;
-    std::uint64_t released = 0;   // bytes that samples gave up, and `held` still counts
+    std::uint64_t released = 0;   // bytes that samples gave up, and `samples_held` still counts
     // Read early when a batch is given up:
     std::atomic<std::int64_t> begin_ns{no_stamp}, end_ns{no_stamp};
+    std::atomic<std::int32_t> worker{-1};     // who collates, as the recorder numbers them
     std::atomic<std::uint64_t> bytes{0};      // of the batch's arrays, once there are any
     std::atomic<bool> lacks_samples{false};   // given up before all were made
 };
@@ -50,7 +54,7 @@ struct alignas(line_bytes) Slot {
     std::vector<SampleFailure> failures;   // with `failed` under the loader's mutex until complete
     bool failed = false;
     std::unique_ptr<SlotCollation> collation;   // null: samples are made in `memory`
-    std::atomic<std::uint64_t> held{0};         // bytes, by all of these; moves while samples are made
+    std::atomic<std::uint64_t> held{0};         // bytes, by all of these but the samples of `collation`
 
     alignas(line_bytes) std::uint32_t size = 0, number = 0;
     std::uint64_t epoch = 0;
@@ -95,12 +99,20 @@ public:
     /// Makes sure that the slot has memory. Throws std::bad_alloc.
     void furnish(Slot&);
     /// Bytes of the slot's memory: of its samples, as they are made, and of its arrays too where samples are collated.
-    [[nodiscard]] std::uint64_t held_bytes(std::uint32_t i) const noexcept {
-        const std::uint64_t held = slots_[i].held.load(std::memory_order_relaxed);
+    [[nodiscard]] std::uint64_t held_bytes(std::uint32_t i) const noexcept { return held_bytes(i, samples_bytes(i)); }
+    [[nodiscard]] std::uint64_t held_bytes(std::uint32_t i, std::uint64_t samples_bytes) const noexcept {
+        const std::uint64_t held = slots_[i].held.load(std::memory_order_relaxed) + samples_bytes;
         return held == 0 ? 0 : held + batch_size_ * sizeof(std::uint64_t);   // the indices
+    }
+    /// Of these, the buffers of samples that are, or were last, collated here. Moves while they are made.
+    [[nodiscard]] std::uint64_t samples_bytes(std::uint32_t i) const noexcept {
+        return slots_[i].collation ? slots_[i].collation->samples_held.load(std::memory_order_relaxed) : 0;
     }
     /// Frees the memory of a slot that nobody uses: furnish() takes new.
     void trim(std::uint32_t i) noexcept;
+    /// Before the first sample of a batch that will be collated: gives the slot buffers for them, those that were used longest
+    /// ago by a batch that is made, or new ones until there are `sample_sets_`. Under the loader's mutex. Throws std::bad_alloc.
+    void take_samples(Slot&);
 
 protected:
     virtual ~LoaderCore();
@@ -119,6 +131,7 @@ protected:
 
     alignas(line_bytes) SampleLayout layout_;
     std::size_t sample_bytes_, batch_size_, slot_count_;
+    std::size_t sample_sets_ = 1;   // batches that are made at the same time, hardly ever more
     std::unique_ptr<Slot[]> slots_;
 
 private:
@@ -129,6 +142,7 @@ private:
     std::atomic<std::uint32_t> visitors_{0};   // give-backs that may still touch this after their slot is back
     std::atomic<std::uint32_t> outstanding_{0};
     std::atomic<std::uint64_t> replaced_{0};
+    std::uint64_t sample_takes_ = 0;
 };
 
 }   // namespace drawpoint

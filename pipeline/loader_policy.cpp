@@ -1,6 +1,7 @@
 #include <drawpoint/pipeline/loader_policy.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -14,6 +15,8 @@ constexpr std::uint64_t all_slots = bit(LoaderPolicy::max_slots) - 1;
 constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
 constexpr std::uint64_t ample = 4;   // times the largest batch so far: open ones may take so much
+constexpr double seldom = 2.5;       // standard deviations: a sum of sizes that hundreds of batches come to once
+constexpr double least_share = 1.0 / 64, seldom_shrunk = 1.0 / 8;
 
 constexpr std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) noexcept {
     return a > unlimited - b ? unlimited : a + b;
@@ -57,7 +60,10 @@ std::optional<LoaderPolicy::Admission> LoaderPolicy::admit(std::uint64_t drawn, 
             return std::nullopt;
         slot = *fitting;
     }
-    places_[slot] = {.batch = admitted_, .pass_begin = pass_begin_, .bytes = places_[slot].bytes};
+    places_[slot] = {.batch = admitted_,
+                     .pass_begin = pass_begin_,
+                     .bytes = places_[slot].bytes,
+                     .bytes_before = places_[slot].bytes};
     open_ |= bit(slot);
     return Admission{admitted_++, slot};
 }
@@ -141,11 +147,32 @@ std::uint64_t LoaderPolicy::trims() noexcept {
     return std::exchange(trims_, 0);
 }
 
-std::uint64_t LoaderPolicy::expected_batches_bytes() const noexcept {
+void LoaderPolicy::note_returned(const Place& place) noexcept {
+    const auto share_of = [](std::uint64_t count) { return std::max(1.0 / static_cast<double>(count), least_share); };
+    const double share = share_of(++returned_), beyond = static_cast<double>(place.bytes) - returned_mean_;
+    returned_mean_ += share * beyond;
+    returned_variance_ = (1 - share) * (returned_variance_ + share * beyond * beyond);
+    if (place.bytes_before != 0)
+        shrunk_share_ += share_of(++reused_) * ((place.bytes < place.bytes_before ? 1 : 0) - shrunk_share_);
+}
+
+std::uint64_t LoaderPolicy::expected_batches_bytes(std::uint64_t all_slots) const noexcept {
     if (largest_ == 0)
         return bytes_;
-    const std::uint64_t fitting = std::clamp<std::uint64_t>(budget_ / largest_, 1, slots());
-    return std::max(most_bytes_, largest_ > unlimited / fitting ? unlimited : largest_ * fitting);
+    const auto largest = static_cast<double>(largest_);
+    const auto room = static_cast<double>(budget_ > largest_ ? budget_ - largest_ : 0);
+    const double mean = returned_ != 0 ? returned_mean_ : largest;
+    const bool slots_grow = shrunk_share_ < seldom_shrunk;   // and do not shrink
+    const auto spread = [this](double batches) { return seldom * std::sqrt(returned_variance_ * batches); };
+    auto fitting = static_cast<double>(depth_);
+    while (fitting > 0 && fitting * mean - (slots_grow ? 0 : spread(fitting)) > room)
+        --fitting;
+    double finished = std::min(fitting * mean + spread(fitting), fitting * largest);
+    if (slots_grow && fitting == static_cast<double>(depth_))
+        finished = fitting * largest;   // none is given up, and each may yet grow
+    finished = std::min(finished, room);
+    const std::uint64_t all = finished < 0x1p63 ? sum_of(largest_, static_cast<std::uint64_t>(finished)) : unlimited;
+    return std::max({most_bytes_, largest_, std::min(all, all_slots)});
 }
 
 // ---------------------------------------------------------------------------------------------- completion and hand-over
@@ -210,7 +237,11 @@ std::optional<LoaderPolicy::HandOver> LoaderPolicy::hand_over() noexcept {
     return HandOver{places_[slot].batch, position_++, slot, places_[slot].failed};
 }
 
-void LoaderPolicy::release(std::uint32_t slot) noexcept { handed_ &= ~bit(slot); }
+void LoaderPolicy::release(std::uint32_t slot) noexcept {
+    handed_ &= ~bit(slot);
+    if (budget_ != 0 && !places_[slot].failed)
+        note_returned(places_[slot]);
+}
 
 LoaderPolicy::Abandoned LoaderPolicy::abandon() noexcept {
     const Abandoned given_up{open_ & ~abandoned_, complete_};

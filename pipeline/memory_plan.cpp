@@ -37,13 +37,20 @@ MemoryPlan plan_memory(const MemoryNeeds& needs) noexcept {
     const bool known = needs.sample_bytes != 0 || !needs.collates;
     Bytes slot{slot_memory_bytes(needs.collates ? 0 : samples.count, plan.slot_samples)};
     slot = slot + Bytes{sizeof(std::uint64_t)} * plan.slot_samples;   // its indices, too
-    if (needs.collates)
-        slot = known ? slot + samples * 2 + Bytes{sizeof(SampleBuffer)} * plan.slot_samples : Bytes{};
+    Bytes making{};                                                   // besides, for each batch in the making
+    if (needs.collates) {
+        slot = known ? slot + samples : Bytes{};
+        making = known ? samples + Bytes{sizeof(SampleBuffer)} * plan.slot_samples : Bytes{};
+        plan.sample_sets = std::max<std::size_t>(needs.num_workers, 1);
+    }
     const Bytes held = Bytes{needs.encoded_bytes} * ReadPolicy::most_held(1);
     const Bytes fixed = Bytes{needs.worker_bytes} * needs.num_workers +
                         Bytes{sizeof(std::uint64_t)} * needs.dataset_size + Bytes{needs.cache_bytes};
+    const auto slots = [&](std::size_t depth) {
+        return slot * (std::uint64_t{depth} + 1) + making * std::min<std::uint64_t>(plan.sample_sets, depth + 1);
+    };
     const auto total = [&](std::size_t depth, std::size_t reads) {
-        return (fixed + slot * (std::uint64_t{depth} + 1) + held * reads).count;
+        return (fixed + slots(depth) + held * reads).count;
     };
     /// The largest of lowest … asked for which all that it takes fits, or the lowest.
     const auto largest = [](std::size_t lowest, std::size_t asked, std::uint64_t limit, auto total_of) {
@@ -66,8 +73,9 @@ MemoryPlan plan_memory(const MemoryNeeds& needs) noexcept {
     plan.read_concurrency =
         largest(fewest_reads, reads, budget, [&](std::size_t count) { return total(fitting, count); });
     plan.prefetch_depth = needs.collates ? asked_depth : fitting;
-    plan.slot_bytes = slot.count;
-    plan.slots_bytes = (slot * (std::uint64_t{fitting} + 1)).count;
+    plan.slot_bytes = (slot + making).count;
+    plan.slots_bytes = slots(fitting).count;
+    plan.sample_sets = std::min(plan.sample_sets, plan.prefetch_depth + 1);
     plan.in_flight_bytes = (held * plan.read_concurrency).count;
     plan.workers_bytes = (Bytes{needs.worker_bytes} * needs.num_workers).count;
     plan.order_bytes = (Bytes{sizeof(std::uint64_t)} * needs.dataset_size).count;

@@ -101,6 +101,7 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
       most_spin_ns_{usable_cores() > options_.num_workers ? long_spin_ns : spin_ns},
       spin_ns_{spin_ns},
       inline_{options_.num_workers == 0} {
+    sample_sets_ = plan.sample_sets;
     registry_ = asio::use_service<ParkedDraws>(*context_).registry();
     registry_->add(this);
 }
@@ -204,8 +205,14 @@ PrefetchCore::Wakes PrefetchCore::turn(bool loop_waits) noexcept {
 }
 
 void PrefetchCore::count_bytes() noexcept {
-    for (std::uint32_t slot = 0; slot < slot_count_; ++slot)
-        policy_.holds(slot, held_bytes(slot));
+    for (const bool grown : {false, true})   // else buffers that went to another slot would count in both for a moment
+        for (std::uint32_t slot = 0; slot < slot_count_; ++slot) {
+            const std::uint64_t samples = samples_bytes(slot), all = held_bytes(slot, samples);
+            if ((all >= policy_.bytes_of(slot)) == grown)
+                policy_.holds(slot, all);
+            largest_samples_bytes_ = std::max(largest_samples_bytes_, samples);
+            largest_rest_bytes_ = std::max(largest_rest_bytes_, all - samples);
+        }
     most_slots_bytes_ = std::max(most_slots_bytes_, policy_.batches_bytes());
 }
 
@@ -214,10 +221,12 @@ void PrefetchCore::count_released(Slot& s) noexcept {
         return;
     if (policy_.counts_bytes())
         count_bytes();   // with what it took until now: that is what such a batch takes
-    s.held.fetch_sub(std::exchange(s.collation->released, 0), std::memory_order_relaxed);
+    s.collation->samples_held.fetch_sub(std::exchange(s.collation->released, 0), std::memory_order_relaxed);
 }
 
-void PrefetchCore::trim_slots() noexcept {   // seldom more than once a slot: sizes that settle are trimmed no more
+// Under the mutex, for what was admitted in its place must not be made before it is gone. That costs little: giving pages up
+// takes a sixth to a twentieth of the time that taking them did, and sizes that settle are trimmed no more.
+void PrefetchCore::trim_slots() noexcept {
     for (std::uint64_t left = policy_.trims(); left != 0; left &= left - 1)
         trim(static_cast<std::uint32_t>(std::countr_zero(left)));
 }
@@ -239,6 +248,7 @@ void PrefetchCore::open(LoaderPolicy::Admission admission) noexcept {
     if (s.collation) {
         s.collation->begin_ns.store(no_stamp, std::memory_order_relaxed);
         s.collation->end_ns.store(no_stamp, std::memory_order_relaxed);
+        s.collation->worker.store(-1, std::memory_order_relaxed);
         s.collation->bytes.store(0, std::memory_order_relaxed);
         s.collation->lacks_samples.store(false, std::memory_order_relaxed);
     }
@@ -263,6 +273,12 @@ void PrefetchCore::open(LoaderPolicy::Admission admission) noexcept {
     s.claim.store(std::uint64_t{s.size} << 32, std::memory_order_release);
     slot_of_[admission.batch % slot_of_.size()].store(admission.slot, std::memory_order_relaxed);
     opened_.store(admission.batch + 1, std::memory_order_release);
+}
+
+void PrefetchCore::complete(std::uint32_t slot, bool has_failed) noexcept {
+    if (slots_[slot].collation)
+        slots_[slot].collation->making.store(false, std::memory_order_relaxed);
+    policy_.complete(slot, has_failed);
 }
 
 bool PrefetchCore::publish(std::uint64_t position, std::uint64_t slot, Kind kind) noexcept {
@@ -313,7 +329,7 @@ void PrefetchCore::abandon() noexcept {
         if (reads_)
             reads_->withdraw(i, s.size - rest);
         if (rest != 0 && (rest == s.size || s.remaining.fetch_sub(rest, std::memory_order_acq_rel) == rest))
-            policy_.complete(i, false);
+            complete(i, false);
     }
     next_wanted_ = next_prepared_ = false;
 }
@@ -360,7 +376,9 @@ LoaderCounters PrefetchCore::counters() noexcept {
     const std::uint64_t cached = cache_ != nullptr ? cache_->counters().bytes : 0;
     const std::uint64_t always = memory_plan_.workers_bytes + memory_plan_.order_bytes + cached;
     const std::uint64_t slots = policy_.counts_bytes() && seen
-                                    ? std::max(policy_.expected_batches_bytes(), most_slots_bytes_)
+                                    ? std::max(policy_.expected_batches_bytes(largest_rest_bytes_ * slot_count_ +
+                                                                              largest_samples_bytes_ * sample_sets_),
+                                               most_slots_bytes_)
                                     : memory_plan_.slots_bytes;
     const std::uint64_t largest = policy_.counts_bytes() ? policy_.largest_batch_bytes()
                                   : seen                 ? memory_plan_.slot_bytes

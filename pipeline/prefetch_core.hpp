@@ -105,8 +105,10 @@ private:
     [[nodiscard]] bool is_armed() const noexcept;     // under the mutex; the threshold is no higher than it should be
     [[nodiscard]] bool arm() noexcept;                // under the mutex; false: a slot is back
     void open(LoaderPolicy::Admission) noexcept;      // under the mutex
-    void count_bytes() noexcept;                      // under the mutex; of slots whose batches differ in size
-    void trim_slots() noexcept;                       // under the mutex
+    void complete(std::uint32_t slot, bool has_failed) noexcept;   // under the mutex
+    void begin_making(Slot&) noexcept;                             // of samples that will be collated
+    void count_bytes() noexcept;   // under the mutex; of slots whose batches differ in size
+    void trim_slots() noexcept;    // under the mutex
     [[nodiscard]] bool publish(std::uint64_t position, std::uint64_t slot,
                                Kind) noexcept;   // under the mutex; the loop waits
     void perform(Wakes) noexcept;
@@ -180,7 +182,8 @@ private:
     bool next_prepared_ = false;   // done so
     bool armed_ = false;           // the gate's threshold wakes a worker
     std::uint64_t turns_ = 0, parks_ = 0, wakes_ = 0;
-    std::uint64_t most_slots_bytes_ = 0;
+    std::uint64_t most_slots_bytes_ = 0, largest_samples_bytes_ = 0,
+                  largest_rest_bytes_ = 0;   // the latter two of a slot
 
     // The loop's.
     alignas(line_bytes) std::uint64_t position_ = 0;   // of the next draw

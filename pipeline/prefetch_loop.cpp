@@ -218,11 +218,16 @@ void PrefetchCore::record(const Slot& s, std::uint32_t slot, BatchStatus status,
     const auto stamp = [collated](const auto at) {
         return collated ? (collated->*at).load(std::memory_order_relaxed) : no_stamp;
     };
+    const std::int32_t worker = collated ? collated->worker.load(std::memory_order_relaxed) : -1;
+    std::optional<std::uint16_t> collate_worker;
+    if (worker >= 0)
+        collate_worker = static_cast<std::uint16_t>(worker);
     recorder_->push(BatchRow{.epoch = static_cast<std::uint32_t>(s.epoch),
                              .batch = s.number,
                              .slot = slot,
                              .pipeline = pipeline_,
                              .status = status,
+                             .collate_worker = collate_worker,
                              .size = s.size,
                              .bytes = data_bytes + s.size * sizeof(std::int64_t),
                              .ready_batches = static_cast<std::uint32_t>(ready_batches),

@@ -83,6 +83,8 @@ bool PrefetchCore::claim_one(SampleWorker& worker) noexcept {
                 s.first_claim_ns.store(begin, std::memory_order_relaxed);
         }
         ++worker.claims;
+        if (s.collation && !s.collation->making.load(std::memory_order_acquire))
+            begin_making(s);
         const std::int64_t end = maker_.make(worker, s, i, next, count, begin, stopping_, mutex_);
         if (timed) {
             worker.samples += count;
@@ -96,11 +98,23 @@ bool PrefetchCore::claim_one(SampleWorker& worker) noexcept {
             if (recorder_)
                 s.last_done_ns.store(done, std::memory_order_relaxed);
             if (s.collation)
-                maker_.collate(s, done, stopping_, mutex_);
+                maker_.collate(worker, s, done, stopping_, mutex_);
             finish(worker, i);
         }
         return true;
     }
+}
+
+void PrefetchCore::begin_making(Slot& s) noexcept {
+    const std::lock_guard lock{mutex_};
+    if (s.collation->making.load(std::memory_order_relaxed))
+        return;
+    try {
+        take_samples(s);
+    } catch (const std::bad_alloc&) {
+        // every sample of the batch will say so
+    }
+    s.collation->making.store(true, std::memory_order_release);
 }
 
 void PrefetchCore::finish(SampleWorker& worker, std::uint32_t slot) noexcept {
@@ -109,7 +123,7 @@ void PrefetchCore::finish(SampleWorker& worker, std::uint32_t slot) noexcept {
         const std::lock_guard lock{mutex_};
         observe(worker);
         count_released(slots_[slot]);
-        policy_.complete(slot, slots_[slot].failed);
+        complete(slot, slots_[slot].failed);
         wakes = turn();
     }
     perform(wakes);

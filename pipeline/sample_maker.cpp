@@ -70,7 +70,7 @@ std::int64_t SampleMaker::make(SampleWorker& worker, Slot& s, std::uint32_t slot
         try {
             check(task.index);
             where = in_memory;
-            if (!s.memory)
+            if (!s.memory || (collate_ && !s.collation->samples))
                 throw std::bad_alloc{};
             where = in_scratch;
             if (!worker.scratch)
@@ -118,14 +118,14 @@ void SampleMaker::fill_buffer(SampleWorker& worker, Slot& s, std::uint32_t slot,
                               std::int64_t taken_up_ns) const {
     SampleBuffer& buffer = s.collation->samples[at];
     struct Counted {   // also of a sample that fails
-        Slot& slot;
+        std::atomic<std::uint64_t>& held;
         const SampleBuffer& buffer;
         std::size_t before;
         ~Counted() {
             if (buffer.held() != before)
-                slot.held.fetch_add(buffer.held() - before, std::memory_order_relaxed);
+                held.fetch_add(buffer.held() - before, std::memory_order_relaxed);
         }
-    } counted{s, buffer, buffer.held()};
+    } counted{s.collation->samples_held, buffer, buffer.held()};
     buffer.clear();
     worker.task.buffer = &buffer;
     worker.task.data = layout_.varies() ? std::span<std::byte>{} : buffer.reshape(layout_);
@@ -134,19 +134,21 @@ void SampleMaker::fill_buffer(SampleWorker& worker, Slot& s, std::uint32_t slot,
         throw std::logic_error{"its shape varies, and the source never called reshape()"};
 }
 
-void SampleMaker::collate(Slot& s, std::int64_t begin_ns, const std::atomic<bool>& stopping,
+void SampleMaker::collate(SampleWorker& worker, Slot& s, std::int64_t begin_ns, const std::atomic<bool>& stopping,
                           std::mutex& mutex) const noexcept {
     SlotCollation& c = *s.collation;
     if (!s.failed && !c.lacks_samples.load(std::memory_order_relaxed) && !stopping.load(std::memory_order_relaxed))
-        make_batch(s, begin_ns, mutex);
+        make_batch(worker, s, begin_ns, mutex);
     if (c.samples)
         for (SampleBuffer& buffer : std::span{c.samples.get(), s.size})
             c.released += buffer.release_excess();
 }
 
-void SampleMaker::make_batch(Slot& s, std::int64_t begin_ns, std::mutex& mutex) const noexcept {
+void SampleMaker::make_batch(SampleWorker& worker, Slot& s, std::int64_t begin_ns, std::mutex& mutex) const noexcept {
     SlotCollation& c = *s.collation;
     const std::uint64_t before = c.batch.bytes();
+    if (worker.track)
+        c.worker.store(worker.track.worker(), std::memory_order_relaxed);
     c.begin_ns.store(begin_ns, std::memory_order_relaxed);
     try {
         c.batch.clear();
@@ -165,8 +167,12 @@ void SampleMaker::make_batch(Slot& s, std::int64_t begin_ns, std::mutex& mutex) 
     } catch (...) {
         note_failure(s, {s.indices[0], 0, in_collate}, std::current_exception(), mutex);
     }
-    if (begin_ns != no_stamp)
-        c.end_ns.store(clock_.now_ns(), std::memory_order_relaxed);
+    if (begin_ns != no_stamp) {
+        const std::int64_t end_ns = clock_.now_ns();
+        c.end_ns.store(end_ns, std::memory_order_relaxed);
+        if (s.detail.slices)
+            worker.track.push_collate(begin_ns, end_ns);
+    }
     s.held.fetch_add(c.batch.bytes() - before, std::memory_order_relaxed);
 }
 

@@ -46,10 +46,11 @@ public:
                                     std::mutex& mutex) const noexcept;
     /// Makes the batch of a slot's samples unless one failed or is missing, and lets go of memory that they do not need.
     /// `begin_ns`: now, or `no_stamp`. What it throws is noted as a failure of the batch's first sample.
-    void collate(Slot&, std::int64_t begin_ns, const std::atomic<bool>& stopping, std::mutex& mutex) const noexcept;
+    void collate(SampleWorker&, Slot&, std::int64_t begin_ns, const std::atomic<bool>& stopping,
+                 std::mutex& mutex) const noexcept;
 
 private:
-    void make_batch(Slot&, std::int64_t begin_ns, std::mutex& mutex) const noexcept;
+    void make_batch(SampleWorker&, Slot&, std::int64_t begin_ns, std::mutex& mutex) const noexcept;
     struct Failed {
         std::uint64_t index;
         std::uint32_t stage_count;   // begun

@@ -25,22 +25,20 @@ namespace {
 /// not take the core of the thread that wakes it. A worker woken by a batch given back would else run in the training loop's place.
 class YieldsWhenWoken {
 public:
-    YieldsWhenWoken() noexcept {
-        int policy = SCHED_OTHER;
-        was_usual_ =
-            ::pthread_getschedparam(::pthread_self(), &policy, &parameters_) == 0 && policy == SCHED_OTHER &&
-            ::pthread_setschedparam(::pthread_self(), SCHED_BATCH, &parameters_) == 0;   // refused: no more than slower
-    }
+    // Not by pthread_getschedparam, which answers from a cache of glibc's. Refused: the worker is no more than slower.
+    YieldsWhenWoken() noexcept
+        : was_usual_{::sched_getscheduler(0) == SCHED_OTHER &&
+                     ::sched_setscheduler(0, SCHED_BATCH, &no_priority) == 0} {}
     ~YieldsWhenWoken() {
         if (was_usual_)
-            ::pthread_setschedparam(::pthread_self(), SCHED_OTHER, &parameters_);
+            ::sched_setscheduler(0, SCHED_OTHER, &no_priority);
     }
     YieldsWhenWoken(const YieldsWhenWoken&) = delete;
     YieldsWhenWoken& operator=(const YieldsWhenWoken&) = delete;
 
 private:
-    sched_param parameters_{};
-    bool was_usual_ = false;
+    static constexpr sched_param no_priority{};
+    bool was_usual_;
 };
 
 #if DRAWPOINT_HAS_TBB

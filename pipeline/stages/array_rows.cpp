@@ -1,7 +1,6 @@
 #include <drawpoint/pipeline/array_rows.hpp>
 
 #include <algorithm>
-#include <cstring>
 #include <stdexcept>
 
 #include <fmt/format.h>

@@ -1,9 +1,5 @@
 // The functions that open array data sets.
 #include <algorithm>
-#include <bit>
-#include <cstring>
-#include <limits>
-#include <numeric>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -79,9 +75,9 @@ std::shared_ptr<ArrayData> open_array(const ArrayFile& file, std::uint64_t limit
     const ArrayHeader& header = file.header();
     auto data = std::make_shared<ArrayData>();
     if (header.shape.size() > data->layout.shape.size() + 1)
-        throw ArrayFileError{
-            file.file().path(), 0,
-            fmt::format("a sample has at most 4 dimensions; the shape is [{}]", fmt::join(header.shape, ", "))};
+        throw ArrayFileError{file.file().path(), 0,
+                             fmt::format("a sample has at most {} dimensions, and these have {}",
+                                         data->layout.shape.size(), header.shape.size() - 1)};
     data->layout.type = scalar_type(header.type);
     data->layout.rank = static_cast<std::uint8_t>(header.shape.size() - 1);
     std::transform(header.shape.begin() + 1, header.shape.end(), data->layout.shape.begin(),

@@ -2,7 +2,6 @@
 
 #include <memory>
 #include <stdexcept>
-#include <utility>
 #include <vector>
 
 #include <ATen/ops/from_blob.h>

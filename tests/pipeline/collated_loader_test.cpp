@@ -149,10 +149,11 @@ BOOST_AUTO_TEST_SUITE(collated_loader)
 
 BOOST_AUTO_TEST_CASE(padded_batches_are_right_in_every_order_with_any_number_of_workers) {
     for (const BatchOrder order : {BatchOrder::in_order, BatchOrder::out_of_order, BatchOrder::bounded})
-        for (const std::size_t workers : {0u, 1u, 3u}) {
+        for (const auto& [workers, depth] : {std::pair{0u, 2u}, {1u, 2u}, {3u, 2u}, {3u, 9u}}) {
             Loaded loaded{42};
             LoaderOptions options = loaded.options(workers);
             options.order = order;
+            options.prefetch_depth = depth;
             DataLoader loader{loaded.runtime, loaded.source, loaded.sampler, options};
             for (std::size_t epoch = 0; epoch < 5; ++epoch) {
                 std::size_t samples = 0;
@@ -379,6 +380,7 @@ BOOST_AUTO_TEST_CASE(a_slot_says_what_it_holds_and_can_be_emptied) {
     for (int round = 0; round < 2; ++round) {
         Slot& slot = core->slot(0);
         core->furnish(slot);
+        core->take_samples(slot);
         BOOST_TEST(core->held_bytes(0) == slot.memory->bytes() + 3 * (sizeof(SampleBuffer) + 8));
         BOOST_TEST(slot.collation->samples[2].capacity() == 0u);
         slot.collation->samples[2].reshape({ScalarType::uint8, 1, {1000}});
@@ -400,6 +402,67 @@ BOOST_AUTO_TEST_CASE(a_slot_says_what_it_holds_and_can_be_emptied) {
     for (const BatchPart& part : batch->parts())
         bytes += part.memory().bytes();
     BOOST_TEST(loader.counters().slots_bytes == bytes);
+}
+
+BOOST_AUTO_TEST_CASE(a_batch_takes_over_the_buffers_that_lay_idle_longest_and_never_those_of_one_in_the_making) {
+    struct Core final : LoaderCore {
+        Core() : LoaderCore{words, 1, 5, true} { sample_sets_ = 2; }
+        ~Core() override = default;
+        const SampleBuffer* begin(std::uint32_t i) {
+            take_samples(slot(i));
+            slot(i).collation->making = true;
+            return slot(i).collation->samples.get();
+        }
+        void end(std::uint32_t i) { slot(i).collation->making = false; }
+        [[nodiscard]] std::uint64_t all_samples_bytes() const {
+            std::uint64_t sum = 0;
+            for (std::uint32_t i = 0; i < 5; ++i)
+                sum += samples_bytes(i);
+            return sum;
+        }
+    };
+    auto* const core = new Core;
+    const SampleBuffer* const first = core->begin(0);
+    core->end(0);
+    const SampleBuffer* const second = core->begin(1);   // there are to be two
+    BOOST_TEST(second != first);
+    BOOST_TEST(core->begin(2) == first);
+    BOOST_TEST(core->samples_bytes(0) == 0u);
+    BOOST_TEST(core->samples_bytes(2) == sizeof(SampleBuffer));
+    core->end(2);
+    core->end(1);
+    BOOST_TEST(core->begin(2) == second);   // not its own, which were taken last
+    BOOST_TEST(core->begin(1) == first);
+    BOOST_TEST(core->all_samples_bytes() == 2 * sizeof(SampleBuffer));
+    const SampleBuffer* const third = core->begin(3);   // hardly ever: both are in the making
+    BOOST_TEST(third != first);
+    BOOST_TEST(third != second);
+    BOOST_TEST(core->all_samples_bytes() == 3 * sizeof(SampleBuffer));
+    core->release();
+}
+
+BOOST_AUTO_TEST_CASE(the_record_names_the_worker_that_collated_and_it_made_a_sample_of_the_batch) {
+    for (const std::size_t workers : {0u, 1u, 3u}) {
+        Loaded loaded{44, true};
+        DataLoader loader{loaded.runtime, loaded.source, loaded.sampler, loaded.options(workers)};
+        for (std::size_t epoch = 0; epoch < 3; ++epoch)
+            for (auto& batch : blocking(loader, epoch))
+                BOOST_TEST(fault(batch) == "");
+        const Ledger ledger = loaded.recorder->ledger();
+        BOOST_TEST(ledger.batches.size() == 33u);
+        std::int64_t collating_ns = 0;
+        for (const BatchRow& row : ledger.batches) {
+            BOOST_TEST_REQUIRE(row.collate_worker.has_value());
+            collating_ns += row.collate_end_ns - row.collate_begin_ns;
+            std::int64_t free_ns = no_stamp;   // when the worker's last sample of it was done
+            for (const SampleRow& sample : ledger.samples)
+                if (sample.epoch == row.epoch && sample.batch == row.batch && sample.worker == row.collate_worker)
+                    free_ns = std::max(free_ns, sample.begin_ns);
+            BOOST_TEST(free_ns != no_stamp);
+            BOOST_TEST(free_ns <= row.collate_begin_ns);
+        }
+        BOOST_TEST(collating_ns > 0);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_stop_while_a_batch_is_collated_ends_the_draw) {
@@ -487,7 +550,9 @@ BOOST_AUTO_TEST_CASE(passes_given_up_anywhere_never_show_a_collate_function_the_
                                      }
                                      loaded.pad.collate(samples, batch);
                                  }};
-    DataLoader loader{loaded.runtime, loaded.source, loaded.sampler, loaded.options(3, &strict)};
+    LoaderOptions options = loaded.options(3, &strict);
+    options.prefetch_depth = 8;   // more slots than there are buffers for
+    DataLoader loader{loaded.runtime, loaded.source, loaded.sampler, options};
     for (std::size_t round = 0; round < 200; ++round) {
         auto pass = loader.epoch(round);
         for (std::size_t drawn = 0; drawn < round % 6; ++drawn)
@@ -541,9 +606,11 @@ BOOST_AUTO_TEST_CASE(a_copy_that_memory_runs_out_for_anywhere_is_made_of_the_nex
 
 BOOST_AUTO_TEST_CASE(once_the_largest_has_been_seen_collating_allocates_nothing) {
     for (const bool record : {false, true})
-        for (const std::size_t workers : {0u, 1u, 2u}) {
+        for (const auto& [workers, depth] : {std::pair{0u, 2u}, {1u, 2u}, {2u, 2u}, {2u, 7u}}) {
             Loaded loaded{96, record};
-            DataLoader loader{loaded.runtime, loaded.source, loaded.sampler, loaded.options(workers)};
+            LoaderOptions options = loaded.options(workers);
+            options.prefetch_depth = depth;
+            DataLoader loader{loaded.runtime, loaded.source, loaded.sampler, options};
             {   // held all at once, every slot has seen samples of full length
                 auto pass = loader.epoch(0);
                 std::vector<Batch> held;

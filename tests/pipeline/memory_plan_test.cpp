@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(collated_batches_keep_their_depth_and_share_what_the_rest_l
     MemoryNeeds needs{.collates = true,
                       .batch_size = 32,
                       .num_workers = 2,
-                      .prefetch_depth = 9,
+                      .prefetch_depth = 19,
                       .read_concurrency = 8,
                       .encoded_bytes = 100'000,
                       .cache_bytes = 10 * MiB,
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(collated_batches_keep_their_depth_and_share_what_the_rest_l
     BOOST_TEST(plan_memory(needs).batches_budget_bytes == std::numeric_limits<std::uint64_t>::max());
     needs.memory_budget = 64 * MiB;
     const MemoryPlan unknown = plan_memory(needs);
-    BOOST_TEST(unknown.prefetch_depth == 9u);
+    BOOST_TEST(unknown.prefetch_depth == 19u);
     BOOST_TEST(unknown.slot_bytes == 0u);
     BOOST_TEST(unknown.slots_bytes == 0u);
     BOOST_TEST(unknown.planned_bytes == 14 * MiB + 8'000 + 2 * 8 * 100'000);
@@ -119,13 +119,23 @@ BOOST_AUTO_TEST_CASE(collated_batches_keep_their_depth_and_share_what_the_rest_l
 
     needs.sample_bytes = 100'000;   // twice, in the sample and in the batch, and target and index
     const MemoryPlan known = plan_memory(needs);
-    BOOST_TEST(known.prefetch_depth == 9u);
+    BOOST_TEST(known.prefetch_depth == 19u);
     BOOST_TEST(known.slot_bytes == 32 * (2 * 100'000 + sizeof(SampleBuffer)) + 256 + 256);
-    BOOST_TEST(known.slots_bytes == 7 * known.slot_bytes);   // of 10, within the budget
+    // Of 20, within the budget; only those that two workers are at have samples.
+    const std::uint64_t samples = 32 * (100'000 + sizeof(SampleBuffer));
+    BOOST_TEST(known.sample_sets == 2u);
+    BOOST_TEST(known.slots_bytes == 13 * (known.slot_bytes - samples) + 2 * samples);
     BOOST_TEST(known.batches_budget_bytes == unknown.batches_budget_bytes);
     BOOST_TEST(known.slots_bytes <= known.batches_budget_bytes);
-    BOOST_TEST(known.slots_bytes + known.slot_bytes > known.batches_budget_bytes);
+    BOOST_TEST(known.slots_bytes + known.slot_bytes - samples > known.batches_budget_bytes);
+    needs.memory_budget = 0;
+    needs.num_workers = 30;
+    BOOST_TEST(plan_memory(needs).slots_bytes == 20 * known.slot_bytes);   // every batch may be in the making
+    needs.num_workers = 0;
+    BOOST_TEST(plan_memory(needs).slots_bytes == 20 * (known.slot_bytes - samples) + samples);
+    needs.num_workers = 2;
 
+    needs.memory_budget = 64 * MiB;
     needs.sample_bytes = 64 * MiB;   // one at a time, then
     BOOST_TEST(plan_memory(needs).missing_bytes == 0u);
     needs.memory_budget = 13 * MiB;

@@ -5,7 +5,6 @@
 #include <cstring>
 #include <filesystem>
 #include <functional>
-#include <map>
 #include <numeric>
 #include <stdexcept>
 

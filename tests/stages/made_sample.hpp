@@ -4,7 +4,6 @@
 #include <cstring>
 #include <memory>
 #include <span>
-#include <string>
 #include <vector>
 
 #include <drawpoint/pipeline/sample_source.hpp>

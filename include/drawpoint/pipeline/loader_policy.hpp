@@ -4,6 +4,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 
 namespace drawpoint {
@@ -82,11 +83,15 @@ public:
     void holds(std::uint32_t slot, std::uint64_t bytes) noexcept;
     /// Free slots, a bit each, whose memory is to be given up before anything admitted since is opened; they count as empty.
     [[nodiscard]] std::uint64_t trims() noexcept;
+    [[nodiscard]] std::uint64_t bytes_of(std::uint32_t slot) const noexcept { return places_[slot].bytes; }
     [[nodiscard]] std::uint64_t batches_bytes() const noexcept { return bytes_; }   ///< of all slots now
     [[nodiscard]] std::uint64_t most_batches_bytes() const noexcept { return most_bytes_; }
     [[nodiscard]] std::uint64_t largest_batch_bytes() const noexcept { return largest_; }   ///< or the hint
-    /// What batches_bytes() comes to if no batch is larger than the largest so far; 0: nothing is known yet.
-    [[nodiscard]] std::uint64_t expected_batches_bytes() const noexcept;
+    /// What batches_bytes() comes to once as much is ahead as depth and budget allow, if no batch is larger than the largest so
+    /// far: one that is being made, beside as many finished ones as find room, of the sizes that came back lately; 0: nothing is
+    /// known yet. `all_slots`: the most that all of them could take.
+    [[nodiscard]] std::uint64_t
+    expected_batches_bytes(std::uint64_t all_slots = std::numeric_limits<std::uint64_t>::max()) const noexcept;
 
     /// Nothing is admitted or handed over any more.
     void stop() noexcept { stopped_ = true; }
@@ -127,10 +132,12 @@ private:
     [[nodiscard]] bool has_budget() const noexcept;
     [[nodiscard]] std::uint64_t charged_bytes() const noexcept;
     void trim_until(std::uint64_t bytes_to_go, std::uint64_t slots) noexcept;
+    struct Place;
+    void note_returned(const Place&) noexcept;
 
     struct Place {
         std::uint64_t batch = 0, pass_begin = 0, completed = 0;   // completed: running number of its completion
-        std::uint64_t bytes = 0;                                  // of its memory, where counted
+        std::uint64_t bytes = 0, bytes_before = 0;                // of its memory, where counted; when it was admitted
         std::uint32_t overtaken = 0;
         bool failed = false;
     };
@@ -144,7 +151,10 @@ private:
     std::uint64_t budget_, largest_;     // largest_: or what a batch is believed to take; 0: unknown
     std::uint64_t calm_from_;            // completions from which on largest_ is believed; unlimited: no batch is known
     std::uint64_t bytes_ = 0, most_bytes_ = 0, trims_ = 0, drawn_ = 0;
-    bool lacks_bytes_ = false;   // the last refusal was for the budget's sake
+    std::uint64_t returned_ = 0, reused_ = 0;   // batches that came back whole; of these in memory that was there
+    double returned_mean_ = 0, returned_variance_ = 0;   // of their slots' bytes, lately
+    double shrunk_share_ = 0;                            // of the latter: those that left their slot with less
+    bool lacks_bytes_ = false;                           // the last refusal was for the budget's sake
     BatchOrder order_;
     bool stopped_ = false;
 };

@@ -8,8 +8,9 @@ namespace drawpoint {
 /// What a loader's memory depends on. Sizes in bytes; estimates may be 0 where there is nothing to hold.
 struct MemoryNeeds {
     std::uint64_t sample_bytes =
-        0;                   ///< of a finished sample; of varying shape: of the largest, padded, or 0 if unknown
-    bool collates = false;   ///< samples in memory of their own, then arrays made of them: as much again
+        0;   ///< of a finished sample; of varying shape: of the largest, padded, or 0 if unknown
+    bool collates =
+        false;   ///< samples in memory of their own while a batch is made, then arrays made of them: as much again
     std::size_t batch_size = 1, num_workers = 1;
     std::size_t prefetch_depth = 2;                        ///< asked for, ≥ 1
     std::size_t read_concurrency = 0;                      ///< asked for; 0: the workers read for themselves
@@ -27,6 +28,9 @@ struct MemoryPlan {
         0;   ///< likewise: what a sixteenth of the budget holds, then what is left of all; ≥ num_workers
     std::size_t slot_samples = 1;   ///< a slot's: batch_size, or all of a data set that is smaller
     std::uint64_t slot_bytes = 0;   ///< of one batch's memory as the loader takes it; 0: not known before the first
+    /// Where samples are collated: batches whose samples are in memory beside the arrays, those in the making; each worker is at
+    /// one. 0 elsewhere.
+    std::size_t sample_sets = 0;
     std::uint64_t slots_bytes =
         0;   ///< of those ahead and the one the loop holds: prefetch_depth + 1, or as many as fit
     /// Where samples are collated, the most that all slots together may hold: batches are admitted by their bytes and the depth

@@ -1,0 +1,88 @@
+#include <drawpoint/pipeline/data_loader.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <drawpoint/pipeline/blocking.hpp>
+
+#include "pipeline/loader_bench.hpp"
+#include "pipeline/numbered_source.hpp"
+#include "support/coro_test.hpp"
+
+namespace drawpoint {
+namespace {
+
+using test::Bench;
+using test::NumberedSource;
+
+BOOST_AUTO_TEST_SUITE(data_loader_record)
+
+BOOST_AUTO_TEST_CASE(a_recorded_pass_has_a_row_for_each_batch_and_sample_with_stamps_in_order) {
+    for (const std::size_t workers : {0u, 2u}) {
+        Bench bench{true};
+        const NumberedSource source{30};
+        const RandomSampler sampler{30, 2};
+        DataLoader loader{bench.runtime, source, sampler, {.batch_size = 4, .num_workers = workers}, "valid"};
+        for (auto& batch : blocking(loader, 6)) {
+            const DrawStamps stamps = batch.draw_stamps();
+            BOOST_TEST(stamps.offered_ns <= stamps.taken_ns);
+            BOOST_TEST(stamps.transferred_ns == stamps.taken_ns);
+        }
+        const Ledger ledger = bench.recorder->ledger();
+        BOOST_REQUIRE(ledger.pipelines.size() == 1u);
+        BOOST_TEST(ledger.pipelines[0].name == "valid");
+        BOOST_TEST(ledger.pipelines[0].stages == (std::vector<std::string>{"count", "write"}),
+                   boost::test_tools::per_element());
+        BOOST_TEST(ledger.pipelines[0].num_workers == workers);
+        BOOST_REQUIRE(ledger.batches.size() == 8u);
+        for (std::uint32_t number = 0; number < 8; ++number) {
+            const BatchRow& row = ledger.batches[number];
+            BOOST_TEST(row.batch == number);
+            BOOST_TEST(row.epoch == 6u);
+            BOOST_TEST(row.size == (number < 7 ? 4u : 2u));
+            BOOST_TEST(row.bytes == row.size * 40u);
+            BOOST_CHECK(row.status == BatchStatus::taken);
+            BOOST_TEST(row.admitted_ns <= row.first_claim_ns);
+            BOOST_TEST(row.first_claim_ns <= row.last_done_ns);
+            BOOST_TEST(row.last_done_ns <= row.offered_ns);
+            BOOST_TEST(row.offered_ns <= row.taken_ns);
+            BOOST_TEST(row.ready_batches <= 2u);
+        }
+        std::vector<std::uint64_t> order(30);
+        sampler.order(6, order);
+        BOOST_REQUIRE(ledger.samples.size() == 30u);
+        for (const SampleRow& row : ledger.samples) {
+            BOOST_TEST(row.index == order[row.batch * 4 + row.slot]);
+            BOOST_TEST(row.bytes == 32u);
+            BOOST_TEST(row.stages.count == 2u);
+            BOOST_TEST(row.begin_ns >= ledger.batches[row.batch].first_claim_ns);
+            BOOST_TEST(row.begin_ns <= ledger.batches[row.batch].last_done_ns);
+            const auto of_worker = [&](const ThreadRow& thread) {
+                return thread.name == "worker " + std::to_string(row.worker);
+            };
+            BOOST_TEST(std::any_of(ledger.threads.begin(), ledger.threads.end(), of_worker) == (workers != 0));
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(an_unrecorded_runtime_leaves_no_rows_and_no_stamps) {
+    Bench bench;
+    const NumberedSource source{8};
+    const SequentialSampler sampler{8};
+    DataLoader loader{bench.runtime, source, sampler, {.batch_size = 4}};
+    for (auto& batch : blocking(loader))
+        BOOST_TEST(batch.draw_stamps().taken_ns == no_stamp);
+    const Ledger ledger = bench.recorder->ledger();
+    BOOST_TEST(ledger.batches.empty());
+    BOOST_TEST(ledger.samples.empty());
+    BOOST_TEST(ledger.pipelines.empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}   // namespace
+}   // namespace drawpoint

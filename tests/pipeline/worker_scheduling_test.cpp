@@ -1,0 +1,123 @@
+#include <drawpoint/pipeline/data_loader.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <thread>
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+
+#include "pipeline/loader_bench.hpp"
+#include "pipeline/numbered_source.hpp"
+
+namespace drawpoint {
+namespace {
+
+using test::Bench;
+using test::NumberedSource;
+
+constexpr std::array both_kinds{WorkerThreads::threads, WorkerThreads::arena};
+
+/// Makes the calling thread one of the policy. False: the system refuses.
+bool become(int policy) {
+    const sched_param parameters{};
+    return ::sched_setscheduler(0, policy, &parameters) == 0;
+}
+
+/// What workers are to run under where the thread that makes them is a usual one.
+int of_workers() {
+    bool allowed = false;
+    std::thread{[&] { allowed = become(SCHED_BATCH); }}.join();
+    if (!allowed)
+        BOOST_TEST_MESSAGE("this system refuses SCHED_BATCH: workers stay SCHED_OTHER");
+    return allowed ? SCHED_BATCH : SCHED_OTHER;
+}
+
+/// The policy of every thread of this program, by its id.
+std::map<int, int> policies() {
+    std::map<int, int> found;
+    for (const auto& task : std::filesystem::directory_iterator{"/proc/self/task"}) {
+        const int id = std::atoi(task.path().filename().c_str());
+        if (const int policy = ::sched_getscheduler(id); policy >= 0)   // else it has just ended
+            found[id] = policy;
+    }
+    return found;
+}
+
+/// The policies, a bit each, that samples of a pass were made under.
+unsigned policies_of_workers(Bench& bench, std::size_t workers = 2) {
+    std::atomic<unsigned> seen{0};
+    NumberedSource source{64};
+    source.before_fill = [&seen](std::uint64_t) { seen.fetch_or(1u << ::sched_getscheduler(0)); };
+    const SequentialSampler sampler{64};
+    DataLoader loader{bench.runtime, source, sampler, {.batch_size = 4, .num_workers = workers}};
+    auto pass = loader.epoch(0);
+    while (const auto batch = pass.next_blocking())
+        BOOST_TEST(source.fault(*batch, 0) == "");
+    return seen;
+}
+
+BOOST_AUTO_TEST_SUITE(worker_scheduling)
+
+BOOST_AUTO_TEST_CASE(a_worker_makes_its_samples_as_a_batch_thread_and_the_loop_stays_a_usual_one) {
+    const unsigned expected = 1u << of_workers();
+    for (const WorkerThreads kind : both_kinds) {
+        Bench bench{false, kind};
+        BOOST_TEST(policies_of_workers(bench) == expected);
+        BOOST_TEST(::sched_getscheduler(0) == SCHED_OTHER);
+        BOOST_TEST(policies_of_workers(bench, 0) == 1u << SCHED_OTHER);   // made by the loop's own thread
+    }
+}
+
+BOOST_AUTO_TEST_CASE(once_a_crew_has_joined_every_thread_of_the_program_is_a_usual_one_again) {
+    for (const WorkerThreads kind : both_kinds) {
+        Bench bench{false, kind};
+        for (int round = 0; round < 3; ++round) {
+            (void)policies_of_workers(bench, 4);
+            for (const auto& [thread, policy] : policies())
+                BOOST_TEST(policy == SCHED_OTHER, "thread " << thread << " has policy " << policy);
+        }
+    }
+    if (::dlsym(RTLD_DEFAULT, "TBB_runtime_interface_version") != nullptr)
+        BOOST_TEST(policies().size() > 1u);   // TBB's threads outlive a crew
+}
+
+BOOST_AUTO_TEST_CASE(a_policy_that_the_program_chose_is_left_alone) {
+    for (const WorkerThreads kind : both_kinds)
+        for (const int chosen : {SCHED_IDLE, SCHED_BATCH}) {
+            bool allowed = false;
+            unsigned of_samples = 0;
+            int after = -1;
+            const std::map<int, int> before = policies();
+            std::thread{[&] {
+                sched_param parameters{};
+                allowed = ::pthread_setschedparam(::pthread_self(), chosen, &parameters) == 0;
+                Bench bench{false, kind};
+                of_samples = policies_of_workers(bench);
+                after = ::sched_getscheduler(0);
+            }}.join();
+            if (!allowed) {
+                BOOST_TEST_MESSAGE("this system refuses policy " << chosen);
+                BOOST_TEST(after == SCHED_OTHER);
+                continue;
+            }
+            BOOST_TEST(after == chosen);
+            if (kind == WorkerThreads::threads)   // an arena's threads are those that TBB has already
+                BOOST_TEST(of_samples == 1u << chosen);
+            for (const auto& [thread, policy] : policies())
+                if (const auto was = before.find(thread); was != before.end())
+                    BOOST_TEST(policy == was->second, "thread " << thread << " has policy " << policy);
+        }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}   // namespace
+}   // namespace drawpoint

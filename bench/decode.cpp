@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <ctime>
 #include <exception>
 #include <filesystem>
 #include <functional>
@@ -24,6 +23,8 @@
 #include "decode_stages.hpp"
 #include "machine.hpp"
 #include "photos.hpp"
+#include "program.hpp"
+#include "spread.hpp"
 
 namespace {
 
@@ -43,17 +44,6 @@ struct Way {
     std::vector<double> us{};                   // of each round, per image
     double worst_levels = 0, mean_levels = 0;   // from the plain way
 };
-
-double cpu_seconds() {
-    timespec time{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-}
-
-double median(std::vector<double> of) {
-    std::sort(of.begin(), of.end());
-    return (of[(of.size() - 1) / 2] + of[of.size() / 2]) / 2;
-}
 
 std::vector<Photo> load(const std::filesystem::path& folder, std::size_t most) {
     const ImageFolder data{folder};
@@ -104,10 +94,10 @@ void run(std::vector<Way>& ways, const std::vector<Photo>& photos, int rounds) {
         std::vector<double> seconds(ways.size());
         for (std::size_t begin = 0; begin < photos.size(); begin += batch)
             for (std::size_t w = 0; w < ways.size(); ++w) {
-                const double before = cpu_seconds();
+                const double before = bench::process_cpu_seconds();
                 for (std::size_t i = begin; i < std::min(begin + batch, photos.size()); ++i)
                     ways[w].decode(photos[i], slots + (i - begin) * values);
-                seconds[w] += cpu_seconds() - before;
+                seconds[w] += bench::process_cpu_seconds() - before;
             }
         for (std::size_t w = 0; w < ways.size(); ++w)
             ways[w].us.push_back(1e6 * seconds[w] / static_cast<double>(photos.size()));
@@ -118,9 +108,8 @@ nlohmann::ordered_json ratios(const Way& way, const Way& to) {
     std::vector<double> ratio;
     for (std::size_t round = 0; round < way.us.size(); ++round)
         ratio.push_back(to.us[round] / way.us[round]);
-    return {{"median", median(ratio)},
-            {"low", *std::min_element(ratio.begin(), ratio.end())},
-            {"high", *std::max_element(ratio.begin(), ratio.end())}};
+    const bench::Spread spread = bench::spread_of(ratio);
+    return {{"median", spread.median}, {"low", spread.low}, {"high", spread.high}};
 }
 
 std::string text(const nlohmann::ordered_json& ratio) {
@@ -155,15 +144,13 @@ void print_stages(const std::vector<Photo>& photos, int rounds, bool json) {
 int main(int argc, char** argv) try {
     CLI::App app{
         "JPEG files in memory to RandomResizedCrop(224), flipped, normalised, planar float32: CPU time of one thread"};
-    std::filesystem::path data;
+    std::string data;
     std::size_t images = 512;
     int rounds = 7;
     std::string format;
     bool stages = false;
     app.add_flag("--stages", stages, "what the stages of both decoders cost, in place of the comparison");
-    app.add_option("--data", data, "image folder; without it, generated pictures")
-        ->envname("DRAWPOINT_BENCH_DATA")
-        ->check(CLI::ExistingDirectory);
+    bench::add_data_option(app, data);
     app.add_option("--images", images, "how many of them")->check(CLI::Range(1, 100'000));
     app.add_option("--rounds", rounds, "by turns")->check(CLI::Range(1, 1000));
     app.add_option("--benchmark_format", format)
@@ -213,7 +200,7 @@ int main(int argc, char** argv) try {
         right = right && way.worst_levels < 1.01 && way.mean_levels <= 0.15;
         rows.push_back({{"way", way.name},
                         {"what", way.what},
-                        {"cpu_us_per_image", median(way.us)},
+                        {"cpu_us_per_image", bench::spread_of(way.us).median},
                         {"times_plain", ratios(way, ways[0])},
                         {"times_whole", ratios(way, ways[1])},
                         {"largest_difference_levels", way.worst_levels},

@@ -1,7 +1,6 @@
 // From nothing to the first batch: the recorder, the runtime, the source, the sampler and the loader are made, and a batch is
 // drawn. Each measurement in a process of its own, whose files the system has in its cache.
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -12,7 +11,6 @@
 #include <string>
 #include <vector>
 
-#include <time.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -27,10 +25,11 @@
 #include <drawpoint/pipeline/sampler.hpp>
 #include <drawpoint/pipeline/storage/image_folder.hpp>
 
-#include "comparison/spread.hpp"
 #include "contenders/photo_settings.hpp"
 #include "machine.hpp"
 #include "photos.hpp"
+#include "program.hpp"
+#include "spread.hpp"
 
 namespace {
 
@@ -48,17 +47,11 @@ struct Options {
 constexpr std::array steps{"recorder", "runtime", "source", "sampler", "loader", "first batch"};
 using Times = std::array<double, steps.size() + 1>;   // ms of each; then of processors, of all of it
 
-double processor_ms() {
-    timespec time{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
-}
-
-Awaitable<void> draw_one(DataLoader& loader, std::chrono::steady_clock::time_point& drawn, double& processor) {
+Awaitable<void> draw_one(DataLoader& loader, std::chrono::steady_clock::time_point& drawn, double& processor_seconds) {
     auto pass = loader.epoch(0);
     auto batch = co_await pass.next();
     drawn = std::chrono::steady_clock::now();
-    processor = processor_ms();
+    processor_seconds = process_cpu_seconds();
     if (!batch)
         throw std::runtime_error{"no picture"};
 }
@@ -68,7 +61,7 @@ Times measure(const Options& options, const Workload& settings) {
     std::array<Clock::time_point, steps.size() + 1> stamps{Clock::now()};
     std::size_t at = 0;
     const auto stamp = [&] { stamps[++at] = Clock::now(); };
-    const double processor_before = processor_ms();
+    const double processor_before = process_cpu_seconds();
     double processor_after = 0;
     Recorder recorder;
     stamp();
@@ -91,7 +84,7 @@ Times measure(const Options& options, const Workload& settings) {
     Times times;
     for (std::size_t i = 0; i < steps.size(); ++i)
         times[i] = std::chrono::duration<double, std::milli>(stamps[i + 1] - stamps[i]).count();
-    times.back() = processor_after - processor_before;
+    times.back() = 1e3 * (processor_after - processor_before);
     return times;
 }
 
@@ -209,8 +202,7 @@ int run_all(Options options, const std::string& command) {
 int main(int argc, char** argv) {
     Options options;
     CLI::App app{"Time from nothing to the first batch of JPEG photographs, each measurement in a process of its own"};
-    app.add_option("--data", options.data, "folder of class folders of JPEG files [generated pictures]")
-        ->envname("DRAWPOINT_BENCH_DATA");
+    add_data_option(app, options.data);
     app.add_option("--rounds", options.rounds, "processes a decoder [9]")->check(CLI::Range(1, 1000));
     app.add_option("--batch-size", options.batch_size, "samples a batch [64]")->check(CLI::Range(1, 4096));
     app.add_option("--num-workers", options.num_workers, "workers [2]")->check(CLI::Range(1, 64));
@@ -220,21 +212,7 @@ int main(int argc, char** argv) {
         ->check(CLI::IsMember({"auto", "library", "own"}));
     app.add_flag("--json", options.json, "JSON on stdout, not a table");
     app.add_option("--measure", options.measure)->group("");   // hidden: a child's part
-    std::string command = "bench first-batch";
-    for (int i = 1; i < argc; ++i)
-        command += std::string{" "} + argv[i];
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::Success& success) {
-        return app.exit(success);
-    } catch (const CLI::ParseError& error) {
-        fmt::print(stderr, "drawpoint: bench first-batch: {}\n", error.what());
-        return 2;
-    }
-    try {
+    return run_program(app, "first-batch", argc, argv, [&](const std::string& command) {
         return options.measure.empty() ? run_all(options, command) : serve(options);
-    } catch (const std::exception& error) {
-        fmt::print(stderr, "drawpoint: bench first-batch: {}\n", error.what());
-        return 1;
-    }
+    });
 }

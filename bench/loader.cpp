@@ -1,6 +1,5 @@
 // drawpoint's loader against everybody else's: equal work, interleaved rounds, outputs checked.
 
-#include <algorithm>
 #include <cstdio>
 #include <optional>
 #include <stdexcept>
@@ -19,6 +18,7 @@
 #include "contenders/serve.hpp"
 #include "machine.hpp"
 #include "photos.hpp"
+#include "program.hpp"
 
 namespace {
 
@@ -78,21 +78,6 @@ int run_all(const Options& options, const std::string& command) {
     return passed ? 0 : 1;
 }
 
-/// The words of a list separated by commas, each of which must be known.
-std::vector<std::string> words_of(const std::string& list, const std::vector<std::string>& known, const char* option) {
-    std::vector<std::string> words;
-    for (std::size_t at = 0; at <= list.size();) {
-        const std::size_t comma = std::min(list.find(',', at), list.size());
-        const std::string word = list.substr(at, comma - at);
-        if (std::ranges::find(known, word) == known.end())
-            throw CLI::ValidationError{option,
-                                       fmt::format("unknown '{}'; there are: {}", word, fmt::join(known, ", "))};
-        words.push_back(word);
-        at = comma + 1;
-    }
-    return words;
-}
-
 }   // namespace
 
 int main(int argc, char** argv) {
@@ -101,13 +86,15 @@ int main(int argc, char** argv) {
     Options options;
     Workload& workload = options.workload;
     workload.jpeg_decoder.clear();
-    std::string kinds, contenders, format, json;
+    std::string format, json;
     CLI::App app{"drawpoint's loader against others, in interleaved rounds of equal work", "drawpoint bench loader"};
-    app.add_option("--workload", kinds,
-                   "jpeg, tiny, tensor, straggler, latency, consumer: one or some, by commas [jpeg]");
-    app.add_option("--contender", contenders, "who takes part beside drawpoint, by commas [all]");
-    app.add_option("--data", options.data, "folder of class folders of JPEG files [generated pictures]")
-        ->envname("DRAWPOINT_BENCH_DATA");
+    app.add_option("--workload", options.workloads, "by commas [jpeg]")
+        ->delimiter(',')
+        ->check(CLI::IsMember(workload_kinds()));
+    app.add_option("--contender", options.contenders, "who takes part beside drawpoint, by commas [all]")
+        ->delimiter(',')
+        ->check(CLI::IsMember(contender_names()));
+    add_data_option(app, options.data);
     app.add_option("--rounds", options.comparison.rounds, "interleaved rounds that count [7]")
         ->check(CLI::Range(1, 1000));
     app.add_option("--passes", options.comparison.passes, "passes over the photographs a round [2]")
@@ -126,32 +113,9 @@ int main(int argc, char** argv) {
     CLI::Option* json_option =
         app.add_option("--json", json, "JSON on stdout in place of the table; --json=FILE: beside it")->expected(0, 1);
     app.add_option("--benchmark_format", format, "json: as --json, as Google Benchmark's programs take it");
-    std::vector<std::string> words(argv + 1, argv + argc);
-    std::string command = "bench loader";
-    for (const std::string& word : words)
-        command += " " + word;
-    for (std::string& word : words)   // a word after --json is never its file
-        if (word == "--json")
-            word = "--json=";
-    std::ranges::reverse(words);
-    try {
-        app.parse(words);
-        if (!kinds.empty())
-            options.workloads = words_of(kinds, workload_kinds(), "--workload");
-        if (!contenders.empty())
-            options.contenders = words_of(contenders, contender_names(), "--contender");
-    } catch (const CLI::Success& success) {
-        return app.exit(success);
-    } catch (const CLI::ParseError& error) {
-        fmt::print(stderr, "drawpoint: bench loader: {}\n", error.what());
-        return 2;
-    }
-    if (json_option->count() > 0 || format == "json")
-        options.json = json;
-    try {
+    return run_program(app, "loader", argc, argv, [&](const std::string& command) {
+        if (json_option->count() > 0 || format == "json")
+            options.json = json;
         return run_all(options, command);
-    } catch (const std::exception& error) {
-        fmt::print(stderr, "drawpoint: bench loader: {}\n", error.what());
-        return 1;
-    }
+    });
 }

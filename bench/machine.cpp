@@ -5,6 +5,7 @@
 
 #include <sched.h>
 #include <sys/utsname.h>
+#include <time.h>
 
 namespace drawpoint::bench {
 
@@ -36,6 +37,12 @@ ProcessorTime processor_time() {
             time.stolen = ticks;
     }
     return time;
+}
+
+double process_cpu_seconds() noexcept {
+    timespec time{};
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 double steal_share(const ProcessorTime& before, const ProcessorTime& after) noexcept {

@@ -16,6 +16,9 @@ struct ProcessorTime {
 };
 [[nodiscard]] ProcessorTime processor_time();
 
+/// What this process has taken of processors.
+[[nodiscard]] double process_cpu_seconds() noexcept;
+
 /// The share of the time between two readings that was stolen, 0 … 1.
 [[nodiscard]] double steal_share(const ProcessorTime& before, const ProcessorTime& after) noexcept;
 

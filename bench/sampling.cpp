@@ -5,7 +5,6 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
 #include <map>
 #include <string>
 #include <string_view>
@@ -24,6 +23,7 @@
 #include <drawpoint/instrumentation/region.hpp>
 #include <drawpoint/instrumentation/report/advanced.hpp>
 #include <drawpoint/instrumentation/sampling/stack_sampler.hpp>
+#include <drawpoint/instrumentation/statistics.hpp>
 
 namespace {
 
@@ -66,11 +66,7 @@ std::int64_t cpu_ns() {
     return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-double median(std::vector<double> values) {
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    return *middle;
-}
+double median(const std::vector<double>& values) { return statistics::quantile(values, 0.5); }
 
 /// Runs slices for some seconds of CPU time; how long each took, in seconds.
 void work(Recorder& recorder, double seconds, std::uint64_t& state, std::vector<double>& took) {

@@ -17,10 +17,11 @@
 #include "comparison/driver.hpp"
 #include "comparison/output.hpp"
 #include "comparison/plan.hpp"
-#include "comparison/spread.hpp"
 #include "contenders/serve.hpp"
 #include "machine.hpp"
 #include "photos.hpp"
+#include "program.hpp"
+#include "spread.hpp"
 
 namespace {
 
@@ -100,8 +101,7 @@ int main(int argc, char** argv) {
     Options options;
     options.most_workers = std::max(2U, std::thread::hardware_concurrency());
     CLI::App app{"drawpoint's loader by workers and depth, in interleaved rounds"};
-    app.add_option("--data", options.data, "folder of class folders of JPEG files [generated pictures]")
-        ->envname("DRAWPOINT_BENCH_DATA");
+    add_data_option(app, options.data);
     app.add_option("--num-workers", options.most_workers, "the most workers [usable cores, at least 2]")
         ->check(CLI::Range(1, 64));
     app.add_option("--prefetch-depth", options.depths, "depths, by commas [1,2,4,8]")
@@ -114,21 +114,6 @@ int main(int argc, char** argv) {
     app.add_option("--jpeg-decoder", options.jpeg_decoder, "auto, library or own [auto]")
         ->check(CLI::IsMember({"auto", "library", "own"}));
     app.add_flag("--json", options.json, "JSON on stdout, not a table");
-    std::string command = "bench scaling";
-    for (int i = 1; i < argc; ++i)
-        command += std::string{" "} + argv[i];
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::Success& success) {
-        return app.exit(success);
-    } catch (const CLI::ParseError& error) {
-        fmt::print(stderr, "drawpoint: bench scaling: {}\n", error.what());
-        return 2;
-    }
-    try {
-        return run_all(options, command);
-    } catch (const std::exception& error) {
-        fmt::print(stderr, "drawpoint: bench scaling: {}\n", error.what());
-        return 1;
-    }
+    return run_program(app, "scaling", argc, argv,
+                       [&](const std::string& command) { return run_all(options, command); });
 }

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <optional>
 
 #include <fmt/format.h>
 
-#include "spread.hpp"
+#include "bench/spread.hpp"
 
 namespace drawpoint::bench {
 namespace {
@@ -193,7 +192,7 @@ struct Columns {
     }
 
     void print_head() const {
-        fmt::print("{:<16}{:<26}{:>20}", "contender", "variant", decoders ? "x library" : "ratio");
+        fmt::print("{:<18}{:<26}{:>20}", "contender", "variant", decoders ? "x library" : "ratio");
         if (decoders)
             fmt::print("{:>20}", "x own");
         if (bound)
@@ -205,7 +204,7 @@ struct Columns {
     }
 
     void print(const Json& row) const {
-        fmt::print("{:<16}{:<26}", text(row, "contender"), text(row, "variant"));
+        fmt::print("{:<18}{:<26}", text(row, "contender"), text(row, "variant"));
         if (row["not_run"].is_string()) {
             fmt::print("not run: {}\n", text(row, "not_run"));
             return;

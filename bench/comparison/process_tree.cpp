@@ -7,7 +7,6 @@
 #include <map>
 #include <sstream>
 #include <string>
-#include <string_view>
 
 #include <unistd.h>
 

@@ -60,6 +60,8 @@ const std::vector<Native>& natives() {
         {"torch-data", "tuned", {"jpeg", "tiny", "tensor"}},
         {"torch-data", "same_kernel", {"jpeg"}},
         {"torch-data", "same_kernel_tuned", {"jpeg"}},
+        {"torch-data-float", "as_shipped", {"jpeg"}},
+        {"torch-data-float", "tuned", {"jpeg"}},
         {"decode-bound", "libjpeg_turbo", {"jpeg"}, true},
         {"memcpy-bound", "one_thread", {"tensor"}, true},
         {"threads-bound", "no_batches", {"straggler"}, true},

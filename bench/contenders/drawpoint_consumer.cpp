@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <chrono>
 #include <thread>
-#include <vector>
 
 #include <drawpoint/instrumentation/recorder.hpp>
 #include <drawpoint/pipeline/data_loader.hpp>

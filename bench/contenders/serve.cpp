@@ -36,7 +36,7 @@ std::unique_ptr<Contender> make(const Workload& workload) {
     if (name == "threads-bound")
         return make_threads_bound(workload);
 #ifdef DRAWPOINT_BENCH_TORCH
-    if (name == "torch-data")
+    if (name.starts_with("torch-data"))
         return make_torch_data(workload);
 #endif
     throw std::runtime_error{"this build has no LibTorch"};

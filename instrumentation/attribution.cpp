@@ -168,6 +168,14 @@ Attribution::Attribution(const Ledger& ledger) : ledger_{&ledger} {
                     {stages[i].begin_ns, stages[i].begin_ns + stages[i].ns, &sample, name});
         }
     }
+    for (const BatchRow& batch : ledger.batches) {
+        if (!batch.collate_worker || batch.collate_begin_ns == no_stamp ||
+            batch.collate_end_ns <= batch.collate_begin_ns)
+            continue;
+        if (*batch.collate_worker >= workers_.size())
+            workers_.resize(*batch.collate_worker + 1u);
+        workers_[*batch.collate_worker].push_back({batch.collate_begin_ns, batch.collate_end_ns, nullptr, "collate"});
+    }
     for (std::vector<Stage>& worker : workers_)
         std::stable_sort(worker.begin(), worker.end(),
                          [](const Stage& a, const Stage& b) { return a.begin_ns < b.begin_ns; });

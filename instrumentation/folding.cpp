@@ -67,6 +67,11 @@ void fold_step(Ledger& ledger, const OrderLoss& order, const StepRow& step, std:
     }
 }
 
+FoldedWorker& worker_of(Folded& folded, std::uint16_t worker) {
+    return find_or_add(folded.workers, {.worker = worker},
+                       [worker](const FoldedWorker& r) { return r.worker == worker; });
+}
+
 void fold_batch(Folded& folded, const BatchRow& batch) {
     folded.batch_samples += batch.size;
     if (batch.collate_begin_ns == no_stamp || batch.collate_end_ns == no_stamp)
@@ -74,7 +79,10 @@ void fold_batch(Folded& folded, const BatchRow& batch) {
     FoldedStage& collate = find_or_add(
         folded.stages, {.pipeline = batch.pipeline, .stage = FoldedStage::collate, .durations = {}},
         [&](const FoldedStage& r) { return r.pipeline == batch.pipeline && r.stage == FoldedStage::collate; });
-    collate.durations.add(static_cast<std::int64_t>(wrapping_difference(batch.collate_end_ns, batch.collate_begin_ns)));
+    const auto ns = static_cast<std::int64_t>(wrapping_difference(batch.collate_end_ns, batch.collate_begin_ns));
+    collate.durations.add(ns);
+    if (batch.collate_worker)
+        worker_of(folded, *batch.collate_worker).collate_ns += ns;
 }
 
 void fold_sample(Ledger& ledger, const SampleRow& sample) {
@@ -92,8 +100,7 @@ void fold_sample(Ledger& ledger, const SampleRow& sample) {
     for (std::uint32_t i = 0; i < stages.size(); ++i)
         for (const Share& share : shares_of(stages[i].ns, sample.samples))
             row_of(i).durations.add(share.ns, share.calls);
-    FoldedWorker& worker = find_or_add(folded.workers, {.worker = sample.worker},
-                                       [&](const FoldedWorker& r) { return r.worker == sample.worker; });
+    FoldedWorker& worker = worker_of(folded, sample.worker);
     worker.samples += sample.samples;
     if (!stages.empty())
         worker.busy_ns += stages.back().begin_ns + stages.back().ns - sample.begin_ns;

@@ -40,9 +40,12 @@ void MessageSink::take(const std::byte* message) {
         return;
     }
     const MessageHeader header = header_of(message);
-    events_ += header.kind == MessageKind::batch ? batch_stamps : 1u + header.side_rows;
+    events_ += header.kind == MessageKind::batch     ? batch_stamps   // that of collating among them
+               : header.kind == MessageKind::collate ? 0u
+                                                     : 1u + header.side_rows;
     switch (header.kind) {
     case MessageKind::sample: take_sample(message); break;
+    case MessageKind::collate: take_collate(row_of<CollateSlice>(message)); break;
     case MessageKind::batch: {
         const auto row = row_of<BatchRow>(message);
         builder_.batch(row);
@@ -155,6 +158,13 @@ void MessageSink::take_sample(const std::byte* message) {
     if (!file)
         return;
     writer_->sample(row, row_stages, header_of(message).slices);
+    thin(writer_->detail_bytes());
+}
+
+void MessageSink::take_collate(const CollateSlice& slice) {
+    if (!has_file() || writer_->detail_bytes() + TraceWriter::max_sample_bytes > limit_bytes_)
+        return;   // the batch's row tells it, too
+    writer_->collate(slice.worker, slice.begin_ns, slice.end_ns);
     thin(writer_->detail_bytes());
 }
 

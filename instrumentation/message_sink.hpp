@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <drawpoint/instrumentation/clock.hpp>
-#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/instrumentation/records.hpp>
 
 #include <instrumentation/ledger_builder.hpp>
 #include <instrumentation/ring_message.hpp>
@@ -71,6 +71,7 @@ public:
 
 private:
     void take_sample(const std::byte* message);
+    void take_collate(const CollateSlice&);
     void take_operator_begin(const std::byte* message);
     void take_operator_end(const std::byte* message);
     template <class Row>

@@ -212,6 +212,11 @@ void WorkerTrack::push(SampleRecord& record) noexcept {
         (*ring_->nudge)();
 }
 
+void WorkerTrack::push_collate(std::int64_t begin_ns, std::int64_t end_ns) noexcept {
+    if (ring_ != nullptr)
+        push_message(ring_->ring, MessageKind::collate, true, begin_ns, CollateSlice{begin_ns, end_ns, ring_->worker});
+}
+
 std::uint16_t WorkerTrack::worker() const noexcept { return ring_ != nullptr ? ring_->worker : std::uint16_t{0}; }
 
 }   // namespace drawpoint

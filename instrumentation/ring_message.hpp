@@ -8,7 +8,7 @@
 #include <span>
 #include <type_traits>
 
-#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/instrumentation/records.hpp>
 
 #include <instrumentation/ring.hpp>
 
@@ -17,6 +17,7 @@ namespace drawpoint {
 enum class MessageKind : std::uint8_t {
     skip,
     sample,
+    collate,
     batch,
     step,
     pass,
@@ -38,6 +39,12 @@ struct MessageHeader {
     std::uint32_t unused = 0;
 };
 static_assert(sizeof(MessageHeader) == 8);
+
+/// What a worker's track shows between its samples.
+struct CollateSlice {
+    std::int64_t begin_ns = 0, end_ns = 0;
+    std::uint16_t worker = 0;
+};
 
 /// An operator begun: one record, however much is known of it.
 struct BegunOperator {

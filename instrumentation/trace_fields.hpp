@@ -9,7 +9,7 @@ namespace drawpoint::trace_fields {
 
 using Tag = protozero::pbf_tag_type;
 
-inline constexpr std::uint32_t format = 1, minor = 2;
+inline constexpr std::uint32_t format = 1, minor = 3;
 inline constexpr std::uint32_t relative_clock = 128;   // nanoseconds since Run.start_ns
 
 inline constexpr Tag trace_packet = 1;
@@ -38,7 +38,7 @@ inline constexpr Tag index = 1, epoch = 2, batch = 3, slot = 4, bytes = 5, cpu_n
 }
 namespace batch {
 inline constexpr Tag epoch = 1, batch = 2, size = 4, stamps = 5, slot = 6, pipeline = 7, status = 8, bytes = 9,
-                     ready_batches = 10, never_admitted = 11;
+                     ready_batches = 10, never_admitted = 11, collate_worker = 12;
 }
 namespace step {
 inline constexpr Tag epoch = 1, batch = 2, phase = 3, step = 4, status = 5, spans = 6, size = 7, loss = 8, gap_ns = 9;

@@ -21,7 +21,7 @@ constexpr std::size_t most_flows = 4096;
 constexpr std::uint64_t ended_flow_bytes = 10;
 constexpr std::size_t most_stage_slices = 3;   // keeps a sample of four stages within 200 bytes: the longest are shown
 
-enum WorkerName : std::uint32_t { name_sample = 1, name_stage };
+enum WorkerName : std::uint32_t { name_sample = 1, name_stage, name_collate };
 enum LaneName : std::uint32_t { name_in_flight = 1, name_batch };
 
 }   // namespace
@@ -97,6 +97,19 @@ void TraceWriter::stage_slices(TraceSequence& sequence, const SampleRow& row, st
     }
 }
 
+/// A slice without a record: the batch's has its times.
+void TraceWriter::collate(std::uint16_t number, std::int64_t begin_ns, std::int64_t end_ns) {
+    if (!packets_.file().is_open())
+        return;
+    TraceSequence& sequence = worker(number);
+    packets_.open(sequence);
+    const std::size_t before = packets_.position();
+    packets_.bare(sequence, f::event::slice_begin, name_collate, begin_ns);
+    packets_.bare(sequence, f::event::slice_end, 0, end_ns);
+    detail_bytes_ += packets_.position() - before;
+    end_record();
+}
+
 void TraceWriter::batch(const BatchRow& row, bool slices) {
     if (!packets_.file().is_open())
         return;
@@ -127,6 +140,8 @@ void TraceWriter::batch(const BatchRow& row, bool slices) {
     put(record, f::batch::ready_batches, row.ready_batches);
     if (!admitted)
         record.add_bool(f::batch::never_admitted, true);
+    if (row.collate_worker)
+        record.add_uint32(f::batch::collate_worker, *row.collate_worker);
     put(record, f::early_ns, at.early_ns);
     packets_.event(sequence, f::event::slice_begin, name_in_flight, at, f::record::batch);
 

@@ -1,7 +1,10 @@
+#include "trace_operators_reader.hpp"
+
 #include <algorithm>
+#include <array>
 
 #include <instrumentation/trace_fields.hpp>
-#include <instrumentation/trace_operators.hpp>
+#include <instrumentation/trace_keys.hpp>
 #include <instrumentation/wrapping.hpp>
 
 namespace drawpoint {
@@ -9,13 +12,6 @@ namespace {
 
 namespace f = trace_fields;
 using protozero::pbf_reader;
-
-constexpr std::uint32_t varint(f::Tag tag) noexcept {
-    return protozero::tag_and_type(tag, protozero::pbf_wire_type::varint);
-}
-constexpr std::uint32_t bytes(f::Tag tag) noexcept {
-    return protozero::tag_and_type(tag, protozero::pbf_wire_type::length_delimited);
-}
 
 /// A number that the file has plus 1.
 std::uint32_t minus_1(std::uint32_t value) noexcept { return value - 1u; }
@@ -28,9 +24,9 @@ ThreadRow thread_of(pbf_reader from) {
     ThreadRow row;
     while (from.next())
         switch (from.tag_and_type()) {
-        case varint(f::thread::tid): row.tid = from.get_uint64(); break;
-        case bytes(f::thread::name): row.name = from.get_string(); break;
-        case varint(f::thread::device): row.device = static_cast<std::int32_t>(minus_1(from.get_uint32())); break;
+        case varint_key(f::thread::tid): row.tid = from.get_uint64(); break;
+        case bytes_key(f::thread::name): row.name = from.get_string(); break;
+        case varint_key(f::thread::device): row.device = static_cast<std::int32_t>(minus_1(from.get_uint32())); break;
         default: from.skip();
         }
     return row;
@@ -58,14 +54,14 @@ bool read_definitions(pbf_reader record, LedgerBuilder& builder) {
     bool whole = true;
     while (record.next())
         switch (record.tag_and_type()) {
-        case bytes(f::definitions::names): added.names.push_back(record.get_string()); break;
-        case bytes(f::definitions::threads): added.threads.push_back(thread_of(record.get_message())); break;
-        case bytes(f::definitions::frames):
+        case bytes_key(f::definitions::names): added.names.push_back(record.get_string()); break;
+        case bytes_key(f::definitions::threads): added.threads.push_back(thread_of(record.get_message())); break;
+        case bytes_key(f::definitions::frames):
             whole = whole && add_packed<3>(record, [&](const auto& values) {
                         added.frames.push_back({values[0], minus_1(values[1]), values[2]});
                     });
             break;
-        case bytes(f::definitions::stacks):
+        case bytes_key(f::definitions::stacks):
             whole = whole && add_packed<2>(record, [&](const auto& values) {
                         added.stacks.push_back({minus_1(values[0]), values[1]});
                     });
@@ -79,22 +75,22 @@ bool read_operator_begin(pbf_reader record, std::int64_t time_ns, LedgerBuilder&
     OperatorRow row;
     while (record.next())
         switch (record.tag_and_type()) {
-        case varint(f::operator_begin::thread): row.thread = record.get_uint32(); break;
-        case varint(f::operator_begin::name): row.name = record.get_uint32(); break;
-        case varint(f::operator_begin::kind):
+        case varint_key(f::operator_begin::thread): row.thread = record.get_uint32(); break;
+        case varint_key(f::operator_begin::name): row.name = record.get_uint32(); break;
+        case varint_key(f::operator_begin::kind):
             // One of a later version still begins, or its end would be another's.
             row.kind = static_cast<OperatorKind>(
                 std::min(record.get_uint64(), static_cast<std::uint64_t>(OperatorKind::other)));
             break;
-        case varint(f::operator_begin::shapes): row.shapes = minus_1(record.get_uint32()); break;
-        case varint(f::operator_begin::stack): row.stack = minus_1(record.get_uint32()); break;
-        case varint(f::operator_begin::sequence):
+        case varint_key(f::operator_begin::shapes): row.shapes = minus_1(record.get_uint32()); break;
+        case varint_key(f::operator_begin::stack): row.stack = minus_1(record.get_uint32()); break;
+        case varint_key(f::operator_begin::sequence):
             row.sequence = static_cast<std::int64_t>(record.get_uint64() - 1);
             break;
-        case varint(f::operator_begin::forward_thread): row.forward_thread = record.get_uint64(); break;
-        case varint(f::operator_begin::flops): row.flops = record.get_uint64(); break;
-        case varint(f::operator_begin::correlation): row.correlation = record.get_uint64(); break;
-        case varint(f::early_ns): time_ns = earlier(time_ns, record.get_uint64()); break;
+        case varint_key(f::operator_begin::forward_thread): row.forward_thread = record.get_uint64(); break;
+        case varint_key(f::operator_begin::flops): row.flops = record.get_uint64(); break;
+        case varint_key(f::operator_begin::correlation): row.correlation = record.get_uint64(); break;
+        case varint_key(f::early_ns): time_ns = earlier(time_ns, record.get_uint64()); break;
         default: record.skip();
         }
     row.begin_ns = time_ns;
@@ -106,9 +102,9 @@ bool read_operator_end(pbf_reader record, std::int64_t time_ns, LedgerBuilder& b
     bool lost = false;
     while (record.next())
         switch (record.tag_and_type()) {
-        case varint(f::operator_end::thread): thread = record.get_uint32(); break;
-        case varint(f::operator_end::lost): lost = record.get_bool(); break;
-        case varint(f::early_ns): time_ns = earlier(time_ns, record.get_uint64()); break;
+        case varint_key(f::operator_end::thread): thread = record.get_uint32(); break;
+        case varint_key(f::operator_end::lost): lost = record.get_bool(); break;
+        case varint_key(f::early_ns): time_ns = earlier(time_ns, record.get_uint64()); break;
         default: record.skip();
         }
     return builder.operator_end(thread, time_ns, lost);
@@ -118,12 +114,14 @@ bool read_allocation(pbf_reader record, std::int64_t time_ns, LedgerBuilder& bui
     AllocationRow row;
     while (record.next())
         switch (record.tag_and_type()) {
-        case varint(f::allocation::thread): row.thread = record.get_uint32(); break;
-        case varint(f::allocation::device): row.device = static_cast<std::int32_t>(minus_1(record.get_uint32())); break;
-        case varint(f::allocation::bytes): row.bytes = record.get_sint64(); break;
-        case varint(f::allocation::address): row.address = record.get_uint64(); break;
-        case varint(f::allocation::total_allocated): row.total_allocated = record.get_int64(); break;
-        case varint(f::early_ns): time_ns = earlier(time_ns, record.get_uint64()); break;
+        case varint_key(f::allocation::thread): row.thread = record.get_uint32(); break;
+        case varint_key(f::allocation::device):
+            row.device = static_cast<std::int32_t>(minus_1(record.get_uint32()));
+            break;
+        case varint_key(f::allocation::bytes): row.bytes = record.get_sint64(); break;
+        case varint_key(f::allocation::address): row.address = record.get_uint64(); break;
+        case varint_key(f::allocation::total_allocated): row.total_allocated = record.get_int64(); break;
+        case varint_key(f::early_ns): time_ns = earlier(time_ns, record.get_uint64()); break;
         default: record.skip();
         }
     row.at_ns = time_ns;
@@ -134,10 +132,10 @@ bool read_stack_sample(pbf_reader record, std::int64_t time_ns, LedgerBuilder& b
     StackSampleRow row;
     while (record.next())
         switch (record.tag_and_type()) {
-        case varint(f::stack_sample::thread): row.thread = record.get_uint32(); break;
-        case varint(f::stack_sample::stack): row.stack = record.get_uint32(); break;
-        case varint(f::stack_sample::weight_ns): row.weight_ns = record.get_int64(); break;
-        case varint(f::early_ns): time_ns = earlier(time_ns, record.get_uint64()); break;
+        case varint_key(f::stack_sample::thread): row.thread = record.get_uint32(); break;
+        case varint_key(f::stack_sample::stack): row.stack = record.get_uint32(); break;
+        case varint_key(f::stack_sample::weight_ns): row.weight_ns = record.get_int64(); break;
+        case varint_key(f::early_ns): time_ns = earlier(time_ns, record.get_uint64()); break;
         default: record.skip();
         }
     row.at_ns = time_ns;

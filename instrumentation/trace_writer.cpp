@@ -33,7 +33,7 @@ TraceWriter::TraceWriter(const std::filesystem::path& path, const StartTimes& st
       lane_names_{"in flight", "batch"},
       instant_names_{"run", "fact", "pipeline", "failure", "records dropped", "thinned"},
       loop_names_{all_loop_names()},
-      worker_names_{"sample", "stage"},
+      worker_names_{"sample", "stage", "collate"},
       flow_base_{random_bits(20) << 44} {
     // First block: the clocks, the records' declaration, the tracks.
     std::string clocks, extensions;

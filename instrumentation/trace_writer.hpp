@@ -34,6 +34,7 @@ public:
     TraceWriter& operator=(const TraceWriter&) = delete;
 
     void sample(const SampleRow&, std::span<const StageRow>, bool slices);
+    void collate(std::uint16_t worker, std::int64_t begin_ns, std::int64_t end_ns);
     void batch(const BatchRow&, bool slices);
     void step(const StepRow&, std::span<const SpanRow>);
     void pass_begin(const PassRow&);

@@ -11,6 +11,7 @@
 #include <drawpoint/instrumentation/ledger_window.hpp>
 #include <drawpoint/instrumentation/loop_track.hpp>
 #include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/instrumentation/records.hpp>
 #include <drawpoint/instrumentation/region.hpp>
 #include <drawpoint/instrumentation/report/advanced.hpp>
 #include <drawpoint/instrumentation/report/fastxtend.hpp>

@@ -2,20 +2,16 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
-#include <map>
-#include <optional>
 #include <string>
-#include <tuple>
 #include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include <nlohmann/json.hpp>
-
 #include <drawpoint/instrumentation/report/facts.hpp>
+#include <instrumentation/export/chrome_events.hpp>
+#include <instrumentation/export/chrome_flows.hpp>
+#include <instrumentation/export/chrome_head.hpp>
 #include <instrumentation/export/json_text.hpp>
 #include <instrumentation/export/text_stream.hpp>
 #include <instrumentation/export/tracks.hpp>
@@ -28,14 +24,6 @@ using Kind = TrackSlice::Kind;
 
 // Kineto's numbers: devices stand after all processes, its own spans after those.
 constexpr std::int64_t first_device_rank = 5'000'000, spans_rank = 536'870'912;
-constexpr std::array<std::string_view, 9> own_keys{"schemaVersion",       "deviceProperties", "displayTimeUnit",
-                                                   "baseTimeNanoseconds", "stackFrames",      "traceEvents",
-                                                   "traceName",           "drawpoint",        "drawpoint_left_out"};
-
-/// Nanoseconds as microseconds with three decimals.
-struct Microseconds {
-    std::int64_t ns;
-};
 
 std::string_view category_of(OperatorKind kind) noexcept {
     switch (kind) {
@@ -51,31 +39,12 @@ std::string_view category_of(OperatorKind kind) noexcept {
     return "other";
 }
 
-bool on_a_device(OperatorKind kind) noexcept {
-    return kind == OperatorKind::kernel || kind == OperatorKind::memcpy || kind == OperatorKind::memset;
-}
-
 std::string optimizer_of(const Ledger& ledger) {
     const auto option = ledger.fact(std::string{facts::option_prefix} + "optimizer");
     if (!option || option->empty())
         return "Optimizer";
     return *option == "adam" ? "Adam" : *option == "sgd" ? "SGD" : std::string{*option};
 }
-
-}   // namespace
-}   // namespace drawpoint
-
-template <>
-struct fmt::formatter<drawpoint::Microseconds> : fmt::formatter<std::string_view> {
-    auto format(drawpoint::Microseconds time, fmt::format_context& context) const {
-        const auto magnitude =
-            time.ns < 0 ? 0 - static_cast<std::uint64_t>(time.ns) : static_cast<std::uint64_t>(time.ns);
-        return fmt::format_to(context.out(), "{}{}.{:03}", time.ns < 0 ? "-" : "", magnitude / 1000, magnitude % 1000);
-    }
-};
-
-namespace drawpoint {
-namespace {
 
 class ChromeTrace {
 public:
@@ -87,18 +56,15 @@ public:
           process_{process_of(ledger)},
           loop_tid_{loop_tid_of(ledger)},
           optimizer_{optimizer_of(ledger)},
-          tid_of_call_(ledger.operators.size()) {
-        for (const OperatorRow& call : ledger.operators)
-            if (on_a_device(call.kind) && call.correlation != 0)
-                kernels_.insert(call.correlation);
-    }
+          events_{ledger, out_},
+          flows_{ledger, events_, process_, loop_tid_} {}
 
     void write() {
-        head();
+        write_chrome_head(ledger_, out_);
         process();
         const std::uint64_t left_out = for_each_track(ledger_, [this](const Track& track) { write_track(track); });
-        forward_backward_flows();
-        loader_flows();
+        flows_.forward_backward();
+        flows_.loader();
         counters();
         allocations();
         drops();
@@ -111,80 +77,11 @@ public:
     }
 
 private:
-    [[nodiscard]] Microseconds time(std::int64_t at_ns) const noexcept {
-        return {static_cast<std::int64_t>(wrapping_difference(at_ns, ledger_.start_ns))};
-    }
-    static Microseconds length(std::int64_t begin_ns, std::int64_t end_ns) noexcept {
-        return {static_cast<std::int64_t>(wrapping_difference(end_ns, begin_ns))};
-    }
-
-    // ---- the head ----
-
-    void head() {
-        out_.put("{\n  \"schemaVersion\": 1,\n  \"deviceProperties\": [],\n");
-        bool distributed = false;
-        std::string own;
-        for (const auto& [key, value] : ledger_.facts)
-            if (key.starts_with(facts::metadata_prefix)) {
-                std::string name = key.substr(facts::metadata_prefix.size());
-                distributed = distributed || name == "distributedInfo";
-                const std::string text = metadata(name, value);
-                if (std::find(own_keys.begin(), own_keys.end(), name) != own_keys.end())
-                    name = "user." + name;
-                out_.print("  {}: {},\n", json_string(name), text);
-            } else {
-                own += fmt::format("{}\n    {}: {}", own.empty() ? "" : ",", json_string(key), json_string(value));
-            }
-        if (!distributed)
-            distributed_info();
-        out_.print("  \"drawpoint\": {{{}\n  }},\n", own);
-        out_.print("  \"displayTimeUnit\": \"ms\",\n  \"baseTimeNanoseconds\": {},\n", base_ns());
-        stack_frames();
-        out_.put("  \"traceEvents\": [");
-    }
-
-    static std::string metadata(std::string_view name, std::string_view value) {
-        if (!is_json(value))
-            return json_string(value);
-        // A reader looks for the rank in a line of its own, with a space before the number.
-        return name == "distributedInfo" ? nlohmann::ordered_json::parse(value).dump(4) : std::string{value};
-    }
-
-    void distributed_info() {
-        const auto rank = ledger_.fact(facts::rank);
-        if (!rank || !is_json(*rank))
-            return;
-        out_.put("  \"distributedInfo\": {\n");
-        if (const auto backend = ledger_.fact(facts::backend))
-            out_.print("    \"backend\": {},\n", json_string(*backend));
-        if (const auto size = ledger_.fact(facts::world_size); size && is_json(*size))
-            out_.print("    \"world_size\": {},\n", *size);
-        out_.print("    \"rank\": {}\n  }},\n", *rank);
-    }
-
-    [[nodiscard]] std::int64_t base_ns() const {
-        const auto offset = ledger_.fact(facts::unix_offset_ns);
-        std::int64_t ns = 0;
-        if (offset && std::from_chars(offset->data(), offset->data() + offset->size(), ns).ec != std::errc{})
-            ns = 0;
-        return wrapping_sum(ledger_.start_ns, ns);
-    }
-
-    // ---- events ----
-
-    /// What stands between two events.
-    std::string_view next() { return std::exchange(first_, false) ? "\n    " : ",\n    "; }
-
-    void meta(std::string_view name, std::string_view pid, std::uint64_t tid, std::string_view args) {
-        out_.print(R"({}{{"ph": "M", "name": "{}", "ts": 0.000, "pid": {}, "tid": {}, "args": {{{}}}}})", next(), name,
-                   pid, tid, args);
-    }
-
     void process() {
         const std::string pid = std::to_string(process_);
-        meta("process_name", pid, 0, fmt::format(R"("name": {})", json_string(process_name())));
-        meta("process_labels", pid, 0, R"("labels": "CPU")");
-        meta("process_sort_index", pid, 0, fmt::format(R"("sort_index": {})", process_));
+        events_.meta("process_name", pid, 0, fmt::format(R"("name": {})", json_string(process_name())));
+        events_.meta("process_labels", pid, 0, R"("labels": "CPU")");
+        events_.meta("process_sort_index", pid, 0, fmt::format(R"("sort_index": {})", process_));
         std::vector<std::int32_t> devices;
         for (const ThreadRow& thread : ledger_.threads)
             if (thread.device >= 0)
@@ -193,9 +90,10 @@ private:
         devices.erase(std::unique(devices.begin(), devices.end()), devices.end());
         for (const std::int32_t device : devices) {
             const std::string number = std::to_string(device);
-            meta("process_name", number, 0, fmt::format(R"("name": {})", json_string(process_name())));
-            meta("process_labels", number, 0, fmt::format(R"("labels": "GPU {}")", device));
-            meta("process_sort_index", number, 0, fmt::format(R"("sort_index": {})", first_device_rank + device));
+            events_.meta("process_name", number, 0, fmt::format(R"("name": {})", json_string(process_name())));
+            events_.meta("process_labels", number, 0, fmt::format(R"("labels": "GPU {}")", device));
+            events_.meta("process_sort_index", number, 0,
+                         fmt::format(R"("sort_index": {})", first_device_rank + device));
         }
     }
 
@@ -205,8 +103,10 @@ private:
 
     void write_track(const Track& track) {
         const std::int64_t pid = track.device < 0 ? static_cast<std::int64_t>(process_) : track.device;
-        meta("thread_name", std::to_string(pid), track.tid, fmt::format(R"("name": {})", json_string(track.name)));
-        meta("thread_sort_index", std::to_string(pid), track.tid, fmt::format(R"("sort_index": {})", next_rank_++));
+        events_.meta("thread_name", std::to_string(pid), track.tid,
+                     fmt::format(R"("name": {})", json_string(track.name)));
+        events_.meta("thread_sort_index", std::to_string(pid), track.tid,
+                     fmt::format(R"("sort_index": {})", next_rank_++));
         std::vector<const TrackSlice*> open;   // around the slice at hand
         for (const TrackSlice& slice : track.slices) {
             while (!open.empty() && open.back()->end_ns <= slice.begin_ns)
@@ -218,9 +118,9 @@ private:
 
     void write_slice(const Track& track, const TrackSlice& slice, std::int64_t pid,
                      const std::vector<const TrackSlice*>& around) {
-        out_.print(R"({}{{"ph": "X", "cat": "{}", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, )", next(),
-                   category(slice), name(slice), pid, track.tid, time(slice.begin_ns),
-                   length(slice.begin_ns, slice.end_ns));
+        out_.print(R"({}{{"ph": "X", "cat": "{}", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, )",
+                   events_.next(), category(slice), name(slice), pid, track.tid, events_.time(slice.begin_ns),
+                   ChromeEvents::length(slice.begin_ns, slice.end_ns));
         if (slice.kind == Kind::call && ledger_.operators[slice.row].stack < ledger_.stacks.size())
             out_.print(R"("sf": {}, )", ledger_.operators[slice.row].stack);
         out_.put(R"("args": {)");
@@ -231,11 +131,11 @@ private:
         case Kind::end_of_data: out_.print(R"("epoch": {})", ledger_.ends_of_data[slice.row].epoch); break;
         case Kind::batch:
             batch_args(ledger_.batches[slice.row]);
-            batch_tids_[slice.row] = track.tid;
+            flows_.shows_batch(slice.row, track.tid);
             break;
         case Kind::sample:
             sample_args(ledger_.samples[slice.row]);
-            sample_tids_[slice.row] = track.tid;
+            flows_.shows_sample(slice.row, track.tid);
             break;
         case Kind::call: call_args(track, slice, around); break;
         case Kind::piece:
@@ -244,7 +144,7 @@ private:
         }
         out_.put("}}");
         if (slice.kind == Kind::call)
-            device_flow(ledger_.operators[slice.row], track, slice, pid);
+            flows_.device(ledger_.operators[slice.row], pid, track.tid, slice.begin_ns);
     }
 
     [[nodiscard]] std::string_view category(const TrackSlice& slice) const {
@@ -313,7 +213,7 @@ private:
 
     void call_args(const Track& track, const TrackSlice& slice, const std::vector<const TrackSlice*>& around) {
         const OperatorRow& row = ledger_.operators[slice.row];
-        tid_of_call_[slice.row] = track.tid;
+        flows_.shows_call(slice.row, track.tid);
         std::uint64_t external = slice.row + 1;   // PyTorch counts from 1
         if (row.kind == OperatorKind::runtime) {
             external = enclosing(around, [](const OperatorRow& call) {
@@ -359,128 +259,6 @@ private:
         return number == 0 ? "null" : std::to_string(number);
     }
 
-    /// Each stack once, as Chrome has it: an event names its innermost frame, a frame its parent.
-    void stack_frames() {
-        std::vector<bool> named(ledger_.stacks.size());   // by an operator, or by what is named
-        for (const OperatorRow& row : ledger_.operators)
-            for (std::uint32_t at = row.stack; at < named.size() && !named[at]; at = ledger_.stacks[at].parent)
-                named[at] = true;
-        if (std::ranges::find(named, true) == named.end())
-            return;
-        const auto name = [&](std::uint32_t position) {
-            return position < ledger_.names.size() ? std::string_view{ledger_.names[position]} : std::string_view{};
-        };
-        out_.put("  \"stackFrames\": {");
-        bool first = true;
-        for (std::size_t i = 0; i < named.size(); ++i) {
-            if (!named[i])
-                continue;
-            const StackRow& stack = ledger_.stacks[i];
-            std::string text;
-            if (stack.frame < ledger_.frames.size()) {
-                const FrameRow& frame = ledger_.frames[stack.frame];
-                text = frame.file == nothing
-                           ? std::string{name(frame.function)}
-                           : fmt::format("{}({}): {}", name(frame.file), frame.line, name(frame.function));
-            }
-            out_.print(R"({}"{}": {{"category": "", "name": {})", std::exchange(first, false) ? "\n    " : ",\n    ", i,
-                       json_string(text));
-            if (stack.parent != nothing)
-                out_.print(R"(, "parent": "{}")", stack.parent);
-            out_.put("}");
-        }
-        out_.put("\n  },\n");
-    }
-
-    // ---- flows ----
-
-    void flow(std::string_view end, std::string_view category, std::uint64_t id, std::int64_t pid, std::uint64_t tid,
-              std::int64_t at_ns) {
-        out_.print(R"({}{{"ph": "{}", "id": {}, "pid": {}, "tid": {}, "ts": {}, "cat": "{}", "name": "{}"{}}})", next(),
-                   end, id, pid, tid, time(at_ns), category, category, end == "f" ? R"(, "bp": "e")" : "");
-    }
-
-    void host_flow(std::string_view category, std::uint64_t from_tid, std::int64_t from_ns, std::uint64_t to_tid,
-                   std::int64_t to_ns) {
-        if (to_ns < from_ns)   // readers lose a flow that ends before it begins
-            return;
-        const std::uint64_t id = next_flow_++;
-        const auto pid = static_cast<std::int64_t>(process_);
-        flow("s", category, id, pid, from_tid, from_ns);
-        flow("f", category, id, pid, to_tid, to_ns);
-    }
-
-    void device_flow(const OperatorRow& row, const Track& track, const TrackSlice& slice, std::int64_t pid) {
-        if (row.correlation == 0)
-            return;
-        if (row.kind == OperatorKind::runtime && kernels_.contains(row.correlation)) {
-            if (const auto [at, is_new] = device_flows_.try_emplace(row.correlation, next_flow_); is_new) {
-                ++next_flow_;
-                flow("s", "ac2g", at->second, pid, track.tid, slice.begin_ns);
-            }
-        } else if (on_a_device(row.kind)) {
-            if (const auto at = device_flows_.find(row.correlation); at != device_flows_.end())
-                flow("f", "ac2g", at->second, pid, track.tid, slice.begin_ns);
-        }
-    }
-
-    /// Of the calls that share a sequence number the last begun are linked, as Kineto does: the innermost of the forward ones
-    /// with the innermost of the backward ones.
-    void forward_backward_flows() {
-        std::map<std::int64_t, std::uint32_t> forward;
-        std::map<std::pair<std::int64_t, std::uint64_t>, std::uint32_t> backward;
-        const auto keep_last = [&](auto& calls, auto key, std::uint32_t row) {
-            const auto [at, is_new] = calls.try_emplace(key, row);
-            if (!is_new && ledger_.operators[row].begin_ns >= ledger_.operators[at->second].begin_ns)
-                at->second = row;
-        };
-        for (std::uint32_t i = 0; i < ledger_.operators.size(); ++i) {
-            const OperatorRow& call = ledger_.operators[i];
-            if (call.sequence < 0 || !tid_of_call_[i])
-                continue;
-            if (call.forward_thread == 0)
-                keep_last(forward, call.sequence, i);
-            else
-                keep_last(backward, std::pair{call.sequence, call.forward_thread}, i);
-        }
-        for (const auto& [key, to] : backward)
-            if (const auto from = forward.find(key.first); from != forward.end())
-                host_flow("fwdbwd", *tid_of_call_[from->second], ledger_.operators[from->second].begin_ns,
-                          *tid_of_call_[to], ledger_.operators[to].begin_ns);
-    }
-
-    /// Sample → batch → the step whose draw took it.
-    void loader_flows() {
-        std::map<std::tuple<std::uint8_t, std::uint32_t, std::uint32_t>, std::uint32_t> batches;
-        for (const auto& [row, tid] : batch_tids_) {
-            const BatchRow& batch = ledger_.batches[row];
-            batches[{batch.pipeline, batch.epoch, batch.batch}] = row;
-            if (batch.status != BatchStatus::taken || batch.taken_ns == no_stamp || batch.offered_ns == no_stamp)
-                continue;
-            const auto next =
-                std::upper_bound(ledger_.steps.begin(), ledger_.steps.end(), batch.taken_ns,
-                                 [](std::int64_t at, const StepRow& step) { return at < step.draw_begin_ns; });
-            if (next == ledger_.steps.begin())
-                continue;
-            const StepRow& step = *std::prev(next);
-            const std::int64_t last_ns = step.draw_begin_ns + step.draw_ns + step.batch_ns - 1;
-            if (batch.taken_ns <= last_ns)
-                host_flow("dataloader", tid, inside(batch.offered_ns, *life_of(batch)), loop_tid_, batch.taken_ns);
-        }
-        for (const auto& [row, tid] : sample_tids_) {
-            const SampleRow& sample = ledger_.samples[row];
-            const auto batch = batches.find({sample.pipeline, sample.epoch, sample.batch});
-            if (batch != batches.end())
-                host_flow("dataloader", tid, sample.begin_ns, batch_tids_[batch->second],
-                          inside(end_of(ledger_, sample), *life_of(ledger_.batches[batch->second])));
-        }
-    }
-
-    /// Where an arrow touches a slice: the slice's last moment is no longer in it.
-    static std::int64_t inside(std::int64_t at_ns, std::pair<std::int64_t, std::int64_t> slice) noexcept {
-        return std::max(slice.first, std::min(at_ns, slice.second - 1));
-    }
-
     // ---- the rest ----
 
     void counters() {
@@ -492,7 +270,7 @@ private:
         for (const auto& [at_ns, count] : ready)
             out_.print(
                 R"({}{{"ph": "C", "name": "ready_batches", "pid": {}, "tid": 0, "ts": {}, "args": {{"count": {}}}}})",
-                next(), process_, time(at_ns), count);
+                events_.next(), process_, events_.time(at_ns), count);
     }
 
     void allocations() {
@@ -501,15 +279,18 @@ private:
                 R"({}{{"ph": "i", "cat": "cpu_instant_event", "s": "t", "name": "[memory]", "pid": {}, "tid": {}, "ts": {}, )"
                 R"("args": {{"Total Reserved": 0, "Total Allocated": {}, "Bytes": {}, "Addr": {}, "Device Id": {}, )"
                 R"("Device Type": {}}}}})",
-                next(), process_, row.thread < ledger_.threads.size() ? ledger_.threads[row.thread].tid : process_,
-                time(row.at_ns), row.total_allocated, row.bytes, row.address, row.device, row.device < 0 ? 0 : 1);
+                events_.next(), process_,
+                row.thread < ledger_.threads.size() ? ledger_.threads[row.thread].tid : process_,
+                events_.time(row.at_ns), row.total_allocated, row.bytes, row.address, row.device,
+                row.device < 0 ? 0 : 1);
     }
 
     void drops() {
         for (const DroppedRow& row : ledger_.dropped)
             out_.print(R"({}{{"ph": "i", "s": "p", "name": "records dropped", "pid": {}, "tid": {}, "ts": {}, )"
                        R"("args": {{"records": {}, "over_ns": {}, "ring": {}}}}})",
-                       next(), process_, loop_tid_, time(row.to_ns), row.records, row.to_ns - row.from_ns, row.ring);
+                       events_.next(), process_, loop_tid_, events_.time(row.to_ns), row.records,
+                       row.to_ns - row.from_ns, row.ring);
     }
 
     /// The recording's own span and marks, called what readers look for.
@@ -529,13 +310,14 @@ private:
                 reach(life->second);
         out_.print(R"-({}{{"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", "pid": "Spans", )-"
                    R"("tid": "PyTorch Profiler", "ts": {}, "dur": {}, "args": {{"Op count": {}}}}})",
-                   next(), time(ledger_.start_ns), length(ledger_.start_ns, end_ns), ledger_.operators.size());
-        meta("process_sort_index", "\"Spans\"", 0, fmt::format(R"("sort_index": {})", spans_rank));
+                   events_.next(), events_.time(ledger_.start_ns), ChromeEvents::length(ledger_.start_ns, end_ns),
+                   ledger_.operators.size());
+        events_.meta("process_sort_index", "\"Spans\"", 0, fmt::format(R"("sort_index": {})", spans_rank));
         out_.print(R"({}{{"ph": "i", "s": "g", "name": "Iteration Start: PyTorch Profiler", "pid": "Traces", )"
                    R"("tid": "Trace PyTorch Profiler", "ts": {}}})",
-                   next(), time(ledger_.start_ns));
-        out_.print(R"({}{{"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": {}}})", next(),
-                   time(end_ns));
+                   events_.next(), events_.time(ledger_.start_ns));
+        out_.print(R"({}{{"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": {}}})",
+                   events_.next(), events_.time(end_ns));
     }
 
     const Ledger& ledger_;
@@ -544,14 +326,10 @@ private:
     JsonTexts names_;
     std::uint64_t process_, loop_tid_;
     std::string optimizer_;
-    bool first_ = true;
-    std::uint64_t next_flow_ = 1;
+    ChromeEvents events_;
+    ChromeFlows flows_;
     int next_rank_ = 0;
-    std::vector<std::optional<std::uint64_t>> tid_of_call_;   // absent: left out
-    std::map<std::uint32_t, std::uint64_t> batch_tids_;       // of those shown
-    std::map<std::uint32_t, std::uint64_t> sample_tids_;
-    std::unordered_set<std::uint64_t> kernels_;                                     // correlations
-    std::unordered_map<std::uint64_t, std::uint64_t> launched_by_, device_flows_;   // by correlation
+    std::unordered_map<std::uint64_t, std::uint64_t> launched_by_;   // correlation: the number of the call around
 };
 
 }   // namespace

@@ -102,6 +102,8 @@ public:
             field("last_done_ns", Stamp{row.last_done_ns});
             field("collate_begin_ns", Stamp{row.collate_begin_ns});
             field("collate_end_ns", Stamp{row.collate_end_ns});
+            field("collate_worker",
+                  row.collate_worker ? std::optional<std::int64_t>{*row.collate_worker} : std::nullopt);
             field("transfer_issue_ns", Stamp{row.transfer_issue_ns});
             field("transfer_done_ns", Stamp{row.transfer_done_ns});
             field("offered_ns", Stamp{row.offered_ns});

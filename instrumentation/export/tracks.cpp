@@ -110,6 +110,12 @@ private:
             slices_.push_back({kind, static_cast<std::uint32_t>(row), name, begin_ns, end_ns});
     }
 
+    /// Of a batch's life.
+    void add_part(std::uint32_t row, std::string_view name, std::int64_t begin_ns, std::int64_t end_ns) {
+        if (begin_ns != no_stamp && end_ns != no_stamp && end_ns != begin_ns)
+            add(Kind::batch_piece, row, name, begin_ns, end_ns);
+    }
+
     void add_calls(std::uint32_t thread) {
         const auto calls = calls_.find(thread);
         if (calls == calls_.end())
@@ -202,11 +208,19 @@ private:
     }
 
     void workers() {
-        std::map<std::uint16_t, std::vector<std::uint32_t>> by_worker;
+        struct Rows {
+            std::vector<std::uint32_t> samples, collated;
+        };
+        std::map<std::uint16_t, Rows> by_worker;
         for (std::size_t i = 0; i < ledger_.samples.size(); ++i)
-            by_worker[ledger_.samples[i].worker].push_back(static_cast<std::uint32_t>(i));
+            by_worker[ledger_.samples[i].worker].samples.push_back(static_cast<std::uint32_t>(i));
+        for (std::size_t i = 0; i < ledger_.batches.size(); ++i)
+            if (ledger_.batches[i].collate_worker)
+                by_worker[*ledger_.batches[i].collate_worker].collated.push_back(static_cast<std::uint32_t>(i));
         for (const auto& [worker, rows] : by_worker) {
-            for (const std::uint32_t row : rows) {
+            for (const std::uint32_t row : rows.collated)
+                add_part(row, "collate", ledger_.batches[row].collate_begin_ns, ledger_.batches[row].collate_end_ns);
+            for (const std::uint32_t row : rows.samples) {
                 const SampleRow& sample = ledger_.samples[row];
                 add(Kind::sample, row, "sample", sample.begin_ns, end_of(ledger_, sample));
                 const std::span<const StageRow> stages = ledger_.stages_of(sample);
@@ -218,7 +232,8 @@ private:
                         stages[i].begin_ns, wrapping_sum(stages[i].begin_ns, stages[i].ns));
                 }
             }
-            hand_over(fmt::format("worker {}", worker), first_worker_tid + worker);
+            if (!slices_.empty())
+                hand_over(fmt::format("worker {}", worker), first_worker_tid + worker);
         }
     }
 
@@ -234,13 +249,10 @@ private:
                 if (!life)
                     continue;
                 add(Kind::batch, row, "in flight", life->first, life->second);
-                const auto part = [&](std::string_view name, std::int64_t begin_ns, std::int64_t end_ns) {
-                    if (begin_ns != no_stamp && end_ns != no_stamp && end_ns != begin_ns)
-                        add(Kind::batch_piece, row, name, begin_ns, end_ns);
-                };
-                part("collate", batch.collate_begin_ns, batch.collate_end_ns);
-                part("transfer", batch.transfer_issue_ns, batch.transfer_done_ns);
-                part("ready", batch.offered_ns, batch.taken_ns);
+                if (!batch.collate_worker)
+                    add_part(row, "collate", batch.collate_begin_ns, batch.collate_end_ns);
+                add_part(row, "transfer", batch.transfer_issue_ns, batch.transfer_done_ns);
+                add_part(row, "ready", batch.offered_ns, batch.taken_ns);
             }
             const std::string_view pipeline =
                 key.first < ledger_.pipelines.size() ? std::string_view{ledger_.pipelines[key.first].name} : "";

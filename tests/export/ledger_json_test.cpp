@@ -78,10 +78,14 @@ BOOST_AUTO_TEST_CASE(no_column_is_missing) {
     ledger.stacks = {{nothing, 0}};
     ledger.stack_samples = {{1, 0, 0, 1000}};
     ledger.folded.steps = 12;
+    ledger.batches.push_back({.batch = 9, .collate_worker = std::uint16_t{3}, .collate_end_ns = 8});
     const Json document = exported(ledger);
     BOOST_TEST(document["pipelines"][0]["stages"] == Json::parse(R"(["decode+crop", "scale"])"));
     BOOST_TEST(document["batches"][0]["taken_ns"] == ledger.batches[0].taken_ns);
     BOOST_TEST(document["batches"][0]["collate_begin_ns"].is_null());
+    BOOST_TEST(document["batches"][0]["collate_worker"].is_null());
+    BOOST_TEST(document["batches"].back()["collate_end_ns"] == 8);
+    BOOST_TEST(document["batches"].back()["collate_worker"] == 3);
     BOOST_TEST(document["samples"][1]["stages"][0]["ns"] == 100);
     BOOST_TEST(document["samples"][0]["cpu_ns"].is_null());
     BOOST_TEST(document["ends_of_data"][0]["ns"] == 40);

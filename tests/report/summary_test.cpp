@@ -284,6 +284,34 @@ BOOST_AUTO_TEST_CASE(a_worker_worked_longer_than_recorded_where_samples_were_los
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_worker_is_busy_while_it_collates_and_that_is_never_lost) {
+    Ledger ledger = one_epoch();
+    ledger.stages.push_back({2000, 64});
+    ledger.samples.push_back({.begin_ns = 2000, .stages = {static_cast<std::uint32_t>(ledger.stages.size() - 1), 1}});
+    const auto collated = [&](std::optional<std::uint16_t> worker, std::int64_t begin_ns, std::int64_t end_ns) {
+        ledger.batches.push_back({.batch = static_cast<std::uint32_t>(ledger.batches.size()),
+                                  .collate_worker = worker,
+                                  .size = 1,
+                                  .collate_begin_ns = begin_ns,
+                                  .collate_end_ns = end_ns});
+    };
+    collated(std::uint16_t{0}, 2064, 2080);
+    collated(std::uint16_t{1}, 3000, 3100);
+    collated(std::uint16_t{1}, 4000, no_stamp);   // given up meanwhile
+    collated(std::nullopt, 5000, 6000);           // of a recording that does not say who
+    collated(std::uint16_t{1}, no_stamp, no_stamp);
+    const auto tolerance = boost::test_tools::tolerance(1e-12);
+    Summary report = summarize(ledger);
+    BOOST_REQUIRE(report.workers.size() == 2u);
+    BOOST_TEST(report.workers[0].busy_share == (64 + 16) / 1e9 / report.run.wall_s, tolerance);
+    BOOST_TEST(report.workers[1].busy_share == 100 / 1e9 / report.run.wall_s, tolerance);
+    BOOST_TEST(report.workers[1].samples == 0u);
+    ledger.dropped = {{.records = 4, .ring = 1}};   // samples were lost: one of five is there
+    report = summarize(ledger);
+    BOOST_TEST(report.workers[0].busy_share == (5 * 64 + 16) / 1e9 / report.run.wall_s, tolerance);
+    BOOST_TEST(report.workers[1].busy_share == 100 / 1e9 / report.run.wall_s, tolerance);
+}
+
 BOOST_AUTO_TEST_CASE(the_queue_is_averaged_over_the_training_passes) {
     Ledger ledger = one_epoch();
     const auto train = std::ranges::find(ledger.passes, PassKind::train, &PassRow::kind);

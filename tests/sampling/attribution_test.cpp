@@ -69,6 +69,18 @@ BOOST_AUTO_TEST_CASE(a_workers_time_belongs_to_the_stage_it_runs) {
     BOOST_TEST(attribution.at(0, 5).sample == nullptr);
 }
 
+BOOST_AUTO_TEST_CASE(a_workers_time_with_a_whole_batch_belongs_to_collate) {
+    Ledger ledger = small_run();
+    ledger.batches = {{.collate_worker = std::uint16_t{0}, .collate_begin_ns = 30, .collate_end_ns = 35}};
+    BOOST_TEST(action(ledger, 1, 29) == "decode");
+    BOOST_TEST(action(ledger, 1, 30) == "collate");
+    BOOST_TEST(action(ledger, 1, 34) == "collate");
+    BOOST_TEST(action(ledger, 1, 35) == "");
+    BOOST_TEST(Attribution{ledger}.at(1, 30).sample == nullptr);
+    ledger.batches[0].collate_worker.reset();
+    BOOST_TEST(action(ledger, 1, 30) == "");
+}
+
 BOOST_AUTO_TEST_CASE(a_region_opened_in_the_step_wins_over_the_steps_piece) {
     const Ledger ledger = small_run();
     BOOST_TEST(action(ledger, 0, 29) == "train.forward");

@@ -100,6 +100,10 @@ private:
         if (one_of(3)) {
             row.collate_begin_ns = done_ns;
             row.collate_end_ns = done_ns += upto(100'000);
+            if (!one_of(4)) {
+                row.collate_worker = made.samples.back().row.worker;
+                worker_free_ns_[*row.collate_worker] = done_ns;
+            }
         }
         row.offered_ns = done_ns;
         now_ns_ = std::max(now_ns_, done_ns) + upto(10'000);
@@ -342,6 +346,9 @@ void play(const RecordedRun& run, Recorder& recorder, ManualClock* clock) {
                     record.slices = details[b].slices;
                     track.push(record);
                 }
+            const BatchRow& row = batches[b]->row;
+            if (row.collate_worker == worker && details[b].slices)
+                track.push_collate(row.collate_begin_ns, row.collate_end_ns);
             done[worker].store(b + 1);
             done[worker].notify_one();
         }
@@ -418,7 +425,11 @@ void write(const RecordedRun& run, TraceWriter& writer, std::size_t records_a_bl
     for (const RunRow& row : run)
         visit_rows(
             row, [&](const SampleRecord& made) { writer.sample(made.row, stages_of(made), true), wrote(); },
-            [&](const BatchRow& made) { writer.batch(made, true), wrote(), now_ns = made.taken_ns; },
+            [&](const BatchRow& made) {
+                if (made.collate_worker)
+                    writer.collate(*made.collate_worker, made.collate_begin_ns, made.collate_end_ns);
+                writer.batch(made, true), wrote(), now_ns = made.taken_ns;
+            },
             [&](const StepRow& made, const std::vector<SpanRow>& spans) { writer.step(made, spans), wrote(); },
             [&](const PassRow& made) { writer.pass_begin(made), wrote(); },
             [&](const PassRow& made, const std::vector<SpanRow>& spans) { writer.pass(made, spans), wrote(); },

@@ -102,9 +102,11 @@ BOOST_AUTO_TEST_CASE(a_step_with_its_batch_takes_at_most_600_bytes) {
             add(Span::handoff, 12'000);
             add(Span::transfer, 2 * ms);
             row.draw_ns = at_ns - row.draw_begin_ns;
+            writer.collate(1, at_ns - 14 * ms, at_ns - 13 * ms);
             writer.batch({.epoch = 3,
                           .batch = i,
                           .slot = i % 3,
+                          .collate_worker = std::uint16_t{1},
                           .size = 64,
                           .bytes = 38'535'168,
                           .ready_batches = i % 2,

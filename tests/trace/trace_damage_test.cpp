@@ -1,7 +1,6 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <fstream>
 #include <random>
 
 #include <boost/test/unit_test.hpp>

@@ -20,7 +20,7 @@ struct Doing {
     std::optional<Action>
         action;   ///< loop: the action the piece counts in; of a draw's or a batch's pieces the inner one
     const SampleRow* sample = nullptr;   ///< worker: the sample it worked on
-    std::string_view stage;              ///< worker: the stage of it
+    std::string_view stage;              ///< worker: the stage of it, or "collate": of a batch
 };
 
 /// The action that a piece of a step counts in: draw, between, or of the batch's actions the inner one that it lies in, else

@@ -34,7 +34,8 @@ struct FoldedStage {
 struct FoldedWorker {
     std::uint16_t worker = 0;
     std::uint64_t samples = 0;
-    std::int64_t busy_ns = 0;
+    std::int64_t busy_ns = 0;      ///< with samples
+    std::int64_t collate_ns = 0;   ///< with whole batches
     bool operator==(const FoldedWorker&) const = default;
 };
 

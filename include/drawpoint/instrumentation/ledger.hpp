@@ -74,9 +74,10 @@ struct BatchRow {
     std::uint32_t slot = 0;      ///< the batch's place among the loader's D + 1
     std::uint8_t pipeline = 0;   ///< of `Ledger::pipelines`
     BatchStatus status{};
-    std::uint32_t size = 0;            ///< samples
-    std::uint64_t bytes = 0;           ///< of batch memory
-    std::uint32_t ready_batches = 0;   ///< waiting right after this one was taken
+    std::optional<std::uint16_t> collate_worker;   ///< who collated it; absent: nobody, or nobody that is recorded
+    std::uint32_t size = 0;                        ///< samples
+    std::uint64_t bytes = 0;                       ///< of batch memory
+    std::uint32_t ready_batches = 0;               ///< waiting right after this one was taken
     std::int64_t admitted_ns = no_stamp, first_claim_ns = no_stamp, last_done_ns = no_stamp;
     std::int64_t collate_begin_ns = no_stamp, collate_end_ns = no_stamp;
     std::int64_t transfer_issue_ns = no_stamp, transfer_done_ns = no_stamp;

@@ -1,0 +1,128 @@
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <vector>
+
+#include <drawpoint/instrumentation/report/facts.hpp>
+
+#include <instrumentation/report/durations.hpp>
+#include <instrumentation/report/summary_parts.hpp>
+
+namespace drawpoint {
+namespace {
+
+std::optional<std::string> text_of(const Ledger& ledger, std::string_view key) {
+    const auto value = ledger.fact(key);
+    return value ? std::optional<std::string>{*value} : std::nullopt;
+}
+
+template <class Number>
+std::optional<Number> number_of(const Ledger& ledger, std::string_view key) {
+    const auto text = ledger.fact(key);
+    Number value{};
+    if (!text || std::from_chars(text->data(), text->data() + text->size(), value).ec != std::errc{})
+        return std::nullopt;
+    return value;
+}
+
+std::optional<Summary::Reading> reading_of(const Ledger& ledger) {
+    const std::int64_t retries = number_of<std::int64_t>(ledger, facts::read_retries).value_or(0);
+    std::uint64_t samples = 0, ahead = 0;
+    std::int64_t total_ns = 0, from_ns = std::numeric_limits<std::int64_t>::max(), to_ns = 0;
+    for (const SampleRow& sample : ledger.samples) {
+        samples += sample.samples;
+        if (sample.read_end_ns == no_stamp)
+            continue;
+        ++ahead;
+        total_ns += sample.read_end_ns - sample.read_begin_ns;
+        from_ns = std::min(from_ns, sample.read_begin_ns);
+        to_ns = std::max(to_ns, sample.read_end_ns);
+    }
+    if (ahead == 0 && retries == 0)
+        return std::nullopt;
+    Summary::Reading reading{.ahead_share = ratio(static_cast<double>(ahead), static_cast<double>(samples)),
+                             .mean_s = 0,
+                             .mean_in_flight = std::nullopt,
+                             .retries = retries};
+    if (ahead != 0) {
+        reading.mean_s = static_cast<double>(total_ns) / static_cast<double>(ahead) / 1e9;
+        reading.mean_in_flight = ratio(static_cast<double>(total_ns), static_cast<double>(to_ns - from_ns));
+    }
+    return reading;
+}
+
+/// name and value of every fact whose key begins with `prefix`.
+std::vector<Fact> facts_under(const Ledger& ledger, std::string_view prefix) {
+    std::vector<Fact> found;
+    for (const auto& [key, value] : ledger.facts)
+        if (key.starts_with(prefix))
+            found.emplace_back(key.substr(prefix.size()), value);
+    return found;
+}
+
+}   // namespace
+
+void add_facts(Summary& summary, const Ledger& ledger) {
+    Summary::Run& run = summary.run;
+    run.stopped = text_of(ledger, facts::stopped);
+    run.digest = text_of(ledger, facts::digest);
+    run.version = text_of(ledger, facts::version);
+    run.clock = text_of(ledger, facts::clock);
+    run.options = facts_under(ledger, facts::option_prefix);
+    if (const auto order = ledger.fact(std::string{facts::option_prefix} + "order"))
+        run.order = *order;
+    else if (!ledger.pipelines.empty())
+        if (const std::uint32_t most = ledger.pipelines.front().max_overtakes; most != 0)
+            run.order = most == any_order ? "out" : std::to_string(most);
+    if (!ledger.pipelines.empty()) {
+        const PipelineRow& pipeline = ledger.pipelines.front();
+        run.batch_size = pipeline.batch_size;
+        run.num_workers = pipeline.num_workers;
+        run.prefetch_depth = pipeline.prefetch_depth;
+    }
+    for (const PassRow& pass : ledger.passes) {
+        run.epochs += pass.kind == PassKind::epoch ? 1 : 0;
+        run.ended &= pass.ended;
+    }
+
+    Summary::Memory& memory = summary.memory;
+    summary.reading = reading_of(ledger);
+    if (const auto hits = number_of<std::int64_t>(ledger, facts::cache_hits))
+        summary.cache =
+            Summary::Cache{.hits = *hits,
+                           .misses = number_of<std::int64_t>(ledger, facts::cache_misses).value_or(0),
+                           .samples = number_of<std::int64_t>(ledger, facts::cache_samples).value_or(0),
+                           .bytes = number_of<std::int64_t>(ledger, facts::cache_bytes).value_or(0),
+                           .budget_bytes = number_of<std::int64_t>(ledger, facts::cache_budget_bytes).value_or(0),
+                           .origin = text_of(ledger, facts::cache_origin).value_or("")};
+    memory.planned_bytes = number_of<std::int64_t>(ledger, facts::planned_bytes);
+    memory.loader_peak_bytes = number_of<std::int64_t>(ledger, facts::loader_peak_bytes);
+    memory.slots_bytes = number_of<std::int64_t>(ledger, facts::slots_bytes);
+    memory.peak_bytes = number_of<std::int64_t>(ledger, facts::peak_bytes);
+    memory.slots_replaced = number_of<std::int64_t>(ledger, facts::slots_replaced);
+    memory.allocations_per_batch = number_of<double>(ledger, facts::allocations_per_batch);
+    memory.minor_faults_per_batch = number_of<double>(ledger, facts::minor_faults_per_batch);
+
+    Summary::Recording& recording = summary.recording;
+    recording.events = number_of<std::int64_t>(ledger, facts::recording_events);
+    recording.ns_per_event = number_of<double>(ledger, facts::ns_per_event);
+    recording.share_of_cpu = number_of<double>(ledger, facts::share_of_cpu);
+    recording.dropped = ledger.dropped_records();
+    recording.thinned_to = ledger.thinned_to();
+    if (ledger.folded.steps > 0)
+        recording.percentile_error_share = DurationHistogram::quantile_error_share;
+
+    summary.model.accuracy = number_of<double>(ledger, facts::accuracy);
+    summary.machine = {.cpu = text_of(ledger, facts::machine_cpu).value_or(""),
+                       .kernel = text_of(ledger, facts::machine_kernel).value_or(""),
+                       .compiler = text_of(ledger, facts::machine_compiler).value_or(""),
+                       .cores_usable = number_of<std::int64_t>(ledger, facts::machine_cores),
+                       .libraries = facts_under(ledger, facts::machine_library_prefix)};
+    for (const FailureRow& failure : ledger.failures)
+        summary.errors.push_back({failure.index, failure.path, failure.stage, failure.message});
+}
+
+}   // namespace drawpoint

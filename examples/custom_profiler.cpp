@@ -1,8 +1,6 @@
 // A profiler of one's own, after the action counter of Lightning's documentation: it notes when each action first happened and
 // how often, and lists those that happened more than once. Two functions and a summary make a profiler.
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <map>
 #include <string>
 

@@ -5,7 +5,6 @@
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <limits>
 #include <optional>
 #include <system_error>
 #include <utility>

@@ -1,8 +1,6 @@
 #include <drawpoint/loop/callbacks/metrics_recorder.hpp>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <set>
 #include <stdexcept>
 #include <utility>

@@ -1,8 +1,6 @@
 #include <drawpoint/loop/torch/model.hpp>
 
 #include <stdexcept>
-#include <string>
-#include <utility>
 
 #include <fmt/format.h>
 #include <torch/nn/functional/activation.h>

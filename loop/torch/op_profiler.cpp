@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <mutex>
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>

@@ -2,10 +2,7 @@
 
 #include <cmath>
 #include <cstddef>
-#include <cstdint>
 #include <functional>
-#include <optional>
-#include <span>
 #include <string>
 #include <utility>
 #include <vector>

@@ -8,7 +8,6 @@
 #include <boost/test/unit_test.hpp>
 
 #include <deque>
-#include <limits>
 #include <map>
 
 #include <golden/fastxtend_cases.hpp>

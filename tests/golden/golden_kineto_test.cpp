@@ -1,7 +1,5 @@
 #include <boost/test/unit_test.hpp>
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <map>

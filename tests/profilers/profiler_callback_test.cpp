@@ -1,7 +1,6 @@
 #include <drawpoint/loop/profilers/profiler_callback.hpp>
 #include <drawpoint/loop/profilers/simple.hpp>
 
-#include <algorithm>
 #include <map>
 #include <sstream>
 #include <stdexcept>

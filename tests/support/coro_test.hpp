@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <exception>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 

@@ -9,8 +9,6 @@
 #include <torch/utils.h>
 
 #include <filesystem>
-#include <fstream>
-#include <memory>
 #include <string>
 #include <vector>
 

@@ -201,7 +201,8 @@ int run_all(Options options, const std::string& command) {
 
 int main(int argc, char** argv) {
     Options options;
-    CLI::App app{"Time from nothing to the first batch of JPEG photographs, each measurement in a process of its own"};
+    CLI::App app{"Time from nothing to the first batch of JPEG photographs, each measurement in a process of its own",
+                 "drawpoint bench first-batch"};
     add_data_option(app, options.data);
     app.add_option("--rounds", options.rounds, "processes a decoder [9]")->check(CLI::Range(1, 1000));
     app.add_option("--batch-size", options.batch_size, "samples a batch [64]")->check(CLI::Range(1, 4096));

@@ -35,6 +35,7 @@
 
 #include "machine.hpp"
 #include "photos.hpp"
+#include "program.hpp"
 
 namespace {
 
@@ -261,8 +262,7 @@ int main(int argc, char** argv) try {
     Case one;
     bool json = false;
     CLI::App app{"What memory a loader takes against what it planned and, after a quarter of the first pass, expected"};
-    app.add_option("--data", one.data, "folder of class folders of JPEG files [generated pictures]")
-        ->envname("DRAWPOINT_BENCH_DATA");
+    bench::add_data_option(app, one.data);
     app.add_option("--memory-budget", budgets, "in MiB, by commas [64,128,256,512,1024]")
         ->delimiter(',')
         ->check(CLI::Range(1, 1 << 20));

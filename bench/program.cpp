@@ -12,7 +12,8 @@ namespace drawpoint::bench {
 
 void add_data_option(CLI::App& app, std::string& folder) {
     app.add_option("--data", folder, "folder of class folders of JPEG files [generated pictures]")
-        ->envname("DRAWPOINT_BENCH_DATA");
+        ->envname("DRAWPOINT_BENCH_DATA")
+        ->check(CLI::ExistingDirectory);
 }
 
 int run_program(CLI::App& app, std::string_view suite, int argc, char** argv,

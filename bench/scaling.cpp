@@ -100,7 +100,7 @@ int main(int argc, char** argv) {
         return serve(argc, argv);
     Options options;
     options.most_workers = std::max(2U, std::thread::hardware_concurrency());
-    CLI::App app{"drawpoint's loader by workers and depth, in interleaved rounds"};
+    CLI::App app{"drawpoint's loader by workers and depth, in interleaved rounds", "drawpoint bench scaling"};
     add_data_option(app, options.data);
     app.add_option("--num-workers", options.most_workers, "the most workers [usable cores, at least 2]")
         ->check(CLI::Range(1, 64));

@@ -213,7 +213,9 @@ void WorkerTrack::push(SampleRecord& record) noexcept {
 }
 
 void WorkerTrack::push_collate(std::int64_t begin_ns, std::int64_t end_ns) noexcept {
-    if (ring_ != nullptr)
+    // What a worker's ring counts as dropped stands for samples; this is only shown.
+    static_assert(sizeof(MessageHeader) + sizeof(CollateSlice) <= drawpoint::Ring::record_bytes);
+    if (ring_ != nullptr && !ring_->ring.fuller_than(ring_->ring.capacity() - 1))
         push_message(ring_->ring, MessageKind::collate, true, begin_ns, CollateSlice{begin_ns, end_ns, ring_->worker});
 }
 

@@ -215,9 +215,9 @@ void PrefetchCore::record(const Slot& s, std::uint32_t slot, BatchStatus status,
     const SlotCollation* const collated = s.collation.get();
     const std::uint64_t data_bytes =
         collated ? collated->bytes.load(std::memory_order_relaxed) : s.size * sample_bytes_;
-    const auto stamp = [collated](const auto at) {
-        return collated ? (collated->*at).load(std::memory_order_relaxed) : no_stamp;
-    };
+    // The end first: a batch that is given up may be in mid-collate, and a row with an end has the others too.
+    const std::int64_t collate_end_ns = collated ? collated->end_ns.load(std::memory_order_acquire) : no_stamp;
+    const std::int64_t collate_begin_ns = collated ? collated->begin_ns.load(std::memory_order_relaxed) : no_stamp;
     const std::int32_t worker = collated ? collated->worker.load(std::memory_order_relaxed) : -1;
     std::optional<std::uint16_t> collate_worker;
     if (worker >= 0)
@@ -234,8 +234,8 @@ void PrefetchCore::record(const Slot& s, std::uint32_t slot, BatchStatus status,
                              .admitted_ns = s.admitted_ns,
                              .first_claim_ns = s.first_claim_ns.load(std::memory_order_relaxed),
                              .last_done_ns = s.last_done_ns.load(std::memory_order_relaxed),
-                             .collate_begin_ns = stamp(&SlotCollation::begin_ns),
-                             .collate_end_ns = stamp(&SlotCollation::end_ns),
+                             .collate_begin_ns = collate_begin_ns,
+                             .collate_end_ns = collate_end_ns,
                              .offered_ns = s.offered_ns,
                              .taken_ns = at_ns},
                     s.detail);

@@ -169,7 +169,7 @@ void SampleMaker::make_batch(SampleWorker& worker, Slot& s, std::int64_t begin_n
     }
     if (begin_ns != no_stamp) {
         const std::int64_t end_ns = clock_.now_ns();
-        c.end_ns.store(end_ns, std::memory_order_relaxed);
+        c.end_ns.store(end_ns, std::memory_order_release);   // after the worker and the begin: see record()
         if (s.detail.slices)
             worker.track.push_collate(begin_ns, end_ns);
     }

@@ -77,7 +77,7 @@ torch::data::Example<> example(torch::Tensor data, std::size_t target) {
     return {std::move(data), torch::tensor(static_cast<std::int64_t>(target))};
 }
 
-/// "torch-data" resizes bytes, "torch-data-float" floats in planes, as programs do that convert first.
+/// "torch-data" resizes bytes, "torch-data-float" floats in planes, converted after the crop.
 class AtenPhotos : public torch::data::Dataset<AtenPhotos> {
 public:
     explicit AtenPhotos(std::shared_ptr<const Shared> shared) : shared_{std::move(shared)} {
@@ -93,8 +93,9 @@ public:
             *shared_, index, {static_cast<std::uint32_t>(image.size(1)), static_cast<std::uint32_t>(image.size(0))}};
         const CropBox& box = chance.box;
         const std::int64_t side = shared_->workload.side;
-        // uint8 in channels-last order is the fastest way through ATen's antialiased resize: float32 takes 1.7x the time.
         torch::Tensor crop = image.narrow(0, box.y, box.height).narrow(1, box.x, box.width).permute({2, 0, 1});
+        // uint8 in channels-last order is the fastest way through ATen's antialiased resize: float32 takes 1.7x the
+        // time.
         if (shared_->workload.contender == "torch-data-float")
             crop = crop.to(torch::kFloat32, false, false, torch::MemoryFormat::Contiguous);
         torch::Tensor resized = (resize_filter(shared_->workload) == ResizeFilter::antialias

@@ -1,6 +1,7 @@
 #include "chrome_flows.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <tuple>
 #include <utility>
 

@@ -13,8 +13,8 @@
 
 namespace drawpoint {
 
-/// A Chrome trace's arrows. It is told of each slice as that is written, and on which thread; arrows between slices of the host
-/// are written at the end, when all are known.
+/// A Chrome trace's arrows. It is told of each slice as that is written, and on which thread; arrows between slices of
+/// the host are written at the end, when all are known.
 class ChromeFlows {
 public:
     ChromeFlows(const Ledger&, ChromeEvents&, std::uint64_t process, std::uint64_t loop_tid);
@@ -25,8 +25,8 @@ public:
 
     /// From the call that launched it to what ran on a device; to be called for either.
     void device(const OperatorRow&, std::int64_t pid, std::uint64_t tid, std::int64_t begin_ns);
-    /// Of the calls that share a sequence number the last begun are linked, as Kineto does: the innermost of the forward ones
-    /// with the innermost of the backward ones.
+    /// Of the calls that share a sequence number the last begun are linked, as Kineto does: the innermost of the
+    /// forward ones with the innermost of the backward ones.
     void forward_backward();
     /// Sample → batch → the step whose draw took it.
     void loader();

@@ -14,8 +14,9 @@ namespace drawpoint {
 
 /// A slice of a track and the row of the ledger it shows.
 struct TrackSlice {
-    /// Which column `row` is a position in; `piece` and `stage` are parts of the slice they stand in and name the row of the
-    /// step, batch or sample. In the order in which slices of equal length enclose each other.
+    /// Which column `row` is a position in; `piece`, `batch_piece` and `stage` are parts of a step, batch or sample and
+    /// name its row. They stand in its slice, but for a batch's collating, which stands on its worker's track where
+    /// that is known. In the order in which slices of equal length enclose each other.
     enum class Kind : std::uint8_t { pass, step, draw, piece, end_of_data, batch, batch_piece, sample, stage, call };
     Kind kind{};
     std::uint32_t row = 0;

@@ -1,9 +1,11 @@
 #include <drawpoint/instrumentation/report/summary.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include <drawpoint/instrumentation/ledger.hpp>
 #include <drawpoint/instrumentation/statistics.hpp>

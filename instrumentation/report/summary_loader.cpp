@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <functional>
-#include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -119,7 +119,8 @@ void add_workers(Summary& summary, const Ledger& ledger) {
     }
     const double scale = made / static_cast<double>(std::max<std::uint64_t>(recorded, 1));
     for (const auto& [worker, load] : loads) {
-        const double busy_s = seconds(load.busy_ns) * scale + seconds(load.collate_ns);   // every batch has its record
+        // Not scaled: every batch has its row. What a batch given up in mid-collate took is unknown and left out.
+        const double busy_s = seconds(load.busy_ns) * scale + seconds(load.collate_ns);
         summary.workers.push_back(
             {.worker = worker, .busy_share = ratio(busy_s, summary.run.wall_s).value_or(0), .samples = load.samples});
     }

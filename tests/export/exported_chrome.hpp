@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
+#include <ostream>
 #include <string>
 #include <string_view>
 #include <utility>

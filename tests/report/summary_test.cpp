@@ -284,7 +284,7 @@ BOOST_AUTO_TEST_CASE(a_worker_worked_longer_than_recorded_where_samples_were_los
     }
 }
 
-BOOST_AUTO_TEST_CASE(a_worker_is_busy_while_it_collates_and_that_is_never_lost) {
+BOOST_AUTO_TEST_CASE(a_worker_is_busy_while_it_collates_and_that_is_not_scaled_for_lost_samples) {
     Ledger ledger = one_epoch();
     ledger.stages.push_back({2000, 64});
     ledger.samples.push_back({.begin_ns = 2000, .stages = {static_cast<std::uint32_t>(ledger.stages.size() - 1), 1}});

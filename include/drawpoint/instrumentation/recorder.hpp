@@ -24,8 +24,9 @@ public:
 
     /// Hands a finished sample over. Never blocks or allocates: a full ring counts a drop. `row.worker` is filled in.
     void push(SampleRecord&) noexcept;
-    /// Shows on the worker's track of the file that it collated a batch, between its samples. The ledger has it from the
-    /// batch's row. Like push().
+    /// Shows on the worker's track of the file that it collated a batch, between its samples. Never blocks or
+    /// allocates: a full ring leaves it out and counts nothing. The ledger has it from the batch's row, which has no
+    /// end where the batch was given up meanwhile.
     void push_collate(std::int64_t begin_ns, std::int64_t end_ns) noexcept;
     [[nodiscard]] std::uint16_t worker() const noexcept;
     [[nodiscard]] explicit operator bool() const noexcept { return ring_ != nullptr; }

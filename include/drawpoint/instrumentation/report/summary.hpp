@@ -46,7 +46,8 @@ struct StageSummary {
 
 struct WorkerSummary {
     std::uint32_t worker = 0;
-    double busy_share = 0;       ///< of the wall; where records are missing, as if they were like the others
+    /// Of the wall. Where records of samples are missing, as if they were like the others; collating counts, as it is.
+    double busy_share = 0;
     std::uint64_t samples = 0;   ///< recorded
     bool operator==(const WorkerSummary&) const = default;
 };

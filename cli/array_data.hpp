@@ -20,8 +20,8 @@ struct ArraySet {
 /// Throws UsageError where --format raw has no --record, or one that says no record.
 void check_record(const ProfileOptions&);
 
-/// Opens what --data names in the format idx, cifar, npy or raw; `train` tells the two parts of a data set that has two. Throws
-/// UsageError naming an option, or what opening throws.
+/// Opens what --data names in the format idx, cifar, npy or raw; `train` tells the two parts of a data set that has
+/// two. Throws UsageError naming an option, or what opening throws.
 [[nodiscard]] ArraySet open_arrays(const ProfileOptions&, std::string_view format, const std::string& data, bool train);
 
 }   // namespace drawpoint::cli

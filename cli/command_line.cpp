@@ -41,35 +41,40 @@ bool is_given(const std::vector<std::string>& arguments, const CLI::Option& opti
 
 /// Not longer than a message can bear.
 std::string abbreviated(std::string_view text) {
-    constexpr std::size_t most = 80;
-    return text.size() <= most ? std::string{text} : fmt::format("{}… ({} bytes)", text.substr(0, most), text.size());
+    constexpr std::size_t most = 80, most_continued = 3;
+    if (text.size() <= most)
+        return std::string{text};
+    std::size_t end = most;   // of whole characters, where it is UTF-8
+    while (end > most - most_continued && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
+        --end;
+    return fmt::format("{}… ({} bytes)", text.substr(0, end), text.size());
 }
 
 /// The text of --config FILE, checked for what would pass for text, or never end.
 std::string read_config(const std::string& file) {
     namespace fs = std::filesystem;
     constexpr std::uintmax_t most = 1 << 20;
-    const auto refuse = [&](std::string_view why) { throw UsageError{fmt::format("--config {}: {}", file, why)}; };
+    const auto fail = [&](std::string_view why) { throw UsageError{fmt::format("--config {}: {}", file, why)}; };
     std::error_code error;
     const fs::file_status status = fs::status(file, error);
     if (!fs::exists(status))
-        refuse(error.message());
+        fail(error.message());
     if (fs::is_directory(status))
-        refuse("a folder, not a TOML file");
+        fail("a folder, not a TOML file");
     if (!fs::is_regular_file(status))
-        refuse("not a regular file");
+        fail("not a regular file");
     if (fs::file_size(file, error) > most)
-        refuse(error ? error.message() : "longer than 1 MiB, which no configuration is");
+        fail(error ? error.message() : "longer than 1 MiB, which no configuration is");
     std::ifstream stream{file, std::ios::binary};
     if (!stream)
-        refuse(std::generic_category().message(errno));
+        fail(std::generic_category().message(errno));
     std::string text(most, '\0');
     text.resize(static_cast<std::size_t>(stream.read(text.data(), most).gcount()));
     if (stream.bad())
-        refuse("cannot be read");
+        fail("cannot be read");
     if (const std::size_t zero = text.find('\0'); zero != text.npos)
-        refuse(fmt::format("line {}: a NUL byte, which TOML has none of",
-                           1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(zero), '\n')));
+        fail(fmt::format("line {}: a NUL byte, which TOML has none of",
+                         1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(zero), '\n')));
     constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
     return text.starts_with(byte_order_mark) ? text.substr(byte_order_mark.size()) : text;
 }

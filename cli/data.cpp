@@ -185,6 +185,11 @@ Data open_data(const ProfileOptions& options, const std::vector<Injection>& inje
                              : fmt::format("--record {} needs --format raw, got {}", options.record, options.format)};
     if (format == "raw")
         check_record(options);
+    for (const Injection& injection : injections)
+        if (injection.kind == InjectionKind::collate)
+            throw UsageError{fmt::format("--inject collate=x{:g}: no stage collates: samples of --data {} all have one "
+                                         "shape and are made in their batch",
+                                         injection.factor, options.data)};
     if (format != "synthetic")
         check_path("--data", options.data, format, options.format == "auto");
     if (has_folder && format != "synthetic")
@@ -216,11 +221,6 @@ Data open_data(const ProfileOptions& options, const std::vector<Injection>& inje
         if (has_folder)
             data.valid = with_faults(open_arrays(options, format, options.valid, false).rows, injections, seed);
     }
-    for (const Injection& injection : injections)
-        if (injection.kind == InjectionKind::collate)
-            throw UsageError{fmt::format("--inject collate=x{:g}: no stage collates: samples of --data {} all have one "
-                                         "shape and are made in their batch",
-                                         injection.factor, options.data)};
     if (!shard_sizes.empty() && share)
         throw UsageError{
             fmt::format("--valid {} needs shards that can be read at random; those of {} are compressed: name "

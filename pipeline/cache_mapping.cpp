@@ -136,8 +136,7 @@ CacheMapping::CacheMapping(const std::filesystem::path& path, const CacheHeader&
         let_go();
         fail("cannot read", path, error);
     }
-    if (!reused_)
-        header() = wanted;
+    header() = reused_ ? found : wanted;   // as it was checked: it may have been read again as something else
     header().bytes = wanted.bytes;
     if (!write(0, std::as_bytes(std::span{&header(), 1}))) {
         const int error = errno;
@@ -164,7 +163,9 @@ bool CacheMapping::read(std::uint64_t offset, std::span<std::byte> to) const noe
 bool CacheMapping::write(std::uint64_t offset, std::span<const std::byte> from) const noexcept {
     while (!from.empty()) {
         const ssize_t put = ::pwrite(descriptor_, from.data(), from.size(), static_cast<off_t>(offset));
-        if (put < 0 && errno != EINTR)
+        if (put == 0)
+            errno = EIO;   // rather than for ever
+        if (put == 0 || (put < 0 && errno != EINTR))
             return false;
         if (put > 0) {
             from = from.subspan(static_cast<std::size_t>(put));

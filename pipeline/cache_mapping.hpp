@@ -20,14 +20,15 @@ struct CacheHeader {
 };
 static_assert(sizeof(CacheHeader) == 64);
 
-/// The memory of a cache: a header, and what follows it. Of a cache in a file, header and index alone: samples are read and
-/// written, since a mapped page that somebody cuts off ends the process that touches it.
+/// The memory of a cache: a header, and what follows it. Of a cache in a file, header and index alone: samples are read
+/// and written, since a mapped page that somebody cuts off ends the process that touches it.
 class CacheMapping {
 public:
     /// `bytes` of zeros, huge-page aligned; physical memory is taken when touched. Throws std::system_error.
     explicit CacheMapping(std::uint64_t bytes);
-    /// A file that `like` describes, but for magic and version, locked against everybody else, with `like.used` bytes of it
-    /// in memory. Space is taken ahead, so that no write can find the disk full. Throws as SampleCache's constructor.
+    /// A file that `like` describes, but for magic and version, locked against everybody else, with `like.used` bytes
+    /// of it in memory. Space is taken ahead, so that no write can find the disk full. Throws as SampleCache's
+    /// constructor.
     CacheMapping(const std::filesystem::path& file, const CacheHeader& like);
     ~CacheMapping();
     CacheMapping(const CacheMapping&) = delete;

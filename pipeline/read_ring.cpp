@@ -217,12 +217,12 @@ void ReadRing::advance(Job& job, int result) noexcept {
             open_or_read(job);
         } else if (opening) {
             if (result < 0)
-                detail::fail_read("cannot open", path, -result);
+                detail::fail_io("cannot open", path, -result);
             open_or_read(job);
         } else if (result < 0) {
-            detail::fail_read("cannot read", path, -result);
+            detail::fail_io("cannot read", path, -result);
         } else if (result == 0) {
-            detail::fail_read("cannot read: the file shrank meanwhile", path, EIO);
+            detail::fail_io("cannot read: the file shrank meanwhile", path, EIO);
         } else {
             job.done += static_cast<std::uint64_t>(result);
             read_on(job);

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <bit>
 #include <cstddef>
+#include <new>
 #include <stdexcept>
+#include <type_traits>
 #include <utility>
 
 #include <drawpoint/instrumentation/recorder.hpp>
@@ -32,6 +34,7 @@ struct alignas(line) EntryHeader {
     std::int64_t target;
     std::array<std::uint32_t, 4> shape;
     std::uint64_t head_sum, data_sum;   // in a file: of all but the capacity; of the data
+    std::uint64_t reserved = 0;         // no padding: a file gets no bytes that nobody wrote
 
     [[nodiscard]] std::uint64_t sum_of_head(std::uint64_t index) const noexcept {
         const std::array<std::uint64_t, 6> fields{index,
@@ -48,7 +51,7 @@ struct alignas(line) EntryHeader {
         return digest.value();
     }
 };
-static_assert(sizeof(EntryHeader) == line);
+static_assert(sizeof(EntryHeader) == line && std::has_unique_object_representations_v<EntryHeader>);
 
 constexpr std::uint64_t round_up(std::uint64_t bytes) noexcept { return (bytes + line - 1) / line * line; }
 
@@ -141,12 +144,13 @@ void SampleCache::put_used() noexcept {
 
 /// The index of a file that another process left: nothing in it is believed before it is checked.
 void SampleCache::adopt() noexcept {
+    const std::uint64_t end = used().load(std::memory_order_relaxed);
     std::uint64_t held = 0;
     for (std::uint64_t index = 0; index < samples_; ++index) {
         const std::uint64_t found = word(index).load(std::memory_order_relaxed);
         const std::uint64_t offset = found & ~std::uint64_t{state_bits}, state = found & state_bits;
         std::uint64_t now = 0;
-        if (offset >= arena_ && offset + sizeof(EntryHeader) <= used().load(std::memory_order_relaxed))
+        if (offset >= arena_ && end >= sizeof(EntryHeader) && offset <= end - sizeof(EntryHeader))
             now = offset | (state == whole ? whole : abandoned);
         held += (now & state_bits) == whole;
         if (now != found)
@@ -158,14 +162,16 @@ void SampleCache::adopt() noexcept {
 std::byte* SampleCache::Worker::room(std::uint64_t bytes) noexcept {
     constexpr std::uint64_t least = std::uint64_t{1} << 18;
     try {
-        if (room_.size() < bytes) {
-            room_ = {};   // nothing of it is worth copying
-            room_.resize(std::bit_ceil(std::max(bytes, least)));
+        if (!room_ || room_bytes_ < bytes) {
+            room_.reset();   // nothing of it is worth copying
+            room_bytes_ = std::bit_ceil(std::max(bytes, least));
+            // Not zeroed: what rounding adds is not resident until a sample needs it.
+            room_ = std::make_unique_for_overwrite<std::byte[]>(room_bytes_);
         }
-    } catch (const std::exception&) {   // bad_alloc, length_error
+    } catch (const std::bad_alloc&) {
         return nullptr;
     }
-    return room_.data();
+    return room_.get();
 }
 
 /// Whether the file is of no use any more.
@@ -201,6 +207,8 @@ std::optional<SampleCache::Held> SampleCache::find(std::uint64_t index, Worker& 
     } else if ((found & state_bits) == whole) {
         bool damaged = false;
         held = read(index, offset, worker, damaged);
+        // Where others have abandoned it and kept it anew in its place meanwhile, the word is the same again: that costs
+        // a good sample.
         if (damaged && !gives_up() &&
             word(index).compare_exchange_strong(found, offset | abandoned, std::memory_order_acq_rel))
             held_.fetch_sub(1, std::memory_order_relaxed);

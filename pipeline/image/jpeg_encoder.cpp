@@ -67,27 +67,28 @@ std::vector<std::byte> encode_jpeg(const ImageView& image, int quality) {
 void write_whole_file(const std::filesystem::path& path, const std::vector<std::byte>& contents) {
     std::filesystem::path partial = path;
     partial += ".partial";
-    const auto fail = [&path] {
-        throw std::filesystem::filesystem_error("cannot write", path, std::error_code(errno, std::generic_category()));
+    const auto fail = [&path](int error) {
+        throw std::filesystem::filesystem_error("cannot write", path, std::error_code(error, std::generic_category()));
     };
     const int file = ::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
     if (file < 0)
-        fail();
-    std::size_t done = 0;
-    while (done < contents.size()) {
+        fail(errno);
+    int error = 0;
+    for (std::size_t done = 0; error == 0 && done < contents.size();) {
         const ssize_t put = ::write(file, contents.data() + done, contents.size() - done);
-        if (put >= 0) {
+        if (put > 0)
             done += static_cast<std::size_t>(put);
-        } else if (errno != EINTR) {
-            const int error = errno;
-            ::close(file);
-            ::unlink(partial.c_str());
-            errno = error;
-            fail();
-        }
+        else if (put == 0 || errno != EINTR)
+            error = put == 0 ? EIO : errno;   // 0: rather than for ever
     }
-    if (::close(file) != 0 || ::rename(partial.c_str(), path.c_str()) != 0)
-        fail();
+    if (::close(file) != 0 && error == 0)
+        error = errno;
+    if (error == 0 && ::rename(partial.c_str(), path.c_str()) != 0)
+        error = errno;
+    if (error != 0) {
+        ::unlink(partial.c_str());
+        fail(error);
+    }
 }
 
 }   // namespace drawpoint

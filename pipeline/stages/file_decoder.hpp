@@ -45,6 +45,11 @@ private:
     return std::size_t{3} * size.width * size.height;
 }
 
+/// Whether so many bytes are an image of this size; rgb_bytes() of a size that nobody checked may wrap.
+[[nodiscard]] constexpr bool is_rgb_of(ImageSize size, std::size_t bytes) noexcept {
+    return bytes % 3 == 0 && std::uint64_t{size.width} * size.height == bytes / 3;
+}
+
 /// At least `bytes` of memory that only grows.
 inline std::uint8_t* grow(std::vector<std::uint8_t>& pixels, std::size_t bytes) {
     if (pixels.size() < bytes)

@@ -135,7 +135,7 @@ private:
             if (const auto held = plan_.cache->find(task_.index, scratch_.worker)) {
                 timer_.begin();
                 size_ = {held->shape[1], held->shape[0]};
-                if (size_.width == 0 || held->data.size() != detail::rgb_bytes(size_))
+                if (size_.width == 0 || !detail::is_rgb_of(size_, held->data.size()))
                     throw std::runtime_error{
                         fmt::format("cached: an image of {} × {} pixels in {} bytes: the cache is damaged", size_.width,
                                     size_.height, held->data.size())};

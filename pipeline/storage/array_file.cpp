@@ -32,7 +32,7 @@ public:
         const std::string same = "/proc/self/fd/" + std::to_string(file.descriptor());
         const int descriptor = ::open(same.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
         if (descriptor < 0)
-            detail::fail_read("cannot open", file.path().c_str(), errno);
+            detail::fail_io("cannot open", file.path().c_str(), errno);
         stream_ = ::gzdopen(descriptor, "rb");
         if (stream_ == nullptr) {
             ::close(descriptor);
@@ -65,7 +65,7 @@ private:
         const char* why = ::gzerror(stream_, &error);
         const auto at = static_cast<std::uint64_t>(std::max<z_off_t>(0, ::gzoffset(stream_)));
         if (error == Z_ERRNO)
-            detail::fail_read("cannot read", file_->path().c_str(), errno);
+            detail::fail_io("cannot read", file_->path().c_str(), errno);
         if (error == Z_MEM_ERROR)
             throw std::bad_alloc{};
         if (error == Z_BUF_ERROR)
@@ -127,8 +127,7 @@ void DataFile::read(std::uint64_t offset, std::span<std::byte> to) const {
         if (got == 0)
             throw ArrayFileError{path(), offset, "the file ends here; it has become shorter"};
         if (got < 0 && errno != EINTR)
-            detail::fail_read(("cannot read from byte " + std::to_string(offset) + " on").c_str(), path().c_str(),
-                              errno);
+            detail::fail_io(("cannot read from byte " + std::to_string(offset) + " on").c_str(), path().c_str(), errno);
         if (got > 0) {
             offset += static_cast<std::uint64_t>(got);
             to = to.subspan(static_cast<std::size_t>(got));

@@ -33,7 +33,7 @@ void resize_contents(std::vector<std::byte>& contents, std::uint64_t bytes, cons
         }
         contents.resize(bytes);
     } catch (const std::exception&) {   // bad_alloc, length_error
-        fail_read(("cannot read: no memory for " + std::to_string(bytes) + " bytes").c_str(), path, ENOMEM);
+        fail_io(("cannot read: no memory for " + std::to_string(bytes) + " bytes").c_str(), path, ENOMEM);
     }
 }
 
@@ -54,9 +54,9 @@ void read_file_part(int descriptor, const char* path, std::uint64_t offset, std:
         if (got > 0)
             done += static_cast<std::size_t>(got);
         else if (got == 0)
-            detail::fail_read("cannot read: the file shrank meanwhile", path, EIO);
+            detail::fail_io("cannot read: the file shrank meanwhile", path, EIO);
         else if (errno != EINTR)
-            detail::fail_read("cannot read", path, errno);
+            detail::fail_io("cannot read", path, errno);
     }
 }
 

@@ -6,8 +6,8 @@
 
 namespace drawpoint {
 
-/// A new file, written from its begin to its end. What fails throws std::filesystem::filesystem_error with the path and the
-/// system's own reason, a full disk among them.
+/// A new file, written from its begin to its end. What fails throws std::filesystem::filesystem_error with the path and
+/// the system's own reason, a full disk among them.
 class FileWriter {
 public:
     /// Also throws when there is such a file.

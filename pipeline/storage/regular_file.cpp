@@ -17,11 +17,11 @@ namespace {
 struct stat status_of_regular(int descriptor, const char* path) {
     struct stat status{};
     if (::fstat(descriptor, &status) != 0)
-        detail::fail_read("cannot read", path, errno);
+        detail::fail_io("cannot read", path, errno);
     if (S_ISDIR(status.st_mode))
-        detail::fail_read("cannot read", path, EISDIR);
+        detail::fail_io("cannot read", path, EISDIR);
     if (!S_ISREG(status.st_mode))
-        detail::fail_read("cannot read: not a regular file", path, EINVAL);
+        detail::fail_io("cannot read: not a regular file", path, EINVAL);
     return status;
 }
 
@@ -31,7 +31,7 @@ namespace detail {
 
 const int open_for_reading = O_RDONLY | O_NONBLOCK | O_CLOEXEC;
 
-void fail_read(const char* what, const char* path, int error) {
+void fail_io(const char* what, const char* path, int error) {
     throw std::filesystem::filesystem_error(what, path, std::error_code(error, std::generic_category()));
 }
 
@@ -45,7 +45,7 @@ RegularFile::RegularFile(const char* path) {
     RegularFile opened;   // closed when what follows throws
     opened.descriptor_ = ::open(path, detail::open_for_reading);
     if (opened.descriptor_ < 0)
-        detail::fail_read("cannot open", path, errno);
+        detail::fail_io("cannot open", path, errno);
     const struct stat status = status_of_regular(opened.descriptor_, path);
     opened.size_ = static_cast<std::uint64_t>(status.st_size);
     // Unsigned, since it may wrap: a date after 2262 is only compared.

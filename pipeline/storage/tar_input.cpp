@@ -31,7 +31,7 @@ std::size_t read_at(int descriptor, std::span<std::byte> out, std::uint64_t offs
         else if (got == 0)
             break;
         else if (errno != EINTR)
-            detail::fail_read("cannot read", path, errno);
+            detail::fail_io("cannot read", path, errno);
     }
     return done;
 }

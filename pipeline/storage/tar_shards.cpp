@@ -79,7 +79,7 @@ void read_at_random(const TarShard& shard, std::size_t sample, std::vector<std::
         else if (got == 0)
             throw TarError{shard.path, begin + done, "cannot read: the file shrank meanwhile"};
         else if (errno != EINTR)
-            detail::fail_read("cannot read", shard.path.c_str(), errno);
+            detail::fail_io("cannot read", shard.path.c_str(), errno);
     }
     check_tar_header(shard, sample, header);
 }

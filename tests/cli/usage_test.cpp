@@ -234,6 +234,10 @@ BOOST_AUTO_TEST_CASE(a_configuration_is_a_text_file_of_bounded_length) {
         check_complaint(refused, 2, {file, "aaa… (100000 bytes)"});
         BOOST_TEST(refused.err.size() < 1000u);
     }
+    std::string two_byte_letters = "a";   // so that the message would end within one
+    for (int i = 0; i < 1000; ++i)
+        two_byte_letters += "é";
+    check_complaint(with("[" + two_byte_letters + "]\nx = 1"), 2, {file, "aé", "é… (2001 bytes)"});
     check_complaint(with(std::string((1 << 20) + 1, '#')), 2, {"--config " + file, "longer than 1 MiB"});
     BOOST_TEST(with("epochs = 3 #" + std::string((1 << 20) - 12, 'x')).code == 0);
     BOOST_REQUIRE(mkfifo(folder.file("pipe").c_str(), 0600) == 0);

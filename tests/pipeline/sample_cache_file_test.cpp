@@ -1,12 +1,16 @@
 // What outlives the process, and who damages it.
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
@@ -283,6 +287,85 @@ BOOST_AUTO_TEST_CASE(a_sample_damaged_while_the_file_is_used_is_missed_and_kept_
         stranger.put(static_cast<char>(byte)).flush();   // of what nobody reads: the capacity, the end of the room
     }
     BOOST_TEST(cache.counters().samples == samples);
+}
+
+BOOST_AUTO_TEST_CASE(workers_see_no_wrong_sample_while_a_stranger_damages_the_file) {
+    const test::TemporaryFolder folder;
+    const auto file = folder.path() / "cache";
+    constexpr std::size_t samples = 6, bytes = 3000, threads = 4, flips = 4000;
+    constexpr std::uint64_t budget = 1 << 16;
+    std::optional<SampleCache> cache{std::in_place, samples, budget, file, 42};
+    for (std::uint64_t i = 0; i < samples; ++i)
+        keep(*cache, i, bytes);
+    const std::uint64_t used = cache->counters().bytes;
+    std::atomic<bool> done{false};
+    std::atomic<std::uint64_t> asked{0}, wrong{0}, kept{0};
+    {
+        std::vector<std::jthread> workers;
+        for (std::size_t t = 0; t < threads; ++t)
+            workers.emplace_back([&, worker = cache->make_worker()]() mutable {
+                for (bool last = false; !last;) {   // a pass begins after the last damage, and finds that
+                    last = done;
+                    for (std::uint64_t i = 0; i < samples; ++i, ++asked)
+                        if (const auto held = cache->find(i, worker))
+                            wrong += !is_what_was_kept(*held, i, bytes);
+                        else
+                            kept += keep(*cache, i, bytes);
+                }
+            });
+        const int stranger = ::open(file.c_str(), O_RDWR | O_CLOEXEC);
+        std::mt19937_64 random{5};
+        for (std::size_t flip = 0; flip < flips; ++flip) {
+            const auto at = static_cast<off_t>(index_bytes(samples) + random() % (used - index_bytes(samples)));
+            unsigned char byte = 0;
+            if (::pread(stranger, &byte, 1, at) != 1)
+                break;
+            byte ^= static_cast<unsigned char>(1 << random() % 8);
+            if (::pwrite(stranger, &byte, 1, at) != 1)
+                break;
+            std::this_thread::yield();
+        }
+        ::close(stranger);
+        done = true;
+    }
+    const CacheCounters counters = cache->counters();
+    BOOST_TEST(wrong == 0u);
+    BOOST_TEST(kept > 0u);
+    BOOST_TEST(counters.hits + counters.misses == asked);
+    BOOST_TEST(counters.bytes == used);   // nothing is kept twice
+    std::uint64_t held = 0;
+    for (std::uint64_t i = 0; i < samples; ++i)
+        held += cache->holds(i);
+    BOOST_TEST(counters.samples == held);
+    cache.reset();
+    cache.emplace(samples, budget, file, 42);
+    for (std::uint64_t i = 0; i < samples; ++i)
+        BOOST_TEST((!finds(*cache, i) || holds_what_was_kept(*cache, i, bytes)));
+}
+
+BOOST_AUTO_TEST_CASE(an_index_that_points_to_where_no_sample_fits_is_not_believed) {
+    const test::TemporaryFolder folder;
+    const auto file = folder.path() / "cache";
+    constexpr std::size_t samples = 6, bytes = 150;
+    std::uint64_t used = 0;
+    {
+        SampleCache cache{samples, 4096, file, 42};
+        for (std::uint64_t i = 0; i < samples; ++i)
+            keep(cache, i, bytes);
+        used = cache.counters().bytes;
+    }
+    {
+        std::fstream stranger{file, std::ios::binary | std::ios::in | std::ios::out};
+        stranger.seekp(std::streamoff{header});
+        for (const std::uint64_t offset : {~std::uint64_t{63}, used, std::uint64_t{64}}) {   // the first + 64 is 0
+            const std::uint64_t word = offset | 3;                                           // "whole"
+            stranger.write(reinterpret_cast<const char*>(&word), sizeof word);
+        }
+    }
+    SampleCache cache{samples, 4096, file, 42};
+    BOOST_TEST(cache.counters().samples == samples - 3);
+    for (std::uint64_t i = 0; i < samples; ++i)
+        BOOST_TEST(holds_what_was_kept(cache, i, bytes) == (i >= 3));
 }
 
 BOOST_AUTO_TEST_CASE(a_sample_said_to_be_huge_takes_no_memory) {

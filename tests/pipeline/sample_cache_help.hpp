@@ -33,11 +33,15 @@ inline bool keep(SampleCache& cache, std::uint64_t index, std::size_t bytes) {
     return true;
 }
 
+inline bool is_what_was_kept(const SampleCache::Held& held, std::uint64_t index, std::size_t bytes) {
+    return std::ranges::equal(held.data, contents(index, bytes)) &&
+           held.target == static_cast<std::int64_t>(index) - 5 && held.shape[1] == index;
+}
+
 inline bool holds_what_was_kept(SampleCache& cache, std::uint64_t index, std::size_t bytes) {
     SampleCache::Worker worker;
     const auto held = cache.find(index, worker);
-    return held && std::ranges::equal(held->data, contents(index, bytes)) &&
-           held->target == static_cast<std::int64_t>(index) - 5 && held->shape[1] == index;
+    return held && is_what_was_kept(*held, index, bytes);
 }
 
 inline bool finds(SampleCache& cache, std::uint64_t index) {

@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(threads_find_whole_samples_and_keep_each_once) {
     const test::TemporaryFolder folder;
     const std::uint64_t budget = samples / 2 * (entry + round_up(bytes));
     for (const bool in_file : {false, true}) {
-        const auto made =
+        auto made =
             in_file ? std::make_unique<SampleCache>(samples, index_bytes(samples) + budget, folder.path() / "cache", 1)
                     : std::make_unique<SampleCache>(samples, index_bytes(samples) + budget);
         SampleCache& cache = *made;
@@ -110,6 +110,15 @@ BOOST_AUTO_TEST_CASE(threads_find_whole_samples_and_keep_each_once) {
         BOOST_TEST(counters.samples == samples / 2);
         BOOST_TEST(counters.bytes == counters.budget_bytes);
         BOOST_TEST(counters.hits + counters.misses == threads * rounds * samples);
+        if (!in_file)
+            continue;
+        made.reset();
+        SampleCache again{samples, index_bytes(samples) + budget, folder.path() / "cache", 1};
+        BOOST_TEST(again.counters().samples == samples / 2);
+        std::size_t whole = 0;
+        for (std::uint64_t i = 0; i < samples; ++i)
+            whole += holds_what_was_kept(again, i, bytes);
+        BOOST_TEST(whole == samples / 2);
     }
 }
 

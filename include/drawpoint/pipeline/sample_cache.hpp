@@ -10,7 +10,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 namespace drawpoint {
 
@@ -28,13 +27,16 @@ struct CacheCounters {
     }
 };
 
-/// Keeps what samples are made of, by index, within a budget of bytes: it fills until nothing fits any more and never evicts.
-/// A pass asks for each sample once, so whatever an eviction would keep is asked for no sooner than what it throws out, and a
-/// cache that evicts the oldest has nothing left of a data set larger than itself when the next pass begins; this one has its
-/// whole budget's worth. Any thread; nothing here locks or allocates, and a hit writes nothing but its worker's counter.
+/// Keeps what samples are made of, by index, within a budget of bytes: it fills until nothing fits any more and never
+/// evicts. A pass asks for each sample once, so whatever an eviction would keep is asked for no sooner than what it
+/// throws out, and a cache that evicts the oldest has nothing left of a data set larger than itself when the next pass
+/// begins; this one has its whole budget's worth. Any thread. Of a cache in memory nothing locks or allocates, and a
+/// hit writes nothing but its worker's counter; one in a file reads and writes through the system, takes a worker room
+/// for a sample once and again for a larger one, and marks what it finds damaged.
 class SampleCache {
 public:
-    /// What one thread of those who use the cache has to itself. One that nobody numbered does as well, but its counter is shared.
+    /// What one thread of those who use the cache has to itself. One that nobody numbered does as well, but its counter
+    /// is shared.
     class Worker {
     public:
         Worker() = default;
@@ -44,7 +46,8 @@ public:
         explicit Worker(std::size_t number) noexcept : number_{number} {}
         [[nodiscard]] std::byte* room(std::uint64_t bytes) noexcept;   // null: no memory
         std::size_t number_ = 0;
-        std::vector<std::byte> room_;   // for a sample of a file
+        std::unique_ptr<std::byte[]> room_;   // for a sample of a file
+        std::uint64_t room_bytes_ = 0;
     };
 
     /// What is held of one sample; lives as long as the cache, or, of a cache in a file, until its worker's next call.
@@ -54,7 +57,8 @@ public:
         std::array<std::uint32_t, 4> shape{};   ///< for whoever kept it, e.g. height and width
     };
 
-    /// Room for one sample that is not held yet. Giving it up without keep() leaves it to the next who asks for this sample.
+    /// Room for one sample that is not held yet. Giving it up without keep() leaves it to the next who asks for this
+    /// sample.
     class Place {
     public:
         Place() = default;
@@ -76,15 +80,16 @@ public:
         std::span<std::byte> data_;
     };
 
-    /// In memory, taken in huge pages as it fills. Throws std::invalid_argument when the budget does not even hold the index,
-    /// std::system_error when the system refuses the address space.
+    /// In memory, taken in huge pages as it fills. Throws std::invalid_argument when the budget does not even hold the
+    /// index, std::system_error when the system refuses the address space.
     SampleCache(std::size_t samples, std::uint64_t budget_bytes);
-    /// In a file that outlives the process, and is `budget_bytes` long from the start. It is used again when `fingerprint`, of
-    /// everything the samples depend on, and `samples` are those it was made for, and begun anew otherwise (`origin()` says).
-    /// A sample is visible once it is complete, and checked against its checksum whenever it is used, so a killed process or
-    /// machine costs the samples it was writing, and whoever damages the file meanwhile costs what was there. It is read and
-    /// written, not mapped: once somebody has cut it, it is given up, and nothing more is found. Throws std::invalid_argument
-    /// naming a file that is not a cache, is in use already or cannot hold the index; std::filesystem::filesystem_error.
+    /// In a file that outlives the process, and is `budget_bytes` long from the start. It is used again when
+    /// `fingerprint`, of everything the samples depend on, and `samples` are those it was made for, and begun anew
+    /// otherwise (`origin()` says). A sample is visible once it is complete, and checked against its checksum whenever
+    /// it is used, so a killed process or machine costs the samples it was writing, and whoever damages the file
+    /// meanwhile costs what was there. It is read and written, not mapped: once somebody has cut it, it is given up,
+    /// and nothing more is found. Throws std::invalid_argument naming a file that is not a cache, is in use already or
+    /// cannot hold the index; std::filesystem::filesystem_error.
     SampleCache(std::size_t samples, std::uint64_t budget_bytes, const std::filesystem::path& file,
                 std::uint64_t fingerprint);
     ~SampleCache();
@@ -130,8 +135,8 @@ private:
     std::array<Counted, 16> counted_;
 };
 
-/// Tells the reports what these caches did until now, added up; nulls are left out, and without a cache nothing is said. At
-/// the end of a run; may allocate.
+/// Tells the reports what these caches did until now, added up; nulls are left out, and without a cache nothing is
+/// said. At the end of a run; may allocate.
 void set_cache_facts(Recorder&, std::initializer_list<const SampleCache*>);
 
 }   // namespace drawpoint

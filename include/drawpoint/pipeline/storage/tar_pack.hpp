@@ -26,11 +26,11 @@ struct TarPackSummary {
     std::uint64_t bytes = 0;   ///< of all shards
 };
 
-/// Writes the images that `order` names, in that order, as tar shards that TarShards and WebDataset read: `shard-000000.tar` …
-/// with members CLASS/NAME.cls and CLASS/NAME.jpg, an index beside each, and classes.txt. ustar; a name too long for that in a
-/// pax header. Equal arguments give equal bytes (compressed ones: with the same zlib or zstd). `out` appears when all is
-/// written, under its name, or not at all. Throws std::invalid_argument, std::filesystem::filesystem_error naming the path,
-/// std::system_error with operation_canceled.
+/// Writes the images that `order` names, in that order, as tar shards that TarShards and WebDataset read:
+/// `shard-000000.tar` … with members CLASS/NAME.cls and CLASS/NAME.jpg, an index beside each, and classes.txt. ustar; a
+/// name too long for that in a pax header. Equal arguments give equal bytes (compressed ones: with the same zlib or
+/// zstd). `out` appears when all is written, under its name, or not at all. Throws std::invalid_argument,
+/// std::filesystem::filesystem_error naming the path, std::system_error with operation_canceled.
 TarPackSummary pack_image_folder(const ImageFolder& images, std::span<const std::uint64_t> order,
                                  const TarPackOptions& options);
 

@@ -1,5 +1,6 @@
 #include "pipeline/loader_core.hpp"
 
+#include <new>
 #include <thread>
 #include <utility>
 
@@ -46,19 +47,25 @@ void LoaderCore::furnish(Slot& slot) {
 void LoaderCore::take_samples(Slot& slot) {
     SlotCollation& to = *slot.collation;
     SlotCollation* from = nullptr;
-    std::size_t sets = 0;
+    const std::size_t sets = sample_sets();
     for (std::size_t i = 0; i < slot_count_; ++i) {
         SlotCollation& other = *slots_[i].collation;
-        sets += other.samples ? 1 : 0;
         if (other.samples && !other.making.load(std::memory_order_relaxed) &&
             (!from || other.samples_taken < from->samples_taken))
             from = &other;
     }
-    // In turn, so that all of them soon have seen the largest samples.
+    bool takes_over = from && from != &to && sets >= sample_sets_;
     if (!from || (!to.samples && sets < sample_sets_)) {
-        to.samples = std::make_unique<SampleBuffer[]>(batch_size_);
-        to.samples_held.store(batch_size_ * sizeof(SampleBuffer), std::memory_order_relaxed);
-    } else if (from != &to && sets >= sample_sets_) {
+        try {
+            to.samples = std::make_unique<SampleBuffer[]>(batch_size_);
+            to.samples_held.store(batch_size_ * sizeof(SampleBuffer), std::memory_order_relaxed);
+        } catch (const std::bad_alloc&) {
+            if (!from)
+                throw;
+            takes_over = true;
+        }
+    }
+    if (takes_over) {   // in turn, so that all of them soon have seen the largest samples
         std::swap(to.samples, from->samples);
         std::swap(to.samples_taken, from->samples_taken);
         to.samples_held.store(
@@ -68,6 +75,18 @@ void LoaderCore::take_samples(Slot& slot) {
     to.samples_taken = ++sample_takes_;
 }
 
+std::size_t LoaderCore::sample_sets() const noexcept {
+    std::size_t sets = 0;
+    for (std::size_t i = 0; i < slot_count_; ++i)
+        sets += slots_[i].collation->samples ? 1 : 0;
+    return sets;
+}
+
+void LoaderCore::free_samples(Slot& slot) noexcept {
+    slot.collation->samples.reset();
+    slot.collation->samples_held.store(0, std::memory_order_relaxed);
+}
+
 void LoaderCore::trim(std::uint32_t i) noexcept {
     Slot& slot = slots_[i];
     if (const SlotAttachment attached = std::exchange(slot.attachment, {}); attached.destroy)
@@ -75,8 +94,7 @@ void LoaderCore::trim(std::uint32_t i) noexcept {
     if (slot.memory)
         std::exchange(slot.memory, nullptr)->release();
     if (slot.collation) {
-        slot.collation->samples.reset();
-        slot.collation->samples_held.store(0, std::memory_order_relaxed);
+        free_samples(slot);
         slot.collation->batch.release_memory();
     }
     slot.held.store(0, std::memory_order_relaxed);

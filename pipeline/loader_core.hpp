@@ -40,8 +40,9 @@ struct SlotCollation {
     std::atomic<bool> lacks_samples{false};   // given up before all were made
 };
 
-/// One batch's place. Its plain fields belong to whoever opens it (under the loader's mutex), then to the workers that claimed
-/// from it, then to the loop, then to the user until the batch is given back: each hand-over is an acquire/release pair.
+/// One batch's place. Its plain fields belong to whoever opens it (under the loader's mutex), then to the workers that
+/// claimed from it, then to the loop, then to the user until the batch is given back: each hand-over is an
+/// acquire/release pair.
 struct alignas(line_bytes) Slot {
     std::atomic<std::uint64_t> claim{0};   // samples << 32 | next unclaimed; a claim describes itself
     alignas(line_bytes) std::atomic<std::uint32_t> remaining{0};
@@ -62,12 +63,13 @@ struct alignas(line_bytes) Slot {
     std::int64_t admitted_ns = no_stamp, offered_ns = no_stamp, taken_ns = no_stamp;
 };
 
-/// The slots of a loader and the word through which batches come back, from any thread. Counted intrusively: the loader, each
-/// pass, a wake-up under way and, after close(), all batches still out together hold one reference.
+/// The slots of a loader and the word through which batches come back, from any thread. Counted intrusively: the
+/// loader, each pass, a wake-up under way and, after close(), all batches still out together hold one reference.
 ///
-/// `gate`: bit 63 the loop waits; 62 … 56 a threshold; 55 … 0 slots given back and not yet taken up. The threshold says after
-/// how many more give-backs a sleeping worker wants to be woken, that nobody sleeps, or that the loader is closed. A give-back
-/// is one exchange of this word, and only the one that wakes somebody, or comes after the end, has more to do.
+/// `gate`: bit 63 the loop waits; 62 … 56 a threshold; 55 … 0 slots given back and not yet taken up. The threshold
+/// says after how many more give-backs a sleeping worker wants to be woken, that nobody sleeps, or that the loader is
+/// closed. A give-back is one exchange of this word, and only the one that wakes somebody, or comes after the end, has
+/// more to do.
 class LoaderCore {
 public:
     static constexpr std::uint64_t slot_bits = (std::uint64_t{1} << 56) - 1;
@@ -110,9 +112,14 @@ public:
     }
     /// Frees the memory of a slot that nobody uses: furnish() takes new.
     void trim(std::uint32_t i) noexcept;
-    /// Before the first sample of a batch that will be collated: gives the slot buffers for them, those that were used longest
-    /// ago by a batch that is made, or new ones until there are `sample_sets_`. Under the loader's mutex. Throws std::bad_alloc.
+    /// Before the first sample of a batch that will be collated: gives the slot buffers for them, those that were used
+    /// longest ago by a batch that is made, or new ones until there are `sample_sets_`. Under the loader's mutex.
+    /// Throws std::bad_alloc where no idle ones could be taken over either.
     void take_samples(Slot&);
+    /// Slots with buffers for samples. Under the loader's mutex, like the next.
+    [[nodiscard]] std::size_t sample_sets() const noexcept;
+    /// Of a slot where none is being made: take_samples() gives others.
+    void free_samples(Slot&) noexcept;
 
 protected:
     virtual ~LoaderCore();

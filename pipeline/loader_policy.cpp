@@ -63,7 +63,8 @@ std::optional<LoaderPolicy::Admission> LoaderPolicy::admit(std::uint64_t drawn, 
     places_[slot] = {.batch = admitted_,
                      .pass_begin = pass_begin_,
                      .bytes = places_[slot].bytes,
-                     .bytes_before = places_[slot].bytes};
+                     .passing = places_[slot].passing,
+                     .own_before = places_[slot].own()};
     open_ |= bit(slot);
     return Admission{admitted_++, slot};
 }
@@ -122,16 +123,18 @@ void LoaderPolicy::trim_until(std::uint64_t bytes_to_go, std::uint64_t slots) no
         if (smallest == max_slots)
             return;
         const std::uint64_t bytes = std::exchange(places_[smallest].bytes, 0);
+        places_[smallest].passing = 0;
         bytes_ -= bytes;
         bytes_to_go -= std::min(bytes, bytes_to_go);
         trims_ |= bit(static_cast<std::uint32_t>(smallest));
     }
 }
 
-void LoaderPolicy::holds(std::uint32_t slot, std::uint64_t bytes) noexcept {
+void LoaderPolicy::holds(std::uint32_t slot, std::uint64_t bytes, std::uint64_t passing) noexcept {
     Place& place = places_[slot];
     bytes_ += bytes - place.bytes;
     place.bytes = bytes;
+    place.passing = passing;
     most_bytes_ = std::max(most_bytes_, bytes_);
     const bool is_first = calm_from_ == unlimited && (open_ & bit(slot)) == 0 && bytes != 0;
     if (is_first || (bytes > largest_ && calm_from_ != unlimited))
@@ -147,13 +150,14 @@ std::uint64_t LoaderPolicy::trims() noexcept {
     return std::exchange(trims_, 0);
 }
 
-void LoaderPolicy::note_returned(const Place& place) noexcept {
+/// As it is handed over: later its memory may pass on to another slot, or stay with the user.
+void LoaderPolicy::note_finished(const Place& place) noexcept {
     const auto share_of = [](std::uint64_t count) { return std::max(1.0 / static_cast<double>(count), least_share); };
-    const double share = share_of(++returned_), beyond = static_cast<double>(place.bytes) - returned_mean_;
-    returned_mean_ += share * beyond;
-    returned_variance_ = (1 - share) * (returned_variance_ + share * beyond * beyond);
-    if (place.bytes_before != 0)
-        shrunk_share_ += share_of(++reused_) * ((place.bytes < place.bytes_before ? 1 : 0) - shrunk_share_);
+    const double share = share_of(++finished_), beyond = static_cast<double>(place.own()) - finished_mean_;
+    finished_mean_ += share * beyond;
+    finished_variance_ = (1 - share) * (finished_variance_ + share * beyond * beyond);
+    if (place.own_before != 0)
+        shrunk_share_ += share_of(++reused_) * ((place.own() < place.own_before ? 1 : 0) - shrunk_share_);
 }
 
 std::uint64_t LoaderPolicy::expected_batches_bytes(std::uint64_t all_slots) const noexcept {
@@ -161,13 +165,20 @@ std::uint64_t LoaderPolicy::expected_batches_bytes(std::uint64_t all_slots) cons
         return bytes_;
     const auto largest = static_cast<double>(largest_);
     const auto room = static_cast<double>(budget_ > largest_ ? budget_ - largest_ : 0);
-    const double mean = returned_ != 0 ? returned_mean_ : largest;
+    const double mean = finished_ != 0 ? finished_mean_ : largest;
     const bool slots_grow = shrunk_share_ < seldom_shrunk;   // and do not shrink
-    const auto spread = [this](double batches) { return seldom * std::sqrt(returned_variance_ * batches); };
+    const auto spread = [this](double batches) { return seldom * std::sqrt(finished_variance_ * batches); };
+    // What passes on lies beside the batch being made when that is admitted, then a part of it is that batch's own.
+    std::uint64_t passing = 0, most_passing = 0;
+    for (const Place& place : places_) {
+        passing += place.passing;
+        most_passing = std::max(most_passing, place.passing);
+    }
     auto fitting = static_cast<double>(depth_);
-    while (fitting > 0 && fitting * mean - (slots_grow ? 0 : spread(fitting)) > room)
+    while (fitting > 0 && fitting * mean + static_cast<double>(passing) - (slots_grow ? 0 : spread(fitting)) > room)
         --fitting;
-    double finished = std::min(fitting * mean + spread(fitting), fitting * largest);
+    double finished =
+        std::min(fitting * mean + spread(fitting), fitting * largest) + static_cast<double>(passing - most_passing);
     if (slots_grow && fitting == static_cast<double>(depth_))
         finished = fitting * largest;   // none is given up, and each may yet grow
     finished = std::min(finished, room);
@@ -234,14 +245,12 @@ std::optional<LoaderPolicy::HandOver> LoaderPolicy::hand_over() noexcept {
     }
     complete_ &= ~bit(slot);
     handed_ |= bit(slot);
+    if (budget_ != 0 && !places_[slot].failed)
+        note_finished(places_[slot]);
     return HandOver{places_[slot].batch, position_++, slot, places_[slot].failed};
 }
 
-void LoaderPolicy::release(std::uint32_t slot) noexcept {
-    handed_ &= ~bit(slot);
-    if (budget_ != 0 && !places_[slot].failed)
-        note_returned(places_[slot]);
-}
+void LoaderPolicy::release(std::uint32_t slot) noexcept { handed_ &= ~bit(slot); }
 
 LoaderPolicy::Abandoned LoaderPolicy::abandon() noexcept {
     const Abandoned given_up{open_ & ~abandoned_, complete_};

@@ -209,7 +209,7 @@ void PrefetchCore::count_bytes() noexcept {
         for (std::uint32_t slot = 0; slot < slot_count_; ++slot) {
             const std::uint64_t samples = samples_bytes(slot), all = held_bytes(slot, samples);
             if ((all >= policy_.bytes_of(slot)) == grown)
-                policy_.holds(slot, all);
+                policy_.holds(slot, all, samples);
             largest_samples_bytes_ = std::max(largest_samples_bytes_, samples);
             largest_rest_bytes_ = std::max(largest_rest_bytes_, all - samples);
         }
@@ -224,8 +224,8 @@ void PrefetchCore::count_released(Slot& s) noexcept {
     s.collation->samples_held.fetch_sub(std::exchange(s.collation->released, 0), std::memory_order_relaxed);
 }
 
-// Under the mutex, for what was admitted in its place must not be made before it is gone. That costs little: giving pages up
-// takes a sixth to a twentieth of the time that taking them did, and sizes that settle are trimmed no more.
+// Under the mutex, for what was admitted in its place must not be made before it is gone. That costs little: giving
+// pages up takes a sixth to a twentieth of the time that taking them did, and sizes that settle are trimmed no more.
 void PrefetchCore::trim_slots() noexcept {
     for (std::uint64_t left = policy_.trims(); left != 0; left &= left - 1)
         trim(static_cast<std::uint32_t>(std::countr_zero(left)));
@@ -276,8 +276,16 @@ void PrefetchCore::open(LoaderPolicy::Admission admission) noexcept {
 }
 
 void PrefetchCore::complete(std::uint32_t slot, bool has_failed) noexcept {
-    if (slots_[slot].collation)
-        slots_[slot].collation->making.store(false, std::memory_order_relaxed);
+    if (SlotCollation* const collation = slots_[slot].collation.get()) {
+        collation->making.store(false, std::memory_order_relaxed);
+        // Each worker is at one batch, but one that slept on a stale hint may have begun another, which needed a set
+        // more.
+        if (collation->samples && sample_sets() > sample_sets_) {
+            if (policy_.counts_bytes())
+                count_bytes();   // with what it took until now
+            free_samples(slots_[slot]);
+        }
+    }
     policy_.complete(slot, has_failed);
 }
 

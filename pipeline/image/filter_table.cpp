@@ -121,7 +121,7 @@ void fill_weights(const Filter& filter, double* exact, std::uint32_t* first, Int
 
 }   // namespace
 
-// What the table is made from is returned.
+// Gives the table its sizes and memory. Returns room for the exact weights of `lanes` outputs, from which it is filled.
 double* FilterTable::shape(std::uint32_t output, std::uint32_t tap_count) {
     outputs = output;
     taps = tap_count;

@@ -24,11 +24,12 @@ struct FilterTable {
     std::uint16_t* narrow = nullptr;   ///< [outputs][stride] unless wide
     std::int32_t* wider = nullptr;     ///< [outputs][stride] if wide
 
-    /// Fills the table for `input` positions seen as `output` ones, mirrored if `flip`; `narrow_bits` is one of the above.
+    /// Fills the table for `input` positions seen as `output` ones, mirrored if `flip`; `narrow_bits` is one of the
+    /// above.
     void fill(std::uint32_t input, std::uint32_t output, ResizeFilter filter, bool flip, int narrow_bits);
 
-    /// Makes room for the table of `input` positions and of any fewer, so that fill() will not allocate for them; returns the
-    /// taps of the former, which are the most. Loses what is in the table.
+    /// Makes room for the table of `input` positions and of any fewer, so that fill() will not allocate for them;
+    /// returns the taps of the former, which are the most. Loses what is in the table.
     std::uint32_t reserve(std::uint32_t input, std::uint32_t output, ResizeFilter filter);
 
 private:

@@ -186,7 +186,7 @@ struct JpegDecoder::State {
         const bool cmyk = reader.info.output_components == 4;
         const auto stride_of = [cmyk](std::size_t columns) { return (columns * (cmyk ? 4 : 3) + 127) / 64 * 64; };
         const std::size_t stride = stride_of(width);
-        std::uint8_t* rows = memory.get(stride_of(size.width) * size.height);
+        std::uint8_t* rows = memory.get(reserved_bytes(stride * crop.height, stride_of(size.width) * size.height));
         if (!read_rows(reader, crop.y, crop.height, rows, stride))
             refuse(reader.failure);
         if (cmyk)
@@ -219,7 +219,7 @@ struct JpegDecoder::State {
             offsets[c + 1] = offsets[c] + strides[c] * (bottom - top) * heights[c];
             whole += strides[c] * block_rows * heights[c];
         }
-        std::uint8_t* const samples = memory.get(whole);
+        std::uint8_t* const samples = memory.get(reserved_bytes(offsets[info.num_components] + row_padding, whole));
         JpegPlane planes[3];
         for (std::size_t c = 0; c < 3; ++c)
             planes[c] = {samples + offsets[c], strides[c]};

@@ -197,7 +197,8 @@ ImageView PngReader::decode_window(CropBox crop) {
 
     const auto stride_of = [](std::size_t width) { return (width * 3 + 127) / 64 * 64; };
     const std::size_t stride = stride_of(crop.width);
-    std::uint8_t* const window = window_.get(stride_of(size_.width) * size_.height);
+    std::uint8_t* const window =
+        window_.get(reserved_bytes(stride * crop.height, stride_of(size_.width) * size_.height));
     const std::size_t pixel = gray16_ ? 2 : 3, row = pixel * size_.width;
     const int format = gray16_ ? SPNG_FMT_PNG : SPNG_FMT_RGB8;
     const auto keep = [&](const std::uint8_t* from, std::uint32_t y) {

@@ -9,8 +9,8 @@
 
 namespace drawpoint {
 
-/// What a ResizeScratch holds. Sized by images, not by crops: once one of a size was resized to a target, none of its crops
-/// allocates.
+/// What a ResizeScratch holds. Sized by images, not by crops: once one of a size was resized to a target, none of its
+/// crops allocates.
 struct ResizeBuffers {
     const PixelKernels* kernels = &best_kernels();
     FilterTable vertical, horizontal;

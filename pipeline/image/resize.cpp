@@ -129,8 +129,9 @@ void resize_normalize(const YccPlanes& planes, CropBox crop, ImageSize target, b
     };
     const std::uint32_t most = strip_of(crop.height, down.taps);
     const std::size_t widest_bytes = 3 * widest.plane_stride() + 64;
-    std::uint8_t* const strip =
-        buffers.strip.get(strip_of(planes.image.height, resampling.most_taps()) * widest_bytes + row_padding);
+    std::uint8_t* const strip = buffers.strip.get(
+        reserved_bytes(most * stride + row_padding,
+                       strip_of(planes.image.height, resampling.most_taps()) * widest_bytes + row_padding));
     std::uint8_t* const row = buffers.row.get(widest_bytes + row_padding);
     std::int16_t* const chroma = buffers.chroma.get(widest.scratch_words());
     if (resampling.most_taps() > FilterTable::most_narrow_taps)

@@ -94,7 +94,8 @@ ImageView WebpReader::decode_window(CropBox crop) {
     WebPDecBuffer& out = config.output;
     out.colorspace = MODE_RGB;
     out.is_external_memory = 1;
-    out.u.RGBA = {window_.get(stride_of(size_.width) * size_.height), static_cast<int>(stride), stride * height};
+    out.u.RGBA = {window_.get(reserved_bytes(stride * height, stride_of(size_.width) * size_.height)),
+                  static_cast<int>(stride), stride * height};
     const VP8StatusCode status = WebPDecode(reinterpret_cast<const std::uint8_t*>(file_.data()), file_.size(), &config);
     if (status != VP8_STATUS_OK)
         refuse(status, file_);

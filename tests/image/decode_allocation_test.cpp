@@ -1,4 +1,5 @@
 #include "drawpoint/pipeline/image/crop.hpp"
+#include "drawpoint/pipeline/image/image_decoder.hpp"
 #include "drawpoint/pipeline/image/jpeg.hpp"
 #include "drawpoint/pipeline/storage/file_reader.hpp"
 #include "image/encode.hpp"
@@ -6,17 +7,23 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <zlib.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <new>
+#include <span>
+#include <string_view>
 #include <vector>
 
 namespace {
 
-std::atomic<std::size_t> allocations{0};
+std::atomic<std::size_t> allocations{0}, largest{0};   // bytes
 
 void* count_and_allocate(std::size_t bytes, std::size_t alignment) {
     ++allocations;
+    largest = std::max<std::size_t>(largest, bytes);
     if (void* memory = std::aligned_alloc(alignment, (bytes + alignment) / alignment * alignment))
         return memory;
     throw std::bad_alloc();
@@ -97,6 +104,50 @@ BOOST_AUTO_TEST_CASE(after_one_image_of_a_size_no_crop_of_it_allocates_flipped_o
                                                         << kind.components << " components to " << target.width);
                     }
         }
+}
+
+BOOST_AUTO_TEST_CASE(a_few_rows_of_an_image_whose_padded_rows_take_gigabytes_take_no_such_memory) {
+    constexpr std::uint32_t height = 20'000'000;   // of one pixel each, gray: 2 bytes in the file, 128 in a window
+    std::vector<std::byte> png;
+    const auto add = [&png](std::uint32_t number) {
+        for (int shift = 24; shift >= 0; shift -= 8)
+            png.push_back(static_cast<std::byte>(number >> shift));
+    };
+    const auto add_chunk = [&](std::string_view type, std::span<const std::byte> data) {
+        add(static_cast<std::uint32_t>(data.size()));
+        const std::size_t begin = png.size();
+        for (const char letter : type)
+            png.push_back(static_cast<std::byte>(letter));
+        png.insert(png.end(), data.begin(), data.end());
+        add(static_cast<std::uint32_t>(
+            crc32_z(0, reinterpret_cast<const Bytef*>(png.data() + begin), png.size() - begin)));
+    };
+    for (const char byte : std::string_view{"\x89PNG\r\n\x1A\n"})
+        png.push_back(static_cast<std::byte>(byte));
+    std::vector<std::byte> header(13);
+    header[3] = std::byte{1};
+    for (int i = 0; i < 4; ++i)
+        header[4 + static_cast<std::size_t>(i)] = static_cast<std::byte>(height >> (24 - 8 * i));
+    header[8] = std::byte{8};
+    add_chunk("IHDR", header);
+    {
+        const std::vector<Bytef> rows(2 * std::size_t{height}, 0);
+        uLongf bytes = compressBound(rows.size());
+        std::vector<std::byte> packed(bytes);
+        BOOST_TEST_REQUIRE(compress2(reinterpret_cast<Bytef*>(packed.data()), &bytes, rows.data(), rows.size(), 1) ==
+                           Z_OK);
+        add_chunk("IDAT", std::span{packed}.first(bytes));
+    }
+    add_chunk("IEND", {});
+
+    ImageDecoder decoder;
+    decoder.open(png);
+    BOOST_TEST((decoder.size() == ImageSize{1, height}));
+    std::vector<std::uint8_t> pixels(3 * 5, 1);
+    largest = 0;
+    decoder.decode_rgb({0, 2, 1, 5}, pixels.data());
+    BOOST_TEST(largest <= std::size_t{1} << 20);
+    BOOST_TEST(std::ranges::count(pixels, 0) == 15);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -48,7 +48,7 @@ std::uint64_t fail_each_allocation(const Work& work) {
         const std::size_t before = bytes_in_use();
         fail(number);
         const std::size_t after = bytes_in_use();
-        BOOST_TEST(after < before + times * 64, "allocation " << number << ": " << before << " bytes, then " << after);
+        BOOST_TEST(after < before + times * 16, "allocation " << number << ": " << before << " bytes, then " << after);
     }
     return count;
 }

@@ -6,6 +6,7 @@
 #include "image/encode.hpp"
 #include "image/reference.hpp"
 #include "support/temporary_folder.hpp"
+#include "pipeline/image/jpeg_encoder.hpp"
 #include "pipeline/image/photo_split.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -34,6 +35,15 @@ bool overlap(CropBox a, CropBox b) {
 }
 
 }   // namespace
+
+BOOST_AUTO_TEST_CASE(a_file_that_cannot_take_its_name_leaves_nothing) {
+    const TemporaryFolder folder;
+    const auto taken = folder.path() / "taken.jpg";   // by a folder, which no file replaces
+    std::filesystem::create_directory(taken);
+    BOOST_CHECK_THROW(write_whole_file(taken, std::vector<std::byte>(100)), std::filesystem::filesystem_error);
+    BOOST_TEST(std::filesystem::is_empty(taken));
+    BOOST_TEST(!std::filesystem::exists(folder.path() / "taken.jpg.partial"));
+}
 
 BOOST_AUTO_TEST_CASE(the_two_parts_share_no_pixel_and_fill_the_photograph) {
     for (const ImageSize size : {ImageSize{1365, 1074}, ImageSize{4096, 2304}, ImageSize{2056, 3088},

@@ -17,8 +17,8 @@ namespace drawpoint::test {
 
 using Sizes = std::function<std::uint64_t(std::uint64_t batch)>;
 
-/// A loader in virtual time whose batches take as many bytes as `size_of` says, in memory that slots keep until it is trimmed.
-/// The loop holds up to `user_holds` batches; up to `open_at_once` are made at a time.
+/// A loader in virtual time whose batches take as many bytes as `size_of` says, in memory that slots keep until it is
+/// trimmed. The loop holds up to `user_holds` batches; up to `open_at_once` are made at a time.
 struct Driven {
     LoaderPolicy policy;
     PolicyOptions options;

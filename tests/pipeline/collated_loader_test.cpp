@@ -66,6 +66,8 @@ public:
             const std::int64_t value = word(task.epoch, task.index, at);
             std::memcpy(place.data() + 8 * at, &value, 8);
         }
+        if (task.clock)
+            task.stages[0].ns = task.clock->now_ns() - task.stages[0].begin_ns;
     }
 
 private:
@@ -438,6 +440,38 @@ BOOST_AUTO_TEST_CASE(a_batch_takes_over_the_buffers_that_lay_idle_longest_and_ne
     BOOST_TEST(third != first);
     BOOST_TEST(third != second);
     BOOST_TEST(core->all_samples_bytes() == 3 * sizeof(SampleBuffer));
+    BOOST_TEST(core->sample_sets() == 3u);
+    core->end(3);
+    core->free_samples(core->slot(3));
+    BOOST_TEST(core->sample_sets() == 2u);
+    BOOST_TEST(core->all_samples_bytes() == 2 * sizeof(SampleBuffer));
+    core->end(1);
+    BOOST_TEST(core->begin(3) == first);
+    core->release();
+}
+
+BOOST_AUTO_TEST_CASE(where_there_is_no_memory_for_another_set_of_buffers_idle_ones_are_taken_over) {
+    if (!test::counts_allocations())
+        return;   // nor can they fail
+    struct Core final : LoaderCore {
+        Core() : LoaderCore{words, 1, 3, true} { sample_sets_ = 2; }
+        ~Core() override = default;
+    };
+    auto* const core = new Core;
+    core->take_samples(core->slot(0));
+    const SampleBuffer* const first = core->slot(0).collation->samples.get();
+    test::fail_allocation_after(0);
+    core->take_samples(core->slot(1));
+    BOOST_TEST(core->slot(1).collation->samples.get() == first);
+    BOOST_TEST(core->slot(0).collation->samples == nullptr);
+    BOOST_TEST(core->samples_bytes(0) == 0u);
+    BOOST_TEST(core->samples_bytes(1) == sizeof(SampleBuffer));
+    core->slot(1).collation->making = true;
+    test::fail_allocation_after(0);
+    BOOST_CHECK_THROW(core->take_samples(core->slot(2)), std::bad_alloc);   // nothing lies idle
+    BOOST_TEST(core->samples_bytes(2) == 0u);
+    core->take_samples(core->slot(2));
+    BOOST_TEST(core->sample_sets() == 2u);
     core->release();
 }
 
@@ -456,8 +490,11 @@ BOOST_AUTO_TEST_CASE(the_record_names_the_worker_that_collated_and_it_made_a_sam
             collating_ns += row.collate_end_ns - row.collate_begin_ns;
             std::int64_t free_ns = no_stamp;   // when the worker's last sample of it was done
             for (const SampleRow& sample : ledger.samples)
-                if (sample.epoch == row.epoch && sample.batch == row.batch && sample.worker == row.collate_worker)
-                    free_ns = std::max(free_ns, sample.begin_ns);
+                if (sample.epoch == row.epoch && sample.batch == row.batch && sample.worker == row.collate_worker) {
+                    const auto stages = ledger.stages_of(sample);
+                    BOOST_TEST_REQUIRE(!stages.empty());
+                    free_ns = std::max(free_ns, stages.back().begin_ns + stages.back().ns);
+                }
             BOOST_TEST(free_ns != no_stamp);
             BOOST_TEST(free_ns <= row.collate_begin_ns);
         }

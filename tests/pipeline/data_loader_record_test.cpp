@@ -3,15 +3,21 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include <drawpoint/pipeline/blocking.hpp>
+#include <drawpoint/pipeline/collate.hpp>
 
 #include "pipeline/loader_bench.hpp"
 #include "pipeline/numbered_source.hpp"
 #include "support/coro_test.hpp"
+#include "support/temporary_folder.hpp"
+#include "trace/drawn_slices.hpp"
 
 namespace drawpoint {
 namespace {
@@ -80,6 +86,47 @@ BOOST_AUTO_TEST_CASE(an_unrecorded_runtime_leaves_no_rows_and_no_stamps) {
     BOOST_TEST(ledger.batches.empty());
     BOOST_TEST(ledger.samples.empty());
     BOOST_TEST(ledger.pipelines.empty());
+}
+
+BOOST_AUTO_TEST_CASE(the_file_shows_each_batch_once_as_its_worker_collated_it) {
+    for (const std::size_t workers : {0u, 1u, 3u}) {
+        const test::TemporaryFolder folder;
+        Recorder recorder{folder / "run.pftrace"};
+        const FunctionCollate first_target{"first target", [](const FinishedSamples& samples, CollatedBatch& batch) {
+                                               constexpr std::array<std::int64_t, 1> one{1};
+                                               batch.add("data", ScalarType::uint8, one)[0] =
+                                                   static_cast<std::byte>(samples.targets[0]);
+                                           }};
+        {
+            const NumberedSource source{30};
+            const SequentialSampler sampler{30};
+            Runtime runtime{{}, recorder};
+            DataLoader loader{
+                runtime, source, sampler, {.batch_size = 4, .num_workers = workers, .collate = &first_target}};
+            for (std::size_t epoch = 0; epoch < 3; ++epoch)
+                for (auto& batch : blocking(loader, epoch))
+                    BOOST_TEST(batch.size() > 0u);
+        }
+        recorder.finish();
+        const Ledger ledger = recorder.ledger();
+        BOOST_TEST(ledger.dropped.empty());
+        using Shown = std::tuple<std::string, std::int64_t, std::int64_t>;
+        std::vector<Shown> rows, slices;
+        for (const BatchRow& row : ledger.batches) {
+            BOOST_TEST_REQUIRE(row.collate_worker.has_value());
+            rows.emplace_back("worker " + std::to_string(*row.collate_worker), row.collate_begin_ns - ledger.start_ns,
+                              row.collate_end_ns - ledger.start_ns);
+        }
+        for (const test::DrawnSlice& slice : test::slices_of(test::bytes_in(folder / "run.pftrace"), "worker "))
+            if (slice.name == "collate") {
+                BOOST_TEST(slice.depth == 0u);
+                slices.emplace_back(slice.track, slice.begin_ns, slice.end_ns);
+            }
+        std::ranges::sort(rows);
+        std::ranges::sort(slices);
+        BOOST_TEST(rows.size() == 24u);
+        BOOST_TEST((rows == slices));
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -4,9 +4,12 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <array>
 #include <atomic>
+#include <cstdint>
 #include <latch>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,11 +20,28 @@
 namespace drawpoint {
 namespace {
 
+constexpr std::uint32_t sizes = 8;
+ImageSize size_of(std::uint32_t i) { return {500 - 20 * i, 375 + 10 * i}; }
+
+/// Photograph-sized files whose crops, and so whose buffers, differ.
+test::JpegsInMemory photos(std::size_t count) {
+    test::JpegsInMemory photos;
+    for (std::uint32_t i = 0; i < sizes; ++i)
+        photos.files.push_back(test::jpeg(size_of(i).width, size_of(i).height));
+    while (photos.files.size() < count)
+        photos.files.push_back(photos.files[photos.files.size() % sizes]);
+    return photos;
+}
+
 /// A recipe whose workers count what they allocate.
 class CountedRecipe final : public SampleSource {
 public:
-    CountedRecipe(ImageRecipe recipe, const test::UntilSuspended& first_draw)
-        : recipe_{std::move(recipe)}, first_draw_{&first_draw} {}
+    CountedRecipe(ImageRecipe recipe, const JpegBackend backend, const test::UntilSuspended& first_draw)
+        : recipe_{std::move(recipe)}, first_draw_{&first_draw} {
+        for (std::uint32_t i = 0; i < sizes; ++i)
+            uncropped_.push_back(photos(sizes) | DecodeJpeg{backend} |
+                                 CenterCrop{size_of(i).height, size_of(i).width, 1.0});
+    }
     std::size_t size() const noexcept override { return recipe_.size(); }
     SampleLayout layout() const noexcept override { return recipe_.layout(); }
     std::vector<std::string> stages() const override { return recipe_.stages(); }
@@ -30,28 +50,37 @@ public:
     void fill(SampleTask& task, WorkerScratch& scratch) const override {
         first_draw_->wait();
         // The first two samples wait for each other, so both workers have begun within the warm-up.
-        if (begun_.fetch_add(1) < 2)
+        if (const std::size_t worker = begun_.fetch_add(1); worker < 2) {
             both_.arrive_and_wait();
+            decode_whole(planar_[worker], scratch);
+        }
         test::count_this_thread(true);   // from a worker's first sample on: also what it does between samples
         recipe_.fill(task, scratch);
     }
 
 private:
+    /// One image of each size, uncropped: a decoder has room for all of it from its first crop on, but touches the
+    /// pages only when a crop needs them. A worker that the machine lets make few samples in the warm-up would else do
+    /// that, a hundred pages and more, while faults are counted.
+    void decode_whole(std::vector<float>& planar, WorkerScratch& scratch) const {
+        for (std::uint32_t i = 0; i < sizes; ++i) {
+            planar.resize(uncropped_[i].layout().bytes() / sizeof(float));
+            std::int64_t label = 0;
+            SampleTask task;
+            task.index = i;
+            task.target = &label;
+            task.data = std::as_writable_bytes(std::span{planar});
+            uncropped_[i].fill(task, scratch);
+        }
+    }
+
     ImageRecipe recipe_;
+    std::vector<ImageRecipe> uncropped_;
+    mutable std::array<std::vector<float>, 2> planar_;   // kept: what free() gives back would change what malloc() maps
     const test::UntilSuspended* first_draw_;
-    mutable std::atomic<int> begun_ = 0;
+    mutable std::atomic<std::size_t> begun_ = 0;
     mutable std::latch both_{2};
 };
-
-/// Photograph-sized files whose crops, and so whose buffers, differ.
-test::JpegsInMemory photos(std::size_t count) {
-    test::JpegsInMemory photos;
-    for (std::uint32_t i = 0; i < 8; ++i)
-        photos.files.push_back(test::jpeg(500 - 20 * i, 375 + 10 * i));
-    while (photos.files.size() < count)
-        photos.files.push_back(photos.files[photos.files.size() % 8]);
-    return photos;
-}
 
 struct Counted {
     std::uint64_t batches = 0, allocations = 0, in_library = 0, faults = 0;
@@ -94,7 +123,7 @@ BOOST_AUTO_TEST_CASE(loading_jpeg_files_allocates_nothing_but_the_decoders_own_p
                 const CountedRecipe source{photos(batch_size * batches) | DecodeJpeg{backend} |
                                                RandomResizedCrop{224, 224} | RandomHorizontalFlip{} |
                                                Normalize::imagenet(),
-                                           first_draw};
+                                           backend, first_draw};
                 const RandomSampler sampler{source.size(), 7};
                 DataLoader loader{
                     runtime, source, sampler, {.batch_size = batch_size, .num_workers = 2, .prefetch_depth = depth}};

@@ -35,13 +35,14 @@ struct LoaderOptions {
         64;   ///< reads in flight, whatever num_workers is; 0: the workers read for themselves
     std::chrono::nanoseconds read_deadline{0};   ///< of one read, its retries included; 0: none
     std::size_t read_retries = 3;                ///< of a read that failed with EIO or ESTALE, backing off
-    /// Most bytes of batches, samples in flight, workers' scratch and a cache in memory; 0: none. read_concurrency is made
-    /// smaller until its reads fit a sixteenth, then prefetch_depth, then read_concurrency until all fits. Where samples are
-    /// collated prefetch_depth stays, batches are admitted by their bytes, and one batch may exceed it, with several workers at
-    /// most one each while sizes grow.
+    /// Most bytes of batches, samples in flight, workers' scratch and a cache in memory; 0: none. read_concurrency is
+    /// made smaller until its reads fit a sixteenth, then prefetch_depth, then read_concurrency until all fits. Where
+    /// samples are collated prefetch_depth stays, batches are admitted by their bytes, and one batch may exceed it,
+    /// with several workers at most one each while sizes grow. Not planned, hence besides: of a cache in a file, room
+    /// for its largest sample in each worker and 8 bytes for each sample of the data set.
     std::uint64_t memory_budget = 0;
-    /// Makes each batch of its finished samples, by the worker that finished the last; null: samples are made at their place in
-    /// the batch, which takes one shape for all. Outlives the loader.
+    /// Makes each batch of its finished samples, by the worker that finished the last; null: samples are made at their
+    /// place in the batch, which takes one shape for all. Outlives the loader.
     const Collate* collate = nullptr;
 };
 static_assert(std::is_trivially_destructible_v<LoaderOptions>);
@@ -64,7 +65,7 @@ struct LoaderCounters {
     std::uint64_t peak_bytes =
         0;   ///< most memory the loader held, as memory_plan() divides it: workers as planned, the rest counted
     std::uint64_t expected_bytes =
-        0;   ///< most that peak_bytes comes to if no batch takes more: memory_plan().planned_bytes corrected by what was seen
+        0;   ///< what peak_bytes is likely to come to: memory_plan().planned_bytes corrected by what was seen
 };
 
 /// An awaitable, prefetching loader: workers make the samples of up to D batches ahead, straight into recycled batch memory.

@@ -18,8 +18,8 @@
 
 namespace drawpoint {
 
-/// Faults for experiments. The first five are made by `InjectedSource`, collate by `InjectedCollate`; the rest belong to the
-/// loop and the recorder.
+/// Faults for experiments. The first five are made by `InjectedSource`, collate by `InjectedCollate`; the rest belong
+/// to the loop and the recorder.
 enum class InjectionKind : std::uint8_t {
     read_latency,
     read_bandwidth,
@@ -60,11 +60,10 @@ struct InjectedWaits {
 };
 
 /// A source with faults added, each to the stage it is about, in the sample's stamps too (stages still tile the sample:
-/// those after a stage made longer move on). read-*: the first stage, or the source's reads() wherever they run, which then are
-/// no plain parts of files any more. decode: the stage whose name begins with
-/// "decode", which takes `factor` times what was measured. straggler: that stage, or the last one; which samples is
-/// keyed by (seed, index). transform: a stage of its own after the last, (factor - 1) times the same measured time.
-/// Thread-safe like any source.
+/// those after a stage made longer move on). read-*: the first stage, or the source's reads() wherever they run, which
+/// then are no plain parts of files any more. decode: the stage whose name begins with "decode", which takes `factor`
+/// times what was measured. straggler: that stage, or the last one; which samples is keyed by (seed, index). transform:
+/// a stage of its own after the last, (factor - 1) times the same measured time. Thread-safe like any source.
 class InjectedSource final : public SampleSource {
 public:
     /// Kinds that are not the source's are left to others. Throws std::invalid_argument naming a kind given twice, a
@@ -126,7 +125,8 @@ template <class Source>
 /// Thread-safe like any.
 class InjectedCollate final : public Collate {
 public:
-    /// Kinds other than collate are left to others. Throws std::invalid_argument for one given twice. `waits.sleep` is not used.
+    /// Kinds other than collate are left to others. Throws std::invalid_argument for one given twice. `waits.sleep` is
+    /// not used.
     InjectedCollate(std::shared_ptr<const Collate> collate, const std::vector<Injection>& injections,
                     InjectedWaits waits = {}, const AnyClock& clock = AnyClock{});
 

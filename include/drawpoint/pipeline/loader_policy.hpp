@@ -9,8 +9,8 @@
 
 namespace drawpoint {
 
-/// In which order the finished batches of a pass are handed to the loop. `bounded`: as they finish, but none is overtaken
-/// more than `max_overtakes` times.
+/// In which order the finished batches of a pass are handed to the loop. `bounded`: as they finish, but none is
+/// overtaken more than `max_overtakes` times.
 enum class BatchOrder : std::uint8_t { in_order, out_of_order, bounded };
 
 /// The plain facts a LoaderPolicy decides from.
@@ -25,17 +25,18 @@ struct PolicyOptions {
     std::uint64_t batch_bytes_hint = 0;   ///< what a batch takes, before one is complete; 0: unknown
 };
 
-/// What a loader decides about every batch: admit, open, hand over, take back, what one claim takes, whom to wake. A pure state
-/// machine without threads, clock or I/O, so that worker threads, the loop itself and a simulator in virtual time drive the same
-/// decisions. Batches are numbered by admission over the loader's whole life; slots 0 … prefetch_depth are places in memory;
-/// positions number the hand-overs. Nothing allocates; everything is O(slots). One thread at a time (the driver's mutex).
+/// What a loader decides about every batch: admit, open, hand over, take back, what one claim takes, whom to wake. A
+/// pure state machine without threads, clock or I/O, so that worker threads, the loop itself and a simulator in
+/// virtual time drive the same decisions. Batches are numbered by admission over the loader's whole life; slots 0 …
+/// prefetch_depth are places in memory; positions number the hand-overs. Nothing allocates; everything is O(slots).
+/// One thread at a time (the driver's mutex).
 ///
-/// With a `batches_budget_bytes`, a batch is admitted only if it fits beside all slots' memory, where one that is open counts as
-/// the largest so far, if not more. It is admitted only once all samples of the open ones are claimed, when what those take is
-/// nearly known, or all but one's while there is room for four times the largest and twice as many batches as slots have brought
-/// no larger one. Samples are then claimed one at a time. So what is unknown, and may exceed the budget, is one batch; with
-/// several workers at most one each while sizes grow. Whatever it takes, a batch is admitted when none is open or complete and
-/// the loop has drawn them all.
+/// With a `batches_budget_bytes`, a batch is admitted only if it fits beside all slots' memory, where one that is open
+/// counts as the largest so far, if not more. It is admitted only once all samples of the open ones are claimed, when
+/// what those take is nearly known, or all but one's while there is room for four times the largest and twice as many
+/// batches as slots have brought no larger one. Samples are then claimed one at a time. So what is unknown, and may
+/// exceed the budget, is one batch; with several workers at most one each while sizes grow. Whatever it takes, a batch
+/// is admitted when none is open or complete and the loop has drawn them all.
 class LoaderPolicy {
 public:
     static constexpr std::size_t max_slots = 56;   ///< the give-back word has a bit for each
@@ -57,16 +58,16 @@ public:
 
     explicit LoaderPolicy(const PolicyOptions&) noexcept;
 
-    /// Lets `batches` more be admitted: a pass of its own if all before are admitted, else more of the same. Whatever the
-    /// order, no batch is handed over before the last one of the pass before.
+    /// Lets `batches` more be admitted: a pass of its own if all before are admitted, else more of the same. Whatever
+    /// the order, no batch is handed over before the last one of the pass before.
     void extend(std::uint64_t batches) noexcept {
         if (admitted_ == limit_)
             pass_begin_ = limit_;
         limit_ += batches;
     }
-    /// The next batch to open to the workers, while there is one, a slot is free and the budget allows it. `drawn`: the positions
-    /// drawn so far, or 0 where that is not known. `unclaimed`: open batches with samples that no worker has claimed.
-    /// Without workers nothing is admitted while a batch waits.
+    /// The next batch to open to the workers, while there is one, a slot is free and the budget allows it. `drawn`:
+    /// the positions drawn so far, or 0 where that is not known. `unclaimed`: open batches with samples that no worker
+    /// has claimed. Without workers nothing is admitted while a batch waits.
     [[nodiscard]] std::optional<Admission> admit(std::uint64_t drawn = 0, std::uint64_t unclaimed = 0) noexcept;
     /// All of the batch's samples are done. False: nobody wants it any more, and its slot is free.
     bool complete(std::uint32_t slot, bool failed) noexcept;
@@ -79,17 +80,19 @@ public:
 
     // Bytes, where they are counted.
     [[nodiscard]] bool counts_bytes() const noexcept { return budget_ != 0; }
-    /// The slot's memory is so large now; to be said before admit() of each that has changed.
-    void holds(std::uint32_t slot, std::uint64_t bytes) noexcept;
-    /// Free slots, a bit each, whose memory is to be given up before anything admitted since is opened; they count as empty.
+    /// The slot's memory is so large now; to be said before admit() of each that has changed, and before hand_over()
+    /// of one that is complete. `passing`: of these, bytes that another slot may take over once the batch is complete.
+    void holds(std::uint32_t slot, std::uint64_t bytes, std::uint64_t passing = 0) noexcept;
+    /// Free slots, a bit each, whose memory is to be given up before anything admitted since is opened; they count as
+    /// empty.
     [[nodiscard]] std::uint64_t trims() noexcept;
     [[nodiscard]] std::uint64_t bytes_of(std::uint32_t slot) const noexcept { return places_[slot].bytes; }
     [[nodiscard]] std::uint64_t batches_bytes() const noexcept { return bytes_; }   ///< of all slots now
     [[nodiscard]] std::uint64_t most_batches_bytes() const noexcept { return most_bytes_; }
     [[nodiscard]] std::uint64_t largest_batch_bytes() const noexcept { return largest_; }   ///< or the hint
-    /// What batches_bytes() comes to once as much is ahead as depth and budget allow, if no batch is larger than the largest so
-    /// far: one that is being made, beside as many finished ones as find room, of the sizes that came back lately; 0: nothing is
-    /// known yet. `all_slots`: the most that all of them could take.
+    /// What batches_bytes() comes to once as much is ahead as depth and budget allow, if no batch is larger than the
+    /// largest so far: one that is being made, beside as many finished ones as find room, of the sizes that were
+    /// handed over lately; 0: nothing is known yet. `all_slots`: the most that all of them could take.
     [[nodiscard]] std::uint64_t
     expected_batches_bytes(std::uint64_t all_slots = std::numeric_limits<std::uint64_t>::max()) const noexcept;
 
@@ -132,15 +135,16 @@ private:
     [[nodiscard]] bool has_budget() const noexcept;
     [[nodiscard]] std::uint64_t charged_bytes() const noexcept;
     void trim_until(std::uint64_t bytes_to_go, std::uint64_t slots) noexcept;
-    struct Place;
-    void note_returned(const Place&) noexcept;
-
     struct Place {
         std::uint64_t batch = 0, pass_begin = 0, completed = 0;   // completed: running number of its completion
-        std::uint64_t bytes = 0, bytes_before = 0;                // of its memory, where counted; when it was admitted
+        std::uint64_t bytes = 0, passing = 0;                     // of its memory, where counted; of these may pass on
+        std::uint64_t own_before = 0;                             // its own bytes when it was admitted
         std::uint32_t overtaken = 0;
         bool failed = false;
+        [[nodiscard]] std::uint64_t own() const noexcept { return bytes - passing; }
     };
+    void note_finished(const Place&) noexcept;
+
     std::array<Place, max_slots> places_{};
     std::uint64_t open_ = 0, complete_ = 0, handed_ = 0,
                   abandoned_ = 0;   // slots by state, a bit each; abandoned ⊂ open
@@ -151,8 +155,8 @@ private:
     std::uint64_t budget_, largest_;     // largest_: or what a batch is believed to take; 0: unknown
     std::uint64_t calm_from_;            // completions from which on largest_ is believed; unlimited: no batch is known
     std::uint64_t bytes_ = 0, most_bytes_ = 0, trims_ = 0, drawn_ = 0;
-    std::uint64_t returned_ = 0, reused_ = 0;   // batches that came back whole; of these in memory that was there
-    double returned_mean_ = 0, returned_variance_ = 0;   // of their slots' bytes, lately
+    std::uint64_t finished_ = 0, reused_ = 0;            // batches handed over whole; of these in memory that was there
+    double finished_mean_ = 0, finished_variance_ = 0;   // of their slots' own bytes, lately
     double shrunk_share_ = 0;                            // of the latter: those that left their slot with less
     bool lacks_bytes_ = false;                           // the last refusal was for the budget's sake
     BatchOrder order_;

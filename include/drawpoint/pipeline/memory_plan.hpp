@@ -28,13 +28,13 @@ struct MemoryPlan {
         0;   ///< likewise: what a sixteenth of the budget holds, then what is left of all; ≥ num_workers
     std::size_t slot_samples = 1;   ///< a slot's: batch_size, or all of a data set that is smaller
     std::uint64_t slot_bytes = 0;   ///< of one batch's memory as the loader takes it; 0: not known before the first
-    /// Where samples are collated: batches whose samples are in memory beside the arrays, those in the making; each worker is at
-    /// one. 0 elsewhere.
+    /// Where samples are collated: batches whose samples are in memory beside the arrays, those in the making; each
+    /// worker is at one. 0 elsewhere.
     std::size_t sample_sets = 0;
     std::uint64_t slots_bytes =
         0;   ///< of those ahead and the one the loop holds: prefetch_depth + 1, or as many as fit
-    /// Where samples are collated, the most that all slots together may hold: batches are admitted by their bytes and the depth
-    /// stays as asked. 2^64 - 1 without a budget; 0 where samples are not collated.
+    /// Where samples are collated, the most that all slots together may hold: batches are admitted by their bytes and
+    /// the depth stays as asked. 2^64 - 1 without a budget; 0 where samples are not collated.
     std::uint64_t batches_budget_bytes = 0;
     std::uint64_t in_flight_bytes =
         0;   ///< read ahead and not yet taken; reads in flight when it is reached come on top
@@ -44,8 +44,8 @@ struct MemoryPlan {
     bool operator==(const MemoryPlan&) const = default;
 };
 
-/// The largest plan that the budget allows, and nothing larger than what is asked for. Pure, O(1), never throws: sizes beyond
-/// 2^64 - 1 count as that.
+/// The largest plan that the budget allows, and nothing larger than what is asked for. Pure, O(1), never throws: sizes
+/// beyond 2^64 - 1 count as that.
 [[nodiscard]] MemoryPlan plan_memory(const MemoryNeeds&) noexcept;
 
 }   // namespace drawpoint

@@ -32,6 +32,7 @@ struct RuntimeOptions {
     WorkerThreads workers = WorkerThreads::arena;   ///< `arena` in a build without oneTBB means `threads`
     bool record = true;                             ///< whether loaders record their batches and samples
     /// Called on every worker thread before its first sample, e.g. pipeline/torch's `limit_torch_threads`. null: nothing.
+    /// Threads started here or inside a sample inherit the worker's SCHED_BATCH (docs/design.md) and keep it.
     void (*on_worker_start)() noexcept = nullptr;
 };
 inline constexpr std::size_t max_worker_threads = 256;

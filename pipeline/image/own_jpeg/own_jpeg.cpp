@@ -137,7 +137,7 @@ struct OwnJpegDecoder::State {
             bytes += component.stride * (scan.mcu_rows.end - scan.mcu_rows.begin) * component.down * 8 + row_slack;
             whole += (stride_of(component, mcus_across) + 64) * mcus_down * component.down * 8 + row_slack;
         }
-        std::uint8_t* memory = samples.get(whole);
+        std::uint8_t* memory = samples.get(reserved_bytes(bytes, whole));
         PlaneView* views[3] = {&planes.luma, &planes.blue, &planes.red};
         for (std::uint32_t c = 0; c < 3; ++c) {
             *views[c] = {};

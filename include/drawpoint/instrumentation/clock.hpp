@@ -31,7 +31,8 @@ public:
 /// Drifts from CLOCK_MONOTONIC by the calibration's error, a few parts per million.
 class TscClock {
 public:
-    /// Calibrates for about 2 ms. Only meaningful where `available()`.
+    /// Calibrates over the time since the program was loaded; waits where that is less than 2 ms.
+    /// Only meaningful where `available()`.
     TscClock() noexcept;
 
     /// Whether the counter runs at a constant rate on every core (constant_tsc and nonstop_tsc of an x86-64).

@@ -10,6 +10,8 @@
 namespace drawpoint {
 namespace {
 
+constexpr std::ptrdiff_t most_old_host_rows = 1024;
+
 /// The row for which `is` holds; added as `fresh` where there is none.
 template <class Row, class Is>
 Row& find_or_add(std::vector<Row>& rows, Row fresh, Is is) {
@@ -92,14 +94,13 @@ void fold_sample(Ledger& ledger, const SampleRow& sample) {
         return find_or_add(folded.stages, {.pipeline = sample.pipeline, .stage = stage, .durations = {}},
                            [&](const FoldedStage& r) { return r.pipeline == sample.pipeline && r.stage == stage; });
     };
-    FoldedStage& whole = row_of(0);
-    whole.bytes += sample.bytes;
-    whole.cpu_ns += sample.cpu_ns.value_or(0);
-    whole.run_queue_ns += sample.run_queue_ns.value_or(0);
-    whole.cpu_everywhere &= sample.cpu_ns && sample.run_queue_ns;
-    for (std::uint32_t i = 0; i < stages.size(); ++i)
+    row_of(0).bytes += sample.bytes;
+    for (std::uint32_t i = 0; i < stages.size(); ++i) {
+        FoldedStage& row = row_of(i);
         for (const Share& share : shares_of(stages[i].ns, sample.samples))
-            row_of(i).durations.add(share.ns, share.calls);
+            row.durations.add(share.ns, share.calls);
+        add_usage(row.usage, sample, stages, i);
+    }
     FoldedWorker& worker = worker_of(folded, sample.worker);
     worker.samples += sample.samples;
     if (!stages.empty())
@@ -138,6 +139,31 @@ void add_to_split(DrawSplit& draw, const Ledger& ledger, const OrderLoss& order,
              : piece.span == Span::handoff  ? draw.handoff_ns
              : piece.span == Span::transfer ? draw.transfer_ns
                                             : draw.callbacks_ns) += piece.ns;
+}
+
+void add_usage(StageUsage& usage, const SampleRow& sample, std::span<const StageRow> stages,
+               std::size_t stage) noexcept {
+    const StageRow& row = stages[stage];
+    const bool alone = stages.size() == 1;   // then what is known of the sample is known of the stage
+    // Nearly every straggler's CPU time is known and one in n of the others: only of these, chosen at random, is more known.
+    const std::int64_t whole_ns = alone && sample.run_queue_ns ? sample.cpu_ns.value_or(no_stamp) : no_stamp;
+    if (const std::int64_t cpu_ns = row.cpu_ns != no_stamp ? row.cpu_ns : whole_ns; cpu_ns != no_stamp) {
+        usage.calls += sample.samples;
+        usage.ns += row.ns;
+        usage.cpu_ns += cpu_ns;
+    }
+    if (alone && sample.run_queue_ns) {
+        usage.queued_of_ns += row.ns;
+        usage.run_queue_ns += *sample.run_queue_ns;
+    }
+}
+
+void thin(std::vector<HostRow>& host, std::size_t old) {
+    std::size_t next = 0;
+    std::erase_if(host, [&](const HostRow&) {
+        const std::size_t at = next++;
+        return at < old && at % 2 != 0;
+    });
 }
 
 void fold(Ledger& ledger, std::span<PassRow> open, std::size_t keep) {
@@ -185,6 +211,16 @@ void fold(Ledger& ledger, std::span<PassRow> open, std::size_t keep) {
             fold_sample(ledger, sample);
         return gone;
     });
+    const std::span<const SettingRow> settings{ledger.settings};
+    std::erase_if(ledger.settings, [&](const SettingRow& row) {   // before what is kept: the last one of a loader
+        const auto later = settings.subspan(static_cast<std::size_t>(&row - settings.data()) + 1);
+        const auto of_loader = std::ranges::find(later, row.pipeline, &SettingRow::pipeline);
+        return of_loader != later.end() && of_loader->at_ns < ledger.folded.until_ns;
+    });
+    const auto old_host =
+        std::ranges::lower_bound(ledger.host, ledger.folded.until_ns, {}, &HostRow::at_ns) - ledger.host.begin();
+    if (old_host > most_old_host_rows)
+        thin(ledger.host, static_cast<std::size_t>(old_host));
     std::vector<DroppedRow> dropped;   // before what is kept: one row a ring
     for (const DroppedRow& row : ledger.dropped) {
         const bool old = row.to_ns < ledger.folded.until_ns;

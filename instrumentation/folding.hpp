@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include <drawpoint/instrumentation/ledger.hpp>
 
@@ -29,8 +30,15 @@ struct Share {
 /// A run's time among its samples, to the nanosecond: the shares add up to `ns`.
 [[nodiscard]] std::array<Share, 2> shares_of(std::int64_t ns, std::uint32_t samples) noexcept;
 
+/// Adds what a sample says of its stage number `stage`, if it was chosen to be measured.
+void add_usage(StageUsage&, const SampleRow&, std::span<const StageRow> stages, std::size_t stage) noexcept;
+
+/// Drops every other one of the `old` first rows: totals, so that each that stays says as much of twice the time.
+void thin(std::vector<HostRow>& host, std::size_t old);
+
 /// Folds all steps but the last `keep` into `Ledger::folded`, with the batches taken and the samples begun before what
-/// these need; what rings dropped before is merged into one row a ring. The first step of all, the first of each phase
+/// these need; what rings dropped before is merged into one row a ring. Of the settings before, each loader's last one
+/// stays; of the host's rows before, at most 1024, as far apart. The first step of all, the first of each phase
 /// that counts and the first and the last training step that have a loss stay. Of these, those older than the last `keep` stay
 /// without batches, so that no time lost to order is found in them. `ledger` holds its steps in order of time;
 /// `open` are the passes that have not ended. O(rows kept).

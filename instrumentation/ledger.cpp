@@ -41,7 +41,7 @@ bool StepRow::operator==(const StepRow& other) const noexcept {
     };
     const auto rest = [](const StepRow& row) {
         return std::tie(row.step, row.epoch, row.batch, row.phase, row.status, row.size, row.draw_begin_ns, row.draw_ns,
-                        row.batch_ns, row.spans);
+                        row.batch_ns, row.cpu_ns, row.run_queue_ns, row.spans);
     };
     return rest(*this) == rest(other) && bits(loss) == bits(other.loss);
 }
@@ -84,6 +84,8 @@ void Ledger::sort() {
     by(batches, [](const BatchRow& r) { return std::tuple{r.pipeline, r.epoch, r.batch}; });
     by(samples, [](const SampleRow& r) { return std::tuple{r.pipeline, r.epoch, r.batch, r.slot}; });
     by(failures, [](const FailureRow& r) { return std::tuple{r.pipeline, r.epoch, r.batch, r.index}; });
+    by(settings, [](const SettingRow& r) { return std::tuple{r.at_ns, r.pipeline}; });
+    by(host, [](const HostRow& r) { return r.at_ns; });
     by(dropped, [](const DroppedRow& r) { return std::tuple{r.from_ns, r.ring}; });
     by(thinnings, [](const ThinningRow& r) { return r.at_ns; });
     by(operators, [](const OperatorRow& r) { return std::tuple{r.thread, r.begin_ns, ~r.ns}; });   // ~: longest first

@@ -7,6 +7,12 @@
 
 namespace drawpoint {
 
+namespace {
+
+constexpr std::size_t most_host_rows = 4096;
+
+}   // namespace
+
 Slice LedgerBuilder::add(std::span<const SpanRow> spans) {
     const Slice slice{static_cast<std::uint32_t>(ledger_.spans.size()), static_cast<std::uint32_t>(spans.size())};
     ledger_.spans.insert(ledger_.spans.end(), spans.begin(), spans.end());
@@ -33,6 +39,12 @@ void LedgerBuilder::step(StepRow row, std::span<const SpanRow> spans) {
         reached(wrapping_sum(spans.back().begin_ns, spans.back().ns));
     if (most_steps_ != 0 && ledger_.steps.size() > most_steps_)
         fold(ledger_, open_, std::max<std::size_t>(most_steps_ / 2, 1));
+}
+
+void LedgerBuilder::host(const HostRow& row) {
+    ledger_.host.push_back(row);
+    if (most_steps_ != 0 && ledger_.host.size() > most_host_rows)   // no step may ever end: a loader alone
+        thin(ledger_.host, most_host_rows / 2);
 }
 
 void LedgerBuilder::pass_begin(const PassRow& row) {

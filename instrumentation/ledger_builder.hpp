@@ -29,6 +29,9 @@ public:
     void end_of_data(const EndOfDataRow&);
     void pipeline(const PipelineRow& row) { ledger_.pipelines.push_back(row); }
     void failure(const FailureRow& row) { ledger_.failures.push_back(row); }
+    void setting(const SettingRow& row) { ledger_.settings.push_back(row); }
+    /// Where steps are folded, every other row of the older half of some thousands is dropped.
+    void host(const HostRow&);
     void fact(std::string_view key, std::string_view value) { ledger_.set_fact(key, value); }
     void dropped(const DroppedRow& row) { ledger_.dropped.push_back(row); }
     void thinning(const ThinningRow& row) { ledger_.thinnings.push_back(row); }

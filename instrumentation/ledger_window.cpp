@@ -119,6 +119,11 @@ Ledger window(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
             return batch.pipeline == row.pipeline && batch.epoch == row.epoch && batch.batch == row.batch;
         });
     });
+    part.settings = ledger.settings;
+    // Only differences of what a host counts mean anything: with those around the window they cover all of it.
+    const auto first = std::ranges::upper_bound(ledger.host, window.from_ns, {}, &HostRow::at_ns),
+               last = std::ranges::lower_bound(ledger.host, window.to_ns, {}, &HostRow::at_ns);
+    part.host.assign(first - (first != ledger.host.begin()), std::max(first, last + (last != ledger.host.end())));
     copy_if(ledger.dropped, part.dropped,
             [&](const DroppedRow& row) { return row.from_ns < window.to_ns && row.to_ns >= window.from_ns; });
     copy_if(ledger.operators, part.operators,

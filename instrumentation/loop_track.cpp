@@ -1,6 +1,7 @@
 #include <drawpoint/instrumentation/loop_track.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace drawpoint {
 
@@ -39,6 +40,11 @@ void LoopTrack::end_draw(std::uint32_t size, std::optional<std::uint32_t> batch)
     step_.draw_ns = last_ns_ - step_.draw_begin_ns;
     step_.size = size;
     where_ = Where::batch;
+    measured_ = !recorder_->clock().is_manual() && budget_.next();
+    if (measured_) {
+        run_queue_ns_ = usage_.run_queue_ns();
+        cpu_ns_ = ThreadUsage::cpu_ns();
+    }
 }
 
 void LoopTrack::end_step(StepStatus status, std::optional<double> loss) noexcept {
@@ -80,6 +86,14 @@ void LoopTrack::add_piece(Span span, std::int64_t until_ns) noexcept {
 void LoopTrack::push_step() noexcept {
     if (where_ == Where::outside)
         return;
+    const std::int64_t step_ns = last_ns_ - step_.draw_begin_ns, computed_ns = step_ns - step_.draw_ns;
+    if (std::exchange(measured_, false) && usage_.is_attached()) {
+        step_.cpu_ns = std::clamp<std::int64_t>(ThreadUsage::cpu_ns() - cpu_ns_, 0, computed_ns);
+        const std::int64_t run_queue_ns = usage_.run_queue_ns();
+        if (run_queue_ns_ != no_stamp && run_queue_ns != no_stamp)
+            step_.run_queue_ns = std::clamp<std::int64_t>(run_queue_ns - run_queue_ns_, 0, computed_ns);
+    }
+    budget_.took(step_ns, 5);   // four, of which the run queue's cost more
     recorder_->push(step_, std::span{spans_}.first(step_spans_));
     where_ = Where::outside;
 }

@@ -184,6 +184,8 @@ void MessageSink::add(const RareRow& rare, std::int64_t now_ns) {
         builder_.pipeline(*pipeline);
         if (writer_)
             writer_->pipeline(*pipeline, now_ns);
+    } else if (const auto* setting = std::get_if<SettingRow>(&rare)) {
+        both([&](auto& to) { to.setting(*setting); });
     } else if (const auto* failure = std::get_if<FailureRow>(&rare)) {
         builder_.failure(*failure);
         if (writer_)
@@ -194,6 +196,11 @@ void MessageSink::add(const RareRow& rare, std::int64_t now_ns) {
         if (writer_)
             writer_->fact(key, value, now_ns);
     }
+}
+
+void MessageSink::add(const HostRow& row) {
+    if (!gave_up_)
+        both([&](auto& to) { to.host(row); });
 }
 
 void MessageSink::add(const Definitions& added) {

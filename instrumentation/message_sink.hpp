@@ -23,7 +23,7 @@
 namespace drawpoint {
 
 /// What happens too rarely for a ring.
-using RareRow = std::variant<PipelineRow, FailureRow, Fact>;
+using RareRow = std::variant<PipelineRow, SettingRow, FailureRow, Fact>;
 
 /// Adds `more` to `into`.
 inline void merge(Ring::Drops& into, const Ring::Drops& more) noexcept {
@@ -46,6 +46,7 @@ public:
     /// Those of what was taken since the last call that the limits kept out.
     [[nodiscard]] Ring::Drops take_dropped() noexcept { return std::exchange(over_limit_, {}); }
     void add(const RareRow&, std::int64_t now_ns);
+    void add(const HostRow&);
     void add(const Definitions&);
     /// Says that so many messages of a ring are lost.
     void add_dropped(std::uint32_t ring, const Ring::Drops&);

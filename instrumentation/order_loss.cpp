@@ -4,6 +4,8 @@
 #include <limits>
 #include <tuple>
 
+#include <instrumentation/wrapping.hpp>
+
 namespace drawpoint {
 namespace {
 
@@ -16,7 +18,7 @@ std::int64_t done_ns(const BatchRow& row) noexcept {
 
 }   // namespace
 
-OrderLoss::OrderLoss(const Ledger& ledger) {
+OrderLoss::OrderLoss(const Ledger& ledger) : freed_ns_(ledger.batches.size(), no_stamp) {
     std::map<Pass, std::vector<const BatchRow*>> passes;
     for (const BatchRow& row : ledger.batches) {
         if (row.status != BatchStatus::abandoned)
@@ -40,8 +42,10 @@ OrderLoss::OrderLoss(const Ledger& ledger) {
             for (std::size_t older = i; older > 0 && done_before[older] > done; --older)
                 if (const std::int64_t complete = done_ns(*rows[older - 1]); complete <= until || given_up)
                     freed = std::max(freed, std::min(complete, until));
-            if (freed > done)
+            if (freed > done) {
                 waits.push_back({done, freed});
+                freed_ns_[static_cast<std::size_t>(rows[i] - ledger.batches.data())] = freed;
+            }
             done_before.push_back(std::max(done_before.back(), done));
         }
         if (waits.empty())
@@ -67,7 +71,7 @@ std::int64_t OrderLoss::of(const Ledger& ledger, const StepRow& step) const noex
     for (const SpanRow& piece : ledger.spans_of(step)) {
         if (piece.span != Span::starved)
             continue;
-        const std::int64_t end_ns = piece.begin_ns + piece.ns;
+        const std::int64_t end_ns = wrapping_sum(piece.begin_ns, piece.ns);
         for (auto wait = std::ranges::upper_bound(waits->second, piece.begin_ns, {}, &Interval::to_ns);
              wait != waits->second.end() && wait->from_ns < end_ns; ++wait)
             lost += std::min(wait->to_ns, end_ns) - std::max(wait->from_ns, piece.begin_ns);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <utility>
@@ -19,6 +20,9 @@ public:
     /// The part of the step's `starved` that it cost. O(log batches + waits inside).
     [[nodiscard]] std::int64_t of(const Ledger&, const StepRow&) const noexcept;
 
+    /// Until when this batch of `Ledger::batches`, complete, waited for an older one; `no_stamp`: it did not.
+    [[nodiscard]] std::int64_t freed_ns(std::size_t batch) const noexcept { return freed_ns_[batch]; }
+
 private:
     using Pass = std::pair<std::uint8_t, std::uint32_t>;   // pipeline, epoch
     struct Interval {
@@ -30,6 +34,7 @@ private:
     };
     std::map<Pass, std::vector<Interval>> waits_;   // ascending, disjoint
     std::vector<Draw> draws_;                       // by time
+    std::vector<std::int64_t> freed_ns_;            // by batch
 };
 
 }   // namespace drawpoint

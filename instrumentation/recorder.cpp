@@ -118,6 +118,17 @@ std::uint32_t Recorder::add_frame(const FrameRow& row) noexcept { return impl_->
 
 std::uint32_t Recorder::add_stack(const StackRow& row) noexcept { return impl_->definitions.add_stack(row); }
 
+void Recorder::add_setting(const SettingRow& row) noexcept {
+    const std::lock_guard lock{impl_->mutex};
+    try {
+        if (impl_->stop)
+            throw std::length_error("finished");
+        impl_->rare.emplace_back(row);
+    } catch (...) {
+        ++impl_->refused;
+    }
+}
+
 void Recorder::add_failure(const FailureRow& row) noexcept {
     const std::lock_guard lock{impl_->mutex};
     try {

@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <thread>
 #include <vector>
@@ -16,6 +17,7 @@
 #include <drawpoint/instrumentation/recorder.hpp>
 
 #include <instrumentation/definitions.hpp>
+#include <instrumentation/host_counters.hpp>
 #include <instrumentation/message_sink.hpp>
 #include <instrumentation/ring_message.hpp>
 #include <instrumentation/start_times.hpp>
@@ -70,6 +72,11 @@ struct Recorder::Impl {
     // In recorder_thread.cpp, of the writer thread:
     void run() noexcept;
     void drain(bool tell_all);
+    void look_at_host(std::int64_t gap_ns);
+    [[nodiscard]] std::int64_t host_period_ns() const noexcept {
+        using namespace std::chrono;
+        return nanoseconds{std::min(options.host_period, duration_cast<milliseconds>(nanoseconds::max()))}.count();
+    }
     void tell_drops(std::size_t operator_ring, const Ring::Drops& more, bool at_once);
     void give_up(const char* why) noexcept;
     void publish_status(double writer_cpu_s);
@@ -112,6 +119,8 @@ struct Recorder::Impl {
     std::vector<RareRow> taken;
     std::uint64_t all_over_limit = 0;
     std::chrono::milliseconds pause{1};
+    std::optional<HostCounters> host;   // none: not asked for
+    std::int64_t host_ns = no_stamp;    // of the last row
 
     std::mutex finish_mutex;
     std::thread thread;

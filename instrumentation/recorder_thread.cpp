@@ -5,11 +5,15 @@
 #include <time.h>
 
 #include <algorithm>
+#include <charconv>
+#include <iterator>
 #include <limits>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
+#include <drawpoint/instrumentation/host.hpp>
+#include <drawpoint/instrumentation/report/facts.hpp>
 #include <instrumentation/recorder_impl.hpp>
 
 namespace drawpoint {
@@ -25,6 +29,12 @@ const RecorderOptions& checked(const RecorderOptions& options) {
     if (!(options.drop_share >= 0.0 && options.drop_share <= 1.0))
         throw std::invalid_argument("drop_share must be between 0 and 1, got " + std::to_string(options.drop_share));
     return options;
+}
+
+/// The shortest text that is this number, whatever the locale.
+std::string decimal(double number) {
+    char text[32];
+    return {text, std::to_chars(std::begin(text), std::end(text), number).ptr};
 }
 
 /// The price of one stamp and its share of a push: samples of four stages, five stamps each; the best of some rounds.
@@ -60,6 +70,11 @@ Recorder::Impl::Impl(const std::filesystem::path* file, const RecorderOptions& g
       thread_rings{given.ring_records, definitions},
       sink{file, given, any, start},
       refused_until_ns{start.start_ns} {
+    if (given.host_period.count() > 0 && !any.is_manual()) {
+        host.emplace();
+        rare.emplace_back(Fact{facts::host_cores, decimal(usable_cores())});
+        rare.emplace_back(Fact{facts::host_affinity_cores, std::to_string(affinity_cores())});
+    }
     if (file != nullptr)
         status.file = *file;
     publish_status(0.0);
@@ -98,8 +113,11 @@ void Recorder::Impl::run() noexcept {
         }
         try {
             drain(tell_all);
-            if (last)
+            if (last) {
+                const std::lock_guard lock{ledger_mutex};
+                look_at_host(1);
                 sink.close();
+            }
             publish_status(static_cast<double>(system_clock_ns(CLOCK_THREAD_CPUTIME_ID)) * 1e-9);
         } catch (const std::exception& error) {
             give_up(error.what());
@@ -176,8 +194,20 @@ void Recorder::Impl::drain(bool tell_all) {
         tell_drops(ThreadRings::most, {}, tell_all);
     }
     consume_of(loop_ring, loop_head, 0);
+    look_at_host(tell_all ? host_period_ns() / 10 : host_period_ns());   // asking often shall not fill the ledger
     pause = busy ? shortest_pause : std::min(2 * pause, longest_pause);
     sink.end_block_if_due();
+}
+
+/// Unless it was done less than `gap_ns` ago.
+void Recorder::Impl::look_at_host(std::int64_t gap_ns) {
+    if (!host)
+        return;
+    const std::int64_t now_ns = clock.now_ns();
+    if (host_ns != no_stamp && now_ns - host_ns < gap_ns)
+        return;
+    host_ns = now_ns;
+    sink.add(host->read(now_ns));
 }
 
 /// A full recording drops for as long as the run lasts: each row tells of as many as all before it, and the last of the rest.

@@ -9,7 +9,7 @@ namespace drawpoint::trace_fields {
 
 using Tag = protozero::pbf_tag_type;
 
-inline constexpr std::uint32_t format = 1, minor = 3;
+inline constexpr std::uint32_t format = 1, minor = 4;
 inline constexpr std::uint32_t relative_clock = 128;   // nanoseconds since Run.start_ns
 
 inline constexpr Tag trace_packet = 1;
@@ -27,21 +27,23 @@ inline constexpr std::uint8_t slice_begin = 1, slice_end = 2, instant = 3, count
 namespace record {
 inline constexpr Tag sample = 1100, batch = 1101, step = 1102, run = 1103, dropped = 1104, pass_begin = 1105,
                      pass = 1106, thinning = 1107, failure = 1108, end_of_data = 1109, fact = 1110, pipeline = 1111,
-                     operator_begin = 1112, operator_end = 1113, allocation = 1114, stack_sample = 1115;
+                     operator_begin = 1112, operator_end = 1113, allocation = 1114, stack_sample = 1115, setting = 1116,
+                     host = 1117;
 }
 inline constexpr Tag early_ns = 16;   // of every record whose time counts
 
 namespace sample {
 inline constexpr Tag index = 1, epoch = 2, batch = 3, slot = 4, bytes = 5, cpu_ns = 6, run_queue_ns = 7, status = 8,
                      pipeline = 9, stage_ns = 10, gap_ns = 11, worker = 12, samples = 13, read_begin_ns = 14,
-                     read_end_ns = 15;
+                     read_end_ns = 15, stage_idle_ns = 17, other_cpu_ns = 18;
 }
 namespace batch {
 inline constexpr Tag epoch = 1, batch = 2, size = 4, stamps = 5, slot = 6, pipeline = 7, status = 8, bytes = 9,
                      ready_batches = 10, never_admitted = 11, collate_worker = 12;
 }
 namespace step {
-inline constexpr Tag epoch = 1, batch = 2, phase = 3, step = 4, status = 5, spans = 6, size = 7, loss = 8, gap_ns = 9;
+inline constexpr Tag epoch = 1, batch = 2, phase = 3, step = 4, status = 5, spans = 6, size = 7, loss = 8, gap_ns = 9,
+                     cpu_ns = 10, run_queue_ns = 11;
 }
 namespace run {
 inline constexpr Tag format = 1, minor = 2, start_ns = 3, spans = 6;
@@ -65,7 +67,12 @@ namespace fact {
 inline constexpr Tag key = 1, value = 2;
 }
 namespace pipeline {
-inline constexpr Tag name = 1, stages = 2, batch_size = 3, num_workers = 4, prefetch_depth = 5, max_overtakes = 6;
+inline constexpr Tag name = 1, stages = 2, batch_size = 3, num_workers = 4, prefetch_depth = 5, max_overtakes = 6,
+                     read_concurrency = 7, memory_budget = 8;
+}
+namespace setting {
+inline constexpr Tag pipeline = 1, num_workers = 2, prefetch_depth = 3, max_overtakes = 4, memory_budget = 5,
+                     read_concurrency = 6;
 }
 namespace definitions {
 inline constexpr Tag names = 1, threads = 2, frames = 3, stacks = 4;

@@ -19,7 +19,8 @@ using protozero::pbf_writer;
 
 constexpr std::size_t most_flows = 4096;
 constexpr std::uint64_t ended_flow_bytes = 10;
-constexpr std::size_t most_stage_slices = 3;   // keeps a sample of four stages within 200 bytes: the longest are shown
+// What keeps a sample within 200 bytes: the longest stages are shown.
+constexpr std::size_t most_stage_slices = 3, sample_bytes = 200, slice_bytes = 34;
 
 enum WorkerName : std::uint32_t { name_sample = 1, name_stage, name_collate };
 enum LaneName : std::uint32_t { name_in_flight = 1, name_batch };
@@ -36,12 +37,19 @@ void TraceWriter::sample(const SampleRow& row, std::span<const StageRow> stages,
 
     values_.clear();
     gaps_.clear();
+    idle_.clear();
+    std::uint64_t stages_cpu = 0;
     std::int64_t reached_ns = row.begin_ns;
     for (const StageRow& stage : stages) {
         gaps_.push_back(wrapping_difference(stage.begin_ns, reached_ns));
         values_.push_back(static_cast<std::uint64_t>(stage.ns));
         reached_ns = wrapping_sum(stage.begin_ns, stage.ns);
+        const std::uint64_t idle = wrapping_difference(stage.ns, stage.cpu_ns);
+        const bool measured = stage.cpu_ns != no_stamp;
+        idle_.push_back(measured ? idle + (static_cast<std::int64_t>(idle) >= 0 ? 1 : 0) : 0);
+        stages_cpu += measured ? static_cast<std::uint64_t>(stage.cpu_ns) : 0;
     }
+    const auto stage_idle = unless_zero(idle_);
     pbf_writer record{packets_.new_record()};
     put(record, f::sample::index, row.index);
     put(record, f::sample::epoch, row.epoch);
@@ -49,7 +57,8 @@ void TraceWriter::sample(const SampleRow& row, std::span<const StageRow> stages,
     put(record, f::sample::slot, row.slot);
     put(record, f::sample::bytes, row.bytes);
     if (row.cpu_ns)
-        record.add_uint64(f::sample::cpu_ns, static_cast<std::uint64_t>(*row.cpu_ns));
+        record.add_uint64(stage_idle.empty() ? f::sample::cpu_ns : f::sample::other_cpu_ns,
+                          static_cast<std::uint64_t>(*row.cpu_ns) - stages_cpu);
     if (row.run_queue_ns)
         record.add_uint64(f::sample::run_queue_ns, static_cast<std::uint64_t>(*row.run_queue_ns));
     put(record, f::sample::status, row.status);
@@ -57,6 +66,7 @@ void TraceWriter::sample(const SampleRow& row, std::span<const StageRow> stages,
     put(record, f::sample::worker, row.worker);
     put(record, f::sample::stage_ns, values_);
     put(record, f::sample::gap_ns, unless_zero(gaps_));
+    put(record, f::sample::stage_idle_ns, stage_idle);
     if (row.samples != 1)
         record.add_uint32(f::sample::samples, row.samples);
     if (row.read_begin_ns != no_stamp)
@@ -72,21 +82,25 @@ void TraceWriter::sample(const SampleRow& row, std::span<const StageRow> stages,
         bound(sample_flows_);
     }
     packets_.event(sequence, f::event::slice_begin, name_sample, at, f::record::sample);
-    if (slices)
-        stage_slices(sequence, row, stages);
+    if (slices) {
+        const std::size_t taken = packets_.position() - before + slice_bytes / 2 + ended_flow_bytes;
+        stage_slices(sequence, row, stages,
+                     std::min(most_stage_slices, taken < sample_bytes ? (sample_bytes - taken) / slice_bytes : 0));
+    }
     packets_.bare(sequence, f::event::slice_end, 0, reached_ns);
     detail_bytes_ += packets_.position() - before + (slices ? ended_flow_bytes : 0);
     end_record();
 }
 
-/// The longest of them, whose lengths are in `values_`.
-void TraceWriter::stage_slices(TraceSequence& sequence, const SampleRow& row, std::span<const StageRow> stages) {
+/// The `most` longest of them, whose lengths are in `values_`.
+void TraceWriter::stage_slices(TraceSequence& sequence, const SampleRow& row, std::span<const StageRow> stages,
+                               std::size_t most) {
     std::vector<std::uint64_t>& lengths = values_;
     std::sort(lengths.begin(), lengths.end(), std::greater{});
     const std::uint64_t shortest =
-        lengths.size() > most_stage_slices ? std::max(lengths[most_stage_slices - 1], std::uint64_t{1}) : 1;
+        most == 0 || lengths.size() <= most ? 1 : std::max(lengths[most - 1], std::uint64_t{1});
     std::size_t shown = 0;
-    for (std::size_t i = 0; i < stages.size() && shown < most_stage_slices; ++i) {
+    for (std::size_t i = 0; i < stages.size() && shown < most; ++i) {
         if (static_cast<std::uint64_t>(stages[i].ns) < shortest)
             continue;
         ++shown;

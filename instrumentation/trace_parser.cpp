@@ -2,6 +2,9 @@
 
 #include <array>
 
+#include <drawpoint/instrumentation/records.hpp>
+
+#include <instrumentation/host_columns.hpp>
 #include <instrumentation/trace_fields.hpp>
 #include <instrumentation/trace_keys.hpp>
 #include <instrumentation/trace_operators_reader.hpp>
@@ -19,6 +22,12 @@ std::int64_t sum(std::int64_t a, std::uint64_t b) noexcept { return wrapping_sum
 void check(bool all_named) {
     if (!all_named)
         throw TraceDamage{"a record names what the file does not hold"};
+}
+
+void check_stages(std::string_view of, std::size_t count) {
+    if (count > max_stages)
+        throw TraceDamage{std::string{of} + " of " + std::to_string(count) + " stages; there are at most " +
+                          std::to_string(max_stages)};
 }
 
 /// A field's number as an enumerator; one of a later version leaves `known` false.
@@ -81,6 +90,8 @@ void TraceParser::event(pbf_reader event, std::optional<std::uint64_t> timestamp
         case bytes_key(f::record::end_of_data): end_of_data(event.get_message(), time_ns); break;
         case bytes_key(f::record::fact): fact(event.get_message()); break;
         case bytes_key(f::record::pipeline): pipeline(event.get_message()); break;
+        case bytes_key(f::record::setting): setting(event.get_message(), time_ns); break;
+        case bytes_key(f::record::host): host(event.get_message(), time_ns); break;
         case bytes_key(f::record::operator_begin):
             check(read_operator_begin(event.get_message(), time_ns, *builder_));
             break;
@@ -128,9 +139,11 @@ void TraceParser::run(pbf_reader run) {
 void TraceParser::sample(pbf_reader record, std::int64_t time_ns) {
     SampleRow row;
     std::optional<std::uint64_t> read_begin, read_end;   // before the time
+    std::optional<std::uint64_t> other_cpu;
     bool known = true;
     values_.clear();
     gaps_.clear();
+    idle_.clear();
     while (record.next())
         switch (record.tag_and_type()) {
         case varint_key(f::sample::index): row.index = record.get_uint64(); break;
@@ -148,9 +161,14 @@ void TraceParser::sample(pbf_reader record, std::int64_t time_ns) {
         case varint_key(f::sample::read_end_ns): read_end = record.get_uint64(); break;
         case bytes_key(f::sample::stage_ns): read_packed(record, values_); break;
         case bytes_key(f::sample::gap_ns): read_packed(record, gaps_); break;
+        case bytes_key(f::sample::stage_idle_ns): read_packed(record, idle_); break;
+        case varint_key(f::sample::other_cpu_ns): other_cpu = record.get_uint64(); break;
         case varint_key(f::early_ns): time_ns = sum(time_ns, -record.get_uint64()); break;
         default: record.skip();
         }
+    check_stages("a sample", values_.size());
+    if (row.samples == 0)
+        throw TraceDamage{"a record of 0 samples"};
     if (!known)
         return;
     row.begin_ns = time_ns;
@@ -161,9 +179,16 @@ void TraceParser::sample(pbf_reader record, std::int64_t time_ns) {
     stages_.clear();
     for (std::size_t i = 0; i < values_.size(); ++i) {
         const std::int64_t begin_ns = sum(time_ns, i < gaps_.size() ? gaps_[i] : 0);
-        stages_.push_back({begin_ns, static_cast<std::int64_t>(values_[i])});
+        StageRow& stage = stages_.emplace_back(StageRow{begin_ns, static_cast<std::int64_t>(values_[i])});
         time_ns = sum(begin_ns, values_[i]);
+        if (i >= idle_.size() || idle_[i] == 0)
+            continue;
+        stage.cpu_ns = sum(stage.ns, (idle_[i] > std::uint64_t{1} << 63 ? 0u : 1u) - idle_[i]);
+        if (other_cpu)
+            *other_cpu += static_cast<std::uint64_t>(stage.cpu_ns);
     }
+    if (other_cpu)
+        row.cpu_ns = static_cast<std::int64_t>(*other_cpu);
     builder_->sample(row, stages_);
 }
 
@@ -231,6 +256,8 @@ void TraceParser::step(pbf_reader record, std::int64_t time_ns) {
         case varint_key(f::step::size): row.size = record.get_uint32(); break;
         case loss: row.loss = record.get_double(); break;
         case bytes_key(f::step::gap_ns): read_packed(record, gaps_); break;
+        case varint_key(f::step::cpu_ns): row.cpu_ns = record.get_int64(); break;
+        case varint_key(f::step::run_queue_ns): row.run_queue_ns = record.get_int64(); break;
         case varint_key(f::early_ns): time_ns = sum(time_ns, -record.get_uint64()); break;
         default: record.skip();
         }
@@ -362,9 +389,43 @@ void TraceParser::pipeline(pbf_reader record) {
         case varint_key(f::pipeline::num_workers): row.num_workers = record.get_uint32(); break;
         case varint_key(f::pipeline::prefetch_depth): row.prefetch_depth = record.get_uint32(); break;
         case varint_key(f::pipeline::max_overtakes): row.max_overtakes = record.get_uint32(); break;
+        case varint_key(f::pipeline::read_concurrency): row.read_concurrency = record.get_uint32(); break;
+        case varint_key(f::pipeline::memory_budget): row.memory_budget = record.get_uint64(); break;
         default: record.skip();
         }
+    check_stages("a loader", row.stages.size());
     builder_->pipeline(row);
+}
+
+void TraceParser::setting(pbf_reader record, std::int64_t time_ns) {
+    SettingRow row;
+    while (record.next())
+        switch (record.tag_and_type()) {
+        case varint_key(f::setting::pipeline): row.pipeline = static_cast<std::uint8_t>(record.get_uint32()); break;
+        case varint_key(f::setting::num_workers): row.num_workers = record.get_uint32(); break;
+        case varint_key(f::setting::prefetch_depth): row.prefetch_depth = record.get_uint32(); break;
+        case varint_key(f::setting::max_overtakes): row.max_overtakes = record.get_uint32(); break;
+        case varint_key(f::setting::memory_budget): row.memory_budget = record.get_uint64(); break;
+        case varint_key(f::setting::read_concurrency): row.read_concurrency = record.get_uint32(); break;
+        case varint_key(f::early_ns): time_ns = sum(time_ns, -record.get_uint64()); break;
+        default: record.skip();
+        }
+    row.at_ns = time_ns;
+    builder_->setting(row);
+}
+
+void TraceParser::host(pbf_reader record, std::int64_t time_ns) {
+    HostRow row;
+    while (record.next()) {
+        if (record.tag_and_type() == varint_key(f::early_ns))
+            time_ns = sum(time_ns, -record.get_uint64());
+        else if (record.tag() <= host_columns.size() && record.has_wire_type(protozero::pbf_wire_type::varint))
+            row.*host_columns[record.tag() - 1].value = record.get_int64();
+        else
+            record.skip();
+    }
+    row.at_ns = time_ns;
+    builder_->host(row);
 }
 
 }   // namespace drawpoint

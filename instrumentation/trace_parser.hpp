@@ -39,6 +39,8 @@ private:
     void end_of_data(protozero::pbf_reader, std::int64_t time_ns);
     void fact(protozero::pbf_reader);
     void pipeline(protozero::pbf_reader);
+    void setting(protozero::pbf_reader, std::int64_t time_ns);
+    void host(protozero::pbf_reader, std::int64_t time_ns);
 
     void read_packed(protozero::pbf_reader&, std::vector<std::uint64_t>& into);
     void spans_from(std::size_t first, std::int64_t from_ns);
@@ -46,7 +48,7 @@ private:
     std::int64_t start_ns_ = 0;
     std::optional<LedgerBuilder> builder_;
     std::vector<std::optional<Span>> spans_by_number_;
-    std::vector<std::uint64_t> values_, gaps_;
+    std::vector<std::uint64_t> values_, gaps_, idle_;
     std::vector<SpanRow> spans_;
     std::vector<StageRow> stages_;
 };

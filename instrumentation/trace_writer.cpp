@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <protozero/pbf_writer.hpp>
 
+#include <instrumentation/host_columns.hpp>
 #include <instrumentation/trace_descriptor.hpp>
 #include <instrumentation/trace_fields.hpp>
 #include <instrumentation/trace_put.hpp>
@@ -31,7 +33,7 @@ std::vector<std::string> all_loop_names() {
 TraceWriter::TraceWriter(const std::filesystem::path& path, const StartTimes& start)
     : packets_{path, start.start_ns},
       lane_names_{"in flight", "batch"},
-      instant_names_{"run", "fact", "pipeline", "failure", "records dropped", "thinned"},
+      instant_names_{"run", "fact", "pipeline", "setting", "failure", "records dropped", "thinned"},
       loop_names_{all_loop_names()},
       worker_names_{"sample", "stage", "collate"},
       flow_base_{random_bits(20) << 44} {
@@ -112,7 +114,47 @@ void TraceWriter::pipeline(const PipelineRow& row, std::int64_t now_ns) {
     put(record, f::pipeline::num_workers, row.num_workers);
     put(record, f::pipeline::prefetch_depth, row.prefetch_depth);
     put(record, f::pipeline::max_overtakes, row.max_overtakes);
+    put(record, f::pipeline::read_concurrency, row.read_concurrency);
+    put(record, f::pipeline::memory_budget, row.memory_budget);
     instant(name_pipeline, packets_.place(instants_, now_ns), f::record::pipeline);
+}
+
+void TraceWriter::setting(const SettingRow& row) {
+    if (!packets_.file().is_open())
+        return;
+    const TracePlace at = packets_.place(instants_, row.at_ns);
+    pbf_writer record{packets_.new_record()};
+    put(record, f::setting::pipeline, row.pipeline);
+    put(record, f::setting::num_workers, row.num_workers);
+    put(record, f::setting::prefetch_depth, row.prefetch_depth);
+    put(record, f::setting::max_overtakes, row.max_overtakes);
+    put(record, f::setting::memory_budget, row.memory_budget);
+    put(record, f::setting::read_concurrency, row.read_concurrency);
+    put(record, f::early_ns, at.early_ns);
+    instant(name_setting, at, f::record::setting);
+}
+
+/// Shown as what this process and the others used since the row before, in percent of a core.
+void TraceWriter::host(const HostRow& row) {
+    if (!packets_.file().is_open())
+        return;
+    if (!own_cpu_) {
+        own_cpu_ = packets_.new_sequence(packets_.new_track("own_cpu", rank_own_cpu), no_names_);
+        other_cpu_ = packets_.new_sequence(packets_.new_track("other_cpu", rank_other_cpu), no_names_);
+        last_host_ = row;
+    }
+    const HostUse use = host_use(std::exchange(last_host_, row), row);
+    packets_.open(*own_cpu_);
+    const TracePlace at = packets_.place(*own_cpu_, row.at_ns);
+    pbf_writer record{packets_.new_record()};
+    for (std::size_t i = 0; i < host_columns.size(); ++i)
+        if (row.*host_columns[i].value != no_stamp)
+            record.add_uint64(static_cast<f::Tag>(i + 1), static_cast<std::uint64_t>(row.*host_columns[i].value));
+    put(record, f::early_ns, at.early_ns);
+    packets_.counter(*own_cpu_, at, use.own, f::record::host);
+    packets_.open(*other_cpu_);
+    packets_.counter(*other_cpu_, packets_.place(*other_cpu_, row.at_ns), use.others);
+    end_record();
 }
 
 void TraceWriter::failure(const FailureRow& row, std::int64_t now_ns) {

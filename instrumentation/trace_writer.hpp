@@ -44,6 +44,8 @@ public:
     void thinning(const ThinningRow&);
     void pipeline(const PipelineRow&, std::int64_t now_ns);
     void failure(const FailureRow&, std::int64_t now_ns);
+    void setting(const SettingRow&);
+    void host(const HostRow&);
     void fact(std::string_view key, std::string_view value, std::int64_t now_ns);
 
     // What these name has been handed to `definitions()` before.
@@ -96,6 +98,8 @@ private:
         rank_loop,
         rank_ready_batches,
         rank_ready_bytes,
+        rank_own_cpu,
+        rank_other_cpu,
         rank_allocated_bytes,
         rank_batches,
         rank_workers,
@@ -105,6 +109,7 @@ private:
         name_run = 1,
         name_fact,
         name_pipeline,
+        name_setting,
         name_failure,
         name_dropped,
         name_thinned
@@ -118,7 +123,7 @@ private:
     // trace_loader.cpp
     TraceSequence& worker(std::uint16_t);
     TraceSequence& lane(std::uint8_t pipeline, std::uint32_t slot);
-    void stage_slices(TraceSequence&, const SampleRow&, std::span<const StageRow>);
+    void stage_slices(TraceSequence&, const SampleRow&, std::span<const StageRow>, std::size_t most);
     void counter(TraceSequence&, std::int64_t stamp_ns, std::uint64_t value, std::optional<std::uint64_t>& last);
     template <class Value>
     static void bound(std::map<BatchKey, Value>&);
@@ -135,13 +140,15 @@ private:
     void end_operator_slices();
 
     TracePackets packets_;
-    std::vector<std::uint64_t> values_, gaps_;   // scratch, kept for its memory
-    std::vector<StepSlice> inner_;               // likewise
+    std::vector<std::uint64_t> values_, gaps_, idle_;   // scratch, kept for its memory
+    std::vector<StepSlice> inner_;                      // likewise
 
     const std::vector<std::string> lane_names_, instant_names_, no_names_;
     std::vector<std::string> loop_names_, worker_names_;
     std::vector<std::vector<std::uint32_t>> stage_names_;   // of each pipeline, numbers in worker_names_
     TraceSequence loop_, instants_, ready_batches_, ready_bytes_;
+    std::optional<TraceSequence> own_cpu_, other_cpu_;
+    HostRow last_host_;
     std::vector<std::optional<TraceSequence>> workers_;
     std::map<std::pair<std::uint8_t, std::uint32_t>, TraceSequence> lanes_;
     std::optional<std::uint64_t> last_ready_batches_, last_ready_bytes_;

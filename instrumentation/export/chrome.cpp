@@ -14,6 +14,7 @@
 #include <instrumentation/export/chrome_head.hpp>
 #include <instrumentation/export/json_text.hpp>
 #include <instrumentation/export/text_stream.hpp>
+#include <instrumentation/host_columns.hpp>
 #include <instrumentation/export/tracks.hpp>
 #include <instrumentation/wrapping.hpp>
 
@@ -271,6 +272,12 @@ private:
             out_.print(
                 R"({}{{"ph": "C", "name": "ready_batches", "pid": {}, "tid": 0, "ts": {}, "args": {{"count": {}}}}})",
                 events_.next(), process_, events_.time(at_ns), count);
+        for (std::size_t i = 1; i < ledger_.host.size(); ++i) {
+            const HostUse use = host_use(ledger_.host[i - 1], ledger_.host[i]);
+            out_.print(
+                R"({}{{"ph": "C", "name": "cpu_percent", "pid": {}, "tid": 0, "ts": {}, "args": {{"own": {}, "others": {}}}}})",
+                events_.next(), process_, events_.time(ledger_.host[i].at_ns), use.own, use.others);
+        }
     }
 
     void allocations() {

@@ -1,6 +1,7 @@
 #include <drawpoint/instrumentation/export/csv.hpp>
 
 #include <array>
+#include <optional>
 
 #include <instrumentation/export/text_stream.hpp>
 #include <instrumentation/wrapping.hpp>
@@ -22,7 +23,7 @@ void write_csv_steps(const Ledger& ledger, std::ostream& stream) {
     out.put(",batch_ns");
     for (const Action action : in_batch)
         out.print(",{}_ns", name_of(action));
-    out.put(",between_ns,loss\n");
+    out.put(",between_ns,loss,cpu_ns,run_queue_ns\n");
     for (const StepRow& step : ledger.steps) {
         const StepDurations durations = durations_of(ledger, step);
         const auto put = [&](Action action) {
@@ -47,9 +48,12 @@ void write_csv_steps(const Ledger& ledger, std::ostream& stream) {
             put(action);
         put(Action::between);
         if (step.loss)
-            out.print(",{}\n", *step.loss);
+            out.print(",{}", *step.loss);
         else
-            out.put(",\n");
+            out.put(",");
+        for (const std::optional<std::int64_t>& ns : {step.cpu_ns, step.run_queue_ns})
+            ns ? out.print(",{}", *ns) : out.put(",");
+        out.put("\n");
     }
     out.flush();
 }

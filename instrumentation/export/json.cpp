@@ -13,6 +13,7 @@
 #include <drawpoint/instrumentation/report/facts.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
 #include <instrumentation/export/text_stream.hpp>
+#include <instrumentation/host_columns.hpp>
 
 namespace drawpoint {
 namespace {
@@ -60,6 +61,8 @@ public:
             field("prefetch_depth", row.prefetch_depth);
             field("max_overtakes",
                   row.max_overtakes == any_order ? std::nullopt : std::optional<std::int64_t>{row.max_overtakes});
+            field("read_concurrency", row.read_concurrency);
+            field("memory_budget", row.memory_budget);
         });
         column("passes", ledger_.passes, [this](const PassRow& row) {
             field("kind", drawpoint::name_of(row.kind));
@@ -80,6 +83,8 @@ public:
             field("draw_ns", row.draw_ns);
             field("batch_ns", row.batch_ns);
             field("loss", row.loss);
+            field("cpu_ns", row.cpu_ns);
+            field("run_queue_ns", row.run_queue_ns);
             spans(ledger_.spans_of(row));
         });
         column("ends_of_data", ledger_.ends_of_data, [this](const EndOfDataRow& row) {
@@ -125,7 +130,8 @@ public:
             field("cpu_ns", row.cpu_ns);
             field("run_queue_ns", row.run_queue_ns);
             nested("stages", ledger_.stages_of(row), [this](const StageRow& stage) {
-                out_.print(R"({{"begin_ns": {}, "ns": {}}})", stage.begin_ns, stage.ns);
+                out_.print(R"({{"begin_ns": {}, "ns": {}, "cpu_ns": )", stage.begin_ns, stage.ns);
+                stage.cpu_ns == no_stamp ? out_.put("null}") : out_.print("{}}}", stage.cpu_ns);
             });
         });
         column("failures", ledger_.failures, [this](const FailureRow& row) {
@@ -136,6 +142,21 @@ public:
             field("path", row.path);
             field("stage", row.stage);
             field("message", row.message);
+        });
+        column("settings", ledger_.settings, [this](const SettingRow& row) {
+            field("at_ns", row.at_ns);
+            field("pipeline", row.pipeline);
+            field("num_workers", row.num_workers);
+            field("prefetch_depth", row.prefetch_depth);
+            field("max_overtakes",
+                  row.max_overtakes == any_order ? std::nullopt : std::optional<std::int64_t>{row.max_overtakes});
+            field("read_concurrency", row.read_concurrency);
+            field("memory_budget", row.memory_budget);
+        });
+        column("host", ledger_.host, [this](const HostRow& row) {
+            field("at_ns", row.at_ns);
+            for (const HostColumn& column : host_columns)
+                field(column.name, Stamp{row.*column.value});
         });
         column("dropped", ledger_.dropped, [this](const DroppedRow& row) {
             field("records", row.records);

@@ -72,6 +72,12 @@ std::vector<Mark> marks_of(const Ledger& ledger, std::span<const OperatorRow> op
     return marks;
 }
 
+/// The first draw of a step and those that follow it at once.
+std::span<const Mark> draws_at_front(const std::vector<Mark>& marks) {
+    const auto first = std::ranges::find(marks, Span::starved, &Mark::span);
+    return {first, std::find_if(first, marks.end(), [](const Mark& mark) { return mark.span != Span::starved; })};
+}
+
 /// Writes the pieces of a step, one after the other, without a gap.
 class Pieces {
 public:
@@ -129,6 +135,8 @@ void add_batch_pieces(Pieces& pieces, const std::vector<Mark>& marks, std::int64
 
 }   // namespace
 
+bool says_of_steps(std::string_view name) noexcept { return step_number(name) || span_named(name); }
+
 std::uint32_t add_steps(Ledger& ledger, std::span<const OperatorRow> operators, std::uint32_t batch_size,
                         std::vector<std::string>& warnings) {
     struct Found {
@@ -168,7 +176,6 @@ std::uint32_t add_steps(Ledger& ledger, std::span<const OperatorRow> operators, 
     PassRow pass{.kind = PassKind::train, .begin_ns = steps.front().at.begin_ns, .end_ns = steps.back().at.end_ns};
     pass.spans.first = static_cast<std::uint32_t>(ledger.spans.size());
     std::vector<std::vector<Mark>> marks;
-    std::vector<std::int64_t> draw_begins;
     auto next = marked.begin();
     for (const Found& step : steps) {
         std::vector<std::uint32_t> rows;
@@ -176,13 +183,22 @@ std::uint32_t add_steps(Ledger& ledger, std::span<const OperatorRow> operators, 
             if (operators[*next].begin_ns >= step.at.begin_ns)
                 rows.push_back(*next);
         marks.push_back(marks_of(ledger, operators, rows, step.at));
+    }
+    // An epoch's last `__next__` finds no batch; in the same step the next epoch's first one follows, and that is the step's
+    // draw. Unless most steps begin with several: they accumulate, and the first one is.
+    const auto redrawn = std::ranges::count_if(marks, [](const auto& of) { return draws_at_front(of).size() > 1; });
+    const bool by_epoch = 2 * redrawn <= std::ssize(marks);
+    std::vector<std::int64_t> draw_begins;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
         // What stands before the draw, an optimizer's zero_grad even, is not this step's: it comes before its draw.
-        const auto draw = std::ranges::find(marks.back(), Span::starved, &Mark::span);
-        const bool drew = draw != marks.back().end();
-        draw_begins.push_back(drew ? draw->at.begin_ns : step.at.begin_ns);
-        marks.back().erase(marks.back().begin(), drew ? draw : marks.back().begin());
-        if (marks.back().size() > most_marks)
-            marks.back().resize(most_marks);
+        const auto draws = draws_at_front(marks[i]);
+        const bool drew = !draws.empty();
+        const auto draw = draws.begin() + (drew && by_epoch ? std::ssize(draws) - 1 : 0);
+        draw_begins.push_back(drew ? draw->at.begin_ns : steps[i].at.begin_ns);
+        if (drew)
+            marks[i].erase(marks[i].begin(), marks[i].begin() + (&*draw - marks[i].data()));
+        if (marks[i].size() > most_marks)
+            marks[i].resize(most_marks);
     }
     Pieces{ledger, pass.begin_ns}.until(draw_begins.front(), Span::between);
     pass.spans.count = static_cast<std::uint32_t>(ledger.spans.size()) - pass.spans.first;

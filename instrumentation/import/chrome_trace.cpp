@@ -20,12 +20,14 @@
 #include "chrome_event.hpp"
 #include "chrome_stacks.hpp"
 #include "chrome_steps.hpp"
+#include "event_filter.hpp"
 #include "inflating_reader.hpp"
 #include "json_pieces.hpp"
 
 namespace drawpoint {
 namespace {
 
+constexpr std::size_t most_member_bytes = 1u << 16;       // kept without the operators
 constexpr std::int64_t most_ns = std::int64_t{1} << 61;   // 73 years: base, begin and length add up without overflow
 
 bool is_sane(std::int64_t ns) noexcept { return ns <= most_ns && ns >= -most_ns; }
@@ -38,14 +40,14 @@ struct TextHash {
 /// Builds the ledger event by event.
 class Importer {
 public:
-    explicit Importer(std::uint32_t batch_size) : batch_size_{batch_size} {}
+    explicit Importer(const ImportOptions& options) : batch_size_{options.batch_size}, operators_{options.operators} {}
 
     void add(const ChromeEvent& event) {
         switch (event.phase) {
         case 'X': return add_operator(event);
         case 'i':
         case 'I':
-            if (event.name == "[memory]")
+            if (operators_ && event.name == "[memory]")
                 add_allocation(event);
             return;
         case 'M':
@@ -71,10 +73,12 @@ public:
                 base_ns_ = base;
             return;
         }
-        if (key == "stackFrames")
-            return parser.frames(json, [this](const ChromeFrame& frame) { stacks_.add_frame(frame); });
         if (key == "drawpoint")
             is_own_ = true;
+        if (!operators_ && (key == "stackFrames" || json.size() > most_member_bytes))
+            return;
+        if (key == "stackFrames")
+            return parser.frames(json, [this](const ChromeFrame& frame) { stacks_.add_frame(frame); });
         if (key == "loader")
             if (const auto size = parser.member(json, "batch_size"); size && batch_size_ == 0)
                 std::from_chars(size->data(), size->data() + size->size(), batch_size_);
@@ -107,6 +111,8 @@ public:
             if (batch_size_ == 0)
                 warnings_.push_back("the trace does not say the batch size: rates are of batches, not of samples");
         }
+        if (overhead_ns_ > 0)
+            ledger_.set_fact(facts::trace_overhead_ns, std::to_string(overhead_ns_));
         if (loader_slices_ > 0)
             warnings_.push_back(std::to_string(loader_slices_) +
                                 " slices of drawpoint's loader are left out: a recording has them");
@@ -172,6 +178,11 @@ private:
                 started_ns_ = std::min(started_ns_.value_or(*event.ts_ns), *event.ts_ns);
             return;
         }
+        if (event.category == "overhead" && event.dur_ns && *event.dur_ns > 0 && is_sane(*event.dur_ns) &&
+            is_sane(overhead_ns_ + *event.dur_ns))
+            overhead_ns_ += *event.dur_ns;
+        if (!operators_ && !says_of_steps(event.name))
+            return;
         if (event.name.empty() || event.tid.empty() || !event.ts_ns || !is_sane(*event.ts_ns) ||
             (event.dur_ns && (*event.dur_ns < 0 || !is_sane(*event.dur_ns)))) {
             ++malformed_;
@@ -267,7 +278,9 @@ private:
     std::string pid_;
     std::optional<std::int64_t> base_ns_, started_ns_;
     std::uint64_t malformed_ = 0;
+    std::int64_t overhead_ns_ = 0;
     std::uint32_t batch_size_;
+    bool operators_;
     std::vector<OperatorRow> loop_slices_;   // of our own export: rows of the loop, not operators
     std::uint64_t loader_slices_ = 0;
     bool is_own_ = false;
@@ -281,7 +294,7 @@ ImportedTrace import_chrome_trace(std::istream& from, std::string_view name, con
     JsonPieces pieces{[&](char* to, std::size_t size) { return reader.read(to, size); }, name, options.block_bytes,
                       options.max_event_bytes};
     ChromeEventParser parser;
-    Importer importer{options.batch_size};
+    Importer importer{options};
     ChromeEvent event;
     std::uint64_t events = 0;
     const auto fail = [&](std::uint64_t offset, std::string_view what) {
@@ -289,15 +302,18 @@ ImportedTrace import_chrome_trace(std::istream& from, std::string_view name, con
     };
     while (const auto piece = pieces.next()) {
         if (!piece->key.empty()) {
-            if (!parser.is_valid(piece->text))
+            // A large member is passed over like an event: parsing takes ten times its memory.
+            if ((options.operators || piece->text.size() <= most_member_bytes) && !parser.is_valid(piece->text))
                 fail(piece->offset, "the value of '" + std::string{piece->key} + "' is no JSON");
             importer.add_member(piece->key, piece->text, parser);
             continue;
         }
+        ++events;
+        if (!options.operators && !may_say_of_steps(piece->text))
+            continue;
         if (const auto error = parser.parse(piece->text, event))
             fail(piece->offset, *error);
         importer.add(event);
-        ++events;
     }
     if (from.bad())
         throw std::system_error{EIO, std::generic_category(), std::string{name}};

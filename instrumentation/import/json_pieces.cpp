@@ -1,9 +1,15 @@
 #include "json_pieces.hpp"
 
 #include <algorithm>
+#include <bit>
+#include <cstdint>
 #include <cstring>
 #include <stdexcept>
 #include <utility>
+
+#ifdef __SSE2__
+#include <emmintrin.h>
+#endif
 
 namespace drawpoint {
 namespace {
@@ -11,6 +17,93 @@ namespace {
 constexpr int at_end = -1;
 
 bool is_blank(int c) noexcept { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
+
+/// One bit for each of 64 bytes that is such a character.
+struct Marks {
+    std::uint64_t quotes = 0, backslashes = 0, opening = 0, closing = 0;
+};
+
+Marks marks_of(const char* text) noexcept {
+    Marks marks;
+#ifdef __SSE2__
+    for (int i = 0; i < 64; i += 16) {
+        const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(text + i));
+        const __m128i folded =
+            _mm_or_si128(bytes, _mm_set1_epi8(0x20));   // brackets and braces differ in this bit only
+        const auto bits = [i](__m128i where, char c) {
+            return std::uint64_t{static_cast<std::uint32_t>(_mm_movemask_epi8(_mm_cmpeq_epi8(where, _mm_set1_epi8(c))))}
+                   << i;
+        };
+        marks.quotes |= bits(bytes, '"');
+        marks.backslashes |= bits(bytes, '\\');
+        marks.opening |= bits(folded, '{');
+        marks.closing |= bits(folded, '}');
+    }
+#else
+    for (int i = 0; i < 64; ++i) {
+        const auto bit = [i](bool is_so) { return std::uint64_t{is_so} << i; };
+        const char c = text[i];
+        marks.quotes |= bit(c == '"');
+        marks.backslashes |= bit(c == '\\');
+        marks.opening |= bit(c == '{' || c == '[');
+        marks.closing |= bit(c == '}' || c == ']');
+    }
+#endif
+    return marks;
+}
+
+/// Finds where an object or a list ends, 64 bytes at a time.
+struct NestedEnd {
+    std::uint64_t depth = 0, in_string = 0;   // all bits or none
+    bool escaped = false;                     // the first byte to come
+
+    bool operator()(std::string_view text, std::size_t& at) noexcept {
+        static_assert(JsonPieces::padding >= 64);
+        for (; at < text.size(); at += std::min<std::size_t>(64, text.size() - at)) {
+            const std::size_t count = std::min<std::size_t>(64, text.size() - at);
+            const std::uint64_t here = count < 64 ? (std::uint64_t{1} << count) - 1 : ~std::uint64_t{0};
+            const Marks marks = marks_of(text.data() + at);
+            std::uint64_t quotes = marks.quotes & here & ~escapes(marks.backslashes & here, count);
+            for (int shift = 1; shift < 64; shift *= 2)   // from each opening quote up to its closing one
+                quotes ^= quotes << shift;
+            quotes ^= in_string;
+            in_string = quotes >> 63 ? ~std::uint64_t{0} : 0;
+            const std::uint64_t opening = marks.opening & here & ~quotes, closing = marks.closing & here & ~quotes;
+            const auto closed = static_cast<std::uint64_t>(std::popcount(closing));
+            if (depth > closed) {
+                depth += static_cast<std::uint64_t>(std::popcount(opening)) - closed;
+                continue;
+            }
+            for (std::uint64_t left = opening | closing; left != 0; left &= left - 1) {
+                const std::uint64_t lowest = left & -left;
+                if (opening & lowest) {
+                    ++depth;
+                } else if (--depth == 0) {
+                    at += static_cast<std::size_t>(std::countr_zero(left)) + 1;
+                    return true;
+                }
+            }
+        }
+        return false;
+    }
+
+private:
+    /// The bytes behind an odd number of backslashes.
+    std::uint64_t escapes(std::uint64_t backslashes, std::size_t count) noexcept {
+        std::uint64_t found = std::exchange(escaped, false) ? 1 : 0;
+        for (std::uint64_t left = backslashes & ~found; left != 0;) {
+            const auto at = static_cast<std::size_t>(std::countr_zero(left));
+            left &= left - 1;
+            if (at + 1 == count) {
+                escaped = true;
+            } else {
+                found |= std::uint64_t{1} << (at + 1);
+                left &= ~found;
+            }
+        }
+        return found;
+    }
+};
 
 }   // namespace
 
@@ -54,60 +147,45 @@ void JsonPieces::fail(std::string_view what) const {
     throw std::runtime_error{name_ + ": byte " + std::to_string(offset_ + begin_) + ": " + std::string{what}};
 }
 
-/// How long the value is that begins here. False: the text ends inside.
-bool JsonPieces::cut(std::size_t& length) {
-    std::size_t at = 0, depth = 0;
-    bool in_string = false;
-    for (;;) {
+/// What `step` makes of the value that begins here, block after block, until it knows the length. False: the text ends inside.
+template <class Step>
+bool JsonPieces::cut_with(std::size_t& length, Step step) {
+    for (std::size_t at = 0;;) {
         if (begin_ + at == end_) {
             if (at > max_piece_)
                 fail("longer than " + std::to_string(max_piece_) + " bytes");
             if (!fill())
                 return false;
         }
-        const char* const text = buffer_.data() + begin_;
-        const std::size_t have = end_ - begin_;
-        while (at < have) {
-            if (in_string) {
-                const auto* quote = static_cast<const char*>(std::memchr(text + at, '"', have - at));
-                const std::size_t stop = quote ? static_cast<std::size_t>(quote - text) : have;
-                // A quote after an odd number of backslashes is one of the string's; so is what a block's end cuts off.
-                std::size_t slashes = 0;
-                while (slashes < stop - 1 && text[stop - 1 - slashes] == '\\')
-                    ++slashes;
-                at = stop;
-                if (!quote)
-                    break;
-                ++at;
-                in_string = slashes % 2 == 1;
-            } else {
-                const char c = text[at];
-                if (c == '"') {
-                    in_string = true;
-                } else if (c == '{' || c == '[') {
-                    ++depth;
-                } else if (c == '}' || c == ']') {
-                    if (depth == 0) {   // behind a bare number or word
-                        length = at;
-                        return true;
-                    }
-                    --depth;
-                    if (depth == 0) {
-                        length = at + 1;
-                        return true;
-                    }
-                } else if (depth == 0 && (c == ',' || is_blank(c))) {
-                    length = at;
-                    return true;
-                }
-                ++at;
-            }
-            if (depth == 0 && !in_string && text[at - 1] == '"' && at > 1) {
-                length = at;
-                return true;
-            }
+        if (step(std::string_view{buffer_.data() + begin_, end_ - begin_}, at)) {
+            length = at;
+            return true;
         }
     }
+}
+
+/// How long the value is that begins here. False: the text ends inside.
+bool JsonPieces::cut(std::size_t& length) {
+    const char first = buffer_[begin_];
+    if (first == '{' || first == '[')
+        return cut_with(length, NestedEnd{});
+    if (first == '"')
+        return cut_with(length, [escaped = false](std::string_view text, std::size_t& at) mutable {
+            for (at = std::max<std::size_t>(at, 1); at < text.size(); ++at)
+                if (std::exchange(escaped, false))
+                    continue;
+                else if (text[at] == '\\')
+                    escaped = true;
+                else if (text[at] == '"')
+                    return ++at, true;
+            return false;
+        });
+    return cut_with(length, [](std::string_view text, std::size_t& at) {   // a number or a word
+        const auto is_end = [](char c) { return c == ',' || c == '}' || c == ']' || c == '"' || is_blank(c); };
+        while (at < text.size() && !is_end(text[at]))
+            ++at;
+        return at < text.size();
+    });
 }
 
 std::optional<JsonPieces::Piece> JsonPieces::end_early() {

@@ -41,6 +41,8 @@ private:
     bool fill();
     int peek();
     int peek_past_blanks();
+    template <class Step>
+    bool cut_with(std::size_t& length, Step);
     bool cut(std::size_t& length);
     [[noreturn]] void fail(std::string_view what) const;
     std::optional<Piece> end_early();

@@ -49,6 +49,10 @@ Json stage_json(const StageSummary& stage) {
             {"bytes", stage.bytes},           {"failures", stage.failures}};
 }
 
+Json blame_json(const BlameSummary& blame) {
+    return {{"cause", blame.cause}, {"total_s", number(blame.total_s)}, {"share", number(blame.share)}};
+}
+
 }   // namespace
 
 Json json_document(std::string_view schema, const JsonHead& head, const Machine& machine) {
@@ -86,7 +90,7 @@ Json to_json(const Summary& summary, const JsonHead& head) {
         {"handoff_s", number(summary.draw.handoff_s)},
         {"transfer_s", number(summary.draw.transfer_s)},
         {"order", {{"lost_s", number(summary.draw.order_s)}, {"share", number(summary.draw.order_share)}}},
-        {"blame", nullptr}};
+        {"blame", summary.blame ? array_of(*summary.blame, blame_json) : Json(nullptr)}};
     document["stages"] = array_of(summary.stages, stage_json);
     document["workers"] = array_of(summary.workers, [](const WorkerSummary& worker) {
         return Json{{"worker", worker.worker}, {"busy_share", number(worker.busy_share)}, {"samples", worker.samples}};
@@ -132,7 +136,13 @@ Json to_json(const Summary& summary, const JsonHead& head) {
                              {"share_of_cpu", number(summary.recording.share_of_cpu)},
                              {"error", known(summary.recording.error)},
                              {"percentile_error_share", number(summary.recording.percentile_error_share)}};
-    document["trust"] = nullptr;
+    if (const auto& trust = summary.trust)
+        document["trust"] = {{"trusted", trust->trusted},
+                             {"interference_share", number(trust->interference_share)},
+                             {"steal_share", number(trust->steal_share)},
+                             {"reasons", trust->reasons}};
+    else
+        document["trust"] = nullptr;
     document["model"] = {{"loss_first", number(summary.model.loss_first)},
                          {"loss_last", number(summary.model.loss_last)},
                          {"accuracy", number(summary.model.accuracy)}};

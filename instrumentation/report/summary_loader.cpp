@@ -17,9 +17,17 @@ void add_stages(Summary& summary, const Ledger& ledger) {
     struct Column {
         std::string_view name;
         Durations durations;
-        std::optional<std::int64_t> cpu_ns, run_queue_ns;
+        StageUsage usage;
+        bool alone = true;   // in its pipelines
         std::uint64_t bytes = 0, failures = 0;
-        bool cpu_everywhere = true;   // measured in every sample
+
+        void add(const StageUsage& more) {
+            usage.calls += more.calls;
+            usage.ns += more.ns;
+            usage.cpu_ns += more.cpu_ns;
+            usage.queued_of_ns += more.queued_of_ns;
+            usage.run_queue_ns += more.run_queue_ns;
+        }
     };
     std::vector<Column> columns;
     std::vector<std::vector<std::size_t>> column_of;   // by pipeline, by stage
@@ -32,22 +40,19 @@ void add_stages(Summary& summary, const Ledger& ledger) {
     for (const PipelineRow& pipeline : ledger.pipelines) {
         auto& of = column_of.emplace_back();
         for (const std::string& stage : pipeline.stages)
-            of.push_back(column_named(stage));
+            columns[of.emplace_back(column_named(stage))].alone &= pipeline.stages.size() == 1;
     }
     for (const SampleRow& sample : ledger.samples) {
         if (sample.pipeline >= column_of.size())
             continue;
         const auto& of = column_of[sample.pipeline];
         const auto stages = ledger.stages_of(sample);
-        for (std::size_t i = 0; i < std::min(stages.size(), of.size()); ++i)
+        for (std::size_t i = 0; i < std::min(stages.size(), of.size()); ++i) {
             columns[of[i]].durations.add(stages[i].ns, sample.samples);
-        if (of.empty())
-            continue;
-        Column& first = columns[of.front()];
-        first.bytes += sample.bytes;
-        first.cpu_everywhere &= of.size() == 1 && sample.cpu_ns && sample.run_queue_ns;
-        first.cpu_ns = first.cpu_ns.value_or(0) + sample.cpu_ns.value_or(0);
-        first.run_queue_ns = first.run_queue_ns.value_or(0) + sample.run_queue_ns.value_or(0);
+            add_usage(columns[of[i]].usage, sample, stages, i);
+        }
+        if (!of.empty())
+            columns[of.front()].bytes += sample.bytes;
     }
     for (const BatchRow& batch : ledger.batches)
         if (batch.collate_begin_ns != no_stamp && batch.collate_end_ns != no_stamp)
@@ -63,12 +68,8 @@ void add_stages(Summary& summary, const Ledger& ledger) {
         const auto& of = column_of[folded.pipeline];
         Column& column = columns[of[folded.stage]];
         column.durations.folded.add(folded.durations);
-        if (folded.stage > 0)
-            continue;
+        column.add(folded.usage);
         column.bytes += folded.bytes;
-        column.cpu_everywhere &= of.size() == 1 && folded.cpu_everywhere;
-        column.cpu_ns = column.cpu_ns.value_or(0) + folded.cpu_ns;
-        column.run_queue_ns = column.run_queue_ns.value_or(0) + folded.run_queue_ns;
     }
     for (const FailureRow& failure : ledger.failures)
         if (const auto found = std::ranges::find(columns, failure.stage, &Column::name); found != columns.end())
@@ -76,9 +77,13 @@ void add_stages(Summary& summary, const Ledger& ledger) {
     for (Column& column : columns) {
         StageSummary& stage = summary.stages.emplace_back(StageSummary{.stage = std::string{column.name}});
         column.durations.describe(stage);
-        if (column.cpu_everywhere && column.cpu_ns) {
-            stage.cpu_s = seconds(*column.cpu_ns);
-            stage.run_queue_s = seconds(*column.run_queue_ns);
+        if (column.usage.calls > 0 && column.usage.calls * 10 >= stage.calls) {
+            const auto of_total = [&](std::int64_t part_ns, std::int64_t of_ns) {
+                return of_ns > 0 ? static_cast<double>(part_ns) / static_cast<double>(of_ns) * stage.total_s : 0.0;
+            };
+            stage.cpu_s = of_total(column.usage.cpu_ns, column.usage.ns);
+            if (column.alone && column.usage.queued_of_ns > 0)
+                stage.run_queue_s = of_total(column.usage.run_queue_ns, column.usage.queued_of_ns);
         }
         stage.bytes = column.bytes;
         stage.failures = column.failures;

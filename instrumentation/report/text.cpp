@@ -104,6 +104,21 @@ std::optional<std::string> option(const Summary& summary, std::string_view name)
     return found == summary.run.options.end() ? std::nullopt : std::optional{found->second};
 }
 
+/// The largest, and what the others come to.
+std::vector<std::string> blame_parts(const std::vector<BlameSummary>& blame) {
+    constexpr std::size_t shown = 5;
+    std::vector<std::string> parts;
+    for (std::size_t i = 0; i < std::min(shown, blame.size()); ++i)
+        parts.push_back(fmt::format("{} {} ({})", printable(blame[i].cause), format_duration(blame[i].total_s),
+                                    percent(blame[i].share)));
+    double rest_s = 0;
+    for (std::size_t i = shown; i < blame.size(); ++i)
+        rest_s += blame[i].total_s;
+    if (rest_s > 0)
+        parts.push_back("others " + format_duration(rest_s));
+    return parts;
+}
+
 /// What everyone wants to know first.
 std::vector<Line> headline(const Summary& summary) {
     const Summary::Run& run = summary.run;
@@ -151,6 +166,11 @@ std::vector<Line> headline(const Summary& summary) {
         draw.push_back(fmt::format("first {} {}", summary.left_out.first_batches == 1 ? "draw" : "draws",
                                    format_duration(summary.left_out.first_draws_s)));
     lines.push_back({"draw", draw});
+    if (summary.blame && !summary.blame->empty())
+        lines.push_back({"blame", blame_parts(*summary.blame)});
+    if (summary.trust && !summary.trust->trusted)
+        for (std::size_t i = 0; i < summary.trust->reasons.size(); ++i)
+            lines.push_back({i == 0 ? "DISTRUST" : "", {printable(summary.trust->reasons[i])}});
     if (const auto gain = summary.headroom.throughput_gain_if_draw_were_zero)
         lines.push_back({"headroom", {fmt::format("if the draw were free: ×{:.{}f}", 1 + *gain, *gain < 1 ? 3 : 2)}});
     if (summary.model.loss_first) {
@@ -229,6 +249,11 @@ std::vector<Line> footing(const Summary& summary) {
                                   summary.conservation.max_residual_ns == 0 ? "every piece" : "pieces",
                                   counted(summary.conservation.steps, "step"), summary.conservation.max_residual_ns),
                       "other " + percent(summary.conservation.other_share_of_batch) + " of batch"}});
+    if (const auto& trust = summary.trust)
+        lines.push_back({"trust",
+                         {trust->trusted ? "nothing speaks against these numbers" : "see DISTRUST above",
+                          "others took " + percent(trust->interference_share) + " of the cores",
+                          "a hypervisor " + percent(trust->steal_share)}});
     if (const std::string out = left_out(summary); !out.empty())
         lines.push_back({"left out", {out + ", of the rows train and valid"}});
 

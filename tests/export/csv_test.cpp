@@ -44,7 +44,9 @@ std::int64_t number(const std::string& cell) { return cell.empty() ? 0 : std::st
 BOOST_AUTO_TEST_SUITE(csv)
 
 BOOST_AUTO_TEST_CASE(a_row_a_step_holds_its_exact_nanoseconds) {
-    const Ledger ledger = hand_made::one_epoch();
+    Ledger ledger = hand_made::one_epoch();
+    ledger.steps[1].cpu_ns = 17;
+    ledger.steps[1].run_queue_ns = 0;
     const auto rows = table(ledger);
     BOOST_REQUIRE(rows.size() == ledger.steps.size());
     auto row = rows[1];   // the training step of factor 2
@@ -60,10 +62,13 @@ BOOST_AUTO_TEST_CASE(a_row_a_step_holds_its_exact_nanoseconds) {
     BOOST_TEST(number(row["draw_begin_ns"]) == ledger.steps[1].draw_begin_ns - ledger.start_ns);
     BOOST_TEST(row["loss"] == "4");
     BOOST_TEST(row["predict_ns"].empty());
+    BOOST_TEST(row["cpu_ns"] == "17");
+    BOOST_TEST(row["run_queue_ns"] == "0");
     auto valid = rows[3];
     BOOST_TEST(valid["phase"] == "valid");
     BOOST_TEST(valid["backward_ns"].empty());
     BOOST_TEST(valid["loss"].empty());
+    BOOST_TEST(valid["cpu_ns"].empty());
     BOOST_TEST(number(valid["predict_ns"]) > 0);
 }
 

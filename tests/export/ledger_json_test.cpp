@@ -73,6 +73,13 @@ BOOST_AUTO_TEST_CASE(no_column_is_missing) {
     ledger.failures = {{17, 1, 2, 0, "a/b\".jpg", "decode", "broken \xff"}};
     ledger.dropped = {{3, 4, 5, 6}};
     ledger.thinnings = {{7, 8, 9}};
+    ledger.settings = {{11, 1, 2, 3, any_order, 4, 5}};
+    ledger.host = {{.at_ns = 12, .own_cpu_ns = 0, .resident_bytes = 13}};
+    ledger.pipelines[0].read_concurrency = 21;
+    ledger.pipelines[0].memory_budget = 22;
+    ledger.steps[0].cpu_ns = 23;
+    ledger.steps[0].run_queue_ns = 24;
+    ledger.stages[ledger.samples[1].stages.first].cpu_ns = 25;
     ledger.allocations = {{1, 0, -1, -64, 77, 5}};
     ledger.frames = {{0, nothing, 12}};
     ledger.stacks = {{nothing, 0}};
@@ -89,6 +96,19 @@ BOOST_AUTO_TEST_CASE(no_column_is_missing) {
     BOOST_TEST(document["samples"][1]["stages"][0]["ns"] == 100);
     BOOST_TEST(document["samples"][0]["cpu_ns"].is_null());
     BOOST_TEST(document["ends_of_data"][0]["ns"] == 40);
+    BOOST_TEST(document["settings"] == Json::parse(R"([{"at_ns": 11, "pipeline": 1, "num_workers": 2,
+        "prefetch_depth": 3, "max_overtakes": null, "read_concurrency": 4, "memory_budget": 5}])"));
+    BOOST_TEST(document["host"][0]["at_ns"] == 12);
+    BOOST_TEST(document["host"][0]["own_cpu_ns"] == 0);
+    BOOST_TEST(document["host"][0]["busy_ns"].is_null());
+    BOOST_TEST(document["host"][0]["resident_bytes"] == 13);
+    BOOST_TEST(document["pipelines"][0]["read_concurrency"] == 21);
+    BOOST_TEST(document["pipelines"][0]["memory_budget"] == 22);
+    BOOST_TEST(document["steps"][0]["cpu_ns"] == 23);
+    BOOST_TEST(document["steps"][0]["run_queue_ns"] == 24);
+    BOOST_TEST(document["steps"][1]["cpu_ns"].is_null());
+    BOOST_TEST(document["samples"][1]["stages"][0]["cpu_ns"] == 25);
+    BOOST_TEST(document["samples"][0]["stages"][0]["cpu_ns"].is_null());
     BOOST_TEST(document["failures"][0]["path"] == "a/b\".jpg");
     BOOST_TEST(document["failures"][0]["message"] == "broken \xef\xbf\xbd");
     BOOST_TEST(document["dropped"][0]["records"] == 3);

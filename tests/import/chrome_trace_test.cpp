@@ -352,6 +352,85 @@ BOOST_AUTO_TEST_CASE(annotations_in_another_order_still_tile) {
     BOOST_TEST(max_residual_ns(ledger) == 0);
 }
 
+BOOST_AUTO_TEST_CASE(without_operators_only_what_steps_are_made_of_is_kept) {
+    const auto mark = [](const std::string& name, int ts, int dur) {
+        return complete("user_annotation", name, ts, dur);
+    };
+    const std::string text = trace(
+        R"x({"ph": "M", "name": "thread_name", "pid": 5, "tid": 7, "ts": 0, "args": {"name": "thread 7 (main loop)"}},
+            {"ph": "i", "s": "t", "name": "[memory]", "pid": 5, "tid": 7, "ts": 1, "args": {"Bytes": 1024}},)x" +
+            mark("ProfilerStep#2", 100, 100) + mark("enumerate(DataLoader)#_X.__next__", 103, 20) +
+            mark("forward", 130, 20) + complete("cpu_op", "aten::mm", 131, 5, R"("name": "loss-like")") +
+            mark("my own", 140, 2) + mark("Optimizer.step#SGD.step", 173, 10) +
+            complete("overhead", "Activity Buffer Request", 150, 7) + complete("overhead", "Instrumentation", 160, 3) +
+            complete("kernel", "k", 131, 5) + without_last_comma(mark("ProfilerStep#3", 210, 50)),
+        R"("loader": {"batch_size": 16}, "stackFrames": {"1": {"name": "a"}}, "large": ")" + std::string(70'000, 'x') +
+            "\", ");
+    const ImportedTrace all = import(text), few = import(text, {.operators = false});
+    BOOST_TEST(few.events == all.events);
+    BOOST_TEST((few.ledger.steps == all.ledger.steps));
+    BOOST_TEST((few.ledger.spans == all.ledger.spans));
+    BOOST_TEST((few.ledger.passes == all.ledger.passes));
+    BOOST_TEST((few.ledger.threads == std::vector{ThreadRow{.tid = 7, .name = "main loop"}}));
+    BOOST_TEST(all.ledger.operators.size() == 10u);
+    BOOST_TEST(few.ledger.operators.size() == 5u);
+    BOOST_TEST(few.ledger.names.size() == 5u);
+    BOOST_TEST(few.ledger.allocations.empty());
+    BOOST_TEST(few.ledger.fact("process.loop_tid").value() == "7");
+    BOOST_TEST(few.ledger.fact("trace.metadata.loader").has_value());
+    BOOST_TEST(!few.ledger.fact("trace.metadata.large").has_value());
+    BOOST_TEST(all.ledger.fact("trace.metadata.large").has_value());
+    for (const ImportedTrace* one : {&all, &few})
+        BOOST_TEST(one->ledger.fact("trace.overhead_ns").value() == "10000");
+}
+
+BOOST_AUTO_TEST_CASE(no_way_to_write_an_event_hides_it_from_the_filter) {
+    const std::vector<std::string> same{
+        R"({"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#2", "pid": 5, "tid": 7, "ts": 1, "dur": 2})",
+        R"({"name":"ProfilerStep#2","ph":"X","cat":"user_annotation","ts":1,"dur":2,"pid":5,"tid":7})",
+        "{\r\n\t\"args\" : {\"name\" : \"a{[\", \"name2\": \"}\"},\r\n\t\"name\"\r\n:\r\n\t\"ProfilerStep#2\"  ,\r\n"
+        " \"ph\"\t:\t\"X\",\"cat\":\"user_annotation\",\"ts\":1,\"dur\":2,\"pid\":5,\"tid\":7\r\n}",
+        R"({"\u006eame": "ProfilerStep#2", "ph": "X", "cat": "user_annotation", "pid": 5, "tid": 7, "ts": 1, "dur": 2})",
+        R"({"name": "\u0050rofilerStep#2", "ph": "X", "cat": "user_annotation", "pid": 5, "tid": 7, "ts": 1, "dur": 2})",
+        R"({"cat": "name", "ph": "X", "name": "ProfilerStep#2", "pid": 5, "tid": 7, "ts": 1e0, "dur": 2.000})"};
+    for (const std::string& event : same) {
+        const Ledger ledger = import(trace(event), {.operators = false}).ledger;
+        BOOST_TEST_CONTEXT(event) {
+            BOOST_TEST_REQUIRE(ledger.steps.size() == 1u);
+            BOOST_TEST(ledger.steps[0].step == 2u);
+            BOOST_TEST(ledger.steps[0].batch_ns == 2000);
+        }
+    }
+    // What only looks like one is told apart by the parser; what is no JSON and nothing wanted is passed over.
+    const std::string others =
+        R"({"ph": "X", "cat": "cpu_op", "name": "aten::a", "pid": 5, "tid": 7, "ts": 1, "dur": 2, "args": {"name": "forward"}},
+           {"ph": "X", "cat": "cpu_op", "name": "a\"b", "pid": 5, "tid": 7, "ts": 1, "dur": 2},
+           {"ph": "X" "cat" "cpu_op"})";
+    BOOST_TEST(import(trace(others), {.operators = false}).ledger.operators.empty());
+    BOOST_CHECK_THROW(import(trace(R"({"ph": "X" "name": "forward"})"), {.operators = false}), std::runtime_error);
+}
+
+BOOST_AUTO_TEST_CASE(an_epochs_last_next_is_not_the_draw_of_the_step_it_stands_in) {
+    const std::string draw = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__";
+    const auto mark = [](const std::string& name, int ts, int dur) {
+        return complete("user_annotation", name, ts, dur);
+    };
+    const std::string second =
+        mark("ProfilerStep#1", 100, 100) + mark(draw, 101, 5) + mark(draw, 150, 20) + mark("forward", 175, 10);
+    const Ledger epochs = import(trace(mark("ProfilerStep#0", 0, 100) + mark(draw, 1, 20) + mark("forward", 30, 10) +
+                                       without_last_comma(second)))
+                              .ledger;
+    BOOST_TEST_REQUIRE(epochs.steps.size() == 2u);
+    BOOST_TEST(epochs.steps[1].draw_begin_ns == 1'000'000'150'000);
+    BOOST_TEST(epochs.steps[1].draw_ns == 20'000);
+    BOOST_TEST(pieces_of(epochs, epochs.steps[0]) == "starved 20, other 9, forward 10, other 60, between 50, ");
+    BOOST_TEST(max_residual_ns(epochs) == 0);
+    // Where every step draws twice, both are its own.
+    const Ledger twice = import(trace(without_last_comma(second))).ledger;
+    BOOST_TEST(twice.steps.at(0).draw_begin_ns == 1'000'000'101'000);
+    BOOST_TEST(max_residual_ns(twice) == 0);
+}
+
 BOOST_AUTO_TEST_CASE(steps_of_another_thread_are_left_out_with_a_warning) {
     const ImportedTrace imported =
         import(trace(without_last_comma(complete("user_annotation", "ProfilerStep#0", 0, 10) +
@@ -475,6 +554,33 @@ BOOST_AUTO_TEST_CASE(a_list_of_events_alone_is_a_trace) {
     const std::string list = "[" + complete("cpu_op", "a", 1, 2);
     BOOST_TEST(import(list).ledger.operators.size() == 1u);
     BOOST_TEST(!import(list).truncated);
+}
+
+BOOST_AUTO_TEST_CASE(windows_line_ends_change_nothing) {
+    const std::string text =
+        trace("\n" + complete("cpu_op", "a", 1, 2) + "\n" + complete("user_annotation", "ProfilerStep#1", 1, 9) + "\n" +
+              without_last_comma(complete("cpu_op", "b", 4, 2)));
+    std::string other;
+    for (const char c : text)
+        other += c == '\n' ? "\r\n" : std::string{c};
+    BOOST_TEST((import(other).ledger == import(text).ledger));
+    BOOST_TEST((import(other, {.operators = false}).ledger == import(text, {.operators = false}).ledger));
+}
+
+BOOST_AUTO_TEST_CASE(what_unpacks_to_a_thousand_times_its_size_takes_no_more_memory) {
+    std::string events;
+    for (int i = 0; i < 200'000; ++i)
+        events += complete("cpu_op", "aten::the_same", 1, 1);
+    const std::string packed = gzipped(trace(without_last_comma(events)));
+    BOOST_TEST(packed.size() * 100 < events.size());
+    const ImportedTrace imported = import(packed, {.operators = false});
+    BOOST_TEST(imported.events == 200'000u);
+    BOOST_TEST(imported.ledger.operators.empty());
+    BOOST_TEST(imported.buffer_bytes <= 2 * ImportOptions{}.block_bytes + 4096);
+    // One event without an end is refused at the bound.
+    const std::string endless = gzipped(R"({"traceEvents": [{"name": ")" + std::string(3u << 20, 'x'));
+    BOOST_CHECK_EXCEPTION(import(endless, {.max_event_bytes = 1u << 20, .operators = false}), std::runtime_error,
+                          says("longer than 1048576 bytes"));
 }
 
 BOOST_AUTO_TEST_CASE(the_memory_for_text_does_not_grow_with_the_file) {

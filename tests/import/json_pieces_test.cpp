@@ -3,7 +3,9 @@
 #include <boost/test/unit_test.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -68,6 +70,45 @@ BOOST_AUTO_TEST_CASE(where_a_block_ends_makes_no_difference) {
     BOOST_TEST_REQUIRE(expected.size() == 41u);
     for (std::size_t block = 64; block < 200; ++block)
         BOOST_TEST((cut(text, block).pieces == expected));
+}
+
+BOOST_AUTO_TEST_CASE(random_events_are_cut_where_a_walk_byte_by_byte_ends_them) {
+    std::mt19937 random{3};
+    constexpr std::array<std::string_view, 12> words{"{", "}", "[",    "]",    "\"",      "\\",
+                                                     ",", ":", "\\\"", "\\\\", "abcdefg", "0123456789"};
+    for (int round = 0; round < 200; ++round) {
+        // Brackets in strings, and strings in brackets: a text that is balanced by construction.
+        Pieces expected;
+        std::string text = "[";
+        for (int n = 0; n < 8; ++n) {
+            std::string event = "{";
+            std::string open = "}";
+            for (int i = static_cast<int>(random() % 60); i > 0; --i) {
+                if (random() % 3 == 0) {
+                    event += random() % 2 == 0 ? "[" : "{";
+                    open += event.back() == '[' ? ']' : '}';
+                } else if (random() % 3 == 0 && open.size() > 1) {
+                    event += open.back();
+                    open.pop_back();
+                } else {
+                    event += '"';
+                    for (auto left = random() % 9; left > 0; --left) {
+                        const std::string_view word = words[random() % words.size()];
+                        event += word == "\"" || word == "\\" ? "\\" + std::string{word} : std::string{word};
+                    }
+                    event += '"';
+                }
+            }
+            while (!open.empty()) {
+                event += open.back();
+                open.pop_back();
+            }
+            text += (n > 0 ? "," : "") + event;
+            expected.emplace_back("", event);
+        }
+        text += "]";
+        BOOST_TEST((cut(text, 64 + random() % 100).pieces == expected));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_text_cut_anywhere_gives_its_whole_pieces_and_says_so) {

@@ -138,4 +138,29 @@ BOOST_AUTO_TEST_CASE(rows_are_kept_when_they_lie_wholly_inside) {
     BOOST_TEST(window(run, end, begin).passes.empty());
 }
 
+BOOST_AUTO_TEST_CASE(settings_stay_whole_and_the_hosts_rows_reach_around_the_window) {
+    Ledger ledger;
+    ledger.settings = {{.at_ns = 5}, {.at_ns = 500}};
+    for (std::int64_t at_ns = 0; at_ns <= 100; at_ns += 10)
+        ledger.host.push_back({.at_ns = at_ns});
+    const auto times = [&](std::int64_t from_ns, std::int64_t to_ns) {
+        const Ledger part = window(ledger, from_ns, to_ns);
+        BOOST_TEST((part.settings == ledger.settings));
+        std::vector<std::int64_t> at;
+        for (const HostRow& row : part.host)
+            at.push_back(row.at_ns);
+        return at;
+    };
+    using Times = std::vector<std::int64_t>;
+    BOOST_TEST((times(25, 45) == Times{20, 30, 40, 50}));
+    BOOST_TEST((times(20, 40) == Times{20, 30, 40}));   // one stands at either end
+    BOOST_TEST((times(41, 42) == Times{40, 50}));
+    BOOST_TEST((times(-9, 5) == Times{0, 10}));
+    BOOST_TEST((times(95, 400) == Times{90, 100}));
+    BOOST_TEST((times(300, 400) == Times{100}));
+    BOOST_TEST((times(-9, -5) == Times{0}));
+    ledger.host.clear();
+    BOOST_TEST(times(0, 5).empty());
+}
+
 BOOST_AUTO_TEST_SUITE_END()

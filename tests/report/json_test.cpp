@@ -73,6 +73,25 @@ BOOST_AUTO_TEST_CASE(what_is_unknown_is_null) {
     BOOST_TEST(document["rows"].at(0)["samples_per_s"].is_null());
 }
 
+BOOST_AUTO_TEST_CASE(blame_and_trust_are_told_once_a_diagnosis_knows_them) {
+    Summary summary = summarize(hand_made::one_epoch());
+    summary.blame = std::vector<BlameSummary>{};
+    BOOST_TEST(to_json(summary, head)["draw"]["blame"] == Json::array());
+    summary.blame = {{.cause = "decode+crop", .total_s = 0.3, .share = 0.75}, {.cause = "order", .total_s = 0.1}};
+    summary.trust = {.trusted = false, .interference_share = 0.25, .steal_share = 0.5, .reasons = {"a", "b"}};
+    const Json document = to_json(summary, head), &blame = document["draw"]["blame"], &trust = document["trust"];
+    check_keys(blame.at(0), {"cause", "total_s", "share"});
+    BOOST_TEST(blame.at(0)["cause"] == "decode+crop");
+    BOOST_TEST(blame.at(0)["total_s"] == 0.3);
+    BOOST_TEST(blame.at(0)["share"] == 0.75);
+    BOOST_TEST(blame.at(1)["share"].is_null());
+    check_keys(trust, {"trusted", "interference_share", "steal_share", "reasons"});
+    BOOST_TEST(trust["trusted"] == false);
+    BOOST_TEST(trust["interference_share"] == 0.25);
+    BOOST_TEST(trust["steal_share"] == 0.5);
+    BOOST_TEST(trust["reasons"] == Json({"a", "b"}));
+}
+
 BOOST_AUTO_TEST_CASE(a_cache_is_told_with_its_share_of_hits) {
     Ledger ledger = hand_made::one_epoch();
     ledger.set_fact(facts::cache_hits, "0");

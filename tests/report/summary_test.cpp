@@ -206,6 +206,24 @@ BOOST_AUTO_TEST_CASE(a_stage_has_the_samples_of_every_loader_that_names_it) {
     BOOST_TEST(report.errors.at(0).path == "a.jpg");
 }
 
+BOOST_AUTO_TEST_CASE(a_stages_cpu_time_is_that_of_the_calls_measured_for_all_where_a_tenth_is) {
+    for (const std::uint32_t calls : {10u, 11u}) {
+        Ledger ledger = one_epoch();
+        for (std::uint32_t i = 0; i < calls; ++i) {
+            const Slice slice{static_cast<std::uint32_t>(ledger.stages.size()), 2};
+            ledger.stages.push_back({0, 100, i == 3 ? 25 : no_stamp});
+            ledger.stages.push_back({100, 300});
+            ledger.samples.push_back({.index = i, .slot = i, .stages = slice});
+        }
+        const Summary report = summarize(ledger);
+        BOOST_REQUIRE(report.stages.size() == 2u);
+        BOOST_TEST(report.stages[0].cpu_s.has_value() == (calls == 10));
+        BOOST_TEST(report.stages[0].cpu_s.value_or(250e-9) == 250e-9, boost::test_tools::tolerance(1e-12));
+        BOOST_TEST(!report.stages[1].cpu_s);
+        BOOST_TEST(!report.stages[0].run_queue_s);   // of several stages: nobody knows whose it was
+    }
+}
+
 BOOST_AUTO_TEST_CASE(the_samples_of_a_run_share_its_time_to_the_nanosecond_and_count_one_by_one) {
     Ledger ledger = one_epoch();
     const std::int64_t begin = ledger.steps.front().draw_begin_ns;

@@ -152,6 +152,29 @@ BOOST_AUTO_TEST_CASE(a_run_without_a_step_says_so) {
     BOOST_TEST(to_markdown(summarize(Ledger{})) == "no steps\n");
 }
 
+BOOST_AUTO_TEST_CASE(blame_and_distrust_stand_at_the_top_where_they_are_known) {
+    Summary report = whole_report();
+    BOOST_TEST(!contains(to_text(report), "blame"));
+    BOOST_TEST(!contains(to_text(report), "trust"));
+    report.blame = {{.cause = "decode+crop", .total_s = 0.3, .share = 0.5}};
+    for (int i = 0; i < 6; ++i)
+        report.blame->push_back({.cause = "cause\x1b" + std::to_string(i), .total_s = 0.05, .share = 0.05});
+    report.trust = {.interference_share = 0.025, .steal_share = 0};
+    for (const std::string& text : {to_text(report), to_markdown(report)}) {
+        BOOST_TEST(contains(text, "decode+crop 300 ms (50 %), cause\\x1b0 50.0 ms (5.0 %)"), text);
+        BOOST_TEST(contains(text, "others 100 ms"), text);
+        BOOST_TEST(contains(text, "nothing speaks against these numbers, others took 2.5 % of the cores"), text);
+        BOOST_TEST(!contains(text, "DISTRUST"), text);
+    }
+    report.trust = {.trusted = false, .reasons = {"others kept 1.00 of 2 cores busy", "the clock went back"}};
+    for (const std::string& text : {to_text(report), to_markdown(report)}) {
+        const std::size_t first = text.find("others kept 1.00"), second = text.find("the clock went back");
+        BOOST_TEST(first < second, text);
+        BOOST_TEST(second < text.find("phase"), text);   // before the table
+        BOOST_TEST(contains(text, "see DISTRUST above"), text);
+    }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }   // namespace

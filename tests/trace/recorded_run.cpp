@@ -21,7 +21,7 @@ public:
           worker_free_ns_{now_ns_, now_ns_} {}
 
     RecordedRun make() {
-        run_.push_back(PipelineRow{"train", {"read", "decode", "augment"}, shape_.batch_size, 2, 2});
+        run_.push_back(PipelineRow{"train", {"read", "decode", "augment"}, shape_.batch_size, 2, 2, 0, 8, 1u << 30});
         run_.push_back(PipelineRow{"valid", {"read", "decode"}, shape_.batch_size, 1, 1, any_order});
         run_.push_back(Fact{"host", "a machine"});
         run_.push_back(Fact{"digest", "unknown"});
@@ -35,6 +35,8 @@ public:
             open(PassKind::epoch, epoch_);
             pass(PassKind::train, Phase::train, 0, shape_.train_batches);
             pass(PassKind::valid, Phase::valid, 1, shape_.valid_batches);
+            run_.push_back(SettingRow{now_ns_ - upto(2000), static_cast<std::uint8_t>(epoch_ % 2), 1 + epoch_, 2,
+                                      one_of(2) ? any_order : 0, static_cast<std::uint32_t>(upto(100)), random_()});
             close(PassKind::epoch, epoch_);
         }
         batch(0, shape_.train_batches, BatchStatus::abandoned);
@@ -137,7 +139,7 @@ private:
         const bool failed = one_of(30);
         row.status = failed ? SampleStatus::failed : SampleStatus::complete;
         if (one_of(5))
-            row.samples = static_cast<std::uint32_t>(upto(64));
+            row.samples = static_cast<std::uint32_t>(1 + upto(64));
         if (one_of(3)) {
             row.read_begin_ns = row.begin_ns - upto(5'000'000);
             row.read_end_ns = row.read_begin_ns + upto(3'000'000);
@@ -147,11 +149,14 @@ private:
         if (one_of(4))
             row.run_queue_ns = one_of(3) ? 0 : upto(1'000'000);
         record.stage_count = failed ? 1u : batch.pipeline == 0 ? 3u : 2u;
+        const bool measured = one_of(2);
         std::int64_t at_ns = row.begin_ns;
         for (std::uint32_t i = 0; i < record.stage_count; ++i) {
             if (shape_.odd_stamps && one_of(9))
                 at_ns += upto(500);
             record.stages[i] = {at_ns, upto(i == 1 ? 4'000'000 : 300'000)};
+            if (measured)
+                record.stages[i].cpu_ns = one_of(5) ? no_stamp : upto(record.stages[i].ns + 1);
             at_ns += record.stages[i].ns;
         }
         worker_free_ns_[worker] = at_ns;
@@ -223,6 +228,10 @@ private:
         row.batch_ns = now_ns_ - batch_begin_ns;
         if (row.status == StepStatus::complete && one_of(2))
             row.loss = static_cast<double>(upto(1'000'000)) / 977.0;
+        if (one_of(2))
+            row.cpu_ns = upto(1'000'000);
+        if (one_of(2))
+            row.run_queue_ns = one_of(3) ? 0 : upto(1'000'000);
         add(pieces({Span::between}));
         if (shape_.odd_stamps && one_of(11)) {   // a gap in front of the last piece
             ++made.spans.back().begin_ns;
@@ -308,7 +317,8 @@ Ledger ledger_of(const RecordedRun& run, std::int64_t start_ns) {
             [&](const FailureRow& made) { ledger.failures.push_back(made); },
             [&](const std::string& key, const std::string& value) { ledger.set_fact(key, value); },
             [&](const PipelineRow& made) { ledger.pipelines.push_back(made); },
-            Overloaded{[&](const Definitions& made) {
+            Overloaded{[&](const SettingRow& made) { ledger.settings.push_back(made); },
+                       [&](const Definitions& made) {
                            add(ledger.names, made.names), add(ledger.threads, made.threads);
                            add(ledger.frames, made.frames), add(ledger.stacks, made.stacks);
                        },
@@ -385,7 +395,8 @@ void play(const RecordedRun& run, Recorder& recorder, ManualClock* clock) {
             [&](const FailureRow& made) { recorder.add_failure(made); },
             [&](const std::string& key, const std::string& value) { recorder.set_fact(key, value); },
             [&](const PipelineRow& made) { recorder.add_pipeline(made); },
-            Overloaded{[&](const Definitions& made) {
+            Overloaded{[&](const SettingRow& made) { recorder.add_setting(made); },
+                       [&](const Definitions& made) {
                            for (const std::string& name : made.names)
                                recorder.add_name(name);
                            for (const ThreadRow& thread : made.threads)
@@ -438,6 +449,7 @@ void write(const RecordedRun& run, TraceWriter& writer, std::size_t records_a_bl
             [&](const std::string& key, const std::string& value) { writer.fact(key, value, now_ns), wrote(); },
             [&](const PipelineRow& made) { writer.pipeline(made, now_ns), wrote(); },
             Overloaded{
+                [&](const SettingRow& made) { writer.setting(made), wrote(); },
                 [&](const Definitions& made) { writer.definitions(made), wrote(); },
                 [&](const OperatorBegun& made) { writer.operator_begin(made.row), wrote(); },
                 [&](const OperatorEnded& made) { writer.operator_end(made.thread, made.at_ns, made.lost), wrote(); },
@@ -503,6 +515,7 @@ bool is_part_of(const Ledger& part, const Ledger& whole) {
                        equal_with<SampleRow, StageRow>(&SampleRow::stages, part, whole, stages)) &&
            subsequence(part.batches, whole.batches, equal) &&
            subsequence(part.ends_of_data, whole.ends_of_data, equal) &&
+           subsequence(part.settings, whole.settings, equal) && subsequence(part.host, whole.host, equal) &&
            subsequence(part.failures, whole.failures, equal) && subsequence(part.dropped, whole.dropped, equal) &&
            subsequence(part.thinnings, whole.thinnings, equal);
 }
@@ -511,7 +524,8 @@ std::size_t rows_of(const Ledger& ledger) {
     const auto ended =
         std::count_if(ledger.passes.begin(), ledger.passes.end(), [](const PassRow& row) { return row.ended; });
     return ledger.pipelines.size() + static_cast<std::size_t>(ended) + ledger.steps.size() + ledger.samples.size() +
-           ledger.batches.size() + ledger.ends_of_data.size() + ledger.failures.size() + ledger.dropped.size() +
-           ledger.thinnings.size() + ledger.names.size() + ledger.threads.size() + ledger.frames.size() +
-           ledger.stacks.size() + ledger.operators.size() + ledger.allocations.size() + ledger.stack_samples.size();
+           ledger.batches.size() + ledger.ends_of_data.size() + ledger.settings.size() + ledger.failures.size() +
+           ledger.dropped.size() + ledger.thinnings.size() + ledger.names.size() + ledger.threads.size() +
+           ledger.frames.size() + ledger.stacks.size() + ledger.operators.size() + ledger.allocations.size() +
+           ledger.stack_samples.size();
 }

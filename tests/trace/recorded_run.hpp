@@ -50,8 +50,8 @@ struct OperatorEnded {
     bool lost = false;
 };
 using RunRow = std::variant<RunBatch, RunStep, PassBegin, PassEnd, drawpoint::EndOfDataRow, drawpoint::FailureRow,
-                            drawpoint::Fact, drawpoint::PipelineRow, drawpoint::Definitions, OperatorBegun,
-                            OperatorEnded, drawpoint::AllocationRow, drawpoint::StackSampleRow>;
+                            drawpoint::Fact, drawpoint::PipelineRow, drawpoint::SettingRow, drawpoint::Definitions,
+                            OperatorBegun, OperatorEnded, drawpoint::AllocationRow, drawpoint::StackSampleRow>;
 
 /// Everything a run records, in the order of its loop.
 using RecordedRun = std::vector<RunRow>;
@@ -62,7 +62,7 @@ struct RunShape {
     bool end_passes = true;
 };
 /// A run with two workers and all that can happen in one: failed samples, gaps, cancelled and failed steps, abandoned
-/// and failed batches, a source of unknown length, facts set twice, failures, operators of the calling thread with lost
+/// and failed batches, a source of unknown length, facts set twice, failures, settings changed, measured stages and steps, operators of the calling thread with lost
 /// ends, allocations, samples of another thread. The same seed makes the same run.
 RecordedRun random_run(std::uint64_t seed, std::int64_t start_ns, const RunShape& = {});
 

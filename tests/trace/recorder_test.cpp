@@ -1,6 +1,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <thread>
 
 #include <boost/test/unit_test.hpp>
@@ -9,6 +10,7 @@
 #include <drawpoint/instrumentation/trace.hpp>
 
 #include <trace/allocations.hpp>
+#include <support/burn_cpu.hpp>
 #include <trace/recorded_run.hpp>
 
 using namespace drawpoint;
@@ -92,6 +94,64 @@ BOOST_AUTO_TEST_CASE(a_loop_faster_than_the_writer_loses_no_step) {
     BOOST_TEST(ledger.steps.size() == steps);
     BOOST_TEST(ledger.dropped_records() == 0u);
     BOOST_TEST(max_residual_ns(ledger) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_step_says_what_the_loop_computed_after_its_draw_unless_the_clock_is_moved_by_hand) {
+    using namespace std::chrono_literals;
+    const auto run = [](Recorder& recorder) {
+        LoopTrack track{recorder};
+        track.begin_pass(PassKind::train, 0);
+        for (std::uint32_t i = 0; i < 3; ++i) {
+            track.begin_step(Phase::train, 0, i);
+            test::burn_cpu(5ms);   // of the draw: not counted
+            track.mark(Span::starved);
+            track.end_draw(1);
+            test::burn_cpu(2ms);
+            track.mark(Span::forward);
+            track.end_step(StepStatus::complete, std::nullopt);
+            test::burn_cpu(1ms);
+            track.mark(Span::between);
+        }
+        track.end_pass();
+        return recorder.ledger();
+    };
+    Recorder recorder;
+    const Ledger ledger = run(recorder);
+    BOOST_TEST_REQUIRE(ledger.steps.size() == 3u);
+    for (const StepRow& step : ledger.steps) {
+        const SpanRow& after = ledger.spans_of(step).back();
+        const std::int64_t ns = after.begin_ns + after.ns - step.draw_begin_ns - step.draw_ns;
+        BOOST_TEST_REQUIRE(step.cpu_ns.has_value());
+        BOOST_TEST(*step.cpu_ns >= 3'000'000 - 100'000);   // the reading at the draw's end follows its stamp
+        BOOST_TEST(*step.cpu_ns <= ns);
+        BOOST_TEST(step.run_queue_ns.has_value() == test::counts_run_queue());
+    }
+    const ManualClock clock;
+    Recorder manual{{}, AnyClock{clock}};
+    for (const StepRow& step : run(manual).steps)
+        BOOST_TEST((!step.cpu_ns && !step.run_queue_ns));
+}
+
+BOOST_AUTO_TEST_CASE(steps_are_measured_as_often_as_their_five_readings_may_cost) {
+    Recorder recorder{{.ring_records = 1u << 14}, AnyClock{SteadyClock{}}};
+    LoopTrack track{recorder};
+    track.begin_pass(PassKind::train, 0);
+    std::int64_t at_ns = recorder.now_ns();
+    constexpr std::uint32_t steps = 4000;
+    for (std::uint32_t i = 0; i < steps; ++i) {
+        track.begin_step(Phase::train, 0, i);
+        track.mark_until(Span::starved, at_ns += 100'000);
+        track.end_draw(1);
+        track.mark_until(Span::forward, at_ns += 100'000);
+        track.end_step(StepStatus::complete, std::nullopt);
+    }
+    track.end_pass();
+    const Ledger ledger = recorder.ledger();
+    BOOST_TEST_REQUIRE(ledger.steps.size() == steps);
+    const auto measured =
+        std::ranges::count_if(ledger.steps, [](const StepRow& row) { return row.cpu_ns.has_value(); });
+    const double every = 5 * ReadingBudget::reading_ns / (ReadingBudget::share * 200'000);
+    BOOST_TEST(static_cast<double>(measured) == steps / every, boost::test_tools::tolerance(0.1));
 }
 
 BOOST_AUTO_TEST_CASE(a_share_of_samples_thrown_away_is_exact_and_counted) {

@@ -26,14 +26,13 @@ SampleRecord sample_of(std::uint32_t batch, std::uint32_t slot, std::int64_t beg
     SampleRecord record;
     record.row = {.index = 50'000 + slot, .epoch = 3, .batch = batch, .slot = slot, .worker = 1, .bytes = 80'661};
     record.row.begin_ns = begin_ns;
-    if (slot % 4 == 0) {
-        record.row.cpu_ns = 4'812'345;
-        record.row.run_queue_ns = 51'234;
-    }
+    record.row.cpu_ns = 6'912'345;
+    record.row.run_queue_ns = 51'234;
     record.stage_count = 4;
     std::int64_t at_ns = begin_ns;
     for (std::size_t i = 0; i < 4; ++i) {
-        record.stages[i] = {at_ns, std::array<std::int64_t, 4>{150'000, 4'812'345, 1'234'567, 812'345}[i]};
+        record.stages[i] = {at_ns, std::array<std::int64_t, 4>{150'000, 4'812'345, 1'234'567, 812'345}[i],
+                            std::array<std::int64_t, 4>{51'234, 4'811'234, 1'233'321, 811'999}[i]};
         at_ns += record.stages[i].ns;
     }
     return record;
@@ -135,6 +134,8 @@ BOOST_AUTO_TEST_CASE(a_step_with_its_batch_takes_at_most_600_bytes) {
                 add(Span::other, 700);
             }
             row.batch_ns = at_ns - row.draw_begin_ns - row.draw_ns;
+            row.cpu_ns = 198 * ms;
+            row.run_queue_ns = 412'345;
             add(Span::between, 21'000);
             writer.step(row, spans);
         }

@@ -5,10 +5,13 @@
 
 #include <boost/test/unit_test.hpp>
 #include <protozero/pbf_reader.hpp>
+#include <protozero/pbf_writer.hpp>
 
+#include <drawpoint/instrumentation/records.hpp>
 #include <drawpoint/instrumentation/trace.hpp>
 
 #include <instrumentation/trace_fields.hpp>
+#include <instrumentation/trace_parser.hpp>
 #include <support/sanitized.hpp>
 #include <trace/recorded_run.hpp>
 
@@ -87,6 +90,30 @@ std::pair<std::size_t, std::size_t> named_range(const std::string& message) {
         return {*from, *to};
     const std::size_t at = number_after("byte ").value();
     return {at, at};
+}
+
+/// What the parser says against one record in a packet of its own, which no writer of this program makes; "": it is taken.
+template <class Fill>
+std::string damage_of(trace_fields::Tag kind, Fill fill) {
+    namespace f = trace_fields;
+    TraceParser parser;
+    const auto give = [&parser](f::Tag tag, auto fill_record) {
+        std::string content, event, bytes;
+        protozero::pbf_writer record{bytes};
+        fill_record(record);
+        protozero::pbf_writer{event}.add_message(tag, bytes);
+        protozero::pbf_writer packet{content};
+        packet.add_uint64(f::packet::timestamp, 5);
+        packet.add_message(f::packet::event, event);
+        parser.packet(content);
+    };
+    give(f::record::run, [](protozero::pbf_writer& run) { run.add_uint32(f::run::format, f::format); });
+    try {
+        give(kind, fill);
+    } catch (const TraceDamage& damage) {
+        return damage.what;
+    }
+    return "";
 }
 
 }   // namespace
@@ -173,6 +200,28 @@ BOOST_AUTO_TEST_CASE(flipped_bits_never_make_a_number_and_the_first_is_in_the_ra
     }
     ::close(descriptor);
     BOOST_TEST(refused > 0);
+}
+
+BOOST_AUTO_TEST_CASE(more_stages_than_there_are_and_no_samples_at_all_are_damage) {
+    namespace f = trace_fields;
+    const auto sample = [](std::size_t stages, std::uint32_t samples) {
+        return damage_of(f::record::sample, [=](protozero::pbf_writer& record) {
+            const std::vector<std::uint64_t> ns(stages, 3);
+            record.add_packed_uint64(f::sample::stage_ns, ns.begin(), ns.end());
+            record.add_uint32(f::sample::samples, samples);
+        });
+    };
+    BOOST_TEST(sample(max_stages, 1) == "");
+    BOOST_TEST(sample(max_stages + 1, 1) == "a sample of 9 stages; there are at most 8");
+    BOOST_TEST(sample(2, 0) == "a record of 0 samples");
+    const auto pipeline = [](std::size_t stages) {
+        return damage_of(f::record::pipeline, [=](protozero::pbf_writer& record) {
+            for (std::size_t i = 0; i < stages; ++i)
+                record.add_string(f::pipeline::stages, "decode");
+        });
+    };
+    BOOST_TEST(pipeline(max_stages) == "");
+    BOOST_TEST(pipeline(max_stages + 1) == "a loader of 9 stages; there are at most 8");
 }
 
 BOOST_AUTO_TEST_CASE(a_file_that_is_not_a_recording_is_refused_with_one_line_that_names_it) {

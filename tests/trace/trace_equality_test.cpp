@@ -1,5 +1,11 @@
+#include <charconv>
+#include <clocale>
+#include <iterator>
+
 #include <boost/test/unit_test.hpp>
 
+#include <drawpoint/instrumentation/host.hpp>
+#include <drawpoint/instrumentation/report/facts.hpp>
 #include <drawpoint/instrumentation/trace.hpp>
 
 #include <trace/recorded_run.hpp>
@@ -21,6 +27,8 @@ void check_equal(const Ledger& a, const Ledger& b) {
     BOOST_TEST((a.samples == b.samples), "samples");
     BOOST_TEST((a.stages == b.stages), "stages");
     BOOST_TEST((a.failures == b.failures), "failures");
+    BOOST_TEST((a.settings == b.settings), "settings");
+    BOOST_TEST((a.host == b.host), "host");
     BOOST_TEST((a.dropped == b.dropped), "dropped");
     BOOST_TEST((a.thinnings == b.thinnings), "thinnings");
     BOOST_TEST((a.names == b.names), "names");
@@ -119,16 +127,24 @@ BOOST_AUTO_TEST_CASE(what_a_failing_clock_could_say_is_kept_to_the_bit) {
         record.row.cpu_ns = stamp;
         record.row.read_begin_ns = -stamp;
         record.row.read_end_ns = stamp;
-        record.row.samples = static_cast<std::uint32_t>(stamp);
+        record.row.samples = std::max(static_cast<std::uint32_t>(stamp), 1u);   // 0 is damage
         record.stage_count = 2;
-        record.stages = {StageRow{most, stamp}, StageRow{stamp, least}};
+        record.stages = {StageRow{most, stamp, stamp == most ? 0 : stamp},
+                         StageRow{stamp, least, slot % 2 == 0 ? no_stamp : 7}};
         track.push(record);
         recorder.push(BatchRow{.batch = slot, .admitted_ns = -stamp, .offered_ns = stamp, .taken_ns = 3},
                       BatchDetail{});
         const std::array spans{SpanRow{Span::between, stamp, most}};
-        recorder.push(
-            StepRow{.step = slot, .draw_begin_ns = stamp, .draw_ns = least, .batch_ns = stamp, .loss = {}, .spans = {}},
-            spans);
+        recorder.push(StepRow{.step = slot,
+                              .draw_begin_ns = stamp,
+                              .draw_ns = least,
+                              .batch_ns = stamp,
+                              .loss = {},
+                              .cpu_ns = stamp,
+                              .run_queue_ns = -stamp,
+                              .spans = {}},
+                      spans);
+        recorder.add_setting({stamp, static_cast<std::uint8_t>(slot), ~0u, ~0u, ~0u, ~0u, ~std::uint64_t{0}});
         recorder.push(EndOfDataRow{0, Phase::valid, stamp, stamp});
         recorder.push(PassRow{.kind = PassKind::train, .begin_ns = -stamp, .end_ns = stamp, .spans = {}}, {});
         recorder.push(AllocationRow{stamp, 0, static_cast<std::int32_t>(stamp), stamp,
@@ -144,11 +160,90 @@ BOOST_AUTO_TEST_CASE(what_a_failing_clock_could_say_is_kept_to_the_bit) {
     const Ledger live = recorder.ledger();
     BOOST_TEST(live.samples.size() == 4u);
     BOOST_TEST(live.stages_of(live.samples[3])[1].begin_ns == most);
+    BOOST_TEST(live.stages_of(live.samples[1])[0].cpu_ns == -1);
+    BOOST_TEST(live.settings.size() == 4u);
     BOOST_TEST(live.operators.size() == 4u);
     BOOST_TEST(live.operators[3].sequence == most);
     BOOST_TEST(live.allocations.size() == 4u);
     BOOST_TEST(live.stack_samples.size() == 4u);
     check_equal(read_trace(file.path()).ledger, live);
+}
+
+BOOST_AUTO_TEST_CASE(what_the_host_counts_is_read_back_and_what_it_does_not_know_stays_unknown) {
+    const TemporaryFile file;
+    Ledger written;
+    written.start_ns = 100;
+    written.host = {{.at_ns = 90, .own_cpu_ns = 0},   // before the start
+                    {.at_ns = 200'000'000,
+                     .own_cpu_ns = 1,
+                     .busy_ns = 2,
+                     .steal_ns = 0,
+                     .throttled_ns = 4,
+                     .cpu_pressure_ns = 5,
+                     .io_pressure_ns = 6,
+                     .memory_pressure_ns = 7,
+                     .major_faults = 8,
+                     .involuntary_switches = 9,
+                     .resident_bytes = std::int64_t{1} << 40},
+                    {.at_ns = 400'000'000, .busy_ns = std::numeric_limits<std::int64_t>::max(), .major_faults = -1}};
+    TraceWriter writer{file.path(), {.start_ns = 100}};
+    for (const HostRow& row : written.host)
+        writer.host(row);
+    writer.close();
+    const ReadTrace read = read_trace(file.path());
+    BOOST_TEST(read.warning == "");
+    check_equal(read.ledger, written);
+}
+
+BOOST_AUTO_TEST_CASE(a_recorder_looks_at_the_host_when_it_begins_and_when_it_ends) {
+    const TemporaryFile file;
+    Recorder recorder{file.path(), {.host_period = std::chrono::hours{1}}};
+    recorder.finish();
+    const Ledger live = recorder.ledger();
+    BOOST_TEST_REQUIRE(live.host.size() == 2u);
+    BOOST_TEST(live.start_ns <= live.host[0].at_ns);
+    BOOST_TEST(live.host[0].at_ns < live.host[1].at_ns);
+    BOOST_TEST(live.host[0].own_cpu_ns <= live.host[1].own_cpu_ns);
+    BOOST_TEST(live.host[1].resident_bytes > 0);
+    check_equal(read_trace(file.path()).ledger, live);
+}
+
+BOOST_AUTO_TEST_CASE(a_recorder_that_is_told_not_to_or_whose_clock_is_moved_by_hand_never_looks_at_the_host) {
+    Recorder unasked{{.host_period = std::chrono::milliseconds{0}}};
+    (void)unasked.ledger();
+    unasked.finish();
+    BOOST_TEST(unasked.ledger().host.empty());
+    const ManualClock clock;
+    Recorder manual{{.host_period = std::chrono::milliseconds{1}}, AnyClock{clock}};
+    (void)manual.ledger();
+    manual.finish();
+    BOOST_TEST(manual.ledger().host.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_ledger_asked_for_often_is_not_filled_with_the_host) {
+    Recorder recorder{{.host_period = std::chrono::hours{1}}};
+    for (int i = 0; i < 20; ++i)
+        (void)recorder.ledger();
+    BOOST_TEST(recorder.ledger().host.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(the_longest_period_looks_at_the_host_when_the_recording_begins_and_no_more) {
+    Recorder recorder{{.host_period = std::chrono::milliseconds::max()}};
+    for (int i = 0; i < 20; ++i)
+        (void)recorder.ledger();
+    BOOST_TEST(recorder.ledger().host.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(the_number_of_cores_is_the_shortest_text_for_it_in_every_locale) {
+    for (const char* const locale : {"C", "de_DE.UTF-8", "de_DE"}) {
+        const std::string before = std::setlocale(LC_NUMERIC, nullptr);
+        std::setlocale(LC_NUMERIC, locale);   // if the system has it
+        Recorder recorder;
+        std::setlocale(LC_NUMERIC, before.c_str());
+        char text[32];
+        const std::string expected{text, std::to_chars(std::begin(text), std::end(text), usable_cores()).ptr};
+        BOOST_TEST(recorder.ledger().fact(facts::host_cores).value_or("") == expected, locale);
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -83,6 +83,8 @@ public:
         return kind_ == Kind::steady ? SteadyClock{}.now_ns() : manual_->now_ns();
     }
 
+    /// Whether its time is not the world's, so that what the system measures says nothing about it.
+    [[nodiscard]] bool is_manual() const noexcept { return kind_ == Kind::manual; }
     /// "tsc", "steady" or "manual".
     [[nodiscard]] const char* name() const noexcept;
 

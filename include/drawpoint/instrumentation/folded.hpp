@@ -18,16 +18,23 @@ struct FoldedAction {
     bool operator==(const FoldedAction&) const = default;
 };
 
+/// What was measured of a stage: where only some of its calls were, they speak for all.
+struct StageUsage {
+    std::uint64_t calls = 0;           ///< whose CPU time is known
+    std::int64_t ns = 0, cpu_ns = 0;   ///< theirs; of these, spent computing
+    std::int64_t queued_of_ns = 0,
+                 run_queue_ns = 0;   ///< of calls of samples of one stage; of these, waiting for a core
+    bool operator==(const StageUsage&) const = default;
+};
+
 /// A stage of a pipeline.
 struct FoldedStage {
     static constexpr std::uint32_t collate = ~std::uint32_t{0};   ///< the stage of whole batches
     std::uint8_t pipeline = 0;
     std::uint32_t stage = 0;
     DurationHistogram durations;
-    // Of whole samples, at the first stage.
-    std::uint64_t bytes = 0;
-    std::int64_t cpu_ns = 0, run_queue_ns = 0;
-    bool cpu_everywhere = true;   ///< both were measured in every sample
+    std::uint64_t bytes = 0;   // of whole samples, at the first stage
+    StageUsage usage;
     bool operator==(const FoldedStage&) const = default;
 };
 

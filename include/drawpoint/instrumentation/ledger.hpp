@@ -41,7 +41,9 @@ struct StepRow {
     std::uint32_t size = 0;   ///< samples in the batch; 0 when it was never drawn
     std::int64_t draw_begin_ns = 0, draw_ns = 0, batch_ns = 0;
     std::optional<double> loss;   ///< what the learner said, if it was asked
-    Slice spans;                  ///< of `Ledger::spans`, in order of time; the pieces tile draw, batch and between
+    /// What the loop's thread spent from the draw's end to the next draw's begin: computing, and waiting for a core.
+    std::optional<std::int64_t> cpu_ns, run_queue_ns;   ///< absent: not measured
+    Slice spans;   ///< of `Ledger::spans`, in order of time; the pieces tile draw, batch and between
     /// Equal bits of the loss, so that NaN equals itself.
     bool operator==(const StepRow&) const noexcept;
 };
@@ -88,6 +90,7 @@ struct BatchRow {
 /// One stage's share of a sample, in nanoseconds.
 struct StageRow {
     std::int64_t begin_ns = 0, ns = 0;
+    std::int64_t cpu_ns = no_stamp;   ///< of these, what its thread spent computing; `no_stamp`: not measured
     bool operator==(const StageRow&) const = default;
 };
 
@@ -118,8 +121,33 @@ struct PipelineRow {
     std::string name;
     std::vector<std::string> stages;
     std::uint32_t batch_size = 0, num_workers = 0, prefetch_depth = 0;
-    std::uint32_t max_overtakes = 0;   ///< of a batch by younger ones; 0: in order, `any_order`: however many
+    std::uint32_t max_overtakes = 0;      ///< of a batch by younger ones; 0: in order, `any_order`: however many
+    std::uint32_t read_concurrency = 0;   ///< reads ahead of the workers at a time; 0: they read for themselves
+    std::uint64_t memory_budget = 0;      ///< bytes; 0: none
     bool operator==(const PipelineRow&) const = default;
+};
+
+/// From `at_ns` on a loader runs with other numbers: those of `PipelineRow`.
+struct SettingRow {
+    std::int64_t at_ns = 0;
+    std::uint8_t pipeline = 0;
+    std::uint32_t num_workers = 0, prefetch_depth = 0, max_overtakes = 0, read_concurrency = 0;
+    std::uint64_t memory_budget = 0;
+    bool operator==(const SettingRow&) const = default;
+};
+
+/// What the machine and this process had used by `at_ns`: totals since some moment before the recording, of which only
+/// differences mean anything. `no_stamp`: the system does not say.
+struct HostRow {
+    std::int64_t at_ns = 0;
+    std::int64_t own_cpu_ns = no_stamp;     ///< of this process, all its threads
+    std::int64_t busy_ns = no_stamp;        ///< of all processes, on the cores this one may use
+    std::int64_t steal_ns = no_stamp;       ///< taken from those cores by the hypervisor
+    std::int64_t throttled_ns = no_stamp;   ///< of the cgroup, for its quota's sake
+    std::int64_t cpu_pressure_ns = no_stamp, io_pressure_ns = no_stamp, memory_pressure_ns = no_stamp;   ///< PSI "some"
+    std::int64_t major_faults = no_stamp, involuntary_switches = no_stamp;   ///< of this process
+    std::int64_t resident_bytes = no_stamp;                                  ///< now
+    bool operator==(const HostRow&) const = default;
 };
 
 /// A sample that could not be loaded.
@@ -243,6 +271,8 @@ struct Ledger {
     std::vector<SampleRow> samples;
     std::vector<StageRow> stages;   ///< side column of `samples`
     std::vector<FailureRow> failures;
+    std::vector<SettingRow> settings;
+    std::vector<HostRow> host;
     std::vector<DroppedRow> dropped;
     std::vector<ThinningRow> thinnings;
     std::vector<std::string> names;   ///< what operators, frames and shapes are called; rows hold positions

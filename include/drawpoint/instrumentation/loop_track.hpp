@@ -5,13 +5,16 @@
 #include <optional>
 #include <span>
 
+#include <drawpoint/instrumentation/reading_budget.hpp>
 #include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/instrumentation/thread_usage.hpp>
 
 namespace drawpoint {
 
 /// Tiles the time of a training loop into pieces: every `mark()` reads the clock once, ends a piece there and begins the next,
 /// so nothing falls between two of them. Passes nest (fit, epoch, train or valid); a step stands inside the innermost.
-/// Writes each step whole when the time after it ends. One thread at a time, or one strand; never allocates, never throws.
+/// Writes each step whole when the time after it ends. Of steps whose readings are worth their price (`ReadingBudget`), and
+/// unless the clock is moved by hand, also what its thread spent computing and waiting for a core. One thread at a time, or one strand; never allocates, never throws.
 /// The recorder outlives it.
 class LoopTrack {
 public:
@@ -80,6 +83,10 @@ private:
     StepRow step_{};
     std::uint32_t step_spans_ = 0;
     std::array<SpanRow, max_step_spans> spans_{};
+    ReadingBudget budget_;
+    ThreadUsage usage_;
+    bool measured_ = false;                        // the step at hand
+    std::int64_t cpu_ns_ = 0, run_queue_ns_ = 0;   // at its draw's end
     std::uint32_t depth_ = 0;
     std::array<OpenPass, 3> passes_{};
 };

@@ -109,6 +109,8 @@ public:
     std::uint32_t add_stack(const StackRow&) noexcept;
 
     // Rare and allocating. Any thread.
+    /// From `row.at_ns` on the loader runs with these numbers.
+    void add_setting(const SettingRow& row) noexcept;
     void add_failure(const FailureRow&) noexcept;
     void set_fact(std::string_view key, std::string_view value) noexcept;
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -18,10 +19,13 @@ struct RecorderOptions {
     std::uint32_t ring_records = 1u << 14;   ///< 64-byte records a ring holds, a power of two ≥ 64
     /// 0: the live ledger keeps every row. n: once it holds more than n steps, all but the last n / 2 are folded with
     /// their batches and samples (`Ledger::folded`), so that memory is bounded however long the run; passes, failures
-    /// and facts stay, some 300 bytes an epoch. More than four times the loaders' depth, or a batch kept may lack
+    /// and facts stay, some 300 bytes an epoch, and up to 1024 of the host's rows. More than four times the loaders' depth, or a batch kept may lack
     /// samples. The file keeps every row.
     std::size_t ledger_steps = 0;
     double drop_share = 0.0;   ///< throws away this share of sample records, counted: for experiments, 0 … 1
+    /// How often the writer looks at what the machine and this process use (`Ledger::host`), besides once at the begin, at
+    /// the end and where a ledger is asked for; 0: never, and never where the clock is a ManualClock. Some 100 bytes a row.
+    std::chrono::milliseconds host_period{200};
 };
 static_assert(std::is_trivially_destructible_v<RecorderOptions>);
 

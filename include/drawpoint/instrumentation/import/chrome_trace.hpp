@@ -17,6 +17,10 @@ struct ImportOptions {
     std::size_t block_bytes = 1u << 18;        ///< read at a time
     std::size_t max_event_bytes = 64u << 20;   ///< a longer event is an error
     std::uint32_t batch_size = 0;   ///< samples in a step's batch; 0: as the trace's metadata "loader" says, else 1
+    /// Keep all events. False: only what steps are made of, so that memory goes by steps and not by operators:
+    /// `ProfilerStep#N`, the loader's `__next__`, the annotations that pieces come from, names of threads. Other events are
+    /// passed over unparsed, and those that are no JSON unnoticed; members longer than 64 KiB are left out.
+    bool operators = true;
 };
 static_assert(std::is_trivially_destructible_v<ImportOptions>);
 
@@ -35,9 +39,10 @@ struct ImportedTrace {
 ///   the Python functions around them;
 /// - in a trace of `write_chrome_trace` the slices of the loop are no operators, and those of the loader are left out;
 /// - `[memory]` instants are allocations; names of threads and streams their names;
-/// - `ProfilerStep#N` of the thread that has the first one is step N: its draw is `enumerate(DataLoader)#….__next__`, its batch
-///   all after that, in pieces by the annotations forward, loss, backward, `Optimizer.step#…` and `Optimizer.zero_grad#…`
-///   (or optimizer); time before the draw is the previous step's `between`. Pieces tile the one training pass;
+/// - `ProfilerStep#N` of the thread that has the first one is step N: its draw is `enumerate(DataLoader)#….__next__`, the last
+///   of several in a row (the first, where most steps begin with several), its batch all after that, in pieces by the
+///   annotations forward, loss, backward, `Optimizer.step#…` and `Optimizer.zero_grad#…` (or optimizer); time before
+///   the draw is the previous step's `between`. Pieces tile the one training pass;
 /// - other keys beside the events are facts under `facts::metadata_prefix`, as JSON.
 ///
 /// Times are exact to the nanosecond. Streams: beside the ledger it holds `buffer_bytes`, and the parser some ten times the longest event. Any

@@ -45,6 +45,10 @@ inline constexpr std::string_view machine_kernel = "machine.kernel";
 inline constexpr std::string_view machine_compiler = "machine.compiler";
 inline constexpr std::string_view machine_library_prefix = "machine.library.";   ///< + its name: its version
 
+// What the host rows' shares are of; set by a recorder that writes them.
+inline constexpr std::string_view host_cores = "host.cores_usable";   ///< `usable_cores`: a decimal number
+inline constexpr std::string_view host_affinity_cores = "host.cores_by_affinity";   ///< whose load `HostRow` sums
+
 // What exported traces say beside the rows.
 inline constexpr std::string_view process_id = "process.id";
 inline constexpr std::string_view process_name = "process.name";
@@ -53,6 +57,7 @@ inline constexpr std::string_view unix_offset_ns = "clock.unix_offset_ns";   ///
 inline constexpr std::string_view rank = "distributed.rank";
 inline constexpr std::string_view world_size = "distributed.world_size";
 inline constexpr std::string_view backend = "distributed.backend";
+inline constexpr std::string_view trace_overhead_ns = "trace.overhead_ns";   ///< the profiler's own, of all threads
 inline constexpr std::string_view metadata_prefix =
     "trace.metadata.";   ///< + a key of the trace's own: its value, JSON
 

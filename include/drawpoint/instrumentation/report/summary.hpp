@@ -39,8 +39,11 @@ struct StageSummary {
     std::string stage;
     std::size_t calls = 0;
     double mean_s = 0, median_s = 0, p90_s = 0, p99_s = 0, total_s = 0;
-    std::optional<double> cpu_s, run_queue_s;   ///< where measured, which takes a pipeline of one stage
-    std::uint64_t bytes = 0, failures = 0;      ///< read from storage (counted at a pipeline's first stage)
+    /// Of total_s, what its threads spent computing, if that is known of at least a tenth of the calls: the share it was of
+    /// those, times total_s.
+    std::optional<double> cpu_s;
+    std::optional<double> run_queue_s;   ///< the same of waiting for a core, which takes pipelines of this one stage
+    std::uint64_t bytes = 0, failures = 0;   ///< read from storage (counted at a pipeline's first stage)
     bool operator==(const StageSummary&) const = default;
 };
 
@@ -58,7 +61,25 @@ struct ErrorSummary {
     bool operator==(const ErrorSummary&) const = default;
 };
 
+/// What steady training draws waited for: one row a cause.
+struct BlameSummary {
+    std::string cause;   ///< a stage's name, or "prefetch_depth", "order" …
+    double total_s = 0;
+    std::optional<double> share;   ///< of the steady draws
+    bool operator==(const BlameSummary&) const = default;
+};
+
+/// Whether these numbers mean what they say.
+struct TrustSummary {
+    bool trusted = true;
+    double interference_share = 0,
+           steal_share = 0;             ///< of the usable cores: taken by other processes, by a hypervisor
+    std::vector<std::string> reasons;   ///< not to trust them
+    bool operator==(const TrustSummary&) const = default;
+};
+
 /// Everything drawpoint's own report says, computed from a ledger and nothing else. Absent: unknown. Times in seconds.
+/// `blame` and `trust` are for the caller to fill in: a diagnosis knows them.
 struct Summary {
     struct Run {
         std::uint32_t batch_size = 0, num_workers = 0, prefetch_depth = 0;
@@ -84,6 +105,7 @@ struct Summary {
         std::optional<double> order_share;   ///< of the wall
         bool operator==(const Draw&) const = default;
     } draw;
+    std::optional<std::vector<BlameSummary>> blame;   ///< largest first
     std::vector<StageSummary> stages;
     std::vector<WorkerSummary> workers;
 
@@ -158,6 +180,7 @@ struct Summary {
         bool operator==(const Model&) const = default;
     } model;
     std::vector<ErrorSummary> errors;
+    std::optional<TrustSummary> trust;
     Machine machine;
 
     /// Steps that the rows leave out.

@@ -32,9 +32,8 @@ void check_range(const char* field, std::size_t value, std::size_t least, std::s
                                     std::to_string(value)};
 }
 
-const LoaderOptions& checked(const LoaderOptions& options, const Runtime& runtime, const SampleSource& source) {
-    const std::size_t threads = runtime.options().max_threads;
-    check_range("batch_size", options.batch_size, 1, std::size_t{1} << 20);
+/// What may change while a loader runs.
+void check_numbers(const LoaderOptions& options, std::size_t threads) {
     check_range("num_workers", options.num_workers, 0, max_worker_threads);
     if (threads != 0 && options.num_workers > threads)
         throw std::invalid_argument{"num_workers must be at most max_threads = " + std::to_string(threads) + ", got " +
@@ -42,6 +41,11 @@ const LoaderOptions& checked(const LoaderOptions& options, const Runtime& runtim
     check_range("prefetch_depth", options.prefetch_depth, 1, LoaderPolicy::max_slots - 1);
     if (options.order == BatchOrder::bounded)
         check_range("max_overtakes", options.max_overtakes, 1, any_order - 1);
+}
+
+const LoaderOptions& checked(const LoaderOptions& options, const Runtime& runtime, const SampleSource& source) {
+    check_range("batch_size", options.batch_size, 1, std::size_t{1} << 20);
+    check_numbers(options, runtime.options().max_threads);
     check_range("read_concurrency", options.read_concurrency, 0, most_reads);
     if (options.read_deadline.count() < 0)
         throw std::invalid_argument{"read_deadline must be at least 0, got " +
@@ -85,25 +89,35 @@ std::uint64_t contents_bytes_of(const SampleSource& source, bool collates) {
     return largest == 0 ? detail::contents_capacity(0) : largest;
 }
 
-MemoryPlan plan_of(const SampleSource& source, const Sampler& sampler, const LoaderOptions& options) {
+MemoryNeeds needs_of(const SampleSource& source, const Sampler& sampler, const LoaderOptions& options) {
     const SampleCache* const cache = source.cache();
-    const MemoryPlan plan =
-        plan_memory({.sample_bytes = source.layout().bytes(),
-                     .collates = options.collate != nullptr,
-                     .batch_size = options.batch_size,
-                     .num_workers = options.num_workers,
-                     .prefetch_depth = options.prefetch_depth,
-                     .read_concurrency = options.read_concurrency,
-                     .encoded_bytes = contents_bytes_of(source, options.collate != nullptr),
-                     .cache_bytes = cache != nullptr && !cache->in_file() ? cache->counters().budget_bytes : 0,
-                     .dataset_size = sampler.size(),
-                     .memory_budget = options.memory_budget});
+    return {.sample_bytes = source.layout().bytes(),
+            .collates = options.collate != nullptr,
+            .batch_size = options.batch_size,
+            .num_workers = options.num_workers,
+            .prefetch_depth = options.prefetch_depth,
+            .read_concurrency = options.read_concurrency,
+            .encoded_bytes = contents_bytes_of(source, options.collate != nullptr),
+            .cache_bytes = cache != nullptr && !cache->in_file() ? cache->counters().budget_bytes : 0,
+            .dataset_size = sampler.size(),
+            .memory_budget = options.memory_budget};
+}
+
+MemoryPlan plan_of(const MemoryNeeds& needs) {
+    const MemoryPlan plan = plan_memory(needs);
     if (plan.missing_bytes != 0)
-        throw std::invalid_argument{"memory_budget = " + std::to_string(options.memory_budget) + " is " +
+        throw std::invalid_argument{"memory_budget = " + std::to_string(needs.memory_budget) + " is " +
                                     std::to_string(plan.missing_bytes) + " bytes less than " +
-                                    (options.collate != nullptr ? "reads, the order, " : "two batches, ") +
+                                    (needs.collates ? "reads, the order, " : "two batches, ") +
                                     "the workers and the cache need"};
     return plan;
+}
+
+PrefetchCore* new_core(Runtime& runtime, const SampleSource& source, const Sampler& sampler,
+                       const LoaderOptions& options, std::string_view name) {
+    const LoaderOptions& asked = checked(options, runtime, source);
+    const MemoryNeeds needs = needs_of(source, sampler, asked);
+    return new PrefetchCore{runtime, source, sampler, asked, needs, plan_of(needs), name};
 }
 
 /// Keeps the handler of a suspended next() where only the loop's thread touches it.
@@ -123,8 +137,7 @@ private:
 
 DataLoader::DataLoader(Runtime& runtime, const SampleSource& source, const Sampler& sampler,
                        const LoaderOptions& options, std::string_view name)
-    : core_{new PrefetchCore{runtime, source, sampler, checked(options, runtime, source),
-                             plan_of(source, sampler, options), name}} {}
+    : core_{new_core(runtime, source, sampler, options, name)} {}
 
 DataLoader::~DataLoader() {
     core_->shut_down_loader();
@@ -134,6 +147,27 @@ DataLoader::~DataLoader() {
 DataLoader::Pass DataLoader::epoch(std::size_t e, EpochOptions options) {
     const std::uint64_t serial = core_->begin_pass(e, options);
     return Pass{core_, serial};
+}
+
+void DataLoader::reconfigure(const LoaderChange& change) {
+    LoaderOptions asked = core_->asked();
+    const bool has_workers = asked.num_workers != 0;
+    if (has_workers)
+        check_range("num_workers", change.num_workers.value_or(1), 1, max_worker_threads);
+    else if (change.num_workers.value_or(0) != 0)
+        throw std::invalid_argument{"num_workers must stay 0: the loader was made without workers, got " +
+                                    std::to_string(*change.num_workers)};
+    asked.num_workers = change.num_workers.value_or(asked.num_workers);
+    asked.prefetch_depth = change.prefetch_depth.value_or(asked.prefetch_depth);
+    asked.memory_budget = change.memory_budget.value_or(asked.memory_budget);
+    asked.order = change.order.value_or(asked.order);
+    asked.max_overtakes = change.max_overtakes.value_or(asked.max_overtakes);
+    check_numbers(asked, core_->max_threads());
+    MemoryNeeds needs = core_->needs();
+    needs.num_workers = asked.num_workers;
+    needs.prefetch_depth = asked.prefetch_depth;
+    needs.memory_budget = asked.memory_budget;
+    core_->reconfigure(asked, needs, plan_of(needs));
 }
 
 void DataLoader::request_stop() noexcept { core_->stop(); }

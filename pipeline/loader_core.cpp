@@ -6,15 +6,22 @@
 
 namespace drawpoint {
 
-LoaderCore::LoaderCore(const SampleLayout& layout, std::size_t batch_size, std::size_t slots, bool collates)
+LoaderCore::LoaderCore(const SampleLayout& layout, std::size_t batch_size, std::size_t slots, bool collates,
+                       std::size_t most_slots)
     : layout_{layout},
       sample_bytes_{collates ? 0 : layout.bytes()},
       batch_size_{batch_size},
       slot_count_{slots},
-      slots_{std::make_unique<Slot[]>(slots)} {
+      slots_{std::make_unique<Slot[]>(std::max(slots, most_slots))},
+      collates_{collates} {
+    prepare_slots(slots);
+}
+
+void LoaderCore::prepare_slots(std::size_t slots) {
     for (std::size_t i = 0; i < slots; ++i) {
-        slots_[i].indices = std::make_unique<std::uint64_t[]>(batch_size);
-        if (collates)
+        if (!slots_[i].indices)
+            slots_[i].indices = std::make_unique<std::uint64_t[]>(batch_size_);
+        if (collates_ && !slots_[i].collation)
             slots_[i].collation = std::make_unique<SlotCollation>();
     }
 }

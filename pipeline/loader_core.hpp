@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <bit>
@@ -77,7 +78,9 @@ public:
     static constexpr std::uint64_t nobody = 127, closed = 126;   // thresholds
     static constexpr std::uint64_t one_threshold = std::uint64_t{1} << 56;
 
-    LoaderCore(const SampleLayout&, std::size_t batch_size, std::size_t slots, bool collates);
+    /// `most_slots`: so many there may ever be; `slots`, if that is more.
+    LoaderCore(const SampleLayout&, std::size_t batch_size, std::size_t slots, bool collates,
+               std::size_t most_slots = 0);
     LoaderCore(const LoaderCore&) = delete;
     LoaderCore& operator=(const LoaderCore&) = delete;
 
@@ -97,6 +100,12 @@ public:
 
     [[nodiscard]] std::uint64_t slots_replaced() const noexcept { return replaced_.load(std::memory_order_relaxed); }
     [[nodiscard]] std::uint64_t slots_bytes() const noexcept;
+
+    /// Makes ready what `slots` ≤ most_slots need before their first batch; count_slots(slots) then makes them count.
+    /// One thread at a time. Throws std::bad_alloc.
+    void prepare_slots(std::size_t slots);
+    /// Under the loader's mutex, like whatever goes through all slots.
+    void count_slots(std::size_t slots) noexcept { slot_count_ = std::max(slot_count_, slots); }
 
     /// Makes sure that the slot has memory. Throws std::bad_alloc.
     void furnish(Slot&);
@@ -137,7 +146,8 @@ protected:
     std::atomic<std::uint64_t> user_wakes_{0};                   // by give-backs
 
     alignas(line_bytes) SampleLayout layout_;
-    std::size_t sample_bytes_, batch_size_, slot_count_;
+    std::size_t sample_bytes_, batch_size_;
+    std::size_t slot_count_;        // those ever used
     std::size_t sample_sets_ = 1;   // batches that are made at the same time, hardly ever more
     std::unique_ptr<Slot[]> slots_;
 
@@ -150,6 +160,7 @@ private:
     std::atomic<std::uint32_t> outstanding_{0};
     std::atomic<std::uint64_t> replaced_{0};
     std::uint64_t sample_takes_ = 0;
+    bool collates_;
 };
 
 }   // namespace drawpoint

@@ -34,11 +34,11 @@ LoaderPolicy::LoaderPolicy(const PolicyOptions& options) noexcept
     : batch_size_{options.batch_size},
       num_workers_{options.num_workers},
       depth_{options.prefetch_depth},
-      max_overtakes_{options.max_overtakes},
+      rule_{options.order, options.max_overtakes},
+      next_rule_{rule_},
       budget_{options.batches_budget_bytes},
       largest_{options.batch_bytes_hint},
-      calm_from_{options.batch_bytes_hint != 0 ? 0 : unlimited},
-      order_{options.order} {}
+      calm_from_{options.batch_bytes_hint != 0 ? 0 : unlimited} {}
 
 std::optional<LoaderPolicy::Admission> LoaderPolicy::admit(std::uint64_t drawn, std::uint64_t unclaimed) noexcept {
     drawn_ = std::max(drawn_, drawn);
@@ -60,7 +60,8 @@ std::optional<LoaderPolicy::Admission> LoaderPolicy::admit(std::uint64_t drawn, 
             return std::nullopt;
         slot = *fitting;
     }
-    places_[slot] = {.batch = admitted_,
+    places_[slot] = {.rule = rule_,
+                     .batch = admitted_,
                      .pass_begin = pass_begin_,
                      .bytes = places_[slot].bytes,
                      .passing = places_[slot].passing,
@@ -206,7 +207,7 @@ bool LoaderPolicy::complete(std::uint32_t slot, bool failed) noexcept {
 std::uint32_t LoaderPolicy::oldest_pending() const noexcept {
     std::uint32_t oldest = 0;
     std::uint64_t first = ~std::uint64_t{0};
-    for (std::uint64_t left = in_flight() & ~abandoned_; left != 0; left &= left - 1) {
+    for (std::uint64_t left = wanted(); left != 0; left &= left - 1) {
         const auto slot = static_cast<std::uint32_t>(std::countr_zero(left));
         if (places_[slot].batch < first) {
             first = places_[slot].batch;
@@ -221,8 +222,9 @@ std::optional<LoaderPolicy::HandOver> LoaderPolicy::hand_over() noexcept {
         return std::nullopt;
     const std::uint32_t oldest = oldest_pending();
     std::uint32_t slot = oldest;
-    const bool only_oldest = order_ == BatchOrder::in_order ||
-                             (order_ == BatchOrder::bounded && places_[oldest].overtaken >= max_overtakes_);
+    const Rule& rule = places_[oldest].rule;
+    const bool only_oldest = rule.order == BatchOrder::in_order ||
+                             (rule.order == BatchOrder::bounded && places_[oldest].overtaken >= rule.max_overtakes);
     if (only_oldest) {
         if ((complete_ & bit(oldest)) == 0)
             return std::nullopt;
@@ -238,7 +240,7 @@ std::optional<LoaderPolicy::HandOver> LoaderPolicy::hand_over() noexcept {
         if (first == ~std::uint64_t{0})
             return std::nullopt;
         // Every older one is overtaken, not the oldest alone: each may become the oldest with its count spent.
-        for (std::uint64_t left = in_flight() & ~abandoned_; left != 0; left &= left - 1) {
+        for (std::uint64_t left = wanted(); left != 0; left &= left - 1) {
             Place& place = places_[static_cast<std::size_t>(std::countr_zero(left))];
             place.overtaken += place.batch < places_[slot].batch;
         }
@@ -263,6 +265,17 @@ LoaderPolicy::Abandoned LoaderPolicy::abandon() noexcept {
 void LoaderPolicy::retarget(std::size_t num_workers, std::size_t prefetch_depth) noexcept {
     num_workers_ = num_workers;
     depth_ = std::min(prefetch_depth, max_slots - 1);
+}
+
+void LoaderPolicy::reorder(BatchOrder order, std::size_t max_overtakes) noexcept {
+    next_rule_ = {order, max_overtakes};
+    if (admitted_ == pass_begin_)
+        rule_ = next_rule_;
+}
+
+void LoaderPolicy::rebudget(std::uint64_t batches_budget_bytes) noexcept {
+    if (counts_bytes() && batches_budget_bytes != 0)
+        budget_ = batches_budget_bytes;
 }
 
 void LoaderPolicy::observe(std::uint64_t samples, std::uint64_t ns) noexcept {

@@ -1,11 +1,8 @@
 #include "pipeline/prefetch_core.hpp"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <new>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 #include <drawpoint/pipeline/sample_cache.hpp>
@@ -16,70 +13,61 @@ namespace {
 
 constexpr std::uint32_t tokens_of_stop = 1u << 16;
 
-std::size_t usable_cores() noexcept {
-    cpu_set_t set;
-    CPU_ZERO(&set);
-    const int count = ::sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 0;
-    return count > 0 ? static_cast<std::size_t>(count) : std::max(std::thread::hardware_concurrency(), 1u);
+bool reads_ahead(const SampleSource& source, const LoaderOptions& options) {
+    return source.reads() != nullptr && !(source.fills_runs() && options.collate == nullptr);
 }
 
-std::uint32_t overtakes_of(const LoaderOptions& options) noexcept {
-    switch (options.order) {
-    case BatchOrder::in_order: return 0;
-    case BatchOrder::out_of_order: return any_order;
-    case BatchOrder::bounded: break;
-    }
-    return static_cast<std::uint32_t>(options.max_overtakes);
-}
-
-std::uint8_t add_pipeline(Recorder* recorder, std::vector<std::string> stages, const LoaderOptions& options,
-                          std::string_view name) {
+std::uint8_t add_pipeline(Recorder* recorder, const SampleSource& source, const LoaderOptions& options,
+                          std::uint32_t max_overtakes, std::string_view name) {
+    std::vector<std::string> stages = source.stages();
     if (stages.empty() || stages.size() > max_stages)
         throw std::invalid_argument{"a sample source must have 1 to " + std::to_string(max_stages) + " stages, got " +
                                     std::to_string(stages.size())};
     if (!recorder)
         return 0;
-    return recorder->add_pipeline({.name = std::string{name},
-                                   .stages = std::move(stages),
-                                   .batch_size = static_cast<std::uint32_t>(options.batch_size),
-                                   .num_workers = static_cast<std::uint32_t>(options.num_workers),
-                                   .prefetch_depth = static_cast<std::uint32_t>(options.prefetch_depth),
-                                   .max_overtakes = overtakes_of(options)});
+    return recorder->add_pipeline(
+        {.name = std::string{name},
+         .stages = std::move(stages),
+         .batch_size = static_cast<std::uint32_t>(options.batch_size),
+         .num_workers = static_cast<std::uint32_t>(options.num_workers),
+         .prefetch_depth = static_cast<std::uint32_t>(options.prefetch_depth),
+         .max_overtakes = max_overtakes,
+         .read_concurrency = reads_ahead(source, options) ? static_cast<std::uint32_t>(options.read_concurrency) : 0u,
+         .memory_budget = options.memory_budget});
 }
 
-/// The options with what the plan leaves of them.
-LoaderOptions within(const MemoryPlan& plan, LoaderOptions options) {
-    options.prefetch_depth = plan.prefetch_depth;
-    options.read_concurrency = plan.read_concurrency;
-    return options;
-}
-
-std::unique_ptr<ReadAhead> reads_of(const SampleSource& source, const LoaderOptions& options, const MemoryPlan& plan,
+std::unique_ptr<ReadAhead> reads_of(const SampleSource& source, const LoaderOptions& options,
+                                    const LoaderOptions& asked, std::size_t batch_size, std::uint64_t memory,
                                     const AnyClock& clock) {
-    const SampleReads* const reads = source.reads();
-    if (reads == nullptr || (source.fills_runs() && options.collate == nullptr))
+    if (!reads_ahead(source, options))
         return nullptr;
     return std::make_unique<ReadAhead>(
-        source, *reads,
+        source, *source.reads(),
         ReadAheadOptions{.concurrency = options.read_concurrency,
+                         .most_concurrency = asked.read_concurrency,
                          .num_workers = options.num_workers,
-                         .batch_size = plan.slot_samples,
+                         .batch_size = batch_size,
                          .slots = options.prefetch_depth + 1,
                          .rules = {.deadline = options.read_deadline, .retries = options.read_retries},
-                         .memory = options.memory_budget == 0 ? 0 : plan.in_flight_bytes},
+                         .memory = memory},
         clock);
 }
 
 }   // namespace
 
 PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const Sampler& sampler,
-                           const LoaderOptions& asked, const MemoryPlan& plan, std::string_view name)
-    : LoaderCore{source.layout(), plan.slot_samples, plan.prefetch_depth + 1, asked.collate != nullptr},
+                           const LoaderOptions& asked, const MemoryNeeds& needs, const MemoryPlan& plan,
+                           std::string_view name)
+    : LoaderCore{source.layout(), plan.slot_samples, plan.prefetch_depth + 1, asked.collate != nullptr,
+                 LoaderPolicy::max_slots},
       context_{&runtime.context()},
       pool_{&runtime.workers()},
       on_worker_start_{runtime.options().on_worker_start},
       sampler_{&sampler},
+      max_threads_{runtime.options().max_threads},
+      asked_{asked},
       options_{within(plan, asked)},
+      needs_{needs},
       memory_plan_{plan},
       cache_{plan.cache_bytes != 0 ? source.cache() : nullptr},
       order_size_{sampler.size()},
@@ -87,8 +75,8 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
                                          : order_size_ / asked.batch_size + (order_size_ % asked.batch_size != 0)},
       recorder_{runtime.options().record ? &runtime.recorder() : nullptr},
       clock_{runtime.recorder().clock()},
-      pipeline_{add_pipeline(recorder_, source.stages(), options_, name)},
-      reads_{reads_of(source, options_, plan, clock_)},
+      pipeline_{add_pipeline(recorder_, source, options_, overtakes_of(options_.order, options_.max_overtakes), name)},
+      reads_{reads_of(source, options_, asked, plan.slot_samples, reads_memory(options_, plan), clock_)},
       maker_{source, reads_.get(), recorder_, clock_, pipeline_, asked.seed, asked.collate},
       policy_{{.batch_size = plan.slot_samples,
                .num_workers = options_.num_workers,
@@ -98,31 +86,17 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
                .batches_budget_bytes = plan.batches_budget_bytes,
                .batch_bytes_hint = asked.collate != nullptr ? plan.slot_bytes : 0}},
       order_(order_size_),
-      most_spin_ns_{usable_cores() > options_.num_workers ? long_spin_ns : spin_ns},
+      most_spin_ns_{most_spin_ns(options_.num_workers)},
       spin_ns_{spin_ns},
       inline_{options_.num_workers == 0} {
     sample_sets_ = plan.sample_sets;
+    most_workers_bytes_ = plan.workers_bytes;
+    noted_ = setting();
     registry_ = asio::use_service<ParkedDraws>(*context_).registry();
     registry_->add(this);
 }
 
 PrefetchCore::~PrefetchCore() { registry_->remove(this); }
-
-void PrefetchCore::start_crew() {
-    if (!inline_) {
-        crew_ = pool_->start(options_.num_workers, *this);
-        if (crew_.size() != 0) {
-            started_ = true;
-            return;
-        }
-        inline_ = true;   // only now that no worker reads it
-    }
-    inline_worker_ = maker_.make_worker();
-    const std::lock_guard lock{mutex_};
-    policy_.retarget(0, options_.prefetch_depth);
-    next_wanted_ = false;
-    started_ = true;
-}
 
 // ---------------------------------------------------------------------------------------------- under the mutex
 
@@ -162,19 +136,22 @@ bool PrefetchCore::arm() noexcept {
     return true;
 }
 
-PrefetchCore::Wakes PrefetchCore::turn(bool loop_waits) noexcept {
+PrefetchCore::Wakes PrefetchCore::turn(const Asks& asks) noexcept {
     Wakes wakes;
     ++turns_;
     do {
-        const std::uint64_t gate = !loop_waits && may_leave_slots() ? 0 : take_up();
+        const std::uint64_t gate = !asks.loop_waits && may_leave_slots() ? 0 : take_up();
         for (std::uint64_t back = gate & slot_bits; back != 0; back &= back - 1)
             policy_.release(static_cast<std::uint32_t>(std::countr_zero(back)));
+        if (retiring_ != 0) [[unlikely]]
+            retire_slots();
 
         const bool counts = policy_.counts_bytes();
         if (counts)
             count_bytes();
         std::uint64_t samples = 0;
-        while (const auto admission = policy_.admit(inline_ || loop_waits ? position_ : 0, counts ? unclaimed() : 0)) {
+        while (const auto admission =
+                   policy_.admit(inline_ || asks.loop_waits ? position_ : 0, counts ? unclaimed() : 0)) {
             if (counts)
                 trim_slots();
             open(*admission);
@@ -186,9 +163,13 @@ PrefetchCore::Wakes PrefetchCore::turn(bool loop_waits) noexcept {
             wakes.loop |= publish(batch_to_hand->position, batch_to_hand->slot, batch_to_hand->failed ? failed : batch);
 
         wakes.workers += policy_.wake(samples);
-        if (loop_waits && wakes.workers == 0 && policy_.parked() > 0 && work_is_open()) {
-            policy_.woken(1);   // those awake may be stuck in what nobody wants any more
-            ++wakes.workers;
+        // Those awake may be stuck in what nobody wants any more.
+        const std::size_t at_least =
+            std::max<std::size_t>(asks.wakes, (asks.loop_waits || asks.leaves) && work_is_open());
+        if (wakes.workers < at_least) {
+            const std::size_t more = std::min(at_least - wakes.workers, policy_.parked());
+            policy_.woken(more);
+            wakes.workers += more;
         }
         if (armed_ && policy_.parked() == 0) {
             // A give-back that turned the threshold first has woken one of those counted here.
@@ -340,6 +321,7 @@ void PrefetchCore::abandon() noexcept {
             complete(i, false);
     }
     next_wanted_ = next_prepared_ = false;
+    retire_slots();
 }
 
 // ---------------------------------------------------------------------------------------------- the end
@@ -355,6 +337,8 @@ void PrefetchCore::stop() noexcept {
         }
         tokens_.fetch_add(tokens_of_stop, std::memory_order_release);
         tokens_.notify_all();
+        bench_tokens_.fetch_add(tokens_of_stop, std::memory_order_release);
+        bench_tokens_.notify_all();
         if (reads_)
             reads_->stop();
         if (loop)
@@ -365,7 +349,8 @@ void PrefetchCore::stop() noexcept {
 
 void PrefetchCore::shut_down_loader() noexcept {
     stop();
-    crew_.join();
+    for (Crew& crew : crews_)
+        crew.join();
     if (reads_)
         reads_->join();
     inline_worker_.reset();   // it refers to the recorder and the source, which batches may outlive
@@ -382,7 +367,7 @@ LoaderCounters PrefetchCore::counters() noexcept {
     const std::lock_guard lock{mutex_};
     const bool seen = samples_taken_ != 0;
     const std::uint64_t cached = cache_ != nullptr ? cache_->counters().bytes : 0;
-    const std::uint64_t always = memory_plan_.workers_bytes + memory_plan_.order_bytes + cached;
+    const std::uint64_t always = memory_plan_.order_bytes + cached;
     const std::uint64_t slots = policy_.counts_bytes() && seen
                                     ? std::max(policy_.expected_batches_bytes(largest_rest_bytes_ * slot_count_ +
                                                                               largest_samples_bytes_ * sample_sets_),
@@ -407,8 +392,9 @@ LoaderCounters PrefetchCore::counters() noexcept {
             .reads_late = reads.late,
             .read_bytes = reads.bytes,
             .largest_batch_bytes = largest,
-            .peak_bytes = always + most_slots_bytes_ + reads.most_bytes,
-            .expected_bytes = always + slots + (seen ? reads.most_bytes : memory_plan_.in_flight_bytes)};
+            .peak_bytes = always + most_workers_bytes_ + most_slots_bytes_ + reads.most_bytes,
+            .expected_bytes =
+                always + memory_plan_.workers_bytes + slots + (seen ? reads.most_bytes : memory_plan_.in_flight_bytes)};
 }
 
 }   // namespace drawpoint

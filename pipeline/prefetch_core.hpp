@@ -39,8 +39,9 @@ public:
     using Handler = asio::async_result<asio::use_awaitable_t<>, void()>::handler_type;
     enum Kind : std::uint64_t { batch = 1, failed = 2, stopped = 3, waiting = 4, waiting_blocked = 5 };
 
-    PrefetchCore(Runtime&, const SampleSource&, const Sampler&, const LoaderOptions&, const MemoryPlan&,
-                 std::string_view name);
+    /// `plan`: of these needs, which it fits.
+    PrefetchCore(Runtime&, const SampleSource&, const Sampler&, const LoaderOptions&, const MemoryNeeds&,
+                 const MemoryPlan& plan, std::string_view name);
 
     // The loop's side: its thread only.
     /// Begins a pass; its serial number.
@@ -62,6 +63,8 @@ public:
     [[nodiscard]] Batch take();
     void park(Handler&& handler) { handler_.emplace(std::move(handler)); }
     void shut_down_loader() noexcept;   // by the loader's destructor
+    /// Runs on with these numbers, of which a LoaderChange's alone may differ. Throws std::bad_alloc, with nothing changed.
+    void reconfigure(const LoaderOptions& asked, const MemoryNeeds&, const MemoryPlan&);
     void enable_digest() noexcept { digest_.emplace(); }
 
     /// Any thread.
@@ -74,6 +77,9 @@ public:
     [[nodiscard]] LoaderCounters counters() noexcept;
     [[nodiscard]] std::string digest() const { return digest_ ? digest_->hex() : BatchDigest{}.hex(); }
     [[nodiscard]] const LoaderOptions& options() const noexcept { return options_; }
+    [[nodiscard]] const LoaderOptions& asked() const noexcept { return asked_; }
+    [[nodiscard]] const MemoryNeeds& needs() const noexcept { return needs_; }
+    [[nodiscard]] std::size_t max_threads() const noexcept { return max_threads_; }
     [[nodiscard]] const MemoryPlan& memory_plan() const noexcept { return memory_plan_; }
     [[nodiscard]] std::size_t batches_per_epoch() const noexcept { return batches_per_epoch_; }
 
@@ -86,6 +92,11 @@ private:
         std::size_t workers = 0;
         bool loop = false, prepare_next = false;
     };
+    struct Asks {
+        bool loop_waits = false;   // a worker is awake for what is open when the turn is over
+        bool leaves = false;       // a worker does, and may have been that one
+        std::size_t wakes = 0;     // of as many who sleep, whatever is open
+    };
     struct WakeOp;
 
     ~PrefetchCore() override;
@@ -94,8 +105,8 @@ private:
 
     bool claim_one(SampleWorker&) noexcept;
     void finish(SampleWorker&, std::uint32_t slot) noexcept;
-    /// Under the mutex. `loop_waits`: a worker is awake for what is open when it returns.
-    [[nodiscard]] Wakes turn(bool loop_waits = false) noexcept;
+    [[nodiscard]] Wakes turn(const Asks&) noexcept;   // under the mutex
+    [[nodiscard]] Wakes turn() noexcept { return turn(Asks{}); }
     /// Whether what came back can stay where it is: work is open, and nobody sleeps who may want to know. For batches so short
     /// that taking up each slot by itself would cost as much as filling it.
     [[nodiscard]] bool may_leave_slots() const noexcept {
@@ -116,7 +127,18 @@ private:
     void prepare_next_order() noexcept;
     void observe(SampleWorker&) noexcept;              // under the mutex
     [[nodiscard]] bool idle(SampleWorker&) noexcept;   // false: stop
-    void wait_for_token() noexcept;
+    static void wait_for_token(std::atomic<std::uint32_t>& tokens) noexcept;
+
+    // Live control: prefetch_control.cpp.
+    void start_crew();
+    void start_workers(std::size_t num_workers);            // up to so many in all
+    void arrive() noexcept;                                 // of a worker; on the bench while there are enough
+    [[nodiscard]] bool leave(SampleWorker&) noexcept;       // for the bench, if there are too many; false: stop
+    [[nodiscard]] std::uint32_t count_workers() noexcept;   // under the mutex; so many come back from the bench
+    void retire_slots() noexcept;                           // under the mutex; memory of free ones beyond the depth
+    [[nodiscard]] SettingRow setting() const noexcept;      // under the mutex; from now on
+    void note_setting() noexcept;                           // under the mutex; in the recording, if it is another
+    void extend() noexcept;                                 // under the mutex; by a pass
     [[nodiscard]] bool spin_until_ready() noexcept;
     [[nodiscard]] bool work_is_open() const noexcept {
         return current_.load(std::memory_order_acquire) < opened_.load(std::memory_order_acquire);
@@ -127,10 +149,14 @@ private:
     }
     void abandon() noexcept;               // under the mutex
     void count_released(Slot&) noexcept;   // under the mutex; what its samples gave up
-    void start_crew();
     void draw_inline();
     void record(const Slot&, std::uint32_t slot, BatchStatus, std::int64_t at_ns, std::uint64_t ready_batches) noexcept;
     [[noreturn]] void throw_failure(std::uint32_t slot);
+
+    [[nodiscard]] static LoaderOptions within(const MemoryPlan&, LoaderOptions) noexcept;   // what it leaves of them
+    [[nodiscard]] static std::uint64_t reads_memory(const LoaderOptions&, const MemoryPlan&) noexcept;
+    [[nodiscard]] static std::uint32_t overtakes_of(BatchOrder, std::size_t max_overtakes) noexcept;
+    [[nodiscard]] static std::int64_t most_spin_ns(std::size_t num_workers) noexcept;
 
     /// Of a worker, and of the loop where threads outnumber cores: there a longer one harms.
     static constexpr std::int64_t spin_ns = 5'000;
@@ -155,13 +181,19 @@ private:
     // Hardly ever written: every draw and every claim reads them.
     alignas(line_bytes) std::atomic<bool> stopping_{false};
     std::atomic<std::uint32_t> claim_size_{1};
+    std::atomic<bool> too_many_{false};   // workers: the next at the end of a claim leaves
+
+    alignas(line_bytes) std::atomic<std::uint32_t> bench_tokens_{0};   // wakes for workers on the bench
 
     // Read only after construction.
     asio::io_context* context_;
     WorkerPool* pool_;
     void (*on_worker_start_)() noexcept;
     const Sampler* sampler_;
-    LoaderOptions options_;
+    std::size_t max_threads_;
+    LoaderOptions asked_,
+        options_;   // as the budget leaves them; with what follows written by the loop under the mutex
+    MemoryNeeds needs_;
     MemoryPlan memory_plan_;
     const SampleCache* cache_;   // in memory; null: there is none
     std::size_t order_size_, batches_per_epoch_;
@@ -181,9 +213,12 @@ private:
     bool next_wanted_ = false;     // prefetch into order_epoch_ + 1 once all of it is admitted
     bool next_prepared_ = false;   // done so
     bool armed_ = false;           // the gate's threshold wakes a worker
+    std::size_t benched_ = 0;      // workers there are too many of, asleep until they are wanted
+    std::uint64_t retiring_ = 0;   // slots beyond the depth with memory, a bit each
+    SettingRow noted_{};           // last in the recording
     std::uint64_t turns_ = 0, parks_ = 0, wakes_ = 0;
-    std::uint64_t most_slots_bytes_ = 0, largest_samples_bytes_ = 0,
-                  largest_rest_bytes_ = 0;   // the latter two of a slot
+    std::uint64_t most_workers_bytes_ = 0, most_slots_bytes_ = 0, largest_samples_bytes_ = 0,
+                  largest_rest_bytes_ = 0;   // the last two of a slot
 
     // The loop's.
     alignas(line_bytes) std::uint64_t position_ = 0;   // of the next draw
@@ -195,7 +230,7 @@ private:
     std::optional<BatchDigest> digest_;
     std::unique_ptr<SampleWorker> inline_worker_;
     bool inline_ = false, started_ = false;
-    Crew crew_;
+    std::vector<Crew> crews_;
 
     alignas(line_bytes) WakeBuffer wake_buffer_;
     std::atomic<std::uint32_t> posting_{0};

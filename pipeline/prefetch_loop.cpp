@@ -72,7 +72,7 @@ std::uint64_t PrefetchCore::begin_pass(std::size_t epoch, EpochOptions options) 
         lock.lock();
         order_epoch_ = epoch;
         order_first_batch_ = policy_.limit();
-        policy_.extend(batches_per_epoch_);
+        extend();
     }
     next_wanted_ = options.next_epoch && !inline_ && batches_per_epoch_ > 0;
     const Wakes wakes = inline_ ? Wakes{} : turn();
@@ -124,8 +124,9 @@ bool PrefetchCore::must_wait(Kind how) {
     {
         // The turn takes up slots that came back while too few to wake anybody; what comes back from now on wakes.
         const std::lock_guard lock{mutex_};
-        wakes = turn(true);
-        user_holds_all = policy_.next_position() == position_ &&
+        wakes = turn(Asks{.loop_waits = true});
+        // Where the depth has shrunk, more may be held than there are to be, and others still come.
+        user_holds_all = policy_.next_position() == position_ && policy_.wanted() == 0 &&
                          static_cast<std::size_t>(std::popcount(policy_.handed())) >= policy_.slots();
     }
     wakes.prepare_next = false;   // a worker's: one finishes the batch that is waited for

@@ -46,7 +46,7 @@ void PrefetchCore::prepare_next_order() noexcept {
     if (done && !policy_.stopped()) {
         order_epoch_ = next;
         order_first_batch_ = policy_.limit();
-        policy_.extend(batches_per_epoch_);
+        extend();
         next_prepared_ = true;
         wakes = turn();
     }
@@ -145,14 +145,12 @@ void PrefetchCore::work(std::size_t) noexcept {
             return;
         }
     }
-    {
-        const std::lock_guard lock{mutex_};
-        policy_.begin();
-    }
+    arrive();
+    const auto too_many = [this] { return too_many_.load(std::memory_order_relaxed); };
     do {
-        while (claim_one(*worker)) {
+        while (!too_many() && claim_one(*worker)) {
         }
-    } while (idle(*worker));
+    } while (too_many() ? leave(*worker) : idle(*worker));
 }
 
 bool PrefetchCore::idle(SampleWorker& worker) noexcept {
@@ -167,7 +165,8 @@ bool PrefetchCore::idle(SampleWorker& worker) noexcept {
     do {
         if (stopping())
             return false;
-        if (work_is_open() || (gate_.load(std::memory_order_relaxed) & slot_bits) != 0)
+        if (work_is_open() || too_many_.load(std::memory_order_relaxed) ||
+            (gate_.load(std::memory_order_relaxed) & slot_bits) != 0)
             return true;
         spin_pause();
     } while (clock_.now_ns() < until);
@@ -176,7 +175,7 @@ bool PrefetchCore::idle(SampleWorker& worker) noexcept {
     {
         const std::lock_guard lock{mutex_};
         wakes = turn();
-        if (!stopping() && !work_is_open() && !wakes.prepare_next) {
+        if (!stopping() && !work_is_open() && !wakes.prepare_next && !too_many_.load(std::memory_order_relaxed)) {
             policy_.park();
             sleeps = arm();
             if (sleeps)
@@ -187,17 +186,17 @@ bool PrefetchCore::idle(SampleWorker& worker) noexcept {
     }
     perform(wakes);
     if (sleeps)
-        wait_for_token();
+        wait_for_token(tokens_);
     return !stopping();
 }
 
-void PrefetchCore::wait_for_token() noexcept {
+void PrefetchCore::wait_for_token(std::atomic<std::uint32_t>& tokens) noexcept {
     for (;;) {
-        std::uint32_t tokens = tokens_.load(std::memory_order_acquire);
-        while (tokens != 0)
-            if (tokens_.compare_exchange_weak(tokens, tokens - 1, std::memory_order_acquire))
+        std::uint32_t left = tokens.load(std::memory_order_acquire);
+        while (left != 0)
+            if (tokens.compare_exchange_weak(left, left - 1, std::memory_order_acquire))
                 return;
-        tokens_.wait(0, std::memory_order_acquire);
+        tokens.wait(0, std::memory_order_acquire);
     }
 }
 

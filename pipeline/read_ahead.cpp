@@ -50,14 +50,15 @@ ReadAhead::ReadAhead(const SampleSource& source, const SampleReads& reads, const
       source_size_{source.size()},
       options_{options},
       clock_{clock},
+      most_{options.concurrency == 0 ? 0 : std::max(options.concurrency, options.most_concurrency)},
       counts_switches_{system_counts_switches()},
       retried_{reads, options.rules},
       policy_{options.concurrency, options.num_workers} {
-    if (options_.concurrency == 0)
+    if (most_ == 0)
         return;
-    cells_ = std::make_unique<std::atomic<std::uint32_t>[]>(options_.slots * options_.batch_size);
+    prepare_slots(options_.slots);
     // As many again: readers stuck beyond the deadline keep theirs.
-    const std::size_t count = ReadPolicy::most_held(options_.concurrency) + options_.concurrency;
+    const std::size_t count = ReadPolicy::most_held(most_) + most_;
     buffers_ = std::make_unique<ReadBuffer[]>(count);
     free_.reserve(count);
     for (std::size_t i = count; i-- > 0;) {
@@ -68,10 +69,30 @@ ReadAhead::ReadAhead(const SampleSource& source, const SampleReads& reads, const
 
 ReadAhead::~ReadAhead() { join(); }
 
+void ReadAhead::prepare_slots(std::size_t slots) {
+    for (std::size_t i = 0; most_ != 0 && i < slots; ++i)
+        if (!cells_[i])
+            cells_[i] = std::make_unique<std::atomic<std::uint32_t>[]>(options_.batch_size);
+}
+
+void ReadAhead::retarget(std::size_t concurrency, std::size_t num_workers, std::uint64_t memory) noexcept {
+    Act then;
+    {
+        const std::lock_guard lock{mutex_};
+        policy_.retarget(std::min(concurrency, most_), num_workers);
+        options_.memory = memory;
+        for (std::size_t i = 0; i < free_.size() && memory != 0 && counts_.bytes > memory;
+             ++i)   // the next to be used last
+            give_up(buffers_[free_[i]]);
+        then = act();
+    }
+    perform(then);
+}
+
 // ---------------------------------------------------------------------------------------------- what is wanted
 
 void ReadAhead::want(std::uint32_t slot, std::span<const std::uint64_t> indices) noexcept {
-    if (options_.concurrency == 0)
+    if (most_ == 0)
         return;
     Act then;
     {
@@ -86,7 +107,7 @@ void ReadAhead::want(std::uint32_t slot, std::span<const std::uint64_t> indices)
 }
 
 void ReadAhead::withdraw(std::uint32_t slot, std::uint32_t first) noexcept {
-    if (options_.concurrency == 0)
+    if (most_ == 0)
         return;
     const std::lock_guard lock{mutex_};
     const auto end = wanted_.begin() + static_cast<std::ptrdiff_t>(wanted_count_);
@@ -198,7 +219,7 @@ ReadAhead::Act ReadAhead::act() noexcept {
         ++tokens_;
         return Act::wake;
     }
-    if (refused_ || tokens_ != 0 || started_ >= std::min(policy_.in_flight() + late_, 2 * options_.concurrency))
+    if (refused_ || tokens_ != 0 || started_ >= std::min(policy_.in_flight() + late_, 2 * most_))
         return Act::none;
     ++started_;
     return Act::grow;
@@ -269,7 +290,7 @@ ReadBuffer* ReadAhead::take_cell(std::atomic<std::uint32_t>& cell) {
 }
 
 ReadAhead::Taken ReadAhead::take(WorkerReads& worker, std::uint32_t slot, std::uint32_t at, std::uint64_t index) {
-    ReadBuffer* const buffer = options_.concurrency != 0 ? take_cell(cell(slot, at)) : nullptr;
+    ReadBuffer* const buffer = most_ != 0 ? take_cell(cell(slot, at)) : nullptr;
     if (buffer == nullptr) {
         if (!reads_->wants(index))
             return {};
@@ -313,7 +334,7 @@ void ReadAhead::wait_for(ReadBuffer& buffer, std::atomic<std::uint32_t>& cell) {
 }
 
 void ReadAhead::read_here(WorkerReads& worker, std::uint64_t index) {
-    const bool look = options_.concurrency != 0 && (worker.blocked || worker.reads % look_at_every == 0);
+    const bool look = most_ != 0 && (worker.blocked || worker.reads % look_at_every == 0);
     ++worker.reads;
     ++worker.unreported;
     if (!look)
@@ -335,11 +356,14 @@ void ReadAhead::report(WorkerReads& worker) noexcept {
     policy_.observe_samples(samples, std::exchange(worker.sample_ns, 0));
 }
 
+void ReadAhead::give_up(ReadBuffer& buffer) noexcept {
+    std::vector<std::byte>{}.swap(buffer.bytes);
+    counts_.bytes -= std::exchange(buffer.counted_bytes, 0);
+}
+
 void ReadAhead::put_back(ReadBuffer& buffer) noexcept {
-    if (options_.memory != 0 && counts_.bytes > options_.memory) {
-        std::vector<std::byte>{}.swap(buffer.bytes);
-        counts_.bytes -= std::exchange(buffer.counted_bytes, 0);
-    }
+    if (options_.memory != 0 && counts_.bytes > options_.memory)
+        give_up(buffer);
     buffer.error = nullptr;
     free_.push_back(buffer.number);
     --held_;

@@ -54,7 +54,8 @@ public:
 };
 
 struct ReadAheadOptions {
-    std::size_t concurrency = 64;   // 0: workers read for themselves
+    std::size_t concurrency = 64;       // 0: workers read for themselves
+    std::size_t most_concurrency = 0;   // what retarget() may ask for; or `concurrency`, if that is more
     std::size_t num_workers = 1, batch_size = 1, slots = 1;
     ReadRules rules;
     std::uint64_t memory = 0;   // bytes that what is read ahead may hold; 0: no limit but the number of samples
@@ -93,6 +94,13 @@ public:
     /// A batch is opened in `slot`, after all earlier ones; the indices stay as they are until withdraw(slot, 0), which comes
     /// before the next batch in this slot. By whoever opens, one thread at a time, before workers see the batch.
     void want(std::uint32_t slot, std::span<const std::uint64_t> indices) noexcept;
+    /// Makes room for batches in so many slots. One thread at a time; before want() of any of these. Throws
+    /// std::bad_alloc.
+    void prepare_slots(std::size_t slots);
+    /// Other numbers from now on: reads beyond them end, memory beyond `memory` is given up as samples are done.
+    /// `concurrency`: 0 if it was, else 1 … most_concurrency. `memory`: as in the options.
+    void retarget(std::size_t concurrency, std::size_t num_workers, std::uint64_t memory) noexcept;
+
     /// Samples of the slot's batch from `first` on are not wanted any more and will not be taken.
     void withdraw(std::uint32_t slot, std::uint32_t first) noexcept;
 
@@ -127,7 +135,7 @@ public:
     [[nodiscard]] bool has_blocked(std::int64_t ns, long switches) const noexcept;
     [[nodiscard]] RetriedReads& retried() noexcept { return retried_; }
     [[nodiscard]] const AnyClock& clock() const noexcept { return clock_; }
-    [[nodiscard]] std::size_t concurrency() const noexcept { return options_.concurrency; }
+    [[nodiscard]] std::size_t concurrency() const noexcept { return most_; }   ///< the most there may be
 
 private:
     using Lock = std::unique_lock<std::mutex>;
@@ -138,13 +146,14 @@ private:
     };
 
     [[nodiscard]] std::atomic<std::uint32_t>& cell(std::uint32_t slot, std::uint32_t at) noexcept {
-        return cells_[slot * options_.batch_size + at];
+        return cells_[slot][at];
     }
     [[nodiscard]] ReadBuffer* claim_next() noexcept;   // under the mutex
     [[nodiscard]] bool room() const noexcept;          // under the mutex
     [[nodiscard]] Act act() noexcept;                  // under the mutex; performed without it
     void perform(Act) noexcept;
     void put_back(ReadBuffer&) noexcept;                                // under the mutex
+    void give_up(ReadBuffer&) noexcept;                                 // under the mutex; its memory
     void report(WorkerReads&) noexcept;                                 // under the mutex
     [[nodiscard]] ReadBuffer* take_cell(std::atomic<std::uint32_t>&);   // null: nobody had begun
     void wait_for(ReadBuffer&, std::atomic<std::uint32_t>& cell);       // throws when given up
@@ -156,9 +165,11 @@ private:
     std::size_t source_size_;
     ReadAheadOptions options_;
     AnyClock clock_;
+    std::size_t most_;       // reads in flight, whatever retarget() says; 0: nothing is read ahead
     bool counts_switches_;   // the system tells whether a thread had to wait
     RetriedReads retried_;
-    std::unique_ptr<std::atomic<std::uint32_t>[]> cells_;   // buffer << 3 | state, by slot and place
+    // buffer << 3 | state, by slot and place; a slot's are there before its first batch is wanted.
+    std::array<std::unique_ptr<std::atomic<std::uint32_t>[]>, LoaderPolicy::max_slots> cells_;
     std::unique_ptr<ReadBuffer[]> buffers_;
     std::atomic<bool> stopping_{false};
 

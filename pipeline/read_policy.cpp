@@ -25,6 +25,12 @@ void observe(std::uint64_t& mean_x16, std::uint64_t count, std::uint64_t ns, boo
 ReadPolicy::ReadPolicy(std::size_t concurrency, std::size_t num_workers) noexcept
     : concurrency_{concurrency}, num_workers_{std::max<std::size_t>(num_workers, 1)} {}
 
+void ReadPolicy::retarget(std::size_t concurrency, std::size_t num_workers) noexcept {
+    concurrency_ = concurrency_ != 0 ? concurrency : 0;
+    num_workers_ = std::max<std::size_t>(num_workers, 1);
+    decide();
+}
+
 void ReadPolicy::observe_reads(std::uint64_t reads, std::uint64_t ns, std::uint64_t blocked_ns) noexcept {
     if (reads == 0)
         return;

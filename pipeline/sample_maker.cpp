@@ -53,7 +53,7 @@ std::int64_t SampleMaker::make(SampleWorker& worker, Slot& s, std::uint32_t slot
                                std::mutex& mutex) const noexcept {
     if (fills_runs_)
         return make_run(worker, s, first, count, begin_ns, mutex);
-    const bool recorded = records(worker, s);
+    const bool recorded = records(worker, s), measured = measures(worker, s);
     SampleTask& task = worker.task;
     task.seed = seed_;
     task.epoch = s.epoch;
@@ -65,6 +65,7 @@ std::int64_t SampleMaker::make(SampleWorker& worker, Slot& s, std::uint32_t slot
         task.stage_count = 0;
         const std::int64_t taken_up_ns = at == first ? begin_ns : recorded ? clock_.now_ns() : no_stamp;
         worker.read_begin_ns = worker.read_end_ns = no_stamp;
+        task.cpu_ns = measured ? worker.usage.begin(at != first) : no_stamp;
         bool complete = false;
         const char* where = in_sampler;
         try {
@@ -99,6 +100,8 @@ std::int64_t SampleMaker::make(SampleWorker& worker, Slot& s, std::uint32_t slot
             record.slices = s.detail.slices;
             record.stage_count = std::min<std::uint32_t>(task.stage_count, max_stages);
             std::copy_n(task.stages.begin(), record.stage_count, record.stages.begin());
+            if (measured)
+                worker.usage.end(record, task.cpu_ns);
             worker.track.push(record);
         }
     }
@@ -221,6 +224,8 @@ std::int64_t SampleMaker::make_run(SampleWorker& worker, Slot& s, std::uint32_t 
     run.epoch = s.epoch;
     run.bytes_read = 0;
     run.at = 0;
+    const bool recorded = records(worker, s), measured = measures(worker, s);
+    const std::int64_t cpu_ns = measured ? worker.usage.begin(false) : no_stamp;
     bool complete = false;
     const char* where = in_sampler;
     try {
@@ -247,7 +252,7 @@ std::int64_t SampleMaker::make_run(SampleWorker& worker, Slot& s, std::uint32_t 
     if (begin_ns == no_stamp)
         return no_stamp;
     const std::int64_t end_ns = clock_.now_ns();
-    if (records(worker, s)) {
+    if (recorded) {
         SampleRecord& record = worker.record;
         record.row = row_of(s, first, complete);
         record.row.samples = count;
@@ -256,6 +261,11 @@ std::int64_t SampleMaker::make_run(SampleWorker& worker, Slot& s, std::uint32_t 
         record.slices = s.detail.slices;
         record.stage_count = 1;
         record.stages[0] = {begin_ns, end_ns - begin_ns};
+        if (measured) {
+            const std::int64_t end_cpu_ns = cpu_ns != no_stamp ? ThreadUsage::cpu_ns() : no_stamp;
+            record.stages[0].cpu_ns = cpu_ns != no_stamp ? end_cpu_ns - cpu_ns : no_stamp;
+            worker.usage.end(record, end_cpu_ns);
+        }
         worker.track.push(record);
     }
     return end_ns;

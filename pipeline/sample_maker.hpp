@@ -14,6 +14,7 @@
 
 #include "pipeline/loader_core.hpp"
 #include "pipeline/read_ahead.hpp"
+#include "pipeline/sample_usage.hpp"
 
 namespace drawpoint {
 
@@ -25,6 +26,7 @@ struct SampleWorker {
     SampleRun run;
     SampleRecord record;
     WorkerReads reads;
+    SampleUsage usage;
     std::int64_t read_begin_ns = no_stamp, read_end_ns = no_stamp;   // of the sample, if it was read ahead
     std::uint64_t claims = 0;
     std::uint64_t samples = 0, ns = 0;   // of the claims timed since they were last reported
@@ -62,6 +64,10 @@ private:
     void note_failure(Slot&, const Failed&, std::exception_ptr, std::mutex&) const noexcept;
     [[nodiscard]] bool records(const SampleWorker& worker, const Slot& s) const noexcept {
         return recorder_ && s.detail.samples && worker.track;
+    }
+    /// Real threads' times say nothing about a clock that is moved by hand.
+    [[nodiscard]] bool measures(const SampleWorker& worker, const Slot& s) const noexcept {
+        return records(worker, s) && !clock_.is_manual();
     }
     /// What every row of a batch's samples says.
     [[nodiscard]] SampleRow row_of(const Slot&, std::uint32_t at, bool complete) const noexcept;

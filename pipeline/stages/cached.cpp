@@ -169,7 +169,8 @@ void CachedSamples::fill(SampleTask& task, WorkerScratch& worker_scratch) const 
             task.data = task.buffer->data();   // reshaped twice, it may have moved
     } else
         for (const std::int64_t now = task.clock ? task.clock->now_ns() : 0; task.stage_count < state.stages;)
-            task.stages[task.stage_count++] = {.begin_ns = now, .ns = 0};
+            task.stages[task.stage_count++] = {
+                .begin_ns = now, .ns = 0, .cpu_ns = task.cpu_ns != no_stamp ? 0 : no_stamp};
     StageTimer timer{task};
     timer.begin();
     if (!held) {

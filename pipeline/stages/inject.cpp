@@ -6,6 +6,7 @@
 #include <span>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -88,6 +89,10 @@ void lengthen(SampleTask& task, std::size_t stage) {
     const StageRow& last = task.stages[task.stage_count - 1];
     const std::int64_t by = task.clock->now_ns() - last.begin_ns - last.ns;
     task.stages[stage].ns += by;
+    if (task.cpu_ns != no_stamp && task.stages[stage].cpu_ns != no_stamp) {
+        const std::int64_t cpu_ns = ThreadUsage::cpu_ns();
+        task.stages[stage].cpu_ns += cpu_ns - std::exchange(task.cpu_ns, cpu_ns);
+    }
     for (std::size_t later = stage + 1; later < task.stage_count; ++later)
         task.stages[later].begin_ns += by;
 }

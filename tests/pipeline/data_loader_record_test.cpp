@@ -15,6 +15,8 @@
 
 #include "pipeline/loader_bench.hpp"
 #include "pipeline/numbered_source.hpp"
+#include "pipeline/sample_usage.hpp"
+#include "support/burn_cpu.hpp"
 #include "support/coro_test.hpp"
 #include "support/temporary_folder.hpp"
 #include "trace/drawn_slices.hpp"
@@ -73,6 +75,92 @@ BOOST_AUTO_TEST_CASE(a_recorded_pass_has_a_row_for_each_batch_and_sample_with_st
             BOOST_TEST(std::any_of(ledger.threads.begin(), ledger.threads.end(), of_worker) == (workers != 0));
         }
     }
+}
+
+BOOST_AUTO_TEST_CASE(a_sample_that_is_long_enough_says_what_it_computed_and_how_long_it_waited_for_a_core) {
+    for (const std::size_t workers : {0u, 2u})
+        for (const bool runs : {false, true}) {
+            Bench bench{true};
+            NumberedSource source{12};
+            source.runs = runs;
+            source.before_fill = [](std::uint64_t) { test::burn_cpu(std::chrono::milliseconds{3}); };
+            const SequentialSampler sampler{12};
+            DataLoader loader{bench.runtime, source, sampler, {.batch_size = 4, .num_workers = workers}};
+            for (auto& batch : blocking(loader))
+                BOOST_TEST(batch.size() == 4u);
+            const Ledger ledger = bench.recorder->ledger();
+            BOOST_TEST(!ledger.samples.empty());
+            for (const SampleRow& row : ledger.samples) {
+                const StageRow& last = ledger.stages_of(row).back();
+                const std::int64_t ns = last.begin_ns + last.ns - row.begin_ns;
+                BOOST_REQUIRE(row.cpu_ns.has_value());
+                BOOST_TEST(*row.cpu_ns >= row.samples * 3'000'000);
+                BOOST_TEST(*row.cpu_ns <= ns);
+                BOOST_TEST(row.run_queue_ns.has_value() == test::counts_run_queue());
+                BOOST_TEST(row.run_queue_ns.value_or(0) <= ns);
+                BOOST_TEST(last.cpu_ns == (runs ? *row.cpu_ns : no_stamp));   // this source stamps its stages by itself
+            }
+        }
+}
+
+BOOST_AUTO_TEST_CASE(a_straggler_among_short_samples_says_what_it_computed) {
+    Recorder recorder{{.ring_records = 1u << 16}};   // all samples fit
+    Runtime runtime{{}, recorder};
+    NumberedSource source{4000};
+    source.before_fill = [](std::uint64_t index) {
+        if (index % 1000 == 999)
+            test::burn_cpu(std::chrono::milliseconds{20});
+    };
+    const SequentialSampler sampler{4000};
+    DataLoader loader{runtime, source, sampler, {.batch_size = 100, .num_workers = 0}};
+    for (auto& batch : blocking(loader))
+        BOOST_TEST(batch.size() == 100u);
+    const Ledger ledger = recorder.ledger();
+    BOOST_REQUIRE(ledger.samples.size() == 4000u);
+    std::size_t measured = 0;
+    for (const SampleRow& row : ledger.samples) {
+        measured += row.cpu_ns.has_value();
+        if (row.index % 1000 != 999)
+            continue;
+        // It computed 20 ms; since the reading before it, a few short samples may have waited, which counts against it.
+        BOOST_TEST((!row.cpu_ns || *row.cpu_ns >= 10'000'000));
+    }
+    BOOST_TEST(measured > 0u);
+    BOOST_TEST(measured < 400u);   // of some microseconds each: their readings would cost as much as they
+}
+
+BOOST_AUTO_TEST_CASE(samples_are_measured_as_often_as_a_reading_a_stage_and_four_more_may_cost) {
+    SampleUsage usage;
+    double measured = 0;
+    constexpr int made = 20'000;
+    for (int i = 0; i < made; ++i) {
+        const std::int64_t cpu_ns = usage.begin(i != 0);
+        measured += cpu_ns != no_stamp;
+        SampleRecord record;
+        record.row.begin_ns = std::int64_t{i} * 400'000;
+        record.stage_count = 2;
+        record.stages = {StageRow{record.row.begin_ns, 100'000}, StageRow{record.row.begin_ns + 100'000, 300'000}};
+        usage.end(record, cpu_ns);
+    }
+    const double every = (2 + 4) * ReadingBudget::reading_ns / (ReadingBudget::share * 400'000);
+    BOOST_TEST(measured == made / every, boost::test_tools::tolerance(0.05));
+}
+
+BOOST_AUTO_TEST_CASE(nothing_is_measured_where_the_clock_is_moved_by_hand) {
+    const ManualClock clock;
+    Recorder recorder{{}, AnyClock{clock}};
+    Runtime runtime{{}, recorder};
+    const NumberedSource source{8};
+    const SequentialSampler sampler{8};
+    DataLoader loader{runtime, source, sampler, {.batch_size = 4, .read_concurrency = 3, .memory_budget = 1u << 26}};
+    for (auto& batch : blocking(loader))
+        BOOST_TEST(batch.size() == 4u);
+    const Ledger ledger = recorder.ledger();
+    BOOST_REQUIRE(ledger.samples.size() == 8u);
+    for (const SampleRow& row : ledger.samples)
+        BOOST_TEST((!row.cpu_ns && !row.run_queue_ns));
+    BOOST_TEST(ledger.pipelines.at(0).memory_budget == 1u << 26);
+    BOOST_TEST(ledger.pipelines.at(0).read_concurrency == 0u);   // the source reads nothing
 }
 
 BOOST_AUTO_TEST_CASE(an_unrecorded_runtime_leaves_no_rows_and_no_stamps) {

@@ -102,6 +102,32 @@ BOOST_AUTO_TEST_CASE(a_loader_has_as_many_workers_as_the_system_has_threads_for_
         }
 }
 
+BOOST_AUTO_TEST_CASE(a_loader_that_is_to_have_more_has_as_many_as_the_system_has_threads_for) {
+    const std::unique_ptr<Recorder> recorder = test::small_recorder();
+    Runtime runtime{{.workers = WorkerThreads::threads, .record = false}, *recorder};
+    const NumberedSource source{64};
+    const SequentialSampler sampler{64};
+    DataLoader loader{runtime, source, sampler, {.batch_size = 2, .num_workers = 1}};
+    const auto comes_to = [&](std::uint64_t wanted) {
+        const auto latest = std::chrono::steady_clock::now() + std::chrono::minutes{1};
+        while (loader.counters().workers_running != wanted && std::chrono::steady_clock::now() < latest)
+            std::this_thread::yield();
+        return loader.counters().workers_running == wanted;
+    };
+    std::size_t samples = 0;
+    auto pass = loader.epoch(0);
+    for (const std::size_t threads : {0u, 1u, 2u}) {   // that the system has, beside those there are
+        most = living + threads;
+        loader.reconfigure({.num_workers = 4});
+        most = no_limit;
+        BOOST_TEST(comes_to(threads == 2 ? 4u : 1u + threads));
+        samples += pass.next_blocking()->size();
+    }
+    while (const auto batch = pass.next_blocking())
+        samples += batch->size();
+    BOOST_TEST(samples == 64u);
+}
+
 BOOST_AUTO_TEST_CASE(an_arena_is_used_where_the_system_has_twice_the_threads) {
     const bool has_tbb = ::dlsym(RTLD_DEFAULT, "TBB_runtime_interface_version") != nullptr;
     const Counts counts = counts_of(WorkerThreads::arena, 2 * workers);

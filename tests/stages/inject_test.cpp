@@ -5,6 +5,7 @@
 #include <drawpoint/pipeline/generated_rows.hpp>
 
 #include "stages/made_sample.hpp"
+#include "support/burn_cpu.hpp"
 
 BOOST_AUTO_TEST_SUITE(inject)
 
@@ -303,6 +304,34 @@ BOOST_AUTO_TEST_CASE(collating_takes_as_many_times_its_own_time_as_asked_for_and
     BOOST_CHECK_EXCEPTION((void)drawpoint::inject(pad, twice), std::invalid_argument, [](const auto& error) {
         return std::string{error.what()} == "--inject collate: given twice";
     });
+}
+
+BOOST_AUTO_TEST_CASE(the_stages_cpu_time_adds_up_to_that_of_a_measured_sample_and_a_fault_that_computes_is_in_it) {
+    const auto computes = [](SampleView&) { test::burn_cpu(1ms); };
+    const auto source = from_function(1000, {ScalarType::float32, 1, {2}}, "read", computes) |
+                        stage("decode+crop", computes) | stage("augment", computes);
+    std::vector<Injection> injections;
+    for (const char* fault : {"read-latency=1ms", "decode=x3", "transform=x2", "straggler=100%:1ms"})
+        injections.push_back(parse_injection(fault));
+    const AnyClock clock{SteadyClock{}};
+    const InjectedWaits waits{[](auto) {}, [](auto) { test::burn_cpu(3ms); }};
+    const auto injected = drawpoint::inject(source, injections, 0, waits);
+    MadeSample sample{*injected};
+    const std::int64_t begin_ns = test::thread_cpu_ns();
+    sample.fill({}, &clock, begin_ns);
+    BOOST_REQUIRE(sample.task.stage_count == 4u);
+    std::int64_t sum_ns = 0;
+    for (const StageRow& stage : sample.stages())
+        sum_ns += stage.cpu_ns;
+    BOOST_TEST(sum_ns == sample.task.cpu_ns - begin_ns);
+    BOOST_TEST(sample.stages()[0].cpu_ns >= 1'000'000);
+    BOOST_TEST(sample.stages()[1].cpu_ns >= 4'000'000);   // with the fault's
+    BOOST_TEST(sample.stages()[2].cpu_ns >= 1'000'000);
+    BOOST_TEST(sample.stages()[3].cpu_ns >= 3'000'000);
+    sample.fill({}, &clock);
+    for (const StageRow& stage : sample.stages())
+        BOOST_TEST(stage.cpu_ns == no_stamp);
+    BOOST_TEST(sample.task.cpu_ns == no_stamp);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -23,7 +23,7 @@ public:
         : source_{&source}, scratch_{source.make_scratch()}, data(source.layout().bytes()) {}
 
     /// Fills; the task's outcome is in `task`, also after an exception.
-    void fill(Key key = {}, const AnyClock* clock = nullptr) {
+    void fill(Key key = {}, const AnyClock* clock = nullptr, std::int64_t cpu_ns = no_stamp) {
         task = SampleTask{};
         task.index = key.index;
         task.seed = key.seed;
@@ -31,6 +31,7 @@ public:
         task.data = data;
         task.target = &target;
         task.clock = clock;
+        task.cpu_ns = cpu_ns;
         source_->fill(task, *scratch_);
     }
 

@@ -39,13 +39,24 @@ struct LoaderOptions {
     /// made smaller until its reads fit a sixteenth, then prefetch_depth, then read_concurrency until all fits. Where
     /// samples are collated prefetch_depth stays, batches are admitted by their bytes, and one batch may exceed it,
     /// with several workers at most one each while sizes grow. Not planned, hence besides: of a cache in a file, room
-    /// for its largest sample in each worker and 8 bytes for each sample of the data set.
+    /// for its largest sample in each worker and 8 bytes for each sample of the data set; and some hundred bytes for each
+    /// read that read_concurrency asks for, however few of them it leaves.
     std::uint64_t memory_budget = 0;
     /// Makes each batch of its finished samples, by the worker that finished the last; null: samples are made at their
     /// place in the batch, which takes one shape for all. Outlives the loader.
     const Collate* collate = nullptr;
 };
 static_assert(std::is_trivially_destructible_v<LoaderOptions>);
+
+/// What `DataLoader::reconfigure` changes; what is absent stays. Ranges are those of LoaderOptions.
+struct LoaderChange {
+    std::optional<std::size_t> num_workers{};      ///< ≥ 1; of a loader without workers: 0
+    std::optional<std::size_t> prefetch_depth{};   ///< as asked for: a budget may leave less
+    std::optional<std::uint64_t> memory_budget{};
+    std::optional<BatchOrder> order{};
+    std::optional<std::size_t> max_overtakes{};
+    bool operator==(const LoaderChange&) const = default;
+};
 
 /// What a loader did since it was made. Counters, exact when no batch is in flight.
 struct LoaderCounters {
@@ -115,10 +126,22 @@ public:
     /// A pass over epoch `e`. The pass before must be used up or destroyed. Cheap when the pass before prefetched into it.
     [[nodiscard]] Pass epoch(std::size_t e, EpochOptions = {});
 
+    /// Runs on with other numbers, without a stop: every sample is still drawn once, in order where batches are, and what
+    /// a batch holds never depends on these numbers. While no next() waits; after request_stop() nothing happens.
+    /// num_workers: who is too many sleeps after the samples at hand, with its scratch given up, and comes back first;
+    /// threads that the system refuses are missing in `counters().workers_running`. prefetch_depth: batches beyond a
+    /// smaller one are drawn, then their memory is given up. memory_budget: depth and reads are planned again from what
+    /// was asked for; what is held beyond a smaller one is given up as batches come back. order, max_overtakes: of the
+    /// passes of which nothing is prefetched yet. Each change in effect is a SettingRow in the recording.
+    /// Throws std::invalid_argument as the constructor does, and std::bad_alloc; then nothing has changed. Some µs, more
+    /// where threads start.
+    void reconfigure(const LoaderChange&);
+
     /// Ends every pending and later next() with operation_aborted. Idempotent, any thread, noexcept.
     void request_stop() noexcept;
 
-    [[nodiscard]] const LoaderOptions& options() const noexcept;   ///< as the budget leaves them
+    /// As the budget leaves them, and reconfigure(): `order` of the next pass of which nothing is prefetched yet.
+    [[nodiscard]] const LoaderOptions& options() const noexcept;
     /// What memory it will take, as far as that can be told before the first sample.
     [[nodiscard]] const MemoryPlan& memory_plan() const noexcept;
     [[nodiscard]] const SampleLayout& layout() const noexcept;   ///< of one sample

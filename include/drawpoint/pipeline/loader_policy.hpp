@@ -61,8 +61,10 @@ public:
     /// Lets `batches` more be admitted: a pass of its own if all before are admitted, else more of the same. Whatever
     /// the order, no batch is handed over before the last one of the pass before.
     void extend(std::uint64_t batches) noexcept {
-        if (admitted_ == limit_)
+        if (admitted_ == limit_) {
             pass_begin_ = limit_;
+            rule_ = next_rule_;
+        }
         limit_ += batches;
     }
     /// The next batch to open to the workers, while there is one, a slot is free and the budget allows it. `drawn`:
@@ -98,16 +100,25 @@ public:
 
     /// Nothing is admitted or handed over any more.
     void stop() noexcept { stopped_ = true; }
-    /// Other numbers from now on: slots beyond the new depth are left unused as they come back.
+    /// Other numbers from now on: slots beyond the new depth are left unused as they come back. Between none and some
+    /// workers nothing changes, beyond what begin() and end() say.
     void retarget(std::size_t num_workers, std::size_t prefetch_depth) noexcept;
+    /// Of the pass being admitted if none of its batches is yet, else of the passes after it.
+    void reorder(BatchOrder order, std::size_t max_overtakes) noexcept;
+    /// Another `batches_budget_bytes`, ≥ 1: of a policy that counts bytes, else nothing happens. What is held beyond it
+    /// is given up as slots come back.
+    void rebudget(std::uint64_t batches_budget_bytes) noexcept;
+    [[nodiscard]] BatchOrder order() const noexcept { return rule_.order; }   ///< of the pass being admitted
+    [[nodiscard]] std::size_t max_overtakes() const noexcept { return rule_.max_overtakes; }
 
     [[nodiscard]] bool stopped() const noexcept { return stopped_; }
     [[nodiscard]] std::size_t slots() const noexcept { return depth_ + 1; }
     [[nodiscard]] std::uint64_t admitted() const noexcept { return admitted_; }
     [[nodiscard]] std::uint64_t limit() const noexcept { return limit_; }
     [[nodiscard]] std::uint64_t next_position() const noexcept { return position_; }
-    [[nodiscard]] std::uint64_t in_flight() const noexcept { return open_ | complete_; }   ///< slots, a bit each
-    [[nodiscard]] std::uint64_t handed() const noexcept { return handed_; }                ///< slots not given back
+    [[nodiscard]] std::uint64_t in_flight() const noexcept { return open_ | complete_; }        ///< slots, a bit each
+    [[nodiscard]] std::uint64_t wanted() const noexcept { return in_flight() & ~abandoned_; }   ///< to be handed over
+    [[nodiscard]] std::uint64_t handed() const noexcept { return handed_; }   ///< slots not given back
 
     // Claims.
     /// `samples` took `ns` in all, as one worker measured.
@@ -117,8 +128,10 @@ public:
     /// A batch is less work than the shortest claim.
     [[nodiscard]] bool claims_whole_batches() const noexcept;
 
-    // Sleep and wake. A worker is active from begin() on, except between park() and the wake that is counted for it.
+    // Sleep and wake. A worker is active from begin() to end(), except between park() and the wake that is counted for
+    // it. Only an active one ends.
     void begin() noexcept { ++begun_; }
+    void end() noexcept { --begun_; }
     void park() noexcept { ++parked_; }
     void woken(std::size_t workers) noexcept { parked_ -= workers; }
     [[nodiscard]] std::size_t begun() const noexcept { return begun_; }
@@ -135,7 +148,12 @@ private:
     [[nodiscard]] bool has_budget() const noexcept;
     [[nodiscard]] std::uint64_t charged_bytes() const noexcept;
     void trim_until(std::uint64_t bytes_to_go, std::uint64_t slots) noexcept;
+    struct Rule {   // of a pass
+        BatchOrder order = BatchOrder::in_order;
+        std::size_t max_overtakes = 0;
+    };
     struct Place {
+        Rule rule{};
         std::uint64_t batch = 0, pass_begin = 0, completed = 0;   // completed: running number of its completion
         std::uint64_t bytes = 0, passing = 0;                     // of its memory, where counted; of these may pass on
         std::uint64_t own_before = 0;                             // its own bytes when it was admitted
@@ -149,7 +167,8 @@ private:
     std::uint64_t open_ = 0, complete_ = 0, handed_ = 0,
                   abandoned_ = 0;   // slots by state, a bit each; abandoned ⊂ open
     std::uint64_t limit_ = 0, pass_begin_ = 0, admitted_ = 0, position_ = 0, completions_ = 0;
-    std::size_t batch_size_, num_workers_, depth_, max_overtakes_;
+    std::size_t batch_size_, num_workers_, depth_;
+    Rule rule_, next_rule_;   // of the pass being admitted, of those after it
     std::size_t begun_ = 0, parked_ = 0;
     std::uint64_t sample_ns_x256_ = 0;   // moving average; 0: not measured yet
     std::uint64_t budget_, largest_;     // largest_: or what a batch is believed to take; 0: unknown
@@ -159,7 +178,6 @@ private:
     double finished_mean_ = 0, finished_variance_ = 0;   // of their slots' own bytes, lately
     double shrunk_share_ = 0;                            // of the latter: those that left their slot with less
     bool lacks_bytes_ = false;                           // the last refusal was for the budget's sake
-    BatchOrder order_;
     bool stopped_ = false;
 };
 

@@ -18,6 +18,9 @@ public:
     /// `samples` took one worker `ns` in all to make from bytes already read.
     void observe_samples(std::uint64_t samples, std::uint64_t ns) noexcept;
 
+    /// Other numbers from now on; `concurrency` stays 0 if it was.
+    void retarget(std::size_t concurrency, std::size_t num_workers) noexcept;
+
     /// Whether somebody should read ahead: the mean wait for storage is above 30 µs and 1/64 of what making a sample takes; once
     /// on, until it falls below half of that.
     [[nodiscard]] bool ahead() const noexcept { return ahead_; }

@@ -111,8 +111,11 @@ struct SampleTask {
     const std::vector<std::byte>* contents = nullptr;
 
     const AnyClock* clock = nullptr;   ///< null: nobody records
-    std::uint64_t bytes_read = 0;      ///< out: from storage
-    std::uint32_t stage_count = 0;     ///< out: stages begun, including one that threw
+    /// The thread's CPU time when the sample was taken up, then at the end of the last stage (see `StageTimer`); `no_stamp`:
+    /// this sample is not measured.
+    std::int64_t cpu_ns = no_stamp;
+    std::uint64_t bytes_read = 0;    ///< out: from storage
+    std::uint32_t stage_count = 0;   ///< out: stages begun, including one that threw
     std::array<StageRow, max_stages>
         stages{};   ///< out: stamps of each stage; one reading ends a stage and begins the next
 };

@@ -16,7 +16,8 @@ ROOMS = [
     ("pipeline/torch/*", ["pipeline/*", "instrumentation/*"]),
     # The pipeline feeds instrumentation and never reads it: no reports but the names of their facts, no statistics, no files.
     ("pipeline/*", ["instrumentation/clock", "instrumentation/event", "instrumentation/recorder",
-                    "instrumentation/ledger", "instrumentation/report/facts"]),
+                    "instrumentation/ledger", "instrumentation/host", "instrumentation/reading_budget",
+                    "instrumentation/thread_usage", "instrumentation/report/facts"]),
     # A learner of LibTorch takes the loader's own batches, so it may know them.
     ("loop/torch/*", ["instrumentation/*", "pipeline/torch/*", "pipeline/batch_slots", "pipeline/runtime",
                       "pipeline/batch_source", "pipeline/errors", "pipeline/rng"]),

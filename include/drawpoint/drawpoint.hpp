@@ -2,6 +2,13 @@
 
 // Everything of drawpoint that needs no LibTorch, for users; nothing inside the project includes this.
 
+#include <drawpoint/diagnosis/blame.hpp>
+#include <drawpoint/diagnosis/explain.hpp>
+#include <drawpoint/diagnosis/online_tuner.hpp>
+#include <drawpoint/diagnosis/tuner.hpp>
+#include <drawpoint/diagnosis/verdict.hpp>
+#include <drawpoint/diagnosis/verdict_report.hpp>
+#include <drawpoint/diagnosis/whatif.hpp>
 #include <drawpoint/instrumentation/attribution.hpp>
 #include <drawpoint/instrumentation/clock.hpp>
 #include <drawpoint/instrumentation/event.hpp>

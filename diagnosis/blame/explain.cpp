@@ -1,0 +1,320 @@
+#include <drawpoint/diagnosis/explain.hpp>
+
+#include <algorithm>
+#include <cctype>
+#include <stdexcept>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <drawpoint/instrumentation/report/text.hpp>
+
+#include <diagnosis/blame/blame_parts.hpp>
+#include <diagnosis/blame/stage_spending.hpp>
+#include <diagnosis/blame/time_axis.hpp>
+
+namespace drawpoint {
+namespace {
+
+constexpr std::size_t most_samples = 32;
+
+std::string duration(std::int64_t ns) { return format_duration(static_cast<double>(ns) * 1e-9); }
+
+/// "+1.20 ms" from the draw's begin.
+std::string moment(std::int64_t ns, std::int64_t origin_ns) {
+    return ns < origin_ns ? "-" + duration(length_ns(ns, origin_ns)) : "+" + duration(length_ns(origin_ns, ns));
+}
+
+std::string percent(std::int64_t part, std::int64_t whole) {
+    const auto tenths =
+        static_cast<std::int64_t>(1000.0 * static_cast<double>(part) / static_cast<double>(whole) + 0.5);
+    return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
+}
+
+std::string padded(std::string text, std::size_t width, bool right = false) {
+    if (const std::size_t now = columns_of(text); now < width)
+        text.insert(right ? 0 : text.size(), width - now, ' ');
+    return text;
+}
+
+/// One letter a stage: its own first one where it is free. 'C' is collate's.
+std::string letters_for(const std::vector<std::string>& stages) {
+    std::string letters;
+    const auto is_free = [&](char letter) { return letter != 'C' && letters.find(letter) == std::string::npos; };
+    for (const std::string& stage : stages) {
+        const auto first = stage.empty() ? 'A' : static_cast<char>(std::toupper(static_cast<unsigned char>(stage[0])));
+        char letter = first >= 'A' && first <= 'Z' && is_free(first) ? first : 'A';
+        while (letter < 'Z' && !is_free(letter))
+            ++letter;
+        letters += letter;
+    }
+    return letters;
+}
+
+std::string sample_label(const SampleRow& sample) {
+    std::string label = "sample " + std::to_string(sample.index);
+    if (sample.samples > 1)
+        label += " + " + std::to_string(sample.samples - 1);
+    return label + ", worker " + std::to_string(sample.worker);
+}
+
+std::string how(Spent spent) {
+    switch (spent) {
+    case Spent::computing: return "computing";
+    case Spent::run_queue: return "waiting for a core";
+    case Spent::waiting: return "waiting off its core";
+    case Spent::unknown: break;
+    }
+    return {};
+}
+
+class Explanation {
+public:
+    Explanation(const Ledger& ledger, const Blame& blame, const DrawBlame& draw, std::size_t width)
+        : ledger_{ledger},
+          blame_{blame},
+          draw_{draw},
+          step_{ledger.steps[draw.step]},
+          width_{std::max<std::size_t>(width, 60)} {
+        if (draw.batch != nothing)
+            batch_ = &ledger.batches[draw.batch];
+        if (batch_ && batch_->pipeline < ledger.pipelines.size())
+            stages_ = ledger.pipelines[batch_->pipeline].stages;
+        letters_ = letters_for(stages_);
+    }
+
+    std::string text() {
+        head();
+        if (batch_)
+            timeline();
+        pieces();
+        sentence();
+        return std::move(out_);
+    }
+
+private:
+    void line(std::string_view text) { (out_ += text) += '\n'; }
+
+    /// A sentence, on as many lines as it takes.
+    void prose(std::string_view text) {
+        while (text.size() > width_) {
+            const std::size_t blank = text.rfind(' ', width_);
+            if (blank == text.npos || blank == 0)
+                break;
+            line(text.substr(0, blank));
+            text.remove_prefix(blank + 1);
+        }
+        line(text);
+    }
+
+    void head() {
+        std::string text = "step " + std::to_string(step_.step) + " (" + std::string{name_of(step_.phase)} +
+                           ", epoch " + std::to_string(step_.epoch) + ", batch " + std::to_string(step_.batch) +
+                           "): the draw took " + duration(length_ns(step_.draw_begin_ns, draw_end_ns(step_))) +
+                           ", the rest of the step " + duration(step_.batch_ns);
+        if (kind_of(draw_) == DrawKind::warm_up)
+            text += "; it is warm-up";
+        else if (draw_.first_of_pass)
+            text += "; a pass begins with it";
+        prose(text);
+    }
+
+    void timeline() {
+        const LoaderRows rows{ledger_};
+        std::vector<std::uint32_t> samples{rows.samples_of(draw_.batch).begin(), rows.samples_of(draw_.batch).end()};
+        const std::size_t all = samples.size();
+        std::ranges::stable_sort(samples, {}, [&](std::uint32_t i) { return end_ns(ledger_, ledger_.samples[i]); });
+        samples.erase(samples.begin(), samples.end() - static_cast<std::ptrdiff_t>(std::min(all, most_samples)));
+        std::ranges::stable_sort(samples, {}, [&](std::uint32_t i) { return ledger_.samples[i].begin_ns; });
+
+        std::int64_t from_ns = step_.draw_begin_ns;
+        if (batch_->admitted_ns != no_stamp)
+            from_ns = std::min(from_ns, batch_->admitted_ns);
+        std::size_t label_width = std::string_view{"stamps"}.size();
+        for (const std::uint32_t i : samples) {
+            from_ns = std::min(from_ns, ledger_.samples[i].begin_ns);
+            label_width = std::max(label_width, sample_label(ledger_.samples[i]).size());
+        }
+        const std::int64_t to_ns = draw_end_ns(step_);
+        const std::size_t cells = std::max<std::size_t>(width_ - std::min(width_, label_width + 2), 20);
+        TimeAxis axis{from_ns, to_ns, cells};
+        const auto row = [&](std::string_view label) {
+            line(padded(std::string{label}, label_width) + " |" + axis.take());
+        };
+
+        const std::string left = moment(from_ns, step_.draw_begin_ns), right = moment(to_ns, step_.draw_begin_ns);
+        line("");
+        line(padded("", label_width + 2) + left + padded(right, cells - std::min(cells, left.size()), true));
+        axis.paint(step_.draw_begin_ns, to_ns, "█");
+        row("draw");
+        for (const std::uint32_t i : samples) {
+            paint(axis, ledger_.samples[i]);
+            row(sample_label(ledger_.samples[i]));
+        }
+        if (batch_->collate_begin_ns != no_stamp && batch_->collate_end_ns != no_stamp) {
+            axis.paint(batch_->collate_begin_ns, batch_->collate_end_ns, "C");
+            row("collate");
+        }
+        stamps(axis);
+        row("stamps");
+        legend(all, samples.size());
+    }
+
+    void paint(TimeAxis& axis, const SampleRow& sample) const {
+        const auto stages = ledger_.stages_of(sample);
+        const auto spending = spending_of(ledger_, sample);
+        if (sample.read_begin_ns != no_stamp && sample.read_end_ns != no_stamp)
+            axis.paint(sample.read_begin_ns, std::min(sample.read_end_ns, sample.begin_ns), "·");
+        for (std::size_t i = 0; i < std::min(stages.size(), max_stages); ++i) {
+            const StageSpending& spent = spending[i];
+            const char letter = i < letters_.size() ? letters_[i] : 'A';
+            const std::int64_t there_ns = end_ns(stages[i].begin_ns, spent.read_ns),
+                               until_ns = end_ns(there_ns, spent.ns);
+            if (spent.read_ns > 0)
+                axis.paint(stages[i].begin_ns, there_ns, "~");
+            if (spent.cpu_ns == no_stamp) {
+                axis.paint(there_ns, until_ns, {&letter, 1});
+                continue;
+            }
+            const auto small = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+            const std::int64_t computed_ns = end_ns(there_ns, spent.cpu_ns),
+                               queued_ns = end_ns(computed_ns, std::max<std::int64_t>(spent.run_queue_ns, 0));
+            axis.paint(there_ns, computed_ns, {&letter, 1});
+            axis.paint(computed_ns, queued_ns, "░");
+            axis.paint(queued_ns, until_ns, {&small, 1});
+        }
+    }
+
+    [[nodiscard]] std::vector<std::pair<std::string_view, std::int64_t>> stamps_of() const {
+        std::vector<std::pair<std::string_view, std::int64_t>> all;
+        const auto add = [&](std::string_view name, std::int64_t ns) {
+            if (ns != no_stamp)
+                all.emplace_back(name, ns);
+        };
+        add("admitted", batch_->admitted_ns);
+        add("first claimed", batch_->first_claim_ns);
+        add("drawn from", step_.draw_begin_ns);
+        add("last done", batch_->last_done_ns);
+        add("offered", batch_->offered_ns);
+        add("resumed", draw_end_ns(step_));
+        return all;
+    }
+
+    void stamps(TimeAxis& axis) const {
+        for (const auto& [name, ns] : stamps_of())
+            axis.mark(ns, name.substr(0, 1));
+    }
+
+    void legend(std::size_t all, std::size_t shown) {
+        std::string words;
+        const auto add = [&](const std::string& word) {
+            if (!words.empty() && columns_of(words) + columns_of(word) + 3 > width_)
+                line(std::exchange(words, {}));
+            words += (words.empty() ? "" : "   ") + word;
+        };
+        for (const auto& [name, ns] : stamps_of())
+            add(std::string{name.substr(0, 1)} + " " + std::string{name} + " " + moment(ns, step_.draw_begin_ns));
+        line(std::exchange(words, {}));
+        for (std::size_t i = 0; i < stages_.size(); ++i)
+            add(std::string{letters_[i]} + " " + printable(stages_[i]));
+        for (const char* sign : {"C collate", "a small letter: waiting off its core", "░ waiting for a core",
+                                 "~ waiting for a read ahead", "· read ahead"})
+            add(sign);
+        line(words);
+        if (all == 0)
+            line("The samples of this batch are not recorded.");
+        else if (shown < all)
+            line("Of " + std::to_string(all) + " records of samples, the " + std::to_string(shown) +
+                 " that ended last.");
+        if (!LoaderRows{ledger_}.whole(draw_.batch) && all > 0)
+            line("Not all samples of this batch are recorded.");
+    }
+
+    void pieces() {
+        line("");
+        const auto all = pieces_of(blame_, draw_);
+        const std::int64_t draw_ns = length_ns(step_.draw_begin_ns, draw_end_ns(step_));
+        std::size_t name_width = 0, ns_width = 0;
+        for (const BlamePiece& piece : all) {
+            name_width = std::max(name_width, columns_of(printable(name_of(ledger_, draw_, piece))));
+            ns_width = std::max(ns_width, format_count(piece.ns).size());
+        }
+        for (const BlamePiece& piece : all) {
+            std::string text = padded(printable(name_of(ledger_, draw_, piece)), name_width) + "  " +
+                               padded(format_count(piece.ns) + " ns", ns_width + 3, true) + "  " +
+                               padded(percent(piece.ns, draw_ns), 7, true);
+            if (piece.sample != nothing)
+                text += "  sample " + std::to_string(ledger_.samples[piece.sample].index);
+            if (const std::string spent = how(piece.spent); !spent.empty())
+                text += ", " + spent;
+            line(text);
+        }
+        line(padded("draw", name_width) + "  " + format_count(draw_ns) + " ns");
+        if (draw_.order_ns > 0)
+            line("Of these, for " + format_count(draw_.order_ns) + " ns a younger batch lay complete (order).");
+    }
+
+    /// What most of the draw was.
+    void sentence() {
+        line("");
+        const auto all = pieces_of(blame_, draw_);
+        if (all.empty())
+            return line("The loop waited for nothing: the draw took no time.");
+        const auto same = [](const BlamePiece& a, const BlamePiece& b) {
+            return a.cause == b.cause && a.stage == b.stage;
+        };
+        const auto sum_of = [&](const BlamePiece& like, bool with_spent) {
+            std::int64_t sum = 0;
+            for (const BlamePiece& piece : all)
+                sum += same(piece, like) && (!with_spent || piece.spent == like.spent) ? piece.ns : 0;
+            return sum;
+        };
+        const BlamePiece* most = &all.front();
+        for (const BlamePiece& piece : all)
+            if (sum_of(piece, false) > sum_of(*most, false))
+                most = &piece;
+        for (const BlamePiece& piece : all)   // of these, how most was spent
+            if (same(piece, *most) && sum_of(piece, true) > sum_of(*most, true))
+                most = &piece;
+        std::string text =
+            "The loop waited " + duration(sum_of(*most, false)) + " because " + reason_of(ledger_, draw_, *most);
+        if (const std::string spent = how(most->spent); most->cause == Cause::stage && !spent.empty())
+            text += ", mostly " + spent;
+        prose(text + ".");
+    }
+
+    const Ledger& ledger_;
+    const Blame& blame_;
+    const DrawBlame& draw_;
+    const StepRow& step_;
+    std::size_t width_;
+    const BatchRow* batch_ = nullptr;
+    std::vector<std::string> stages_;
+    std::string letters_, out_;
+};
+
+}   // namespace
+
+std::string explain(const Ledger& ledger, const Blame& blame, std::optional<std::uint32_t> step, std::size_t width) {
+    if (blame.draws.empty())
+        throw std::invalid_argument{"explain: this recording has no step"};
+    const DrawBlame* chosen = nullptr;
+    if (step) {
+        for (const DrawBlame& draw : blame.draws)
+            if (ledger.steps[draw.step].step == *step)
+                chosen = &draw;
+        if (!chosen)
+            throw std::invalid_argument{
+                "explain: no step " + std::to_string(*step) + " in this recording, whose steps are " +
+                std::to_string(ledger.steps.front().step) + " to " + std::to_string(ledger.steps.back().step)};
+    } else {
+        const auto rank = [&](const DrawBlame& draw) {
+            return std::pair{kind_of(draw) == DrawKind::steady && ledger.steps[draw.step].phase == Phase::train,
+                             ledger.steps[draw.step].draw_ns};
+        };
+        chosen = &*std::ranges::max_element(blame.draws, {}, rank);
+    }
+    return Explanation{ledger, blame, *chosen, width}.text();
+}
+
+}   // namespace drawpoint

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <drawpoint/instrumentation/ledger.hpp>
+
+#include <diagnosis/blame/loader_rows.hpp>
+
+namespace drawpoint {
+
+/// What a worker did for a while.
+struct WorkerPart {
+    enum class What : std::uint8_t { stage, collate, overhead, idle, idle_no_slot, unknown };
+    What what{};
+    std::uint8_t stage = 0, pipeline = 0;   ///< of `What::stage`
+    std::int64_t begin_ns = 0, ns = 0;
+    std::int64_t run_queue_ns = 0;   ///< of `ns`
+};
+
+/// A worker's time, its parts in order and without a gap.
+struct WorkerTimeline {
+    std::uint16_t worker = 0;
+    std::uint8_t pipeline = 0;
+    std::vector<WorkerPart> parts;
+};
+
+/// All workers that have a sample or a collated batch, by number, each over the whole range; not the loop that works for an
+/// inline loader. O(rows log rows).
+[[nodiscard]] std::vector<WorkerTimeline> worker_timelines(const Ledger&, const LoaderRows&, TimeRange);
+
+}   // namespace drawpoint

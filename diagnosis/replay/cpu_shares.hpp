@@ -1,0 +1,40 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+
+#include <drawpoint/diagnosis/recorded_run.hpp>
+
+namespace drawpoint {
+
+/// How much of their time a loader's samples computed, waited for a core, or waited otherwise: of those where it was
+/// measured, and by these of the others. Samples far beyond the median are a class of their own: what makes them long
+/// is something else.
+class CpuShares {
+public:
+    CpuShares(const Ledger&, std::uint8_t pipeline);
+
+    [[nodiscard]] bool measured() const noexcept { return measured_; }   ///< anywhere
+    /// A row's stages as demands: of at least one sample, at most `max_stages` stages. The wait for a core is left out: a replay makes its own.
+    void split(const SampleRow&, std::span<const StageRow>, std::span<Demand> stages) const;
+    /// Of `ns` that a worker computed without being measured.
+    [[nodiscard]] std::int64_t without_run_queue(std::int64_t ns) const noexcept;
+
+private:
+    struct Class {
+        std::array<double, max_stages> wall{}, cpu{};   // of stages that were measured
+        double samples_wall = 0, samples_cpu = 0;       // of samples that were
+        double queued_wall = 0, queued_off = 0,
+               run_queue = 0;   // of samples whose wait for a core was; off: not computing
+        [[nodiscard]] double share(std::size_t stage) const noexcept;   ///< computing; below 0: not known
+        [[nodiscard]] double queue_share() const noexcept { return queued_wall > 0 ? run_queue / queued_wall : 0; }
+    };
+    [[nodiscard]] const Class& class_of(std::int64_t wall_ns) const noexcept;
+
+    std::int64_t long_from_ns_;
+    Class usual_, long_;
+    bool measured_ = false;
+};
+
+}   // namespace drawpoint

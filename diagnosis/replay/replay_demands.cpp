@@ -1,0 +1,166 @@
+#include <diagnosis/replay/replay_demands.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <stdexcept>
+#include <string>
+
+#include <diagnosis/replay/virtual_time.hpp>
+
+namespace drawpoint {
+namespace {
+
+constexpr std::size_t most_picks = std::size_t{1} << 29;   // 2 GiB of them
+
+std::int64_t times(std::int64_t ns, double factor) noexcept {
+    return factor == 1 ? ns : std::llround(static_cast<double>(ns) * factor);
+}
+/// Of what a core or a device is asked for at once: what virtual time takes.
+std::int64_t asked(std::int64_t ns, double factor) {
+    const double all = static_cast<double>(ns) * factor;
+    if (!(all >= 0 && all < static_cast<double>(VirtualTime::most_cpu_ns)))
+        throw std::invalid_argument{"replay: a demand must be 0 to " +
+                                    std::to_string(VirtualTime::most_cpu_ns / 1'000'000'000) + " s, got " +
+                                    std::to_string(all * 1e-9)};
+    return times(ns, factor);
+}
+Demand asked(Demand demand, double factor) { return {asked(demand.cpu_ns, factor), asked(demand.wait_ns, factor)}; }
+
+/// Bytes of a batch of another size, as far as any memory reaches.
+std::uint64_t bytes_times(std::uint64_t bytes, double factor) noexcept {
+    return factor == 1 ? bytes : static_cast<std::uint64_t>(std::min(static_cast<double>(bytes) * factor, 0x1p56));
+}
+
+/// Every `stride`-th from `at` becomes their mean.
+void level(std::vector<std::int64_t>& values, std::size_t at, std::size_t stride) {
+    double sum = 0;
+    for (std::size_t i = at; i < values.size(); i += stride)
+        sum += static_cast<double>(values[i]);
+    const auto count = static_cast<double>(values.size() / stride);
+    for (std::size_t i = at; i < values.size(); i += stride)
+        values[i] = std::llround(sum / count);
+}
+
+/// The same for one field, in proportion to the rows' samples.
+template <class Row, class Field>
+void level_field(std::vector<Row>& rows, std::uint32_t full, Field field) {
+    const auto size_of = [full](const Row& row) { return static_cast<double>(row.size == 0 ? full : row.size); };
+    double sum = 0, samples = 0;
+    for (Row& row : rows) {
+        sum += static_cast<double>(field(row));
+        samples += size_of(row);
+    }
+    for (Row& row : rows)
+        field(row) = std::llround(sum / samples * size_of(row));
+}
+
+/// `count` positions of `of`: as they are from `first` on, round and round, or by blocks of `least` … 4 × `least`.
+std::vector<std::uint32_t> picks(std::size_t count, std::size_t of, std::size_t first, std::size_t least,
+                                 std::uint64_t seed) {
+    std::vector<std::uint32_t> all(count);
+    if (seed == 0) {
+        for (std::size_t i = 0; i < count; ++i)
+            all[i] = static_cast<std::uint32_t>((first + i) % of);
+        return all;
+    }
+    std::mt19937_64 random{seed};
+    for (std::size_t i = 0; i < count;) {
+        const std::size_t length = least + static_cast<std::size_t>(random() % (3 * least + 1));
+        const std::size_t from = static_cast<std::size_t>(random() % of);
+        for (std::size_t j = 0; j < length && i < count; ++j, ++i)
+            all[i] = static_cast<std::uint32_t>((from + j) % of);
+    }
+    return all;
+}
+
+}   // namespace
+
+ReplayDemands::ReplayDemands(const RecordedRun& run, const ReplayOptions& options, std::size_t warm_up,
+                             std::size_t batches)
+    : run_{&run}, stages_{std::clamp<std::size_t>(run.stages.size(), 1, max_stages)} {
+    const Change& change = options.change;
+    if (batches > most_picks / options.setting.batch_size)
+        throw std::invalid_argument{"replay: " + std::to_string(batches) + " batches of " +
+                                    std::to_string(options.setting.batch_size) + " samples are more than " +
+                                    std::to_string(most_picks) + " samples"};
+    const std::size_t width = 2 * (stages_ + 1);
+    parts_.resize(run.samples.size() * width);
+    std::int64_t* to = parts_.data();
+    const auto add = [&](Demand demand, double factor) {
+        *to++ = change.without_waiting ? 0 : asked(demand.wait_ns, factor);
+        *to++ = asked(demand.cpu_ns, factor);
+    };
+    for (const SampleDemand& sample : run.samples) {
+        add(sample.read, change.read);
+        for (std::size_t stage = 0; stage < stages_; ++stage)
+            add(sample.stages[stage], change.stages[stage]);
+    }
+    batches_ = run.batches;
+    batches_.resize(std::max<std::size_t>(batches_.size(), 1));
+    for (BatchDemand& batch : batches_) {
+        batch.collate = asked(batch.collate, change.collate);
+        batch.transfer_ns = asked(batch.transfer_ns, change.transfer);
+    }
+    steps_ = run.steps;
+    for (StepDemand& step : steps_) {
+        step.compute = asked(step.compute, change.compute);
+        step.after = asked(step.after, change.compute);
+    }
+    if (change.without_variance) {
+        for (std::size_t part = 0; part < width; ++part)
+            level(parts_, part, width);
+        const auto full = static_cast<std::uint32_t>(run.setting.batch_size);
+        level_field(batches_, full, [](BatchDemand& b) -> std::int64_t& { return b.collate.cpu_ns; });
+        level_field(batches_, full, [](BatchDemand& b) -> std::int64_t& { return b.collate.wait_ns; });
+        level_field(batches_, full, [](BatchDemand& b) -> std::int64_t& { return b.transfer_ns; });
+        level_field(steps_, full, [](StepDemand& s) -> std::int64_t& { return s.compute.cpu_ns; });
+        level_field(steps_, full, [](StepDemand& s) -> std::int64_t& { return s.compute.wait_ns; });
+        std::vector<std::int64_t> after;   // whatever the step's size
+        for (const StepDemand& step : steps_)
+            after.insert(after.end(), {step.after.cpu_ns, step.after.wait_ns});
+        level(after, 0, 2);
+        level(after, 1, 2);
+        for (StepDemand& step : steps_)
+            step.after = {after[0], after[1]};
+    }
+    // The largest that any is scaled to (batch_at, step_at).
+    const auto most_of = [&](std::uint32_t was) {
+        return static_cast<double>(options.setting.batch_size) /
+               static_cast<double>(was == 0 ? run.setting.batch_size : was);
+    };
+    for (const BatchDemand& batch : batches_) {
+        (void)asked(batch.collate, most_of(batch.size));
+        (void)asked(batch.transfer_ns, most_of(batch.size));
+    }
+    for (const StepDemand& step : steps_)
+        (void)asked(step.compute, most_of(step.size));
+
+    // The warm-up takes what lies before the first one, so that counted steps are the recorded ones.
+    const auto before = [warm_up](std::size_t of, std::size_t each) { return (of - warm_up * each % of) % of; };
+    const std::size_t size = options.setting.batch_size, samples = run.samples.size(), steps = steps_.size();
+    picks_ = picks(batches * size, samples, before(samples, size), run.setting.batch_size, options.bootstrap_seed);
+    step_picks_ = picks(batches, steps, before(steps, 1), 4, options.bootstrap_seed == 0 ? 0 : ~options.bootstrap_seed);
+}
+
+BatchDemand ReplayDemands::batch_at(std::uint64_t position, std::uint32_t size) const noexcept {
+    const SampleDemand& middle = sample(sample_at(position + size / 2));
+    BatchDemand batch = batches_[std::min<std::size_t>(middle.batch, batches_.size() - 1)];
+    const auto was = static_cast<double>(batch.size == 0 ? run_->setting.batch_size : batch.size);
+    const double factor = static_cast<double>(size) / was;
+    batch.collate = {times(batch.collate.cpu_ns, factor), times(batch.collate.wait_ns, factor)};
+    batch.transfer_ns = times(batch.transfer_ns, factor);
+    batch.bytes = bytes_times(batch.bytes, factor);
+    batch.size = size;
+    return batch;
+}
+
+StepDemand ReplayDemands::step_at(std::uint64_t step, std::uint32_t size) const noexcept {
+    StepDemand demand = steps_[step_picks_[static_cast<std::size_t>(step)]];
+    const auto was = static_cast<double>(demand.size == 0 ? run_->setting.batch_size : demand.size);
+    const double factor = static_cast<double>(size) / was;
+    demand.compute = {times(demand.compute.cpu_ns, factor), times(demand.compute.wait_ns, factor)};
+    return demand;
+}
+
+}   // namespace drawpoint

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <drawpoint/diagnosis/replay.hpp>
+
+namespace drawpoint {
+
+/// What a replay asks of workers and loop: the recording's demands with the change applied, in the order in which they
+/// are replayed. Position 0 is the first sample of the warm-up, step 0 its first step.
+class ReplayDemands {
+public:
+    static constexpr std::size_t max_parts = 2 * (max_stages + 1);
+
+    /// Parts of a sample in order: its read's waiting and computing, then each stage's. `batches`: most that are
+    /// opened.
+    ReplayDemands(const RecordedRun&, const ReplayOptions&, std::size_t warm_up, std::size_t batches);
+
+    [[nodiscard]] std::size_t stage_count() const noexcept { return stages_; }
+    [[nodiscard]] std::uint32_t sample_at(std::uint64_t position) const noexcept {
+        return picks_[static_cast<std::size_t>(position)];
+    }
+    [[nodiscard]] const std::int64_t* parts_of(std::uint32_t sample) const noexcept {
+        return &parts_[sample * 2 * (stages_ + 1)];
+    }
+    [[nodiscard]] const SampleDemand& sample(std::uint32_t sample) const noexcept { return run_->samples[sample]; }
+    /// Of a batch of `size` samples from `position` on: as the recorded one of its middle sample.
+    [[nodiscard]] BatchDemand batch_at(std::uint64_t position, std::uint32_t size) const noexcept;
+    [[nodiscard]] StepDemand step_at(std::uint64_t step, std::uint32_t size) const noexcept;
+
+private:
+    const RecordedRun* run_;
+    std::size_t stages_;
+    std::vector<std::int64_t> parts_;
+    std::vector<BatchDemand> batches_;
+    std::vector<StepDemand> steps_;
+    std::vector<std::uint32_t> picks_, step_picks_;
+};
+
+}   // namespace drawpoint

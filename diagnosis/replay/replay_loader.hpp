@@ -1,0 +1,156 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <drawpoint/pipeline/loader_policy.hpp>
+#include <drawpoint/pipeline/memory_plan.hpp>
+
+#include <diagnosis/replay/replay_demands.hpp>
+#include <diagnosis/replay/replay_reads.hpp>
+#include <diagnosis/replay/replay_rows.hpp>
+#include <diagnosis/replay/virtual_time.hpp>
+
+namespace drawpoint {
+
+/// A loader and the loop that draws from it, in virtual time: pipeline/prefetch_core.cpp, _workers.cpp and _loop.cpp
+/// turned into a
+/// state machine, decision by decision, around the same LoaderPolicy.
+class ReplayLoader {
+public:
+    ReplayLoader(const RecordedRun&, const ReplayOptions&, const MemoryPlan&, const ReplayDemands&, double cores,
+                 std::uint64_t steps, ReplayRows* rows);
+
+    /// Until the last step's end.
+    void run();
+
+    [[nodiscard]] const std::vector<std::int64_t>& draws_ns() const noexcept { return draw_ns_; }
+    [[nodiscard]] const std::vector<std::int64_t>& steps_ns() const noexcept {
+        return step_ns_;
+    }   ///< draw and compute
+    [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
+    [[nodiscard]] std::int64_t now_ns() const noexcept { return time_.now_ns(); }
+    [[nodiscard]] std::uint64_t peak_bytes() const noexcept;
+
+private:
+    static constexpr std::uint32_t none = ~std::uint32_t{0};
+    static constexpr std::uint64_t nobody = 127;   // a threshold: nobody sleeps who wants to know
+    static constexpr std::int64_t spin_ns = 5'000, long_spin_ns = 80'000, least_spin_ns = 500;
+
+    enum class WorkerState : std::uint8_t { idle, spinning, parked, waking, waiting_for_read, making, collating };
+    struct Worker {
+        WorkerState state = WorkerState::idle;
+        std::uint32_t slot = 0, at = 0, end = 0, claimed = 0;   // places in the slot's batch
+        std::uint32_t part = 0;                                 // of the sample at `at`, or of the collating: the next
+        std::uint32_t read = ReplayReads::nobody;
+        std::int64_t spin_until_ns = 0, claim_ns = 0, sample_ns = 0, bytes_ns = 0;   // bytes: since they are there
+        std::int64_t waited_ns = 0, stage_cpu_ns = 0;                                // of the sample, of its stage
+        std::int64_t owes_ns = 0;            // of a core, to be spent with the next that it computes
+        std::uint64_t samples = 0, ns = 0;   // not yet observed
+        BatchDemand batch{};
+    };
+    struct Slot {
+        std::uint64_t batch = 0, position = 0;   // position: of its first sample
+        std::uint32_t size = 0, next = 0, remaining = 0;
+        bool making = false;
+        std::uint64_t arrays = 0, samples = 0,
+                      samples_taken = 0;   // bytes; of a collated one's samples; when it took them
+        BatchRow row{};
+    };
+
+    // The loader (prefetch_core.cpp).
+    void turn(bool loop_waits);
+    void take_up() noexcept;
+    [[nodiscard]] bool is_armed() const noexcept;
+    [[nodiscard]] bool arm() noexcept;
+    void open(LoaderPolicy::Admission);
+    void publish(const LoaderPolicy::HandOver&);
+    void wake(std::size_t workers);
+    void begin_pass();
+    [[nodiscard]] std::uint64_t extend();   // the batches that are new
+    void give_back(std::uint32_t slot);
+    void notify_spinning();
+    [[nodiscard]] bool work_is_open() const noexcept { return current_ < opened_; }
+    [[nodiscard]] std::uint32_t size_at(std::uint64_t position) const noexcept;
+    void take_samples(Slot&) noexcept;
+    void count_bytes() noexcept;
+    void trim_slots() noexcept;
+
+    // Workers (prefetch_workers.cpp).
+    void run_worker(std::uint32_t);   // until it has something to wait for
+    [[nodiscard]] bool sleeps(std::uint32_t);
+    [[nodiscard]] bool claim(Worker&);
+    [[nodiscard]] bool make(std::uint32_t, Worker&);      // false: it waits for something
+    [[nodiscard]] bool collate(std::uint32_t, Worker&);   // likewise
+    [[nodiscard]] bool begin_part(std::uint32_t, Worker&, bool computes, std::int64_t ns);   // false: there is none
+    void finish(Worker&);
+    void observe(Worker&) noexcept;
+    [[nodiscard]] bool wants(std::uint32_t sample) const noexcept;
+    void note_read(std::uint32_t, Worker&);
+    void begin_reads(bool running);
+    void step_reader(std::uint32_t reader);
+
+    // The loop (prefetch_loop.cpp, loop/fit.hpp).
+    enum class LoopState : std::uint8_t {
+        drawing,
+        spinning,
+        suspended,
+        waking,
+        transfer,
+        computing,
+        waiting,
+        computing_after,
+        waiting_after,
+        pausing
+    };
+    void step_loop();
+    void begin_draw();
+    void take();
+    void begin_compute();
+    void release_batch();
+    void end_step();
+    [[nodiscard]] bool ready() const noexcept { return position_ < published_; }
+
+    const RecordedRun& run_;
+    const ReplayOptions& options_;
+    const MemoryPlan& plan_;
+    const ReplayDemands& demands_;
+    ReplayRows* rows_;   // null: none are kept
+    VirtualTime time_;
+    LoaderPolicy policy_;
+    ReplayReads reads_;
+    std::uint64_t steps_;
+    bool inline_;
+
+    std::vector<Worker> workers_;
+    std::vector<std::uint32_t> sleeping_;   // parked workers, the longest first
+    std::vector<std::uint32_t> reader_parts_;
+    std::array<Slot, LoaderPolicy::max_slots> slots_{};
+    std::array<std::uint32_t, 64> slot_of_{}, cells_{};   // by batch; by position
+    std::uint64_t current_ = 0, opened_ = 0, published_ = 0;
+    std::uint64_t back_ = 0, threshold_ = nobody, tokens_ = 0;
+    std::size_t spinning_ = 0;
+    bool armed_ = false, next_wanted_ = false;
+
+    std::uint64_t admitted_samples_ = 0;   // positions
+    std::int64_t pass_begin_ = 0;          // of the pass being admitted; it may have begun before the replay
+    std::uint64_t pass_end_;               // likewise
+    std::uint64_t undrawn_ = 0;            // batches of the pass being drawn
+    std::uint64_t prepared_ = 0;           // of the next one, admitted ahead
+    std::uint32_t admitted_epoch_ = 0;
+
+    LoopState loop_ = LoopState::drawing;
+    std::uint64_t position_ = 0;
+    std::uint32_t held_ = none, waits_ = 0;
+    StepDemand step_{};
+    BatchRow released_{};   // of the step's batch, whose slot may be in use again
+    std::int64_t draw_begin_ns_ = 0, taken_ns_ = 0, released_ns_ = 0, loop_spin_ns_ = spin_ns, most_spin_ns_;
+    std::vector<std::int64_t> draw_ns_, step_ns_;
+
+    std::uint64_t events_ = 0, most_slots_bytes_ = 0, sample_takes_ = 0;
+    bool is_over_ = false;
+};
+
+}   // namespace drawpoint

@@ -1,0 +1,128 @@
+// The simulated loop: its draws, as in pipeline/prefetch_loop.cpp, and its steps, as in loop/fit.hpp.
+#include <algorithm>
+#include <utility>
+
+#include <diagnosis/replay/replay_loader.hpp>
+
+namespace drawpoint {
+namespace {
+
+constexpr std::uint64_t waits_between_probes = 32;   // of the longest spin, once shorter ones have failed
+
+}   // namespace
+
+void ReplayLoader::step_loop() {
+    const auto loop = static_cast<std::uint32_t>(workers_.size());
+    switch (loop_) {
+    case LoopState::drawing:
+    case LoopState::suspended: break;   // nothing is under way
+    case LoopState::spinning:
+        if (ready()) {
+            loop_spin_ns_ =
+                std::clamp(2 * (time_.now_ns() - draw_begin_ns_), std::min(spin_ns, most_spin_ns_), most_spin_ns_);
+            return take();
+        }
+        loop_spin_ns_ = std::max(loop_spin_ns_ / 2, least_spin_ns);
+        loop_ = LoopState::drawing;
+        turn(true);
+        if (ready())
+            return take();
+        loop_ = LoopState::suspended;
+        return;
+    case LoopState::waking: return take();
+    case LoopState::transfer: return begin_compute();
+    case LoopState::computing:
+        loop_ = LoopState::waiting;
+        if (step_.compute.wait_ns > 0 || step_.compute.cpu_ns <= 0)   // a step of no length at all is an event, too
+            return time_.wait(loop, step_.compute.wait_ns);
+        [[fallthrough]];
+    case LoopState::waiting: return release_batch();
+    case LoopState::computing_after:
+        loop_ = LoopState::waiting_after;
+        if (step_.after.wait_ns > 0)
+            return time_.wait(loop, step_.after.wait_ns);
+        [[fallthrough]];
+    case LoopState::waiting_after: return end_step();
+    case LoopState::pausing: return begin_draw();
+    }
+}
+
+void ReplayLoader::begin_draw() {
+    if (undrawn_ == 0)
+        begin_pass();
+    draw_begin_ns_ = time_.now_ns();
+    loop_ = LoopState::drawing;
+    if (ready())
+        return take();
+    if (inline_) {
+        turn(false);
+        return run_worker(0);
+    }
+    loop_ = LoopState::spinning;
+    time_.wait(static_cast<std::uint32_t>(workers_.size()),
+               ++waits_ % waits_between_probes == 0 ? most_spin_ns_ : loop_spin_ns_);
+}
+
+void ReplayLoader::take() {
+    held_ = cells_[position_ % cells_.size()];
+    ++position_;
+    --undrawn_;
+    Slot& s = slots_[held_];
+    s.row.ready_batches = static_cast<std::uint32_t>(published_ - position_);
+    step_ = demands_.step_at(draw_ns_.size(), s.size);
+    const std::int64_t transfer_ns = demands_.batch_at(s.position, s.size).transfer_ns;
+    if (transfer_ns <= 0)
+        return begin_compute();
+    s.row.transfer_issue_ns = time_.now_ns();
+    s.row.transfer_done_ns = time_.now_ns() + transfer_ns;
+    loop_ = LoopState::transfer;
+    time_.wait(static_cast<std::uint32_t>(workers_.size()), transfer_ns);
+}
+
+void ReplayLoader::begin_compute() {
+    taken_ns_ = time_.now_ns();
+    draw_ns_.push_back(taken_ns_ - draw_begin_ns_);
+    loop_ = LoopState::computing;
+    if (step_.compute.cpu_ns > 0)
+        time_.compute(static_cast<std::uint32_t>(workers_.size()), step_.compute.cpu_ns, std::max(step_.threads, 1.0));
+    else
+        step_loop();
+}
+
+void ReplayLoader::release_batch() {
+    released_ns_ = time_.now_ns();
+    Slot& s = slots_[held_];
+    if (rows_) {
+        s.row.taken_ns = taken_ns_;
+        s.row.bytes = demands_.batch_at(s.position, s.size).bytes;
+        rows_->add(s.row);
+        released_ = s.row;
+    }
+    give_back(std::exchange(held_, none));
+    if (step_.after.ns() <= 0)
+        return end_step();
+    loop_ = LoopState::computing_after;
+    if (step_.after.cpu_ns > 0)
+        time_.compute(static_cast<std::uint32_t>(workers_.size()), step_.after.cpu_ns);
+    else
+        step_loop();
+}
+
+void ReplayLoader::end_step() {
+    const std::int64_t now = time_.now_ns();
+    step_ns_.push_back(now - draw_begin_ns_);
+    if (rows_)
+        rows_->step(released_, draw_begin_ns_, released_ns_, now, step_);
+    if (step_ns_.size() == steps_) {
+        is_over_ = true;
+        return;
+    }
+    if (step_.pause_ns <= 0)
+        return begin_draw();
+    if (rows_)
+        rows_->pause(now, step_.pause_ns);
+    loop_ = LoopState::pausing;
+    time_.wait(static_cast<std::uint32_t>(workers_.size()), step_.pause_ns);
+}
+
+}   // namespace drawpoint

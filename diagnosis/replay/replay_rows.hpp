@@ -1,0 +1,51 @@
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <drawpoint/diagnosis/replay.hpp>
+
+namespace drawpoint {
+
+/// The ledger of a simulated run, row by row.
+class ReplayRows {
+public:
+    ReplayRows(const RecordedRun&, const LoaderSetting&, std::size_t workers);
+
+    /// A pass begins; those before end.
+    void begin_pass(std::int64_t now_ns);
+    [[nodiscard]] std::uint32_t epoch() const noexcept { return epoch_; }
+    void pause(std::int64_t begin_ns, std::int64_t ns);
+
+    void begin_sample(std::uint32_t worker, std::int64_t now_ns) noexcept {
+        open_[worker] = {.row = {.begin_ns = now_ns}};
+    }
+    void read_ahead(std::uint32_t worker, std::int64_t begin_ns, std::int64_t end_ns) noexcept;
+    void end_stage(std::uint32_t worker, std::int64_t now_ns, std::int64_t cpu_ns) noexcept;
+    /// What of the sample's time passed off its core by its own will.
+    void end_sample(std::uint32_t worker, const BatchRow& batch, std::uint32_t place, std::uint64_t index,
+                    std::uint64_t bytes, std::int64_t waited_ns);
+    void add(const BatchRow& row) { ledger_.batches.push_back(row); }
+    /// `end_ns`: when the batch was given back; the next draw could begin at `next_ns`.
+    void step(const BatchRow&, std::int64_t begin_ns, std::int64_t end_ns, std::int64_t next_ns, const StepDemand&);
+    [[nodiscard]] Ledger finish(std::int64_t now_ns);
+
+private:
+    struct Open {
+        SampleRow row;
+        std::array<StageRow, max_stages> stages{};
+        std::uint32_t stage_count = 0;
+    };
+    void end_pass(std::int64_t now_ns);
+
+    Ledger ledger_;
+    std::vector<Open> open_;
+    std::vector<SpanRow> pauses_;   // of the pass
+    std::int64_t pass_begin_ns_ = 0, last_ns_ = 0;
+    std::uint32_t epoch_ = 0;
+    bool in_pass_ = false;
+};
+
+}   // namespace drawpoint

@@ -1,0 +1,10 @@
+#pragma once
+
+#include <drawpoint/diagnosis/trace_split.hpp>
+
+namespace drawpoint {
+
+/// Sets `steps`, `has_draws`, `steps_by_draw`, `iterator` and `notes`; marks boundaries, but no warm-up.
+void find_steps(const Ledger&, TraceSplit&);
+
+}   // namespace drawpoint

@@ -1,0 +1,194 @@
+#include <drawpoint/diagnosis/live_target.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <condition_variable>
+#include <exception>
+#include <mutex>
+#include <utility>
+
+#include <drawpoint/diagnosis/whatif.hpp>
+#include <drawpoint/instrumentation/ledger_window.hpp>
+#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/pipeline/data_loader.hpp>
+
+#include "instrumentation/host_counters.hpp"
+
+namespace drawpoint {
+
+namespace {
+
+/// A pass may have been prefetched into already: the order changes with the second one that begins.
+constexpr int passes_until_order_changes = 2;
+
+LoaderChange change_to(const LoaderSetting& setting) {
+    LoaderChange change{.num_workers = setting.num_workers,
+                        .prefetch_depth = setting.prefetch_depth,
+                        .memory_budget = setting.memory_budget,
+                        .order = BatchOrder::in_order};
+    if (setting.max_overtakes == any_order)
+        change.order = BatchOrder::out_of_order;
+    else if (setting.max_overtakes != 0) {
+        change.order = BatchOrder::bounded;
+        change.max_overtakes = setting.max_overtakes;
+    }
+    return change;
+}
+
+}   // namespace
+
+struct LiveTarget::Impl {
+    Impl(DataLoader& of, Recorder& to) : loader{of}, recorder{to} {}
+
+    enum class Phase : std::uint8_t { idle, asked, settling, warming_up, counting, done };
+
+    /// Where the loop is between two steps.
+    void step_is_over() {
+        const std::int64_t now_ns = recorder.now_ns();
+        switch (phase) {
+        case Phase::asked: return begin();
+        case Phase::warming_up:
+            if (left != 0 && --left != 0)
+                return;
+            phase = Phase::counting;
+            left = steps;
+            begin_ns = now_ns;
+            pause_ns = 0;
+            before = host.read(now_ns);
+            return;
+        case Phase::counting:
+            if (--left == 0)
+                end(now_ns);
+            return;
+        case Phase::idle:
+        case Phase::settling:
+        case Phase::done: return;
+        }
+    }
+
+    void begin() {
+        try {
+            const LoaderChange change = change_to(setting);
+            const LoaderOptions& now = loader.options();
+            const bool same_order =
+                now.order == *change.order && now.max_overtakes == change.max_overtakes.value_or(now.max_overtakes);
+            passes_left = same_order ? 0 : passes_until_order_changes;
+            loader.reconfigure(change);
+            left = warm_up;
+            phase = passes_left != 0 ? Phase::settling : Phase::warming_up;
+        } catch (...) {
+            error = std::current_exception();
+            finish();
+        }
+    }
+
+    void end(std::int64_t now_ns) {
+        end_ns = now_ns;
+        const double seconds = static_cast<double>(now_ns - begin_ns - pause_ns) * 1e-9;
+        block = {.batches_per_s = seconds > 0 ? static_cast<double>(steps) / seconds : 0,
+                 .peak_bytes = loader.counters().expected_bytes};
+        const HostRow after = host.read(now_ns);
+        if (after.busy_ns != no_stamp && before.busy_ns != no_stamp && seconds > 0) {
+            const std::int64_t others_ns = after.busy_ns - before.busy_ns - (after.own_cpu_ns - before.own_cpu_ns);
+            block.foreign_cores =
+                std::max(static_cast<double>(others_ns) / static_cast<double>(now_ns - begin_ns), 0.0);
+        }
+        finish();
+    }
+
+    void finish() {
+        phase = Phase::done;
+        busy.store(false, std::memory_order_relaxed);
+        answered.notify_all();
+    }
+
+    /// The asking thread's.
+    Block ask(const LoaderSetting& to, std::size_t warm_up_steps, std::size_t counted) {
+        std::unique_lock lock{mutex};
+        setting = to;
+        warm_up = warm_up_steps;
+        steps = std::max<std::size_t>(counted, 1);
+        error = nullptr;
+        phase = Phase::asked;
+        busy.store(true, std::memory_order_relaxed);
+        answered.wait(lock, [this] { return phase == Phase::done || over; });
+        busy.store(false, std::memory_order_relaxed);
+        if (phase != Phase::done)
+            throw FitOver{"the training was over before the tuner was"};
+        phase = Phase::idle;
+        if (error)
+            std::rethrow_exception(std::exchange(error, nullptr));
+        return block;
+    }
+
+    DataLoader& loader;
+    Recorder& recorder;
+    std::atomic<bool> busy{false};   // else a step costs one look at this
+
+    std::mutex mutex;
+    std::condition_variable answered;
+    Phase phase = Phase::idle;
+    bool over = false;
+    LoaderSetting setting;
+    std::size_t warm_up = 0, steps = 0;
+    Block block;
+    std::exception_ptr error;
+    std::int64_t begin_ns = 0, end_ns = 0;   // of the counted steps
+
+    // The loop's, also under the mutex.
+    std::size_t left = 0;
+    int passes_left = 0;
+    std::int64_t pause_ns = 0, paused_ns = no_stamp;
+    HostCounters host;
+    HostRow before;
+};
+
+LiveTarget::LiveTarget(DataLoader& loader, Recorder& recorder) : impl_{std::make_unique<Impl>(loader, recorder)} {}
+LiveTarget::~LiveTarget() = default;
+
+TuneTarget::Block LiveTarget::run(const LoaderSetting& setting, std::size_t warm_up, std::size_t steps) {
+    return impl_->ask(setting, warm_up, steps);
+}
+
+RecordedRun LiveTarget::record(const LoaderSetting& setting, std::size_t warm_up, std::size_t steps) {
+    (void)impl_->ask(setting, warm_up, steps);
+    RecordedRun run = steady_run(window(impl_->recorder.ledger(), impl_->begin_ns, impl_->end_ns));
+    run.setting.num_workers = setting.num_workers;
+    run.setting.prefetch_depth = setting.prefetch_depth;
+    run.setting.max_overtakes = setting.max_overtakes;
+    run.setting.memory_budget = setting.memory_budget;
+    return run;
+}
+
+void LiveTarget::after_train() {
+    if (!impl_->busy.load(std::memory_order_relaxed))
+        return;
+    const std::lock_guard lock{impl_->mutex};
+    impl_->paused_ns = impl_->recorder.now_ns();
+}
+
+void LiveTarget::before_train() {
+    if (!impl_->busy.load(std::memory_order_relaxed))
+        return;
+    const std::lock_guard lock{impl_->mutex};
+    if (impl_->paused_ns != no_stamp)
+        impl_->pause_ns += impl_->recorder.now_ns() - std::exchange(impl_->paused_ns, no_stamp);
+    if (impl_->phase == Impl::Phase::settling && --impl_->passes_left == 0)
+        impl_->phase = Impl::Phase::warming_up;
+}
+
+void LiveTarget::after_batch(const LoopState& state) {
+    if (!impl_->busy.load(std::memory_order_relaxed) || !state.training.value_or(false))
+        return;
+    const std::lock_guard lock{impl_->mutex};
+    impl_->step_is_over();
+}
+
+bool LiveTarget::fit_over() noexcept {
+    const std::lock_guard lock{impl_->mutex};
+    impl_->over = true;
+    impl_->answered.notify_all();
+    return false;
+}
+
+}   // namespace drawpoint

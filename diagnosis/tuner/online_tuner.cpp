@@ -1,0 +1,286 @@
+#include <drawpoint/diagnosis/online_tuner.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <thread>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <drawpoint/diagnosis/live_target.hpp>
+#include <drawpoint/diagnosis/whatif.hpp>
+#include <drawpoint/instrumentation/host.hpp>
+#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/pipeline/data_loader.hpp>
+#include <drawpoint/pipeline/loader_policy.hpp>
+
+#include "instrumentation/host_counters.hpp"
+
+namespace drawpoint {
+
+namespace {
+
+constexpr int most_pairs = 5;
+constexpr double least_noise = 0.01;   // of the log-ratio of two blocks: what is steadier is luck
+
+const OnlineTunerOptions& checked(const OnlineTunerOptions& options, const DataLoader& loader) {
+    const auto refuse = [](const char* name, std::size_t least, std::size_t got) {
+        throw std::invalid_argument{fmt::format("{} must be at least {}, got {}", name, least, got)};
+    };
+    if (options.observe_steps < 20)
+        refuse("observe_steps", 20, options.observe_steps);
+    if (options.block_steps < 1)
+        refuse("block_steps", 1, options.block_steps);
+    if (options.most_depth < 1 || options.most_depth > LoaderPolicy::max_slots - 1)
+        throw std::invalid_argument{fmt::format("most_depth must be between 1 and {}, got {}",
+                                                LoaderPolicy::max_slots - 1, options.most_depth)};
+    if (loader.options().num_workers == 0)
+        throw std::invalid_argument{"a loader without workers (num_workers 0) has nothing to tune"};
+    return options;
+}
+
+LoaderSetting setting_of(const LoaderOptions& options) {
+    const std::uint32_t overtakes = options.order == BatchOrder::in_order ? 0
+                                    : options.order == BatchOrder::out_of_order
+                                        ? any_order
+                                        : static_cast<std::uint32_t>(options.max_overtakes);
+    return {.num_workers = options.num_workers,
+            .prefetch_depth = options.prefetch_depth,
+            .batch_size = options.batch_size,
+            .max_overtakes = overtakes,
+            .read_concurrency = options.read_concurrency,
+            .memory_budget = options.memory_budget};
+}
+
+std::string text_of(const LoaderSetting& setting) {
+    return fmt::format("num_workers {}, prefetch_depth {}", setting.num_workers, setting.prefetch_depth);
+}
+
+bool is_smaller(const LoaderSetting& a, const LoaderSetting& b) {
+    return std::tuple{a.num_workers, a.prefetch_depth} < std::tuple{b.num_workers, b.prefetch_depth};
+}
+
+}   // namespace
+
+struct OnlineTuner::Impl {
+    struct Move {
+        LoaderSetting to;
+        Interval gain;
+    };
+
+    Impl(DataLoader& loader, Recorder& to, const OnlineTunerOptions& given)
+        : options{checked(given, loader)},
+          recorder{to},
+          target{loader, to},
+          current{setting_of(loader.options())},
+          most_workers{given.most_workers != 0 ? given.most_workers
+                                               : 2 * static_cast<std::size_t>(std::ceil(usable_cores())) + 8},
+          thread{[this] { run(); }} {}
+    ~Impl() {
+        target.fit_over();
+        thread.join();
+    }
+
+    void run() {
+        try {
+            std::size_t period = options.observe_steps;
+            for (;;) {
+                const RecordedRun seen = wait_for_look(period);
+                const bool moved = look(seen);
+                period = moved ? options.observe_steps : std::min(2 * period, options.most_observe_steps);
+            }
+        } catch (const FitOver&) {
+            // nothing to tune any more
+        } catch (const std::exception& error) {
+            stop_with(error.what());
+        } catch (...) {
+            stop_with("an exception that is no std::exception");
+        }
+    }
+
+    void stop_with(const char* why) noexcept {
+        try {
+            recorder.set_fact("tuner.stopped", why);
+        } catch (...) {
+            // no memory to say so: the loader stays as it is
+        }
+    }
+
+    /// Until `period` steps have gone by, or the rate is another one.
+    RecordedRun wait_for_look(std::size_t period) {
+        for (std::size_t seen = options.observe_steps; seen < period; seen += options.observe_steps) {
+            const double rate = target.run(current, 0, options.observe_steps).batches_per_s;
+            const bool changed = last_rate > 0 && rate > 0 && std::abs(std::log(rate / last_rate)) > options.change;
+            last_rate = rate;
+            brake();
+            if (changed) {
+                quiet = 0;
+                break;
+            }
+        }
+        RecordedRun run = target.record(current, 0, options.observe_steps);
+        last_rate = run.batches_per_s;
+        brake();
+        return run;
+    }
+
+    /// Memory that is short is given back before anything is asked.
+    void brake() {
+        const HostRow now = host.read(recorder.now_ns()), before = std::exchange(last_host, now);
+        if (now.memory_pressure_ns == no_stamp || before.memory_pressure_ns == no_stamp || now.at_ns <= before.at_ns)
+            return;
+        const double share = static_cast<double>(now.memory_pressure_ns - before.memory_pressure_ns) /
+                             static_cast<double>(now.at_ns - before.at_ns);
+        if (share < options.memory_pressure || current.prefetch_depth == 1)
+            return;
+        LoaderSetting to = current;
+        to.prefetch_depth /= 2;
+        (void)target.run(to, 0, 1);
+        note({.from = current,
+              .to = to,
+              .kept = true,
+              .why = fmt::format("{:.0f} % of the time stalled for memory", 100 * share)});
+        current = to;
+    }
+
+    /// One look: at most one move. Whether it was kept.
+    bool look(const RecordedRun& run) {
+        ++looks;
+        if (!run.unusable.empty())
+            return false;
+        const std::optional<Move> move = best_move(run);
+        if (!move) {
+            ++quiet;
+            return false;
+        }
+        quiet = 0;
+        return verify(*move);
+    }
+
+    [[nodiscard]] std::optional<Move> best_move(const RecordedRun& run) const {
+        WhatifGrid grid;
+        const auto add = [](std::vector<std::size_t>& to, std::size_t value, std::size_t most) {
+            if (value >= 1 && value <= most && std::ranges::find(to, value) == to.end())
+                to.push_back(value);
+        };
+        const std::size_t w = current.num_workers, d = current.prefetch_depth;
+        for (const std::size_t workers : {w, w - 1, w / 2, w + 1, 2 * w, 4 * w})
+            add(grid.num_workers, workers, std::max(most_workers, w));
+        for (const std::size_t depth : {d, d - 1, d / 2, d + 1, 2 * d, 4 * d})
+            add(grid.prefetch_depth, depth, std::max(options.most_depth, d));
+        const Whatif predicted = whatif(run, grid, {.predict = {.replications = 20}, .most_samples = 200'000});
+        const bool may_shrink = quiet >= options.quiet_looks;
+        const double best = predicted.rows[predicted.best].samples_per_s;
+        const WhatifRow* chosen = nullptr;   // the smallest that is nearly as good as the best
+        for (const WhatifRow& row : predicted.rows)
+            if (row.samples_per_s >= (1 - options.least_gain) * best && !is_tabu(row.setting) &&
+                (row.setting.memory_budget == 0 || row.prediction.peak_bytes <= row.setting.memory_budget) &&
+                (chosen == nullptr || is_smaller(row.setting, chosen->setting)))
+                chosen = &row;
+        if (chosen == nullptr || (chosen->setting.num_workers == w && chosen->setting.prefetch_depth == d))
+            return std::nullopt;
+        const Interval gain = predict_gain(run, chosen->setting, {}, {.replications = 20});
+        const bool shrinks = is_smaller(chosen->setting, current);
+        if (gain.low > options.least_gain || (shrinks && may_shrink && gain.low > -options.least_gain))
+            return Move{chosen->setting, gain};
+        return std::nullopt;
+    }
+
+    [[nodiscard]] bool is_tabu(const LoaderSetting& to) const {
+        const auto found = tabu_until.find({to.num_workers, to.prefetch_depth});
+        return found != tabu_until.end() && looks < found->second;
+    }
+
+    /// New and old in turns, until it is clear whether the new one gains, or for `most_pairs`.
+    bool verify(const Move& move) {
+        const auto settled = [](const LoaderSetting& setting) {
+            return setting.prefetch_depth + std::min<std::size_t>(setting.num_workers, 4);
+        };
+        const bool shrinks = is_smaller(move.to, current);
+        // Of what shrinking has cost so far and may cost in all: else many small losses would add up.
+        const double least = shrinks ? -options.least_gain - shrunk : options.least_gain / 2;
+        double mean = 0, squares = 0, error = 0;
+        int pairs = 0;
+        bool clear = false;
+        while (pairs < most_pairs && !clear) {
+            const double with = target.run(move.to, settled(move.to), options.block_steps).batches_per_s;
+            const double without = target.run(current, settled(current), options.block_steps).batches_per_s;
+            const double value = std::log(with / without), beyond = value - mean;
+            mean += beyond / ++pairs;
+            squares += beyond * (value - mean);
+            error = std::max(std::sqrt(squares / std::max(pairs - 1, 1)), least_noise) / std::sqrt(pairs);
+            clear = (pairs == 1 && mean < -0.05) || (pairs > 1 && std::abs(mean - least) > 2 * error);
+        }
+        const bool kept = mean - (shrinks ? 0 : error) > least;
+        note({.from = current,
+              .to = move.to,
+              .predicted_gain = move.gain,
+              .obtained_gain = std::expm1(mean),
+              .kept = kept,
+              .why = kept ? shrinks ? "as fast with less" : "faster" : "not enough in interleaved blocks"});
+        if (kept) {
+            (void)target.run(move.to, 0, 1);
+            shrunk = shrinks ? shrunk + mean : 0;
+            current = move.to;
+        } else {
+            tabu_until[{move.to.num_workers, move.to.prefetch_depth}] = looks + options.tabu_looks;
+        }
+        return kept;
+    }
+
+    void note(TunerDecision decision) {
+        decision.step = steps.load(std::memory_order_relaxed);
+        const std::lock_guard lock{mutex};
+        made.push_back(std::move(decision));
+        const TunerDecision& d = made.back();
+        recorder.set_fact(
+            fmt::format("tuner.{}", made.size()),
+            fmt::format("step {}: {} -> {}; predicted {:+.1f} % ({:+.1f} to {:+.1f}), obtained {:+.1f} %; {}: {}",
+                        d.step, text_of(d.from), text_of(d.to), 100 * d.predicted_gain.median,
+                        100 * d.predicted_gain.low, 100 * d.predicted_gain.high, 100 * d.obtained_gain,
+                        d.kept ? "kept" : "taken back", d.why));
+    }
+
+    const OnlineTunerOptions options;
+    Recorder& recorder;
+    LiveTarget target;
+    std::atomic<std::size_t> steps{0};
+
+    mutable std::mutex mutex;
+    std::vector<TunerDecision> made;
+
+    // The thread's.
+    LoaderSetting current;
+    std::size_t most_workers, looks = 0, quiet = 0;
+    double last_rate = 0, shrunk = 0;   // shrunk: log rate that smaller settings have cost since the last gain
+    std::map<std::pair<std::size_t, std::size_t>, std::size_t> tabu_until;   // by (workers, depth): the look
+    HostCounters host;
+    HostRow last_host;
+
+    std::thread thread;   // last: it uses all of these
+};
+
+OnlineTuner::OnlineTuner(DataLoader& loader, Recorder& recorder, const OnlineTunerOptions& options)
+    : impl_{std::make_unique<Impl>(loader, recorder, options)} {}
+OnlineTuner::~OnlineTuner() = default;
+
+std::vector<TunerDecision> OnlineTuner::decisions() const {
+    const std::lock_guard lock{impl_->mutex};
+    return impl_->made;
+}
+
+void OnlineTuner::before_train() { impl_->target.before_train(); }
+void OnlineTuner::after_train() { impl_->target.after_train(); }
+void OnlineTuner::after_batch(const LoopState& state) {
+    impl_->steps.store(state.train_steps, std::memory_order_relaxed);
+    impl_->target.after_batch(state);
+}
+bool OnlineTuner::fit_over() noexcept { return impl_->target.fit_over(); }
+
+}   // namespace drawpoint

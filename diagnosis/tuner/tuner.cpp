@@ -1,0 +1,320 @@
+#include <drawpoint/diagnosis/tuner.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <stdexcept>
+#include <tuple>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <drawpoint/diagnosis/race.hpp>
+#include <drawpoint/diagnosis/whatif.hpp>
+#include <drawpoint/pipeline/loader_policy.hpp>
+
+namespace drawpoint {
+
+namespace {
+
+constexpr double large_effect = 0.05;
+constexpr double least_model_error = 0.03;   // of a predicted log-ratio, however narrow its interval
+constexpr int most_repeats = 3;              // of a round
+
+void check(const TuneOptions& options) {
+    const auto refuse = [](const char* name, std::size_t least, std::size_t got) {
+        throw std::invalid_argument{fmt::format("{} must be at least {}, got {}", name, least, got)};
+    };
+    if (options.start.num_workers < 1)
+        refuse("num_workers", 1, options.start.num_workers);
+    if (options.most_depth < 1 || options.most_depth > LoaderPolicy::max_slots - 1)
+        throw std::invalid_argument{fmt::format("most_depth must be between 1 and {}, got {}",
+                                                LoaderPolicy::max_slots - 1, options.most_depth)};
+    if (options.most_candidates < 2)
+        refuse("most_candidates", 2, options.most_candidates);
+    if (options.block_steps < 1)
+        refuse("block_steps", 1, options.block_steps);
+    if (options.reference_steps < 20)
+        refuse("reference_steps", 20, options.reference_steps);
+}
+
+std::size_t most_workers(const RecordedRun& run, const TuneOptions& options) {
+    if (options.most_workers != 0)
+        return options.most_workers;
+    Demand all;
+    for (const SampleDemand& sample : run.samples)
+        for (const Demand& stage : sample.stages) {
+            all.cpu_ns += stage.cpu_ns;
+            all.wait_ns += stage.wait_ns;
+        }
+    const std::size_t by_cores = 2 * static_cast<std::size_t>(std::ceil(run.cores)) + 8;
+    return all.wait_ns > all.cpu_ns ? std::max<std::size_t>(by_cores, 64) : by_cores;
+}
+
+std::vector<std::size_t> each_once(std::vector<std::size_t> numbers) {
+    std::ranges::sort(numbers);
+    numbers.erase(std::unique(numbers.begin(), numbers.end()), numbers.end());
+    return numbers;
+}
+
+/// Every worker count up to twice the cores, then in steps of about a fifth.
+std::vector<std::size_t> worker_counts(const RecordedRun& run, std::size_t most, std::size_t start) {
+    std::vector<std::size_t> counts{start};
+    const auto each_up_to = std::max<std::size_t>(static_cast<std::size_t>(2 * std::ceil(run.cores)), 4);
+    for (std::size_t n = 1; n < most; n += n < each_up_to ? 1 : std::max<std::size_t>(n / 5, 1))
+        counts.push_back(n);
+    counts.push_back(most);
+    return each_once(std::move(counts));
+}
+
+std::vector<std::size_t> depths(std::size_t most, std::size_t start) {
+    std::vector<std::size_t> all{start};
+    for (const std::size_t depth : {1u, 2u, 3u, 4u, 6u, 8u, 12u, 16u, 24u, 32u, 48u})
+        if (depth < most)
+            all.push_back(depth);
+    all.push_back(most);
+    return each_once(std::move(all));
+}
+
+/// Cheaper first.
+bool is_cheaper(const WhatifRow& a, const WhatifRow& b) {
+    return std::tuple{a.setting.num_workers, a.prediction.peak_bytes, a.setting.prefetch_depth,
+                      a.setting.max_overtakes} < std::tuple{b.setting.num_workers, b.prediction.peak_bytes,
+                                                            b.setting.prefetch_depth, b.setting.max_overtakes};
+}
+
+/// Of log throughput, as the interval says.
+double log_spread(const Interval& rate) {
+    constexpr double sigmas_of_90_percent = 2 * 1.645;
+    return rate.low > 0 ? std::max(std::log(rate.high / rate.low) / sigmas_of_90_percent, 1e-3) : 1.0;
+}
+
+/// How likely each row, the cheapest first, is the cheapest within the margin of the best.
+std::vector<double> chances(const std::vector<WhatifRow>& rows, double within) {
+    const auto best =
+        std::ranges::max_element(rows, {}, [](const WhatifRow& row) { return row.prediction.batches_per_s.median; });
+    std::vector<double> all;
+    double none_cheaper = 1;
+    for (const WhatifRow& row : rows) {
+        const Interval& rate = row.prediction.batches_per_s;
+        const double ahead =
+            std::log(std::max(rate.median, 1e-300) / best->prediction.batches_per_s.median) - std::log1p(-within);
+        const double is_within = 0.5 * std::erfc(-ahead / log_spread(rate) / std::sqrt(2.0));
+        all.push_back(none_cheaper * is_within);
+        none_cheaper *= 1 - is_within;
+    }
+    return all;
+}
+
+/// The fastest, the one it starts from and the likeliest answers, cheapest first.
+std::vector<WhatifRow> candidates_of(std::vector<WhatifRow> rows, const TuneOptions& options) {
+    std::ranges::sort(rows, is_cheaper);
+    const std::vector<double> chance = chances(rows, options.within);
+    const auto fastest = static_cast<std::size_t>(
+        std::ranges::max_element(rows, {}, [](const WhatifRow& row) { return row.prediction.batches_per_s.median; }) -
+        rows.begin());
+    std::vector<std::size_t> by_chance(rows.size());
+    std::iota(by_chance.begin(), by_chance.end(), std::size_t{0});
+    std::ranges::stable_sort(by_chance, std::greater{}, [&](std::size_t i) { return chance[i]; });
+    std::vector<std::size_t> chosen{fastest};
+    const auto choose = [&](std::size_t i) {
+        if (chosen.size() < options.most_candidates && std::ranges::find(chosen, i) == chosen.end())
+            chosen.push_back(i);
+    };
+    for (std::size_t i = 0; i < rows.size(); ++i)
+        if (rows[i].setting == options.start)
+            choose(i);
+    std::ranges::for_each(by_chance, choose);
+    std::ranges::sort(chosen);
+    std::vector<WhatifRow> candidates;
+    for (const std::size_t i : chosen)
+        candidates.push_back(rows[i]);
+    return candidates;
+}
+
+/// Runs the race's rounds and keeps the books.
+class Racing {
+public:
+    Racing(TuneTarget& target, const TuneOptions& options, std::vector<WhatifRow> candidates)
+        : target_{&target},
+          options_{options},
+          candidates_{std::move(candidates)},
+          race_{candidates_.size(), {.within = options.within}},
+          rates_(candidates_.size()),
+          sums_(candidates_.size()),
+          blocks_(candidates_.size()),
+          too_large_(candidates_.size()),
+          random_{options.seed} {}
+
+    /// Races until there is a winner or `most` steps are used up, one round at least. `used`: steps before; returns those
+    /// in all.
+    std::size_t run(std::size_t used, std::size_t most) {
+        while (race_.rounds() == 0 ||
+               (!race_.winner() && steps_of_a_round() != 0 && used + steps_of_a_round() <= most)) {
+            for (int repeats = 0; round(used) && repeats < most_repeats && used + steps_of_a_round() <= most;)
+                ++repeats;
+            race_.add_round(rates_);
+            for (std::size_t i = 0; i < candidates_.size(); ++i)
+                if (rates_[i] > 0) {
+                    sums_[i] += rates_[i];
+                    ++blocks_[i];
+                }
+        }
+        return used;
+    }
+
+    [[nodiscard]] Tuning result() const {
+        Tuning tuning;
+        const auto winner = race_.winner();
+        const auto leader = winner ? winner : likeliest();
+        if (!leader)
+            throw std::runtime_error{"every setting that was run exceeded the memory budget"};
+        const std::size_t chosen = *leader;
+        tuning.separated = winner.has_value();
+        tuning.why =
+            tuning.separated
+                ? fmt::format("within {:g} % of every other candidate, after {} rounds", 100 * options_.within,
+                              race_.rounds())
+                : fmt::format("not separated after {} rounds: the cheapest likely to be within {:g} % of the best",
+                              race_.rounds(), 100 * options_.within);
+        tuning.chosen = candidates_[chosen].setting;
+        tuning.batches_per_s = measured(chosen);
+        for (std::size_t i = 0; i < candidates_.size(); ++i) {
+            tuning.best_seen = std::max(tuning.best_seen, measured(i));
+            tuning.log.push_back({.tried = candidates_[i].setting,
+                                  .predicted = candidates_[i].prediction.batches_per_s,
+                                  .measured = measured(i),
+                                  .blocks = blocks_[i],
+                                  .decision = decision(i, chosen)});
+        }
+        return tuning;
+    }
+
+private:
+    [[nodiscard]] double measured(std::size_t i) const {
+        return blocks_[i] != 0 ? sums_[i] / static_cast<double>(blocks_[i]) : 0.0;
+    }
+    [[nodiscard]] bool runs(std::size_t i) const { return !race_.dropped(i); }
+
+    [[nodiscard]] static std::size_t warm_up(const LoaderSetting& setting) {
+        return setting.prefetch_depth + std::min<std::size_t>(setting.num_workers, 4);
+    }
+    [[nodiscard]] std::size_t steps_of_a_round() const {
+        std::size_t steps = 0;
+        for (std::size_t i = 0; i < candidates_.size(); ++i)
+            if (runs(i))
+                steps += warm_up(candidates_[i].setting) + options_.block_steps;
+        return steps;
+    }
+
+    /// Each once, in random order; true: others disturbed it.
+    bool round(std::size_t& used) {
+        std::vector<std::size_t> order;
+        for (std::size_t i = 0; i < candidates_.size(); ++i)
+            if (runs(i))
+                order.push_back(i);
+        std::ranges::shuffle(order, random_);
+        std::ranges::fill(rates_, 0.0);
+        double foreign = 0;
+        for (const std::size_t i : order) {
+            const LoaderSetting& setting = candidates_[i].setting;
+            const TuneTarget::Block block = target_->run(setting, warm_up(setting), options_.block_steps);
+            used += warm_up(setting) + options_.block_steps;
+            foreign += block.foreign_cores;
+            rates_[i] = block.batches_per_s;
+            if (setting.memory_budget != 0 && block.peak_bytes > setting.memory_budget) {
+                too_large_[i] = true;
+                race_.drop(i);
+            }
+        }
+        // Of the round: a block alone is too short for clocks that tick every 10 ms.
+        return foreign > options_.most_foreign_cores * static_cast<double>(order.size());
+    }
+
+    /// The cheapest left within the margin of the best, by what was predicted and what was measured together, each as much
+    /// as it is sure.
+    [[nodiscard]] std::optional<std::size_t> likeliest() const {
+        const auto reference = race_.leader();
+        if (!reference)
+            return std::nullopt;
+        const double of_reference = std::log(candidates_[*reference].prediction.batches_per_s.median);
+        const double of_block = race_.spread() * race_.spread();
+        std::vector<double> believed(candidates_.size(), -std::numeric_limits<double>::infinity());
+        for (std::size_t i = 0; i < candidates_.size(); ++i) {
+            const Interval& rate = candidates_[i].prediction.batches_per_s;
+            if (race_.dropped(i) || !(rate.median > 0))
+                continue;
+            const double spread = std::max(log_spread(rate), least_model_error);
+            const double by_model = 1 / (spread * spread), by_blocks = static_cast<double>(blocks_[i]) / (2 * of_block);
+            believed[i] = ((std::log(rate.median) - of_reference) * by_model +
+                           race_.log_ratio(i, *reference).median * by_blocks) /
+                          (by_model + by_blocks);
+        }
+        const double best = *std::ranges::max_element(believed);
+        for (std::size_t i = 0; i < candidates_.size(); ++i)
+            if (!race_.dropped(i) && believed[i] >= best + std::log1p(-options_.within))
+                return i;
+        return reference;
+    }
+
+    [[nodiscard]] std::string decision(std::size_t i, std::size_t chosen) const {
+        if (i == chosen)
+            return "chosen";
+        if (too_large_[i])
+            return "exceeded the memory budget";
+        if (blocks_[i] == 0)
+            return "never run";
+        const Interval ratio = race_.log_ratio(i, chosen);
+        const double percent = 100 * std::expm1(ratio.median);
+        if (race_.dropped(i))
+            return fmt::format("{:.1f} % slower than the chosen one", -percent);
+        return fmt::format("{:+.1f} % ({:+.1f} to {:+.1f}) and dearer", percent, 100 * std::expm1(ratio.low),
+                           100 * std::expm1(ratio.high));
+    }
+
+    TuneTarget* target_;
+    const TuneOptions& options_;
+    std::vector<WhatifRow> candidates_;
+    Race race_;
+    std::vector<double> rates_, sums_;
+    std::vector<std::size_t> blocks_;
+    std::vector<bool> too_large_;   // dropped for it
+    std::mt19937_64 random_;
+};
+
+}   // namespace
+
+Tuning tune(TuneTarget& target, const TuneOptions& options) {
+    check(options);
+    const LoaderSetting& start = options.start;
+    const std::size_t reference_warm_up = 2 * start.prefetch_depth + start.num_workers;
+    const RecordedRun run = target.record(start, reference_warm_up, options.reference_steps);
+    const std::size_t used = reference_warm_up + options.reference_steps;
+    WhatifGrid grid{.num_workers = worker_counts(run, most_workers(run, options), start.num_workers),
+                    .prefetch_depth = depths(options.most_depth, start.prefetch_depth),
+                    .max_overtakes = {start.max_overtakes}};
+    if (options.may_leave_order && start.max_overtakes != any_order)
+        grid.max_overtakes.push_back(any_order);
+    Whatif predicted = whatif(run, grid);
+    std::erase_if(predicted.rows, [&](const WhatifRow& row) {
+        return start.memory_budget != 0 && row.prediction.peak_bytes > start.memory_budget;
+    });
+    if (predicted.rows.empty())
+        throw std::invalid_argument{
+            fmt::format("no setting is expected to keep within memory_budget ({} bytes)", start.memory_budget)};
+    double best = 0;
+    for (const WhatifRow& row : predicted.rows)
+        best = std::max(best, row.prediction.batches_per_s.median);
+    Racing racing{target, options, candidates_of(std::move(predicted.rows), options)};
+    const bool effect_is_large = std::abs(std::log(best / run.batches_per_s)) > large_effect;
+    const std::size_t all =
+        racing.run(used, effect_is_large ? std::min(options.steps, options.most_steps) : options.most_steps);
+    Tuning tuning = racing.result();
+    tuning.steps_used = all;
+    return tuning;
+}
+
+}   // namespace drawpoint

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <diagnosis/verdict/read_line.hpp>
+#include <drawpoint/diagnosis/verdict.hpp>
+
+namespace drawpoint {
+
+/// What decides between two words for the same change.
+struct Traits {
+    std::optional<ReadLine> line;   ///< reads share it: more of them at a time are no faster
+    bool bursty_compute = false;    ///< the loop's own time varies more than the loader's
+};
+
+/// Every unit change that this run can show, without gains; settings first, in order of cost.
+[[nodiscard]] std::vector<Intervention> unit_interventions(const RecordedRun&, const Traits&);
+
+/// The verdict that the change of this key shows when it gains most.
+[[nodiscard]] std::string word_of(std::string_view key, const RecordedRun&, const Traits&);
+
+/// Of settings: the smaller, the cheaper to take. 0: none.
+[[nodiscard]] int cost_of(std::string_view key) noexcept;
+
+}   // namespace drawpoint

@@ -1,0 +1,115 @@
+#include <diagnosis/verdict/read_line.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <queue>
+#include <vector>
+
+namespace drawpoint {
+namespace {
+
+constexpr std::size_t least_reads = 100, most_reads = 20'000;
+
+struct Read {
+    std::int64_t begin_ns = 0, end_ns = 0;
+    double bytes = 0;
+};
+
+std::vector<Read> reads_of(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
+    std::vector<Read> ahead, staged;
+    std::int64_t staged_ns = 0, staged_cpu_ns = 0;
+    for (const SampleRow& sample : ledger.samples) {
+        if (sample.samples != 1 || sample.bytes == 0 || sample.begin_ns < from_ns || sample.begin_ns >= to_ns)
+            continue;
+        const auto bytes = static_cast<double>(sample.bytes);
+        if (sample.read_begin_ns != no_stamp && sample.read_end_ns > sample.read_begin_ns)
+            ahead.push_back({sample.read_begin_ns, sample.read_end_ns, bytes});
+        if (const auto stages = ledger.stages_of(sample); !stages.empty() && stages[0].ns > 0) {
+            staged.push_back({stages[0].begin_ns, stages[0].begin_ns + stages[0].ns, bytes});
+            if (stages[0].cpu_ns != no_stamp) {
+                staged_ns += stages[0].ns;
+                staged_cpu_ns += stages[0].cpu_ns;
+            }
+        }
+    }
+    if (ahead.size() < least_reads && 2 * staged_cpu_ns < staged_ns)
+        ahead.swap(staged);
+    std::ranges::sort(ahead, {}, &Read::end_ns);
+    if (ahead.size() > most_reads)
+        ahead.erase(ahead.begin(), ahead.end() - most_reads);
+    return ahead;
+}
+
+double quantile(std::vector<double>& values, double share) {
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
+    std::ranges::nth_element(values, at);
+    return *at;
+}
+
+/// (upper quartile - lower) / median
+double spread(std::vector<double> values) {
+    const double median = quantile(values, 0.5);
+    return median > 0 ? (quantile(values, 0.75) - quantile(values, 0.25)) / median : 0;
+}
+
+/// More than half of a read's time is there because of the others: how long it took against how many there were with it,
+/// at a slope of four standard errors or more.
+bool slower_together(const std::vector<Read>& by_end) {
+    std::vector<Read> reads = by_end;
+    std::ranges::sort(reads, {}, &Read::begin_ns);
+    std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> open;
+    double n = 0, x_sum = 0, y_sum = 0, xx = 0, xy = 0, yy = 0;
+    for (const Read& read : reads) {
+        while (!open.empty() && open.top() <= read.begin_ns)
+            open.pop();
+        open.push(read.end_ns);
+        const auto x = static_cast<double>(open.size());
+        const auto y = static_cast<double>(read.end_ns - read.begin_ns);
+        ++n, x_sum += x, y_sum += y, xx += x * x, xy += x * y, yy += y * y;
+    }
+    const double x_mean = x_sum / n, y_mean = y_sum / n;
+    const double sxx = xx - n * x_mean * x_mean, sxy = xy - n * x_mean * y_mean, syy = yy - n * y_mean * y_mean;
+    if (sxx < 0.05 * n)   // the number of reads hardly varied: it tells nothing
+        return false;
+    const double slope = sxy / sxx;
+    const double error = std::sqrt(std::max(0.0, syy - slope * sxy) / (n - 2) / sxx);
+    return slope > 4 * error && slope * x_mean > 0.5 * y_mean;
+}
+
+}   // namespace
+
+std::optional<ReadLine> read_line(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
+    const std::vector<Read> reads = reads_of(ledger, from_ns, to_ns);
+    if (reads.size() < least_reads)
+        return std::nullopt;
+    std::vector<double> ns_per_byte, bytes;
+    std::int64_t last_end_ns = reads.front().begin_ns;
+    double busy_ns = 0, total_bytes = 0, first_begin_ns = static_cast<double>(reads.front().begin_ns);
+    for (const Read& read : reads) {
+        const auto alone_ns = static_cast<double>(read.end_ns - std::max(last_end_ns, read.begin_ns));
+        if (read.begin_ns < last_end_ns) {
+            ns_per_byte.push_back(alone_ns / read.bytes);
+            bytes.push_back(read.bytes);
+        }
+        busy_ns += alone_ns;
+        total_bytes += read.bytes;
+        first_begin_ns = std::min(first_begin_ns, static_cast<double>(read.begin_ns));
+        last_end_ns = read.end_ns;
+    }
+    if (2 * ns_per_byte.size() < reads.size())
+        return std::nullopt;
+    // Where all samples are of one size, reads of one latency that keep step look the same: then only the slope tells.
+    const bool in_turns = spread(bytes) > 0.05 && spread(ns_per_byte) < 0.15;
+    if (!in_turns && !slower_together(reads))
+        return std::nullopt;
+    const double wall_ns = static_cast<double>(reads.back().end_ns) - first_begin_ns;
+    return ReadLine{.busy_share = std::min(1.0, busy_ns / wall_ns), .bytes_per_s = total_bytes / busy_ns * 1e9};
+}
+
+void set_read_line(RecordedRun& run, const std::optional<ReadLine>& line) {
+    if (line)
+        run.most_samples_per_s =
+            run.batches_per_s * static_cast<double>(run.setting.batch_size) / std::max(0.01, line->busy_share);
+}
+
+}   // namespace drawpoint

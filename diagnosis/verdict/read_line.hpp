@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include <drawpoint/diagnosis/recorded_run.hpp>
+
+namespace drawpoint {
+
+/// Reads that share a bandwidth: more of them at a time are no faster.
+struct ReadLine {
+    double busy_share = 0;    ///< of the time: at most 1 / busy_share times as much can be read
+    double bytes_per_s = 0;   ///< while it is busy
+};
+
+/// The line that samples begun in [from_ns, to_ns) were read over, if their times show one: reads that overlapped ended one
+/// after the other at a steady rate, or they took longer the more of them there were. Reads ahead, else the first stage where
+/// it waits more than it computes. Needs 100 of them; looks at the last 20,000. O(n log n).
+[[nodiscard]] std::optional<ReadLine> read_line(const Ledger&, std::int64_t from_ns, std::int64_t to_ns);
+
+/// The bound it puts on this run.
+void set_read_line(RecordedRun&, const std::optional<ReadLine>&);
+
+}   // namespace drawpoint

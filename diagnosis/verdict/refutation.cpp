@@ -1,0 +1,103 @@
+#include <diagnosis/verdict/refutation.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <drawpoint/instrumentation/report/facts.hpp>
+#include <drawpoint/instrumentation/report/text.hpp>
+
+namespace drawpoint {
+namespace {
+
+/// A recording comes from anywhere: what it says goes to a shell as one word, or not at all.
+std::string shell_word(std::string_view word) {
+    const auto plain = [](char c) {
+        return std::isalnum(static_cast<unsigned char>(c)) ||
+               std::string_view{"-_./=:,+%@"}.find(c) != std::string_view::npos;
+    };
+    if (std::ranges::all_of(word, plain))
+        return std::string{word};
+    std::string text = "'";
+    for (const char c : word)
+        text += c == '\'' ? std::string{"'\\''"} : std::string(1, c);
+    return text + "'";
+}
+
+/// `drawpoint profile` as it was run, but for the option of this name; empty: it was not, or no terminal can show it.
+std::string recorded_command(const Ledger& ledger, std::string_view without) {
+    const auto command = ledger.fact(facts::command);
+    const auto options = recorded_options(ledger);
+    if (options.empty() || !command || !command->starts_with("drawpoint profile"))
+        return {};
+    std::string line = "drawpoint profile";
+    for (const auto& [name, value] : options) {
+        if (name == without)
+            continue;
+        if (printable(value) != value)
+            return {};
+        line += " " + shell_word(fmt::format("--{}={}", name, value));
+    }
+    return line;
+}
+
+}   // namespace
+
+std::vector<std::pair<std::string, std::string>> recorded_options(const Ledger& ledger) {
+    constexpr std::array<std::string_view, 27> known{
+        "allow-inexact",    "batch-size",   "cache",         "compute-ms",    "data",
+        "device",           "drop-last",    "epochs",        "format",        "image-size",
+        "inject",           "jpeg-decoder", "learning-rate", "memory-budget", "model",
+        "num-workers",      "on-error",     "optimizer",     "order",         "prefetch-depth",
+        "read-concurrency", "record",       "resize-filter", "seed",          "steps",
+        "targets",          "valid"};
+    std::vector<std::pair<std::string, std::string>> options;
+    bool has_data = false;
+    for (const auto& [key, value] : ledger.facts) {
+        if (!key.starts_with(facts::option_prefix))
+            continue;
+        const std::string name = key.substr(facts::option_prefix.size());
+        if (std::ranges::find(known, name) == known.end())
+            continue;
+        has_data = has_data || name == "data";
+        if (name != "inject") {
+            options.emplace_back(name, value);
+            continue;
+        }
+        const auto list = nlohmann::json::parse(value, nullptr, false);
+        for (const auto& entry : list.is_array() ? list : nlohmann::json::array())
+            if (entry.is_string())
+                options.emplace_back(name, entry.get<std::string>());
+    }
+    if (!has_data)
+        options.clear();
+    return options;
+}
+
+std::string option_of(const Intervention& change) {
+    const LoaderSetting& setting = change.setting;
+    return change.key.starts_with("num_workers") ? fmt::format("--num-workers {}", setting.num_workers)
+           : change.key == "prefetch_depth"      ? fmt::format("--prefetch-depth {}", setting.prefetch_depth)
+           : change.key == "order"               ? std::string{"--order out"}
+           : change.key == "read_concurrency"    ? fmt::format("--read-concurrency {}", setting.read_concurrency)
+           : change.key == "memory_budget"       ? fmt::format("--memory-budget {}", setting.memory_budget)
+                                                 : std::string{};
+}
+
+std::string how_to_refute(const Ledger& ledger, const Intervention& advice) {
+    const std::string expected = fmt::format("throughput should rise by {:.0f} % ({:.0f} … {:.0f} %)",
+                                             advice.gain.median * 100, advice.gain.low * 100, advice.gain.high * 100);
+    const std::string option = option_of(advice);
+    if (option.empty())
+        return fmt::format("with {}, recorded anew, {}", advice.change, expected);
+    const std::string command = recorded_command(ledger, option.substr(2, option.find(' ') - 2));
+    if (!command.empty())
+        return fmt::format("{} {} -o refute.pftrace: {}", command, option, expected);
+    return fmt::format("run with {} in turns with the setting as it is: {}", advice.change, expected);
+}
+
+}   // namespace drawpoint

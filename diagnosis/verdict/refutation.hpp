@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <drawpoint/diagnosis/verdict.hpp>
+
+namespace drawpoint {
+
+/// What to run to see whether the prediction holds: a command line where the run was made by one.
+[[nodiscard]] std::string how_to_refute(const Ledger&, const Intervention& advice);
+
+/// The option of `drawpoint profile` that makes this setting: "--num-workers 4"; empty: it is none.
+[[nodiscard]] std::string option_of(const Intervention&);
+
+/// The options of `drawpoint profile` that made this run, name and value, as its recording says: those alone that tell of
+/// data, model, loader and faults. None that writes, whatever the file says. Without one named data: none.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> recorded_options(const Ledger&);
+
+}   // namespace drawpoint

@@ -1,0 +1,242 @@
+#include <drawpoint/diagnosis/verdict.hpp>
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <diagnosis/verdict/evidence.hpp>
+#include <diagnosis/verdict/interventions.hpp>
+#include <diagnosis/verdict/refutation.hpp>
+#include <drawpoint/instrumentation/report/text.hpp>
+
+namespace drawpoint {
+namespace {
+
+constexpr std::size_t least_steps = 50;
+
+/// Of the reasons not to trust a run, those that lie outside it.
+bool others_interfered(const Interference& others, const Trust& trust) {
+    return trust.interference_share > 0.05 || trust.steal_share > 0.02 || others.throttled_share > 0.01 ||
+           others.foreign_cores_spread > 0.25 || (!others.measured && others.run_queue_share >= 0.05);
+}
+
+void abstain(Diagnosis& diagnosis, std::string_view verdict, std::string reason) {
+    diagnosis.verdict = verdict;
+    diagnosis.abstained = std::move(reason);
+}
+
+/// So many steps a replication, and replications, that `replays` of each stay within the budget.
+PredictOptions within(const DiagnosisOptions& options, const RecordedRun& run, std::size_t replays) {
+    constexpr std::size_t least_steps_replayed = 40, least_replications = 6;
+    PredictOptions predict = options.predict;
+    const std::size_t recorded = predict.steps > 0 ? predict.steps : std::max<std::size_t>(1, run.steps.size());
+    const std::size_t least = std::min(least_steps_replayed, recorded);
+    const std::size_t affordable =   // steps, of all replications of one replay
+        options.most_samples / std::max<std::size_t>(1, replays * std::max<std::size_t>(1, run.setting.batch_size));
+    predict.replications = std::clamp(affordable / (prediction_warm_up_steps + least),
+                                      std::min(least_replications, predict.replications), predict.replications);
+    const std::size_t each = affordable / std::max<std::size_t>(1, predict.replications);
+    predict.steps = std::clamp(each - std::min(each, prediction_warm_up_steps), least, recorded);
+    return predict;
+}
+
+/// What a line allows at most, of a change that leaves what is read as it is.
+void bound_by_line(Intervention& change, const RecordedRun& run, const Traits& traits) {
+    const bool reads_less = change.key == "read" || change.key == "waiting" ||
+                            (change.key.starts_with("stage:") && word_of(change.key, run, traits) == "read-bandwidth");
+    if (!traits.line || reads_less)
+        return;
+    const double most = run.most_samples_per_s / (run.batches_per_s * static_cast<double>(run.setting.batch_size)) - 1;
+    for (double* gain : {&change.gain.median, &change.gain.low, &change.gain.high})
+        *gain = std::min(*gain, most);
+}
+
+/// First those that few replications leave in the running, with all; of the others the few count.
+void weigh(std::vector<Intervention>& changes, const RecordedRun& run, const Traits& traits,
+           const DiagnosisOptions& options) {
+    constexpr std::size_t few = 6, finalists = 6;
+    constexpr std::size_t baseline = 1;   // what all gains are measured against
+    PredictOptions predict =
+        within(options, run,
+               changes.size() * few / std::max<std::size_t>(1, options.predict.replications) + finalists + baseline);
+    const std::size_t all = predict.replications;
+    const std::vector<double> recorded = recorded_rates(run, predict);
+    predict.replications = std::min(few, all);
+    const auto by_gain = [](const Intervention& change) { return -change.gain.median; };
+    const auto predicted = [&](Intervention& change) {
+        change.gain = predict_gain(run, change.setting, change.what, predict, recorded);
+        bound_by_line(change, run, traits);
+    };
+    std::ranges::for_each(changes, predicted);
+    std::ranges::stable_sort(changes, {}, by_gain);
+    predict.replications = all;
+    if (all > few)
+        for (std::size_t i = 0; i < std::min(finalists, changes.size()); ++i)
+            if (changes[i].gain.high >= options.least_gain)
+                predicted(changes[i]);
+    std::ranges::stable_sort(changes, {}, by_gain);
+}
+
+/// The loop had its batch and did not resume: what that costs needs no replay.
+std::optional<Intervention> delivery(const Evidence& found, const RecordedRun& run) {
+    constexpr double least_s = 50e-6;   // a step; below it is what waking a thread takes
+    if (found.steps == 0 || found.handoff_s < least_s * static_cast<double>(found.steps) ||
+        found.handoff_s < 0.1 * found.draw_s || found.handoff_s >= found.wall_s)
+        return std::nullopt;
+    const double gain = found.handoff_s / (found.wall_s - found.handoff_s);
+    return Intervention{.key = "delivery",
+                        .change = "the loop resumes as soon as its batch is there",
+                        .verdict = "delivery",
+                        .setting = run.setting,
+                        .what = {},
+                        .gain = {gain, gain, gain}};   // measured, not predicted
+}
+
+void name_the_cause(Diagnosis& diagnosis, const Evidence& found, const DiagnosisOptions& options) {
+    const auto counts = [&](const Intervention& change) {
+        return change.key != "cores" && change.gain.low > options.least_gain;   // no program can have more cores
+    };
+    const auto& all = diagnosis.interventions;
+    const auto top = std::ranges::find_if(all, counts);
+    if (top == all.end()) {
+        const bool unclear = std::ranges::any_of(all, [&](const Intervention& change) {
+            return change.key != "cores" && change.gain.median > 2 * options.least_gain;
+        });
+        diagnosis.verdict = "balanced";
+        if (unclear) {
+            diagnosis.more_steps_needed = 3 * diagnosis.steady_steps;   // half the width takes four times the steps
+            abstain(diagnosis, "undecided",
+                    fmt::format("undecided, needs {} more steps: no change's gain is known well enough",
+                                diagnosis.more_steps_needed));
+        }
+        return;
+    }
+    diagnosis.verdict = top->verdict;
+    bool loader = false, compute = top->key == "compute";
+    for (auto change = std::next(top); change != all.end(); ++change) {
+        if (!counts(*change) || change->gain.median < top->gain.median - options.tie_points)
+            continue;
+        (change->key == "compute" ? compute : loader) = true;
+        if (change->verdict != diagnosis.verdict &&
+            std::ranges::find(diagnosis.co_verdicts, change->verdict) == diagnosis.co_verdicts.end())
+            diagnosis.co_verdicts.push_back(change->verdict);
+    }
+    loader = loader || top->key != "compute";
+    if (loader && compute && found.draw_share() <= 0.1) {
+        std::erase(diagnosis.co_verdicts, "balanced");
+        diagnosis.co_verdicts.insert(diagnosis.co_verdicts.begin(), diagnosis.verdict);
+        diagnosis.verdict = "balanced";
+    }
+    const double warm_up_s = found.all_draw_s - found.draw_s;
+    if (diagnosis.verdict == "compute-bound" && found.draw_share() < 0.03 && warm_up_s > 0.7 * found.all_draw_s &&
+        warm_up_s > 0.1 * found.all_wall_s)
+        diagnosis.verdict = "warm-up";
+}
+
+/// The cheapest of the settings that gain within a tie of the most; where none gains, the part of the loader to make faster.
+void advise(Diagnosis& diagnosis, const DiagnosisOptions& options) {
+    const Intervention* best = nullptr;
+    double most = 0;
+    for (const Intervention& change : diagnosis.interventions)   // the largest gain comes first
+        if (change.can_be_set && change.gain.median >= options.least_gain && change.gain.low > 0) {
+            most = std::max(most, change.gain.median);
+            if (!best || (change.gain.median >= most - options.tie_points && cost_of(change.key) < cost_of(best->key)))
+                best = &change;
+        }
+    if (!best)
+        for (const Intervention& change : diagnosis.interventions)
+            if (!best &&
+                (change.what.stages != Change{}.stages || change.what.read != 1 || change.what.collate != 1 ||
+                 change.what.transfer != 1 || change.key == "delivery") &&
+                change.gain.low > options.least_gain)
+                best = &change;
+    if (best)
+        diagnosis.advice = *best;
+}
+
+}   // namespace
+
+Diagnosis diagnose(const Ledger& ledger, const DiagnosisOptions& options) {
+    Diagnosis diagnosis;
+    diagnosis.blame = blame(ledger);
+    diagnosis.blame_rows = blame_table(ledger, diagnosis.blame);
+    RecordedRun run = recorded_run(ledger, diagnosis.blame.first_steady_step);
+    const Evidence found = evidence_of(ledger, diagnosis.blame, run);
+    diagnosis.steady_steps = found.steps;
+    diagnosis.draw_share = found.draw_share();
+    diagnosis.batches_per_s = found.wall_s > 0 ? static_cast<double>(found.steps) / found.wall_s : 0;
+    diagnosis.interference = interference(ledger, found.from_ns, found.to_ns);
+    diagnosis.trust = trust_of(ledger, diagnosis.interference, found.from_ns, found.to_ns);
+    const auto say = [&] {
+        diagnosis.evidence = evidence_text(found, diagnosis.blame_rows, diagnosis.interference, run, diagnosis.verdict);
+    };
+    if (found.steps < least_steps) {
+        diagnosis.more_steps_needed = least_steps - found.steps;
+        abstain(diagnosis, "undecided",
+                fmt::format("undecided, needs {} more step{}: {} came after the warm-up, {} are the least",
+                            diagnosis.more_steps_needed, diagnosis.more_steps_needed == 1 ? "" : "s", found.steps,
+                            least_steps));
+        say();
+        return diagnosis;
+    }
+    if (!diagnosis.trust.trusted) {
+        abstain(diagnosis, others_interfered(diagnosis.interference, diagnosis.trust) ? "interference" : "undecided",
+                fmt::format("the recording is not trustworthy: {}", fmt::join(diagnosis.trust.reasons, "; ")));
+        say();
+        return diagnosis;
+    }
+    if (!run.unusable.empty()) {
+        abstain(diagnosis, "undecided", "the run cannot be replayed: " + run.unusable);
+        say();
+        return diagnosis;
+    }
+    diagnosis.batches_per_s = run.batches_per_s;
+    set_read_line(run, found.line);
+    const auto cannot_be_replayed = [&](const std::invalid_argument& error) {
+        diagnosis.interventions.clear();
+        abstain(diagnosis, "undecided", fmt::format("the run cannot be replayed: {}", error.what()));
+        say();
+    };
+    try {
+        diagnosis.replayed_batches_per_s = replay_recorded(run, diagnosis.interference, options.most_samples / 4);
+    } catch (const std::invalid_argument& error) {
+        cannot_be_replayed(error);
+        return diagnosis;
+    }
+    // What the replay cannot say of the recorded setting it cannot say of another.
+    if (const double ratio = diagnosis.replayed_batches_per_s / run.batches_per_s; !(ratio > 0.7 && ratio < 1 / 0.7)) {
+        abstain(diagnosis, "undecided",
+                fmt::format("the replay of the recorded setting makes {:.3g} batches/s where {:.3g} were measured: "
+                            "something held the run that was not recorded",
+                            diagnosis.replayed_batches_per_s, run.batches_per_s));
+        say();
+        return diagnosis;
+    }
+    const Traits traits{.line = found.line,
+                        .bursty_compute =
+                            found.compute_variation > 0.5 && found.compute_variation > found.sample_variation};
+    diagnosis.interventions = unit_interventions(run, traits);
+    try {
+        weigh(diagnosis.interventions, run, traits, options);
+    } catch (const std::invalid_argument& error) {
+        cannot_be_replayed(error);
+        return diagnosis;
+    }
+    if (auto late = delivery(found, run)) {
+        diagnosis.interventions.push_back(std::move(*late));
+        std::ranges::stable_sort(diagnosis.interventions, std::ranges::greater{},
+                                 [](const Intervention& change) { return change.gain.median; });
+    }
+    name_the_cause(diagnosis, found, options);
+    if (!diagnosis.abstained)
+        advise(diagnosis, options);
+    if (diagnosis.advice)
+        diagnosis.how_to_refute = how_to_refute(ledger, *diagnosis.advice);
+    say();
+    return diagnosis;
+}
+
+}   // namespace drawpoint

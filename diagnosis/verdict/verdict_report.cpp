@@ -1,0 +1,148 @@
+#include <drawpoint/diagnosis/verdict_report.hpp>
+
+#include <algorithm>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <drawpoint/instrumentation/report/text.hpp>
+
+namespace drawpoint {
+namespace {
+
+std::string headline(const Diagnosis& diagnosis) {
+    if (diagnosis.abstained)
+        return fmt::format("{} (no verdict: {})", diagnosis.verdict, printable(*diagnosis.abstained));
+    return diagnosis.co_verdicts.empty()
+               ? diagnosis.verdict
+               : fmt::format("{}, together with {}", diagnosis.verdict, fmt::join(diagnosis.co_verdicts, ", "));
+}
+
+std::string advice_text(const Diagnosis& diagnosis) {
+    if (diagnosis.advice)
+        return fmt::format("{}: {}", printable(diagnosis.advice->change), gain_text(diagnosis.advice->gain));
+    return diagnosis.abstained              ? "none"
+           : diagnosis.verdict == "warm-up" ? "a longer run, or a loader that outlives its passes"
+                                            : "leave the settings as they are: no change of them gains 3 %";
+}
+
+std::string replayed_text(const Diagnosis& diagnosis) {
+    return fmt::format("measured {:.4g} batches/s; the replay of the same setting makes {:.4g}",
+                       diagnosis.batches_per_s, diagnosis.replayed_batches_per_s);
+}
+
+nlohmann::ordered_json gain_json(const Intervention& change) {
+    return {{"change", change.change},
+            {"key", change.key},
+            {"verdict", change.verdict},
+            {"can_be_set", change.can_be_set},
+            {"predicted_gain", change.gain.median},
+            {"low", change.gain.low},
+            {"high", change.gain.high}};
+}
+
+}   // namespace
+
+std::string gain_text(const Interval& gain, bool with_interval) {
+    return with_interval ? fmt::format("{:+.0f} % ({:.0f} … {:.0f} %)", gain.median * 100 + 0.0, gain.low * 100 + 0.0,
+                                       gain.high * 100 + 0.0)
+                         : fmt::format("{:+.0f} %", gain.median * 100 + 0.0);
+}
+
+std::string to_text(const Diagnosis& diagnosis) {
+    std::string text = fmt::format("verdict: {}\n\n", headline(diagnosis));
+    for (const std::string& line : diagnosis.evidence)
+        text += fmt::format("  - {}\n", line);
+    if (!diagnosis.blame_rows.empty()) {
+        text += fmt::format("\n{:<44}{:>12}{:>10}\n", "what the steady draws waited for", "time", "share");
+        for (const BlameRow& row : diagnosis.blame_rows)
+            if (row.ns > 0)
+                text += fmt::format("  {:<42}{:>12}{:>8.1f} %\n", printable(row.cause),
+                                    format_duration(static_cast<double>(row.ns) / 1e9), row.share * 100);
+    }
+    if (!diagnosis.interventions.empty()) {
+        text += fmt::format("\n{:<44}{:>12}{:>20}\n", "what one change alone is predicted to do", "throughput", "90 %");
+        for (const Intervention& change : diagnosis.interventions)
+            text += fmt::format("  {:<42}{:>12}{:>20}\n", printable(change.change) + (change.can_be_set ? "" : " *"),
+                                gain_text(change.gain, false),
+                                fmt::format("{:.0f} … {:.0f} %", change.gain.low * 100, change.gain.high * 100));
+        text += fmt::format("  * an experiment of thought, no setting; {}\n", replayed_text(diagnosis));
+    }
+    text += fmt::format("\nadvice: {}\n", advice_text(diagnosis));
+    if (!diagnosis.how_to_refute.empty())
+        text += fmt::format("to refute it: {}\n", printable(diagnosis.how_to_refute));
+    return text;
+}
+
+std::string to_markdown(const Diagnosis& diagnosis) {
+    const auto cell = [](std::string_view name) {
+        std::string text;
+        for (const char c : printable(name))
+            text += std::string_view{"\\|<&[]*_`"}.find(c) != std::string_view::npos ? std::string{'\\', c}
+                                                                                     : std::string(1, c);
+        return text;
+    };
+    std::string text = fmt::format("**Verdict**: {}\n\n", cell(headline(diagnosis)));
+    for (const std::string& line : diagnosis.evidence)
+        text += fmt::format("- {}\n", cell(line));
+    text += "\n| the steady draws waited for | time | share |\n| --- | ---: | ---: |\n";
+    for (const BlameRow& row : diagnosis.blame_rows)
+        if (row.ns > 0)
+            text += fmt::format("| {} | {} | {:.1f} % |\n", cell(row.cause),
+                                format_duration(static_cast<double>(row.ns) / 1e9), row.share * 100);
+    if (!diagnosis.interventions.empty()) {
+        text +=
+            "\n| one change alone | a setting | predicted gain | low | high |\n| --- | --- | ---: | ---: | ---: |\n";
+        for (const Intervention& change : diagnosis.interventions)
+            text += fmt::format("| {} | {} | {:.1f} % | {:.1f} % | {:.1f} % |\n", cell(change.change),
+                                change.can_be_set ? "yes" : "no", change.gain.median * 100, change.gain.low * 100,
+                                change.gain.high * 100);
+    }
+    text += fmt::format("\n**Advice**: {}\n", cell(advice_text(diagnosis)));
+    if (!diagnosis.how_to_refute.empty())
+        text += fmt::format("\n**To refute it**: {}\n", cell(diagnosis.how_to_refute));
+    return text;
+}
+
+std::string verdict_lines(const Diagnosis& diagnosis) {
+    std::string text = fmt::format("why the draw waits: {}\n", headline(diagnosis));
+    if (!diagnosis.abstained)
+        text += fmt::format("  predicted: {}\n", advice_text(diagnosis));
+    return text;
+}
+
+nlohmann::ordered_json to_json(const Diagnosis& diagnosis, const JsonHead& head, const Machine& machine) {
+    using Json = nlohmann::ordered_json;
+    Json document = json_document("drawpoint.diagnosis/1", head, machine);
+    document["verdict"] = diagnosis.verdict;
+    document["co_verdicts"] = diagnosis.co_verdicts;
+    document["abstained"] = diagnosis.abstained ? Json(*diagnosis.abstained) : Json();
+    document["more_steps_needed"] = diagnosis.more_steps_needed;
+    document["evidence"] = diagnosis.evidence;
+    document["interventions"] = Json::array();
+    for (const Intervention& change : diagnosis.interventions)
+        document["interventions"].push_back(gain_json(change));
+    document["advice"] = nullptr;
+    if (diagnosis.advice) {
+        document["advice"] = gain_json(*diagnosis.advice);
+        document["advice"]["how_to_refute"] = diagnosis.how_to_refute;
+    }
+    document["run"] = {{"steady_steps", diagnosis.steady_steps},
+                       {"batches_per_s", diagnosis.batches_per_s},
+                       {"replayed_batches_per_s",
+                        diagnosis.replayed_batches_per_s > 0 ? Json(diagnosis.replayed_batches_per_s) : Json()},
+                       {"draw_share", diagnosis.draw_share}};
+    document["blame"] = Json::array();
+    for (const BlameRow& row : diagnosis.blame_rows)
+        document["blame"].push_back(
+            {{"cause", row.cause}, {"total_s", static_cast<double>(row.ns) / 1e9}, {"share", row.share}});
+    document["blame_max_residual_ns"] = diagnosis.blame.max_residual_ns;
+    document["trust"] = {{"trusted", diagnosis.trust.trusted},
+                         {"interference_share", diagnosis.trust.interference_share},
+                         {"steal_share", diagnosis.trust.steal_share},
+                         {"reasons", diagnosis.trust.reasons}};
+    return document;
+}
+
+}   // namespace drawpoint

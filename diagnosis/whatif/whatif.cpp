@@ -1,0 +1,143 @@
+#include <drawpoint/diagnosis/whatif.hpp>
+
+#include <algorithm>
+#include <stdexcept>
+#include <tuple>
+
+#include <fmt/format.h>
+
+#include <diagnosis/verdict/evidence.hpp>
+#include <diagnosis/verdict/read_line.hpp>
+#include <drawpoint/diagnosis/blame.hpp>
+#include <drawpoint/diagnosis/interference.hpp>
+
+namespace drawpoint {
+namespace {
+
+template <class Number>
+std::vector<Number> numbers(std::vector<Number> asked, Number recorded) {
+    if (asked.empty())
+        asked.push_back(recorded);
+    std::ranges::sort(asked);
+    const auto twice = std::ranges::unique(asked);
+    asked.erase(twice.begin(), twice.end());
+    return asked;
+}
+
+/// Steps of a replication that the grid can afford: half a hundred at least, which then costs more.
+std::size_t steps_of(const RecordedRun& run, std::size_t settings, std::size_t largest_batch,
+                     const WhatifOptions& options) {
+    constexpr std::size_t least = 50;
+    const std::size_t a_step =
+        settings * std::max<std::size_t>(1, options.predict.replications) * std::max<std::size_t>(1, largest_batch);
+    const std::size_t recorded = options.predict.steps > 0 ? options.predict.steps : run.steps.size();
+    const std::size_t each = options.most_samples / a_step;
+    return std::clamp(each - std::min(each, prediction_warm_up_steps), std::min(least, recorded), recorded);
+}
+
+/// `a` is no worse in workers, memory and speed, and better in one.
+bool dominates(const WhatifRow& a, const WhatifRow& b) {
+    const std::size_t workers_a = a.setting.num_workers, workers_b = b.setting.num_workers;
+    const std::uint64_t bytes_a = a.prediction.peak_bytes, bytes_b = b.prediction.peak_bytes;
+    return workers_a <= workers_b && bytes_a <= bytes_b && a.samples_per_s >= b.samples_per_s &&
+           (workers_a < workers_b || bytes_a < bytes_b || a.samples_per_s > b.samples_per_s);
+}
+
+bool smaller(const WhatifRow& a, const WhatifRow& b) {
+    const auto key = [](const WhatifRow& row) {
+        return std::tuple{row.setting.num_workers, row.prediction.peak_bytes, row.setting.prefetch_depth,
+                          row.setting.max_overtakes, row.setting.batch_size};
+    };
+    return key(a) < key(b);
+}
+
+/// What a bandwidth that all reads share allows at most, unless the change reads less.
+void bound_by_line(Prediction& expected, const RecordedRun& run, std::size_t batch_size, const Change& change) {
+    if (run.most_samples_per_s <= 0 || change.without_waiting || change.read != 1 || change.stages[0] != 1)
+        return;
+    const double most = run.most_samples_per_s / static_cast<double>(batch_size);
+    if (expected.batches_per_s.median > most) {   // the loop's own share falls with the speed
+        const double slower = most / expected.batches_per_s.median;
+        for (double* share : {&expected.draw_share.median, &expected.draw_share.low, &expected.draw_share.high})
+            *share = 1 - (1 - *share) * slower;
+    }
+    for (double* rate : {&expected.batches_per_s.median, &expected.batches_per_s.low, &expected.batches_per_s.high})
+        *rate = std::min(*rate, most);
+}
+
+}   // namespace
+
+Whatif whatif(const RecordedRun& run, const WhatifGrid& grid, const WhatifOptions& options) {
+    if (!run.unusable.empty())
+        throw std::invalid_argument{"the run cannot be replayed: " + run.unusable};
+    const auto workers = numbers(grid.num_workers, run.setting.num_workers);
+    const auto depths = numbers(grid.prefetch_depth, run.setting.prefetch_depth);
+    const auto sizes = numbers(grid.batch_size, run.setting.batch_size);
+    const auto orders = numbers(grid.max_overtakes, run.setting.max_overtakes);
+    const std::size_t settings = workers.size() * depths.size() * sizes.size() * orders.size();
+    if (settings > options.most_rows)
+        throw std::invalid_argument{
+            fmt::format("{} settings are more than the {} that can be predicted at once", settings, options.most_rows)};
+    PredictOptions predicting = options.predict;
+    predicting.steps = steps_of(run, settings + 1, std::max(sizes.back(), run.setting.batch_size), options);
+
+    Whatif found{.recorded = run.setting,
+                 .recorded_batches_per_s = run.batches_per_s,
+                 .recorded_draw_share = run.draw_share,
+                 .as_recorded = predict(run, run.setting, {}, predicting),
+                 .rows = {}};
+    for (const std::size_t size : sizes)
+        for (const std::uint32_t order : orders)
+            for (const std::size_t worker_count : workers)
+                for (const std::size_t depth : depths) {
+                    WhatifRow& row = found.rows.emplace_back();
+                    row.setting = run.setting;
+                    row.setting.batch_size = size;
+                    row.setting.max_overtakes = order;
+                    row.setting.num_workers = worker_count;
+                    row.setting.prefetch_depth = depth;
+                    row.recorded = row.setting == run.setting && grid.change == Change{};
+                    row.prediction = predict(run, row.setting, grid.change, predicting);
+                    bound_by_line(row.prediction, run, size, grid.change);
+                    row.samples_per_s = row.prediction.batches_per_s.median * static_cast<double>(size);
+                }
+    const auto& rows = found.rows;
+    found.best = static_cast<std::size_t>(std::ranges::max_element(rows, {}, &WhatifRow::samples_per_s) - rows.begin());
+    const double enough = 0.98 * rows[found.best].samples_per_s;
+    found.recommended = found.best;
+    for (std::size_t i = 0; i < rows.size(); ++i)
+        if (rows[i].samples_per_s >= enough && smaller(rows[i], rows[found.recommended]))
+            found.recommended = i;
+    for (WhatifRow& row : found.rows)
+        row.on_frontier = std::ranges::none_of(rows, [&](const WhatifRow& other) { return dominates(other, row); });
+    const LoaderSetting& chosen = rows[found.recommended].setting;
+    found.on_edge = (workers.size() > 1 && chosen.num_workers == workers.back()) ||
+                    (depths.size() > 1 && chosen.prefetch_depth == depths.back());
+    return found;
+}
+
+SteadyPart steady_part(const Ledger& ledger) {
+    const std::size_t first = blame(ledger).first_steady_step;
+    SteadyPart part{.run = recorded_run(ledger, first), .trust = {}};
+    if (first >= ledger.steps.size())
+        return part;
+    const StepRow& last = ledger.steps.back();
+    const std::int64_t from_ns = ledger.steps[first].draw_begin_ns;
+    const std::int64_t to_ns = last.draw_begin_ns + last.draw_ns + last.batch_ns;
+    const Interference others = interference(ledger, from_ns, to_ns);
+    part.trust = trust_of(ledger, others, from_ns, to_ns);
+    set_read_line(part.run, read_line(ledger, from_ns, to_ns));
+    if (!part.run.unusable.empty() || !others.measured)
+        return part;
+    try {
+        constexpr std::size_t most_samples = 200'000;
+        (void)replay_recorded(part.run, others, most_samples);
+    } catch (const std::invalid_argument& error) {
+        part.run.unusable = error.what();
+    }
+    return part;
+}
+
+RecordedRun steady_run(const Ledger& ledger) { return steady_part(ledger).run; }
+
+}   // namespace drawpoint

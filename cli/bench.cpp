@@ -56,8 +56,6 @@ int bench(const Invocation& invocation) {
                                      names_of(suites)));
         return exit_ok;
     }
-    if (suite == "accuracy")
-        throw UsageError{"the suite bench accuracy is not delivered yet"};
     const auto found = suites.find(suite);
     if (found == suites.end())
         throw UsageError{fmt::format("unknown bench suite '{}'; there are: {}", suite, names_of(suites))};

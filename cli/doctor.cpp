@@ -17,6 +17,7 @@
 #include <cli/options.hpp>
 #include <cli/report_output.hpp>
 #include <drawpoint/instrumentation/clock.hpp>
+#include <drawpoint/instrumentation/host.hpp>
 #include <drawpoint/instrumentation/recorder.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
 #include <drawpoint/instrumentation/report/text.hpp>
@@ -48,7 +49,7 @@ double ns_per_reading(const C& clock) {
 
 Finding cores() {
     const auto hardware = static_cast<std::int64_t>(std::max(1u, std::thread::hardware_concurrency()));
-    const std::int64_t affinity = affinity_cores(), usable = usable_cores();
+    const std::int64_t affinity = affinity_cores(), usable = whole_usable_cores();
     const auto quota = cgroup_cores();
     Finding finding{.about = "cores",
                     .found = fmt::format("{} usable, {} by affinity, {} online", usable, affinity, hardware)};
@@ -58,6 +59,24 @@ Finding cores() {
         finding.costs = "loading and training take turns on one core";
     else if (quota && *quota < static_cast<double>(affinity))
         finding.costs = "the cgroup stops all threads for the rest of a period once its time is used up";
+    return finding;
+}
+
+/// What recordings say of the machine beside the run, as one finding.
+Finding host() {
+    Finding finding{.about = "host", .found = "", .costs = ""};
+    const auto append = [](std::string& text, const std::string& more) {
+        if (!more.empty())
+            text += (text.empty() ? "" : ", ") + more;
+    };
+    std::string missing;
+    for (const HostSource& source : host_sources()) {
+        append(source.available ? finding.found : missing, source.name);
+        append(finding.costs, source.costs);
+    }
+    finding.found = (finding.found.empty() ? "nothing" : finding.found) + " recorded";
+    if (!missing.empty())
+        finding.found += ", not there: " + missing;
     return finding;
 }
 
@@ -133,8 +152,8 @@ int doctor(const Invocation& invocation) {
         return exit_ok;
     const OutputOptions output = flags.read();
     const Machine machine = this_machine();
-    const std::array findings{cores(),   clock(),      recording(), perf_counters(), libtorch(), threads(),
-                              reading(), huge_pages(), gpu()};
+    const std::array findings{cores(),    host(),    clock(),   recording(),  perf_counters(),
+                              libtorch(), threads(), reading(), huge_pages(), gpu()};
 
     nlohmann::ordered_json document =
         json_document("drawpoint.doctor/1", {.version = DRAWPOINT_VERSION, .command = invocation.line}, machine);

@@ -27,13 +27,14 @@ struct Command {
 constexpr std::array commands{
     Command{"profile", profile, "trains a model on a data set through the DataLoader, records, prints the report"},
     Command{"report", report, "prints any report from a recording"},
+    Command{"diagnose", diagnose_run,
+            "says what holds a run back, with evidence and the predicted gain of each change"},
+    Command{"whatif", whatif_run, "predicts what other settings would do, by replaying a recording"},
     Command{"export", export_run, "writes a recording as a file that other programs read"},
     Command{"dataset", dataset, "crops, generate, pack or info: makes and checks image folders and tar shards"},
     Command{"bench", bench, "runs a suite of benchmarks: this loader beside others, its parts, what recording costs"},
     Command{"doctor", doctor, "what this machine, build and environment offer"},
-    Command{"diagnose", nullptr, {}},
-    Command{"whatif", nullptr, {}},
-    Command{"tune", nullptr, {}},
+    Command{"tune", tune_loader, "finds the smallest setting of the loader within 2 % of the best, live"},
     Command{"compare", nullptr, {}},
     Command{"gate", nullptr, {}},
 };

@@ -104,7 +104,7 @@ OutputOptions OutputFlags::read() const {
 }
 
 void ProfileOptions::add_to(CLI::App& app) {
-    num_workers = usable_cores();
+    num_workers = whole_usable_cores();
     app.add_option(
         "--data", data,
         "an image folder (one folder a class), tar shards, MNIST or CIFAR as torchvision lays them out, a .npy "

@@ -1,91 +1,35 @@
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <span>
 #include <string>
 #include <system_error>
 #include <vector>
 
-#include <asio/error.hpp>
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <cli/command_line.hpp>
-#include <cli/compute.hpp>
 #include <cli/data.hpp>
 #include <cli/machine.hpp>
 #include <cli/profiling.hpp>
 #include <cli/report_output.hpp>
 #include <cli/signals.hpp>
+#include <cli/training.hpp>
 #include <drawpoint/instrumentation/recorder.hpp>
 #include <drawpoint/instrumentation/report/facts.hpp>
-#include <drawpoint/loop/callbacks/checkpoint.hpp>
 #include <drawpoint/loop/callbacks/progress_bar.hpp>
-#include <drawpoint/loop/fit.hpp>
-#include <drawpoint/loop/torch/learner.hpp>
 #include <drawpoint/pipeline/data_loader.hpp>
 #include <drawpoint/pipeline/sample_cache.hpp>
 #include <drawpoint/pipeline/torch/worker_threads.hpp>
 #include <instrumentation/replaced_file.hpp>
-#include <pipeline/batch_digest.hpp>
 
 namespace drawpoint::cli {
 namespace {
-
-/// Passes a wish to stop on to the loop, and to loaders it may be waiting for.
-class StopRequest final : public Callback {
-public:
-    [[nodiscard]] std::string_view name() const noexcept override { return "StopRequest"; }
-    [[nodiscard]] EventSet events() const noexcept override { return {Event::before_draw}; }
-    void on(Event, LoopState&) override {
-        if (asked())
-            throw CancelFit{};
-    }
-
-    /// Any thread.
-    void ask(int signal) noexcept {
-        signal_.store(signal, std::memory_order_release);
-        const std::lock_guard lock{mutex_};
-        for (DataLoader* loader : loaders_)
-            loader->request_stop();
-    }
-    [[nodiscard]] bool asked() const noexcept { return signal_.load(std::memory_order_acquire) != 0; }
-    [[nodiscard]] std::string_view reason() const noexcept {
-        return signal_.load(std::memory_order_acquire) == SIGTERM ? "SIGTERM" : "Ctrl-C";
-    }
-
-    /// Ends the watch with its scope, which ends before the loaders do.
-    class Watch {
-    public:
-        Watch(StopRequest& stop, std::vector<DataLoader*> loaders) : stop_{&stop} { stop.watch(std::move(loaders)); }
-        Watch(const Watch&) = delete;
-        Watch& operator=(const Watch&) = delete;
-        ~Watch() { stop_->watch({}); }
-
-    private:
-        StopRequest* stop_;
-    };
-
-private:
-    void watch(std::vector<DataLoader*> loaders) {
-        const std::lock_guard lock{mutex_};
-        loaders_ = std::move(loaders);
-        if (asked())
-            for (DataLoader* loader : loaders_)
-                loader->request_stop();
-    }
-
-    std::atomic<int> signal_{0};   // that asked; 0: none did
-    std::mutex mutex_;
-    std::vector<DataLoader*> loaders_;
-};
 
 /// What the process has used so far.
 struct Usage {
@@ -101,83 +45,6 @@ struct Usage {
         return {seconds(usage.ru_utime) + seconds(usage.ru_stime), usage.ru_minflt, usage.ru_maxrss * 1024};
     }
 };
-
-/// A learner that notes which samples it was given to train on, in their order. The pixels are left out: a pass over them
-/// would take its milliseconds from every step.
-template <class L>
-class Noting {
-public:
-    explicit Noting(L& learner) noexcept : learner_{&learner} {}
-    void begin_phase(bool training) {
-        training_ = training;
-        learner_->begin_phase(training);
-    }
-    void forward(Batch& batch) {
-        if (training_) {
-            digest_.add(std::as_bytes(batch.indices()));
-            digest_.add(std::as_bytes(batch.targets()));
-        }
-        learner_->forward(batch);
-    }
-    void loss(Batch& batch) { learner_->loss(batch); }
-    void backward() { learner_->backward(); }
-    void opt_step() { learner_->opt_step(); }
-    void zero_grad() { learner_->zero_grad(); }
-    void end_batch() noexcept {
-        if constexpr (ForgettingLearner<L>)
-            learner_->end_batch();
-    }
-    [[nodiscard]] double loss_value() const { return learner_->loss_value(); }
-    [[nodiscard]] std::string digest() const { return digest_.hex(); }
-
-private:
-    L* learner_;
-    BatchDigest digest_;
-    bool training_ = true;
-};
-
-/// Callbacks that leave the list with their scope.
-class ScopedCallbacks {
-public:
-    explicit ScopedCallbacks(CallbackList& list) noexcept : list_{&list} {}
-    ScopedCallbacks(const ScopedCallbacks&) = delete;
-    ScopedCallbacks& operator=(const ScopedCallbacks&) = delete;
-    ~ScopedCallbacks() {
-        for (Callback* callback : added_)
-            list_->remove(*callback);
-    }
-    void add(Callback& callback) {
-        added_.push_back(&callback);
-        list_->add(callback);
-    }
-
-private:
-    CallbackList* list_;
-    std::vector<Callback*> added_;
-};
-
-/// How a fit went.
-struct Outcome {
-    std::optional<std::string> stopped;   ///< why it ended early
-    std::string error;                    ///< what is wrong; empty: nothing
-    std::optional<double> accuracy;
-    std::string digest;
-};
-
-struct Loaders {
-    DataLoader train;
-    std::optional<DataLoader> valid;
-    std::size_t inputs;   // values of a sample
-};
-
-/// An error's text without the C++ stack that LibTorch adds, and with what to do where its words do not tell.
-std::string in_our_words(std::string error) {
-    for (const std::string_view stack : {"\nException raised from", "\nframe #0"})
-        error.resize(std::min(error.size(), error.find(stack)));
-    if (error.find("Expected more than 1 value per channel") != error.npos)
-        error += " (a batch of one sample: try --drop-last or another --batch-size)";
-    return error;
-}
 
 /// Throws Failure for what a recording cannot be written to; opening a pipe would wait for its reader.
 void check_recording_file(const std::string& file) {
@@ -198,39 +65,6 @@ void check_checkpoint_file(const std::filesystem::path& file) {
     } catch (const std::system_error& error) {
         throw Failure{fmt::format("--checkpoint {}: {}", file.string(), error.code().message())};
     }
-}
-
-template <class L>
-Outcome train(L& learner, Runtime& runtime, Loaders& loaders, const FitOptions& fit_options, CallbackList& callbacks,
-              const StopRequest& stop) {
-    Outcome outcome;
-    Noting<L> noting{learner};
-    try {
-        if (loaders.valid)
-            run(runtime, fit(noting, loaders.train, *loaders.valid, fit_options, callbacks, runtime.recorder()));
-        else
-            run(runtime, fit(noting, loaders.train, fit_options, callbacks, runtime.recorder()));
-        if constexpr (requires { learner.metrics(); })
-            if (const auto metrics = learner.metrics(); metrics.seen > 0)
-                outcome.accuracy = metrics.accuracy();
-    } catch (const std::system_error& error) {
-        if (error.code() != asio::error::operation_aborted)
-            outcome.error = error.what();
-        else if (!stop.asked())   // a loader stops by itself for this alone
-            outcome.error = "the loader stopped: there is no memory for its workers";
-    } catch (const std::exception& error) {
-        outcome.error = error.what();
-    }
-    outcome.error = in_our_words(std::move(outcome.error));
-    outcome.digest = noting.digest();
-    if (stop.asked())
-        outcome.stopped = stop.reason();
-    else if (!outcome.error.empty())
-        outcome.stopped = "error: " + outcome.error;
-    else if (fit_options.max_steps > 0 &&
-             fit_options.max_steps < (fit_options.epochs - fit_options.first_epoch) * loaders.train.batches_per_epoch())
-        outcome.stopped = fmt::format("--steps {}", fit_options.max_steps);
-    return outcome;
 }
 
 std::unique_ptr<Recorder> make_recorder(const ProfileOptions& options, const std::vector<Injection>& injections) {
@@ -308,81 +142,6 @@ void record_cost(Recorder& recorder, double cpu_s) {
                         (static_cast<double>(state.events) * state.ns_per_event / 1e9 + state.writer_cpu_s) / cpu_s));
 }
 
-/// Gives each loader half of what --memory-budget leaves beside the caches, and its cache. Throws UsageError when they leave
-/// nothing.
-void share_budget(const ProfileOptions& options, const Data& data, LoaderOptions& train, LoaderOptions& valid) {
-    if (train.memory_budget == 0 || !data.valid)
-        return;
-    const auto bytes_of = [](const SampleCache* cache) {
-        return cache != nullptr && !cache->in_file() ? cache->counters().budget_bytes : 0;
-    };
-    const std::uint64_t of_train = bytes_of(data.train->cache()), of_valid = bytes_of(data.valid->cache());
-    const std::uint64_t caches = of_train + (data.valid->cache() == data.train->cache() ? 0 : of_valid);
-    if (train.memory_budget <= caches)
-        throw UsageError{
-            fmt::format("--memory-budget {} leaves nothing beside --cache {}", options.memory_budget, options.cache)};
-    const std::uint64_t half = std::max<std::uint64_t>((train.memory_budget - caches) / 2, 1);   // 0 were none
-    train.memory_budget = half + of_train;
-    valid.memory_budget = half + of_valid;
-}
-
-/// What a run must have in common with the one it resumes, so that it goes on as that would have.
-RunOptions resumable_options(const ProfileOptions& options, const Loaders& loaders) {
-    return {{"--model", options.model},
-            {"--optimizer", options.optimizer},
-            {"--batch-size", std::to_string(options.batch_size)},
-            {"--drop-last", options.drop_last ? "true" : "false"},
-            {"--seed", std::to_string(options.seed)},
-            {"--valid", options.valid},
-            {"batches an epoch", std::to_string(loaders.train.batches_per_epoch())},
-            {"--image-size", std::to_string(options.image_size)},
-            {"--resize-filter", options.resize_filter}};
-}
-
-/// Loads what `--resume` names. Throws Failure when nothing is left to train.
-TrainingPosition resume(const ProfileOptions& options, TorchLearner& learner, const Loaders& loaders) {
-    const TrainingPosition position = load_checkpoint(options.resume, learner, {}, resumable_options(options, loaders));
-    if (options.learning_rate)
-        learner.set_learning_rate(*options.learning_rate);
-    if (position.epochs >= static_cast<std::size_t>(options.epochs))
-        throw Failure{fmt::format("--resume {}: epochs finished: {}, so --epochs {} leaves nothing to train",
-                                  options.resume, position.epochs, options.epochs)};
-    return position;
-}
-
-Outcome train_model(const ProfileOptions& options, const std::vector<Injection>& injections, std::size_t classes,
-                    Runtime& runtime, Loaders& loaders, CallbackList& callbacks, const StopRequest& stop) {
-    FitOptions fit_options{.epochs = static_cast<std::size_t>(options.epochs),
-                           .max_steps = static_cast<std::size_t>(options.steps),
-                           .record_loss = options.model != "none"};
-    const auto seed = static_cast<std::uint64_t>(options.seed);
-    const std::chrono::nanoseconds own{static_cast<std::int64_t>(options.compute_ms * 1e6)};
-    const Delay delay = delay_of(injections, own, seed);
-    if (options.model == "none") {
-        WaitingLearner learner{delay};
-        return train(learner, runtime, loaders, fit_options, callbacks, stop);
-    }
-    SlowForward slow{delay};
-    const Model model = options.model == "mlp"        ? mlp(loaders.inputs, classes, {256}, seed)
-                        : options.model == "resnet18" ? resnet18(classes, seed)
-                                                      : small_cnn(classes, seed);
-    const bool adam = options.optimizer == "adam";
-    TorchLearner learner{model,
-                         {.optimizer = adam ? Optimizer::adam : Optimizer::sgd,
-                          .learning_rate = options.learning_rate.value_or(adam ? 1e-3 : 1e-2)}};
-    const TrainingPosition position = options.resume.empty() ? TrainingPosition{} : resume(options, learner, loaders);
-    fit_options.first_epoch = position.epochs;
-    std::optional<CheckpointCallback<TorchLearner>> checkpoint;
-    ScopedCallbacks added{callbacks};
-    if (delay.base().count() > 0)
-        added.add(slow);
-    if (!options.checkpoint.empty())
-        added.add(checkpoint.emplace(learner, CheckpointOptions{.file = options.checkpoint,
-                                                                .run = resumable_options(options, loaders),
-                                                                .first_step = position.steps}));
-    return train(learner, runtime, loaders, fit_options, callbacks, stop);
-}
-
 }   // namespace
 
 int profile(const Invocation& invocation) {
@@ -427,28 +186,10 @@ int profile(const Invocation& invocation) {
         Runtime runtime{{.max_threads = std::max<std::size_t>(1, workers * (data.valid ? 2 : 1)),
                          .on_worker_start = limit_torch_threads},
                         *recorder};
-        LoaderOptions loader_options{.batch_size = static_cast<std::size_t>(options.batch_size),
-                                     .num_workers = workers,
-                                     .prefetch_depth = static_cast<std::size_t>(options.prefetch_depth),
-                                     .seed = static_cast<std::uint64_t>(options.seed),
-                                     .drop_last = options.drop_last,
-                                     .order = options.batch_order().first,
-                                     .max_overtakes = options.batch_order().second,
-                                     .read_concurrency = static_cast<std::size_t>(options.read_concurrency),
-                                     .memory_budget = options.memory_budget_bytes()};
-        LoaderOptions valid_options = loader_options;
-        valid_options.drop_last = false;
+        Loaders loaders{runtime, options, data};
         const SampleCache* const held_out = data.valid ? data.valid->cache() : nullptr;
         const bool same_cache = held_out == data.train->cache();
-        share_budget(options, data, loader_options, valid_options);
-        Loaders loaders{.train{runtime, *data.train, *data.train_sampler, loader_options, "train"},
-                        .valid{},
-                        .inputs = data.train->layout().values()};
-        std::vector<DataLoader*> watched{&loaders.train};
-        if (data.valid)
-            watched.push_back(
-                &loaders.valid.emplace(runtime, *data.valid, *data.valid_sampler, valid_options, "valid"));
-        const StopRequest::Watch watch{stop, std::move(watched)};
+        const StopRequest::Watch watch{stop, loaders.all()};
         Profiling profiling{options, *recorder, callbacks};
         before = Usage::now();
         outcome = train_model(options, injections, data.classes, runtime, loaders, callbacks, stop);

@@ -32,9 +32,12 @@ struct Invocation {
 int profile(const Invocation&);
 int report(const Invocation&);
 int export_run(const Invocation&);   // `export` is a word of the language
+int diagnose_run(const Invocation&);
+int whatif_run(const Invocation&);
 int doctor(const Invocation&);
 int dataset(const Invocation&);
 int bench(const Invocation&);
+int tune_loader(const Invocation&);
 
 /// What the program does or will do, as its command line names it.
 [[nodiscard]] std::vector<std::string> command_names();

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include <drawpoint/diagnosis/verdict_report.hpp>
 #include <drawpoint/instrumentation/report/advanced.hpp>
 #include <drawpoint/instrumentation/report/facts.hpp>
 #include <drawpoint/instrumentation/report/fastxtend.hpp>
@@ -30,6 +31,14 @@ std::optional<ProfileMode> fastxtend_mode(std::string_view style) {
            : style == "simple"     ? std::optional{ProfileMode::simple}
            : style == "simple-old" ? std::optional{ProfileMode::simple_old}
                                    : std::nullopt;
+}
+
+void add_diagnosis(Summary& summary, const Diagnosis& diagnosis) {
+    summary.blame.emplace();
+    for (const BlameRow& row : diagnosis.blame_rows)
+        summary.blame->push_back({row.cause, static_cast<double>(row.ns) / 1e9, row.share});
+    const Trust& trust = diagnosis.trust;
+    summary.trust = TrustSummary{trust.trusted, trust.interference_share, trust.steal_share, trust.reasons};
 }
 
 }   // namespace
@@ -73,8 +82,19 @@ std::string text_of(const Ledger& ledger, const ReportRequest& request) {
                         {.extended = request.style != "lightning", .hannah = request.style == "hannah"});
 }
 
-void print_report(const Ledger& ledger, const Summary& summary, const ReportRequest& request,
-                  const OutputOptions& output) {
+std::optional<Diagnosis> diagnosis_of(const Ledger& ledger) {
+    constexpr std::size_t quick_samples = 500'000;   // some 0.2 s
+    if (ledger.pipelines.empty() || ledger.steps.empty())
+        return std::nullopt;
+    try {
+        return drawpoint::diagnose(ledger, {.most_samples = quick_samples});
+    } catch (const std::exception& error) {
+        complain(fmt::format("no verdict: {}", error.what()));
+        return std::nullopt;
+    }
+}
+
+void print_report(const Ledger& ledger, Summary summary, const ReportRequest& request, const OutputOptions& output) {
     check_request(request, output);
     if (const auto mode = fastxtend_mode(request.style)) {
         const FastxtendReport report = fastxtend_report(fastxtend_values(ledger), *mode, request.drop_first_batch);
@@ -87,15 +107,32 @@ void print_report(const Ledger& ledger, const Summary& summary, const ReportRequ
         print(text_of(ledger, request));
         return;
     }
+    const auto diagnosis = output.form == Form::csv && output.json_files.empty() ? std::nullopt : diagnosis_of(ledger);
+    if (diagnosis)
+        add_diagnosis(summary, *diagnosis);
     const JsonHead head{.version = DRAWPOINT_VERSION, .command = request.command_line};
+    const auto document = [&] {
+        nlohmann::ordered_json json = to_json(summary, head);
+        if (diagnosis) {
+            const nlohmann::ordered_json found = to_json(*diagnosis, head, summary.machine);
+            for (const char* const key : {"verdict", "co_verdicts", "abstained", "advice"})
+                json["diagnosis"][key] = found[key];
+        }
+        return json_text(json);
+    };
     switch (output.form) {
-    case Form::json: print(json_text(to_json(summary, head))); break;
+    case Form::json: print(document()); break;
     case Form::csv: print(to_csv(summary)); break;
-    case Form::markdown: print(to_markdown(summary)); break;
-    case Form::text: print(to_text(summary, {.colour = output.colour_on_stdout()})); break;
+    case Form::markdown:
+        print(to_markdown(summary) + (diagnosis ? "\n## Diagnosis\n\n" + to_markdown(*diagnosis) : ""));
+        break;
+    case Form::text:
+        print(to_text(summary, {.colour = output.colour_on_stdout()}) +
+              (diagnosis ? "\n" + verdict_lines(*diagnosis) : ""));
+        break;
     }
     for (const std::string& file : output.json_files)
-        write_file(file, json_text(to_json(summary, head)));
+        write_file(file, document());
 }
 
 void check_files(const OutputOptions& output, std::string_view option, const std::string& other) {

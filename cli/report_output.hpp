@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include <cli/options.hpp>
+#include <drawpoint/diagnosis/verdict.hpp>
 #include <drawpoint/instrumentation/ledger.hpp>
 #include <drawpoint/instrumentation/report/summary.hpp>
 
@@ -25,9 +27,14 @@ struct ReportRequest {
 /// The report of a style that is text alone: lightning, lightning-extended, hannah, op, advanced or tree.
 [[nodiscard]] std::string text_of(const Ledger&, const ReportRequest&);
 
+/// The verdict on a ledger, at the price of a report; nothing where the ledger knows no loader, or cannot be diagnosed (which
+/// is said on stderr).
+[[nodiscard]] std::optional<Diagnosis> diagnosis_of(const Ledger&);
+
 /// Prints a report on stdout in the form asked for, then writes the JSON files asked for. Throws Failure naming a file that
 /// cannot be written, and UsageError where a style has no such form.
-void print_report(const Ledger&, const Summary&, const ReportRequest&, const OutputOptions&);
+/// drawpoint's own ends with the verdict.
+void print_report(const Ledger&, Summary, const ReportRequest&, const OutputOptions&);
 
 /// Throws UsageError where a style has no such form, or an option of the request has no such value.
 void check_request(const ReportRequest&, const OutputOptions&);

@@ -16,7 +16,7 @@ BOOST_AUTO_TEST_CASE(the_doctor_says_what_there_is_and_what_its_lack_costs) {
     const Result text = run_program({"doctor"});
     BOOST_TEST(text.code == 0);
     BOOST_TEST(text.err.empty(), text.err);
-    for (const std::string part : {"cores", "clock", "counters", "libtorch", "threads", "reading", "gpu"})
+    for (const std::string part : {"cores", "host", "clock", "counters", "libtorch", "threads", "reading", "gpu"})
         BOOST_TEST(text.out.find("\n" + part) != std::string::npos, part);
     const Json document = Json::parse(run_program({"doctor", "--json"}).out);
     BOOST_TEST(document["schema"] == "drawpoint.doctor/1");

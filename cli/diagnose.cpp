@@ -1,0 +1,166 @@
+#include <cstdint>
+#include <optional>
+#include <stdexcept>
+#include <string>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include <cli/command_line.hpp>
+#include <cli/number_in.hpp>
+#include <cli/recording.hpp>
+#include <cli/report_output.hpp>
+#include <drawpoint/diagnosis/explain.hpp>
+#include <drawpoint/diagnosis/trace_split.hpp>
+#include <drawpoint/diagnosis/verdict_report.hpp>
+#include <drawpoint/instrumentation/import/chrome_trace.hpp>
+
+namespace drawpoint::cli {
+namespace {
+
+using Form = OutputOptions::Form;
+using Json = nlohmann::ordered_json;
+
+/// A text and a JSON document of the same, as asked for.
+struct Output {
+    std::string text;
+    Json document;
+};
+
+void print_output(const Output& made, const OutputOptions& output) {
+    print(output.form == Form::json ? json_text(made.document) : made.text);
+    for (const std::string& file : output.json_files)
+        write_file(file, json_text(made.document));
+}
+
+Json seconds(std::int64_t ns) { return static_cast<double>(ns) / 1e9; }
+
+Json split_json(const TraceSplit& split) {
+    const auto or_null = [](const auto& value) { return value ? Json(*value) : Json(); };
+    Json json{{"steps", split.steps.size()},
+              {"has_draws", split.has_draws},
+              {"num_workers_0", split.iterator == LoaderIterator::unknown
+                                    ? Json()
+                                    : Json(split.iterator == LoaderIterator::single_process)},
+              {"warm_up_steps", split.warm_up_steps},
+              {"boundaries", split.boundaries},
+              {"steady_steps", split.steady_steps},
+              {"draw_p50_s", seconds(split.steady_draw.p50_ns)},
+              {"draw_p90_s", seconds(split.steady_draw.p90_ns)},
+              {"draw_p99_s", seconds(split.steady_draw.p99_ns)},
+              {"draw_max_s", seconds(split.steady_draw.max_ns)},
+              {"step_p50_s", seconds(split.steady_step_p50_ns)},
+              {"draw_share", split.draw_share},
+              {"draw_share_of_all", split.draw_share_of_all},
+              {"warm_up_share", split.warm_up_share},
+              {"boundary_share", split.boundary_share},
+              {"between_share", split.between_share},
+              {"hidden_share", or_null(split.hidden_share)},
+              {"period", or_null(split.period)},
+              {"throughput_gain_if_draw_were_zero", or_null(split.headroom)},
+              {"low", split.headroom_90 ? Json(split.headroom_90->first) : Json()},
+              {"high", split.headroom_90 ? Json(split.headroom_90->second) : Json()},
+              {"profiler_s", seconds(split.profiler_ns)},
+              {"hint", split.hint},
+              {"notes", split.notes},
+              {"cannot_tell", split.cannot_tell},
+              {"actions", Json::array()}};
+    for (const TraceAction& action : split.actions)
+        json["actions"].push_back({{"action", action.name}, {"total_s", seconds(action.ns)}});
+    return json;
+}
+
+bool is_chrome_trace(const std::string& file) { return file.ends_with(".json") || file.ends_with(".json.gz"); }
+
+/// Of a PyTorch trace, which has nothing of the loader: a split, and no verdict.
+Output split_of(const std::string& file, const Invocation& invocation) {
+    ImportedTrace trace = import_chrome_trace(file, {.operators = false});
+    if (!trace.warnings.empty())
+        complain(fmt::format("{}", fmt::join(trace.warnings, "; ")));
+    const TraceSplit split = split_trace(trace.ledger);
+    if (split.steps.empty())
+        throw Failure{file + ": no steps"};
+    Diagnosis none;
+    none.verdict = "undecided";
+    none.abstained = "a trace of PyTorch has no records of its loader: it tells how long the draws were, not why";
+    if (!split.hint.empty())
+        none.evidence.push_back(split.hint);
+    none.steady_steps = split.steady_steps;
+    none.draw_share = split.draw_share;
+    Output made{.text = to_text(split),
+                .document = to_json(none, {.version = DRAWPOINT_VERSION, .command = invocation.line},
+                                    summary_of(trace.ledger, true).machine)};
+    made.document["trust"] = nullptr;   // it says nothing of the machine
+    made.document["split"] = split_json(split);
+    return made;
+}
+
+}   // namespace
+
+int diagnose_run(const Invocation& invocation) {
+    CommandLine line{invocation, "Says what holds a run back, with evidence and the predicted gain of each change."};
+    std::string file, step_text;
+    bool markdown = false;
+    line.app().add_option("RUN", file, "the recording: a .pftrace file, or a PyTorch Chrome trace (.json, .json.gz)");
+    const CLI::Option* const explained =
+        line.app()
+            .add_option("--explain", step_text, "shows why one step's draw waited, sample by sample [the longest]")
+            ->expected(0, 1)
+            ->type_name("[STEP]")
+            ->configurable(false);
+    line.app().add_flag("--markdown", markdown, "prints Markdown instead of text")->configurable(false);
+    const OutputFlags flags{line.app(), false};
+    if (!line.parse())
+        return exit_ok;
+    const OutputOptions output = flags.read();
+    if (markdown && output.form == Form::json)
+        throw UsageError{
+            "--json and --markdown choose the form of one output: give one of them (--json=FILE writes beside)"};
+    const bool explains = explained->count() > 0;
+    const auto step = number_in<std::uint32_t>(step_text);
+    if (explains && !step && !step_text.empty()) {
+        if (!file.empty())
+            throw UsageError{fmt::format("--explain must be the number of a step, got '{}'", step_text)};
+        file = step_text;   // --explain RUN
+    }
+    if (file.empty())
+        throw UsageError{"RUN is missing: the recording to diagnose"};
+    check_files(output, "RUN", file);
+
+    if (is_chrome_trace(file)) {
+        if (explains)
+            throw UsageError{fmt::format("--explain needs a recording of drawpoint's own (.pftrace), got {}", file)};
+        print_output(split_of(file, invocation), output);
+        return exit_ok;
+    }
+    const ReadTrace trace = read_run(file);
+    if (trace.ledger.steps.empty())
+        throw Failure{(trace.warning.empty() ? file : trace.warning) + ": no steps"};
+    if (!trace.warning.empty())
+        complain(trace.warning);
+    std::string chain;
+    if (explains) {
+        try {
+            chain = explain(trace.ledger, blame(trace.ledger), step);
+        } catch (const std::invalid_argument& error) {
+            throw UsageError{fmt::format("--explain {}: {}", step_text, error.what())};
+        }
+        if (output.form != Form::json && output.json_files.empty()) {
+            print(markdown ? fmt::format("```\n{}```\n", chain) : chain);
+            return exit_ok;
+        }
+    }
+    const Diagnosis found = drawpoint::diagnose(trace.ledger);
+    Output made{.text = explains   ? chain
+                        : markdown ? to_markdown(found)
+                                   : to_text(found),
+                .document = to_json(found, {.version = DRAWPOINT_VERSION, .command = invocation.line},
+                                    summary_of(trace.ledger, true).machine)};
+    if (explains)
+        made.document["explain"] = chain;
+    print_output(made, output);
+    return exit_ok;
+}
+
+}   // namespace drawpoint::cli

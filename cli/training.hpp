@@ -1,0 +1,94 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <csignal>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <cli/data.hpp>
+#include <cli/options.hpp>
+#include <drawpoint/loop/callback.hpp>
+#include <drawpoint/loop/cancel.hpp>
+#include <drawpoint/pipeline/data_loader.hpp>
+#include <drawpoint/pipeline/runtime.hpp>
+
+namespace drawpoint::cli {
+
+/// Passes a wish to stop on to the loop, and to loaders it may be waiting for.
+class StopRequest final : public Callback {
+public:
+    [[nodiscard]] std::string_view name() const noexcept override { return "StopRequest"; }
+    [[nodiscard]] EventSet events() const noexcept override { return {Event::before_draw}; }
+    void on(Event, LoopState&) override {
+        if (asked())
+            throw CancelFit{};
+    }
+
+    /// Any thread.
+    void ask(int signal) noexcept {
+        signal_.store(signal, std::memory_order_release);
+        const std::lock_guard lock{mutex_};
+        for (DataLoader* loader : loaders_)
+            loader->request_stop();
+    }
+    [[nodiscard]] bool asked() const noexcept { return signal_.load(std::memory_order_acquire) != 0; }
+    [[nodiscard]] std::string_view reason() const noexcept {
+        return signal_.load(std::memory_order_acquire) == SIGTERM ? "SIGTERM" : "Ctrl-C";
+    }
+
+    /// Ends the watch with its scope, which ends before the loaders do.
+    class Watch {
+    public:
+        Watch(StopRequest& stop, std::vector<DataLoader*> loaders) : stop_{&stop} { stop.watch(std::move(loaders)); }
+        Watch(const Watch&) = delete;
+        Watch& operator=(const Watch&) = delete;
+        ~Watch() { stop_->watch({}); }
+
+    private:
+        StopRequest* stop_;
+    };
+
+private:
+    void watch(std::vector<DataLoader*> loaders) {
+        const std::lock_guard lock{mutex_};
+        loaders_ = std::move(loaders);
+        if (asked())
+            for (DataLoader* loader : loaders_)
+                loader->request_stop();
+    }
+
+    std::atomic<int> signal_{0};   // that asked; 0: none did
+    std::mutex mutex_;
+    std::vector<DataLoader*> loaders_;
+};
+
+/// How a fit went.
+struct Outcome {
+    std::optional<std::string> stopped;   ///< why it ended early
+    std::string error;                    ///< what is wrong; empty: nothing
+    std::optional<double> accuracy;
+    std::string digest;
+};
+
+/// The loaders of a training run.
+struct Loaders {
+    /// All outlive this. Throws UsageError naming an option.
+    Loaders(Runtime&, const ProfileOptions&, const Data&);
+
+    DataLoader train;
+    std::optional<DataLoader> valid;
+    std::size_t inputs;   ///< values of a sample
+
+    [[nodiscard]] std::vector<DataLoader*> all();
+};
+
+/// Trains what --model names. `stop` is among the callbacks.
+[[nodiscard]] Outcome train_model(const ProfileOptions&, const std::vector<Injection>&, std::size_t classes, Runtime&,
+                                  Loaders&, CallbackList&, const StopRequest& stop);
+
+}   // namespace drawpoint::cli

@@ -1,0 +1,254 @@
+#include <algorithm>
+#include <csignal>
+#include <exception>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <cli/command_line.hpp>
+#include <cli/data.hpp>
+#include <cli/machine.hpp>
+#include <cli/report_output.hpp>
+#include <cli/signals.hpp>
+#include <cli/training.hpp>
+#include <drawpoint/diagnosis/live_target.hpp>
+#include <drawpoint/diagnosis/tuner.hpp>
+#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/instrumentation/report/facts.hpp>
+#include <drawpoint/instrumentation/report/json.hpp>
+#include <drawpoint/pipeline/data_loader.hpp>
+#include <drawpoint/pipeline/torch/worker_threads.hpp>
+
+namespace drawpoint::cli {
+namespace {
+
+/// The first samples of a pass again and again: then each block of a setting is made of the same ones.
+class RepeatedSampler final : public Sampler {
+public:
+    RepeatedSampler(const Sampler& of, std::size_t samples, std::size_t times)
+        : samples_{std::min(samples, of.size())}, times_{times}, all_(of.size()) {
+        of.order(0, all_);
+        all_.resize(samples_);
+    }
+    [[nodiscard]] std::size_t size() const noexcept override { return samples_ * times_; }
+    void order(std::size_t, std::span<std::uint64_t> order) const override {
+        for (std::size_t i = 0; i < order.size(); ++i)
+            order[i] = all_[i % samples_];
+    }
+
+private:
+    std::size_t samples_, times_;
+    std::vector<std::uint64_t> all_;
+};
+
+/// Ends the fit once the tuner knows enough, between two steps.
+class EndWhenTuned final : public Callback {
+public:
+    [[nodiscard]] std::string_view name() const noexcept override { return "EndWhenTuned"; }
+    [[nodiscard]] EventSet events() const noexcept override { return {Event::before_draw}; }
+    void on(Event, LoopState&) override {
+        if (tuned_.load(std::memory_order_acquire))
+            throw CancelFit{};
+    }
+    void tell() noexcept { tuned_.store(true, std::memory_order_release); }
+
+private:
+    std::atomic<bool> tuned_{false};
+};
+
+constexpr std::size_t passes_of_block = 20;   // blocks in a pass: an order other than in changes with the pass
+
+std::string order_text(std::uint32_t max_overtakes) {
+    return max_overtakes == 0 ? "in" : max_overtakes == any_order ? "out" : std::to_string(max_overtakes);
+}
+
+std::string to_text(const Tuning& tuning) {
+    std::string text = fmt::format("{:>8} {:>6} {:>6} {:>26} {:>10} {:>7}  {}\n", "workers", "depth", "order",
+                                   "predicted batches/s", "measured", "blocks", "decision");
+    for (const TuneTrial& trial : tuning.log)
+        text += fmt::format(
+            "{:>8} {:>6} {:>6} {:>26} {:>10} {:>7}  {}\n", trial.tried.num_workers, trial.tried.prefetch_depth,
+            order_text(trial.tried.max_overtakes),
+            fmt::format("{:.4g} ({:.4g} - {:.4g})", trial.predicted.median, trial.predicted.low, trial.predicted.high),
+            trial.blocks != 0 ? fmt::format("{:.4g}", trial.measured) : "-", trial.blocks, trial.decision);
+    return text +
+           fmt::format("\n--num-workers {} --prefetch-depth {} --order {}: {:.4g} batches/s, best seen {:.4g}; {} "
+                       "steps; {}\n",
+                       tuning.chosen.num_workers, tuning.chosen.prefetch_depth, order_text(tuning.chosen.max_overtakes),
+                       tuning.batches_per_s, tuning.best_seen, tuning.steps_used, tuning.why);
+}
+
+nlohmann::ordered_json to_json(const LoaderSetting& setting) {
+    return {{"num_workers", setting.num_workers},           {"prefetch_depth", setting.prefetch_depth},
+            {"order", order_text(setting.max_overtakes)},   {"batch_size", setting.batch_size},
+            {"read_concurrency", setting.read_concurrency}, {"memory_budget_bytes", setting.memory_budget}};
+}
+
+nlohmann::ordered_json to_json(const Tuning& tuning, const JsonHead& head) {
+    nlohmann::ordered_json document = json_document("drawpoint.tuning/1", head, this_machine());
+    document["chosen"] = to_json(tuning.chosen);
+    document["batches_per_s"] = tuning.batches_per_s;
+    document["best_seen"] = tuning.best_seen;
+    document["steps_used"] = tuning.steps_used;
+    document["separated"] = tuning.separated;
+    document["why"] = tuning.why;
+    document["log"] = nlohmann::ordered_json::array();
+    for (const TuneTrial& trial : tuning.log)
+        document["log"].push_back({{"tried", to_json(trial.tried)},
+                                   {"predicted", trial.predicted.median},
+                                   {"low", trial.predicted.low},
+                                   {"high", trial.predicted.high},
+                                   {"measured", trial.blocks != 0 ? nlohmann::ordered_json(trial.measured) : nullptr},
+                                   {"blocks", trial.blocks},
+                                   {"decision", trial.decision}});
+    return document;
+}
+
+/// What `profile --config` takes, with what it holds for.
+std::string to_config(const Tuning& tuning, const ProfileOptions& options, const Data& data,
+                      const Invocation& invocation) {
+    const Machine machine = this_machine();
+    const auto in_comment = [](std::string text) {
+        std::ranges::replace_if(text, [](char c) { return static_cast<unsigned char>(c) < ' '; }, ' ');
+        return text;
+    };
+    std::string text =
+        fmt::format("# {}\n# machine: {}, {} cores\n# data: {}, {} samples, model {}\n# {}\n",
+                    in_comment(invocation.line), in_comment(machine.cpu), machine.cores_usable.value_or(1),
+                    in_comment(options.data), data.train->size(), options.model, in_comment(tuning.why));
+    text +=
+        fmt::format("num-workers = {}\nprefetch-depth = {}\norder = \"{}\"\nbatch-size = {}\nread-concurrency = {}\n",
+                    tuning.chosen.num_workers, tuning.chosen.prefetch_depth, order_text(tuning.chosen.max_overtakes),
+                    tuning.chosen.batch_size, tuning.chosen.read_concurrency);
+    if (tuning.chosen.memory_budget != 0)
+        text += fmt::format("memory-budget = \"{}B\"\n", tuning.chosen.memory_budget);
+    return text;
+}
+
+/// Options of `profile` that a tuning has no use for.
+void refuse_without_effect(CLI::App& app) {
+    for (const char* name : {"--epochs", "--steps", "--valid", "--profiler", "--schedule", "--record-shapes",
+                             "--profile-memory", "--with-stack", "--with-flops", "--recording-limit", "--checkpoint",
+                             "--resume", "--report", "--drop-first-batch"})
+        if (app.get_option(name)->count() > 0)
+            throw UsageError{fmt::format("{} has no effect on tune, which runs as many steps as it needs", name)};
+}
+
+}   // namespace
+
+int tune_loader(const Invocation& invocation) {
+    ProfileOptions options;
+    CommandLine line{invocation,
+                     "Finds the smallest setting within 2 % of the best: simulates all, races the likeliest live."};
+    options.output = "tuned.toml";
+    options.add_to(line.app());
+    line.app().get_option("--output")->description("the setting, as a file for `drawpoint profile --config`");
+    TuneOptions limits;
+    bool whole_data = false;
+    line.app().add_option("--most-workers", limits.most_workers, "of --num-workers; 0: twice the cores and 8, or 64");
+    line.app().add_option("--most-depth", limits.most_depth, "of --prefetch-depth");
+    line.app().add_option("--most-steps", limits.most_steps, "training steps in all");
+    line.app().add_flag("--allow-out-of-order", limits.may_leave_order, "--order out may be chosen");
+    line.app().add_flag("--whole-data", whole_data,
+                        "trains on all samples, not on one block's again and again: for data that no cache holds");
+    const OutputFlags flags{line.app(), false};
+    if (!line.parse())
+        return exit_ok;
+    refuse_without_effect(line.app());
+    options.check();
+    if (options.num_workers < 1)
+        throw UsageError{"--num-workers must be at least 1 to be tuned, got 0"};
+    if (limits.most_depth < 1 || limits.most_depth > 55)
+        throw UsageError{fmt::format("--most-depth must be between 1 and 55, got {}", limits.most_depth)};
+    if (limits.most_workers > max_worker_threads)
+        throw UsageError{
+            fmt::format("--most-workers must be at most {}, got {}", max_worker_threads, limits.most_workers)};
+    if (limits.most_steps < 200)
+        throw UsageError{fmt::format("--most-steps must be at least 200, got {}", limits.most_steps)};
+    limits.steps = std::min(limits.steps, limits.most_steps);
+    const OutputOptions output = flags.read();
+    check_files(output, "-o", options.output);
+    check_files({.json_files = {options.output}}, "-o", "");
+    const std::vector<Injection> injections = injections_of(options);
+
+    std::signal(SIGXFSZ, SIG_IGN);
+    std::signal(SIGPIPE, SIG_IGN);
+    StopRequest stop;
+    Signals signals{[&stop](int signal) { stop.ask(signal); }};
+    Data data = open_data(options, injections);
+    std::unique_ptr<const Sampler> whole = std::move(data.train_sampler);
+    const auto batch = static_cast<std::size_t>(options.batch_size);
+    if (whole_data)
+        data.train_sampler = std::move(whole);
+    else
+        data.train_sampler = std::make_unique<RepeatedSampler>(*whole, limits.block_steps * batch, passes_of_block);
+
+    Recorder recorder{RecorderOptions{.ledger_steps = 4000}};
+    recorder.set_fact(facts::machine_cores, std::to_string(this_machine().cores_usable.value_or(1)));
+    CallbackList callbacks;
+    EndWhenTuned end;
+    callbacks.add(stop);
+    callbacks.add(end);
+    std::optional<Tuning> tuning;
+    std::exception_ptr failure;
+    Outcome outcome;
+    {
+        Runtime runtime{{.on_worker_start = limit_torch_threads}, recorder};
+        Loaders loaders{runtime, options, data};
+        const StopRequest::Watch watch{stop, loaders.all()};
+        LiveTarget target{loaders.train, recorder};
+        callbacks.add(target);
+        const LoaderOptions& start = loaders.train.options();
+        limits.start = {.num_workers = start.num_workers,
+                        .prefetch_depth = start.prefetch_depth,
+                        .batch_size = start.batch_size,
+                        .max_overtakes = options.order == "out" ? any_order
+                                                                : static_cast<std::uint32_t>(
+                                                                      options.order == "in" ? 0 : start.max_overtakes),
+                        .read_concurrency = start.read_concurrency,
+                        .memory_budget = start.memory_budget};
+        std::thread tuner{[&] {
+            try {
+                tuning = tune(target, limits);
+            } catch (...) {
+                failure = std::current_exception();
+            }
+            end.tell();
+        }};
+        options.epochs = std::numeric_limits<std::int32_t>::max();
+        outcome = train_model(options, injections, data.classes, runtime, loaders, callbacks, stop);
+        target.fit_over();   // also where no fit began
+        tuner.join();
+        callbacks.remove(target);
+    }
+    recorder.finish();
+    if (stop.asked())
+        return exit_interrupted;
+    if (!outcome.error.empty())
+        throw Failure{outcome.error};
+    if (!tuning) {
+        try {
+            std::rethrow_exception(failure);
+        } catch (const std::exception& error) {
+            throw Failure{fmt::format("not tuned: {}", error.what())};
+        }
+    }
+    write_file(options.output, to_config(*tuning, options, data, invocation));
+    const std::string json = json_text(to_json(*tuning, {.version = DRAWPOINT_VERSION, .command = invocation.line}));
+    print(output.form == OutputOptions::Form::json
+              ? json
+              : to_text(*tuning) +
+                    fmt::format("wrote {}: drawpoint profile --config {} …\n", options.output, options.output));
+    for (const std::string& file : output.json_files)
+        write_file(file, json);
+    return exit_ok;
+}
+
+}   // namespace drawpoint::cli

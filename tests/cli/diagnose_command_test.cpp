@@ -1,0 +1,154 @@
+#include <fstream>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include <tests/cli/program.hpp>
+
+namespace {
+
+using namespace drawpoint::test;
+using Json = nlohmann::ordered_json;
+
+/// Recordings of one worker that reads for 1 ms a sample, for a loop that takes none: enough steps for a verdict, and too few.
+struct Recorded {
+    Recorded() {
+        for (const auto& [file, samples] : {std::pair{run, "960"}, {shorter, "48"}})
+            BOOST_REQUIRE(run_program({"profile", "--data", std::string{"synthetic:"} + samples, "--image-size", "8",
+                                       "--model", "none", "--compute-ms", "1", "--batch-size", "4", "--num-workers",
+                                       "1", "--inject", "read-latency=1ms", "-o", file})
+                              .code == 0);
+    }
+    TemporaryFolder folder;
+    std::string run = folder.file("run.pftrace"), shorter = folder.file("short.pftrace");
+};
+
+const Recorded& recorded() {
+    static const Recorded run;
+    return run;
+}
+
+Json json_of(const Result& result) {
+    BOOST_TEST(result.code == 0, result.err);
+    return Json::parse(result.out);
+}
+
+/// A trace as PyTorch writes it: 30 steps of 10 ms, 4 of which are spent in the loader.
+std::string write_torch_trace(const TemporaryFolder& folder) {
+    Json events = Json::array();
+    for (int step = 0; step < 30; ++step) {
+        const auto add = [&](const std::string& name, int from_us, int us) {
+            events.push_back({{"ph", "X"},
+                              {"cat", "user_annotation"},
+                              {"name", name},
+                              {"pid", 1},
+                              {"tid", 1},
+                              {"ts", 1000 + step * 10'000 + from_us},
+                              {"dur", us}});
+        };
+        add("ProfilerStep#" + std::to_string(step), 0, 10'000);
+        add("enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", 1, 4000);
+    }
+    const std::string file = folder.file("trace.json");
+    std::ofstream{file} << Json{{"traceEvents", events}}.dump();
+    return file;
+}
+
+BOOST_AUTO_TEST_SUITE(diagnose_command)
+
+BOOST_AUTO_TEST_CASE(a_recording_gets_a_verdict_or_is_told_why_not) {
+    const Json found = json_of(run_program({"diagnose", recorded().run, "--json"}));
+    BOOST_TEST(found.begin().key() == "schema");
+    BOOST_TEST(found["schema"] == "drawpoint.diagnosis/1");
+    BOOST_TEST(found["command"].get<std::string>().starts_with("drawpoint diagnose "));
+    if (found["abstained"].is_null()) {   // a busy machine is a reason to abstain
+        BOOST_TEST(found["interventions"].size() > 5);
+        BOOST_TEST(found["verdict"] != "undecided");
+        BOOST_TEST(found["verdict"] != "compute-bound");
+    } else {
+        BOOST_TEST(found["interventions"].empty());
+        BOOST_TEST(found["advice"].is_null());
+    }
+    BOOST_TEST(!found["blame"].empty());
+    BOOST_TEST(found["blame_max_residual_ns"] == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_short_run_says_how_many_steps_are_missing) {
+    const Json found = json_of(run_program({"diagnose", recorded().shorter, "--json"}));
+    BOOST_TEST(found["verdict"] == "undecided");
+    BOOST_TEST(found["abstained"].get<std::string>().starts_with("undecided, needs "));
+    BOOST_TEST(found["more_steps_needed"].get<int>() >= 38);
+    const Result text = run_program({"diagnose", recorded().shorter});
+    BOOST_TEST(text.out.starts_with("verdict: undecided (no verdict: undecided, needs "), text.out);
+}
+
+BOOST_AUTO_TEST_CASE(text_markdown_and_a_file_beside_say_the_same) {
+    const std::string file = recorded().folder.file("found.json");
+    const Result text = run_program({"diagnose", recorded().run, "--json=" + file});
+    BOOST_TEST(text.code == 0, text.err);
+    std::ifstream stream{file};
+    const Json found = Json::parse(stream);
+    const std::string verdict = found["verdict"];
+    BOOST_TEST(text.out.starts_with("verdict: " + verdict), text.out);
+    BOOST_TEST(run_program({"diagnose", recorded().run, "--markdown"}).out.starts_with("**Verdict**: " + verdict));
+}
+
+BOOST_AUTO_TEST_CASE(a_step_is_explained_by_its_number_or_the_longest) {
+    const Result third = run_program({"diagnose", recorded().run, "--explain", "3"});
+    BOOST_TEST(third.code == 0, third.err);
+    BOOST_TEST(third.out.find("step 3") != std::string::npos, third.out);
+    const Result longest = run_program({"diagnose", recorded().run, "--explain"});
+    BOOST_TEST(longest.code == 0, longest.err);
+    BOOST_TEST(!longest.out.empty());
+    BOOST_TEST(run_program({"diagnose", "--explain", recorded().run}).out == longest.out);
+    BOOST_TEST(json_of(run_program({"diagnose", recorded().run, "--explain", "--json"}))["explain"] == longest.out);
+    check_complaint(run_program({"diagnose", recorded().run, "--explain", "999999"}), 2, {"--explain 999999"});
+    check_complaint(run_program({"diagnose", recorded().run, "--explain", "first"}), 2, {"--explain", "'first'"});
+}
+
+BOOST_AUTO_TEST_CASE(a_torch_trace_is_split_and_no_verdict_is_made_up) {
+    const TemporaryFolder folder;
+    const std::string file = write_torch_trace(folder);
+    const Json found = json_of(run_program({"diagnose", file, "--json"}));
+    BOOST_TEST(found["verdict"] == "undecided");
+    BOOST_TEST(!found["abstained"].is_null());
+    BOOST_TEST(found["interventions"].empty());
+    BOOST_TEST(found["split"]["draw_share"].get<double>() == 0.4, boost::test_tools::tolerance(0.01));
+    BOOST_TEST(!found["split"]["cannot_tell"].empty());
+    const Result text = run_program({"diagnose", file});
+    BOOST_TEST(text.code == 0, text.err);
+    BOOST_TEST(text.out.find("40") != std::string::npos, text.out);
+    check_complaint(run_program({"diagnose", file, "--explain"}), 2, {"--explain", file});
+}
+
+BOOST_AUTO_TEST_CASE(the_report_ends_with_the_verdict_and_has_blame_and_trust) {
+    const Json report = json_of(run_program({"report", recorded().run, "--json"}));
+    BOOST_REQUIRE(report["draw"]["blame"].is_array());
+    double share = 0;
+    for (const Json& row : report["draw"]["blame"]) {
+        BOOST_TEST(row["cause"].is_string());
+        share += row["share"].get<double>();
+    }
+    BOOST_TEST(share == 1.0, boost::test_tools::tolerance(1e-9));
+    BOOST_TEST(report["trust"]["trusted"].is_boolean());
+    BOOST_TEST(report["trust"]["reasons"].is_array());
+    const std::string text = run_program({"report", recorded().run}).out;
+    const std::size_t at = text.rfind("\nwhy the draw waits: ");
+    BOOST_REQUIRE(at != std::string::npos);
+    BOOST_TEST(std::count(text.begin() + static_cast<std::ptrdiff_t>(at) + 1, text.end(), '\n') <= 3);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
+    const TemporaryFolder folder;
+    check_complaint(run_program({"diagnose"}), 2, {"RUN"});
+    check_complaint(run_program({"diagnose", folder.file("none.pftrace")}), 1, {folder.file("none.pftrace")});
+    check_complaint(run_program({"diagnose", recorded().run, "--json", "--markdown"}), 2, {"--json", "--markdown"});
+    check_complaint(run_program({"diagnose", recorded().run, "--explian"}), 2,
+                    {"--explian", "did you mean --explain?"});
+    check_complaint(run_program({"diagnose", recorded().run, "--json=" + recorded().run}), 2,
+                    {recorded().run, "same file"});
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}   // namespace

@@ -1,9 +1,10 @@
 #include "machine.hpp"
 
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 
-#include <sched.h>
+#include <drawpoint/instrumentation/host.hpp>
 #include <sys/utsname.h>
 #include <time.h>
 
@@ -19,9 +20,7 @@ Machine this_machine() {
     if (uname(&system) == 0)
         machine.kernel = std::string{system.sysname} + " " + system.release;
     machine.compiler = __VERSION__;
-    cpu_set_t cores;
-    if (sched_getaffinity(0, sizeof cores, &cores) == 0)
-        machine.cores_usable = CPU_COUNT(&cores);
+    machine.cores_usable = static_cast<std::int64_t>(std::ceil(usable_cores()));
     return machine;
 }
 

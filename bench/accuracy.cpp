@@ -1,0 +1,156 @@
+// How often a verdict is right: real pipelines with known faults, what each change really gains, and what `diagnose` and the
+// rules of other tools say.
+
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <sys/prctl.h>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "accuracy/score.hpp"
+#include "accuracy/truth.hpp"
+#include "program.hpp"
+
+namespace {
+
+using namespace drawpoint;
+using namespace drawpoint::bench;
+
+volatile std::sig_atomic_t interrupted = 0;
+
+struct Options {
+    std::filesystem::path cases{DRAWPOINT_BENCH_DIR "/accuracy/cases"}, truth;
+    std::vector<std::string> only;
+    bool measure_truth = false;
+    MeasureOptions measure;
+    std::string data;
+    std::optional<std::string> json;
+};
+
+std::vector<Case> chosen_cases(const Options& options) {
+    std::vector<Case> cases = read_cases(options.cases);
+    for (const std::string& name : options.only)
+        if (std::ranges::find(cases, name, &Case::name) == cases.end())
+            throw std::invalid_argument{fmt::format("--only {}: no such case in {}", name, options.cases.string())};
+    if (!options.only.empty())
+        std::erase_if(cases,
+                      [&](const Case& of) { return std::ranges::find(options.only, of.name) == options.only.end(); });
+    return cases;
+}
+
+std::filesystem::path truth_file(const Options& options, const Case& of) { return options.truth / (of.name + ".json"); }
+
+/// Whether the case has a truth of its own, and not that of an earlier version of it.
+bool is_measured(const Options& options, const Case& of) {
+    return std::filesystem::exists(truth_file(options, of)) &&
+           read_truth(truth_file(options, of)).case_digest == of.digest;
+}
+
+int measure_all(const Options& options, const std::vector<Case>& cases, Rig& rig) {
+    std::vector<Case> todo;
+    for (const Case& of : cases)
+        if (of.kind != "adversarial" && !is_measured(options, of))
+            todo.push_back(of);
+    double seconds = 0;
+    for (const Case& of : todo) {
+        if (interrupted != 0)
+            return 130;
+        const CaseRun probe = run_case(of, rig);
+        seconds += static_cast<double>(runs_needed(of, options.measure) * of.steps) / probe.batches_per_s;
+    }
+    fmt::print(stderr, "{} of {} cases to be measured: about {:.0f} minutes at most\n", todo.size(), cases.size(),
+               seconds / 60);
+    std::filesystem::create_directories(options.truth);
+    int status = 0;
+    for (const Case& of : todo) {
+        try {
+            const std::optional<Truth> truth = measure_truth(of, rig, options.measure);
+            if (!truth)
+                break;
+            write_truth(truth_file(options, of), *truth);
+            fmt::print(stderr, "{}: {} (best gain {:+.1f} %)\n", of.name, fmt::join(truth->verdicts, ", "),
+                       100 * truth->gains.front().gain.median);
+        } catch (const NotMeasured& error) {
+            fmt::print(stderr, "{}\n", error.what());
+            status = 1;
+        }
+        if (interrupted != 0)
+            break;
+    }
+    return interrupted != 0 ? 130 : status;
+}
+
+int score_all(const Options& options, const std::vector<Case>& cases, Rig& rig, const std::string& command) {
+    std::vector<Scored> scored;
+    for (const Case& of : cases) {
+        if (interrupted != 0)
+            return 130;
+        std::optional<Truth> truth;
+        if (of.kind != "adversarial" && is_measured(options, of))
+            truth = read_truth(truth_file(options, of));
+        scored.push_back(score_case(of, truth, rig));
+        fmt::print(stderr, "{}\n", line_of(scored.back()));
+    }
+    const Score score = score_of(scored);
+    const std::string document = json_of(score, {DRAWPOINT_VERSION, command});
+    if (options.json && options.json->empty()) {
+        fmt::print("{}", document);
+        return 0;
+    }
+    if (options.json) {
+        std::FILE* const file = std::fopen(options.json->c_str(), "w");
+        if (file == nullptr)
+            throw std::runtime_error{"cannot write " + *options.json};
+        fmt::print(file, "{}", document);
+        std::fclose(file);
+    }
+    fmt::print("{}", table_of(score));
+    return 0;
+}
+
+int run_all(Options options, const std::string& command) {
+    if (options.truth.empty())
+        options.truth = options.cases.lexically_normal().parent_path() / "truth";
+    options.measure.stopped = [] { return interrupted != 0; };
+    std::signal(SIGINT, [](int) { interrupted = 1; });
+    prctl(PR_SET_TIMERSLACK, 1'000);   // ns; threads inherit it: what sleeps wakes when it should
+    const std::vector<Case> cases = chosen_cases(options);
+    Rig rig{options.data};
+    return options.measure_truth ? measure_all(options, cases, rig) : score_all(options, cases, rig, command);
+}
+
+}   // namespace
+
+int main(int argc, char** argv) {
+    Options options;
+    std::string json;
+    CLI::App app{"how often a verdict is right: diagnose and other tools' rules on pipelines with measured causes",
+                 "drawpoint bench accuracy"};
+    app.add_option("--cases", options.cases, "folder with a file a case [bench/accuracy/cases]")
+        ->check(CLI::ExistingDirectory);
+    app.add_option("--truth", options.truth, "folder of what was measured [truth, beside the cases]");
+    app.add_option("--only", options.only, "cases, by commas [all]")->delimiter(',');
+    app.add_flag("--measure-truth", options.measure_truth,
+                 "measures what each change gains, of cases that have no truth; goes on where it was stopped");
+    app.add_option("--rounds", options.measure.rounds, "rounds of runs in turns [10]")->check(CLI::Range(2, 1000));
+    app.add_option("--grid-rounds", options.measure.grid_rounds, "the same, of every setting [3]")
+        ->check(CLI::Range(1, 100));
+    app.add_option("--most-foreign", options.measure.most_foreign,
+                   "of the cores that others may take during a round, as a share [0.15]")
+        ->check(CLI::Range(0.0, 1.0));
+    add_data_option(app, options.data);
+    CLI::Option* const json_option =
+        app.add_option("--json", json, "JSON on stdout in place of the table; --json=FILE: beside it")->expected(0, 1);
+    return run_program(app, "accuracy", argc, argv, [&](const std::string& command) {
+        if (json_option->count() > 0)
+            options.json = json;
+        return run_all(options, command);
+    });
+}

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "case.hpp"
+
+namespace drawpoint::bench {
+
+/// Keys of everything that can be changed about a case, those of `Intervention::key`, but "cores" and "delivery", which
+/// cannot be changed for real. What changes nothing about this case is left out.
+[[nodiscard]] std::vector<std::string> change_keys(const Case&);
+
+/// The case with that changed. Throws std::invalid_argument naming a key that is not among `change_keys`.
+[[nodiscard]] Case changed(const Case&, std::string_view key);
+
+/// The one spelling of keys that mean the same here: a read is a stage where the workers do it.
+[[nodiscard]] std::string_view canonical(std::string_view key) noexcept;
+
+/// Verdicts (spelt as `Diagnosis::verdict`) that are right where this change gains most: more than one where what
+/// changes does not tell them apart.
+[[nodiscard]] std::set<std::string> verdicts_of(const Case&, std::string_view key);
+
+/// Whether a user could choose it, rather than wish for it.
+[[nodiscard]] bool can_be_set(std::string_view key) noexcept;
+
+/// The key of a changed setting; nullopt: it is none of them.
+[[nodiscard]] std::optional<std::string> key_of(const LoaderSetting& base, const LoaderSetting& other);
+
+/// "workers 4, depth 2, in order": for tables.
+[[nodiscard]] std::string to_string(const LoaderSetting&);
+
+}   // namespace drawpoint::bench

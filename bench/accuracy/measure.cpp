@@ -1,0 +1,196 @@
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <fstream>
+#include <string>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "../machine.hpp"
+#include "truth.hpp"
+
+namespace drawpoint::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+/// What the cores did for others since it was made.
+class ForeignMeter {
+public:
+    ForeignMeter() : wall_{Clock::now()}, others_s_{others()} {}
+    [[nodiscard]] double share() const {
+        const double wall_s = std::chrono::duration<double>{Clock::now() - wall_}.count();
+        return std::max(0.0, (others() - others_s_) / wall_s / static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)));
+    }
+
+private:
+    [[nodiscard]] static double others() {
+        std::ifstream stat{"/proc/stat"};
+        std::string name;
+        stat >> name;
+        double busy = 0, ticks = 0;
+        for (int field = 0; field < 8 && stat >> ticks; ++field)   // user nice system idle iowait irq softirq steal
+            busy += field == 3 || field == 4 ? 0 : ticks;
+        return busy / static_cast<double>(sysconf(_SC_CLK_TCK)) - process_cpu_seconds();
+    }
+
+    Clock::time_point wall_;
+    double others_s_;
+};
+
+std::string today() {
+    const std::time_t now = std::time(nullptr);
+    std::tm utc{};
+    gmtime_r(&now, &utc);
+    return fmt::format("{:04}-{:02}-{:02}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday);
+}
+
+/// Rounds of runs that others did not disturb, or had to be given up.
+class Rounds {
+public:
+    Rounds(Truth& truth, const MeasureOptions& options) : truth_{&truth}, options_{&options} {}
+
+    /// `round(number)` measures and returns whether it came to its end; `keep` takes over what it measured. False: stopped.
+    template <class Round, class Keep>
+    bool run(std::size_t rounds, Round round, Keep keep) {
+        std::size_t given_up = 0;
+        for (std::size_t number = 0; number < rounds; ++number) {
+            bool kept = false;
+            for (std::size_t attempt = 0; !kept && attempt <= options_->most_repeats; ++attempt) {
+                const ForeignMeter meter;
+                if (!round(number))
+                    return false;
+                const double foreign = meter.share();
+                kept = foreign <= options_->most_foreign;
+                if (kept) {
+                    foreign_.push_back(foreign);
+                    keep();
+                } else {
+                    ++truth_->rounds_refused;
+                }
+            }
+            given_up += kept ? 0 : 1;
+            if (2 * given_up > rounds)
+                throw NotMeasured{
+                    fmt::format("case {}: not measured: others took more than {:.0f} % of the cores, {} rounds of {} "
+                                "were given up",
+                                truth_->name, 100 * options_->most_foreign, given_up, rounds)};
+        }
+        std::ranges::sort(foreign_);
+        truth_->foreign_share_median = foreign_[foreign_.size() / 2];
+        truth_->foreign_share_max = foreign_.back();
+        return true;
+    }
+
+private:
+    Truth* truth_;
+    const MeasureOptions* options_;
+    std::vector<double> foreign_;
+};
+
+double rate(const Case& of, Rig& rig, std::uint64_t& peak_bytes) {
+    const CaseRun run = run_case(of, rig);
+    peak_bytes = std::max(peak_bytes, run.peak_bytes);
+    return run.batches_per_s;
+}
+
+bool measure_gains(Truth& truth, const Case& of, Rig& rig, const MeasureOptions& options, Rounds& rounds) {
+    std::vector<Case> runs;
+    for (std::string& key : change_keys(of)) {
+        runs.push_back(changed(of, key));
+        truth.gains.push_back({.key = std::move(key), .gain = {}, .rounds = {}});
+    }
+    std::vector<double> base(2), rates(runs.size()), bases;
+    std::uint64_t ignored = 0;
+    const auto round = [&](std::size_t number) {
+        base[0] = rate(of, rig, truth.peak_bytes);
+        for (std::size_t turn = 0; turn < runs.size(); ++turn) {
+            if (options.stopped())
+                return false;
+            const std::size_t which = number % 2 == 0 ? turn : runs.size() - 1 - turn;
+            rates[which] = rate(runs[which], rig, ignored);
+        }
+        base[1] = rate(of, rig, truth.peak_bytes);
+        return !options.stopped();
+    };
+    const auto keep = [&] {
+        const double as_it_is = (base[0] + base[1]) / 2;
+        bases.push_back(as_it_is);
+        for (std::size_t which = 0; which < runs.size(); ++which)
+            truth.gains[which].rounds.push_back(rates[which] / as_it_is - 1);
+        ++truth.rounds;
+    };
+    if (!rounds.run(options.rounds, round, keep))
+        return false;
+    truth.batches_per_s = median_interval(bases);
+    for (MeasuredGain& measured : truth.gains)
+        measured.gain = median_interval(measured.rounds);
+    return true;
+}
+
+bool measure_grid(Truth& truth, const Case& of, Rig& rig, const MeasureOptions& options, Rounds& rounds) {
+    std::vector<Case> runs;
+    for (const std::size_t workers : of.grid_workers)
+        for (const std::size_t depth : of.grid_depths) {
+            Case& cell = runs.emplace_back(of);
+            cell.setting.num_workers = workers;
+            cell.setting.prefetch_depth = depth;
+            truth.grid.push_back({.num_workers = workers, .prefetch_depth = depth, .batches_per_s = {}});
+        }
+    std::vector<double> rates(runs.size());
+    std::vector<std::vector<double>> all(runs.size());
+    const auto round = [&](std::size_t number) {
+        for (std::size_t turn = 0; turn < runs.size(); ++turn) {
+            if (options.stopped())
+                return false;
+            const std::size_t which = number % 2 == 0 ? turn : runs.size() - 1 - turn;
+            rates[which] = rate(runs[which], rig, truth.grid[which].peak_bytes);
+        }
+        return true;
+    };
+    const auto keep = [&] {
+        for (std::size_t which = 0; which < runs.size(); ++which)
+            all[which].push_back(rates[which]);
+    };
+    if (!rounds.run(options.grid_rounds, round, keep))
+        return false;
+    for (std::size_t which = 0; which < runs.size(); ++which)
+        truth.grid[which].batches_per_s = median_interval(all[which]);
+    return true;
+}
+
+}   // namespace
+
+std::size_t runs_needed(const Case& of, const MeasureOptions& options) {
+    return options.rounds * (change_keys(of).size() + 2) +
+           options.grid_rounds * of.grid_workers.size() * of.grid_depths.size();
+}
+
+std::optional<Truth> measure_truth(const Case& of, Rig& rig, const MeasureOptions& options) {
+    const auto cores = static_cast<std::size_t>(this_machine().cores_usable.value_or(0));
+    Truth truth{.name = of.name, .case_digest = of.digest, .date = today(), .cpu = this_machine().cpu, .cores = cores};
+    Rounds rounds{truth, options};
+    if (!measure_gains(truth, of, rig, options, rounds) || !measure_grid(truth, of, rig, options, rounds))
+        return std::nullopt;
+    decide(truth, of);
+    return truth;
+}
+
+Interval measure_gain(const Case& of, const LoaderSetting& setting, Rig& rig, std::size_t pairs) {
+    Case other = of;
+    other.setting = setting;
+    std::vector<double> gains;
+    std::uint64_t ignored = 0;
+    for (std::size_t pair = 0; pair < pairs; ++pair) {
+        double with = 0, without = 0;
+        for (const bool first : {true, false})
+            (first == (pair % 2 == 0) ? without : with) = rate(first == (pair % 2 == 0) ? of : other, rig, ignored);
+        gains.push_back(with / without - 1);
+    }
+    return median_interval(gains);
+}
+
+}   // namespace drawpoint::bench

@@ -1,0 +1,197 @@
+#include "score.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+
+#include <fmt/format.h>
+
+#include <drawpoint/diagnosis/verdict.hpp>
+#include <drawpoint/instrumentation/host.hpp>
+
+#include "baselines.hpp"
+
+namespace drawpoint::bench {
+namespace {
+
+/// The real gain of settings, of the truth where it has them, else measured now, once each.
+class RealGains {
+public:
+    RealGains(const Case& of, const Truth& truth, Rig& rig) : of_{&of}, truth_{&truth}, rig_{&rig} {}
+
+    [[nodiscard]] double of(const LoaderSetting& setting) {
+        if (setting == of_->setting)
+            return 0;
+        if (const std::optional<std::string> key = key_of(of_->setting, setting))
+            if (const MeasuredGain* const measured = truth_->find(*key))
+                return measured->gain.median;
+        if (const std::optional<double> gain = of_grid(setting))
+            return *gain;
+        for (const auto& [known, gain] : measured_)
+            if (known == setting)
+                return gain;
+        measured_.emplace_back(setting, measure_gain(*of_, setting, *rig_, 2).median);
+        return measured_.back().second;
+    }
+
+    [[nodiscard]] double best() const {
+        double best = 0;
+        for (const MeasuredGain& measured : truth_->gains)
+            if (can_be_set(measured.key))
+                best = std::max(best, measured.gain.median);
+        return best;
+    }
+
+private:
+    /// Of the truth's grid, where nothing but its two numbers differs.
+    [[nodiscard]] std::optional<double> of_grid(const LoaderSetting& setting) const {
+        LoaderSetting other = of_->setting;
+        other.num_workers = setting.num_workers;
+        other.prefetch_depth = setting.prefetch_depth;
+        const auto rate = [&](const LoaderSetting& at) -> double {
+            for (const MeasuredCell& cell : truth_->grid)
+                if (cell.num_workers == at.num_workers && cell.prefetch_depth == at.prefetch_depth)
+                    return cell.batches_per_s.median;
+            return 0;
+        };
+        if (!(other == setting) || rate(setting) <= 0 || rate(of_->setting) <= 0)
+            return std::nullopt;
+        return rate(setting) / rate(of_->setting) - 1;
+    }
+
+    const Case* of_;
+    const Truth* truth_;
+    Rig* rig_;
+    std::vector<std::pair<LoaderSetting, double>> measured_;
+};
+
+void ask_ours(Scored& scored, const Ledger& ledger, std::size_t& first_step) {
+    const Diagnosis diagnosis = diagnose(ledger);
+    Answer answer{.rule = "drawpoint", .verdict = diagnosis.verdict, .abstained = diagnosis.abstained};
+    if (diagnosis.advice)
+        answer.advice = diagnosis.advice->setting;
+    scored.answers.push_back(std::move(answer));
+    first_step = diagnosis.blame.first_steady_step;
+    if (!scored.truth || diagnosis.abstained)
+        return;
+    for (const Intervention& intervention : diagnosis.interventions)
+        if (const MeasuredGain* const real = scored.truth->find(intervention.key))
+            scored.gains.push_back({intervention.key, intervention.gain, real->gain.median});
+    if (scored.truth->grid.empty())
+        return;
+    const RecordedRun run = recorded_run(ledger, first_step);
+    if (!run.unusable.empty())
+        return;
+    PredictOptions options;
+    options.cores_spread = diagnosis.interference.foreign_cores_spread;
+    for (const MeasuredCell& cell : scored.truth->grid) {
+        LoaderSetting setting = scored.of.setting;
+        setting.num_workers = cell.num_workers;
+        setting.prefetch_depth = cell.prefetch_depth;
+        if (!(setting == scored.of.setting))   // only what was never run
+            scored.cells.push_back(
+                {to_string(setting), predict(run, setting, {}, options).batches_per_s, cell.batches_per_s.median});
+    }
+}
+
+/// What to call the truth in the confusion matrix: what was said if that is right, else what gains most.
+std::string true_word(const Scored& scored, const std::string& said) {
+    const Truth& truth = *scored.truth;
+    if (truth.verdicts.contains(said))
+        return said;
+    if (!truth.gains.empty() && !truth.changes.empty())
+        for (const std::string& word : verdicts_of(scored.of, truth.gains.front().key))
+            return word;
+    return truth.verdicts.empty() ? "none" : *truth.verdicts.begin();
+}
+
+}   // namespace
+
+bool Answer::declined() const noexcept {
+    return abstained.has_value() || verdict == "undecided" || verdict == "interference";
+}
+
+bool Answer::names_a_cause() const noexcept {
+    return !declined() && verdict != "compute-bound" && verdict != "balanced" && verdict != "warm-up";
+}
+
+std::pair<double, double> Share::wilson() const noexcept {
+    if (of == 0)
+        return {0, 1};
+    constexpr double z = 1.959964;
+    const auto n = static_cast<double>(of);
+    const double p = value(), middle = p + z * z / (2 * n);
+    const double half = z * std::sqrt(p * (1 - p) / n + z * z / (4 * n * n)), by = 1 + z * z / n;
+    return {std::max(0.0, (middle - half) / by), std::min(1.0, (middle + half) / by)};
+}
+
+Scored score_case(const Case& of, const std::optional<Truth>& truth, Rig& rig) {
+    Scored scored{.of = of, .truth = truth};
+    const CaseRun run = run_case(of, rig);
+    std::size_t first_step = warm_up_steps(of);
+    try {
+        ask_ours(scored, run.ledger, first_step);
+    } catch (const std::exception& error) {
+        scored.error = error.what();
+        scored.answers.resize(1);
+        scored.answers.front() = {.rule = "drawpoint", .verdict = "error", .abstained = scored.error};
+    }
+    const RunFigures figures = figures_of(run.ledger, warm_up_steps(of), usable_cores());
+    for (const Rule& rule : rules()) {
+        RuleAnswer said = rule.answer(figures);
+        scored.answers.push_back(
+            {.rule = std::string{rule.name}, .verdict = std::move(said.verdict), .advice = said.advice});
+    }
+    if (!scored.truth)
+        return scored;
+    RealGains gains{of, *scored.truth, rig};
+    for (Answer& answer : scored.answers) {
+        answer.real_gain = answer.advice ? gains.of(*answer.advice) : 0;
+        answer.regret = std::max(0.0, gains.best() - *answer.real_gain);
+    }
+    return scored;
+}
+
+Score score_of(std::vector<Scored> all) {
+    Score score;
+    for (const Scored& scored : all) {
+        ++score.cases;
+        const bool adversarial = scored.of.kind == "adversarial";
+        if (!adversarial && !scored.truth)
+            ++score.not_measured;
+        for (const Answer& answer : scored.answers) {
+            auto found = std::ranges::find(score.rules, answer.rule, &RuleScore::rule);
+            if (found == score.rules.end())
+                found = score.rules.insert(found, RuleScore{.rule = answer.rule});
+            if (adversarial) {
+                found->abstained_correctly.count(answer.declined());
+                continue;
+            }
+            if (!scored.truth)
+                continue;
+            found->right.count(!answer.abstained && scored.truth->verdicts.contains(answer.verdict));
+            found->abstained_wrongly.count(answer.declined());
+            if (scored.of.kind == "control")
+                found->false_alarms.count(answer.names_a_cause());
+            if (answer.regret)
+                found->regrets.push_back(*answer.regret);
+        }
+        if (scored.truth && !scored.answers.empty()) {
+            const Answer& ours = scored.answers.front();
+            const std::string said = ours.declined() ? "abstained" : ours.verdict;
+            ++score.confusion[{true_word(scored, said), said}];
+        }
+        for (const Predicted& cell : scored.cells) {
+            score.whatif_errors.push_back(std::abs(cell.predicted.median - cell.real) / cell.real);
+            score.intervals.count(cell.covered());
+        }
+        for (const Predicted& gain : scored.gains) {
+            score.gain_errors.push_back(std::abs(gain.predicted.median - gain.real));
+            score.gain_intervals.count(gain.covered());
+        }
+    }
+    score.scored = std::move(all);
+    return score;
+}
+
+}   // namespace drawpoint::bench

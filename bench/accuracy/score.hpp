@@ -1,0 +1,86 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <drawpoint/instrumentation/report/json.hpp>
+
+#include "truth.hpp"
+
+namespace drawpoint::bench {
+
+/// What one rule, ours or another, said of one case, and what came of it.
+struct Answer {
+    std::string rule, verdict;
+    std::optional<std::string> abstained;   ///< why
+    std::optional<LoaderSetting> advice;
+    std::optional<double> real_gain;   ///< of the advice, in reality
+    std::optional<double> regret;      ///< by how much the best setting of the truth gains more
+    /// Whether it said that it cannot say.
+    [[nodiscard]] bool declined() const noexcept;
+    /// Whether the verdict says that there is something to be cured.
+    [[nodiscard]] bool names_a_cause() const noexcept;
+};
+
+/// A figure that was predicted, and what it really is.
+struct Predicted {
+    std::string what;
+    Interval predicted;
+    double real = 0;
+    [[nodiscard]] bool covered() const noexcept { return predicted.low <= real && real <= predicted.high; }
+};
+
+/// One case, recorded anew and judged by everybody.
+struct Scored {
+    Case of;
+    std::optional<Truth> truth;     ///< absent: not measured, or adversarial
+    std::vector<Answer> answers;    ///< ours first
+    std::vector<Predicted> gains;   ///< of changes; real ones as measured
+    std::vector<Predicted> cells;   ///< of settings: batches a second
+    std::string error;              ///< why there is no answer of ours
+};
+
+/// Records the case and asks everybody. What our diagnosis throws is kept as `error`.
+[[nodiscard]] Scored score_case(const Case&, const std::optional<Truth>&, Rig&);
+
+/// k of n and the 95 % interval of its share after Wilson.
+struct Share {
+    std::size_t of = 0, hits = 0;
+    [[nodiscard]] double value() const noexcept {
+        return of == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(of);
+    }
+    [[nodiscard]] std::pair<double, double> wilson() const noexcept;
+    void count(bool hit) noexcept {
+        ++of;
+        hits += hit ? 1 : 0;
+    }
+};
+
+/// What one rule comes to, over all cases.
+struct RuleScore {
+    std::string rule;
+    Share right, false_alarms, abstained_correctly, abstained_wrongly;
+    std::vector<double> regrets;
+};
+
+/// All of it. Verdicts are counted over cases with a truth: one that abstains there is not right.
+struct Score {
+    std::size_t cases = 0, not_measured = 0;
+    std::vector<RuleScore> rules;                                           ///< ours first
+    std::map<std::pair<std::string, std::string>, std::size_t> confusion;   ///< (true, said) of ours
+    std::vector<double> whatif_errors, gain_errors;                         ///< |predicted - real| / real; in gain
+    Share intervals, gain_intervals;                                        ///< that contain the truth
+    std::vector<Scored> scored;
+};
+
+[[nodiscard]] Score score_of(std::vector<Scored>);
+
+[[nodiscard]] std::string line_of(const Scored&);   ///< one, for the terminal
+[[nodiscard]] std::string table_of(const Score&);
+[[nodiscard]] std::string json_of(const Score&, const JsonHead&);   ///< `drawpoint.accuracy/1`
+
+}   // namespace drawpoint::bench

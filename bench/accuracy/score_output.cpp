@@ -1,0 +1,154 @@
+#include <algorithm>
+#include <numeric>
+#include <optional>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <drawpoint/instrumentation/statistics.hpp>
+
+#include "../machine.hpp"
+#include "score.hpp"
+
+namespace drawpoint::bench {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::optional<double> mean_of(const std::vector<double>& values) {
+    if (values.empty())
+        return std::nullopt;
+    return statistics::mean(values);
+}
+
+std::optional<double> quantile_of(const std::vector<double>& values, double q) {
+    if (values.empty())
+        return std::nullopt;
+    return statistics::quantile(values, q);
+}
+
+Json or_null(std::optional<double> value, double times = 1) { return value ? Json(*value * times) : Json(nullptr); }
+Json or_null(const Share& share) { return share.of > 0 ? Json(share.value()) : Json(nullptr); }
+
+std::string percent(std::optional<double> share, double times = 100) {
+    return share ? fmt::format("{:.1f}", *share * times) : "-";
+}
+
+std::string of(const Share& share) { return share.of > 0 ? fmt::format("{}/{}", share.hits, share.of) : "-"; }
+
+Json json_of(const RuleScore& rule) {
+    const auto [low, high] = rule.right.wilson();
+    return {{"rule", rule.rule},
+            {"verdict_accuracy", or_null(rule.right)},
+            {"verdict_accuracy_low", low},
+            {"verdict_accuracy_high", high},
+            {"verdicts", rule.right.of},
+            {"false_alarms", rule.false_alarms.hits},
+            {"controls", rule.false_alarms.of},
+            {"abstained_correctly", rule.abstained_correctly.hits},
+            {"adversarial", rule.abstained_correctly.of},
+            {"abstained_wrongly", rule.abstained_wrongly.hits},
+            {"advice_regret_points_mean", or_null(mean_of(rule.regrets), 100)},
+            {"advice_regret_points_max", or_null(quantile_of(rule.regrets, 1), 100)}};
+}
+
+Json json_of(const std::vector<Predicted>& all) {
+    Json rows = Json::array();
+    for (const Predicted& one : all)
+        rows.push_back({{"of", one.what},
+                        {"predicted", one.predicted.median},
+                        {"low", one.predicted.low},
+                        {"high", one.predicted.high},
+                        {"real", one.real}});
+    return rows;
+}
+
+Json json_of(const Scored& scored) {
+    Json answers = Json::array();
+    for (const Answer& answer : scored.answers)
+        answers.push_back({{"rule", answer.rule},
+                           {"verdict", answer.verdict},
+                           {"abstained", answer.abstained ? Json(*answer.abstained) : Json(nullptr)},
+                           {"advice", answer.advice ? Json(to_string(*answer.advice)) : Json(nullptr)},
+                           {"real_gain", or_null(answer.real_gain)},
+                           {"regret_points", or_null(answer.regret, 100)}});
+    return {{"case", scored.of.name},
+            {"kind", scored.of.kind},
+            {"truth", scored.truth ? Json(scored.truth->verdicts) : Json(nullptr)},
+            {"answers", answers},
+            {"gains", json_of(scored.gains)},
+            {"settings_batches_per_s", json_of(scored.cells)}};
+}
+
+}   // namespace
+
+std::string line_of(const Scored& scored) {
+    const Answer& ours = scored.answers.front();
+    const std::string said = ours.abstained ? "abstained (" + *ours.abstained + ")" : ours.verdict;
+    if (scored.of.kind == "adversarial")
+        return fmt::format("{:<28} {:<5} {}", scored.of.name, ours.declined() ? "right" : "WRONG", said);
+    if (!scored.truth)
+        return fmt::format("{:<28} no truth measured: {}", scored.of.name, said);
+    const bool right = !ours.abstained && scored.truth->verdicts.contains(ours.verdict);
+    return fmt::format("{:<28} {:<5} {} (truth: {}), regret {} points", scored.of.name, right ? "right" : "WRONG", said,
+                       fmt::join(scored.truth->verdicts, ", "), percent(ours.regret));
+}
+
+std::string table_of(const Score& score) {
+    std::string text = fmt::format("{} cases, {} not measured\n\n{:<30} {:>8} {:>14} {:>12} {:>10} {:>10} {:>20}\n",
+                                   score.cases, score.not_measured, "rule", "right %", "95 % interval", "false alarms",
+                                   "abstained", "wrongly", "regret mean / max");
+    for (const RuleScore& rule : score.rules) {
+        const auto [low, high] = rule.right.wilson();
+        text +=
+            fmt::format("{:<30} {:>8} {:>14} {:>12} {:>10} {:>10} {:>20}\n", rule.rule,
+                        rule.right.of > 0 ? percent(rule.right.value()) : "-",
+                        fmt::format("{:.0f} - {:.0f}", 100 * low, 100 * high), of(rule.false_alarms),
+                        of(rule.abstained_correctly), of(rule.abstained_wrongly),
+                        fmt::format("{} / {}", percent(mean_of(rule.regrets)), percent(quantile_of(rule.regrets, 1))));
+    }
+    text += fmt::format(
+        "\nwhat-if: mean error {} %, 90th percentile {} % of {} settings; {} of the 90 % intervals hold the truth\n",
+        percent(mean_of(score.whatif_errors)), percent(quantile_of(score.whatif_errors, 0.9)),
+        score.whatif_errors.size(), of(score.intervals));
+    text += fmt::format("gains:   mean error {} points of {} changes; {} of the 90 % intervals hold the truth\n",
+                        percent(mean_of(score.gain_errors)), score.gain_errors.size(), of(score.gain_intervals));
+    text += "\nright answer      said              cases\n";
+    for (const auto& [pair, count] : score.confusion)
+        text += fmt::format("{:<17} {:<17} {:>5}{}\n", pair.first, pair.second, count,
+                            pair.first == pair.second ? "" : "  wrong");
+    return text;
+}
+
+std::string json_of(const Score& score, const JsonHead& head) {
+    Json json = json_document("drawpoint.accuracy/1", head, this_machine());
+    json["cases"] = score.cases;
+    json["not_measured"] = score.not_measured;
+    Json baselines = Json::array();
+    for (std::size_t i = 0; i < score.rules.size(); ++i) {
+        Json rule = json_of(score.rules[i]);
+        if (i == 0) {
+            rule.erase("rule");
+            json.update(rule);
+        } else {
+            baselines.push_back(std::move(rule));
+        }
+    }
+    json["whatif_mape"] = or_null(mean_of(score.whatif_errors));
+    json["whatif_p90"] = or_null(quantile_of(score.whatif_errors, 0.9));
+    json["whatif_settings"] = score.whatif_errors.size();
+    json["interval_coverage"] = or_null(score.intervals);
+    json["gain_error_points_mean"] = or_null(mean_of(score.gain_errors), 100);
+    json["gain_interval_coverage"] = or_null(score.gain_intervals);
+    json["tuner_regret_mean"] = json["tuner_steps_mean"] = nullptr;   // the tuner is scored by runs of its own
+    json["confusion"] = Json::array();
+    for (const auto& [pair, count] : score.confusion)
+        json["confusion"].push_back({{"truth", pair.first}, {"said", pair.second}, {"cases", count}});
+    json["baselines"] = std::move(baselines);
+    json["rows"] = Json::array();
+    for (const Scored& scored : score.scored)
+        json["rows"].push_back(json_of(scored));
+    return json_text(json);
+}
+
+}   // namespace drawpoint::bench

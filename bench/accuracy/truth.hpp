@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <drawpoint/diagnosis/prediction.hpp>
+
+#include "case_run.hpp"
+#include "change.hpp"
+
+namespace drawpoint::bench {
+
+/// What one change gained in reality: 0.1 = 10 % more batches a second than in the same round without it.
+struct MeasuredGain {
+    std::string key;
+    Interval gain;   ///< median of the rounds; an interval that holds the true median with 90 %
+    std::vector<double> rounds;
+};
+
+/// What one setting did in reality.
+struct MeasuredCell {
+    std::size_t num_workers = 0, prefetch_depth = 0;
+    Interval batches_per_s;
+    std::uint64_t peak_bytes = 0;
+};
+
+/// What is right about a case, measured by changing its real pipeline. Adversarial cases have none: there it is right to abstain.
+struct Truth {
+    std::string name;
+    std::uint64_t case_digest = 0;
+    std::string date, cpu;
+    std::size_t cores = 0, rounds = 0, rounds_refused = 0;
+    double foreign_share_median = 0, foreign_share_max = 0;   ///< of the cores, during the rounds that count
+    Interval batches_per_s;                                   ///< as the case stands
+    std::uint64_t peak_bytes = 0;
+    std::vector<MeasuredGain> gains;   ///< the largest first
+    std::set<std::string> changes;     ///< keys within `tie` of the largest
+    std::set<std::string> verdicts;    ///< right ones
+    std::vector<MeasuredCell> grid;
+
+    [[nodiscard]] const MeasuredGain* find(std::string_view key) const;
+};
+
+inline constexpr double least_gain = 0.03, tie = 0.02;
+
+/// Fills `changes` and `verdicts` from the gains: all within `tie` of the largest, if that is at least `least_gain`; else
+/// nothing holds the run back ("compute-bound", "balanced"). Where the loop's own compute ties with another, "balanced" is
+/// right too.
+void decide(Truth&, const Case&);
+
+/// The median, and the two values between which the true median lies with at least 90 % (so far as there are enough). Not empty.
+[[nodiscard]] Interval median_interval(std::vector<double> values);
+
+struct MeasureOptions {
+    std::size_t rounds = 10, grid_rounds = 3;
+    double most_foreign = 0.15;     ///< a round in which others took more of the cores is done again
+    std::size_t most_repeats = 3;   ///< so often
+    std::function<bool()> stopped = [] { return false; };   ///< asked between runs
+};
+
+/// Why a case could not be measured.
+struct NotMeasured : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
+/// Runs the case and each change in turns, and its grid; nullopt: stopped. Throws NotMeasured where others disturbed more
+/// than half of the rounds.
+[[nodiscard]] std::optional<Truth> measure_truth(const Case&, Rig&, const MeasureOptions&);
+
+/// What `setting` gains over the case's own, in pairs ABBA; foreign load is not looked at.
+[[nodiscard]] Interval measure_gain(const Case&, const LoaderSetting& setting, Rig&, std::size_t pairs);
+
+/// Runs that measuring takes, the rounds repeated for others' sake left out.
+[[nodiscard]] std::size_t runs_needed(const Case&, const MeasureOptions&);
+
+/// One file a case. Writing is atomic: a file is whole or not there. Reading throws std::runtime_error or
+/// std::invalid_argument naming the file.
+void write_truth(const std::filesystem::path&, const Truth&);
+[[nodiscard]] Truth read_truth(const std::filesystem::path&);
+
+}   // namespace drawpoint::bench

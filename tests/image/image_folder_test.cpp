@@ -4,10 +4,30 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <atomic>
+#include <cerrno>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <vector>
+
+#include <dirent.h>
+#include <dlfcn.h>
+
+namespace {
+
+std::atomic<bool> errno_is_left{false};
+
+}   // namespace
+
+/// A call that succeeds may leave anything in errno; this one does, and so may what is called between two of them.
+extern "C" dirent* readdir(DIR* stream) {
+    static const auto of_system = reinterpret_cast<dirent* (*)(DIR*)>(::dlsym(RTLD_NEXT, "readdir"));
+    dirent* const entry = of_system(stream);
+    if (entry != nullptr && errno_is_left)
+        errno = ENOMEM;
+    return entry;
+}
 
 BOOST_AUTO_TEST_SUITE(image_folder)
 
@@ -76,6 +96,15 @@ BOOST_AUTO_TEST_CASE(an_image_name_that_is_no_file_is_listed_so_that_reading_rep
     root.write("a/1.jpg", {});
     std::filesystem::create_symlink("nowhere.jpg", root.path() / "a/2.jpg");
     BOOST_TEST(ImageFolder{root.path()}.size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(what_a_success_leaves_in_errno_is_no_failure) {
+    const TemporaryFolder root;
+    root.write("a/1.jpg", {});
+    errno_is_left = true;
+    const std::string why = refusal(root.path());
+    errno_is_left = false;
+    BOOST_TEST(why == "");
 }
 
 BOOST_AUTO_TEST_CASE(what_is_not_a_data_set_is_refused_by_name) {

@@ -200,8 +200,8 @@ int profile(const Invocation& invocation) {
         set_cache_facts(*recorder, {data.train->cache(), same_cache ? nullptr : held_out});
     }
     record_cost(*recorder, after.cpu_s - before.cpu_s);
+    recorder->finish();   // first: its last look at the machine is of the ledger, as it is of the file
     const Ledger ledger = recorder->ledger();
-    recorder->finish();
     const RecordingState recording = recorder->state();
     if (!recording.error.empty())
         complain("the recording ends early: " + recording.error);

@@ -261,11 +261,6 @@ void add_steps(RecordedRun& run, const Ledger& ledger, const Window& window, std
     }
 }
 
-/// Of a step, what its own stamps measure: not the callbacks before the next draw.
-std::int64_t stamped_ns(const Ledger& ledger, const StepRow& step) {
-    return bounded_ns(bounded_ns(step.batch_ns) + sum_of(ledger, step, Span::between));
-}
-
 /// Takes what the loop computed, and waited for a core, out of its steps' time: by its own stamps, which some steps have,
 /// else by what the process computed and no worker did.
 void split_steps(RecordedRun& run, const Ledger& ledger, const Window& window, std::span<const TimeRange> took,
@@ -278,7 +273,7 @@ void split_steps(RecordedRun& run, const Ledger& ledger, const Window& window, s
         computes += static_cast<double>(step.compute.ns() + step.after.ns());
         if (!row.cpu_ns)
             continue;
-        const std::int64_t all = stamped_ns(ledger, row);
+        const std::int64_t all = bounded_ns(row.batch_ns);
         measured += static_cast<double>(all);
         own += static_cast<double>(std::clamp<std::int64_t>(*row.cpu_ns, 0, all));
         queued += static_cast<double>(std::clamp<std::int64_t>(row.run_queue_ns.value_or(0), 0, all));
@@ -293,7 +288,7 @@ void split_steps(RecordedRun& run, const Ledger& ledger, const Window& window, s
     for (std::size_t i = 0; i < run.steps.size(); ++i) {
         StepDemand& step = run.steps[i];
         const StepRow& row = *window.steps[i];
-        const auto all = static_cast<double>(stamped_ns(ledger, row));
+        const auto all = static_cast<double>(bounded_ns(row.batch_ns));
         const bool has_own = row.cpu_ns && all > 0;
         const double cpu = has_own ? std::clamp(static_cast<double>(*row.cpu_ns) / all, 0.0, 1.0) : share;
         const double queue =

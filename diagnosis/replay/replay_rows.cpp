@@ -79,12 +79,10 @@ void ReplayRows::end_sample(std::uint32_t worker, const BatchRow& batch, std::ui
 
 void ReplayRows::step(const BatchRow& batch, std::int64_t begin_ns, std::int64_t end_ns, std::int64_t next_ns,
                       const StepDemand& demand) {
-    // Of the loop's own thread.
+    // Of the loop's own thread, while it has the batch.
     const auto cpu_ns =
-        static_cast<std::int64_t>(static_cast<double>(demand.compute.cpu_ns) / std::max(demand.threads, 1.0)) +
-        demand.after.cpu_ns;
-    const std::int64_t waited_ns = demand.compute.wait_ns + demand.after.wait_ns;
-    const std::int64_t queued_ns = std::max<std::int64_t>(next_ns - batch.taken_ns - cpu_ns - waited_ns, 0);
+        static_cast<std::int64_t>(static_cast<double>(demand.compute.cpu_ns) / std::max(demand.threads, 1.0));
+    const std::int64_t queued_ns = std::max<std::int64_t>(end_ns - batch.taken_ns - cpu_ns - demand.compute.wait_ns, 0);
     StepRow row{.step = static_cast<std::uint32_t>(ledger_.steps.size()),
                 .epoch = batch.epoch,
                 .batch = batch.batch,

@@ -41,7 +41,7 @@ struct StepRow {
     std::uint32_t size = 0;   ///< samples in the batch; 0 when it was never drawn
     std::int64_t draw_begin_ns = 0, draw_ns = 0, batch_ns = 0;
     std::optional<double> loss;   ///< what the learner said, if it was asked
-    /// What the loop's thread spent from the draw's end to the next draw's begin: computing, and waiting for a core.
+    /// Of batch_ns, what the loop's thread spent computing, and waiting for a core.
     std::optional<std::int64_t> cpu_ns, run_queue_ns;   ///< absent: not measured
     Slice spans;   ///< of `Ledger::spans`, in order of time; the pieces tile draw, batch and between
     /// Equal bits of the loss, so that NaN equals itself.

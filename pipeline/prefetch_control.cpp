@@ -57,7 +57,10 @@ void PrefetchCore::reconfigure(const LoaderOptions& asked, const MemoryNeeds& ne
         options_ = next;
         needs_ = needs;
         memory_plan_ = plan;
-        most_workers_bytes_ = std::max(most_workers_bytes_, plan.workers_bytes);
+        // Workers and slots at their most need not have been there at one time.
+        past_peak_bytes_ = std::max(past_peak_bytes_, most_workers_bytes_ + most_slots_bytes_);
+        most_workers_bytes_ = plan.workers_bytes;
+        most_slots_bytes_ = policy_.counts_bytes() ? policy_.batches_bytes() : slots_bytes();
         sample_sets_ = plan.sample_sets;
         count_slots(slots);
         retiring_ = first_slots(slot_count_) & ~first_slots(slots);

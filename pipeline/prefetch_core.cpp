@@ -392,9 +392,11 @@ LoaderCounters PrefetchCore::counters() noexcept {
             .reads_late = reads.late,
             .read_bytes = reads.bytes,
             .largest_batch_bytes = largest,
-            .peak_bytes = always + most_workers_bytes_ + most_slots_bytes_ + reads.most_bytes,
+            .peak_bytes =
+                always + std::max(past_peak_bytes_, most_workers_bytes_ + most_slots_bytes_) + reads.most_bytes,
             .expected_bytes =
-                always + memory_plan_.workers_bytes + slots + (seen ? reads.most_bytes : memory_plan_.in_flight_bytes)};
+                always + memory_plan_.workers_bytes + slots + (seen ? reads.most_bytes : memory_plan_.in_flight_bytes),
+            .last_offered_ns = last_offered_ns_};
 }
 
 }   // namespace drawpoint

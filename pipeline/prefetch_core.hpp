@@ -217,12 +217,14 @@ private:
     std::uint64_t retiring_ = 0;   // slots beyond the depth with memory, a bit each
     SettingRow noted_{};           // last in the recording
     std::uint64_t turns_ = 0, parks_ = 0, wakes_ = 0;
-    std::uint64_t most_workers_bytes_ = 0, most_slots_bytes_ = 0, largest_samples_bytes_ = 0,
-                  largest_rest_bytes_ = 0;   // the last two of a slot
+    std::uint64_t most_workers_bytes_ = 0, most_slots_bytes_ = 0;        // under the setting at hand
+    std::uint64_t past_peak_bytes_ = 0;                                  // of both together, under those before
+    std::uint64_t largest_samples_bytes_ = 0, largest_rest_bytes_ = 0;   // of a slot
 
     // The loop's.
     alignas(line_bytes) std::uint64_t position_ = 0;   // of the next draw
     std::uint64_t pass_serial_ = 0, pass_left_ = 0;
+    std::int64_t last_offered_ns_ = no_stamp;   // of the batch drawn last
     std::uint64_t batches_taken_ = 0, batches_abandoned_ = 0, samples_taken_ = 0, suspensions_ = 0;
     std::uint64_t waits_ = 0;               // draws that were not ready at once
     std::int64_t most_spin_ns_, spin_ns_;   // before the loop suspends: longer while that succeeds

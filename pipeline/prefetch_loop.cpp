@@ -187,6 +187,7 @@ Batch PrefetchCore::take() {
     const bool whole = (cell & 7) == batch;
     if (recorder_) {
         s.taken_ns = clock_.now_ns();
+        last_offered_ns_ = s.offered_ns;
         record(s, i, whole ? BatchStatus::taken : BatchStatus::failed, s.taken_ns,
                published_.load(std::memory_order_relaxed) - position_);
     }

@@ -131,4 +131,20 @@ void FixedSampler::order(std::size_t, std::span<std::uint64_t> order) const {
     std::copy(indices_.begin(), indices_.end(), order.begin());
 }
 
+RepeatedSampler::RepeatedSampler(const Sampler& of, std::size_t samples, std::size_t times)
+    : all_(of.size()), block_{std::min(samples, all_.size())}, times_{times} {
+    if (samples == 0 || times == 0)
+        throw std::invalid_argument{std::string{samples == 0 ? "samples" : "times"} + " must be at least 1, got 0"};
+    of.order(0, all_);
+}
+
+void RepeatedSampler::order(std::size_t epoch, std::span<std::uint64_t> order) const {
+    if (block_ == 0)
+        return;   // of no samples, none
+    const std::size_t turn = epoch == 0 ? all_.size() : block_, blocks = all_.size() / block_;
+    const std::size_t from = epoch == 0 ? 0 : (epoch - 1) % blocks * block_;
+    for (std::size_t i = 0; i < order.size(); ++i)
+        order[i] = all_[from + i % turn];
+}
+
 }   // namespace drawpoint

@@ -120,6 +120,25 @@ BOOST_AUTO_TEST_CASE(fixed_gives_the_same_list_every_epoch) {
     BOOST_CHECK(order_of(fixed, 0) == order_of(fixed, 9));
 }
 
+BOOST_AUTO_TEST_CASE(a_repeated_sampler_begins_as_the_other_and_then_turns_round_one_block_an_epoch) {
+    const FixedSampler of{{5, 3, 1, 4, 2, 9, 7}};
+    const RepeatedSampler sampler{of, 3, 2};
+    const auto is = [&](std::size_t epoch, const std::vector<std::uint64_t>& expected) {
+        BOOST_TEST(order_of(sampler, epoch) == expected, boost::test_tools::per_element());
+    };
+    is(0, {5, 3, 1, 4, 2, 9});
+    is(1, {5, 3, 1, 5, 3, 1});
+    is(2, {4, 2, 9, 4, 2, 9});
+    is(3, {5, 3, 1, 5, 3, 1});
+    const RepeatedSampler longer{of, 100, 2};
+    for (const std::size_t epoch : {0u, 1u})
+        BOOST_TEST(order_of(longer, epoch) == (std::vector<std::uint64_t>{5, 3, 1, 4, 2, 9, 7, 5, 3, 1, 4, 2, 9, 7}),
+                   boost::test_tools::per_element());
+    BOOST_TEST(order_of(RepeatedSampler{SequentialSampler{0}, 4, 3}).empty());
+    BOOST_CHECK_THROW((RepeatedSampler{of, 0, 1}), std::invalid_argument);
+    BOOST_CHECK_THROW((RepeatedSampler{of, 1, 0}), std::invalid_argument);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }   // namespace

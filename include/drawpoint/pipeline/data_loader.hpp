@@ -77,6 +77,8 @@ struct LoaderCounters {
         0;   ///< most memory the loader held, as memory_plan() divides it: workers as planned, the rest counted
     std::uint64_t expected_bytes =
         0;   ///< what peak_bytes is likely to come to: memory_plan().planned_bytes corrected by what was seen
+    std::int64_t last_offered_ns =
+        no_stamp;   ///< when the batch drawn last was complete, of the recorder's clock; only where loaders record
 };
 
 /// An awaitable, prefetching loader: workers make the samples of up to D batches ahead, straight into recycled batch memory.

@@ -98,4 +98,19 @@ private:
     std::vector<std::uint64_t> indices_;
 };
 
+/// Epoch 0 is another sampler's first, as far as it fits, or several times over. Each later one is a block of that, `times` over,
+/// the next with each epoch: what is measured of one turn and of another is of the same samples, and over epochs of all. A
+/// block that would be short is left out. Keeps nothing of `of`.
+class RepeatedSampler final : public Sampler {
+public:
+    /// samples (of a block; of less than that, all) and times ≥ 1. Throws std::invalid_argument naming the value.
+    RepeatedSampler(const Sampler& of, std::size_t samples, std::size_t times);
+    [[nodiscard]] std::size_t size() const noexcept override { return block_ * times_; }
+    void order(std::size_t epoch, std::span<std::uint64_t> order) const override;
+
+private:
+    std::vector<std::uint64_t> all_;
+    std::size_t block_, times_;
+};
+
 }   // namespace drawpoint

@@ -15,6 +15,7 @@
 
 #include <diagnosis/blame/loader_rows.hpp>
 #include <diagnosis/replay/cpu_shares.hpp>
+#include <diagnosis/replay/recorded_steps.hpp>
 #include <diagnosis/replay/virtual_time.hpp>
 
 namespace drawpoint {
@@ -22,9 +23,6 @@ namespace {
 
 constexpr std::uint64_t worker_bytes = std::uint64_t{2} << 20;   // as MemoryNeeds estimates it
 constexpr std::int64_t longest_gap_ns = 50'000;   // of two samples of a worker: longer ones were preempted
-// What other threads compute for the loop, LibTorch's for one: believed from so many times its own on, where it computes
-// at all. Less may be workers' overhead.
-constexpr double threads_from = 1.25, computing_from = 0.2;
 
 // What no run reaches, and a file may tell of.
 constexpr std::uint32_t most_batch_samples = 1u << 20;
@@ -32,7 +30,6 @@ constexpr std::uint64_t most_samples = 10'000'000, most_bytes = std::uint64_t{1}
 constexpr double most_cores = 1e5;
 constexpr std::size_t most_pipelines =
     std::size_t{std::numeric_limits<std::uint8_t>::max()} + 1;   // that rows can name
-constexpr double training_from = 0.99;   // of a stretch, in steps: what the process computed then is training
 
 template <class Row>
 auto place_of(const Row& row) noexcept {
@@ -76,33 +73,6 @@ double cores_of(const Ledger& ledger) {
         if (const auto cores = number_in(ledger, key, most_cores))
             return *cores;
     return std::max(std::thread::hardware_concurrency(), 1u);
-}
-
-/// What this process computed while the steps ran, in cores; nothing where host rows do not say. By the stretches between
-/// two of these that were all training: a validation computes, too.
-std::optional<double> own_cores(const Ledger& ledger, std::span<const TimeRange> steps) {
-    double cpu_ns = 0, ns = 0;
-    const HostRow* before = nullptr;
-    std::size_t first = 0;
-    for (const HostRow& row : ledger.host) {
-        if (row.own_cpu_ns == no_stamp)
-            continue;
-        const HostRow* const from = std::exchange(before, &row);
-        if (from == nullptr)
-            continue;
-        while (first < steps.size() && steps[first].to_ns <= from->at_ns)
-            ++first;
-        double training = 0;
-        for (std::size_t i = first; i < steps.size() && steps[i].from_ns < row.at_ns; ++i)
-            training += static_cast<double>(
-                length_ns(std::max(steps[i].from_ns, from->at_ns), std::min(steps[i].to_ns, row.at_ns)));
-        const auto stretch = static_cast<double>(length_ns(from->at_ns, row.at_ns));
-        if (stretch <= 0 || training < training_from * stretch)
-            continue;
-        cpu_ns += static_cast<double>(length_ns(from->own_cpu_ns, row.own_cpu_ns));
-        ns += stretch;
-    }
-    return ns > 0 ? std::optional{cpu_ns / ns} : std::nullopt;
 }
 
 /// What a worker's core does between two samples that it makes one after the other.
@@ -155,7 +125,8 @@ void note_passes(RecordedRun& run, std::span<const BatchRow> batches) {
 
 struct Window {
     std::vector<const StepRow*> steps;
-    std::vector<std::uint32_t> batches;   // of each of them, in Ledger::batches; then in the sampler's order
+    std::vector<std::uint32_t> batches;       // of each of them, in Ledger::batches; then in the sampler's order
+    std::vector<std::int64_t> transfers_ns;   // by position in Ledger::batches: what its draw waited for the device
 };
 
 LoaderSetting setting_of(const Ledger& ledger, std::uint8_t pipeline, std::int64_t& since_ns) {
@@ -181,6 +152,7 @@ LoaderSetting setting_of(const Ledger& ledger, std::uint8_t pipeline, std::int64
 Window window_of(const Ledger& ledger, const LoaderRows& rows, std::size_t first_step, std::uint8_t pipeline,
                  std::int64_t since_ns) {
     Window window;
+    window.transfers_ns.resize(ledger.batches.size());
     for (std::size_t i = first_step; i < ledger.steps.size(); ++i) {
         const StepRow& step = ledger.steps[i];
         if (step.phase != Phase::train || step.size == 0 || step.draw_begin_ns < since_ns)
@@ -189,6 +161,7 @@ Window window_of(const Ledger& ledger, const LoaderRows& rows, std::size_t first
         if (batch != nothing && ledger.batches[batch].pipeline == pipeline) {
             window.steps.push_back(&step);
             window.batches.push_back(batch);
+            window.transfers_ns[batch] = sum_of(ledger, step, Span::transfer);
         }
     }
     return window;
@@ -215,6 +188,8 @@ void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loade
         }
         if (batch.transfer_issue_ns != no_stamp && batch.transfer_done_ns != no_stamp)
             demand.transfer_ns = bounded_ns(length_ns(batch.transfer_issue_ns, batch.transfer_done_ns));
+        else
+            demand.transfer_ns = window.transfers_ns[at];   // a loader around this one moves it, while the loop waits
         for (const std::uint32_t row_at : rows) {
             const SampleRow& row = ledger.samples[row_at];
             SampleDemand sample = demand_of(ledger, row, shares, run.reads_ahead);
@@ -223,86 +198,6 @@ void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loade
                 run.samples.push_back(sample);
         }
         run.batches.push_back(demand);
-    }
-}
-
-/// A step's pieces of one kind, together.
-std::int64_t sum_of(const Ledger& ledger, const StepRow& step, Span span) {
-    std::int64_t sum = 0;
-    for (const SpanRow& piece : ledger.spans_of(step))
-        sum = bounded_ns(sum + (piece.span == span ? bounded_ns(piece.ns) : 0));
-    return sum;
-}
-
-/// What the steps took: all of it for waiting. From draw to draw, as they came: `took`.
-void add_steps(RecordedRun& run, const Ledger& ledger, const Window& window, std::vector<TimeRange>& took) {
-    double wall = 0, draws = 0;
-    for (std::size_t i = 0; i < window.steps.size(); ++i) {
-        const StepRow& row = *window.steps[i];
-        // The last is followed by the first, where the recording is repeated.
-        const StepRow& next = *window.steps[(i + 1) % window.steps.size()];
-        const std::int64_t between = sum_of(ledger, row, Span::between);
-        const std::int64_t callbacks = sum_of(ledger, next, span_of(Event::before_draw));
-        TimeRange range{row.draw_begin_ns, end_ns(end_ns(row), between)};
-        StepDemand step{.compute = {0, bounded_ns(row.batch_ns)}, .size = row.size};
-        step.after.wait_ns = bounded_ns(between + callbacks);
-        if (i + 1 < window.steps.size()) {
-            step.pause_ns = bounded_ns(length_ns(range.to_ns, next.draw_begin_ns));
-            range.to_ns = std::min(range.to_ns, std::max(next.draw_begin_ns, range.from_ns));
-        }
-        wall += static_cast<double>(length_ns(range.from_ns, range.to_ns));
-        draws += static_cast<double>(bounded_ns(row.draw_ns));
-        run.steps.push_back(step);
-        took.push_back(range);
-    }
-    if (wall > 0) {
-        run.batches_per_s = static_cast<double>(run.steps.size()) * 1e9 / wall;
-        run.draw_share = std::min(draws / wall, 1.0);
-    }
-}
-
-/// Takes what the loop computed, and waited for a core, out of its steps' time: by its own stamps, which some steps have,
-/// else by what the process computed and no worker did.
-void split_steps(RecordedRun& run, const Ledger& ledger, const Window& window, std::span<const TimeRange> took,
-                 double workers_cpu_ns) {
-    double wall = 0, computes = 0, measured = 0, own = 0, queued = 0;
-    for (std::size_t i = 0; i < run.steps.size(); ++i) {
-        const StepDemand& step = run.steps[i];
-        const StepRow& row = *window.steps[i];
-        wall += static_cast<double>(length_ns(took[i].from_ns, took[i].to_ns));
-        computes += static_cast<double>(step.compute.ns() + step.after.ns());
-        if (!row.cpu_ns)
-            continue;
-        const std::int64_t all = bounded_ns(row.batch_ns);
-        measured += static_cast<double>(all);
-        own += static_cast<double>(std::clamp<std::int64_t>(*row.cpu_ns, 0, all));
-        queued += static_cast<double>(std::clamp<std::int64_t>(row.run_queue_ns.value_or(0), 0, all));
-    }
-    run.loop_cpu_measured = measured > 0;
-    const auto process = own_cores(ledger, took);
-    const double others = process && computes > 0 ? std::max(*process * wall - workers_cpu_ns, 0.0) / computes : 0;
-    const double share = measured > 0 ? std::min(own / measured, 1.0) : std::min(others, 1.0);   // of the steps' time
-    const double queue_share = measured > 0 ? std::min(queued / measured, 1 - share) : 0;
-    const bool several = share >= computing_from && others / share >= threads_from;
-    const double threads = several ? std::min(others / share, std::max(run.cores, 1.0)) : 1;
-    for (std::size_t i = 0; i < run.steps.size(); ++i) {
-        StepDemand& step = run.steps[i];
-        const StepRow& row = *window.steps[i];
-        const auto all = static_cast<double>(bounded_ns(row.batch_ns));
-        const bool has_own = row.cpu_ns && all > 0;
-        const double cpu = has_own ? std::clamp(static_cast<double>(*row.cpu_ns) / all, 0.0, 1.0) : share;
-        const double queue =
-            has_own ? std::clamp(static_cast<double>(row.run_queue_ns.value_or(0)) / all, 0.0, 1.0) : queue_share;
-        for (Demand* const part : {&step.compute, &step.after}) {
-            const std::int64_t ns = part->ns();
-            part->cpu_ns = std::llround(cpu * static_cast<double>(ns));
-            part->wait_ns =
-                std::max<std::int64_t>(ns - part->cpu_ns - std::llround(queue * static_cast<double>(ns)), 0);
-        }
-        if (several) {
-            step.threads = threads;
-            step.compute.cpu_ns = bounded_ns(std::llround(static_cast<double>(step.compute.cpu_ns) * threads));
-        }
     }
 }
 
@@ -365,9 +260,7 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
         workers_cpu_ns += static_cast<double>(batch.collate.cpu_ns);
     if (!run.batches.empty())   // those that were thinned out computed as well
         workers_cpu_ns *= static_cast<double>(drawn) / static_cast<double>(run.batches.size());
-    std::vector<TimeRange> took;
-    add_steps(run, ledger, window, took);
-    split_steps(run, ledger, window, took, workers_cpu_ns);
+    add_steps(run, ledger, window.steps, workers_cpu_ns);
 
     const double cached = number_in(ledger, facts::cache_bytes, most_bytes).value_or(0);
     const bool in_memory = ledger.fact(facts::cache_origin).value_or("") == "memory";

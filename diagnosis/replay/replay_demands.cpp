@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
+#include <span>
 #include <stdexcept>
 #include <string>
 
@@ -32,27 +34,35 @@ std::uint64_t bytes_times(std::uint64_t bytes, double factor) noexcept {
     return factor == 1 ? bytes : static_cast<std::uint64_t>(std::min(static_cast<double>(bytes) * factor, 0x1p56));
 }
 
-/// Every `stride`-th from `at` becomes their mean.
-void level(std::vector<std::int64_t>& values, std::size_t at, std::size_t stride) {
+using Picks = std::span<const std::uint32_t>;
+
+/// Every `stride`-th from `at` becomes the mean of those picked: a bootstrap's work stays as much as it is.
+void level(std::vector<std::int64_t>& values, std::size_t at, std::size_t stride, Picks picks) {
     double sum = 0;
+    for (const std::uint32_t pick : picks)
+        sum += static_cast<double>(values[pick * stride + at]);
     for (std::size_t i = at; i < values.size(); i += stride)
-        sum += static_cast<double>(values[i]);
-    const auto count = static_cast<double>(values.size() / stride);
-    for (std::size_t i = at; i < values.size(); i += stride)
-        values[i] = std::llround(sum / count);
+        values[i] = std::llround(sum / static_cast<double>(picks.size()));
 }
 
 /// The same for one field, in proportion to the rows' samples.
 template <class Row, class Field>
-void level_field(std::vector<Row>& rows, std::uint32_t full, Field field) {
+void level_field(std::vector<Row>& rows, std::uint32_t full, Picks picks, Field field) {
     const auto size_of = [full](const Row& row) { return static_cast<double>(row.size == 0 ? full : row.size); };
     double sum = 0, samples = 0;
-    for (Row& row : rows) {
-        sum += static_cast<double>(field(row));
-        samples += size_of(row);
+    for (const std::uint32_t pick : picks) {
+        sum += static_cast<double>(field(rows[pick]));
+        samples += size_of(rows[pick]);
     }
     for (Row& row : rows)
         field(row) = std::llround(sum / samples * size_of(row));
+}
+
+/// All of them, once each.
+std::vector<std::uint32_t> each_of(std::size_t count) {
+    std::vector<std::uint32_t> all(count);
+    std::iota(all.begin(), all.end(), 0u);
+    return all;
 }
 
 /// `count` positions of `of`: as they are from `first` on, round and round, or by blocks of `least` … 4 × `least`.
@@ -107,23 +117,6 @@ ReplayDemands::ReplayDemands(const RecordedRun& run, const ReplayOptions& option
         step.compute = asked(step.compute, change.compute);
         step.after = asked(step.after, change.compute);
     }
-    if (change.without_variance) {
-        for (std::size_t part = 0; part < width; ++part)
-            level(parts_, part, width);
-        const auto full = static_cast<std::uint32_t>(run.setting.batch_size);
-        level_field(batches_, full, [](BatchDemand& b) -> std::int64_t& { return b.collate.cpu_ns; });
-        level_field(batches_, full, [](BatchDemand& b) -> std::int64_t& { return b.collate.wait_ns; });
-        level_field(batches_, full, [](BatchDemand& b) -> std::int64_t& { return b.transfer_ns; });
-        level_field(steps_, full, [](StepDemand& s) -> std::int64_t& { return s.compute.cpu_ns; });
-        level_field(steps_, full, [](StepDemand& s) -> std::int64_t& { return s.compute.wait_ns; });
-        std::vector<std::int64_t> after;   // whatever the step's size
-        for (const StepDemand& step : steps_)
-            after.insert(after.end(), {step.after.cpu_ns, step.after.wait_ns});
-        level(after, 0, 2);
-        level(after, 1, 2);
-        for (StepDemand& step : steps_)
-            step.after = {after[0], after[1]};
-    }
     // The largest that any is scaled to (batch_at, step_at).
     const auto most_of = [&](std::uint32_t was) {
         return static_cast<double>(options.setting.batch_size) /
@@ -141,6 +134,30 @@ ReplayDemands::ReplayDemands(const RecordedRun& run, const ReplayOptions& option
     const std::size_t size = options.setting.batch_size, samples = run.samples.size(), steps = steps_.size();
     picks_ = picks(batches * size, samples, before(samples, size), run.setting.batch_size, options.bootstrap_seed);
     step_picks_ = picks(batches, steps, before(steps, 1), 4, options.bootstrap_seed == 0 ? 0 : ~options.bootstrap_seed);
+    if (change.without_variance)
+        level_all(options.bootstrap_seed != 0);
+}
+
+void ReplayDemands::level_all(bool resampled) {
+    const std::vector<std::uint32_t> samples = resampled ? picks_ : each_of(run_->samples.size()),
+                                     steps = resampled ? step_picks_ : each_of(steps_.size()),
+                                     batches = each_of(batches_.size());
+    const std::size_t width = 2 * (stages_ + 1);
+    for (std::size_t part = 0; part < width; ++part)
+        level(parts_, part, width, samples);
+    const auto full = static_cast<std::uint32_t>(run_->setting.batch_size);
+    level_field(batches_, full, batches, [](BatchDemand& b) -> std::int64_t& { return b.collate.cpu_ns; });
+    level_field(batches_, full, batches, [](BatchDemand& b) -> std::int64_t& { return b.collate.wait_ns; });
+    level_field(batches_, full, batches, [](BatchDemand& b) -> std::int64_t& { return b.transfer_ns; });
+    level_field(steps_, full, steps, [](StepDemand& s) -> std::int64_t& { return s.compute.cpu_ns; });
+    level_field(steps_, full, steps, [](StepDemand& s) -> std::int64_t& { return s.compute.wait_ns; });
+    std::vector<std::int64_t> after;   // whatever the step's size
+    for (const StepDemand& step : steps_)
+        after.insert(after.end(), {step.after.cpu_ns, step.after.wait_ns});
+    level(after, 0, 2, steps);
+    level(after, 1, 2, steps);
+    for (StepDemand& step : steps_)
+        step.after = {after[0], after[1]};
 }
 
 BatchDemand ReplayDemands::batch_at(std::uint64_t position, std::uint32_t size) const noexcept {

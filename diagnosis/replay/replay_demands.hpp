@@ -31,6 +31,9 @@ public:
     [[nodiscard]] StepDemand step_at(std::uint64_t step, std::uint32_t size) const noexcept;
 
 private:
+    /// Every demand becomes the mean of its kind; `resampled`: over the bootstrap's picks.
+    void level_all(bool resampled);
+
     const RecordedRun* run_;
     std::size_t stages_;
     std::vector<std::int64_t> parts_;

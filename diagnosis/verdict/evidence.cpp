@@ -52,6 +52,7 @@ Evidence evidence_of(const Ledger& ledger, const Blame& blame, const RecordedRun
             if (span.span == Span::between)
                 between_ns += span.ns;
         const std::int64_t wall_ns = step.draw_ns + step.batch_ns + between_ns;
+        ++found.all_steps;
         found.all_draw_s += seconds(step.draw_ns);
         found.all_wall_s += seconds(wall_ns);
         if (i < blame.first_steady_step)

@@ -14,9 +14,9 @@ namespace drawpoint {
 
 /// What the steady training steps of a run were like.
 struct Evidence {
-    std::size_t steps = 0;
-    std::int64_t from_ns = 0, to_ns = 0;   ///< from the first one's draw to the last one's end
-    double wall_s = 0, draw_s = 0;         ///< draws and steps, with what lies between
+    std::size_t steps = 0, all_steps = 0;   ///< all: with the warm-up
+    std::int64_t from_ns = 0, to_ns = 0;    ///< from the first one's draw to the last one's end
+    double wall_s = 0, draw_s = 0;          ///< draws and steps, with what lies between
     double p99_draw_s = 0, mean_step_s = 0;
     double all_draw_s = 0, all_wall_s = 0;   ///< with the warm-up, whose first draw is among them
     double handoff_s = 0, order_s = 0;       ///< of draw_s

@@ -16,6 +16,8 @@ namespace drawpoint {
 namespace {
 
 constexpr std::size_t least_steps = 50;
+constexpr double least_change = 1.25;   // of a step's time, that the warm-up's end must make to be more than noise
+constexpr double most_warm_up = 0.45;   // of the steps; half is the most that is looked for
 
 /// Of the reasons not to trust a run, those that lie outside it.
 bool others_interfered(const Interference& others, const Trust& trust) {
@@ -179,6 +181,20 @@ Diagnosis diagnose(const Ledger& ledger, const DiagnosisOptions& options) {
                 fmt::format("undecided, needs {} more step{}: {} came after the warm-up, {} are the least",
                             diagnosis.more_steps_needed, diagnosis.more_steps_needed == 1 ? "" : "s", found.steps,
                             least_steps));
+        say();
+        return diagnosis;
+    }
+    // Where a run becomes steady only so late, and not for its window to fill, it may not be steady yet.
+    const std::size_t warm_up = found.all_steps - found.steps;
+    const double all = static_cast<double>(warm_up) / most_warm_up;
+    const double slower =
+        (found.all_wall_s - found.wall_s) / static_cast<double>(std::max<std::size_t>(warm_up, 1)) / found.mean_step_s;
+    if (warm_up > run.setting.prefetch_depth && static_cast<double>(found.all_steps) < all &&
+        (slower > least_change || slower < 1 / least_change)) {
+        diagnosis.more_steps_needed = static_cast<std::size_t>(std::ceil(all)) - found.all_steps;
+        abstain(diagnosis, "undecided",
+                fmt::format("undecided, needs {} more step{}: the warm-up took {} of {}", diagnosis.more_steps_needed,
+                            diagnosis.more_steps_needed == 1 ? "" : "s", warm_up, found.all_steps));
         say();
         return diagnosis;
     }

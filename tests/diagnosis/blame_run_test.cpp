@@ -18,6 +18,7 @@
 #include <drawpoint/pipeline/cache_loader.hpp>
 #include <drawpoint/pipeline/collate.hpp>
 
+#include "diagnosis/littles_law.hpp"
 #include "pipeline/loader_bench.hpp"
 #include "pipeline/numbered_source.hpp"
 
@@ -104,6 +105,7 @@ BOOST_AUTO_TEST_CASE(every_draw_of_every_kind_of_loader_is_accounted_for) {
                     const Ledger ledger = bench.recorder->ledger();
                     const Blame result = blame(ledger);
                     check_conservation(ledger, result);
+                    test::check_littles_law(ledger, options.prefetch_depth);
                     std::set<std::uint32_t> batches;
                     for (const DrawBlame& draw : result.draws) {
                         const StepRow& step = ledger.steps[draw.step];

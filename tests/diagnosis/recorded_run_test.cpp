@@ -77,6 +77,22 @@ BOOST_AUTO_TEST_CASE(a_replayed_ledger_is_read_back_as_the_demands_it_was_replay
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_transfer_is_known_by_its_batch_or_by_what_the_draw_waited_for) {
+    RecordedRun run = random_run(4);
+    for (BatchDemand& batch : run.batches)
+        batch.transfer_ns = 2 * ms + batch.size;
+    Ledger ledger = ledger_of(run, 0, true);
+    for (const bool stamped : {true, false}) {
+        if (!stamped)
+            for (BatchRow& row : ledger.batches)
+                row.transfer_issue_ns = row.transfer_done_ns = no_stamp;
+        const RecordedRun read = drawpoint::recorded_run(ledger, 0);
+        BOOST_REQUIRE(read.batches.size() == run.batches.size());
+        for (std::size_t i = 0; i < run.batches.size(); ++i)
+            BOOST_TEST(read.batches[i].transfer_ns == run.batches[i].transfer_ns, "batch " << i << ", " << stamped);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(the_wait_for_a_core_is_no_demand) {
     RecordedRun run = random_run(2);
     run.setting.num_workers = 5;

@@ -10,6 +10,7 @@
 #include <drawpoint/instrumentation/report/summary.hpp>
 #include <drawpoint/instrumentation/report/text.hpp>
 
+#include "diagnosis/littles_law.hpp"
 #include "diagnosis/replayed_runs.hpp"
 
 using namespace drawpoint;
@@ -96,24 +97,7 @@ BOOST_AUTO_TEST_CASE(batches_in_the_loader_are_their_rate_times_their_stay) {
         ReplayOptions options = exact(run.setting);
         options.keep_rows = options.ends = true;
         const Ledger ledger = drawpoint::replay(run, options).ledger;
-        // How many are admitted and not drawn, over time; against the sum of how long each was.
-        std::map<std::int64_t, int> changes;
-        double stays = 0;
-        for (const BatchRow& row : ledger.batches) {
-            ++changes[row.admitted_ns];
-            --changes[row.taken_ns];
-            stays += static_cast<double>(row.taken_ns - row.admitted_ns);
-        }
-        double area = 0, inside = 0;
-        std::int64_t at = 0;
-        for (const auto& [time, change] : changes) {
-            area += inside * static_cast<double>(time - at);
-            BOOST_TEST(inside <= static_cast<double>(options.setting.prefetch_depth) + 1);
-            inside += change;
-            at = time;
-        }
-        BOOST_TEST(area == stays, boost::test_tools::tolerance(1e-9));
-        BOOST_TEST(inside == 0);
+        test::check_littles_law(ledger, options.setting.prefetch_depth);
     }
 }
 

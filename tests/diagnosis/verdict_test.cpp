@@ -245,6 +245,18 @@ BOOST_AUTO_TEST_CASE(few_steps_are_no_verdict_but_say_how_many_are_missing) {
     BOOST_TEST(!found.advice.has_value());
 }
 
+BOOST_AUTO_TEST_CASE(a_run_that_becomes_steady_only_at_its_half_may_not_be_steady_yet) {
+    RecordedRun run = healthy();
+    const std::size_t half = run.batches.size() / 2;
+    each(run, [half](SampleDemand& sample) { sample.stages[1].cpu_ns *= sample.batch < half ? 40 : 1; });
+    const Diagnosis found = diagnosed(run);
+    BOOST_TEST(found.verdict == "undecided");
+    BOOST_REQUIRE(found.abstained.has_value());
+    BOOST_TEST(found.abstained->find("the warm-up took") != std::string::npos, *found.abstained);
+    BOOST_TEST(found.more_steps_needed > 0u);
+    BOOST_TEST(found.interventions.empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_ledger_without_steps_is_no_verdict) {
     const Diagnosis found = drawpoint::diagnose(Ledger{});
     BOOST_TEST(found.abstained.has_value());

@@ -5,8 +5,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
-#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -29,41 +27,7 @@
 namespace drawpoint::cli {
 namespace {
 
-/// The first samples of a pass again and again: then each block of a setting is made of the same ones.
-class RepeatedSampler final : public Sampler {
-public:
-    RepeatedSampler(const Sampler& of, std::size_t samples, std::size_t times)
-        : samples_{std::min(samples, of.size())}, times_{times}, all_(of.size()) {
-        of.order(0, all_);
-        all_.resize(samples_);
-    }
-    [[nodiscard]] std::size_t size() const noexcept override { return samples_ * times_; }
-    void order(std::size_t, std::span<std::uint64_t> order) const override {
-        for (std::size_t i = 0; i < order.size(); ++i)
-            order[i] = all_[i % samples_];
-    }
-
-private:
-    std::size_t samples_, times_;
-    std::vector<std::uint64_t> all_;
-};
-
-/// Ends the fit once the tuner knows enough, between two steps.
-class EndWhenTuned final : public Callback {
-public:
-    [[nodiscard]] std::string_view name() const noexcept override { return "EndWhenTuned"; }
-    [[nodiscard]] EventSet events() const noexcept override { return {Event::before_draw}; }
-    void on(Event, LoopState&) override {
-        if (tuned_.load(std::memory_order_acquire))
-            throw CancelFit{};
-    }
-    void tell() noexcept { tuned_.store(true, std::memory_order_release); }
-
-private:
-    std::atomic<bool> tuned_{false};
-};
-
-constexpr std::size_t passes_of_block = 20;   // blocks in a pass: an order other than in changes with the pass
+constexpr std::size_t blocks_of_pass = 10;   // about a round of the race: the next one is of other samples
 
 std::string order_text(std::uint32_t max_overtakes) {
     return max_overtakes == 0 ? "in" : max_overtakes == any_order ? "out" : std::to_string(max_overtakes);
@@ -156,8 +120,9 @@ int tune_loader(const Invocation& invocation) {
     line.app().add_option("--most-depth", limits.most_depth, "of --prefetch-depth");
     line.app().add_option("--most-steps", limits.most_steps, "training steps in all");
     line.app().add_flag("--allow-out-of-order", limits.may_leave_order, "--order out may be chosen");
-    line.app().add_flag("--whole-data", whole_data,
-                        "trains on all samples, not on one block's again and again: for data that no cache holds");
+    line.app().add_flag(
+        "--whole-data", whole_data,
+        "trains on all samples in turn, not on each block's again and again: for data that no cache holds");
     const OutputFlags flags{line.app(), false};
     if (!line.parse())
         return exit_ok;
@@ -188,16 +153,14 @@ int tune_loader(const Invocation& invocation) {
     if (whole_data)
         data.train_sampler = std::move(whole);
     else
-        data.train_sampler = std::make_unique<RepeatedSampler>(*whole, limits.block_steps * batch, passes_of_block);
+        data.train_sampler = std::make_unique<RepeatedSampler>(*whole, limits.block_steps * batch, blocks_of_pass);
 
     Recorder recorder{RecorderOptions{.ledger_steps = 4000}};
     recorder.set_fact(facts::machine_cores, std::to_string(this_machine().cores_usable.value_or(1)));
     CallbackList callbacks;
-    EndWhenTuned end;
     callbacks.add(stop);
-    callbacks.add(end);
     std::optional<Tuning> tuning;
-    std::exception_ptr failure;
+    std::string not_tuned;
     Outcome outcome;
     {
         Runtime runtime{{.on_worker_start = limit_torch_threads}, recorder};
@@ -205,27 +168,15 @@ int tune_loader(const Invocation& invocation) {
         const StopRequest::Watch watch{stop, loaders.all()};
         LiveTarget target{loaders.train, recorder};
         callbacks.add(target);
-        const LoaderOptions& start = loaders.train.options();
-        limits.start = {.num_workers = start.num_workers,
-                        .prefetch_depth = start.prefetch_depth,
-                        .batch_size = start.batch_size,
-                        .max_overtakes = options.order == "out" ? any_order
-                                                                : static_cast<std::uint32_t>(
-                                                                      options.order == "in" ? 0 : start.max_overtakes),
-                        .read_concurrency = start.read_concurrency,
-                        .memory_budget = start.memory_budget};
-        std::thread tuner{[&] {
-            try {
-                tuning = tune(target, limits);
-            } catch (...) {
-                failure = std::current_exception();
-            }
-            end.tell();
-        }};
+        limits.start = setting_of(loaders.train.options());
         options.epochs = std::numeric_limits<std::int32_t>::max();
-        outcome = train_model(options, injections, data.classes, runtime, loaders, callbacks, stop);
-        target.fit_over();   // also where no fit began
-        tuner.join();
+        try {
+            tuning = tune_live(target, limits, [&] {
+                outcome = train_model(options, injections, data.classes, runtime, loaders, callbacks, stop);
+            });
+        } catch (const std::exception& error) {
+            not_tuned = error.what();
+        }
         callbacks.remove(target);
     }
     recorder.finish();
@@ -233,13 +184,8 @@ int tune_loader(const Invocation& invocation) {
         return exit_interrupted;
     if (!outcome.error.empty())
         throw Failure{outcome.error};
-    if (!tuning) {
-        try {
-            std::rethrow_exception(failure);
-        } catch (const std::exception& error) {
-            throw Failure{fmt::format("not tuned: {}", error.what())};
-        }
-    }
+    if (!tuning)
+        throw Failure{fmt::format("not tuned: {}", not_tuned)};
     write_file(options.output, to_config(*tuning, options, data, invocation));
     const std::string json = json_text(to_json(*tuning, {.version = DRAWPOINT_VERSION, .command = invocation.line}));
     print(output.form == OutputOptions::Form::json

@@ -5,11 +5,14 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <optional>
+#include <thread>
 #include <utility>
 
 #include <drawpoint/diagnosis/whatif.hpp>
 #include <drawpoint/instrumentation/ledger_window.hpp>
 #include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/loop/cancel.hpp>
 #include <drawpoint/pipeline/data_loader.hpp>
 
 #include "instrumentation/host_counters.hpp"
@@ -37,14 +40,28 @@ LoaderChange change_to(const LoaderSetting& setting) {
 
 }   // namespace
 
+LoaderSetting setting_of(const LoaderOptions& options) {
+    const std::uint32_t overtakes = options.order == BatchOrder::in_order ? 0
+                                    : options.order == BatchOrder::out_of_order
+                                        ? any_order
+                                        : static_cast<std::uint32_t>(options.max_overtakes);
+    return {.num_workers = options.num_workers,
+            .prefetch_depth = options.prefetch_depth,
+            .batch_size = options.batch_size,
+            .max_overtakes = overtakes,
+            .read_concurrency = options.read_concurrency,
+            .memory_budget = options.memory_budget};
+}
+
 struct LiveTarget::Impl {
     Impl(DataLoader& of, Recorder& to) : loader{of}, recorder{to} {}
 
     enum class Phase : std::uint8_t { idle, asked, settling, warming_up, counting, done };
 
     /// Where the loop is between two steps.
-    void step_is_over() {
+    void step_is_over(const LoopState& state) {
         const std::int64_t now_ns = recorder.now_ns();
+        ++taken;
         switch (phase) {
         case Phase::asked: return begin();
         case Phase::warming_up:
@@ -53,10 +70,12 @@ struct LiveTarget::Impl {
             phase = Phase::counting;
             left = steps;
             begin_ns = now_ns;
-            pause_ns = 0;
+            begin_offered_ns = loader.counters().last_offered_ns;
+            pause_ns = draws_ns = 0;
             before = host.read(now_ns);
             return;
         case Phase::counting:
+            draws_ns += state.track != nullptr ? state.track->step().draw_ns : 0;
             if (--left == 0)
                 end(now_ns);
             return;
@@ -67,6 +86,7 @@ struct LiveTarget::Impl {
     }
 
     void begin() {
+        taken = 0;
         try {
             const LoaderChange change = change_to(setting);
             const LoaderOptions& now = loader.options();
@@ -84,14 +104,20 @@ struct LiveTarget::Impl {
 
     void end(std::int64_t now_ns) {
         end_ns = now_ns;
-        const double seconds = static_cast<double>(now_ns - begin_ns - pause_ns) * 1e-9;
+        const LoaderCounters counters = loader.counters();
+        const std::int64_t drawn_ns = now_ns - begin_ns - pause_ns;
+        // Batches in stock would hide for a while that fewer are made than drawn.
+        const bool offered = pause_ns == 0 && begin_offered_ns != no_stamp && counters.last_offered_ns != no_stamp;
+        const std::int64_t made_ns = offered ? counters.last_offered_ns - begin_offered_ns : 0;
+        const double seconds = static_cast<double>(std::max(drawn_ns, made_ns)) * 1e-9;
         block = {.batches_per_s = seconds > 0 ? static_cast<double>(steps) / seconds : 0,
-                 .peak_bytes = loader.counters().expected_bytes};
+                 .own_s = static_cast<double>(drawn_ns - draws_ns) * 1e-9 / static_cast<double>(steps),
+                 .peak_bytes = counters.expected_bytes,
+                 .steps = taken};
         const HostRow after = host.read(now_ns);
         if (after.busy_ns != no_stamp && before.busy_ns != no_stamp && seconds > 0) {
             const std::int64_t others_ns = after.busy_ns - before.busy_ns - (after.own_cpu_ns - before.own_cpu_ns);
-            block.foreign_cores =
-                std::max(static_cast<double>(others_ns) / static_cast<double>(now_ns - begin_ns), 0.0);
+            block.foreign_cores = static_cast<double>(others_ns) / static_cast<double>(now_ns - begin_ns);
         }
         finish();
     }
@@ -124,6 +150,7 @@ struct LiveTarget::Impl {
     DataLoader& loader;
     Recorder& recorder;
     std::atomic<bool> busy{false};   // else a step costs one look at this
+    std::atomic<bool> to_be_ended{false};
 
     std::mutex mutex;
     std::condition_variable answered;
@@ -136,9 +163,9 @@ struct LiveTarget::Impl {
     std::int64_t begin_ns = 0, end_ns = 0;   // of the counted steps
 
     // The loop's, also under the mutex.
-    std::size_t left = 0;
+    std::size_t left = 0, taken = 0;
     int passes_left = 0;
-    std::int64_t pause_ns = 0, paused_ns = no_stamp;
+    std::int64_t pause_ns = 0, paused_ns = no_stamp, draws_ns = 0, begin_offered_ns = no_stamp;
     HostCounters host;
     HostRow before;
 };
@@ -158,6 +185,13 @@ RecordedRun LiveTarget::record(const LoaderSetting& setting, std::size_t warm_up
     run.setting.max_overtakes = setting.max_overtakes;
     run.setting.memory_budget = setting.memory_budget;
     return run;
+}
+
+void LiveTarget::end_fit() noexcept { impl_->to_be_ended.store(true, std::memory_order_relaxed); }
+
+void LiveTarget::before_draw() {
+    if (impl_->to_be_ended.load(std::memory_order_relaxed))
+        throw CancelFit{};
 }
 
 void LiveTarget::after_train() {
@@ -181,7 +215,7 @@ void LiveTarget::after_batch(const LoopState& state) {
     if (!impl_->busy.load(std::memory_order_relaxed) || !state.training.value_or(false))
         return;
     const std::lock_guard lock{impl_->mutex};
-    impl_->step_is_over();
+    impl_->step_is_over(state);
 }
 
 bool LiveTarget::fit_over() noexcept {
@@ -189,6 +223,31 @@ bool LiveTarget::fit_over() noexcept {
     impl_->over = true;
     impl_->answered.notify_all();
     return false;
+}
+
+Tuning tune_live(LiveTarget& target, const TuneOptions& options, const std::function<void()>& fit) {
+    std::optional<Tuning> tuning;
+    std::exception_ptr failure;
+    std::exception_ptr fit_failure;
+    std::thread tuner{[&] {
+        try {
+            tuning = tune(target, options);
+        } catch (...) {
+            failure = std::current_exception();
+        }
+        target.end_fit();
+    }};
+    try {
+        fit();
+    } catch (...) {
+        fit_failure = std::current_exception();
+    }
+    target.fit_over();   // also where no fit began
+    tuner.join();
+    for (const std::exception_ptr& error : {fit_failure, failure})
+        if (error)
+            std::rethrow_exception(error);
+    return *tuning;
 }
 
 }   // namespace drawpoint

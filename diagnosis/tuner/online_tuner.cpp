@@ -27,7 +27,8 @@ namespace drawpoint {
 namespace {
 
 constexpr int most_pairs = 5;
-constexpr double least_noise = 0.01;   // of the log-ratio of two blocks: what is steadier is luck
+constexpr double least_noise = 0.01;    // of the log-ratio of two blocks: what is steadier is luck
+constexpr double clear_at_once = 0.1;   // a log-ratio that one pair tells
 
 const OnlineTunerOptions& checked(const OnlineTunerOptions& options, const DataLoader& loader) {
     const auto refuse = [](const char* name, std::size_t least, std::size_t got) {
@@ -43,19 +44,6 @@ const OnlineTunerOptions& checked(const OnlineTunerOptions& options, const DataL
     if (loader.options().num_workers == 0)
         throw std::invalid_argument{"a loader without workers (num_workers 0) has nothing to tune"};
     return options;
-}
-
-LoaderSetting setting_of(const LoaderOptions& options) {
-    const std::uint32_t overtakes = options.order == BatchOrder::in_order ? 0
-                                    : options.order == BatchOrder::out_of_order
-                                        ? any_order
-                                        : static_cast<std::uint32_t>(options.max_overtakes);
-    return {.num_workers = options.num_workers,
-            .prefetch_depth = options.prefetch_depth,
-            .batch_size = options.batch_size,
-            .max_overtakes = overtakes,
-            .read_concurrency = options.read_concurrency,
-            .memory_budget = options.memory_budget};
 }
 
 std::string text_of(const LoaderSetting& setting) {
@@ -112,22 +100,32 @@ struct OnlineTuner::Impl {
         }
     }
 
-    /// Until `period` steps have gone by, or the rate is another one.
+    /// Until `period` steps have gone by, or the loop is another one.
     RecordedRun wait_for_look(std::size_t period) {
-        for (std::size_t seen = options.observe_steps; seen < period; seen += options.observe_steps) {
-            const double rate = target.run(current, 0, options.observe_steps).batches_per_s;
-            const bool changed = last_rate > 0 && rate > 0 && std::abs(std::log(rate / last_rate)) > options.change;
-            last_rate = rate;
+        const std::size_t watched = options.observe_steps / 2;
+        for (std::size_t seen = options.observe_steps; seen < period; seen += watched) {
+            const TuneTarget::Block block = target.run(current, 0, watched);
             brake();
-            if (changed) {
+            if (has_changed(block)) {
+                // What was learnt is of another loop.
                 quiet = 0;
+                shrunk = 0;
+                tabu_until.clear();
                 break;
             }
         }
         RecordedRun run = target.record(current, 0, options.observe_steps);
-        last_rate = run.batches_per_s;
         brake();
         return run;
+    }
+
+    /// By its rate, and by the loop's own time: where the loader is the limit, the rate does not tell of that.
+    [[nodiscard]] bool has_changed(const TuneTarget::Block& block) {
+        const TuneTarget::Block before = std::exchange(last_block, block);
+        const auto differ = [this](double a, double b) {
+            return a > 0 && b > 0 && std::abs(std::log(a / b)) > options.change;
+        };
+        return differ(before.batches_per_s, block.batches_per_s) || differ(before.own_s, block.own_s);
     }
 
     /// Memory that is short is given back before anything is asked.
@@ -154,13 +152,20 @@ struct OnlineTuner::Impl {
         ++looks;
         if (!run.unusable.empty())
             return false;
-        const std::optional<Move> move = best_move(run);
+        std::optional<Move> move;
+        try {
+            move = best_move(run);
+        } catch (const std::invalid_argument&) {
+            // this stretch cannot be replayed; the next one may
+        }
         if (!move) {
             ++quiet;
             return false;
         }
         quiet = 0;
-        return verify(*move);
+        const bool kept = verify(*move);
+        last_block = {};   // what comes next may be another rate
+        return kept;
     }
 
     [[nodiscard]] std::optional<Move> best_move(const RecordedRun& run) const {
@@ -174,7 +179,7 @@ struct OnlineTuner::Impl {
             add(grid.num_workers, workers, std::max(most_workers, w));
         for (const std::size_t depth : {d, d - 1, d / 2, d + 1, 2 * d, 4 * d})
             add(grid.prefetch_depth, depth, std::max(options.most_depth, d));
-        const Whatif predicted = whatif(run, grid, {.predict = {.replications = 20}, .most_samples = 200'000});
+        const Whatif predicted = whatif(run, grid, {.predict = {.replications = 5}, .most_samples = 200'000});
         const bool may_shrink = quiet >= options.quiet_looks;
         const double best = predicted.rows[predicted.best].samples_per_s;
         const WhatifRow* chosen = nullptr;   // the smallest that is nearly as good as the best
@@ -187,7 +192,8 @@ struct OnlineTuner::Impl {
             return std::nullopt;
         const Interval gain = predict_gain(run, chosen->setting, {}, {.replications = 20});
         const bool shrinks = is_smaller(chosen->setting, current);
-        if (gain.low > options.least_gain || (shrinks && may_shrink && gain.low > -options.least_gain))
+        const bool grows = gain.median > options.least_gain && gain.low > 0;
+        if (grows || (shrinks && may_shrink && gain.low > -options.least_gain))
             return Move{chosen->setting, gain};
         return std::nullopt;
     }
@@ -199,9 +205,7 @@ struct OnlineTuner::Impl {
 
     /// New and old in turns, until it is clear whether the new one gains, or for `most_pairs`.
     bool verify(const Move& move) {
-        const auto settled = [](const LoaderSetting& setting) {
-            return setting.prefetch_depth + std::min<std::size_t>(setting.num_workers, 4);
-        };
+        const std::size_t settling = steps_to_settle(current, move.to);
         const bool shrinks = is_smaller(move.to, current);
         // Of what shrinking has cost so far and may cost in all: else many small losses would add up.
         const double least = shrinks ? -options.least_gain - shrunk : options.least_gain / 2;
@@ -209,13 +213,14 @@ struct OnlineTuner::Impl {
         int pairs = 0;
         bool clear = false;
         while (pairs < most_pairs && !clear) {
-            const double with = target.run(move.to, settled(move.to), options.block_steps).batches_per_s;
-            const double without = target.run(current, settled(current), options.block_steps).batches_per_s;
+            const double with = target.run(move.to, settling, options.block_steps).batches_per_s;
+            const double without = target.run(current, settling, options.block_steps).batches_per_s;
             const double value = std::log(with / without), beyond = value - mean;
             mean += beyond / ++pairs;
             squares += beyond * (value - mean);
             error = std::max(std::sqrt(squares / std::max(pairs - 1, 1)), least_noise) / std::sqrt(pairs);
-            clear = (pairs == 1 && mean < -0.05) || (pairs > 1 && std::abs(mean - least) > 2 * error);
+            const bool far_off = mean < -clear_at_once / 2 || mean > std::max(clear_at_once, 0.5 * move.gain.median);
+            clear = (pairs == 1 && far_off) || (pairs > 1 && std::abs(mean - least) > 2 * error);
         }
         const bool kept = mean - (shrinks ? 0 : error) > least;
         note({.from = current,
@@ -258,7 +263,8 @@ struct OnlineTuner::Impl {
     // The thread's.
     LoaderSetting current;
     std::size_t most_workers, looks = 0, quiet = 0;
-    double last_rate = 0, shrunk = 0;   // shrunk: log rate that smaller settings have cost since the last gain
+    TuneTarget::Block last_block;   // watched last
+    double shrunk = 0;              // log rate that smaller settings have cost since the last gain
     std::map<std::pair<std::size_t, std::size_t>, std::size_t> tabu_until;   // by (workers, depth): the look
     HostCounters host;
     HostRow last_host;

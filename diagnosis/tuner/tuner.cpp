@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <numeric>
 #include <optional>
@@ -20,9 +21,12 @@ namespace drawpoint {
 
 namespace {
 
-constexpr double large_effect = 0.05;
-constexpr double least_model_error = 0.03;   // of a predicted log-ratio, however narrow its interval
-constexpr int most_repeats = 3;              // of a round
+constexpr double large_effect = 0.03;         // predicted; a real one of 5 % is surely more than that
+constexpr double least_block_spread = 0.03;   // of a block's log rate, while too few rounds tell
+constexpr double least_model_error = 0.03;    // of a predicted log-ratio, however narrow its interval
+constexpr int most_repeats = 3;               // of a round
+
+std::size_t settling_workers(const LoaderSetting& setting) { return std::min<std::size_t>(setting.num_workers, 4); }
 
 void check(const TuneOptions& options) {
     const auto refuse = [](const char* name, std::size_t least, std::size_t got) {
@@ -141,6 +145,7 @@ public:
     Racing(TuneTarget& target, const TuneOptions& options, std::vector<WhatifRow> candidates)
         : target_{&target},
           options_{options},
+          running_{options.start},
           candidates_{std::move(candidates)},
           race_{candidates_.size(), {.within = options.within}},
           rates_(candidates_.size()),
@@ -199,14 +204,15 @@ private:
     }
     [[nodiscard]] bool runs(std::size_t i) const { return !race_.dropped(i); }
 
-    [[nodiscard]] static std::size_t warm_up(const LoaderSetting& setting) {
-        return setting.prefetch_depth + std::min<std::size_t>(setting.num_workers, 4);
-    }
+    /// At most, in whatever order: behind each one come what the deepest left over.
     [[nodiscard]] std::size_t steps_of_a_round() const {
-        std::size_t steps = 0;
+        std::size_t steps = 0, deepest = running_.prefetch_depth;
         for (std::size_t i = 0; i < candidates_.size(); ++i)
             if (runs(i))
-                steps += warm_up(candidates_[i].setting) + options_.block_steps;
+                deepest = std::max(deepest, candidates_[i].setting.prefetch_depth);
+        for (std::size_t i = 0; i < candidates_.size(); ++i)
+            if (runs(i))
+                steps += deepest + settling_workers(candidates_[i].setting) + options_.block_steps;
         return steps;
     }
 
@@ -221,8 +227,10 @@ private:
         double foreign = 0;
         for (const std::size_t i : order) {
             const LoaderSetting& setting = candidates_[i].setting;
-            const TuneTarget::Block block = target_->run(setting, warm_up(setting), options_.block_steps);
-            used += warm_up(setting) + options_.block_steps;
+            const std::size_t warm_up = steps_to_settle(running_, setting);
+            const TuneTarget::Block block = target_->run(setting, warm_up, options_.block_steps);
+            running_ = setting;
+            used += block.steps;
             foreign += block.foreign_cores;
             rates_[i] = block.batches_per_s;
             if (setting.memory_budget != 0 && block.peak_bytes > setting.memory_budget) {
@@ -241,7 +249,8 @@ private:
         if (!reference)
             return std::nullopt;
         const double of_reference = std::log(candidates_[*reference].prediction.batches_per_s.median);
-        const double of_block = race_.spread() * race_.spread();
+        const double block_spread = race_.rounds() < 3 ? std::max(race_.spread(), least_block_spread) : race_.spread();
+        const double of_block = block_spread * block_spread;
         std::vector<double> believed(candidates_.size(), -std::numeric_limits<double>::infinity());
         for (std::size_t i = 0; i < candidates_.size(); ++i) {
             const Interval& rate = candidates_[i].prediction.batches_per_s;
@@ -255,7 +264,7 @@ private:
         }
         const double best = *std::ranges::max_element(believed);
         for (std::size_t i = 0; i < candidates_.size(); ++i)
-            if (!race_.dropped(i) && believed[i] >= best + std::log1p(-options_.within))
+            if (!race_.dropped(i) && believed[i] >= best + std::log1p(-options_.within / 2))   // what is believed errs
                 return i;
         return reference;
     }
@@ -277,6 +286,7 @@ private:
 
     TuneTarget* target_;
     const TuneOptions& options_;
+    LoaderSetting running_;   // the last one that was asked for
     std::vector<WhatifRow> candidates_;
     Race race_;
     std::vector<double> rates_, sums_;
@@ -286,6 +296,10 @@ private:
 };
 
 }   // namespace
+
+std::size_t steps_to_settle(const LoaderSetting& from, const LoaderSetting& to) noexcept {
+    return std::max(from.prefetch_depth, to.prefetch_depth) + settling_workers(to);
+}
 
 Tuning tune(TuneTarget& target, const TuneOptions& options) {
     check(options);

@@ -3,14 +3,13 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <atomic>
 #include <chrono>
 #include <future>
+#include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include <drawpoint/loop/event_callback.hpp>
 #include <drawpoint/loop/fit.hpp>
 
 #include "pipeline/loader_bench.hpp"
@@ -41,13 +40,33 @@ struct NotingLearner {
     double loss_value() { return 0; }
 };
 
-/// Ends the fit once it is told to.
-struct EndWhen final : EventCallback<EndWhen> {
-    std::atomic<bool> over{false};
-    void before_draw() {
-        if (over)
-            throw CancelFit{};
+/// A fit without end on numbered samples in random order, until it is asked what it is asked and told to end.
+struct AskedFit {
+    explicit AskedFit(std::size_t samples, const LoaderOptions& options)
+        : source{samples}, sampler{samples, 5}, loader{bench.runtime, source, sampler, options} {}
+
+    /// What `ask` of another thread returns.
+    template <class Ask>
+    auto while_it_trains(Ask ask) {
+        LiveTarget target{loader, *bench.recorder};
+        CallbackList callbacks;
+        callbacks.add(target);
+        auto asking = std::async(std::launch::async, [&] {
+            struct EndFit {
+                LiveTarget& of;
+                ~EndFit() { of.end_fit(); }
+            } const end{target};
+            return ask(target);
+        });
+        run(bench.runtime, fit(learner, loader, {.epochs = 1'000'000}, callbacks, *bench.recorder));
+        return asking.get();
     }
+
+    Bench bench{true};
+    NumberedSource source;
+    RandomSampler sampler;
+    DataLoader loader;
+    NotingLearner learner{.source = &source};
 };
 
 /// The same order again and again, as long as the fit went on.
@@ -66,54 +85,30 @@ std::vector<std::uint64_t> expected(const Sampler& sampler, std::size_t count) {
 BOOST_AUTO_TEST_SUITE(live_target)
 
 BOOST_AUTO_TEST_CASE(a_fit_that_is_tuned_sees_the_samples_it_would_have_seen) {
-    Bench bench{true};
-    NumberedSource source{96};
-    const RandomSampler sampler{96, 5};
-    DataLoader loader{bench.runtime, source, sampler, {.batch_size = 4, .num_workers = 1, .prefetch_depth = 2}};
-    LiveTarget target{loader, *bench.recorder};
-    EndWhen end;
-    NotingLearner learner{.source = &source};
-    CallbackList callbacks;
-    callbacks.add(end);
-    callbacks.add(target);
-    auto asking = std::async(std::launch::async, [&] {
-        std::vector<TuneTarget::Block> blocks;
+    AskedFit fit{96, {.batch_size = 4, .num_workers = 1, .prefetch_depth = 2}};
+    const auto blocks = fit.while_it_trains([](LiveTarget& target) {
+        std::vector<TuneTarget::Block> all;
         for (const std::size_t workers : {3u, 1u, 2u})
             for (const std::size_t depth : {1u, 7u})
-                blocks.push_back(target.run({.num_workers = workers, .prefetch_depth = depth, .batch_size = 4}, 3, 10));
-        end.over = true;
-        return blocks;
+                all.push_back(target.run({.num_workers = workers, .prefetch_depth = depth, .batch_size = 4}, 3, 10));
+        return all;
     });
-    run(bench.runtime, fit(learner, loader, {.epochs = 1'000'000}, callbacks, *bench.recorder));
-    for (const TuneTarget::Block& block : asking.get()) {
+    for (const TuneTarget::Block& block : blocks) {
         BOOST_TEST(block.batches_per_s > 0);
         BOOST_TEST(block.peak_bytes > 0);
     }
-    BOOST_TEST(loader.options().num_workers == 2);
-    BOOST_TEST(loader.options().prefetch_depth == 7);
-    BOOST_TEST(learner.fault == "");
-    BOOST_TEST((learner.seen == expected(sampler, learner.seen.size())));
-    BOOST_TEST(bench.recorder->ledger().settings.size() >= 5);
+    BOOST_TEST(fit.loader.options().num_workers == 2);
+    BOOST_TEST(fit.loader.options().prefetch_depth == 7);
+    BOOST_TEST(fit.learner.fault == "");
+    BOOST_TEST((fit.learner.seen == expected(fit.sampler, fit.learner.seen.size())));
+    BOOST_TEST(fit.bench.recorder->ledger().settings.size() >= 5);
 }
 
 BOOST_AUTO_TEST_CASE(a_recorded_block_holds_the_setting_it_ran_with_and_can_be_replayed) {
-    Bench bench{true};
-    NumberedSource source{960};
-    const RandomSampler sampler{960, 5};
-    DataLoader loader{bench.runtime, source, sampler, {.batch_size = 4, .num_workers = 1, .prefetch_depth = 2}};
-    LiveTarget target{loader, *bench.recorder};
-    EndWhen end;
-    NotingLearner learner{.source = &source};
-    CallbackList callbacks;
-    callbacks.add(end);
-    callbacks.add(target);
-    auto asking = std::async(std::launch::async, [&] {
-        RecordedRun recorded = target.record({.num_workers = 2, .prefetch_depth = 3, .batch_size = 4}, 10, 100);
-        end.over = true;
-        return recorded;
+    AskedFit fit{960, {.batch_size = 4, .num_workers = 1, .prefetch_depth = 2}};
+    const RecordedRun recorded = fit.while_it_trains([](LiveTarget& target) {
+        return target.record({.num_workers = 2, .prefetch_depth = 3, .batch_size = 4}, 10, 100);
     });
-    run(bench.runtime, fit(learner, loader, {.epochs = 1'000'000}, callbacks, *bench.recorder));
-    const RecordedRun recorded = asking.get();
     BOOST_TEST(recorded.unusable == "");
     BOOST_TEST(recorded.setting.num_workers == 2);
     BOOST_TEST(recorded.setting.prefetch_depth == 3);
@@ -122,47 +117,47 @@ BOOST_AUTO_TEST_CASE(a_recorded_block_holds_the_setting_it_ran_with_and_can_be_r
 }
 
 BOOST_AUTO_TEST_CASE(order_changes_with_a_pass_and_what_is_counted_comes_after_it) {
-    Bench bench{true};
-    NumberedSource source{40};
-    const RandomSampler sampler{40, 5};
-    DataLoader loader{bench.runtime, source, sampler, {.batch_size = 4, .num_workers = 2, .prefetch_depth = 2}};
-    LiveTarget target{loader, *bench.recorder};
-    EndWhen end;
-    NotingLearner learner{.source = &source};
-    CallbackList callbacks;
-    callbacks.add(end);
-    callbacks.add(target);
-    auto asking = std::async(std::launch::async, [&] {
-        const auto block =
-            target.run({.num_workers = 2, .prefetch_depth = 2, .batch_size = 4, .max_overtakes = any_order}, 3, 10);
-        end.over = true;
-        return block;
+    AskedFit fit{40, {.batch_size = 4, .num_workers = 2, .prefetch_depth = 2}};
+    const TuneTarget::Block block = fit.while_it_trains([](LiveTarget& target) {
+        return target.run({.num_workers = 2, .prefetch_depth = 2, .batch_size = 4, .max_overtakes = any_order}, 3, 10);
     });
-    run(bench.runtime, fit(learner, loader, {.epochs = 1'000'000}, callbacks, *bench.recorder));
-    BOOST_TEST(asking.get().batches_per_s > 0);
-    BOOST_CHECK(loader.options().order == BatchOrder::out_of_order);
+    BOOST_TEST(block.batches_per_s > 0);
+    BOOST_CHECK(fit.loader.options().order == BatchOrder::out_of_order);
 }
 
 BOOST_AUTO_TEST_CASE(a_setting_that_is_refused_is_refused_where_it_was_asked_for_and_the_fit_goes_on) {
-    Bench bench{true};
-    NumberedSource source{40};
-    const RandomSampler sampler{40, 5};
-    DataLoader loader{bench.runtime, source, sampler, {.batch_size = 4, .num_workers = 2, .prefetch_depth = 2}};
-    LiveTarget target{loader, *bench.recorder};
-    EndWhen end;
-    NotingLearner learner{.source = &source};
-    CallbackList callbacks;
-    callbacks.add(end);
-    callbacks.add(target);
-    auto asking = std::async(std::launch::async, [&] {
+    AskedFit fit{40, {.batch_size = 4, .num_workers = 2, .prefetch_depth = 2}};
+    const TuneTarget::Block block = fit.while_it_trains([](LiveTarget& target) {
         BOOST_CHECK_THROW((void)target.run({.num_workers = 2, .prefetch_depth = 100, .batch_size = 4}, 3, 10),
                           std::invalid_argument);
-        const auto block = target.run({.num_workers = 1, .prefetch_depth = 2, .batch_size = 4}, 3, 10);
-        end.over = true;
-        return block;
+        return target.run({.num_workers = 1, .prefetch_depth = 2, .batch_size = 4}, 3, 10);
     });
-    run(bench.runtime, fit(learner, loader, {.epochs = 1'000'000}, callbacks, *bench.recorder));
-    BOOST_TEST(asking.get().batches_per_s > 0);
+    BOOST_TEST(block.batches_per_s > 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_fit_ends_once_it_is_tuned_and_its_loader_runs_on_with_what_was_tried) {
+    AskedFit asked{400, {.batch_size = 4, .num_workers = 1, .prefetch_depth = 2}};
+    LiveTarget target{asked.loader, *asked.bench.recorder};
+    CallbackList callbacks;
+    callbacks.add(target);
+    const auto train = [&] {
+        run(asked.bench.runtime,
+            fit(asked.learner, asked.loader, {.epochs = 1'000'000}, callbacks, *asked.bench.recorder));
+    };
+    const TuneOptions options{.start = setting_of(asked.loader.options()), .most_workers = 3, .most_depth = 3};
+    const Tuning tuning = tune_live(target, options, train);
+    BOOST_TEST(tuning.chosen.num_workers <= 3);
+    BOOST_TEST(tuning.steps_used <= 1000);
+    BOOST_TEST(asked.learner.seen.size() >= 4 * tuning.steps_used);
+}
+
+BOOST_AUTO_TEST_CASE(a_fit_that_is_over_before_its_tuner_or_fails_is_said) {
+    AskedFit asked{8, {.batch_size = 4, .num_workers = 1, .prefetch_depth = 2}};
+    LiveTarget target{asked.loader, *asked.bench.recorder};
+    const TuneOptions options{.start = setting_of(asked.loader.options())};
+    BOOST_CHECK_THROW((void)tune_live(target, options, [] {}), FitOver);
+    BOOST_CHECK_THROW((void)tune_live(target, options, [] { throw std::domain_error{"the fit's own"}; }),
+                      std::domain_error);
 }
 
 BOOST_AUTO_TEST_CASE(whoever_asks_when_the_fit_is_over_is_told_so) {

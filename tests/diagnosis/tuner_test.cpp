@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <random>
 #include <stdexcept>
 #include <utility>
@@ -15,21 +14,39 @@
 namespace drawpoint {
 namespace {
 
-/// A loop that is a replay: each block on other samples, and with luck of its own.
+/// `count` batches of it from `first` on, with their samples and steps.
+RecordedRun part_of(const RecordedRun& run, std::size_t first, std::size_t count) {
+    RecordedRun part = run;
+    const auto keep = [](auto& rows, std::size_t from, std::size_t size) {
+        rows.erase(rows.begin(), rows.begin() + static_cast<std::ptrdiff_t>(from));
+        rows.resize(size);
+    };
+    keep(part.samples, first * run.setting.batch_size, count * run.setting.batch_size);
+    keep(part.batches, first, count);
+    keep(part.steps, first, count);
+    for (SampleDemand& sample : part.samples)
+        sample.batch -= static_cast<std::uint32_t>(first);
+    return part;
+}
+
+/// A loop that is a replay, on the samples that RepeatedSampler gives: ten batches again and again, after 100 steps others;
+/// each block with luck of its own.
 class ReplayedLoop final : public TuneTarget {
 public:
     explicit ReplayedLoop(RecordedRun truth, double noise = 0.01) : truth_{std::move(truth)}, noise_{noise} {}
 
     Block run(const LoaderSetting& setting, std::size_t warm_up, std::size_t steps) override {
-        const Replayed block =
-            replay(truth_, {.setting = setting, .steps = steps, .warm_up_steps = warm_up, .bootstrap_seed = ++blocks_});
+        constexpr std::size_t block_steps = 10, pass_steps = 100;
+        const std::size_t parts = truth_.steps.size() / block_steps, part = steps_ / pass_steps % parts;
+        const Replayed block = replay(part_of(truth_, part * block_steps, block_steps),
+                                      {.setting = setting, .steps = steps, .warm_up_steps = warm_up});
         std::normal_distribution<double> normal;
         steps_ += warm_up + steps;
         most_bytes = std::max(most_bytes, block.peak_bytes);
-        ++ran[{setting.num_workers, setting.prefetch_depth}];
         return {.batches_per_s = block.batches_per_s * std::exp(noise_ * normal(random_)),
                 .foreign_cores = foreign_cores,
-                .peak_bytes = block.peak_bytes};
+                .peak_bytes = block.peak_bytes,
+                .steps = warm_up + steps};
     }
     RecordedRun record(const LoaderSetting& setting, std::size_t warm_up, std::size_t steps) override {
         RecordedRun recorded = truth_;
@@ -46,13 +63,11 @@ public:
 
     std::uint64_t most_bytes = 0;
     double foreign_cores = 0;
-    std::map<std::pair<std::size_t, std::size_t>, std::size_t> ran;
 
 private:
     RecordedRun truth_;
     double noise_;
     std::mt19937_64 random_{3};
-    std::uint64_t blocks_ = 0;
     std::size_t steps_ = 0;
 };
 

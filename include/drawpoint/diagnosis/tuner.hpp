@@ -14,9 +14,11 @@ namespace drawpoint {
 class TuneTarget {
 public:
     struct Block {
-        double batches_per_s = 0;
-        double foreign_cores = 0;       ///< that others took meanwhile; 0 where that is not known
+        double batches_per_s = 0;       ///< that last: of what was drawn or of what was made, whichever is less
+        double own_s = 0;               ///< of a step, outside its draw
+        double foreign_cores = 0;       ///< that others took meanwhile; a mean over blocks: of one it may be below 0
         std::uint64_t peak_bytes = 0;   ///< of the loader's memory
+        std::size_t steps = 0;          ///< that it took from when it was asked for
     };
 
     virtual ~TuneTarget() = default;
@@ -26,6 +28,10 @@ public:
     /// The same, recorded.
     virtual RecordedRun record(const LoaderSetting&, std::size_t warm_up, std::size_t steps) = 0;
 };
+
+/// Steps that a loader takes from one setting to the other: until what was prefetched under `from` is drawn, and the window
+/// of `to` is full.
+[[nodiscard]] std::size_t steps_to_settle(const LoaderSetting& from, const LoaderSetting& to) noexcept;
 
 struct TuneOptions {
     LoaderSetting start;                ///< batch_size, read_concurrency and memory_budget stay as they are here

@@ -30,6 +30,7 @@ struct Options {
     std::vector<std::string> only;
     bool measure_truth = false;
     MeasureOptions measure;
+    double neighbour = 0;   // cores
     std::string data;
     std::optional<std::string> json;
 };
@@ -95,7 +96,7 @@ int score_all(const Options& options, const std::vector<Case>& cases, Rig& rig, 
         std::optional<Truth> truth;
         if (of.kind != "adversarial" && is_measured(options, of))
             truth = read_truth(truth_file(options, of));
-        scored.push_back(score_case(of, truth, rig));
+        scored.push_back(score_case(of, truth, rig, options.neighbour));
         fmt::print(stderr, "{}\n", line_of(scored.back()));
     }
     const Score score = score_of(scored);
@@ -144,6 +145,10 @@ int main(int argc, char** argv) {
         ->check(CLI::Range(1, 100));
     app.add_option("--most-foreign", options.measure.most_foreign,
                    "of the cores that others may take during a round, as a share [0.15]")
+        ->check(CLI::Range(0.0, 1.0));
+    app.add_option(
+           "--neighbour", options.neighbour,
+           "cores that another process takes while cases are recorded; what is predicted is the run without it [0]")
         ->check(CLI::Range(0.0, 1.0));
     add_data_option(app, options.data);
     CLI::Option* const json_option =

@@ -10,6 +10,7 @@
 #include <drawpoint/instrumentation/host.hpp>
 
 #include "baselines.hpp"
+#include "work.hpp"
 
 namespace drawpoint::bench {
 namespace {
@@ -88,9 +89,12 @@ void ask_ours(Scored& scored, const Ledger& ledger, std::size_t& first_step) {
         LoaderSetting setting = scored.of.setting;
         setting.num_workers = cell.num_workers;
         setting.prefetch_depth = cell.prefetch_depth;
-        if (!(setting == scored.of.setting))   // only what was never run
-            scored.cells.push_back(
-                {to_string(setting), predict(run, setting, {}, options).batches_per_s, cell.batches_per_s.median});
+        if (setting == scored.of.setting)   // only what was never run
+            continue;
+        const Prediction predicted = predict(run, setting, {}, options);
+        scored.cells.push_back({to_string(setting), predicted.batches_per_s, cell.batches_per_s.median});
+        const auto peak = static_cast<double>(predicted.peak_bytes);
+        scored.peaks.push_back({to_string(setting), {peak, peak, peak}, static_cast<double>(cell.peak_bytes)});
     }
 }
 
@@ -125,9 +129,13 @@ std::pair<double, double> Share::wilson() const noexcept {
     return {std::max(0.0, (middle - half) / by), std::min(1.0, (middle + half) / by)};
 }
 
-Scored score_case(const Case& of, const std::optional<Truth>& truth, Rig& rig) {
+Scored score_case(const Case& of, const std::optional<Truth>& truth, Rig& rig, double neighbour) {
     Scored scored{.of = of, .truth = truth};
+    std::optional<ForeignLoad> load;
+    if (neighbour > 0)
+        load.emplace(1, neighbour, rig.turns_per_us());
     const CaseRun run = run_case(of, rig);
+    load.reset();
     std::size_t first_step = warm_up_steps(of);
     try {
         ask_ours(scored, run.ledger, first_step);
@@ -144,6 +152,13 @@ Scored score_case(const Case& of, const std::optional<Truth>& truth, Rig& rig) {
     }
     if (!scored.truth)
         return scored;
+    if (!scored.truth->grid.empty() && neighbour <= 0) {
+        try {
+            scored.tuned = tune_case(of, *scored.truth, rig);
+        } catch (const std::exception& error) {
+            scored.error = fmt::format("not tuned: {}", error.what());
+        }
+    }
     RealGains gains{of, *scored.truth, rig};
     for (Answer& answer : scored.answers) {
         answer.real_gain = answer.advice ? gains.of(*answer.advice) : 0;
@@ -182,8 +197,20 @@ Score score_of(std::vector<Scored> all) {
             ++score.confusion[{true_word(scored, said), said}];
         }
         for (const Predicted& cell : scored.cells) {
-            score.whatif_errors.push_back(std::abs(cell.predicted.median - cell.real) / cell.real);
+            score.whatif_errors.push_back(cell.error());
             score.intervals.count(cell.covered());
+        }
+        for (const Predicted& peak : scored.peaks)
+            score.peak_errors.push_back(peak.error());
+        if (const auto& tuned = scored.tuned) {
+            constexpr double large_effect = 0.05;
+            constexpr std::size_t large_effect_steps = 400, most_steps = 1000;
+            score.tuner_regrets.push_back(tuned->regret);
+            score.tuner_steps.push_back(static_cast<double>(tuned->steps_used));
+            score.tuner_in_time.count(tuned->steps_used <=
+                                      (tuned->effect > large_effect ? large_effect_steps : most_steps));
+            if (const std::uint64_t budget = scored.of.setting.memory_budget; budget != 0)
+                score.budgets_kept.count(tuned->peak_bytes <= budget);
         }
         for (const Predicted& gain : scored.gains) {
             score.gain_errors.push_back(std::abs(gain.predicted.median - gain.real));

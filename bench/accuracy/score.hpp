@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cmath>
 #include <map>
 #include <optional>
 #include <string>
@@ -10,6 +11,7 @@
 #include <drawpoint/instrumentation/report/json.hpp>
 
 #include "truth.hpp"
+#include "tuned_case.hpp"
 
 namespace drawpoint::bench {
 
@@ -32,20 +34,25 @@ struct Predicted {
     Interval predicted;
     double real = 0;
     [[nodiscard]] bool covered() const noexcept { return predicted.low <= real && real <= predicted.high; }
+    /// Of the real one.
+    [[nodiscard]] double error() const noexcept { return std::abs(predicted.median - real) / real; }
 };
 
 /// One case, recorded anew and judged by everybody.
 struct Scored {
     Case of;
-    std::optional<Truth> truth;     ///< absent: not measured, or adversarial
-    std::vector<Answer> answers;    ///< ours first
-    std::vector<Predicted> gains;   ///< of changes; real ones as measured
-    std::vector<Predicted> cells;   ///< of settings: batches a second
-    std::string error;              ///< why there is no answer of ours
+    std::optional<Truth> truth;       ///< absent: not measured, or adversarial
+    std::vector<Answer> answers;      ///< ours first
+    std::vector<Predicted> gains;     ///< of changes; real ones as measured
+    std::vector<Predicted> cells;     ///< of settings that were not recorded: batches a second
+    std::vector<Predicted> peaks;     ///< of the same: the loader's memory, bytes
+    std::optional<TunedCase> tuned;   ///< where the truth has a grid
+    std::string error;                ///< why there is no answer of ours
 };
 
-/// Records the case and asks everybody. What our diagnosis throws is kept as `error`.
-[[nodiscard]] Scored score_case(const Case&, const std::optional<Truth>&, Rig&);
+/// Records the case and asks everybody. What our diagnosis throws is kept as `error`. `neighbour`: cores that another process
+/// takes of the recording, 0 … 1; then nothing is tuned, and what is predicted is still the run without it.
+[[nodiscard]] Scored score_case(const Case&, const std::optional<Truth>&, Rig&, double neighbour = 0);
 
 /// k of n and the 95 % interval of its share after Wilson.
 struct Share {
@@ -74,6 +81,11 @@ struct Score {
     std::map<std::pair<std::string, std::string>, std::size_t> confusion;   ///< (true, said) of ours
     std::vector<double> whatif_errors, gain_errors;                         ///< |predicted - real| / real; in gain
     Share intervals, gain_intervals;                                        ///< that contain the truth
+    std::vector<double> peak_errors;                                        ///< |predicted - real| / real
+    std::vector<double> tuner_regrets;                                      ///< of the best setting's rate
+    std::vector<double> tuner_steps;
+    Share tuner_in_time;   ///< within 400 steps where the effect is above 5 %, else 1,000
+    Share budgets_kept;    ///< by the tuner, of those there are
     std::vector<Scored> scored;
 };
 

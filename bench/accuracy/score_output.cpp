@@ -63,6 +63,16 @@ Json json_of(const std::vector<Predicted>& all) {
     return rows;
 }
 
+Json json_of(const TunedCase& tuned) {
+    return {{"chosen", to_string(tuned.chosen)},
+            {"best", to_string(tuned.best)},
+            {"effect", tuned.effect},
+            {"regret", tuned.regret},
+            {"steps", tuned.steps_used},
+            {"separated", tuned.separated},
+            {"peak_bytes", tuned.peak_bytes}};
+}
+
 Json json_of(const Scored& scored) {
     Json answers = Json::array();
     for (const Answer& answer : scored.answers)
@@ -77,7 +87,10 @@ Json json_of(const Scored& scored) {
             {"truth", scored.truth ? Json(scored.truth->verdicts) : Json(nullptr)},
             {"answers", answers},
             {"gains", json_of(scored.gains)},
-            {"settings_batches_per_s", json_of(scored.cells)}};
+            {"settings_batches_per_s", json_of(scored.cells)},
+            {"settings_peak_bytes", json_of(scored.peaks)},
+            {"tuned", scored.tuned ? json_of(*scored.tuned) : Json(nullptr)},
+            {"error", scored.error}};
 }
 
 }   // namespace
@@ -90,8 +103,14 @@ std::string line_of(const Scored& scored) {
     if (!scored.truth)
         return fmt::format("{:<28} no truth measured: {}", scored.of.name, said);
     const bool right = !ours.abstained && scored.truth->verdicts.contains(ours.verdict);
-    return fmt::format("{:<28} {:<5} {} (truth: {}), regret {} points", scored.of.name, right ? "right" : "WRONG", said,
-                       fmt::join(scored.truth->verdicts, ", "), percent(ours.regret));
+    std::string line =
+        fmt::format("{:<28} {:<5} {} (truth: {}), regret {} points", scored.of.name, right ? "right" : "WRONG", said,
+                    fmt::join(scored.truth->verdicts, ", "), percent(ours.regret));
+    if (const auto& tuned = scored.tuned)
+        line +=
+            fmt::format("; tuned to {}: {} % behind {}, {} steps{}", to_string(tuned->chosen), percent(tuned->regret),
+                        to_string(tuned->best), tuned->steps_used, tuned->separated ? "" : ", not separated");
+    return scored.error.empty() ? line : line + "; " + scored.error;
 }
 
 std::string table_of(const Score& score) {
@@ -113,6 +132,14 @@ std::string table_of(const Score& score) {
         score.whatif_errors.size(), of(score.intervals));
     text += fmt::format("gains:   mean error {} points of {} changes; {} of the 90 % intervals hold the truth\n",
                         percent(mean_of(score.gain_errors)), score.gain_errors.size(), of(score.gain_intervals));
+    text += fmt::format("memory:  mean error of the peak {} %, largest {} %, of {} settings\n",
+                        percent(mean_of(score.peak_errors)), percent(quantile_of(score.peak_errors, 1)),
+                        score.peak_errors.size());
+    text +=
+        fmt::format("tuner:   regret mean {} %, 95th percentile {} %; {:.0f} steps on average, in time {}; budget kept "
+                    "{}\n",
+                    percent(mean_of(score.tuner_regrets)), percent(quantile_of(score.tuner_regrets, 0.95)),
+                    mean_of(score.tuner_steps).value_or(0), of(score.tuner_in_time), of(score.budgets_kept));
     text += "\nright answer      said              cases\n";
     for (const auto& [pair, count] : score.confusion)
         text += fmt::format("{:<17} {:<17} {:>5}{}\n", pair.first, pair.second, count,
@@ -140,7 +167,13 @@ std::string json_of(const Score& score, const JsonHead& head) {
     json["interval_coverage"] = or_null(score.intervals);
     json["gain_error_points_mean"] = or_null(mean_of(score.gain_errors), 100);
     json["gain_interval_coverage"] = or_null(score.gain_intervals);
-    json["tuner_regret_mean"] = json["tuner_steps_mean"] = nullptr;   // the tuner is scored by runs of its own
+    json["peak_error_mean"] = or_null(mean_of(score.peak_errors));
+    json["peak_error_max"] = or_null(quantile_of(score.peak_errors, 1));
+    json["tuner_regret_mean"] = or_null(mean_of(score.tuner_regrets));
+    json["tuner_regret_p95"] = or_null(quantile_of(score.tuner_regrets, 0.95));
+    json["tuner_steps_mean"] = or_null(mean_of(score.tuner_steps));
+    json["tuner_in_time"] = or_null(score.tuner_in_time);
+    json["tuner_budgets_kept"] = or_null(score.budgets_kept);
     json["confusion"] = Json::array();
     for (const auto& [pair, count] : score.confusion)
         json["confusion"].push_back({{"truth", pair.first}, {"said", pair.second}, {"cases", count}});

@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <drawpoint/instrumentation/clock.hpp>
+
 namespace drawpoint::bench {
 
 void burn(std::uint64_t turns) noexcept {
@@ -80,15 +82,21 @@ void WorkTeam::burn_together(std::uint64_t turns) noexcept {
     }
 }
 
-ForeignLoad::ForeignLoad(std::size_t processes) {
+ForeignLoad::ForeignLoad(std::size_t processes, double share, double turns_per_us) {
+    constexpr double period_us =
+        7'000;   // no multiple or part of the kernel's ticks of 10 ms, by which such load is counted
     const pid_t parent = getpid();
     for (std::size_t count = 0; count < processes; ++count) {
         const pid_t child = fork();
         if (child == 0) {   // nothing here but system calls: threads of the parent may hold locks
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             signal(SIGINT, SIG_DFL);
-            while (getppid() == parent)
-                burn(1'000'000);
+            while (getppid() == parent) {
+                const std::int64_t begin_ns = SteadyClock{}.now_ns();
+                burn(share < 1 ? static_cast<std::uint64_t>(share * period_us * turns_per_us) : 1'000'000);
+                if (share < 1)
+                    sleep_us(period_us - static_cast<double>(SteadyClock{}.now_ns() - begin_ns) * 1e-3);
+            }
             _exit(0);
         }
         if (child > 0)

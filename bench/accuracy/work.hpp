@@ -42,8 +42,9 @@ private:
 /// Processes that keep cores busy while this lives.
 class ForeignLoad {
 public:
-    /// Forks; the children do nothing but burn, and end with their parent.
-    explicit ForeignLoad(std::size_t processes);
+    /// Forks; the children do nothing but burn, and end with their parent. `share`: of their time, in turns of 7 ms, which
+    /// below 1 needs `turns_per_us`.
+    explicit ForeignLoad(std::size_t processes, double share = 1, double turns_per_us = 0);
     ~ForeignLoad();
     ForeignLoad(const ForeignLoad&) = delete;
     ForeignLoad& operator=(const ForeignLoad&) = delete;

@@ -12,6 +12,7 @@
 #include "bench/accuracy/case_run.hpp"
 #include "bench/accuracy/score.hpp"
 #include "bench/accuracy/truth.hpp"
+#include "bench/accuracy/tuned_case.hpp"
 #include "support/temporary_folder.hpp"
 
 using namespace drawpoint;
@@ -317,6 +318,44 @@ BOOST_AUTO_TEST_CASE(a_score_counts_each_kind_of_case_by_its_own_measure) {
     BOOST_TEST((score.confusion.at({"collate", "decode"}) == 1U));
     BOOST_TEST((score.confusion.at({"collate", "abstained"}) == 1U));
     BOOST_TEST((score.confusion.at({"collate", "collate"}) == 1U));
+}
+
+BOOST_AUTO_TEST_CASE(a_tuner_has_400_steps_for_a_large_effect_and_1000_for_a_small_one_and_keeps_the_budget) {
+    const auto tuned = [](double effect, std::size_t steps, std::uint64_t peak_bytes) {
+        Scored one{.of = full_case(), .truth = decided({gained("collate", 0.3)})};
+        one.tuned = TunedCase{.effect = effect, .regret = 0.01, .steps_used = steps, .peak_bytes = peak_bytes};
+        return one;
+    };
+    const std::uint64_t budget = full_case().setting.memory_budget;
+    const Score score = score_of(
+        {tuned(0.06, 400, budget), tuned(0.06, 401, budget + 1), tuned(0.04, 1000, budget), tuned(0.04, 1001, budget)});
+    BOOST_TEST(score.tuner_in_time.hits == 2U);
+    BOOST_TEST(score.tuner_in_time.of == 4U);
+    BOOST_TEST(score.budgets_kept.hits == 3U);
+    BOOST_TEST(score.tuner_regrets.size() == 4U);
+}
+
+BOOST_AUTO_TEST_CASE(a_case_is_tuned_on_its_live_loader_within_its_grid) {
+    const Case of = parse_case(R"({
+      "about": "two workers are enough", "kind": "single", "injected": "workers", "severity": "mild", "noise": "low",
+      "batch_size": 2, "steps": 60, "setting": {"num_workers": 1, "prefetch_depth": 2},
+      "stages": [{"name": "fetch", "wait_us": 300}], "consumer": {"wait_us": 300},
+      "grid": {"num_workers": [1, 2, 3], "prefetch_depth": [1, 2, 4]}
+    })",
+                               "small");
+    Rig rig;
+    Truth truth = decided({gained("num_workers", 0.3)}, of);
+    truth.batches_per_s = {1000, 1000, 1000};
+    truth.grid = {{.num_workers = 2, .prefetch_depth = 2, .batches_per_s = {1500, 1500, 1500}, .peak_bytes = 1}};
+    const TunedCase tuned = tune_case(of, truth, rig);
+    BOOST_TEST(tuned.chosen.num_workers <= 3U);
+    BOOST_TEST(tuned.chosen.prefetch_depth <= 4U);
+    BOOST_TEST(tuned.chosen.batch_size == 2U);
+    BOOST_TEST(tuned.best.num_workers == 2U);
+    BOOST_TEST(tuned.effect == 0.5);
+    BOOST_TEST(tuned.steps_used > 80U);
+    BOOST_TEST(tuned.steps_used <= 1000U);
+    BOOST_TEST(tuned.peak_bytes > 0U);
 }
 
 BOOST_AUTO_TEST_CASE(tf_datas_buffer_is_empty_as_often_as_its_formula_says) {

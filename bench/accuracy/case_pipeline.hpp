@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+
+#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/loop/callback.hpp>
+#include <drawpoint/loop/fit.hpp>
+#include <drawpoint/pipeline/collate.hpp>
+#include <drawpoint/pipeline/data_loader.hpp>
+#include <drawpoint/pipeline/runtime.hpp>
+#include <drawpoint/pipeline/sampler.hpp>
+
+#include "case_learner.hpp"
+#include "case_source.hpp"
+#include "rig.hpp"
+
+namespace drawpoint::bench {
+
+/// A case's loader and loop, alive: the product's own, threads and all, with the case's disturbance.
+class CasePipeline {
+public:
+    /// `sampler` draws of `samples` samples; it, the case and the recorder outlive this. Throws what they throw.
+    CasePipeline(const Case&, Rig&, const Sampler&, std::size_t samples, Recorder&);
+
+    [[nodiscard]] DataLoader& loader() noexcept { return loader_; }
+    [[nodiscard]] CaseLearner& learner() noexcept { return learner_; }
+    /// Trains nothing, until `options` or a callback end it.
+    void fit(const FitOptions&, CallbackList&);
+
+private:
+    const Case* case_;
+    Recorder* recorder_;
+    CaseSource source_;
+    std::shared_ptr<const Collate> collate_;
+    CaseLearner learner_;
+    Runtime runtime_;
+    DataLoader loader_;
+};
+
+}   // namespace drawpoint::bench

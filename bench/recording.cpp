@@ -1,0 +1,107 @@
+// What recording costs: the processor time of one pass through the whole pipeline with a recorder and without, in pairs
+// whose order alternates. Every picture is decoded in both, and the loop's own step is empty, so that nothing hides it.
+
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/loop/fit.hpp>
+#include <drawpoint/pipeline/data_loader.hpp>
+#include <drawpoint/pipeline/image_stages.hpp>
+#include <drawpoint/pipeline/runtime.hpp>
+#include <drawpoint/pipeline/sampler.hpp>
+#include <drawpoint/pipeline/storage/image_folder.hpp>
+
+#include "accuracy/truth.hpp"
+#include "machine.hpp"
+#include "photos.hpp"
+#include "program.hpp"
+
+namespace {
+
+using namespace drawpoint;
+using namespace drawpoint::bench;
+
+struct Options {
+    std::string data;
+    std::size_t pairs = 40, batch_size = 32, num_workers = 2, epochs = 2;
+};
+
+struct Idle {
+    void begin_phase(bool) noexcept {}
+    void forward(auto&) noexcept {}
+    void loss(auto&) noexcept {}
+    void backward() noexcept {}
+    void opt_step() noexcept {}
+    void zero_grad() noexcept {}
+    [[nodiscard]] double loss_value() const noexcept { return 0; }
+};
+
+/// Seconds of all processors.
+double measure(const Options& options, bool record) {
+    Recorder recorder;
+    const double before = process_cpu_seconds();
+    {
+        Runtime runtime{{.max_threads = options.num_workers, .record = record}, recorder};
+        const auto source = ImageFolder{options.data} | decode_image | RandomResizedCrop{.height = 224, .width = 224} |
+                            RandomHorizontalFlip{} | Normalize::imagenet();
+        const RandomSampler sampler{source.size(), 7};
+        DataLoader loader{
+            runtime,
+            source,
+            sampler,
+            {.batch_size = options.batch_size, .num_workers = options.num_workers, .prefetch_depth = 4, .seed = 7}};
+        Idle learner;
+        CallbackList none;
+        const FitOptions fit_options{.epochs = options.epochs, .record_loss = false};
+        if (record)
+            run(runtime, fit(learner, loader, fit_options, none, recorder));
+        else
+            run(runtime, fit(learner, loader, fit_options, none));
+    }
+    if (record)
+        recorder.finish();
+    return process_cpu_seconds() - before;
+}
+
+int run_all(Options options) {
+    std::optional<TemporaryPhotos> generated;
+    if (options.data.empty())
+        options.data = generated.emplace(512).folder().string();
+    (void)measure(options, true);   // files and code are in memory from here on
+    std::vector<double> more;
+    for (std::size_t pair = 0; pair < options.pairs; ++pair) {
+        std::array<double, 2> runs{};   // without, with
+        for (const bool second : {false, true}) {
+            const bool record = second == (pair % 2 == 0);
+            runs[record ? 1 : 0] = measure(options, record);
+        }
+        more.push_back(runs[1] / runs[0] - 1);
+    }
+    const Interval cost = median_interval(more);
+    fmt::print("{} pairs of {} epochs, batches of {}, {} workers\n", options.pairs, options.epochs, options.batch_size,
+               options.num_workers);
+    fmt::print("processor time with a recorder: {:+.2f} % (median; 90 % interval {:+.2f} to {:+.2f} %)\n",
+               100 * cost.median, 100 * cost.low, 100 * cost.high);
+    return 0;
+}
+
+}   // namespace
+
+int main(int argc, char** argv) {
+    Options options;
+    CLI::App app{"what recording costs: processor time with a recorder and without, in pairs",
+                 "drawpoint bench recording"};
+    add_data_option(app, options.data);
+    app.add_option("--pairs", options.pairs, "[40]")->check(CLI::Range(3, 10'000));
+    app.add_option("--epochs", options.epochs, "of a run [2]")->check(CLI::Range(1, 1000));
+    app.add_option("--batch-size", options.batch_size, "[32]")->check(CLI::Range(1, 1 << 20));
+    app.add_option("--num-workers", options.num_workers, "[2]")->check(CLI::Range(1, 256));
+    return run_program(app, "recording", argc, argv, [&](const std::string&) { return run_all(options); });
+}

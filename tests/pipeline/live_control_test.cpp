@@ -475,11 +475,14 @@ BOOST_AUTO_TEST_CASE(an_order_begins_with_the_next_pass) {
 /// Rows that a worker counts its allocations over.
 class Counted final : public SampleSource {
 public:
-    std::size_t size() const noexcept override { return 16 * 500; }
+    std::size_t size() const noexcept override { return 16 * 400; }
     SampleLayout layout() const noexcept override { return {.rank = 1, .shape = {1024}}; }
     std::vector<std::string> stages() const override { return {"fill"}; }
     std::string path(std::uint64_t) const override { return {}; }
-    std::unique_ptr<WorkerScratch> make_scratch() const override { return std::make_unique<WorkerScratch>(); }
+    std::unique_ptr<WorkerScratch> make_scratch() const override {
+        test::count_this_thread(false);   // once a worker, on a busy machine many draws after it is wanted
+        return std::make_unique<WorkerScratch>();
+    }
     void fill(SampleTask& task, WorkerScratch&) const override {
         test::count_this_thread(true);
         std::ranges::fill(task.data, std::byte{1});
@@ -500,7 +503,8 @@ BOOST_AUTO_TEST_CASE(after_a_change_batches_are_made_without_allocating_again) {
         const SequentialSampler sampler{source.size()};
         DataLoader loader{runtime, source, sampler, {.batch_size = 16, .num_workers = 2, .prefetch_depth = 4}};
         auto pass = loader.epoch(0);
-        const auto allocations_of = [&](std::size_t draws) {
+        std::uint64_t counted = 0;
+        const auto draw_some = [&](std::size_t draws) {
             const std::uint64_t before = test::counted_allocations();
             test::count_this_thread(true);
             for (; draws != 0; --draws)
@@ -513,13 +517,10 @@ BOOST_AUTO_TEST_CASE(after_a_change_batches_are_made_without_allocating_again) {
         for (const LoaderChange& change : changes) {
             loader.reconfigure(change);
             BOOST_TEST(comes_to(loader, loader.options().num_workers));
-            // Slots take memory and workers their scratch when they come to it, which on a busy machine may be some draws later.
-            (void)allocations_of(20);
-            std::uint64_t counted = allocations_of(20);
-            for (int windows = 1; counted != 0 && windows < 3; ++windows)
-                counted = allocations_of(20);
-            BOOST_TEST(counted == 0u, counted << " allocations in 20 draws, record " << record);
+            (void)draw_some(40);   // slots take memory, workers their scratch
+            counted += draw_some(20);
         }
+        BOOST_TEST(counted == 0u, counted << " allocations, record " << record);
     }
 }
 

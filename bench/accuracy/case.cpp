@@ -187,6 +187,7 @@ Case parse_case(std::string_view text, std::string name) {
     fields.text("noise", result.noise, {"low", "high"});
     fields.count("batch_size", result.setting.batch_size, 1, 4096);
     fields.count("steps", result.steps, 4, 100'000);
+    fields.count("sample_bytes", result.sample_bytes, 4, std::uint64_t{1} << 30);
     if (const Json* const setting = fields.find("setting"))
         read_setting(*setting, fields.where("setting"), result.setting);
     if (const Json* const read = fields.find("read")) {

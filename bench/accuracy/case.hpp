@@ -66,6 +66,7 @@ struct Case {
     std::string injected, severity, noise;   ///< as it was made up; what is right is what was measured
     LoaderSetting setting;
     std::size_t steps = 100;
+    std::uint64_t sample_bytes = 256;   ///< of a finished one that is not a picture
     CaseRead read;
     std::vector<CaseStage> stages;
     double collate_us = 0;    ///< of a core; 0: nothing is collated

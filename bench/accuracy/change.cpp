@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include <drawpoint/pipeline/memory_plan.hpp>
+
 namespace drawpoint::bench {
 namespace {
 
@@ -37,7 +39,7 @@ bool change_setting(LoaderSetting& setting, std::string_view key) {
 constexpr std::array<std::string_view, 6> settings{"num_workers", "num_workers/2",    "prefetch_depth",
                                                    "order",       "read_concurrency", "memory_budget"};
 
-/// Whether it made a difference.
+/// Whether it made a difference, and one that the loader takes.
 bool change(Case& of, std::string_view key) {
     const Case before = of;
     if (can_be_set(key)) {
@@ -73,10 +75,23 @@ bool change(Case& of, std::string_view key) {
         for (CaseStage& stage : of.stages)
             stage.wait_us = 0;
     }
-    return !(of == before);
+    return !(of == before) && fits_memory(of);
 }
 
 }   // namespace
+
+bool fits_memory(const Case& of) {
+    const LoaderSetting& setting = of.setting;
+    return plan_memory({.sample_bytes = of.sample_bytes,
+                        .collates = of.collate_us > 0,
+                        .batch_size = setting.batch_size,
+                        .num_workers = setting.num_workers,
+                        .prefetch_depth = setting.prefetch_depth,
+                        .read_concurrency = setting.read_concurrency,
+                        .encoded_bytes = static_cast<std::uint64_t>(of.read.bytes),
+                        .memory_budget = setting.memory_budget})
+               .missing_bytes == 0;
+}
 
 std::string_view canonical(std::string_view key) noexcept { return key == "stage:read" ? "read" : key; }
 

@@ -11,7 +11,8 @@
 namespace drawpoint::bench {
 
 /// Keys of everything that can be changed about a case, those of `Intervention::key`, but "cores" and "delivery", which
-/// cannot be changed for real. What changes nothing about this case is left out.
+/// cannot be changed for real. What changes nothing about this case, or what its
+/// memory budget does not allow, is left out.
 [[nodiscard]] std::vector<std::string> change_keys(const Case&);
 
 /// The case with that changed. Throws std::invalid_argument naming a key that is not among `change_keys`.
@@ -26,6 +27,9 @@ namespace drawpoint::bench {
 
 /// Whether a user could choose it, rather than wish for it.
 [[nodiscard]] bool can_be_set(std::string_view key) noexcept;
+
+/// Whether the loader takes it: its smallest plan is within its memory budget.
+[[nodiscard]] bool fits_memory(const Case&);
 
 /// The key of a changed setting; nullopt: it is none of them.
 [[nodiscard]] std::optional<std::string> key_of(const LoaderSetting& base, const LoaderSetting& other);

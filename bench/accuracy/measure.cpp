@@ -138,6 +138,10 @@ bool measure_grid(Truth& truth, const Case& of, Rig& rig, const MeasureOptions& 
             Case& cell = runs.emplace_back(of);
             cell.setting.num_workers = workers;
             cell.setting.prefetch_depth = depth;
+            if (!fits_memory(cell)) {
+                runs.pop_back();
+                continue;
+            }
             truth.grid.push_back({.num_workers = workers, .prefetch_depth = depth, .batches_per_s = {}});
         }
     std::vector<double> rates(runs.size());

@@ -84,6 +84,10 @@ MemoryPlan plan_of(const RecordedRun& run, const LoaderSetting& setting) {
 
 }   // namespace
 
+bool fits_memory(const RecordedRun& run, const LoaderSetting& setting) {
+    return setting.memory_budget == 0 || plan_of(run, setting).missing_bytes == 0;
+}
+
 Replayed replay(const RecordedRun& run, const ReplayOptions& asked) {
     ReplayOptions options = asked;
     check(run, options);

@@ -142,6 +142,7 @@ std::vector<Intervention> unit_interventions(const RecordedRun& run, const Trait
         }))
         add("waiting", "no sample waits for storage").what.without_waiting = true;
     add("cores", "a core for everyone").what.unlimited_cores = true;
+    std::erase_if(all, [&](const Intervention& change) { return !fits_memory(run, change.setting); });
     return all;
 }
 

@@ -90,18 +90,23 @@ Whatif whatif(const RecordedRun& run, const WhatifGrid& grid, const WhatifOption
         for (const std::uint32_t order : orders)
             for (const std::size_t worker_count : workers)
                 for (const std::size_t depth : depths) {
-                    WhatifRow& row = found.rows.emplace_back();
-                    row.setting = run.setting;
-                    row.setting.batch_size = size;
-                    row.setting.max_overtakes = order;
-                    row.setting.num_workers = worker_count;
-                    row.setting.prefetch_depth = depth;
+                    LoaderSetting setting = run.setting;
+                    setting.batch_size = size;
+                    setting.max_overtakes = order;
+                    setting.num_workers = worker_count;
+                    setting.prefetch_depth = depth;
+                    if (!fits_memory(run, setting))
+                        continue;   // the loader would refuse it
+                    WhatifRow& row = found.rows.emplace_back(WhatifRow{.setting = setting});
                     row.recorded = row.setting == run.setting && grid.change == Change{};
                     row.prediction = predict(run, row.setting, grid.change, predicting);
                     bound_by_line(row.prediction, run, size, grid.change);
                     row.samples_per_s = row.prediction.batches_per_s.median * static_cast<double>(size);
                 }
     const auto& rows = found.rows;
+    if (rows.empty())
+        throw std::invalid_argument{
+            fmt::format("no setting of the grid fits the memory_budget of {} bytes", run.setting.memory_budget)};
     found.best = static_cast<std::size_t>(std::ranges::max_element(rows, {}, &WhatifRow::samples_per_s) - rows.begin());
     const double enough = 0.98 * rows[found.best].samples_per_s;
     found.recommended = found.best;

@@ -2,18 +2,23 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <stdexcept>
 #include <string>
 #include <thread>
 
 #include <dlfcn.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "pipeline/loader_bench.hpp"
 #include "pipeline/numbered_source.hpp"
@@ -81,6 +86,42 @@ BOOST_AUTO_TEST_CASE(a_worker_makes_its_samples_as_a_batch_thread_and_the_loop_s
         BOOST_TEST(policies_of_workers(bench) == expected);
         BOOST_TEST(::sched_getscheduler(0) == SCHED_OTHER);
         BOOST_TEST(policies_of_workers(bench, 0) == 1u << SCHED_OTHER);   // made by the loop's own thread
+    }
+}
+
+/// A usual thread's slice, ns; 0: the system knows none.
+std::uint64_t slice_ns() {
+    std::array<std::uint64_t, 6> attributes{};   // struct sched_attr: sched_runtime is the fourth
+    BOOST_REQUIRE_EQUAL(::syscall(SYS_sched_getattr, 0, attributes.data(), sizeof attributes, 0u), 0);
+    return attributes[3];
+}
+
+BOOST_AUTO_TEST_CASE(the_loop_has_a_short_slice_while_it_runs_and_workers_have_their_own) {
+    const std::uint64_t before_ns = slice_ns();
+    if (before_ns == 0)
+        BOOST_TEST_MESSAGE("this system knows no slices");
+    for (const WorkerThreads kind : both_kinds) {
+        Bench bench{false, kind};
+        std::atomic<std::uint64_t> of_workers_ns{0};
+        std::uint64_t of_loop_ns = 0;
+        NumberedSource source{16};
+        source.before_fill = [&](std::uint64_t) { of_workers_ns = slice_ns(); };
+        const SequentialSampler sampler{16};
+        const auto loop = [&](bool fails) -> Awaitable<void> {
+            DataLoader loader{bench.runtime, source, sampler, {.batch_size = 4, .num_workers = 2}};
+            auto pass = loader.epoch(0);
+            while (const auto batch = co_await pass.next())
+                BOOST_TEST(source.fault(*batch, 0) == "");
+            of_loop_ns = slice_ns();
+            if (fails)
+                throw std::runtime_error{"the loop"};
+        };
+        run(bench.runtime, loop(false));
+        BOOST_TEST(of_loop_ns == std::min<std::uint64_t>(before_ns, 100'000));
+        BOOST_TEST(of_workers_ns == before_ns);
+        BOOST_TEST(slice_ns() == before_ns);
+        BOOST_CHECK_THROW(run(bench.runtime, loop(true)), std::runtime_error);
+        BOOST_TEST(slice_ns() == before_ns);
     }
 }
 

@@ -52,6 +52,9 @@ struct Replayed {
     Ledger ledger;                       ///< of all steps, as a recorder would have written it; only with `keep_rows`
 };
 
+/// Whether the loader would take this setting: its smallest plan is within its memory budget. O(samples).
+[[nodiscard]] bool fits_memory(const RecordedRun&, const LoaderSetting&);
+
 /// Runs the recorded demands through the loader's own LoaderPolicy in virtual time: workers that claim, cores shared by
 /// whoever computes, reads ahead, a loop that draws and computes. Deterministic. About 0.1 to 0.3 µs an event;
 /// allocates some

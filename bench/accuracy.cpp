@@ -30,7 +30,7 @@ struct Options {
     std::vector<std::string> only;
     bool measure_truth = false;
     MeasureOptions measure;
-    double neighbour = 0;   // cores
+    ScoreOptions score;
     std::string data;
     std::optional<std::string> json;
 };
@@ -96,7 +96,7 @@ int score_all(const Options& options, const std::vector<Case>& cases, Rig& rig, 
         std::optional<Truth> truth;
         if (of.kind != "adversarial" && is_measured(options, of))
             truth = read_truth(truth_file(options, of));
-        scored.push_back(score_case(of, truth, rig, options.neighbour));
+        scored.push_back(score_case(of, truth, rig, options.score));
         fmt::print(stderr, "{}\n", line_of(scored.back()));
     }
     const Score score = score_of(scored);
@@ -147,9 +147,15 @@ int main(int argc, char** argv) {
                    "of the cores that others may take during a round, as a share [0.15]")
         ->check(CLI::Range(0.0, 1.0));
     app.add_option(
-           "--neighbour", options.neighbour,
+           "--neighbour", options.score.neighbour,
            "cores that another process takes while cases are recorded; what is predicted is the run without it [0]")
         ->check(CLI::Range(0.0, 1.0));
+    app.add_option("--passes", options.score.passes,
+                   "times that a recording goes over the case's samples, adversarial cases excepted [4]")
+        ->check(CLI::Range(1, 1000));
+    app.add_option("--recordings", options.score.recordings,
+                   "folder in which recordings are kept; those that are there already are judged as they are");
+    app.add_flag("!--no-tune", options.score.tunes, "leaves out the tuner");
     add_data_option(app, options.data);
     CLI::Option* const json_option =
         app.add_option("--json", json, "JSON on stdout in place of the table; --json=FILE: beside it")->expected(0, 1);

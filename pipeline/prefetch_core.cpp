@@ -1,3 +1,4 @@
+#include <drawpoint/instrumentation/report/facts.hpp>
 #include "pipeline/prefetch_core.hpp"
 
 #include <algorithm>
@@ -89,6 +90,8 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
       most_spin_ns_{most_spin_ns(options_.num_workers)},
       spin_ns_{spin_ns},
       inline_{options_.num_workers == 0} {
+    if (recorder_ && asked.prefetch_depth != options_.prefetch_depth)
+        recorder_->set_fact(std::string{facts::asked_depth_prefix}.append(name), std::to_string(asked.prefetch_depth));
     sample_sets_ = plan.sample_sets;
     most_workers_bytes_ = plan.workers_bytes;
     noted_ = setting();

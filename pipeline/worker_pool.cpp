@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <pthread.h>
-#include <sched.h>
+#include <sys/resource.h>
 
 #if DRAWPOINT_HAS_TBB
 #include <oneapi/tbb/global_control.h>
@@ -18,26 +18,33 @@
 #include <oneapi/tbb/task_arena.h>
 #endif
 
+#include "pipeline/thread_scheduling.hpp"
+
 namespace drawpoint {
 namespace {
 
 /// Makes the calling thread a batch thread of the system's scheduler while this lives, if it is a usual one: such a thread does
 /// not take the core of the thread that wakes it. A worker woken by a batch given back would else run in the training loop's place.
+/// Its slice is the system's, not the loop's short one, which it would inherit: that is what lets the loop in.
 class YieldsWhenWoken {
 public:
-    // Not by pthread_getschedparam, which answers from a cache of glibc's. Refused: the worker is no more than slower.
-    YieldsWhenWoken() noexcept
-        : was_usual_{::sched_getscheduler(0) == SCHED_OTHER &&
-                     ::sched_setscheduler(0, SCHED_BATCH, &no_priority) == 0} {}
+    // Refused: the worker is no more than slower.
+    YieldsWhenWoken() noexcept {
+        ThreadScheduling own = usual_scheduling();
+        own.slice_ns = 0;
+        own.policy = SCHED_BATCH;
+        was_usual_ = own.size != 0 && schedule_thread(own);
+    }
     ~YieldsWhenWoken() {
-        if (was_usual_)
-            ::sched_setscheduler(0, SCHED_OTHER, &no_priority);
+        if (!was_usual_)
+            return;
+        ThreadScheduling usual{.size = sizeof usual, .policy = SCHED_OTHER, .nice = ::getpriority(PRIO_PROCESS, 0)};
+        schedule_thread(usual);
     }
     YieldsWhenWoken(const YieldsWhenWoken&) = delete;
     YieldsWhenWoken& operator=(const YieldsWhenWoken&) = delete;
 
 private:
-    static constexpr sched_param no_priority{};
     bool was_usual_;
 };
 

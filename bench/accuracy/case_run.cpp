@@ -1,7 +1,12 @@
 #include "case_run.hpp"
 
 #include <algorithm>
+#include <optional>
+#include <stdexcept>
+#include <string>
 #include <vector>
+
+#include <drawpoint/instrumentation/trace.hpp>
 
 #include "case_pipeline.hpp"
 
@@ -15,36 +20,52 @@ double rate_of(const std::vector<std::int64_t>& begins_ns, std::size_t warm_up) 
            static_cast<double>(begins_ns.back() - begins_ns[warm_up]);
 }
 
+/// What the case does to a clock.
+Ledger disturbed(Ledger ledger, const Case& of) {
+    if (of.disturbance == Disturbance::clock_step) {
+        const auto at = static_cast<std::size_t>(of.disturbance_from * static_cast<double>(of.steps));
+        step_clock(ledger, ledger.steps.at(at).draw_begin_ns, static_cast<std::int64_t>(of.disturbance_size * 1e6));
+    }
+    return ledger;
+}
+
 }   // namespace
 
 std::size_t warm_up_steps(const Case& of) noexcept { return std::min<std::size_t>(20, of.steps / 5); }
 
-CaseRun run_case(const Case& of, Rig& rig) {
+CaseRun run_case(const Case& of, Rig& rig, const CaseRunOptions& options) {
+    const std::size_t steps = of.steps * options.passes;
     // So many batches more than are drawn that the last step is like the others: the loader still prefetches.
     const std::size_t samples =
-        (of.steps + of.setting.prefetch_depth + of.setting.num_workers + 2) * of.setting.batch_size;
+        (steps + of.setting.prefetch_depth + of.setting.num_workers + 2) * of.setting.batch_size;
     const SequentialSampler sampler{samples};
     RecorderOptions recording;
     if (of.disturbance == Disturbance::lost_records)
         recording.drop_share = of.disturbance_size;
-    Recorder recorder{recording};
+    std::optional<Recorder> recorder;
+    if (options.recording.empty())
+        recorder.emplace(recording);
+    else
+        recorder.emplace(options.recording, recording);
     CaseRun run;
     std::vector<std::int64_t> begins_ns;
     {
-        CasePipeline pipeline{of, rig, sampler, samples, recorder};
+        CasePipeline pipeline{of, rig, sampler, samples, *recorder};
         CallbackList none;
-        pipeline.fit({.max_steps = of.steps, .record_loss = false}, none);
+        pipeline.fit({.max_steps = steps, .record_loss = false}, none);
         run.peak_bytes = pipeline.loader().counters().peak_bytes;
         begins_ns = pipeline.learner().begins_ns();
     }
     run.batches_per_s = rate_of(begins_ns, warm_up_steps(of));
-    recorder.finish();
-    run.ledger = recorder.ledger();
-    if (of.disturbance == Disturbance::clock_step) {
-        const auto at = static_cast<std::size_t>(of.disturbance_from * static_cast<double>(of.steps));
-        step_clock(run.ledger, begins_ns.at(at), static_cast<std::int64_t>(of.disturbance_size * 1e6));
-    }
+    recorder->finish();
+    if (const std::string why = recorder->state().error; !why.empty())
+        throw std::runtime_error{why};
+    run.ledger = disturbed(recorder->ledger(), of);
     return run;
+}
+
+Ledger recorded_case(const Case& of, const std::filesystem::path& recording) {
+    return disturbed(read_trace(recording).ledger, of);
 }
 
 void step_clock(Ledger& ledger, std::int64_t at_ns, std::int64_t by_ns) {

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 
 #include <drawpoint/instrumentation/ledger.hpp>
 
@@ -20,9 +21,17 @@ struct CaseRun {
 /// Steps at the begin that do not count.
 [[nodiscard]] std::size_t warm_up_steps(const Case&) noexcept;
 
+struct CaseRunOptions {
+    std::size_t passes = 1;            ///< over the samples that `Case::steps` batches draw: so many times as many steps
+    std::filesystem::path recording;   ///< is written there, too; empty: nowhere
+};
+
 /// Trains nothing on the case's pipeline: the product's own loader, loop and recorder, threads and all, with the case's
 /// disturbance. Throws what they throw.
-[[nodiscard]] CaseRun run_case(const Case&, Rig&);
+[[nodiscard]] CaseRun run_case(const Case&, Rig&, const CaseRunOptions& = {});
+
+/// A recording that run_case wrote, as the ledger that it returned. Throws what read_trace throws.
+[[nodiscard]] Ledger recorded_case(const Case&, const std::filesystem::path& recording);
 
 /// The ledger as a clock would have left it that jumped by `by_ns` > 0 at `at_ns`.
 void step_clock(Ledger&, std::int64_t at_ns, std::int64_t by_ns);

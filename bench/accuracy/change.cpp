@@ -82,15 +82,32 @@ bool change(Case& of, std::string_view key) {
 
 bool fits_memory(const Case& of) {
     const LoaderSetting& setting = of.setting;
+    constexpr std::uint64_t contents_bytes = std::uint64_t{256} << 10;   // of a source that knows no sizes
+    if (setting.memory_budget == 0)
+        return true;
     return plan_memory({.sample_bytes = of.sample_bytes,
                         .collates = of.collate_us > 0,
                         .batch_size = setting.batch_size,
                         .num_workers = setting.num_workers,
                         .prefetch_depth = setting.prefetch_depth,
                         .read_concurrency = setting.read_concurrency,
-                        .encoded_bytes = static_cast<std::uint64_t>(of.read.bytes),
+                        .encoded_bytes = of.read.any() ? contents_bytes : 0,
+                        .dataset_size = of.steps * setting.batch_size,
                         .memory_budget = setting.memory_budget})
                .missing_bytes == 0;
+}
+
+std::vector<Case> grid_of(const Case& of) {
+    std::vector<Case> cells;
+    for (const std::size_t workers : of.grid_workers)
+        for (const std::size_t depth : of.grid_depths) {
+            Case cell = of;
+            cell.setting.num_workers = workers;
+            cell.setting.prefetch_depth = depth;
+            if (fits_memory(cell))
+                cells.push_back(std::move(cell));
+        }
+    return cells;
 }
 
 std::string_view canonical(std::string_view key) noexcept { return key == "stage:read" ? "read" : key; }

@@ -31,6 +31,9 @@ namespace drawpoint::bench {
 /// Whether the loader takes it: its smallest plan is within its memory budget.
 [[nodiscard]] bool fits_memory(const Case&);
 
+/// Every pair of its grid's numbers that fits.
+[[nodiscard]] std::vector<Case> grid_of(const Case&);
+
 /// The key of a changed setting; nullopt: it is none of them.
 [[nodiscard]] std::optional<std::string> key_of(const LoaderSetting& base, const LoaderSetting& other);
 

@@ -132,18 +132,11 @@ bool measure_gains(Truth& truth, const Case& of, Rig& rig, const MeasureOptions&
 }
 
 bool measure_grid(Truth& truth, const Case& of, Rig& rig, const MeasureOptions& options, Rounds& rounds) {
-    std::vector<Case> runs;
-    for (const std::size_t workers : of.grid_workers)
-        for (const std::size_t depth : of.grid_depths) {
-            Case& cell = runs.emplace_back(of);
-            cell.setting.num_workers = workers;
-            cell.setting.prefetch_depth = depth;
-            if (!fits_memory(cell)) {
-                runs.pop_back();
-                continue;
-            }
-            truth.grid.push_back({.num_workers = workers, .prefetch_depth = depth, .batches_per_s = {}});
-        }
+    const std::vector<Case> runs = grid_of(of);
+    for (const Case& cell : runs)
+        truth.grid.push_back({.num_workers = cell.setting.num_workers,
+                              .prefetch_depth = cell.setting.prefetch_depth,
+                              .batches_per_s = {}});
     std::vector<double> rates(runs.size());
     std::vector<std::vector<double>> all(runs.size());
     const auto round = [&](std::size_t number) {
@@ -169,8 +162,7 @@ bool measure_grid(Truth& truth, const Case& of, Rig& rig, const MeasureOptions& 
 }   // namespace
 
 std::size_t runs_needed(const Case& of, const MeasureOptions& options) {
-    return options.rounds * (change_keys(of).size() + 2) +
-           options.grid_rounds * of.grid_workers.size() * of.grid_depths.size();
+    return options.rounds * (change_keys(of).size() + 2) + options.grid_rounds * grid_of(of).size();
 }
 
 std::optional<Truth> measure_truth(const Case& of, Rig& rig, const MeasureOptions& options) {

@@ -60,13 +60,8 @@ double median_rate(const Case& of, Rig& rig, std::size_t runs) {
 /// Each once, then the three fastest again.
 LoaderSetting best_of_grid(const Case& of, Rig& rig) {
     std::vector<std::pair<double, Case>> cells;
-    for (const std::size_t workers : of.grid_workers)
-        for (const std::size_t depth : of.grid_depths) {
-            Case& cell = cells.emplace_back(0, of).second;
-            cell.setting.num_workers = workers;
-            cell.setting.prefetch_depth = depth;
-            cells.back().first = run_case(cell, rig).batches_per_s;
-        }
+    for (const Case& cell : grid_of(of))
+        cells.emplace_back(run_case(cell, rig).batches_per_s, cell);
     const auto by_rate = [](const auto& cell) { return -cell.first; };
     std::ranges::sort(cells, {}, by_rate);
     cells.resize(std::min<std::size_t>(cells.size(), 3));

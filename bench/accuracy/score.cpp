@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <drawpoint/diagnosis/verdict.hpp>
+#include <drawpoint/diagnosis/whatif.hpp>
 #include <drawpoint/instrumentation/host.hpp>
 
 #include "baselines.hpp"
@@ -28,6 +29,10 @@ public:
                 return measured->gain.median;
         if (const std::optional<double> gain = of_grid(setting))
             return *gain;
+        Case other = *of_;
+        other.setting = setting;
+        if (!fits_memory(other))
+            return 0;   // the loader refuses it: nothing changes
         for (const auto& [known, gain] : measured_)
             if (known == setting)
                 return gain;
@@ -66,6 +71,27 @@ private:
     std::vector<std::pair<LoaderSetting, double>> measured_;
 };
 
+Ledger recording_of(const Case& of, Rig& rig, const ScoreOptions& options) {
+    CaseRunOptions running{.passes = of.kind == "adversarial" ? 1 : options.passes, .recording = {}};
+    if (!options.recordings.empty()) {
+        // Of this case as it is, recorded like this.
+        const std::filesystem::path kept =
+            options.recordings / fmt::format("{}-{:016x}-{}-{:g}.pftrace", of.name, of.digest, running.passes,
+                                             options.neighbour);
+        if (std::filesystem::exists(kept))
+            return recorded_case(of, kept);
+        std::filesystem::create_directories(options.recordings);
+        running.recording = kept.string() + ".part";
+    }
+    std::optional<ForeignLoad> load;
+    if (options.neighbour > 0)
+        load.emplace(1, options.neighbour, rig.turns_per_us());
+    Ledger ledger = run_case(of, rig, running).ledger;
+    if (!options.recordings.empty())   // whole, or not there
+        std::filesystem::rename(running.recording, std::filesystem::path{running.recording}.replace_extension());
+    return ledger;
+}
+
 void ask_ours(Scored& scored, const Ledger& ledger, std::size_t& first_step) {
     const Diagnosis diagnosis = diagnose(ledger);
     Answer answer{.rule = "drawpoint", .verdict = diagnosis.verdict, .abstained = diagnosis.abstained};
@@ -80,22 +106,23 @@ void ask_ours(Scored& scored, const Ledger& ledger, std::size_t& first_step) {
             scored.gains.push_back({intervention.key, intervention.gain, real->gain.median});
     if (scored.truth->grid.empty())
         return;
-    const RecordedRun run = recorded_run(ledger, first_step);
+    RecordedRun run = steady_run(ledger);
     if (!run.unusable.empty())
         return;
-    PredictOptions options;
-    options.cores_spread = diagnosis.interference.foreign_cores_spread;
-    for (const MeasuredCell& cell : scored.truth->grid) {
-        LoaderSetting setting = scored.of.setting;
-        setting.num_workers = cell.num_workers;
-        setting.prefetch_depth = cell.prefetch_depth;
-        if (setting == scored.of.setting)   // only what was never run
-            continue;
-        const Prediction predicted = predict(run, setting, {}, options);
-        scored.cells.push_back({to_string(setting), predicted.batches_per_s, cell.batches_per_s.median});
-        const auto peak = static_cast<double>(predicted.peak_bytes);
-        scored.peaks.push_back({to_string(setting), {peak, peak, peak}, static_cast<double>(cell.peak_bytes)});
-    }
+    const double as_it_was = predict(run, run.setting).batches_per_s.median;
+    run.foreign_cores = run.foreign_cores_spread = 0;   // the truth is of a quiet machine
+    run.batches_per_s *= predict(run, run.setting).batches_per_s.median / as_it_was;
+    const Whatif predicted = whatif(run, {.num_workers = scored.of.grid_workers, .prefetch_depth = scored.of.grid_depths});
+    for (const MeasuredCell& cell : scored.truth->grid)
+        for (const WhatifRow& row : predicted.rows) {
+            if (row.recorded || row.setting.num_workers != cell.num_workers ||
+                row.setting.prefetch_depth != cell.prefetch_depth)   // only what was never run
+                continue;
+            const std::string setting = to_string(row.setting);
+            scored.cells.push_back({setting, row.prediction.batches_per_s, cell.batches_per_s.median});
+            const auto peak = static_cast<double>(row.prediction.peak_bytes);
+            scored.peaks.push_back({setting, {peak, peak, peak}, static_cast<double>(cell.peak_bytes)});
+        }
 }
 
 /// What to call the truth in the confusion matrix: what was said if that is right, else what gains most.
@@ -129,22 +156,21 @@ std::pair<double, double> Share::wilson() const noexcept {
     return {std::max(0.0, (middle - half) / by), std::min(1.0, (middle + half) / by)};
 }
 
-Scored score_case(const Case& of, const std::optional<Truth>& truth, Rig& rig, double neighbour) {
+Scored score_case(const Case& of, const std::optional<Truth>& truth, Rig& rig, const ScoreOptions& options) {
     Scored scored{.of = of, .truth = truth};
-    std::optional<ForeignLoad> load;
-    if (neighbour > 0)
-        load.emplace(1, neighbour, rig.turns_per_us());
-    const CaseRun run = run_case(of, rig);
-    load.reset();
+    Ledger ledger;
     std::size_t first_step = warm_up_steps(of);
     try {
-        ask_ours(scored, run.ledger, first_step);
+        ledger = recording_of(of, rig, options);
+        ask_ours(scored, ledger, first_step);
     } catch (const std::exception& error) {
         scored.error = error.what();
         scored.answers.resize(1);
         scored.answers.front() = {.rule = "drawpoint", .verdict = "error", .abstained = scored.error};
     }
-    const RunFigures figures = figures_of(run.ledger, warm_up_steps(of), usable_cores());
+    if (ledger.steps.empty())
+        return scored;   // there is no recording to judge
+    const RunFigures figures = figures_of(ledger, warm_up_steps(of), usable_cores());
     for (const Rule& rule : rules()) {
         RuleAnswer said = rule.answer(figures);
         scored.answers.push_back(
@@ -152,7 +178,7 @@ Scored score_case(const Case& of, const std::optional<Truth>& truth, Rig& rig, d
     }
     if (!scored.truth)
         return scored;
-    if (!scored.truth->grid.empty() && neighbour <= 0) {
+    if (!scored.truth->grid.empty() && options.tunes && options.neighbour <= 0) {
         try {
             scored.tuned = tune_case(of, *scored.truth, rig);
         } catch (const std::exception& error) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -50,9 +51,18 @@ struct Scored {
     std::string error;                ///< why there is no answer of ours
 };
 
-/// Records the case and asks everybody. What our diagnosis throws is kept as `error`. `neighbour`: cores that another process
-/// takes of the recording, 0 … 1; then nothing is tuned, and what is predicted is still the run without it.
-[[nodiscard]] Scored score_case(const Case&, const std::optional<Truth>&, Rig&, double neighbour = 0);
+struct ScoreOptions {
+    /// Cores that another process takes of the recording, 0 … 1; then nothing is tuned, and what is predicted is still the run
+    /// without it.
+    double neighbour = 0;
+    std::size_t passes = 4;   ///< over the case's samples, recorded; of adversarial cases always 1
+    /// Where recordings are kept; those that are there already are judged as they are. Empty: none are kept.
+    std::filesystem::path recordings;
+    bool tunes = true;   ///< also runs the tuner where the truth has a grid
+};
+
+/// Records the case and asks everybody. What our diagnosis throws is kept as `error`.
+[[nodiscard]] Scored score_case(const Case&, const std::optional<Truth>&, Rig&, const ScoreOptions& = {});
 
 /// k of n and the 95 % interval of its share after Wilson.
 struct Share {

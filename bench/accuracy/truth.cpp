@@ -4,11 +4,10 @@
 #include <cmath>
 #include <fstream>
 #include <stdexcept>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-
-#include <drawpoint/instrumentation/report/json.hpp>
 
 namespace drawpoint::bench {
 namespace {
@@ -19,6 +18,22 @@ constexpr std::string_view schema = "drawpoint.accuracy-truth/1";
 
 Json json_of(const Interval& interval) {
     return {{"median", interval.median}, {"low", interval.low}, {"high", interval.high}};
+}
+
+/// A line for each field and each element of a list of objects, so that what has changed is seen.
+std::string lines_of(const Json& json) {
+    std::string text, separator = "{\n";
+    for (const auto& [key, value] : json.items()) {
+        text += fmt::format("{}  {}: ", std::exchange(separator, ",\n"), Json(key).dump());
+        if (!value.is_array() || value.empty() || !value.front().is_object()) {
+            text += value.dump();
+            continue;
+        }
+        for (const char* before = "[\n    "; const Json& element : value)
+            text += std::exchange(before, ",\n    ") + element.dump();
+        text += "\n  ]";
+    }
+    return text + "\n}\n";
 }
 
 Interval interval_of(const Json& json) { return {json.at("median"), json.at("low"), json.at("high")}; }
@@ -96,7 +111,7 @@ void write_truth(const std::filesystem::path& path, const Truth& truth) {
                                 {"peak_bytes", cell.peak_bytes}});
     const std::filesystem::path part = path.string() + ".part";
     std::ofstream file{part};
-    file << json_text(json);
+    file << lines_of(json);
     file.close();
     if (!file)
         throw std::runtime_error{"cannot write " + part.string()};

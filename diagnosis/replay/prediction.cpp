@@ -18,7 +18,7 @@ constexpr double least_cores = 0.05;
 /// What one replication has drawn. The same for every setting and change: common random numbers.
 struct Draw {
     std::uint64_t seed = 0;
-    double cores = 0, efficiency = 1, error = 1;
+    double cores = 0, efficiency = 1, error = 0;   // error: in standard deviations
 };
 
 std::vector<Draw> draws_of(const RecordedRun& run, const PredictOptions& options) {
@@ -34,7 +34,7 @@ std::vector<Draw> draws_of(const RecordedRun& run, const PredictOptions& options
         draw.cores = std::min(draw.cores, std::max(run.cores, least_cores));
         draw.efficiency =
             std::clamp(options.core_efficiency + options.core_efficiency_spread * normal(random), 0.1, 1.0);
-        draw.error = std::exp(options.model_error * normal(random));
+        draw.error = normal(random);
     }
     return draws;
 }
@@ -46,8 +46,22 @@ Replayed replay_one(const RecordedRun& run, const LoaderSetting& setting, const 
                         .cores = draw.cores,
                         .core_efficiency = draw.efficiency,
                         .steps = options.steps,
-                        .warm_up_steps = prediction_warm_up_steps,
+                        .warm_up_steps = options.warm_up_steps,
                         .bootstrap_seed = options.resample ? draw.seed : 0});
+}
+
+/// `ratio` to what was recorded, as uncertain as it is.
+double with_error(double ratio, double error, double distance_error, const Draw& draw) {
+    if (!(ratio > 0))
+        return ratio;
+    return ratio * std::exp((error + distance_error * std::abs(std::log(ratio))) * draw.error);
+}
+
+/// The errors' luck is no part of what is expected.
+Interval around(double median, const Interval& with_errors) {
+    if (with_errors.low == with_errors.high)   // of one value alone
+        return {median, median, median};
+    return {median, std::min(with_errors.low, median), std::max(with_errors.high, median)};
 }
 
 /// Below which share `at` of further values lie.
@@ -57,6 +71,11 @@ double quantile(const std::vector<double>& sorted, double at) {
     const auto below = static_cast<std::size_t>(place);
     const std::size_t above = std::min(below + 1, sorted.size() - 1);
     return sorted[below] + (sorted[above] - sorted[below]) * (place - static_cast<double>(below));
+}
+
+double median_of(std::vector<double> values) {
+    std::ranges::sort(values);
+    return quantile(values, 0.5);
 }
 
 /// `least` and `most`: what a value can be.
@@ -96,15 +115,22 @@ double p99_s(std::vector<std::int64_t> draw_ns) {
 Prediction predict(const RecordedRun& run, const LoaderSetting& setting, const Change& change,
                    const PredictOptions& options) {
     Prediction prediction;
-    std::vector<double> rates, shares, tails;
+    std::vector<double> rates, as_replayed, shares, tails;
+    const double as_recorded =   // samples of a batch may differ
+        run.batches_per_s > 0
+            ? run.batches_per_s * static_cast<double>(run.setting.batch_size) / static_cast<double>(setting.batch_size)
+            : 1;
+    const double distance_error = run.batches_per_s > 0 ? options.distance_error : 0;
     for (const Draw& draw : draws_of(run, options)) {
         const Replayed replayed = replay_one(run, setting, change, options, draw);
-        rates.push_back(replayed.batches_per_s * draw.error);
+        as_replayed.push_back(replayed.batches_per_s);
+        rates.push_back(as_recorded * with_error(replayed.batches_per_s / as_recorded, options.model_error,
+                                                 distance_error, draw));
         shares.push_back(replayed.draw_share);
         tails.push_back(p99_s(replayed.draw_ns));
         prediction.peak_bytes = std::max(prediction.peak_bytes, replayed.peak_bytes);
     }
-    prediction.batches_per_s = interval_of(std::move(rates), 0);
+    prediction.batches_per_s = around(median_of(std::move(as_replayed)), interval_of(std::move(rates), 0));
     prediction.draw_share = interval_of(std::move(shares), 0, 1);
     prediction.p99_draw_s = interval_of(std::move(tails), 0);
     return prediction;
@@ -123,10 +149,14 @@ Interval predict_gain(const RecordedRun& run, const LoaderSetting& setting, cons
     if (recorded.size() < draws.size())
         throw std::invalid_argument{"predict_gain: " + std::to_string(recorded.size()) + " recorded rates for " +
                                     std::to_string(draws.size()) + " replications"};
-    std::vector<double> gains;
-    for (std::size_t i = 0; i < draws.size(); ++i)
-        gains.push_back(samples_per_s(run, setting, change, options, draws[i]) / recorded[i] - 1);
-    return interval_of(std::move(gains), -1);
+    const bool changes = !(setting == run.setting && change == Change{});
+    std::vector<double> gains, as_replayed;
+    for (std::size_t i = 0; i < draws.size(); ++i) {
+        const double ratio = samples_per_s(run, setting, change, options, draws[i]) / recorded[i];
+        as_replayed.push_back(ratio - 1);
+        gains.push_back(with_error(ratio, changes ? options.model_error / 2 : 0, options.distance_error, draws[i]) - 1);
+    }
+    return around(median_of(std::move(as_replayed)), interval_of(std::move(gains), -1));
 }
 
 Interval predict_gain(const RecordedRun& run, const LoaderSetting& setting, const Change& change,

@@ -13,6 +13,8 @@
 
 #include <drawpoint/instrumentation/report/facts.hpp>
 
+#include <drawpoint/pipeline/loader_policy.hpp>
+
 #include <diagnosis/blame/loader_rows.hpp>
 #include <diagnosis/replay/cpu_shares.hpp>
 #include <diagnosis/replay/recorded_steps.hpp>
@@ -27,7 +29,7 @@ constexpr std::int64_t longest_gap_ns = 50'000;   // of two samples of a worker:
 // What no run reaches, and a file may tell of.
 constexpr std::uint32_t most_batch_samples = 1u << 20;
 constexpr std::uint64_t most_samples = 10'000'000, most_bytes = std::uint64_t{1} << 50;
-constexpr double most_cores = 1e5;
+constexpr double most_cores = 1e5, most_depth = LoaderPolicy::max_slots - 1;
 constexpr std::size_t most_pipelines =
     std::size_t{std::numeric_limits<std::uint8_t>::max()} + 1;   // that rows can name
 
@@ -137,6 +139,9 @@ LoaderSetting setting_of(const Ledger& ledger, std::uint8_t pipeline, std::int64
                           .max_overtakes = row.max_overtakes,
                           .read_concurrency = row.read_concurrency,
                           .memory_budget = row.memory_budget};
+    // What was asked for, as another budget may leave more of it; the replay plans what this one leaves.
+    if (const auto asked = number_in(ledger, std::string{facts::asked_depth_prefix} + row.name, most_depth))
+        setting.prefetch_depth = static_cast<std::size_t>(*asked);
     for (const SettingRow& change : ledger.settings)
         if (change.pipeline == pipeline) {
             since_ns = std::max(since_ns, change.at_ns);

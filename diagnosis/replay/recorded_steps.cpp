@@ -15,6 +15,7 @@ namespace {
 // What other threads compute for the loop, LibTorch's for one: believed from so many times its own on, where it computes
 // at all. Less may be workers' overhead.
 constexpr double threads_from = 1.25, computing_from = 0.2;
+constexpr double most_threads = 256;     // of a step, each of which is replayed
 constexpr double training_from = 0.99;   // of a stretch, in steps: what the process computed then is training
 
 /// What this process computed while the steps ran, in cores; nothing where host rows do not say. By the stretches between
@@ -95,7 +96,7 @@ void split_steps(RecordedRun& run, const Ledger& ledger, std::span<const StepRow
     const double share = measured > 0 ? std::min(own / measured, 1.0) : std::min(others, 1.0);   // of the steps' time
     const double queue_share = measured > 0 ? std::min(queued / measured, 1 - share) : 0;
     const bool several = share >= computing_from && others / share >= threads_from;
-    const double threads = several ? std::min(others / share, std::max(run.cores, 1.0)) : 1;
+    const double threads = several ? std::min({others / share, std::max(run.cores, 1.0), most_threads}) : 1;
     for (std::size_t i = 0; i < run.steps.size(); ++i) {
         StepDemand& step = run.steps[i];
         const StepRow& row = *rows[i];

@@ -106,6 +106,16 @@ ReplayDemands::ReplayDemands(const RecordedRun& run, const ReplayOptions& option
         for (std::size_t stage = 0; stage < stages_; ++stage)
             add(sample.stages[stage], change.stages[stage]);
     }
+    if (run.line_ns_per_byte > 0 && !change.without_waiting) {
+        const double factor = run.reads_ahead ? change.read : change.stages[0];
+        for (std::size_t sample = 0; sample < run.samples.size(); ++sample) {
+            std::int64_t& latency_ns = parts_[sample * width + line_part()];
+            const double passes_ns = static_cast<double>(run.samples[sample].bytes) * run.line_ns_per_byte;
+            const std::int64_t most_ns = latency_ns;   // its time in the queue was waiting, too
+            latency_ns = std::min(latency_ns, asked(run.line_latency_ns, factor));
+            line_ns_.push_back(most_ns > 0 ? std::llround(std::min(passes_ns * factor, static_cast<double>(most_ns))) : 0);
+        }
+    }
     batches_ = run.batches;
     batches_.resize(std::max<std::size_t>(batches_.size(), 1));
     for (BatchDemand& batch : batches_) {
@@ -145,6 +155,8 @@ void ReplayDemands::level_all(bool resampled) {
     const std::size_t width = 2 * (stages_ + 1);
     for (std::size_t part = 0; part < width; ++part)
         level(parts_, part, width, samples);
+    if (!line_ns_.empty())
+        level(line_ns_, 0, 1, samples);
     const auto full = static_cast<std::uint32_t>(run_->setting.batch_size);
     level_field(batches_, full, batches, [](BatchDemand& b) -> std::int64_t& { return b.collate.cpu_ns; });
     level_field(batches_, full, batches, [](BatchDemand& b) -> std::int64_t& { return b.collate.wait_ns; });

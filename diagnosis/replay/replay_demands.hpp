@@ -25,6 +25,11 @@ public:
     [[nodiscard]] const std::int64_t* parts_of(std::uint32_t sample) const noexcept {
         return &parts_[sample * 2 * (stages_ + 1)];
     }
+    /// The part of which a sample passes the line that all reads share, after that part's own time, and for how long.
+    [[nodiscard]] std::size_t line_part() const noexcept { return run_->reads_ahead ? 0 : 2; }
+    [[nodiscard]] std::int64_t line_ns(std::uint32_t sample) const noexcept {
+        return line_ns_.empty() ? 0 : line_ns_[sample];
+    }
     [[nodiscard]] const SampleDemand& sample(std::uint32_t sample) const noexcept { return run_->samples[sample]; }
     /// Of a batch of `size` samples from `position` on: as the recorded one of its middle sample.
     [[nodiscard]] BatchDemand batch_at(std::uint64_t position, std::uint32_t size) const noexcept;
@@ -36,7 +41,7 @@ private:
 
     const RecordedRun* run_;
     std::size_t stages_;
-    std::vector<std::int64_t> parts_;
+    std::vector<std::int64_t> parts_, line_ns_;
     std::vector<BatchDemand> batches_;
     std::vector<StepDemand> steps_;
     std::vector<std::uint32_t> picks_, step_picks_;

@@ -16,8 +16,7 @@
 namespace drawpoint {
 
 /// A loader and the loop that draws from it, in virtual time: pipeline/prefetch_core.cpp, _workers.cpp and _loop.cpp
-/// turned into a
-/// state machine, decision by decision, around the same LoaderPolicy.
+/// turned into a state machine, decision by decision, around the same LoaderPolicy.
 class ReplayLoader {
 public:
     ReplayLoader(const RecordedRun&, const ReplayOptions&, const MemoryPlan&, const ReplayDemands&, double cores,
@@ -87,6 +86,8 @@ private:
     [[nodiscard]] bool begin_part(std::uint32_t, Worker&, bool computes, std::int64_t ns);   // false: there is none
     void finish(Worker&);
     void observe(Worker&) noexcept;
+    /// How long a read takes that has `latency_ns` before it passes the line that all share.
+    [[nodiscard]] std::int64_t read_ns(std::uint32_t sample, std::int64_t latency_ns) noexcept;
     [[nodiscard]] bool wants(std::uint32_t sample) const noexcept;
     void note_read(std::uint32_t, Worker&);
     void begin_reads(bool running);
@@ -127,6 +128,7 @@ private:
     std::vector<Worker> workers_;
     std::vector<std::uint32_t> sleeping_;   // parked workers, the longest first
     std::vector<std::uint32_t> reader_parts_;
+    std::int64_t line_free_ns_ = 0;
     std::array<Slot, LoaderPolicy::max_slots> slots_{};
     std::array<std::uint32_t, 64> slot_of_{}, cells_{};   // by batch; by position
     std::uint64_t current_ = 0, opened_ = 0, published_ = 0;

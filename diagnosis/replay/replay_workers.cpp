@@ -152,11 +152,13 @@ bool ReplayLoader::make(std::uint32_t number, Worker& worker) {
             const std::size_t part = worker.part++ - 1;
             if (part == first_of_stages && reads_.any() && worker.read == ReplayReads::nobody && wants(sample)) {
                 worker.bytes_ns = time_.now_ns();
-                reads_.read_here(number, worker.bytes_ns - worker.sample_ns, parts[0] > 0);
+                reads_.read_here(number, worker.bytes_ns - worker.sample_ns,
+                                  parts[0] > 0 || demands_.line_ns(sample) > 0);
             }
             if (rows_ && part > first_of_stages && part % 2 == 0)
                 rows_->end_stage(number, time_.now_ns(), std::exchange(worker.stage_cpu_ns, 0));
-            if (begin_part(number, worker, part % 2 == 1, parts[part]))
+            const std::int64_t ns = part == demands_.line_part() ? read_ns(sample, parts[part]) : parts[part];
+            if (begin_part(number, worker, part % 2 == 1, ns))
                 return false;
         }
         if (rows_) {
@@ -220,6 +222,14 @@ void ReplayLoader::finish(Worker& worker) {
 
 // ---------------------------------------------------------------------------------------------- reads
 
+std::int64_t ReplayLoader::read_ns(std::uint32_t sample, std::int64_t latency_ns) noexcept {
+    const std::int64_t passes_ns = demands_.line_ns(sample), now = time_.now_ns();
+    if (passes_ns <= 0)
+        return latency_ns;
+    line_free_ns_ = std::max(now + latency_ns, line_free_ns_) + passes_ns;
+    return line_free_ns_ - now;
+}
+
 bool ReplayLoader::wants(std::uint32_t sample) const noexcept {
     const Demand& read = demands_.sample(sample).read;
     return read.cpu_ns != 0 || read.wait_ns != 0;
@@ -251,10 +261,12 @@ void ReplayLoader::step_reader(std::uint32_t number) {
     const auto entity = static_cast<std::uint32_t>(workers_.size()) + 1 + number;
     while (reader_parts_[number] < 2) {
         const std::uint32_t part = reader_parts_[number]++;
-        if (parts[part] > 0)
-            return part == 0 ? time_.wait(entity, parts[part]) : time_.compute(entity, parts[part]);
+        const std::int64_t ns = part == 0 ? read_ns(sample, parts[part]) : parts[part];
+        if (ns > 0)
+            return part == 0 ? time_.wait(entity, ns) : time_.compute(entity, ns);
     }
-    const std::uint32_t waiter = reads_.end(number, time_.now_ns(), parts[0] > 0, demands_.sample(sample).bytes);
+    const std::uint32_t waiter = reads_.end(number, time_.now_ns(), parts[0] > 0 || demands_.line_ns(sample) > 0,
+                                             demands_.sample(sample).bytes);
     begin_reads(true);
     if (waiter != ReplayReads::nobody)
         time_.wait(waiter, options_.costs.wake_ns);

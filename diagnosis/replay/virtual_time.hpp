@@ -22,11 +22,11 @@ namespace drawpoint {
 }
 
 /// A clock that jumps from event to event: timers, and cores with a queue each, as Linux runs threads. A thread keeps its core
-/// until it waits or, if others queue there, its slice ends. One that wakes goes back to the core it had; where that is busy,
-/// to another that is idle only as far as the kernel looks for one (less, the busier the cores are: its SIS_UTIL); else it
-/// queues. A core that falls idle takes a queued thread from another's queue, unless that ran just now. So cores can be idle
-/// while threads wait, as they are in reality. Cores that compute all have the same speed, so one sum of service stands for
-/// all. Integers only; events of one moment come in the order they were asked for, timers first.
+/// until it waits or, if others queue there, a slice ends. One that wakes goes back to the core it had; where that is busy, to
+/// one that is idle, but only as far as the kernel looks for one (not at all where cores are busy: its SIS_UTIL); else it queues.
+/// A core that falls idle takes a thread from another's queue, unless that ran just now; so does one that is idle when a slice
+/// ends. So cores can be idle for a while though threads wait, as they are in reality. Cores that compute all have the same
+/// speed, so one sum of service stands for all. Events of one moment come in the order they were asked for, timers first.
 class VirtualTime {
 public:
     using Entity = std::uint32_t;
@@ -53,26 +53,26 @@ public:
         push(timers_, {now_ + ns, sequence_, entity});
     }
 
-    /// `cpu_ns` of a core, less than `most_cpu_ns`, spread over `threads` ≥ 1, which begin together.
+    /// `cpu_ns` of a core, less than `most_cpu_ns`, spread over `threads` ≥ 1, which begin together: of one entity at a time
+    /// more than one.
     void compute(Entity entity, std::int64_t cpu_ns, double threads = 1) {
         settle();
         if (served_ > most_cpu_ns * one)
             rebase();
         const auto all = static_cast<std::size_t>(std::ceil(threads));
-        jobs_[entity].outstanding = static_cast<std::uint32_t>(all);
         const std::int64_t each = all == 1 ? cpu_ns : std::llround(static_cast<double>(cpu_ns) / threads);
         const std::size_t first_helper = pending_.size();
-        while (jobs_.size() < first_helper + all - 1) {
-            const std::size_t job = jobs_.size();
-            jobs_.emplace_back();
-            jobs_.back().core = core_.empty() ? 0 : static_cast<std::uint32_t>((job + 1) % core_.size());
-        }
-        for (std::size_t helper = 0; helper + 1 < all; ++helper) {
-            jobs_[first_helper + helper].owner = entity;
-            const std::int64_t last = std::max<std::int64_t>(cpu_ns - each * static_cast<std::int64_t>(all - 1), 0);
-            start(static_cast<std::uint32_t>(first_helper + helper), helper + 2 < all ? each : last);
-        }
+        jobs_.resize(std::max(jobs_.size(), first_helper + all - 1));
+        jobs_[entity].outstanding = static_cast<std::uint32_t>(all);
         start(entity, each);
+        std::int64_t left = cpu_ns - each;
+        for (std::size_t helper = 1; helper < all; ++helper, left -= each) {
+            Job& job = jobs_[first_helper + helper - 1];
+            job.owner = entity;
+            if (!core_.empty() && job.ran_until < 0)
+                job.core = static_cast<std::uint32_t>((jobs_[entity].core + helper) % core_.size());
+            start(static_cast<std::uint32_t>(first_helper + helper - 1), std::clamp<std::int64_t>(left, 0, each));
+        }
         reckon();
     }
 
@@ -82,6 +82,7 @@ public:
         for (;;) {
             while (!computing_.empty() && jobs_[computing_.front().job].event != computing_.front().sequence) {
                 pop(computing_);
+                settle();
                 reckon();
             }
             if (now_ > most_ns)   // so that no sum below runs over
@@ -99,6 +100,8 @@ public:
             }
             now_ = next_served_at_;
             settle();
+            if (served_ > most_cpu_ns * one)
+                rebase();
             const std::uint32_t number = pop(computing_).job;
             Job& job = jobs_[number];
             job.event = 0;
@@ -111,12 +114,9 @@ public:
             job.left = 0;
             --running_;
             job.ran_until = now_;
-            ended_ = number;
-            if (--jobs_[job.owner].outstanding == 0) {
-                if (core_.empty())
-                    reckon();
+            ended_ = number;   // its core stays occupied
+            if (--jobs_[job.owner].outstanding == 0)
                 return job.owner;
-            }
             release_ended();
         }
     }
@@ -126,9 +126,11 @@ public:
 private:
     static constexpr std::int64_t most_ns = std::int64_t{1} << 61;
     static constexpr std::int64_t one = 1 << 20;   // of service, a nanosecond of a whole core
-    static constexpr std::int64_t slice_ns = 4'000'000;
-    static constexpr std::int64_t hot_ns = 500'000;        // sched_migration_cost_ns
+    static constexpr std::int64_t slice = 4'000'000 * one;   // a tick of CONFIG_HZ=250, which ends what is over
+    static constexpr std::int64_t hot_ns = 500'000;          // sched_migration_cost_ns
     static constexpr std::int64_t window_ns = 10'000'000;
+    static constexpr double half_life_ns = 32e6;   // of PELT, the kernel's average load
+    static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
     static constexpr std::uint32_t free_core = ~std::uint32_t{0};
 
     struct Event {
@@ -144,12 +146,13 @@ private:
         std::uint32_t core = 0;          // that it has or had
         std::uint32_t event = 0;         // the sequence of its end in `computing_`; 0: it does not compute
         std::uint32_t outstanding = 0;   // of an entity: its jobs
-        std::int64_t left = 0, since = 0, slice_since = 0;   // of service; since: `served_` when it began
+        std::int64_t left = 0;                                       // of service
+        std::int64_t since = 0, slice_since = 0, slice_end = never;   // `served_` when it began …
         std::int64_t ran_until = std::numeric_limits<std::int64_t>::min() / 2;
     };
     struct Core {
         std::uint32_t running = free_core;
-        std::vector<std::uint32_t> queue;
+        std::vector<std::uint32_t> queue;   // short: the last first
     };
 
     static void push(std::vector<Event>& heap, Event event) {
@@ -183,26 +186,37 @@ private:
             return run(number);
         if (ended_ == number) {   // it goes on
             ended_ = nobody;
-            return run(number);
+            Core& core = core_[job.core];
+            if (core.queue.empty() || served_ < job.slice_end)
+                return run(number);
+            core.running = free_core;
+            --occupied_;
+            job.ran_until = now_;
+            const std::uint32_t next = take_first(core);
+            enqueue(core, number, false);
+            return occupy(next);
         }
         if (core_[job.core].running != free_core)
-            if (const std::optional<std::uint32_t> idle = look_for_idle())
+            if (const std::optional<std::uint32_t> idle = look_for_idle(job.core))
                 job.core = *idle;
         Core& core = core_[job.core];
         if (core.running == free_core)
             return occupy(number);
-        if (number == prompt_ && ended_ != core.running) {
-            stop(core.running);
-            core.queue.push_back(core.running);
+        const bool prompt = job.owner == prompt_;
+        if (prompt && ended_ != core.running && jobs_[core.running].owner != prompt_) {
+            const std::uint32_t preempted = core.running;
+            stop(preempted);
+            enqueue(core, preempted, false);
             return occupy(number);
         }
-        core.queue.push_back(number);
-        if (ended_ != core.running)
+        enqueue(core, number, prompt);
+        if (core.queue.size() == 1 && ended_ != core.running)   // now its slices count
             schedule(core.running);
     }
 
     void occupy(std::uint32_t number) {
         core_[jobs_[number].core].running = number;
+        ++occupied_;
         jobs_[number].slice_since = served_;
         run(number);
     }
@@ -211,12 +225,22 @@ private:
         jobs_[number].since = served_;
         schedule(number);
     }
-    /// When it ends or, where others queue, its slice.
+    void enqueue(Core& core, std::uint32_t number, bool first) {
+        core.queue.insert(first ? core.queue.end() : core.queue.begin(), number);
+        ++queued_;
+    }
+    std::uint32_t take_first(Core& core) {
+        const std::uint32_t number = core.queue.back();
+        core.queue.pop_back();
+        --queued_;
+        return number;
+    }
+    /// When it ends or, where others queue, a slice: of those since it began the next to come.
     void schedule(std::uint32_t number) {
         Job& job = jobs_[number];
-        std::int64_t end = job.since + job.left;
-        if (!core_.empty() && !core_[job.core].queue.empty())
-            end = std::min(end, std::max(job.slice_since + slice_ns * one, served_));
+        const bool queued = !core_.empty() && !core_[job.core].queue.empty();
+        job.slice_end = queued ? served_ + slice - (served_ - job.slice_since) % slice : never;
+        const std::int64_t end = std::min(job.since + job.left, job.slice_end);
         job.event = ++sequence_;
         push(computing_, {end, sequence_, number});
     }
@@ -224,71 +248,76 @@ private:
         Job& job = jobs_[number];
         job.left -= served_ - job.since;
         job.event = 0;
+        leave(job);
+    }
+    void leave(Job& job) {
         job.ran_until = now_;
+        core_[job.core].running = free_core;
+        --occupied_;
         --running_;
     }
-    /// Its slice has ended: the next in the queue, if any, has the core.
+    /// A slice has ended: what queues goes to an idle core, if there is one, or has this one's.
     void hand_on(std::uint32_t number) {
         Job& job = jobs_[number];
         Core& core = core_[job.core];
         job.since = job.slice_since = served_;
+        if (!core.queue.empty() && occupied_ < core_.size()) {
+            const auto idle = std::ranges::find(core_, free_core, &Core::running);
+            const std::uint32_t moved = take_first(core);
+            jobs_[moved].core = static_cast<std::uint32_t>(idle - core_.begin());
+            occupy(moved);
+        }
         if (core.queue.empty())
             return schedule(number);
-        job.ran_until = now_;
-        --running_;
-        core.queue.push_back(number);
-        dispatch(core);
-    }
-    void dispatch(Core& core) {
-        const std::uint32_t number = core.queue.front();
-        core.queue.erase(core.queue.begin());
-        occupy(number);
+        leave(job);
+        const std::uint32_t next = take_first(core);
+        enqueue(core, number, false);
+        occupy(next);
     }
     void release_ended() {
         if (ended_ == nobody)
             return;
-        const std::uint32_t number = std::exchange(ended_, nobody);
+        const std::uint32_t at = jobs_[std::exchange(ended_, nobody)].core;
         if (core_.empty())
-            return;
+            return reckon();
         settle();
-        const std::uint32_t at = jobs_[number].core;
-        Core& core = core_[at];
-        core.running = free_core;
-        if (!core.queue.empty())
-            dispatch(core);
-        else
+        core_[at].running = free_core;
+        --occupied_;
+        if (!core_[at].queue.empty())
+            occupy(take_first(core_[at]));
+        else if (queued_ != 0)
             pull(at);
         reckon();
     }
     /// A core that has fallen idle.
     void pull(std::uint32_t at) {
-        Core* busiest = nullptr;
-        for (Core& core : core_)
-            if (!core.queue.empty() && (busiest == nullptr || core.queue.size() > busiest->queue.size()))
-                busiest = &core;
-        if (busiest == nullptr)
-            return;
-        for (auto job = busiest->queue.begin(); job != busiest->queue.end(); ++job)
-            if (now_ - jobs_[*job].ran_until >= hot_ns) {
-                const std::uint32_t number = *job;
-                busiest->queue.erase(job);
-                jobs_[number].core = at;
-                return occupy(number);
-            }
+        Core& busiest = *std::ranges::max_element(core_, {}, [](const Core& core) { return core.queue.size(); });
+        for (std::size_t i = busiest.queue.size(); i-- != 0;) {
+            const std::uint32_t number = busiest.queue[i];
+            if (now_ - jobs_[number].ran_until < hot_ns)
+                continue;
+            busiest.queue.erase(busiest.queue.begin() + static_cast<std::ptrdiff_t>(i));
+            --queued_;
+            jobs_[number].core = at;
+            return occupy(number);
+        }
     }
-    [[nodiscard]] std::optional<std::uint32_t> look_for_idle() {
+    [[nodiscard]] std::optional<std::uint32_t> look_for_idle(std::uint32_t from) {
         const auto n = static_cast<double>(core_.size());
         if (now_ - window_since_ >= window_ns) {
             const auto passed = static_cast<double>(now_ - window_since_);
-            const double keeps = std::exp2(-passed / 32e6);
-            utilization_ = keeps * utilization_ + (1 - keeps) * busy_ns_ / (passed * n);
+            const double keeps = std::exp2(-passed / half_life_ns);
+            const double used = std::min((busy_ns_ / passed + n - cores_) / n, 1.0);   // by others, too
+            utilization_ = keeps * utilization_ + (1 - keeps) * used;
             busy_ns_ = 0;
             window_since_ = now_;
         }
-        if (n * (1 - 1.37 * utilization_ * utilization_) < 1)
+        const double most = n * (1 - 1.37 * utilization_ * utilization_);   // imbalance_pct 117, squared
+        if (occupied_ == core_.size())
             return std::nullopt;
-        for (std::uint32_t at = 0; at < core_.size(); ++at)
-            if (core_[at].running == free_core)
+        for (std::uint32_t i = 1; i <= most; ++i)
+            if (const std::uint32_t at = (from + i) % static_cast<std::uint32_t>(core_.size());
+                core_[at].running == free_core)
                 return at;
         return std::nullopt;
     }
@@ -296,8 +325,9 @@ private:
     void rebase() noexcept {   // the order stays
         for (Event& event : computing_)
             event.key -= served_;
-        for (Job& job : jobs_)
-            job.since -= served_, job.slice_since -= served_;
+        for (std::size_t number = 0; number < jobs_.size(); ++number)
+            if (Job& job = jobs_[number]; job.event != 0 || number == ended_)
+                job.since -= served_, job.slice_since -= served_, job.slice_end -= job.slice_end == never ? 0 : served_;
         served_ = 0;
     }
     void settle() noexcept {
@@ -311,7 +341,8 @@ private:
         if (running_ != rate_of_) {
             rate_of_ = running_;
             const auto running = static_cast<double>(running_);
-            const double share = cores_ == 0 || running_ == 0 ? 1 : std::min(capacity_of(running, cores_, efficiency_) / running, 1.0);
+            const bool limited = cores_ != 0 && running_ != 0;
+            const double share = limited ? std::min(capacity_of(running, cores_, efficiency_) / running, 1.0) : 1;
             shared_rate_ = std::max<std::int64_t>(std::llround(share * static_cast<double>(one)), 1);
         }
         rate_ = shared_rate_;
@@ -332,6 +363,7 @@ private:
     std::int64_t window_since_ = 0;
     double busy_ns_ = 0, utilization_ = 1;
     std::size_t running_ = 0, rate_of_ = 0;   // threads that compute; those shared_rate_ is of
+    std::size_t occupied_ = 0, queued_ = 0;   // cores; threads
 };
 
 /// A length that some ledger tells of as one that a demand may have.

@@ -179,7 +179,9 @@ struct OnlineTuner::Impl {
             add(grid.num_workers, workers, std::max(most_workers, w));
         for (const std::size_t depth : {d, d - 1, d / 2, d + 1, 2 * d, 4 * d})
             add(grid.prefetch_depth, depth, std::max(options.most_depth, d));
-        const Whatif predicted = whatif(run, grid, {.predict = {.replications = 5}, .most_samples = 200'000});
+        // Little: it takes a core that the loop or a worker may want, and what it proposes is tried.
+        const Whatif predicted =
+            whatif(run, grid, {.predict = {.replications = 4, .warm_up_steps = 16}, .most_samples = 100'000});
         const bool may_shrink = quiet >= options.quiet_looks;
         const double best = predicted.rows[predicted.best].samples_per_s;
         const WhatifRow* chosen = nullptr;   // the smallest that is nearly as good as the best
@@ -192,8 +194,9 @@ struct OnlineTuner::Impl {
             return std::nullopt;
         const Interval gain = predict_gain(run, chosen->setting, {}, {.replications = 20});
         const bool shrinks = is_smaller(chosen->setting, current);
-        const bool grows = gain.median > options.least_gain && gain.low > 0;
-        if (grows || (shrinks && may_shrink && gain.low > -options.least_gain))
+        // Rather so than not: it is verified before it is kept.
+        const bool grows = gain.median > options.least_gain && gain.low > -gain.median;
+        if (grows || (shrinks && may_shrink && gain.median > -options.least_gain))
             return Move{chosen->setting, gain};
         return std::nullopt;
     }

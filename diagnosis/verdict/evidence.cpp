@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -96,6 +97,7 @@ Evidence evidence_of(const Ledger& ledger, const Blame& blame, const RecordedRun
 
 double replay_recorded(RecordedRun& run, const Interference& others, std::size_t most_samples) {
     constexpr std::size_t least_steps = 50;
+    constexpr double most_of_line = 0.2;   // that a line which was seen may put the replay off
     ReplayOptions options;
     options.setting = run.setting;
     options.steps = std::min(run.steps.size(),
@@ -104,12 +106,26 @@ double replay_recorded(RecordedRun& run, const Interference& others, std::size_t
         run.foreign_cores = others.foreign_cores;
         run.foreign_cores_spread = others.foreign_cores_spread;
     }
-    const double rate = replay(run, options).batches_per_s;
     const bool waited = !run.cpu_measured || others.run_queue_share >= 0.05;   // for a core
-    if (run.foreign_cores <= 0 || waited || rate >= 0.9 * run.batches_per_s)
+    const auto settled = [&] {
+        const double rate = replay(run, options).batches_per_s;
+        if (run.foreign_cores <= 0 || waited || rate >= 0.9 * run.batches_per_s)
+            return rate;
+        run.foreign_cores = 0;
+        return replay(run, options).batches_per_s;
+    };
+    const auto off = [&run](double rate) { return std::abs(rate - run.batches_per_s); };
+    const double foreign = run.foreign_cores, rate = settled();
+    if (run.line_ns_per_byte <= 0 || off(rate) <= most_of_line * run.batches_per_s)
         return rate;
-    run.foreign_cores = 0;
-    return replay(run, options).batches_per_s;
+    const ReadLine line{.ns_per_byte = run.line_ns_per_byte, .latency_ns = run.line_latency_ns};
+    const double kept = std::exchange(run.foreign_cores, foreign);
+    set_read_line(run, std::nullopt);
+    if (const double without = settled(); off(without) < off(rate))
+        return without;
+    run.foreign_cores = kept;
+    set_read_line(run, line);
+    return rate;
 }
 
 std::vector<std::string> evidence_text(const Evidence& found, const std::vector<BlameRow>& rows,
@@ -138,7 +154,7 @@ std::vector<std::string> evidence_text(const Evidence& found, const std::vector<
         said.push_back(
             fmt::format("reads share a line of {}/s that is busy {} of the time: more reads at a time are no "
                         "faster",
-                        format_bytes(found.line->bytes_per_s), percent(found.line->busy_share)));
+                        format_bytes(1e9 / found.line->ns_per_byte), percent(found.line->busy_share)));
     if (others.measured) {
         said.push_back(fmt::format("this process kept {:.2f} of {:.2g} cores busy, others {:.2f}", others.own_cores,
                                    others.cores, others.foreign_cores));

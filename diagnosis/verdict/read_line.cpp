@@ -2,13 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <queue>
 #include <vector>
 
 namespace drawpoint {
 namespace {
 
-constexpr std::size_t least_reads = 100, most_reads = 20'000;
+constexpr std::size_t least_reads = 100, most_reads = 20'000, least_unhindered = 20;
 
 struct Read {
     std::int64_t begin_ns = 0, end_ns = 0;
@@ -76,6 +77,22 @@ bool slower_together(const std::vector<Read>& by_end) {
     return slope > 4 * error && slope * x_mean > 0.5 * y_mean;
 }
 
+/// What a read takes beside its bytes: of reads that found the line idle; the others bound it from above.
+std::int64_t latency_of(const std::vector<Read>& by_end, double ns_per_byte) {
+    std::vector<double> of_idle;
+    double bound = std::numeric_limits<double>::infinity();
+    std::int64_t last_end_ns = by_end.front().begin_ns;
+    for (const Read& read : by_end) {
+        const double passes_ns = read.bytes * ns_per_byte;
+        const double beyond_ns = static_cast<double>(read.end_ns - read.begin_ns) - passes_ns;
+        bound = std::min(bound, beyond_ns);
+        if (read.begin_ns >= last_end_ns)
+            of_idle.push_back(beyond_ns);
+        last_end_ns = read.end_ns;
+    }
+    return std::llround(std::max(of_idle.size() >= least_unhindered ? quantile(of_idle, 0.5) : bound, 0.0));
+}
+
 }   // namespace
 
 std::optional<ReadLine> read_line(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
@@ -103,13 +120,17 @@ std::optional<ReadLine> read_line(const Ledger& ledger, std::int64_t from_ns, st
     if (!in_turns && !slower_together(reads))
         return std::nullopt;
     const double wall_ns = static_cast<double>(reads.back().end_ns) - first_begin_ns;
-    return ReadLine{.busy_share = std::min(1.0, busy_ns / wall_ns), .bytes_per_s = total_bytes / busy_ns * 1e9};
+    ReadLine line{.busy_share = std::min(1.0, busy_ns / wall_ns),
+                  .ns_per_byte = in_turns ? quantile(ns_per_byte, 0.5) : busy_ns / total_bytes};
+    if (!(line.ns_per_byte > 0))
+        return std::nullopt;
+    line.latency_ns = latency_of(reads, line.ns_per_byte);
+    return line;
 }
 
 void set_read_line(RecordedRun& run, const std::optional<ReadLine>& line) {
-    if (line)
-        run.most_samples_per_s =
-            run.batches_per_s * static_cast<double>(run.setting.batch_size) / std::max(0.01, line->busy_share);
+    run.line_ns_per_byte = line ? line->ns_per_byte : 0;
+    run.line_latency_ns = line ? line->latency_ns : 0;
 }
 
 }   // namespace drawpoint

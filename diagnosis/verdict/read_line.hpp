@@ -10,8 +10,9 @@ namespace drawpoint {
 
 /// Reads that share a bandwidth: more of them at a time are no faster.
 struct ReadLine {
-    double busy_share = 0;    ///< of the time: at most 1 / busy_share times as much can be read
-    double bytes_per_s = 0;   ///< while it is busy
+    double busy_share = 0;         ///< of the time: at most 1 / busy_share times as much can be read
+    double ns_per_byte = 0;        ///< of a read that waited for its turn
+    std::int64_t latency_ns = 0;   ///< of a read that had not to wait, beside its bytes
 };
 
 /// The line that samples begun in [from_ns, to_ns) were read over, if their times show one: reads that overlapped ended one
@@ -19,7 +20,7 @@ struct ReadLine {
 /// it waits more than it computes. Needs 100 of them; looks at the last 20,000. O(n log n).
 [[nodiscard]] std::optional<ReadLine> read_line(const Ledger&, std::int64_t from_ns, std::int64_t to_ns);
 
-/// The bound it puts on this run.
+/// What a replay needs to know of it.
 void set_read_line(RecordedRun&, const std::optional<ReadLine>&);
 
 }   // namespace drawpoint

@@ -38,27 +38,15 @@ PredictOptions within(const DiagnosisOptions& options, const RecordedRun& run, s
     const std::size_t least = std::min(least_steps_replayed, recorded);
     const std::size_t affordable =   // steps, of all replications of one replay
         options.most_samples / std::max<std::size_t>(1, replays * std::max<std::size_t>(1, run.setting.batch_size));
-    predict.replications = std::clamp(affordable / (prediction_warm_up_steps + least),
+    predict.replications = std::clamp(affordable / (predict.warm_up_steps + least),
                                       std::min(least_replications, predict.replications), predict.replications);
     const std::size_t each = affordable / std::max<std::size_t>(1, predict.replications);
-    predict.steps = std::clamp(each - std::min(each, prediction_warm_up_steps), least, recorded);
+    predict.steps = std::clamp(each - std::min(each, predict.warm_up_steps), least, recorded);
     return predict;
 }
 
-/// What a line allows at most, of a change that leaves what is read as it is.
-void bound_by_line(Intervention& change, const RecordedRun& run, const Traits& traits) {
-    const bool reads_less = change.key == "read" || change.key == "waiting" ||
-                            (change.key.starts_with("stage:") && word_of(change.key, run, traits) == "read-bandwidth");
-    if (!traits.line || reads_less)
-        return;
-    const double most = run.most_samples_per_s / (run.batches_per_s * static_cast<double>(run.setting.batch_size)) - 1;
-    for (double* gain : {&change.gain.median, &change.gain.low, &change.gain.high})
-        *gain = std::min(*gain, most);
-}
-
 /// First those that few replications leave in the running, with all; of the others the few count.
-void weigh(std::vector<Intervention>& changes, const RecordedRun& run, const Traits& traits,
-           const DiagnosisOptions& options) {
+void weigh(std::vector<Intervention>& changes, const RecordedRun& run, const DiagnosisOptions& options) {
     constexpr std::size_t few = 6, finalists = 6;
     constexpr std::size_t baseline = 1;   // what all gains are measured against
     PredictOptions predict =
@@ -70,7 +58,6 @@ void weigh(std::vector<Intervention>& changes, const RecordedRun& run, const Tra
     const auto by_gain = [](const Intervention& change) { return -change.gain.median; };
     const auto predicted = [&](Intervention& change) {
         change.gain = predict_gain(run, change.setting, change.what, predict, recorded);
-        bound_by_line(change, run, traits);
     };
     std::ranges::for_each(changes, predicted);
     std::ranges::stable_sort(changes, {}, by_gain);
@@ -97,9 +84,14 @@ std::optional<Intervention> delivery(const Evidence& found, const RecordedRun& r
                         .gain = {gain, gain, gain}};   // measured, not predicted
 }
 
+/// Whether it gains enough, and four times out of five at all: the interval's 90 % reach down to 1.64 standard deviations.
+bool is_cause(const Intervention& change, const DiagnosisOptions& options) {
+    return change.gain.median > options.least_gain && change.gain.low > -change.gain.median;
+}
+
 void name_the_cause(Diagnosis& diagnosis, const Evidence& found, const DiagnosisOptions& options) {
     const auto counts = [&](const Intervention& change) {
-        return change.key != "cores" && change.gain.low > options.least_gain;   // no program can have more cores
+        return change.key != "cores" && is_cause(change, options);   // nobody has more cores
     };
     const auto& all = diagnosis.interventions;
     const auto top = std::ranges::find_if(all, counts);
@@ -143,7 +135,7 @@ void advise(Diagnosis& diagnosis, const DiagnosisOptions& options) {
     const Intervention* best = nullptr;
     double most = 0;
     for (const Intervention& change : diagnosis.interventions)   // the largest gain comes first
-        if (change.can_be_set && change.gain.median >= options.least_gain && change.gain.low > 0) {
+        if (change.can_be_set && is_cause(change, options)) {
             most = std::max(most, change.gain.median);
             if (!best || (change.gain.median >= most - options.tie_points && cost_of(change.key) < cost_of(best->key)))
                 best = &change;
@@ -153,7 +145,7 @@ void advise(Diagnosis& diagnosis, const DiagnosisOptions& options) {
             if (!best &&
                 (change.what.stages != Change{}.stages || change.what.read != 1 || change.what.collate != 1 ||
                  change.what.transfer != 1 || change.key == "delivery") &&
-                change.gain.low > options.least_gain)
+                is_cause(change, options))
                 best = &change;
     if (best)
         diagnosis.advice = *best;
@@ -166,7 +158,7 @@ Diagnosis diagnose(const Ledger& ledger, const DiagnosisOptions& options) {
     diagnosis.blame = blame(ledger);
     diagnosis.blame_rows = blame_table(ledger, diagnosis.blame);
     RecordedRun run = recorded_run(ledger, diagnosis.blame.first_steady_step);
-    const Evidence found = evidence_of(ledger, diagnosis.blame, run);
+    Evidence found = evidence_of(ledger, diagnosis.blame, run);
     diagnosis.steady_steps = found.steps;
     diagnosis.draw_share = found.draw_share();
     diagnosis.batches_per_s = found.wall_s > 0 ? static_cast<double>(found.steps) / found.wall_s : 0;
@@ -222,6 +214,8 @@ Diagnosis diagnose(const Ledger& ledger, const DiagnosisOptions& options) {
         cannot_be_replayed(error);
         return diagnosis;
     }
+    if (run.line_ns_per_byte <= 0)
+        found.line.reset();   // the replay is better without
     // What the replay cannot say of the recorded setting it cannot say of another.
     if (const double ratio = diagnosis.replayed_batches_per_s / run.batches_per_s; !(ratio > 0.7 && ratio < 1 / 0.7)) {
         abstain(diagnosis, "undecided",
@@ -236,7 +230,7 @@ Diagnosis diagnose(const Ledger& ledger, const DiagnosisOptions& options) {
                             found.compute_variation > 0.5 && found.compute_variation > found.sample_variation};
     diagnosis.interventions = unit_interventions(run, traits);
     try {
-        weigh(diagnosis.interventions, run, traits, options);
+        weigh(diagnosis.interventions, run, options);
     } catch (const std::invalid_argument& error) {
         cannot_be_replayed(error);
         return diagnosis;

@@ -32,7 +32,7 @@ std::size_t steps_of(const RecordedRun& run, std::size_t settings, std::size_t l
         settings * std::max<std::size_t>(1, options.predict.replications) * std::max<std::size_t>(1, largest_batch);
     const std::size_t recorded = options.predict.steps > 0 ? options.predict.steps : run.steps.size();
     const std::size_t each = options.most_samples / a_step;
-    return std::clamp(each - std::min(each, prediction_warm_up_steps), std::min(least, recorded), recorded);
+    return std::clamp(each - std::min(each, options.predict.warm_up_steps), std::min(least, recorded), recorded);
 }
 
 /// `a` is no worse in workers, memory and speed, and better in one.
@@ -49,20 +49,6 @@ bool smaller(const WhatifRow& a, const WhatifRow& b) {
                           row.setting.max_overtakes, row.setting.batch_size};
     };
     return key(a) < key(b);
-}
-
-/// What a bandwidth that all reads share allows at most, unless the change reads less.
-void bound_by_line(Prediction& expected, const RecordedRun& run, std::size_t batch_size, const Change& change) {
-    if (run.most_samples_per_s <= 0 || change.without_waiting || change.read != 1 || change.stages[0] != 1)
-        return;
-    const double most = run.most_samples_per_s / static_cast<double>(batch_size);
-    if (expected.batches_per_s.median > most) {   // the loop's own share falls with the speed
-        const double slower = most / expected.batches_per_s.median;
-        for (double* share : {&expected.draw_share.median, &expected.draw_share.low, &expected.draw_share.high})
-            *share = 1 - (1 - *share) * slower;
-    }
-    for (double* rate : {&expected.batches_per_s.median, &expected.batches_per_s.low, &expected.batches_per_s.high})
-        *rate = std::min(*rate, most);
 }
 
 }   // namespace
@@ -86,6 +72,8 @@ Whatif whatif(const RecordedRun& run, const WhatifGrid& grid, const WhatifOption
                  .recorded_draw_share = run.draw_share,
                  .as_recorded = predict(run, run.setting, {}, predicting),
                  .rows = {}};
+    // What the replay is off where the truth is known, it is off elsewhere, too.
+    const double off = run.batches_per_s > 0 ? found.as_recorded.batches_per_s.median / run.batches_per_s : 1;
     for (const std::size_t size : sizes)
         for (const std::uint32_t order : orders)
             for (const std::size_t worker_count : workers)
@@ -100,7 +88,7 @@ Whatif whatif(const RecordedRun& run, const WhatifGrid& grid, const WhatifOption
                     WhatifRow& row = found.rows.emplace_back(WhatifRow{.setting = setting});
                     row.recorded = row.setting == run.setting && grid.change == Change{};
                     row.prediction = predict(run, row.setting, grid.change, predicting);
-                    bound_by_line(row.prediction, run, size, grid.change);
+                    row.prediction.batches_per_s = row.prediction.batches_per_s.times(1 / off);
                     row.samples_per_s = row.prediction.batches_per_s.median * static_cast<double>(size);
                 }
     const auto& rows = found.rows;
@@ -132,7 +120,7 @@ SteadyPart steady_part(const Ledger& ledger) {
     const Interference others = interference(ledger, from_ns, to_ns);
     part.trust = trust_of(ledger, others, from_ns, to_ns);
     set_read_line(part.run, read_line(ledger, from_ns, to_ns));
-    if (!part.run.unusable.empty() || !others.measured)
+    if (!part.run.unusable.empty() || (!others.measured && part.run.line_ns_per_byte <= 0))
         return part;
     try {
         constexpr std::size_t most_samples = 200'000;

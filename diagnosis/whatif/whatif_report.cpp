@@ -35,8 +35,8 @@ std::string to_text(const Whatif& found) {
     constexpr std::array<std::string_view, 5> shades{" ", "░", "▒", "▓", "█"};
     const WhatifRow& chosen = found.rows[found.recommended];
     std::string text =
-        fmt::format("recorded: {}: {:.4g} batches/s, the draw {:.0f} % of the time\n          (predicted for the same "
-                    "setting: {:.4g}, {:.4g} … {:.4g})\n",
+        fmt::format("recorded: {}: {:.4g} batches/s, the draw {:.0f} % of the time\n          (the replay of the same "
+                    "setting makes {:.4g}, {:.4g} … {:.4g})\n",
                     setting_text(found.recorded, found.recorded), found.recorded_batches_per_s,
                     found.recorded_draw_share * 100, found.as_recorded.batches_per_s.median,
                     found.as_recorded.batches_per_s.low, found.as_recorded.batches_per_s.high);

@@ -23,7 +23,7 @@ namespace {
 const std::string full = R"({
   "about": "all fields", "kind": "single", "injected": "read-latency", "severity": "mild", "noise": "low",
   "batch_size": 4, "steps": 50,
-  "setting": {"num_workers": 2, "prefetch_depth": 3, "order": "in", "read_concurrency": 4, "memory_budget": 1000000},
+  "setting": {"num_workers": 2, "prefetch_depth": 3, "order": "in", "read_concurrency": 4, "memory_budget": 64000000},
   "read": {"latency_us": 800, "sigma": 0.5, "bytes": 1000, "megabytes_per_s": 100, "by_size": true},
   "stages": [{"name": "decode", "work_us": 100, "sigma": 0.3}, {"name": "fetch", "wait_us": 50, "work_us": 10}],
   "collate_us": 200, "transfer_us": 100,
@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(a_case_says_what_its_file_says) {
     BOOST_TEST(of.setting.batch_size == 4U);
     BOOST_TEST(of.setting.prefetch_depth == 3U);
     BOOST_TEST(of.setting.read_concurrency == 4U);
-    BOOST_TEST(of.setting.memory_budget == 1'000'000U);
+    BOOST_TEST(of.setting.memory_budget == 64'000'000U);
     BOOST_TEST(of.read.latency_us == 800);
     BOOST_TEST(of.read.variation.sigma == 0.5);
     BOOST_TEST(of.read.by_size);

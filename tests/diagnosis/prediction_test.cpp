@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t ms = 1'000'000;
 
 /// Nothing but the samples is uncertain.
-PredictOptions certain() { return {.replications = 9, .core_efficiency_spread = 0, .model_error = 0}; }
+PredictOptions certain() { return {.replications = 9, .core_efficiency_spread = 0, .model_error = 0, .distance_error = 0}; }
 
 /// Another run of the same kind: lognormal samples, a loop nearly as slow.
 RecordedRun drawn_run(std::uint64_t seed) {
@@ -62,6 +62,35 @@ BOOST_AUTO_TEST_CASE(the_model_error_widens_the_interval) {
     BOOST_TEST(rate.median == 1e3 / 12, boost::test_tools::tolerance(0.05));
 }
 
+BOOST_AUTO_TEST_CASE(the_farther_from_what_was_recorded_the_wider_the_interval) {
+    RecordedRun run = constant_run({.batch_size = 4, .sample = {0, 3 * ms}, .compute = {0, 4 * ms}, .steps = 50});
+    run.batches_per_s = 1e3 / 12;
+    PredictOptions options = certain();
+    options.replications = 500;
+    options.distance_error = 0.2;
+    const Interval same = predict(run, run.setting, {}, options).batches_per_s;
+    BOOST_TEST(same.high / same.low == 1, boost::test_tools::tolerance(1e-3));
+    LoaderSetting twice = run.setting;
+    twice.num_workers = 2;
+    const double sigmas = 2 * 1.645 * 0.2 * std::log(2.0);
+    const Interval rate = predict(run, twice, {}, options).batches_per_s;
+    BOOST_TEST(std::log(rate.high / rate.low) == sigmas, boost::test_tools::tolerance(0.15));
+    BOOST_TEST(rate.median == 1e3 / 6, boost::test_tools::tolerance(0.02));
+    const Interval gain = predict_gain(run, twice, {}, options);
+    BOOST_TEST(std::log((1 + gain.high) / (1 + gain.low)) == sigmas, boost::test_tools::tolerance(0.15));
+}
+
+BOOST_AUTO_TEST_CASE(of_a_gain_half_of_the_models_error_cancels) {
+    const RecordedRun run = constant_run({.batch_size = 4, .sample = {0, 3 * ms}, .compute = {0, 4 * ms}, .steps = 50});
+    PredictOptions options = certain();
+    options.replications = 500;
+    options.model_error = 0.1;
+    LoaderSetting twice = run.setting;
+    twice.num_workers = 2;
+    const Interval gain = predict_gain(run, twice, {}, options);
+    BOOST_TEST(std::log((1 + gain.high) / (1 + gain.low)) == 2 * 1.645 * 0.1 / 2, boost::test_tools::tolerance(0.15));
+}
+
 BOOST_AUTO_TEST_CASE(the_median_lies_in_the_interval_and_the_same_seed_gives_the_same) {
     const RecordedRun run = random_run(8);
     const Prediction one = predict(run, run.setting), other = predict(run, run.setting);
@@ -95,7 +124,7 @@ BOOST_AUTO_TEST_CASE(intervals_from_one_recording_hold_most_other_runs_of_the_sa
         const RecordedRun run = drawn_run(seed), other = drawn_run(1000 + seed);
         const Interval rate = predict(run, run.setting, {}, options).batches_per_s;
         ReplayOptions real = exact(other.setting);
-        real.warm_up_steps = prediction_warm_up_steps;
+        real.warm_up_steps = options.warm_up_steps;
         const double truth = replay(other, real).batches_per_s;
         held += truth >= rate.low && truth <= rate.high;
     }

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 #include <boost/test/unit_test.hpp>
 
@@ -74,21 +75,23 @@ BOOST_AUTO_TEST_CASE(depth_is_what_a_burst_can_draw_at_once) {
     BOOST_TEST(drawpoint::replay(run, options).wall_ns == 20 * (50 + 40) * ms);
 }
 
-BOOST_AUTO_TEST_CASE(computing_threads_share_the_cores_evenly) {
-    // Three workers on one core: the three batches of one sample each end together, after all of their computing.
-    RecordedRun run = constant_run({.batch_size = 1, .sample = {2 * ms, 0}, .compute = {0, 1'000 * ms}, .steps = 1});
+BOOST_AUTO_TEST_CASE(workers_beyond_the_cores_take_turns_by_slices) {
+    // Three workers, 10 ms each. On one core in slices of 4 ms: the first one's third turn is from 24 to 26 ms.
+    RecordedRun run = constant_run({.batch_size = 1, .sample = {10 * ms, 0}, .compute = {0, 1'000 * ms}, .steps = 1});
     run.setting.num_workers = run.setting.prefetch_depth = 3;
     run.cores = 1;
-    BOOST_TEST(std::abs(drawpoint::replay(run, exact(run.setting)).draw_ns[0] - 6 * ms) <= 10);   // thirds are rounded
+    BOOST_TEST(drawpoint::replay(run, exact(run.setting)).draw_ns[0] == 26 * ms);
     run.cores = 3;
-    BOOST_TEST(drawpoint::replay(run, exact(run.setting)).draw_ns[0] == 2 * ms);
-    run.cores = 1.5;
-    BOOST_TEST(drawpoint::replay(run, exact(run.setting)).draw_ns[0] == 4 * ms);
+    BOOST_TEST(drawpoint::replay(run, exact(run.setting)).draw_ns[0] == 10 * ms);
+    // Others take half a core of two: both are slower, and on the first the third worker takes turns with it.
+    run.cores = 2;
     run.foreign_cores = 0.5;
-    BOOST_TEST(std::abs(drawpoint::replay(run, exact(run.setting)).draw_ns[0] - 6 * ms) <= 10);
+    BOOST_TEST(std::abs(drawpoint::replay(run, exact(run.setting)).draw_ns[0] - 24 * ms) <= 10);   // rounded
+    run.foreign_cores = 1;
+    BOOST_TEST(drawpoint::replay(run, exact(run.setting)).draw_ns[0] == 26 * ms);
     ReplayOptions options = exact(run.setting);
     options.change.unlimited_cores = true;
-    BOOST_TEST(drawpoint::replay(run, options).draw_ns[0] == 2 * ms);
+    BOOST_TEST(drawpoint::replay(run, options).draw_ns[0] == 10 * ms);
 }
 
 BOOST_AUTO_TEST_CASE(cores_that_all_compute_are_slower_by_their_efficiency) {
@@ -101,9 +104,9 @@ BOOST_AUTO_TEST_CASE(cores_that_all_compute_are_slower_by_their_efficiency) {
                boost::test_tools::tolerance(1e-4));
 }
 
-BOOST_AUTO_TEST_CASE(a_loop_of_several_threads_takes_as_many_shares) {
-    // The loop's 9 ms of core time on three threads, beside a worker that computes 3 ms, on two cores: four threads at
-    // half a core each, until at 6 ms both are done.
+BOOST_AUTO_TEST_CASE(a_loop_of_several_threads_queues_with_each_of_them) {
+    // The loop's 9 ms of core time on three threads, beside a worker that goes on computing, on two cores: two threads have
+    // one core from 3 to 9 ms, the third has the worker's once its slice ends at 4 ms.
     RecordedRun run = constant_run({.batch_size = 1, .sample = {3 * ms, 0}, .compute = {9 * ms, 0}, .steps = 1});
     run.setting.prefetch_depth = 2;
     run.cores = 2;
@@ -213,6 +216,38 @@ BOOST_AUTO_TEST_CASE(reads_ahead_hide_latency_that_workers_would_wait_for) {
     BOOST_TEST(few.wall_ns < own.wall_ns);
     options.change.without_waiting = true;
     BOOST_TEST(drawpoint::replay(run, options).wall_ns == 100 * 8 * ms);
+}
+
+BOOST_AUTO_TEST_CASE(a_line_that_all_reads_share_lets_them_pass_one_after_the_other) {
+    // 1 ms of latency, then 2 ms of the line: alone 3 ms a sample, with more workers the line's 2 ms, however many they are.
+    RecordedRun run = constant_run({.batch_size = 1, .sample = {0, 9 * ms}, .compute = {0, 0}, .steps = 50});
+    for (SampleDemand& sample : run.samples)
+        sample.bytes = 1000;
+    run.line_ns_per_byte = 2000;
+    run.line_latency_ns = 1 * ms;
+    for (const auto& [workers, expected_ms] : {std::pair{1, 3}, {2, 2}, {6, 2}}) {
+        ReplayOptions options = exact(run.setting);
+        options.setting.num_workers = static_cast<std::size_t>(workers);
+        options.warm_up_steps = 20;
+        BOOST_TEST(drawpoint::replay(run, options).wall_ns == 50 * expected_ms * ms);
+        options.change.stages[0] = 0.5;
+        BOOST_TEST(drawpoint::replay(run, options).wall_ns == 50 * expected_ms * ms / 2);
+        options.change = {.without_waiting = true};
+        BOOST_TEST(drawpoint::replay(run, options).wall_ns == 0);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_setting_that_the_loader_would_refuse_does_not_fit_its_memory) {
+    RecordedRun run = constant_run({.batch_size = 4, .sample = {0, 1 * ms}, .compute = {0, 1 * ms}, .steps = 4});
+    run.worker_bytes = 2 << 20;
+    LoaderSetting setting = run.setting;
+    setting.num_workers = 1000;
+    BOOST_TEST(fits_memory(run, setting));   // no budget
+    setting.num_workers = 2;
+    setting.memory_budget = 5 << 20;
+    BOOST_TEST(fits_memory(run, setting));
+    setting.num_workers = 3;
+    BOOST_TEST(!fits_memory(run, setting));
 }
 
 BOOST_AUTO_TEST_CASE(a_memory_budget_is_kept_and_costs_depth) {

@@ -92,8 +92,7 @@ BOOST_AUTO_TEST_CASE(a_worker_makes_its_samples_as_a_batch_thread_and_the_loop_s
 /// A usual thread's slice, ns; 0: the system knows none.
 std::uint64_t slice_ns() {
     std::array<std::uint64_t, 6> attributes{};   // struct sched_attr: sched_runtime is the fourth
-    BOOST_REQUIRE_EQUAL(::syscall(SYS_sched_getattr, 0, attributes.data(), sizeof attributes, 0u), 0);
-    return attributes[3];
+    return ::syscall(SYS_sched_getattr, 0, attributes.data(), sizeof attributes, 0u) == 0 ? attributes[3] : 0;
 }
 
 BOOST_AUTO_TEST_CASE(the_loop_has_a_short_slice_while_it_runs_and_workers_have_their_own) {
@@ -118,7 +117,8 @@ BOOST_AUTO_TEST_CASE(the_loop_has_a_short_slice_while_it_runs_and_workers_have_t
         };
         run(bench.runtime, loop(false));
         BOOST_TEST(of_loop_ns == std::min<std::uint64_t>(before_ns, 100'000));
-        BOOST_TEST(of_workers_ns == before_ns);
+        if (of_workers() == SCHED_BATCH)   // else they have what they inherit
+            BOOST_TEST(of_workers_ns == before_ns);
         BOOST_TEST(slice_ns() == before_ns);
         BOOST_CHECK_THROW(run(bench.runtime, loop(true)), std::runtime_error);
         BOOST_TEST(slice_ns() == before_ns);

@@ -14,18 +14,22 @@ namespace drawpoint {
 /// one: the value alone.
 struct Interval {
     double median = 0, low = 0, high = 0;
+    [[nodiscard]] constexpr Interval times(double factor) const noexcept {
+        return {median * factor, low * factor, high * factor};
+    }
     bool operator==(const Interval&) const = default;
 };
-
-/// Replayed before those that count, until the pipeline is full.
-inline constexpr std::size_t prediction_warm_up_steps = 64;
 
 struct PredictOptions {
     std::size_t replications = 30;   ///< each with other samples, cores and model error
     double cores_spread = 0;         ///< standard deviation of what others take, in cores; at least the run's own
     double core_efficiency = 1, core_efficiency_spread = 0.01;
-    double model_error = 0.02;   ///< standard deviation of log throughput that no parameter explains
-    std::size_t steps = 0;       ///< a replication's; 0: as recorded
+    /// Standard deviation of log throughput that no parameter explains, and what is added to it for each unit by which the log
+    /// throughput differs from the recorded one: the farther from what was seen, the less is known. As `bench accuracy`
+    /// measured them. Of a gain half of the first: most of it is on both sides.
+    double model_error = 0.06, distance_error = 0.1;
+    std::size_t steps = 0;            ///< a replication's; 0: as recorded
+    std::size_t warm_up_steps = 64;   ///< replayed before those, until the pipeline is full
     /// Of other samples of the same kind, by blocks; false: of the very samples recorded, in their order.
     bool resample = true;
     std::uint64_t seed = 1;
@@ -43,7 +47,7 @@ struct Prediction {
                                  const PredictOptions& = {});
 
 /// X'/X - 1, X in samples per second, against the recorded setting, replication by replication on the same samples:
-/// most of the uncertainty cancels, the model error is left out.
+/// most of the uncertainty cancels.
 [[nodiscard]] Interval predict_gain(const RecordedRun&, const LoaderSetting& setting, const Change& change = {},
                                     const PredictOptions& = {});
 

@@ -67,8 +67,10 @@ struct RecordedRun {
     double foreign_cores_spread = 0;   ///< its standard deviation (the caller sets both)
     double batches_per_s = 0;          ///< measured, over the steady steps
     double draw_share = 0;             ///< of their time
-    double most_samples_per_s =
-        0;   ///< that a bandwidth all reads share lets through; 0: none was seen (the caller sets it)
+    /// Of a bandwidth that all reads share: they pass it one after the other, each once its own latency is over. 0: none was
+    /// seen (the caller sets both).
+    double line_ns_per_byte = 0;
+    std::int64_t line_latency_ns = 0;
     std::uint64_t other_bytes = 0;    ///< of the loader's memory that no setting changes (cache, order)
     std::uint64_t worker_bytes = 0;   ///< a worker's
     std::size_t pass_batches = 0;     ///< batches a pass has; 0: the recording tells of no pass's end

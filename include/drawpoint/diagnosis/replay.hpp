@@ -55,10 +55,8 @@ struct Replayed {
 /// Whether the loader would take this setting: its smallest plan is within its memory budget. O(samples).
 [[nodiscard]] bool fits_memory(const RecordedRun&, const LoaderSetting&);
 
-/// Runs the recorded demands through the loader's own LoaderPolicy in virtual time: workers that claim, cores shared by
-/// whoever computes, reads ahead, a loop that draws and computes. Deterministic. About 0.1 to 0.3 µs an event;
-/// allocates some
-/// vectors. Any thread. Throws std::invalid_argument naming a setting out of range, or `unusable`.
+/// Runs the recorded demands through the loader's own LoaderPolicy in virtual time: workers that claim, cores with a queue
+/// each, reads ahead, a loop that draws and computes. Deterministic. About 0.1 to 0.3 µs an event; allocates some vectors. Any thread. Throws std::invalid_argument naming a setting out of range, or `unusable`.
 [[nodiscard]] Replayed replay(const RecordedRun&, const ReplayOptions&);
 
 }   // namespace drawpoint

@@ -36,16 +36,18 @@ struct WhatifRow {
 struct Whatif {
     LoaderSetting recorded;
     double recorded_batches_per_s = 0, recorded_draw_share = 0;   ///< measured
-    Prediction as_recorded;                                       ///< of the recorded setting, demands unchanged
-    std::vector<WhatifRow> rows;                                  ///< by batch size, order, workers, depth
+    Prediction as_recorded;                                       ///< of the recorded setting, as the replay says
+    /// By batch size, order, workers, depth; without those that the memory budget does not allow. Rates as the replay's, less
+    /// what that is off for the recorded setting.
+    std::vector<WhatifRow> rows;
     std::size_t best = 0;                                         ///< of `rows`: the most samples a second
     std::size_t recommended = 0;   ///< of `rows`: the smallest within 2 % of it: fewest workers, then least memory
     bool on_edge = false;          ///< the recommended one is the largest of a list with several: more may be better
 };
 
 /// Predicts every setting of the grid from one recorded run. Deterministic; about a second with 4,000,000 samples. Any
-/// thread. Throws std::invalid_argument saying why the run cannot be replayed, naming a number out of range, or that there
-/// are too many settings.
+/// thread. Throws std::invalid_argument saying why the run cannot be replayed, naming a number out of range, that there are
+/// too many settings, or that none fits the memory budget.
 [[nodiscard]] Whatif whatif(const RecordedRun&, const WhatifGrid&, const WhatifOptions& = {});
 
 /// The part of a run from the first steady step on, and whether it is to be trusted.

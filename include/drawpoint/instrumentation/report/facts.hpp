@@ -17,6 +17,9 @@ inline constexpr std::string_view classes = "run.classes";   ///< of the data se
 inline constexpr std::string_view option_prefix = "option.";   ///< + the option's name: its value
 inline constexpr std::string_view clock = "clock.name";        ///< which clock the stamps come from
 
+/// + a loader's name: the prefetch_depth it was asked for, where its memory budget left less.
+inline constexpr std::string_view asked_depth_prefix = "loader.asked_prefetch_depth.";
+
 inline constexpr std::string_view slots_bytes = "memory.slots_bytes";
 inline constexpr std::string_view peak_bytes = "memory.peak_bytes";
 inline constexpr std::string_view loader_peak_bytes = "memory.loader_peak_bytes";   ///< most that the loaders held

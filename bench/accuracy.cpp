@@ -141,7 +141,7 @@ int main(int argc, char** argv) {
     app.add_flag("--measure-truth", options.measure_truth,
                  "measures what each change gains, of cases that have no truth; goes on where it was stopped");
     app.add_option("--rounds", options.measure.rounds, "rounds of runs in turns [10]")->check(CLI::Range(2, 1000));
-    app.add_option("--grid-rounds", options.measure.grid_rounds, "the same, of every setting [5]")
+    app.add_option("--grid-rounds", options.measure.grid_rounds, "the same, of every setting [3]")
         ->check(CLI::Range(1, 100));
     app.add_option("--most-foreign", options.measure.most_foreign,
                    "of the cores that others may take during a round, as a share [0.15]")

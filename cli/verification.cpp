@@ -161,8 +161,9 @@ Verification verify_setting(const Ledger& ledger, const Whatif& predicted, std::
     const WhatifRow& row = predicted.rows[predicted.recommended];
     found.recorded.setting = predicted.recorded;
     const Interval& replayed = predicted.as_recorded.batches_per_s;   // the rows are set against what was measured, too
-    found.recorded.predicted =
-        predicted.recorded_batches_per_s > 0 ? replayed.times(predicted.recorded_batches_per_s / replayed.median) : replayed;
+    found.recorded.predicted = predicted.recorded_batches_per_s > 0
+                                   ? replayed.times(predicted.recorded_batches_per_s / replayed.median)
+                                   : replayed;
     found.recommended.setting = row.setting;
     found.recommended.predicted = row.prediction.batches_per_s;
     const Folder folder;

@@ -15,7 +15,8 @@ struct ThreadScheduling {
     std::uint64_t flags = 0;
     std::int32_t nice = 0;
     std::uint32_t priority = 0;
-    std::uint64_t slice_ns = 0;   ///< of SCHED_OTHER and SCHED_BATCH from Linux 6.12 on; asked for as 0: the system's own
+    std::uint64_t slice_ns =
+        0;   ///< of SCHED_OTHER and SCHED_BATCH from Linux 6.12 on; asked for as 0: the system's own
     std::uint64_t deadline_ns = 0, period_ns = 0;
 };
 static_assert(sizeof(ThreadScheduling) == 48);
@@ -28,6 +29,8 @@ inline ThreadScheduling usual_scheduling() noexcept {
 }
 
 /// False: the system refuses.
-inline bool schedule_thread(const ThreadScheduling& as) noexcept { return ::syscall(SYS_sched_setattr, 0, &as, 0u) == 0; }
+inline bool schedule_thread(const ThreadScheduling& as) noexcept {
+    return ::syscall(SYS_sched_setattr, 0, &as, 0u) == 0;
+}
 
 }   // namespace drawpoint

@@ -24,7 +24,9 @@ double rate_of(const std::vector<std::int64_t>& begins_ns, std::size_t warm_up) 
 Ledger disturbed(Ledger ledger, const Case& of) {
     if (of.disturbance == Disturbance::clock_step) {
         const auto at = static_cast<std::size_t>(of.disturbance_from * static_cast<double>(of.steps));
-        step_clock(ledger, ledger.steps.at(at).draw_begin_ns, static_cast<std::int64_t>(of.disturbance_size * 1e6));
+        const StepRow& step = ledger.steps.at(at);   // amid its work
+        step_clock(ledger, step.draw_begin_ns + step.draw_ns + step.batch_ns / 2,
+                   static_cast<std::int64_t>(of.disturbance_size * 1e6));
     }
     return ledger;
 }

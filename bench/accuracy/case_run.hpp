@@ -22,7 +22,7 @@ struct CaseRun {
 [[nodiscard]] std::size_t warm_up_steps(const Case&) noexcept;
 
 struct CaseRunOptions {
-    std::size_t passes = 1;            ///< over the samples that `Case::steps` batches draw: so many times as many steps
+    std::size_t passes = 1;   ///< over the samples that `Case::steps` batches draw: so many times as many steps
     std::filesystem::path recording;   ///< is written there, too; empty: nowhere
 };
 

@@ -38,7 +38,9 @@ CaseSource::CaseSource(const Case& of, std::size_t samples, double turns_per_us,
 }
 
 SampleLayout CaseSource::layout() const noexcept {
-    return case_.jpeg() ? pictures_->layout() : SampleLayout{.rank = 1, .shape = {static_cast<std::int64_t>(case_.sample_bytes / sizeof(float))}};
+    return case_.jpeg()
+               ? pictures_->layout()
+               : SampleLayout{.rank = 1, .shape = {static_cast<std::int64_t>(case_.sample_bytes / sizeof(float))}};
 }
 
 std::vector<std::string> CaseSource::stages() const {

@@ -76,8 +76,8 @@ Ledger recording_of(const Case& of, Rig& rig, const ScoreOptions& options) {
     if (!options.recordings.empty()) {
         // Of this case as it is, recorded like this.
         const std::filesystem::path kept =
-            options.recordings / fmt::format("{}-{:016x}-{}-{:g}.pftrace", of.name, of.digest, running.passes,
-                                             options.neighbour);
+            options.recordings /
+            fmt::format("{}-{:016x}-{}-{:g}.pftrace", of.name, of.digest, running.passes, options.neighbour);
         if (std::filesystem::exists(kept))
             return recorded_case(of, kept);
         std::filesystem::create_directories(options.recordings);
@@ -112,7 +112,8 @@ void ask_ours(Scored& scored, const Ledger& ledger, std::size_t& first_step) {
     const double as_it_was = predict(run, run.setting).batches_per_s.median;
     run.foreign_cores = run.foreign_cores_spread = 0;   // the truth is of a quiet machine
     run.batches_per_s *= predict(run, run.setting).batches_per_s.median / as_it_was;
-    const Whatif predicted = whatif(run, {.num_workers = scored.of.grid_workers, .prefetch_depth = scored.of.grid_depths});
+    const Whatif predicted =
+        whatif(run, {.num_workers = scored.of.grid_workers, .prefetch_depth = scored.of.grid_depths});
     for (const MeasuredCell& cell : scored.truth->grid)
         for (const WhatifRow& row : predicted.rows) {
             if (row.recorded || row.setting.num_workers != cell.num_workers ||

@@ -59,7 +59,7 @@ void decide(Truth&, const Case&);
 [[nodiscard]] Interval median_interval(std::vector<double> values);
 
 struct MeasureOptions {
-    std::size_t rounds = 10, grid_rounds = 5;
+    std::size_t rounds = 10, grid_rounds = 3;
     double most_foreign = 0.15;     ///< a round in which others took more of the cores is done again
     std::size_t most_repeats = 3;   ///< so often
     std::function<bool()> stopped = [] { return false; };   ///< asked between runs

@@ -124,8 +124,8 @@ Prediction predict(const RecordedRun& run, const LoaderSetting& setting, const C
     for (const Draw& draw : draws_of(run, options)) {
         const Replayed replayed = replay_one(run, setting, change, options, draw);
         as_replayed.push_back(replayed.batches_per_s);
-        rates.push_back(as_recorded * with_error(replayed.batches_per_s / as_recorded, options.model_error,
-                                                 distance_error, draw));
+        rates.push_back(as_recorded *
+                        with_error(replayed.batches_per_s / as_recorded, options.model_error, distance_error, draw));
         shares.push_back(replayed.draw_share);
         tails.push_back(p99_s(replayed.draw_ns));
         prediction.peak_bytes = std::max(prediction.peak_bytes, replayed.peak_bytes);

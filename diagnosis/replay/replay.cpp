@@ -88,7 +88,8 @@ bool fits_memory(const RecordedRun& run, const LoaderSetting& setting) {
     if (setting.memory_budget == 0 || setting == run.setting || run.setting.batch_size == 0)
         return true;
     // What is estimated as too much of the setting that ran is so of another, too.
-    const std::uint64_t more = setting.memory_budget == run.setting.memory_budget ? plan_of(run, run.setting).missing_bytes : 0;
+    const std::uint64_t more =
+        setting.memory_budget == run.setting.memory_budget ? plan_of(run, run.setting).missing_bytes : 0;
     return plan_of(run, setting).missing_bytes <= more;
 }
 

@@ -113,7 +113,8 @@ ReplayDemands::ReplayDemands(const RecordedRun& run, const ReplayOptions& option
             const double passes_ns = static_cast<double>(run.samples[sample].bytes) * run.line_ns_per_byte;
             const std::int64_t most_ns = latency_ns;   // its time in the queue was waiting, too
             latency_ns = std::min(latency_ns, asked(run.line_latency_ns, factor));
-            line_ns_.push_back(most_ns > 0 ? std::llround(std::min(passes_ns * factor, static_cast<double>(most_ns))) : 0);
+            line_ns_.push_back(most_ns > 0 ? std::llround(std::min(passes_ns * factor, static_cast<double>(most_ns)))
+                                           : 0);
         }
     }
     batches_ = run.batches;

@@ -153,7 +153,7 @@ bool ReplayLoader::make(std::uint32_t number, Worker& worker) {
             if (part == first_of_stages && reads_.any() && worker.read == ReplayReads::nobody && wants(sample)) {
                 worker.bytes_ns = time_.now_ns();
                 reads_.read_here(number, worker.bytes_ns - worker.sample_ns,
-                                  parts[0] > 0 || demands_.line_ns(sample) > 0);
+                                 parts[0] > 0 || demands_.line_ns(sample) > 0);
             }
             if (rows_ && part > first_of_stages && part % 2 == 0)
                 rows_->end_stage(number, time_.now_ns(), std::exchange(worker.stage_cpu_ns, 0));
@@ -265,8 +265,8 @@ void ReplayLoader::step_reader(std::uint32_t number) {
         if (ns > 0)
             return part == 0 ? time_.wait(entity, ns) : time_.compute(entity, ns);
     }
-    const std::uint32_t waiter = reads_.end(number, time_.now_ns(), parts[0] > 0 || demands_.line_ns(sample) > 0,
-                                             demands_.sample(sample).bytes);
+    const std::uint32_t waiter =
+        reads_.end(number, time_.now_ns(), parts[0] > 0 || demands_.line_ns(sample) > 0, demands_.sample(sample).bytes);
     begin_reads(true);
     if (waiter != ReplayReads::nobody)
         time_.wait(waiter, options_.costs.wake_ns);

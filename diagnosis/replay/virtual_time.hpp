@@ -125,7 +125,7 @@ public:
 
 private:
     static constexpr std::int64_t most_ns = std::int64_t{1} << 61;
-    static constexpr std::int64_t one = 1 << 20;   // of service, a nanosecond of a whole core
+    static constexpr std::int64_t one = 1 << 20;             // of service, a nanosecond of a whole core
     static constexpr std::int64_t slice = 4'000'000 * one;   // a tick of CONFIG_HZ=250, which ends what is over
     static constexpr std::int64_t hot_ns = 500'000;          // sched_migration_cost_ns
     static constexpr std::int64_t window_ns = 10'000'000;
@@ -146,7 +146,7 @@ private:
         std::uint32_t core = 0;          // that it has or had
         std::uint32_t event = 0;         // the sequence of its end in `computing_`; 0: it does not compute
         std::uint32_t outstanding = 0;   // of an entity: its jobs
-        std::int64_t left = 0;                                       // of service
+        std::int64_t left = 0;           // of service
         std::int64_t since = 0, slice_since = 0, slice_end = never;   // `served_` when it began …
         std::int64_t ran_until = std::numeric_limits<std::int64_t>::min() / 2;
     };

@@ -149,8 +149,9 @@ Reason time_gone_back(const Ledger& ledger) {
 /// The recorder looks at the host time and again whatever the loop does. Where it did not, for as long as one step, either
 /// the whole process stood still or its clock went ahead.
 Reason stood_still(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
-    constexpr double least_ns = 5e8;       // a writer thread may be late
-    constexpr double most_usual_ns = 2e8;   // as often it looks: a short run has one piece only
+    constexpr double least_ns = 5e8;   // a writer thread may be late
+    constexpr double least_usual_ns =
+        2e8;   // as often it looks; in a short run most pieces are the shorter ones at its end
     const auto pieces = host_pieces<1>(ledger, from_ns, to_ns, {&HostRow::own_cpu_ns});
     if (pieces.empty())
         return std::nullopt;
@@ -166,7 +167,7 @@ Reason stood_still(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_n
     };
     if (steps.empty())
         return std::nullopt;
-    const double usual_ns = std::min(median(lengths), most_usual_ns), usual_step_ns = median(steps);
+    const double usual_ns = std::max(median(lengths), least_usual_ns), usual_step_ns = median(steps);
     for (const auto& gap : pieces) {
         const double more_ns = gap.to_ns - gap.from_ns - usual_ns;
         if (more_ns < least_ns || more_ns < 2 * usual_ns)

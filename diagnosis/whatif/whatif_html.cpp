@@ -150,7 +150,8 @@ std::string to_html(const Whatif& found, std::string_view title) {
         "10px;text-align:right}}tr.r{{font-weight:bold}}</style></head><body>\n<h1>{0}</h1>\n",
         escaped(title));
     put(html,
-        "<p>Recorded: num_workers {}, prefetch_depth {}, order {}: {:.4g} batches/s (the replay of the same setting makes "
+        "<p>Recorded: num_workers {}, prefetch_depth {}, order {}: {:.4g} batches/s (the replay of the same setting "
+        "makes "
         "{:.4g}, {:.4g} … {:.4g}).</p>\n",
         found.recorded.num_workers, found.recorded.prefetch_depth, order_text(found.recorded.max_overtakes),
         found.recorded_batches_per_s, found.as_recorded.batches_per_s.median, found.as_recorded.batches_per_s.low,

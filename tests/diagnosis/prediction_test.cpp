@@ -15,7 +15,9 @@ namespace {
 constexpr std::int64_t ms = 1'000'000;
 
 /// Nothing but the samples is uncertain.
-PredictOptions certain() { return {.replications = 9, .core_efficiency_spread = 0, .model_error = 0, .distance_error = 0}; }
+PredictOptions certain() {
+    return {.replications = 9, .core_efficiency_spread = 0, .model_error = 0, .distance_error = 0};
+}
 
 /// Another run of the same kind: lognormal samples, a loop nearly as slow.
 RecordedRun drawn_run(std::uint64_t seed) {

@@ -160,7 +160,8 @@ BOOST_AUTO_TEST_CASE(what_the_replay_is_off_at_the_recorded_setting_it_is_taken_
     for (std::size_t i = 0; i < found.rows.size(); ++i)
         BOOST_TEST(found.rows[i].samples_per_s == 0.8 * as_replayed.rows[i].samples_per_s,
                    boost::test_tools::tolerance(0.02));
-    BOOST_TEST(found.as_recorded.batches_per_s.median == 50, boost::test_tools::tolerance(0.03));   // as the replay says
+    BOOST_TEST(found.as_recorded.batches_per_s.median == 50,
+               boost::test_tools::tolerance(0.03));   // as the replay says
 }
 
 BOOST_AUTO_TEST_CASE(a_setting_that_the_memory_budget_does_not_allow_is_not_offered) {

@@ -40,7 +40,7 @@ struct Whatif {
     /// By batch size, order, workers, depth; without those that the memory budget does not allow. Rates as the replay's, less
     /// what that is off for the recorded setting.
     std::vector<WhatifRow> rows;
-    std::size_t best = 0;                                         ///< of `rows`: the most samples a second
+    std::size_t best = 0;          ///< of `rows`: the most samples a second
     std::size_t recommended = 0;   ///< of `rows`: the smallest within 2 % of it: fewest workers, then least memory
     bool on_edge = false;          ///< the recommended one is the largest of a list with several: more may be better
 };

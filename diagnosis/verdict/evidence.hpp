@@ -30,8 +30,8 @@ struct Evidence {
 [[nodiscard]] Evidence evidence_of(const Ledger&, const Blame&, const RecordedRun&);
 
 /// What the replay of the recorded setting makes, over so many steps as hold `most_samples`, after it told the run what
-/// others took. A line that puts it far off was none. Where that much less was not to be had - the replay is a tenth slower than what was measured, and the
-/// workers waited for no core - nothing was taken. Throws as `replay` does.
+/// others took. Where that much less was not to be had - the replay is a tenth slower than what was measured, and the
+/// workers waited for no core - nothing was taken. A line that puts the replay far off was none. Throws as `replay` does.
 [[nodiscard]] double replay_recorded(RecordedRun&, const Interference&, std::size_t most_samples);
 
 /// The evidence as sentences with numbers, the verdict's own first.

@@ -94,6 +94,7 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
         recorder_->set_fact(std::string{facts::asked_depth_prefix}.append(name), std::to_string(asked.prefetch_depth));
     sample_sets_ = plan.sample_sets;
     most_workers_bytes_ = plan.workers_bytes;
+    held_to_ = numbers();
     noted_ = setting();
     registry_ = asio::use_service<ParkedDraws>(*context_).registry();
     registry_->add(this);

@@ -91,6 +91,18 @@ private:
     struct Wakes {
         std::size_t workers = 0;
         bool loop = false, prepare_next = false;
+        Wakes& operator+=(const Wakes& more) noexcept {
+            workers += more.workers;
+            loop |= more.loop;
+            prepare_next |= more.prepare_next;
+            return *this;
+        }
+    };
+    /// How much there may be, of each.
+    struct Numbers {
+        std::size_t num_workers, prefetch_depth, read_concurrency, sample_sets;
+        std::uint64_t batches_budget_bytes, reads_bytes;
+        bool operator==(const Numbers&) const = default;
     };
     struct Asks {
         bool loop_waits = false;   // a worker is awake for what is open when the turn is over
@@ -101,6 +113,7 @@ private:
 
     ~PrefetchCore() override;
     [[noreturn]] static void throw_aborted();
+    [[nodiscard]] bool holds_all() const noexcept;   // under the mutex; the user: no batch can come
     [[noreturn]] void throw_all_held() const;
 
     bool claim_one(SampleWorker&) noexcept;
@@ -131,14 +144,20 @@ private:
 
     // Live control: prefetch_control.cpp.
     void start_crew();
-    void start_workers(std::size_t num_workers);            // up to so many in all
-    void arrive() noexcept;                                 // of a worker; on the bench while there are enough
-    [[nodiscard]] bool leave(SampleWorker&) noexcept;       // for the bench, if there are too many; false: stop
-    [[nodiscard]] std::uint32_t count_workers() noexcept;   // under the mutex; so many come back from the bench
-    void retire_slots() noexcept;                           // under the mutex; memory of free ones beyond the depth
-    [[nodiscard]] SettingRow setting() const noexcept;      // under the mutex; from now on
-    void note_setting() noexcept;                           // under the mutex; in the recording, if it is another
-    void extend() noexcept;                                 // under the mutex; by a pass
+    void start_workers(std::size_t num_workers);        // up to so many in all
+    void arrive() noexcept;                             // of a worker; on the bench while there are enough
+    [[nodiscard]] bool leave(SampleWorker&) noexcept;   // for the bench, if there are too many; false: stop
+    [[nodiscard]] Numbers numbers() const noexcept;     // as the options at hand and their plan say
+    [[nodiscard]] static Numbers least(const Numbers&, const Numbers&) noexcept;
+    void hold_to(const Numbers&) noexcept;               // under the mutex
+    [[nodiscard]] bool has_room() const noexcept;        // under the mutex; of what there is to be less, there is
+    [[nodiscard]] Wakes go_on() noexcept;                // under the mutex; to all numbers, if there is room
+    void look_for_room() noexcept;                       // the loop's, at a draw while something waits for room
+    void count_workers() noexcept;                       // under the mutex; some come back from the bench
+    void retire_slots() noexcept;                        // under the mutex; memory of free ones beyond the depth
+    [[nodiscard]] SettingRow setting() const noexcept;   // under the mutex; from now on
+    void note_setting() noexcept;                        // under the mutex; in the recording, if it is another
+    void extend() noexcept;                              // under the mutex; by a pass
     [[nodiscard]] bool spin_until_ready() noexcept;
     [[nodiscard]] bool work_is_open() const noexcept {
         return current_.load(std::memory_order_acquire) < opened_.load(std::memory_order_acquire);
@@ -214,7 +233,9 @@ private:
     bool next_prepared_ = false;   // done so
     bool armed_ = false;           // the gate's threshold wakes a worker
     std::size_t benched_ = 0;      // workers there are too many of, asleep until they are wanted
+    std::size_t leaving_ = 0;      // workers that have ended and still give up what they hold
     std::uint64_t retiring_ = 0;   // slots beyond the depth with memory, a bit each
+    Numbers held_to_;              // less than what is asked for while that waits for room
     SettingRow noted_{};           // last in the recording
     std::uint64_t turns_ = 0, parks_ = 0, wakes_ = 0;
     std::uint64_t most_workers_bytes_ = 0, most_slots_bytes_ = 0;        // under the setting at hand
@@ -225,6 +246,8 @@ private:
     alignas(line_bytes) std::uint64_t position_ = 0;   // of the next draw
     std::uint64_t pass_serial_ = 0, pass_left_ = 0;
     std::int64_t last_offered_ns_ = no_stamp;   // of the batch drawn last
+    bool waits_for_room_ = false;               // what is to be more, for what is to be less
+    std::uint64_t settled_at_ = 0;              // the position behind what was in flight when they changed
     std::uint64_t batches_taken_ = 0, batches_abandoned_ = 0, samples_taken_ = 0, suspensions_ = 0;
     std::uint64_t waits_ = 0;               // draws that were not ready at once
     std::int64_t most_spin_ns_, spin_ns_;   // before the loop suspends: longer while that succeeds

@@ -75,7 +75,11 @@ std::uint64_t PrefetchCore::begin_pass(std::size_t epoch, EpochOptions options) 
         extend();
     }
     next_wanted_ = options.next_epoch && !inline_ && batches_per_epoch_ > 0;
-    const Wakes wakes = inline_ ? Wakes{} : turn();
+    Wakes wakes;
+    if (!inline_) {
+        wakes = turn();
+        wakes += go_on();
+    }
     lock.unlock();
     if (!started_)
         start_crew();
@@ -109,6 +113,12 @@ bool PrefetchCore::spin_until_ready() noexcept {
     return false;
 }
 
+bool PrefetchCore::holds_all() const noexcept {
+    // Where the depth has shrunk, more may be held than there are to be, and others still come.
+    return policy_.next_position() == position_ && policy_.wanted() == 0 &&
+           static_cast<std::size_t>(std::popcount(policy_.handed())) >= policy_.slots();
+}
+
 bool PrefetchCore::must_wait(Kind how) {
     if (stopping())
         throw_aborted();
@@ -125,9 +135,12 @@ bool PrefetchCore::must_wait(Kind how) {
         // The turn takes up slots that came back while too few to wake anybody; what comes back from now on wakes.
         const std::lock_guard lock{mutex_};
         wakes = turn(Asks{.loop_waits = true});
-        // Where the depth has shrunk, more may be held than there are to be, and others still come.
-        user_holds_all = policy_.next_position() == position_ && policy_.wanted() == 0 &&
-                         static_cast<std::size_t>(std::popcount(policy_.handed())) >= policy_.slots();
+        if (waits_for_room_ && holds_all()) {   // room would come from what the user holds
+            hold_to(numbers());
+            note_setting();
+            wakes += turn(Asks{.loop_waits = true});
+        }
+        user_holds_all = holds_all();
     }
     wakes.prepare_next = false;   // a worker's: one finishes the batch that is waited for
     perform(wakes);
@@ -206,6 +219,8 @@ Batch PrefetchCore::take() {
                 digest_->add(part.data());
             }
     }
+    if (waits_for_room_) [[unlikely]]
+        look_for_room();
     return lend(i);
 }
 

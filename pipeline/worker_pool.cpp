@@ -25,13 +25,14 @@ namespace {
 
 /// Makes the calling thread a batch thread of the system's scheduler while this lives, if it is a usual one: such a thread does
 /// not take the core of the thread that wakes it. A worker woken by a batch given back would else run in the training loop's place.
-/// Its slice is the system's, not the loop's short one, which it would inherit: that is what lets the loop in.
+/// It asks for long slices: a usual thread that wakes, as the training loop's does, takes the core of one with a longer slice at
+/// once, and workers change places less often.
 class YieldsWhenWoken {
 public:
     // Refused: the worker is no more than slower.
     YieldsWhenWoken() noexcept {
         ThreadScheduling own = usual_scheduling();
-        own.slice_ns = 0;
+        own.slice_ns = 10'000'000;
         own.policy = SCHED_BATCH;
         was_usual_ = own.size != 0 && schedule_thread(own);
     }

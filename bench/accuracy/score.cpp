@@ -114,6 +114,7 @@ void ask_ours(Scored& scored, const Ledger& ledger, std::size_t& first_step) {
     run.batches_per_s *= predict(run, run.setting).batches_per_s.median / as_it_was;
     const Whatif predicted =
         whatif(run, {.num_workers = scored.of.grid_workers, .prefetch_depth = scored.of.grid_depths});
+    scored.speed = predicted.recorded_batches_per_s / scored.truth->batches_per_s.median;
     for (const MeasuredCell& cell : scored.truth->grid)
         for (const WhatifRow& row : predicted.rows) {
             if (row.recorded || row.setting.num_workers != cell.num_workers ||
@@ -164,6 +165,8 @@ Scored score_case(const Case& of, const std::optional<Truth>& truth, Rig& rig, c
     try {
         ledger = recording_of(of, rig, options);
         ask_ours(scored, ledger, first_step);
+        if (options.neighbour > 0)
+            scored.speed = 0;
     } catch (const std::exception& error) {
         scored.error = error.what();
         scored.answers.resize(1);
@@ -226,6 +229,8 @@ Score score_of(std::vector<Scored> all) {
         for (const Predicted& cell : scored.cells) {
             score.whatif_errors.push_back(cell.error());
             score.intervals.count(cell.covered());
+            if (scored.speed > 0)
+                score.ratio_errors.push_back(std::abs(cell.predicted.median / scored.speed - cell.real) / cell.real);
         }
         for (const Predicted& peak : scored.peaks)
             score.peak_errors.push_back(peak.error());

@@ -46,6 +46,7 @@ struct Scored {
     std::vector<Answer> answers;      ///< ours first
     std::vector<Predicted> gains;     ///< of changes; real ones as measured
     std::vector<Predicted> cells;     ///< of settings that were not recorded: batches a second
+    double speed = 0;                 ///< of the recorded setting, to what it was in the truth; 0: beside a neighbour
     std::vector<Predicted> peaks;     ///< of the same: the loader's memory, bytes
     std::optional<TunedCase> tuned;   ///< where the truth has a grid
     std::string error;                ///< why there is no answer of ours
@@ -90,9 +91,11 @@ struct Score {
     std::vector<RuleScore> rules;                                           ///< ours first
     std::map<std::pair<std::string, std::string>, std::size_t> confusion;   ///< (true, said) of ours
     std::vector<double> whatif_errors, gain_errors;                         ///< |predicted - real| / real; in gain
-    Share intervals, gain_intervals;                                        ///< that contain the truth
-    std::vector<double> peak_errors;                                        ///< |predicted - real| / real
-    std::vector<double> tuner_regrets;                                      ///< of the best setting's rate
+    std::vector<double>
+        ratio_errors;   ///< of the rate to the recorded setting's: what a host's speed that day is not in
+    Share intervals, gain_intervals;     ///< that contain the truth
+    std::vector<double> peak_errors;     ///< |predicted - real| / real
+    std::vector<double> tuner_regrets;   ///< of the best setting's rate
     std::vector<double> tuner_steps;
     Share tuner_in_time;   ///< within 400 steps where the effect is above 5 %, else 1,000
     Share budgets_kept;    ///< by the tuner, of those there are

@@ -130,6 +130,8 @@ std::string table_of(const Score& score) {
         "\nwhat-if: mean error {} %, 90th percentile {} % of {} settings; {} of the 90 % intervals hold the truth\n",
         percent(mean_of(score.whatif_errors)), percent(quantile_of(score.whatif_errors, 0.9)),
         score.whatif_errors.size(), of(score.intervals));
+    text += fmt::format("         as ratios to the recorded setting: mean error {} %, 90th percentile {} %\n",
+                        percent(mean_of(score.ratio_errors)), percent(quantile_of(score.ratio_errors, 0.9)));
     text += fmt::format("gains:   mean error {} points of {} changes; {} of the 90 % intervals hold the truth\n",
                         percent(mean_of(score.gain_errors)), score.gain_errors.size(), of(score.gain_intervals));
     text += fmt::format("memory:  mean error of the peak {} %, largest {} %, of {} settings\n",
@@ -163,6 +165,8 @@ std::string json_of(const Score& score, const JsonHead& head) {
     }
     json["whatif_mape"] = or_null(mean_of(score.whatif_errors));
     json["whatif_p90"] = or_null(quantile_of(score.whatif_errors, 0.9));
+    json["whatif_ratio_mape"] = or_null(mean_of(score.ratio_errors));
+    json["whatif_ratio_p90"] = or_null(quantile_of(score.ratio_errors, 0.9));
     json["whatif_settings"] = score.whatif_errors.size();
     json["interval_coverage"] = or_null(score.intervals);
     json["gain_error_points_mean"] = or_null(mean_of(score.gain_errors), 100);

@@ -10,7 +10,8 @@
 namespace drawpoint {
 namespace {
 
-constexpr std::int64_t long_is = 8;   // times the median
+constexpr std::int64_t long_is = 8;        // times the median
+constexpr std::size_t fewest_likes = 30;   // to tell of the others
 
 /// Those that a replay has room for, of a row of any origin.
 std::span<const StageRow> stages_of(const Ledger& ledger, const SampleRow& row) noexcept {
@@ -66,10 +67,27 @@ CpuShares::CpuShares(const Ledger& ledger, std::uint8_t pipeline)
             if (row->run_queue_ns) {
                 one.queued_wall += static_cast<double>(wall);
                 one.queued_off += std::max(static_cast<double>(wall) - cpu, 0.0);
-                one.run_queue += static_cast<double>(bounded_ns(*row->run_queue_ns));
+                const auto queued = static_cast<double>(bounded_ns(*row->run_queue_ns));
+                one.run_queue += queued;
+                if (wall > 0) {
+                    const double rest = static_cast<double>(wall) - cpu;
+                    likes_.push_back(
+                        {wall / row->samples, cpu / row->samples, rest > 0 ? std::clamp(queued / rest, 0.0, 1.0) : 0});
+                }
             }
         }
     }
+    std::ranges::sort(likes_, {}, &Like::wall_ns);
+}
+
+const CpuShares::Like* CpuShares::like(std::int64_t wall_ns) const noexcept {
+    if (likes_.size() < fewest_likes)
+        return nullptr;
+    const auto above = std::ranges::lower_bound(likes_, wall_ns, {}, &Like::wall_ns);
+    if (above == likes_.begin())
+        return &*above;
+    const auto below = above - 1;
+    return above == likes_.end() || wall_ns - below->wall_ns < above->wall_ns - wall_ns ? &*below : &*above;
 }
 
 double CpuShares::Class::share(std::size_t stage) const noexcept {
@@ -97,8 +115,10 @@ void CpuShares::split(const SampleRow& row, std::span<const StageRow> stages, st
         cpu[i] = own ? std::clamp(static_cast<double>(stages[i].cpu_ns), 0.0, ns) : share < 0 ? ns : share * ns;
         sum += cpu[i];
     }
-    if (!staged && row.cpu_ns) {   // its own sum says more than its like do
-        const double own = std::clamp(static_cast<double>(*row.cpu_ns), 0.0, static_cast<double>(wall));
+    const Like* const like = staged || row.cpu_ns ? nullptr : this->like(wall / row.samples);
+    if (!staged && (row.cpu_ns || like)) {   // its own sum says more than the stages of others do
+        const auto all = static_cast<double>(wall);
+        const double own = std::clamp(like ? like->cpu_ns * row.samples : static_cast<double>(*row.cpu_ns), 0.0, all);
         // Where that is more than its like compute, the rest of it lies where they wait.
         const double rest = static_cast<double>(wall) - sum;
         for (std::size_t i = 0; i < stages.size(); ++i)
@@ -111,6 +131,7 @@ void CpuShares::split(const SampleRow& row, std::span<const StageRow> stages, st
         off += std::max(static_cast<double>(bounded_ns(stages[i].ns)) - cpu[i], 0.0);
     const bool knows_off = row.cpu_ns || staged;
     const double queue = row.run_queue_ns                  ? static_cast<double>(bounded_ns(*row.run_queue_ns))
+                         : like                            ? off * like->queueing
                          : knows_off && one.queued_off > 0 ? off * one.run_queue / one.queued_off
                                                            : static_cast<double>(wall) * one.queue_share();
     const double waiting = off > 0 ? std::clamp(1 - queue / off, 0.0, 1.0) : 0;   // of what it did not compute

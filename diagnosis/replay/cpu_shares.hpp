@@ -3,14 +3,15 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include <drawpoint/diagnosis/recorded_run.hpp>
 
 namespace drawpoint {
 
 /// How much of their time a loader's samples computed, waited for a core, or waited otherwise: of those where it was
-/// measured, and by these of the others. Samples far beyond the median are a class of their own: what makes them long
-/// is something else.
+/// measured, and by these of the others: by the one that took most nearly as long, as one that waited for a core is long and computed
+/// no more than others. Samples far beyond the median are a class of their own: what makes them long is something else.
 class CpuShares {
 public:
     CpuShares(const Ledger&, std::uint8_t pipeline);
@@ -31,7 +32,14 @@ private:
         [[nodiscard]] double queue_share() const noexcept { return queued_wall > 0 ? run_queue / queued_wall : 0; }
     };
     [[nodiscard]] const Class& class_of(std::int64_t wall_ns) const noexcept;
+    /// A sample of which all was measured.
+    struct Like {
+        std::int64_t wall_ns;
+        double cpu_ns, queueing;   // of the rest, its share
+    };
+    [[nodiscard]] const Like* like(std::int64_t wall_ns) const noexcept;   // null: there are too few to tell
 
+    std::vector<Like> likes_;   // the shortest first
     std::int64_t long_from_ns_;
     Class usual_, long_;
     bool measured_ = false;

@@ -7,6 +7,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include <diagnosis/replay/virtual_time.hpp>
 
@@ -147,6 +148,22 @@ ReplayDemands::ReplayDemands(const RecordedRun& run, const ReplayOptions& option
     step_picks_ = picks(batches, steps, before(steps, 1), 4, options.bootstrap_seed == 0 ? 0 : ~options.bootstrap_seed);
     if (change.without_variance)
         level_all(options.bootstrap_seed != 0);
+    compute_short_waits();
+}
+
+void ReplayDemands::compute_short_waits() noexcept {
+    constexpr std::int64_t least_ns = 5'000;   // asleep and awake again
+    const auto merge = [](std::int64_t& wait_ns, std::int64_t& cpu_ns) {
+        if (wait_ns < least_ns)
+            cpu_ns += std::exchange(wait_ns, 0);
+    };
+    const std::size_t width = 2 * (stages_ + 1);
+    for (std::size_t part = 0; part < parts_.size(); part += 2)
+        if (line_ns_.empty() || part % width != line_part())
+            merge(parts_[part], parts_[part + 1]);
+    for (StepDemand& step : steps_)
+        for (Demand* const demand : {&step.compute, &step.after})
+            merge(demand->wait_ns, demand->cpu_ns);
 }
 
 void ReplayDemands::level_all(bool resampled) {

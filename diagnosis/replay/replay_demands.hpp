@@ -38,6 +38,8 @@ public:
 private:
     /// Every demand becomes the mean of its kind; `resampled`: over the bootstrap's picks.
     void level_all(bool resampled);
+    /// By less than it takes to leave a core two clocks differ; as a wait it would hand the core to whoever queues for it.
+    void compute_short_waits() noexcept;
 
     const RecordedRun* run_;
     std::size_t stages_;

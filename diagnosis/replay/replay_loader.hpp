@@ -38,7 +38,16 @@ private:
     static constexpr std::uint64_t nobody = 127;   // a threshold: nobody sleeps who wants to know
     static constexpr std::int64_t spin_ns = 5'000, long_spin_ns = 80'000, least_spin_ns = 500;
 
-    enum class WorkerState : std::uint8_t { idle, spinning, parked, waking, waiting_for_read, making, collating };
+    enum class WorkerState : std::uint8_t {
+        idle,
+        spinning,
+        parked,
+        waking,
+        looking,
+        waiting_for_read,
+        making,
+        collating
+    };
     struct Worker {
         WorkerState state = WorkerState::idle;
         std::uint32_t slot = 0, at = 0, end = 0, claimed = 0;   // places in the slot's batch

@@ -27,6 +27,11 @@ void ReplayLoader::run_worker(std::uint32_t number) {
             worker.state = WorkerState::idle;
             break;
         case WorkerState::waking:
+            worker.state = WorkerState::looking;
+            if (options_.costs.look_ns > 0)   // it claims once it has a core
+                return time_.compute(number, options_.costs.look_ns);
+            break;
+        case WorkerState::looking:
         case WorkerState::parked: worker.state = WorkerState::idle; break;
         case WorkerState::idle:
             if (is_over_)

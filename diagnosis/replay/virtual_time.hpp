@@ -22,17 +22,16 @@ namespace drawpoint {
 }
 
 /// A clock that jumps from event to event: timers, and cores with a queue each, as Linux runs threads. A thread keeps its core
-/// until it waits or, if others queue there, a slice ends. One that wakes goes back to the core it had; where that is busy, to
+/// until it waits or, if others queue there, a tick finds that its slice is over. One that wakes goes back to the core it had; where that is busy, to
 /// one that is idle, but only as far as the kernel looks for one (not at all where cores are busy: its SIS_UTIL); else it queues.
-/// A core that falls idle takes a thread from another's queue, unless that ran just now; so does one that is idle when a slice
-/// ends. So cores can be idle for a while though threads wait, as they are in reality. Cores that compute all have the same
+/// A core that falls idle takes a thread from another's queue, unless that ran just now; one that is idle at a tick takes any. So cores can be idle for a while though threads wait, as they are in reality. Cores that compute all have the same
 /// speed, so one sum of service stands for all. Events of one moment come in the order they were asked for, timers first.
 class VirtualTime {
 public:
     using Entity = std::uint32_t;
     static constexpr Entity nobody = ~Entity{0};
 
-    /// `cores` 0: nobody waits for one. `prompt`: runs at once when it wakes, as it has a short slice.
+    /// `cores` 0: nobody waits for one. `prompt`: runs at once when it wakes, as its slice is shorter than the others'.
     VirtualTime(double cores, double efficiency, std::size_t entities, Entity prompt = nobody)
         : cores_{cores}, efficiency_{efficiency}, prompt_{prompt}, pending_(entities, 0), jobs_(entities) {
         timers_.reserve(entities * 2);
@@ -106,8 +105,8 @@ public:
             Job& job = jobs_[number];
             job.event = 0;
             job.left -= served_ - job.since;
-            if (job.left > 0) {   // its slice has ended
-                hand_on(number);
+            if (job.left > 0) {
+                look_at_slice(number);
                 reckon();
                 continue;
             }
@@ -125,12 +124,13 @@ public:
 
 private:
     static constexpr std::int64_t most_ns = std::int64_t{1} << 61;
-    static constexpr std::int64_t one = 1 << 20;             // of service, a nanosecond of a whole core
-    static constexpr std::int64_t slice = 4'000'000 * one;   // a tick of CONFIG_HZ=250, which ends what is over
-    static constexpr std::int64_t hot_ns = 500'000;          // sched_migration_cost_ns
+    static constexpr std::int64_t one = 1 << 20;            // of service, a nanosecond of a whole core
+    static constexpr std::int64_t tick = 4'000'000 * one;   // of CONFIG_HZ=250: only then a slice is found to be over
+    static constexpr std::int64_t slice = 10'000'000 * one,
+                                  prompt_slice = 1'400'000 * one;   // a worker's, the system's
+    static constexpr std::int64_t hot_ns = 500'000;                 // sched_migration_cost_ns
     static constexpr std::int64_t window_ns = 10'000'000;
     static constexpr double half_life_ns = 32e6;   // of PELT, the kernel's average load
-    static constexpr std::int64_t never = std::numeric_limits<std::int64_t>::max();
     static constexpr std::uint32_t free_core = ~std::uint32_t{0};
 
     struct Event {
@@ -143,11 +143,11 @@ private:
     };
     struct Job {
         Entity owner = 0;
-        std::uint32_t core = 0;          // that it has or had
-        std::uint32_t event = 0;         // the sequence of its end in `computing_`; 0: it does not compute
-        std::uint32_t outstanding = 0;   // of an entity: its jobs
-        std::int64_t left = 0;           // of service
-        std::int64_t since = 0, slice_since = 0, slice_end = never;   // `served_` when it began …
+        std::uint32_t core = 0;                    // that it has or had
+        std::uint32_t event = 0;                   // the sequence of its end in `computing_`; 0: it does not compute
+        std::uint32_t outstanding = 0;             // of an entity: its jobs
+        std::int64_t left = 0;                     // of service
+        std::int64_t since = 0, slice_since = 0;   // `served_` when it began
         std::int64_t ran_until = std::numeric_limits<std::int64_t>::min() / 2;
     };
     struct Core {
@@ -187,13 +187,13 @@ private:
         if (ended_ == number) {   // it goes on
             ended_ = nobody;
             Core& core = core_[job.core];
-            if (core.queue.empty() || served_ < job.slice_end)
+            if (core.queue.empty() || !slice_is_over(job))
                 return run(number);
             core.running = free_core;
             --occupied_;
             job.ran_until = now_;
             const std::uint32_t next = take_first(core);
-            enqueue(core, number, false);
+            enqueue(core, number, is_prompt(job));
             return occupy(next);
         }
         if (core_[job.core].running != free_core)
@@ -202,8 +202,8 @@ private:
         Core& core = core_[job.core];
         if (core.running == free_core)
             return occupy(number);
-        const bool prompt = job.owner == prompt_;
-        if (prompt && ended_ != core.running && jobs_[core.running].owner != prompt_) {
+        const bool prompt = is_prompt(job);
+        if (prompt && ended_ != core.running && !is_prompt(jobs_[core.running])) {
             const std::uint32_t preempted = core.running;
             stop(preempted);
             enqueue(core, preempted, false);
@@ -235,14 +235,26 @@ private:
         --queued_;
         return number;
     }
-    /// When it ends or, where others queue, a slice: of those since it began the next to come.
+    /// When it ends or, where others queue, at the next tick.
     void schedule(std::uint32_t number) {
         Job& job = jobs_[number];
-        const bool queued = !core_.empty() && !core_[job.core].queue.empty();
-        job.slice_end = queued ? served_ + slice - (served_ - job.slice_since) % slice : never;
-        const std::int64_t end = std::min(job.since + job.left, job.slice_end);
+        std::int64_t at = job.since + job.left;
+        if (!core_.empty() && !core_[job.core].queue.empty())
+            at = std::min(at, (served_ / tick + 1) * tick);
         job.event = ++sequence_;
-        push(computing_, {end, sequence_, number});
+        push(computing_, {at, sequence_, number});
+    }
+    [[nodiscard]] bool is_prompt(const Job& job) const noexcept { return job.owner == prompt_; }
+    /// At the tick that finds it so: at those before, slices that were over while nobody queued have been renewed.
+    [[nodiscard]] bool slice_is_over(Job& job) const noexcept {
+        const std::vector<std::uint32_t>& queue = core_[job.core].queue;
+        // The shortest one's among those that want the core.
+        const bool is_short = is_prompt(job) || (!queue.empty() && is_prompt(jobs_[queue.back()]));
+        const std::int64_t most = is_short ? prompt_slice : slice;
+        const auto over_at = [&] { return (job.slice_since + most + tick - 1) / tick * tick; };
+        while (over_at() + one <= served_)   // events come up to a nanosecond late
+            job.slice_since = over_at();
+        return over_at() <= served_;
     }
     void stop(std::uint32_t number) {
         Job& job = jobs_[number];
@@ -256,22 +268,22 @@ private:
         --occupied_;
         --running_;
     }
-    /// A slice has ended: what queues goes to an idle core, if there is one, or has this one's.
-    void hand_on(std::uint32_t number) {
+    /// A tick: what queues goes to an idle core, if there is one, or has this one's once the slice is over.
+    void look_at_slice(std::uint32_t number) {
         Job& job = jobs_[number];
         Core& core = core_[job.core];
-        job.since = job.slice_since = served_;
+        job.since = served_;
         if (!core.queue.empty() && occupied_ < core_.size()) {
             const auto idle = std::ranges::find(core_, free_core, &Core::running);
             const std::uint32_t moved = take_first(core);
             jobs_[moved].core = static_cast<std::uint32_t>(idle - core_.begin());
             occupy(moved);
         }
-        if (core.queue.empty())
+        if (core.queue.empty() || !slice_is_over(job))
             return schedule(number);
         leave(job);
         const std::uint32_t next = take_first(core);
-        enqueue(core, number, false);
+        enqueue(core, number, is_prompt(job));
         occupy(next);
     }
     void release_ended() {
@@ -322,13 +334,14 @@ private:
         return std::nullopt;
     }
 
-    void rebase() noexcept {   // the order stays
+    void rebase() noexcept {                                 // the order stays
+        const std::int64_t before = served_ / tick * tick;   // ticks stay where they are
         for (Event& event : computing_)
-            event.key -= served_;
+            event.key -= before;
         for (std::size_t number = 0; number < jobs_.size(); ++number)
             if (Job& job = jobs_[number]; job.event != 0 || number == ended_)
-                job.since -= served_, job.slice_since -= served_, job.slice_end -= job.slice_end == never ? 0 : served_;
-        served_ = 0;
+                job.since -= before, job.slice_since -= before;
+        served_ -= before;
     }
     void settle() noexcept {
         served_ += (now_ - settled_at_) * rate_;

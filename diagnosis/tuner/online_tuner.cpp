@@ -208,7 +208,7 @@ struct OnlineTuner::Impl {
 
     /// New and old in turns, until it is clear whether the new one gains, or for `most_pairs`.
     bool verify(const Move& move) {
-        const std::size_t settling = steps_to_settle(current, move.to);
+        const std::size_t settling = std::max(steps_to_settle(current, move.to), steps_to_settle(move.to, current));
         const bool shrinks = is_smaller(move.to, current);
         // Of what shrinking has cost so far and may cost in all: else many small losses would add up.
         const double least = shrinks ? -options.least_gain - shrunk : options.least_gain / 2;

@@ -23,8 +23,9 @@ namespace {
 
 constexpr double large_effect = 0.03;         // predicted; a real one of 5 % is surely more than that
 constexpr double least_block_spread = 0.03;   // of a block's log rate, while too few rounds tell
-constexpr double least_model_error = 0.03;    // of a predicted log-ratio, however narrow its interval
-constexpr int most_repeats = 3;               // of a round
+// Of a predicted log-ratio of two settings: bench accuracy. What makes a rate itself uncertain is mostly common to both.
+constexpr double model_error = 0.04, distance_error = 0.1;
+constexpr int most_repeats = 3;   // of a round
 
 std::size_t settling_workers(const LoaderSetting& setting) { return std::min<std::size_t>(setting.num_workers, 4); }
 
@@ -90,11 +91,7 @@ bool is_cheaper(const WhatifRow& a, const WhatifRow& b) {
                                                             b.setting.prefetch_depth, b.setting.max_overtakes};
 }
 
-/// Of log throughput, as the interval says.
-double log_spread(const Interval& rate) {
-    constexpr double sigmas_of_90_percent = 2 * 1.645;
-    return rate.low > 0 ? std::max(std::log(rate.high / rate.low) / sigmas_of_90_percent, 1e-3) : 1.0;
-}
+double spread_of(double log_ratio) { return model_error + distance_error * std::abs(log_ratio); }
 
 /// How likely each row, the cheapest first, is the cheapest within the margin of the best.
 std::vector<double> chances(const std::vector<WhatifRow>& rows, double within) {
@@ -103,10 +100,9 @@ std::vector<double> chances(const std::vector<WhatifRow>& rows, double within) {
     std::vector<double> all;
     double none_cheaper = 1;
     for (const WhatifRow& row : rows) {
-        const Interval& rate = row.prediction.batches_per_s;
-        const double ahead =
-            std::log(std::max(rate.median, 1e-300) / best->prediction.batches_per_s.median) - std::log1p(-within);
-        const double is_within = 0.5 * std::erfc(-ahead / log_spread(rate) / std::sqrt(2.0));
+        const double ratio =
+            std::log(std::max(row.prediction.batches_per_s.median, 1e-300) / best->prediction.batches_per_s.median);
+        const double is_within = 0.5 * std::erfc((std::log1p(-within) - ratio) / spread_of(ratio) / std::sqrt(2.0));
         all.push_back(none_cheaper * is_within);
         none_cheaper *= 1 - is_within;
     }
@@ -210,6 +206,8 @@ private:
         for (std::size_t i = 0; i < candidates_.size(); ++i)
             if (runs(i))
                 deepest = std::max(deepest, candidates_[i].setting.prefetch_depth);
+        if (options_.start.memory_budget != 0)
+            deepest *= 2;   // as steps_to_settle() says
         for (std::size_t i = 0; i < candidates_.size(); ++i)
             if (runs(i))
                 steps += deepest + settling_workers(candidates_[i].setting) + options_.block_steps;
@@ -256,11 +254,10 @@ private:
             const Interval& rate = candidates_[i].prediction.batches_per_s;
             if (race_.dropped(i) || !(rate.median > 0))
                 continue;
-            const double spread = std::max(log_spread(rate), least_model_error);
+            const double predicted = std::log(rate.median) - of_reference, spread = spread_of(predicted);
             const double by_model = 1 / (spread * spread), by_blocks = static_cast<double>(blocks_[i]) / (2 * of_block);
-            believed[i] = ((std::log(rate.median) - of_reference) * by_model +
-                           race_.log_ratio(i, *reference).median * by_blocks) /
-                          (by_model + by_blocks);
+            believed[i] =
+                (predicted * by_model + race_.log_ratio(i, *reference).median * by_blocks) / (by_model + by_blocks);
         }
         const double best = *std::ranges::max_element(believed);
         for (std::size_t i = 0; i < candidates_.size(); ++i)
@@ -298,7 +295,10 @@ private:
 }   // namespace
 
 std::size_t steps_to_settle(const LoaderSetting& from, const LoaderSetting& to) noexcept {
-    return std::max(from.prefetch_depth, to.prefetch_depth) + settling_workers(to);
+    // Under a budget, workers wait until the slots whose place they take have come back.
+    const bool exchanges = to.memory_budget != 0 && to.num_workers > from.num_workers;
+    return settling_workers(to) +
+           (exchanges ? from.prefetch_depth + to.prefetch_depth : std::max(from.prefetch_depth, to.prefetch_depth));
 }
 
 Tuning tune(TuneTarget& target, const TuneOptions& options) {

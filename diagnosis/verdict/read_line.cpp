@@ -124,7 +124,8 @@ std::optional<ReadLine> read_line(const Ledger& ledger, std::int64_t from_ns, st
                   .ns_per_byte = in_turns ? quantile(ns_per_byte, 0.5) : busy_ns / total_bytes};
     if (!(line.ns_per_byte > 0))
         return std::nullopt;
-    line.latency_ns = latency_of(reads, line.ns_per_byte);
+    // A line that is never idle tells only how long the queue was; the first reads of all came before there was one.
+    line.latency_ns = latency_of(reads_of(ledger, ledger.start_ns, to_ns), line.ns_per_byte);
     return line;
 }
 

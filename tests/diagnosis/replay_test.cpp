@@ -76,22 +76,36 @@ BOOST_AUTO_TEST_CASE(depth_is_what_a_burst_can_draw_at_once) {
 }
 
 BOOST_AUTO_TEST_CASE(workers_beyond_the_cores_take_turns_by_slices) {
-    // Three workers, 10 ms each. On one core in slices of 4 ms: the first one's third turn is from 24 to 26 ms.
-    RecordedRun run = constant_run({.batch_size = 1, .sample = {10 * ms, 0}, .compute = {0, 1'000 * ms}, .steps = 1});
+    // Three workers, 30 ms each. On one core in slices of 12 ms: the first one's third turn is from 72 to 78 ms.
+    RecordedRun run = constant_run({.batch_size = 1, .sample = {30 * ms, 0}, .compute = {0, 1'000 * ms}, .steps = 1});
     run.setting.num_workers = run.setting.prefetch_depth = 3;
     run.cores = 1;
-    BOOST_TEST(drawpoint::replay(run, exact(run.setting)).draw_ns[0] == 26 * ms);
+    BOOST_TEST(drawpoint::replay(run, exact(run.setting)).draw_ns[0] == 78 * ms);
     run.cores = 3;
-    BOOST_TEST(drawpoint::replay(run, exact(run.setting)).draw_ns[0] == 10 * ms);
-    // Others take half a core of two: both are slower, and on the first the third worker takes turns with it.
+    BOOST_TEST(drawpoint::replay(run, exact(run.setting)).draw_ns[0] == 30 * ms);
+    // On two the first and the third share one, and the first's third turn is from 48 to 54 ms. Where others take half a core
+    // all take so much longer; where they take one, one is left.
     run.cores = 2;
     run.foreign_cores = 0.5;
-    BOOST_TEST(std::abs(drawpoint::replay(run, exact(run.setting)).draw_ns[0] - 24 * ms) <= 10);   // rounded
+    BOOST_TEST(std::abs(drawpoint::replay(run, exact(run.setting)).draw_ns[0] - 72 * ms) <= 10);   // rounded
     run.foreign_cores = 1;
-    BOOST_TEST(drawpoint::replay(run, exact(run.setting)).draw_ns[0] == 26 * ms);
+    BOOST_TEST(drawpoint::replay(run, exact(run.setting)).draw_ns[0] == 78 * ms);
     ReplayOptions options = exact(run.setting);
     options.change.unlimited_cores = true;
-    BOOST_TEST(drawpoint::replay(run, options).draw_ns[0] == 10 * ms);
+    BOOST_TEST(drawpoint::replay(run, options).draw_ns[0] == 30 * ms);
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_too_short_to_leave_a_core_for_is_computed) {
+    for (const std::int64_t wait_ns : {std::int64_t{4'999}, std::int64_t{5'000}}) {
+        const RecordedRun run =
+            constant_run({.batch_size = 1, .sample = {1 * ms, wait_ns}, .compute = {2 * ms, wait_ns}, .steps = 3});
+        ReplayOptions options = exact(run.setting);
+        options.keep_rows = true;
+        const bool computed = wait_ns < 5'000;
+        const Ledger ledger = drawpoint::replay(run, options).ledger;
+        BOOST_TEST(ledger.stages_of(ledger.samples[0])[0].cpu_ns == 1 * ms + (computed ? wait_ns : 0));
+        BOOST_TEST(*ledger.steps[0].cpu_ns == 2 * ms + (computed ? wait_ns : 0));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(cores_that_all_compute_are_slower_by_their_efficiency) {

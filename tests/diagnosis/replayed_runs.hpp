@@ -62,7 +62,7 @@ inline RecordedRun random_run(std::uint64_t seed) {
 
 /// The setting replayed where nothing but the demands takes time.
 inline ReplayOptions exact(const LoaderSetting& setting) {
-    return {.setting = setting, .costs = {.wake_ns = 0, .hand_over_ns = 0}};
+    return {.setting = setting, .costs = {.wake_ns = 0, .look_ns = 0, .hand_over_ns = 0}};
 }
 
 }   // namespace drawpoint::test

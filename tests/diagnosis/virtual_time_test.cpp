@@ -37,35 +37,35 @@ BOOST_AUTO_TEST_CASE(a_thread_has_its_core_until_it_ends_and_the_next_in_the_que
 
 BOOST_AUTO_TEST_CASE(a_slice_ends_where_others_queue_and_only_there) {
     VirtualTime time{1, 1, 2};
-    time.compute(0, 10 * ms);
+    time.compute(0, 20 * ms);
     time.compute(1, 3 * ms);
     auto at = ends(time);
-    BOOST_TEST(at[1] == 4 * ms + 3 * ms);
-    BOOST_TEST(at[0] == 13 * ms);
+    BOOST_TEST(at[1] == 12 * ms + 3 * ms);   // the third tick is the first after 10 ms
+    BOOST_TEST(at[0] == 23 * ms);
     VirtualTime alone{1, 1, 2};
-    alone.compute(0, 10 * ms);
-    BOOST_TEST(ends(alone)[0] == 10 * ms);
+    alone.compute(0, 20 * ms);
+    BOOST_TEST(ends(alone)[0] == 20 * ms);
 }
 
 BOOST_AUTO_TEST_CASE(one_that_wakes_waits_for_the_end_of_a_slice_however_long_the_other_has_run) {
     VirtualTime time{1, 1, 2};
-    time.compute(0, 30 * ms);
-    time.wait(1, 10 * ms);
+    time.compute(0, 40 * ms);
+    time.wait(1, 14 * ms);   // in the second slice
     BOOST_TEST(*time.next() == 1u);
     time.compute(1, 1 * ms);
     auto at = ends(time);
-    BOOST_TEST(at[1] == 13 * ms);
-    BOOST_TEST(at[0] == 31 * ms);
+    BOOST_TEST(at[1] == 25 * ms);
+    BOOST_TEST(at[0] == 41 * ms);
 }
 
 BOOST_AUTO_TEST_CASE(whoever_queues_has_its_turn_also_beside_pieces_that_end_with_a_slice) {
     VirtualTime time{1, 1, 2};
-    time.compute(0, 4 * ms);
+    time.compute(0, 12 * ms);
     time.compute(1, 4 * ms);
     BOOST_TEST(*time.next() == 0u);
     time.compute(0, 4 * ms);
     BOOST_TEST(*time.next() == 1u);
-    BOOST_TEST(time.now_ns() == 8 * ms);
+    BOOST_TEST(time.now_ns() == 16 * ms);
 }
 
 BOOST_AUTO_TEST_CASE(a_core_is_idle_for_a_slice_at_most_while_others_queue) {
@@ -85,11 +85,11 @@ BOOST_AUTO_TEST_CASE(one_that_goes_on_at_once_keeps_its_core_and_its_slice) {
     BOOST_TEST(*time.next() == 0u);
     time.compute(0, 1 * ms);   // no waiting between
     BOOST_TEST(*time.next() == 0u);
-    time.compute(0, 5 * ms);
+    time.compute(0, 13 * ms);
     BOOST_TEST(*time.next() == 1u);
-    BOOST_TEST(time.now_ns() == 4 * ms + 1 * ms);
+    BOOST_TEST(time.now_ns() == 12 * ms + 1 * ms);
     BOOST_TEST(*time.next() == 0u);
-    BOOST_TEST(time.now_ns() == 8 * ms);
+    BOOST_TEST(time.now_ns() == 16 * ms);
     time.wait(0, 0);   // it waits: whoever queues has the core
     time.compute(1, 1 * ms);
     BOOST_TEST(*time.next() == 0u);
@@ -108,6 +108,17 @@ BOOST_AUTO_TEST_CASE(a_prompt_thread_runs_as_soon_as_it_wakes_and_no_other_does)
         BOOST_TEST(at[1] == (prompt ? 2 * ms : 4 * ms));
         BOOST_TEST(at[0] == (prompt ? 4 * ms : 3 * ms));
     }
+}
+
+BOOST_AUTO_TEST_CASE(a_prompt_thread_and_one_that_queues_change_places_at_every_tick) {
+    VirtualTime time{1, 1, 3, 0};
+    time.compute(0, 6 * ms);
+    time.compute(1, 6 * ms);
+    time.compute(2, 6 * ms);
+    auto at = ends(time);
+    BOOST_TEST(at[0] == 10 * ms);   // entity 1 has the core from 4 to 8
+    BOOST_TEST(at[2] == 16 * ms);
+    BOOST_TEST(at[1] == 18 * ms);
 }
 
 BOOST_AUTO_TEST_CASE(on_busy_cores_a_thread_queues_where_it_ran_though_another_core_is_idle) {

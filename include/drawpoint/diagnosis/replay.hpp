@@ -22,6 +22,7 @@ struct Change {
 /// What the loader itself takes, on the machines it was measured on.
 struct ReplayCosts {
     std::int64_t wake_ns = 30'000;       ///< until a sleeping thread runs on a halted core
+    std::int64_t look_ns = 10'000;       ///< of a core: a woken worker looks for work
     std::int64_t hand_over_ns = 1'000;   ///< of the worker that finishes a batch
     bool operator==(const ReplayCosts&) const = default;
 };

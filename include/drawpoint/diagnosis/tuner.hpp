@@ -29,8 +29,8 @@ public:
     virtual RecordedRun record(const LoaderSetting&, std::size_t warm_up, std::size_t steps) = 0;
 };
 
-/// Steps that a loader takes from one setting to the other: until what was prefetched under `from` is drawn, and the window
-/// of `to` is full.
+/// Steps that a loader takes from one setting to the other: until what was prefetched under `from` is drawn and the window
+/// of `to` is full; under a memory budget, where workers wait for room, one after the other.
 [[nodiscard]] std::size_t steps_to_settle(const LoaderSetting& from, const LoaderSetting& to) noexcept;
 
 struct TuneOptions {

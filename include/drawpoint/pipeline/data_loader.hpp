@@ -133,8 +133,9 @@ public:
     /// num_workers: who is too many sleeps after the samples at hand, with its scratch given up, and comes back first;
     /// threads that the system refuses are missing in `counters().workers_running`. prefetch_depth: batches beyond a
     /// smaller one are drawn, then their memory is given up. memory_budget: depth and reads are planned again from what
-    /// was asked for; what is held beyond a smaller one is given up as batches come back. order, max_overtakes: of the
-    /// passes of which nothing is prefetched yet. Each change in effect is a SettingRow in the recording.
+    /// was asked for; what is held beyond a smaller one is given up as batches come back. Under a budget, what there is to
+    /// be more of begins at a later draw, once there is less of the rest. order, max_overtakes: of the passes of which
+    /// nothing is prefetched yet. Each change in effect is a SettingRow in the recording.
     /// Throws std::invalid_argument as the constructor does, and std::bad_alloc; then nothing has changed. Some µs, more
     /// where threads start.
     void reconfigure(const LoaderChange&);

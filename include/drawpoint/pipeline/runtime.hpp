@@ -58,21 +58,6 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-namespace detail {
-/// Asks the system for short slices of a core for the calling thread while this lives (docs/design.md, "The hand-over"). Threads
-/// started meanwhile inherit them, workers excepted. Refused or unknown to the system (before Linux 6.12): nothing happens.
-class ShortSlice {
-public:
-    ShortSlice() noexcept;
-    ~ShortSlice();
-    ShortSlice(const ShortSlice&) = delete;
-    ShortSlice& operator=(const ShortSlice&) = delete;
-
-private:
-    std::uint64_t before_ns_;   // 0: not asked for
-};
-}   // namespace detail
-
 /// Runs one coroutine to its end on the calling thread and returns its result or throws its exception; operation_aborted
 /// when the event loop was stopped before that. Not from inside a coroutine of the same runtime.
 template <class T>
@@ -101,10 +86,7 @@ T run(Runtime& runtime, Awaitable<T> work) {
         };
         asio::co_spawn(context, std::move(work), std::move(done));
     }
-    {
-        const detail::ShortSlice soon;
-        context.run();
-    }
+    context.run();
     if (!outcome->ended)
         throw std::system_error{asio::error::make_error_code(asio::error::operation_aborted)};
     if (outcome->error)

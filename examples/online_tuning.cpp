@@ -8,7 +8,7 @@
 
 namespace {
 
-/// noisy_points, each of which takes 2 ms to arrive.
+/// Points of the line, each of which takes 2 ms to arrive.
 auto far_away(std::size_t count) {
     return drawpoint::from_function(count, {drawpoint::ScalarType::float32, 1, {2}}, "read",
                                     [](drawpoint::SampleView& sample) {

@@ -10,14 +10,16 @@
 namespace drawpoint {
 
 /// How much of their time a loader's samples computed, waited for a core, or waited otherwise: of those where it was
-/// measured, and by these of the others: by the one that took most nearly as long, as one that waited for a core is long and computed
-/// no more than others. Samples far beyond the median are a class of their own: what makes them long is something else.
+/// measured, and by these of the others: by the one that took most nearly as long, as one that waited for a core is
+/// long and computed no more than others. Samples far beyond the median are a class of their own: what makes them long
+/// is something else.
 class CpuShares {
 public:
     CpuShares(const Ledger&, std::uint8_t pipeline);
 
     [[nodiscard]] bool measured() const noexcept { return measured_; }   ///< anywhere
-    /// A row's stages as demands: of at least one sample, at most `max_stages` stages. The wait for a core is left out: a replay makes its own.
+    /// A row's stages as demands: of at least one sample, at most `max_stages` stages. The wait for a core is left out: a
+    /// replay makes its own.
     void split(const SampleRow&, std::span<const StageRow>, std::span<Demand> stages) const;
     /// Of `ns` that a worker computed without being measured.
     [[nodiscard]] std::int64_t without_run_queue(std::int64_t ns) const noexcept;

@@ -22,9 +22,10 @@ namespace drawpoint {
 }
 
 /// A clock that jumps from event to event: timers, and cores with a queue each, as Linux runs threads. A thread keeps its core
-/// until it waits or, if others queue there, a tick finds that its slice is over. One that wakes goes back to the core it had; where that is busy, to
-/// one that is idle, but only as far as the kernel looks for one (not at all where cores are busy: its SIS_UTIL); else it queues.
-/// A core that falls idle takes a thread from another's queue, unless that ran just now; one that is idle at a tick takes any. So cores can be idle for a while though threads wait, as they are in reality. Cores that compute all have the same
+/// until it waits or, if others queue there, a tick finds that its slice is over. One that wakes goes back to the core it had; where
+/// that is busy, to one that is idle, but only as far as the kernel looks for one (not at all where cores are busy: its SIS_UTIL);
+/// else it queues. A core that falls idle takes a thread from another's queue, unless that ran just now; one that is idle at a tick
+/// takes any. So cores can be idle for a while though threads wait, as they are in reality. Cores that compute all have the same
 /// speed, so one sum of service stands for all. Events of one moment come in the order they were asked for, timers first.
 class VirtualTime {
 public:

@@ -16,29 +16,36 @@ struct Read {
     double bytes = 0;
 };
 
-std::vector<Read> reads_of(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
+/// Of samples that began in some time, by when they ended: those read ahead, and those that the first stage did.
+struct Reads {
     std::vector<Read> ahead, staged;
+    bool staged_waits = true;   // a first stage that mostly computes is no read
+};
+
+Reads reads_of(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
+    Reads found;
     std::int64_t staged_ns = 0, staged_cpu_ns = 0;
     for (const SampleRow& sample : ledger.samples) {
         if (sample.samples != 1 || sample.bytes == 0 || sample.begin_ns < from_ns || sample.begin_ns >= to_ns)
             continue;
         const auto bytes = static_cast<double>(sample.bytes);
         if (sample.read_begin_ns != no_stamp && sample.read_end_ns > sample.read_begin_ns)
-            ahead.push_back({sample.read_begin_ns, sample.read_end_ns, bytes});
+            found.ahead.push_back({sample.read_begin_ns, sample.read_end_ns, bytes});
         if (const auto stages = ledger.stages_of(sample); !stages.empty() && stages[0].ns > 0) {
-            staged.push_back({stages[0].begin_ns, stages[0].begin_ns + stages[0].ns, bytes});
+            found.staged.push_back({stages[0].begin_ns, stages[0].begin_ns + stages[0].ns, bytes});
             if (stages[0].cpu_ns != no_stamp) {
                 staged_ns += stages[0].ns;
                 staged_cpu_ns += stages[0].cpu_ns;
             }
         }
     }
-    if (ahead.size() < least_reads && 2 * staged_cpu_ns < staged_ns)
-        ahead.swap(staged);
-    std::ranges::sort(ahead, {}, &Read::end_ns);
-    if (ahead.size() > most_reads)
-        ahead.erase(ahead.begin(), ahead.end() - most_reads);
-    return ahead;
+    found.staged_waits = 2 * staged_cpu_ns < staged_ns;
+    for (std::vector<Read>* const reads : {&found.ahead, &found.staged}) {
+        std::ranges::sort(*reads, {}, &Read::end_ns);
+        if (reads->size() > most_reads)
+            reads->erase(reads->begin(), reads->end() - most_reads);
+    }
+    return found;
 }
 
 double quantile(std::vector<double>& values, double share) {
@@ -77,10 +84,13 @@ bool slower_together(const std::vector<Read>& by_end) {
     return slope > 4 * error && slope * x_mean > 0.5 * y_mean;
 }
 
-/// What a read takes beside its bytes: of reads that found the line idle; the others bound it from above.
-std::int64_t latency_of(const std::vector<Read>& by_end, double ns_per_byte) {
+/// What a read takes beside its bytes: of reads that found the line idle; else the others bound it from above. A line that is never
+/// idle tells only how long its queue was: then those before, as the first of all came when there was none.
+std::int64_t latency_of(const std::vector<Read>& by_end, const std::vector<Read>& before, double ns_per_byte) {
     std::vector<double> of_idle;
     double bound = std::numeric_limits<double>::infinity();
+    for (const Read& read : before)
+        bound = std::min(bound, static_cast<double>(read.end_ns - read.begin_ns) - read.bytes * ns_per_byte);
     std::int64_t last_end_ns = by_end.front().begin_ns;
     for (const Read& read : by_end) {
         const double passes_ns = read.bytes * ns_per_byte;
@@ -96,7 +106,9 @@ std::int64_t latency_of(const std::vector<Read>& by_end, double ns_per_byte) {
 }   // namespace
 
 std::optional<ReadLine> read_line(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
-    const std::vector<Read> reads = reads_of(ledger, from_ns, to_ns);
+    const Reads found = reads_of(ledger, from_ns, to_ns);
+    const bool staged = found.ahead.size() < least_reads && found.staged_waits;
+    const std::vector<Read>& reads = staged ? found.staged : found.ahead;
     if (reads.size() < least_reads)
         return std::nullopt;
     std::vector<double> ns_per_byte, bytes;
@@ -124,8 +136,8 @@ std::optional<ReadLine> read_line(const Ledger& ledger, std::int64_t from_ns, st
                   .ns_per_byte = in_turns ? quantile(ns_per_byte, 0.5) : busy_ns / total_bytes};
     if (!(line.ns_per_byte > 0))
         return std::nullopt;
-    // A line that is never idle tells only how long the queue was; the first reads of all came before there was one.
-    line.latency_ns = latency_of(reads_of(ledger, ledger.start_ns, to_ns), line.ns_per_byte);
+    const Reads before = reads_of(ledger, ledger.start_ns, from_ns);
+    line.latency_ns = latency_of(reads, staged ? before.staged : before.ahead, line.ns_per_byte);
     return line;
 }
 

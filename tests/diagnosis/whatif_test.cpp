@@ -314,6 +314,9 @@ BOOST_AUTO_TEST_CASE(reads_that_take_turns_on_a_line_are_seen_and_independent_on
     BOOST_TEST(line->ns_per_byte == 1000, boost::test_tools::tolerance(1e-9));
     BOOST_TEST(line->latency_ns < 10'000);   // though reads queued for milliseconds
     BOOST_TEST(line->busy_share > 0.98);
+    const auto later = read_line(ledger_of(true), 50'000'000, 1'000'000'000'000);   // the line was idle only before
+    BOOST_REQUIRE(later.has_value());
+    BOOST_TEST(later->latency_ns < 10'000);
     BOOST_TEST(!read_line(ledger_of(false), 0, 1'000'000'000'000).has_value());
     BOOST_TEST(!read_line(Ledger{}, 0, 1).has_value());
 }

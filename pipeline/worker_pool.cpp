@@ -32,7 +32,7 @@ public:
     // Refused: the worker is no more than slower.
     YieldsWhenWoken() noexcept {
         ThreadScheduling own = usual_scheduling();
-        own.slice_ns = 10'000'000;
+        own.slice_ns = worker_slice_ns;
         own.policy = SCHED_BATCH;
         was_usual_ = own.size != 0 && schedule_thread(own);
     }

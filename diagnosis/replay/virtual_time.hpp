@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "pipeline/thread_scheduling.hpp"
+
 namespace drawpoint {
 
 /// What `n` computing threads get done together, in whole cores: all of them alone, `efficiency` each once all `cores`
@@ -127,7 +129,7 @@ private:
     static constexpr std::int64_t most_ns = std::int64_t{1} << 61;
     static constexpr std::int64_t one = 1 << 20;            // of service, a nanosecond of a whole core
     static constexpr std::int64_t tick = 4'000'000 * one;   // of CONFIG_HZ=250: only then a slice is found to be over
-    static constexpr std::int64_t slice = 10'000'000 * one,
+    static constexpr std::int64_t slice = worker_slice_ns * one,
                                   prompt_slice = 1'400'000 * one;   // a worker's, the system's
     static constexpr std::int64_t hot_ns = 500'000;                 // sched_migration_cost_ns
     static constexpr std::int64_t window_ns = 10'000'000;

@@ -312,9 +312,7 @@ Tuning tune(TuneTarget& target, const TuneOptions& options) {
                     .max_overtakes = {start.max_overtakes}};
     if (options.may_leave_order && start.max_overtakes != any_order)
         grid.max_overtakes.push_back(any_order);
-    // Settings are compared with one another: most of the model's error is common to them.
-    Whatif predicted =
-        whatif(run, grid, {.predict = {.replications = 20, .model_error = 0.02, .distance_error = 0.05}});
+    Whatif predicted = whatif(run, grid, {.predict = {.replications = 20}});
     std::erase_if(predicted.rows, [&](const WhatifRow& row) {
         return start.memory_budget != 0 && row.prediction.peak_bytes > start.memory_budget;
     });

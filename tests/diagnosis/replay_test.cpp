@@ -298,6 +298,16 @@ BOOST_AUTO_TEST_CASE(the_peak_of_batches_of_one_size_is_the_plan) {
     BOOST_TEST(drawpoint::replay(run, options).peak_bytes == 6 * slot + 3 * (2ull << 20) + 12'345);
 }
 
+BOOST_AUTO_TEST_CASE(a_woken_worker_looks_for_work_on_a_core) {
+    RecordedRun run = constant_run({.batch_size = 1, .sample = {0, 10 * ms}, .compute = {0, 1 * ms}, .steps = 11});
+    run.setting.prefetch_depth = 1;
+    run.steps[5].compute.wait_ns = 100 * ms;   // long enough for the worker to sleep
+    ReplayOptions options = exact(run.setting);
+    const std::int64_t before_ns = drawpoint::replay(run, options).wall_ns;
+    options.costs.look_ns = 200'000;
+    BOOST_TEST(drawpoint::replay(run, options).wall_ns == before_ns + 200'000);
+}
+
 BOOST_AUTO_TEST_CASE(a_wake_costs_what_it_costs) {
     RecordedRun run = constant_run({.batch_size = 1, .sample = {0, 10 * ms}, .compute = {0, 1 * ms}, .steps = 11});
     ReplayOptions options = exact(run.setting);

@@ -119,6 +119,16 @@ BOOST_AUTO_TEST_CASE(what_it_chooses_is_close_to_the_best_of_the_whole_grid) {
     BOOST_TEST(regret < 0.015);
 }
 
+BOOST_AUTO_TEST_CASE(under_a_budget_more_workers_wait_for_the_window_before_and_then_fill_theirs) {
+    const LoaderSetting deep{.num_workers = 1, .prefetch_depth = 12}, wide{.num_workers = 3, .prefetch_depth = 4};
+    BOOST_TEST(steps_to_settle(deep, wide) == 12u + 3u);
+    LoaderSetting budgeted = wide;
+    budgeted.memory_budget = 1'000;
+    BOOST_TEST(steps_to_settle(deep, budgeted) == 12u + 4u + 3u);
+    budgeted.num_workers = 1;   // no worker waits for room
+    BOOST_TEST(steps_to_settle(deep, budgeted) == 12u + 1u);
+}
+
 BOOST_AUTO_TEST_CASE(a_memory_budget_is_never_exceeded) {
     RecordedRun truth = sleepers();
     LoaderSetting start = truth.setting;

@@ -85,10 +85,10 @@ void split_steps(RecordedRun& run, const Ledger& ledger, std::span<const StepRow
         computes += static_cast<double>(step.compute.ns() + step.after.ns());
         if (!row.cpu_ns)
             continue;
-        const std::int64_t all = bounded_ns(row.batch_ns);
+        const std::int64_t all = bounded_ns(row.batch_ns), cpu = std::clamp<std::int64_t>(*row.cpu_ns, 0, all);
         measured += static_cast<double>(all);
-        own += static_cast<double>(std::clamp<std::int64_t>(*row.cpu_ns, 0, all));
-        queued += static_cast<double>(std::clamp<std::int64_t>(row.run_queue_ns.value_or(0), 0, all));
+        own += static_cast<double>(cpu);
+        queued += static_cast<double>(std::clamp<std::int64_t>(row.run_queue_ns.value_or(0), 0, all - cpu));
     }
     run.loop_cpu_measured = measured > 0;
     const auto process = own_cores(ledger, took);
@@ -103,8 +103,15 @@ void split_steps(RecordedRun& run, const Ledger& ledger, std::span<const StepRow
         const auto all = static_cast<double>(bounded_ns(row.batch_ns));
         const bool has_own = row.cpu_ns && all > 0;
         const double cpu = has_own ? std::clamp(static_cast<double>(*row.cpu_ns) / all, 0.0, 1.0) : share;
-        const double queue =
-            has_own ? std::clamp(static_cast<double>(row.run_queue_ns.value_or(0)) / all, 0.0, 1.0) : queue_share;
+        double queue = queue_share;
+        if (has_own) {
+            // Reading the clock of the thread is where the kernel finds its slice to be over: then it waited after the
+            // batch.
+            const std::int64_t off = std::max<std::int64_t>(bounded_ns(row.batch_ns) - *row.cpu_ns, 0),
+                               queued_ns = std::max<std::int64_t>(row.run_queue_ns.value_or(0), 0);
+            queue = static_cast<double>(std::min(queued_ns, off)) / all;
+            step.after.wait_ns -= std::min(std::max<std::int64_t>(queued_ns - off, 0), step.after.wait_ns);
+        }
         for (Demand* const part : {&step.compute, &step.after}) {
             const std::int64_t ns = part->ns();
             part->cpu_ns = std::llround(cpu * static_cast<double>(ns));

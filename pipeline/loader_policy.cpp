@@ -28,6 +28,10 @@ constexpr std::uint64_t worth_a_wake_ns =
     25'000;   // of work, against 3-4 µs of the waker and 25 µs until a halted core runs
 constexpr std::uint64_t long_batch_ns = 4'000'000;   // from here on a wake per batch is nothing
 
+constexpr std::uint64_t fewest_uses = 16;
+constexpr double use_kept = 1 - 1.0 / 16;                          // from one claim to the next
+constexpr double little_waiting = 0.05, much_waiting = 0.15;   // shares of what was used
+
 }   // namespace
 
 LoaderPolicy::LoaderPolicy(const PolicyOptions& options) noexcept
@@ -38,7 +42,8 @@ LoaderPolicy::LoaderPolicy(const PolicyOptions& options) noexcept
       next_rule_{rule_},
       budget_{options.batches_budget_bytes},
       largest_{options.batch_bytes_hint},
-      calm_from_{options.batch_bytes_hint != 0 ? 0 : unlimited} {}
+      calm_from_{options.batch_bytes_hint != 0 ? 0 : unlimited},
+      cores_{options.cores} {}
 
 std::optional<LoaderPolicy::Admission> LoaderPolicy::admit(std::uint64_t drawn, std::uint64_t unclaimed) noexcept {
     drawn_ = std::max(drawn_, drawn);
@@ -289,8 +294,8 @@ void LoaderPolicy::observe(std::uint64_t samples, std::uint64_t ns) noexcept {
 std::uint32_t LoaderPolicy::claim_size() const noexcept {
     if (sample_ns_x256_ == 0 || has_budget())   // else what is claimed is not yet what takes memory
         return 1;
-    const std::uint64_t share =
-        (batch_size_ + std::max<std::size_t>(num_workers_, 1) - 1) / std::max<std::size_t>(num_workers_, 1);
+    const std::size_t workers = std::max<std::size_t>(wanted_workers(), 1);
+    const std::uint64_t share = (batch_size_ + workers - 1) / workers;
     const std::uint64_t most = std::max(share, least_claim_ns * 256 / sample_ns_x256_);
     const std::uint64_t wanted = std::min(target_claim_ns * 256 / sample_ns_x256_, most);
     return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(wanted, 1, batch_size_));
@@ -298,6 +303,15 @@ std::uint32_t LoaderPolicy::claim_size() const noexcept {
 
 bool LoaderPolicy::claims_whole_batches() const noexcept {
     return sample_ns_x256_ != 0 && !has_budget() && sample_ns_x256_ * batch_size_ <= least_claim_ns * 256;
+}
+
+void LoaderPolicy::observe_use(std::uint64_t claims, std::uint64_t computed_ns, std::uint64_t waited_ns) noexcept {
+    const double kept = std::pow(use_kept, static_cast<double>(claims));
+    computed_ns_ = computed_ns_ * kept + static_cast<double>(computed_ns);
+    waited_ns_ = waited_ns_ * kept + static_cast<double>(waited_ns);
+    uses_ += claims;
+    const double most = (only_compute_ ? much_waiting : little_waiting) * (computed_ns_ + waited_ns_);
+    only_compute_ = uses_ >= fewest_uses && waited_ns_ <= most;
 }
 
 std::size_t LoaderPolicy::wake(std::uint64_t samples) noexcept {

@@ -63,7 +63,7 @@ void PrefetchCore::reconfigure(const LoaderOptions& asked, const MemoryNeeds& ne
         if (inline_) {
             retire_slots();   // the draw takes its turn itself
         } else {
-            const std::size_t begun = policy_.begun(), left = held_to_.num_workers;
+            const std::size_t begun = policy_.begun(), left = policy_.wanted_workers();
             wakes =
                 turn(Asks{.loop_waits = true, .wakes = std::min(begun > left ? begun - left : 0, policy_.parked())});
             wakes += go_on();
@@ -107,6 +107,7 @@ void PrefetchCore::hold_to(const Numbers& numbers) noexcept {
         reads_->retarget(numbers.read_concurrency, numbers.num_workers, numbers.reads_bytes);
     policy_.retarget(numbers.num_workers, numbers.prefetch_depth);
     policy_.rebudget(numbers.batches_budget_bytes);
+    measures_use_.store(policy_.may_have_too_many(), std::memory_order_relaxed);
     claim_size_.store(policy_.claim_size(), std::memory_order_relaxed);
     waits_for_room_ = numbers != this->numbers();
     count_workers();
@@ -210,9 +211,11 @@ void PrefetchCore::start_workers(std::size_t num_workers) {
 
 void PrefetchCore::count_workers() noexcept {
     std::uint32_t back = 0;
-    for (; benched_ != 0 && policy_.begun() + leaving_ < held_to_.num_workers; --benched_, ++back)
+    const std::size_t wanted = policy_.wanted_workers();
+    for (; benched_ != 0 && policy_.begun() + leaving_ < wanted; --benched_, ++back)
         policy_.begin();
-    too_many_.store(policy_.begun() > held_to_.num_workers, std::memory_order_relaxed);
+    too_many_.store(policy_.begun() > wanted, std::memory_order_relaxed);
+    wakes_ += back;
     if (back != 0) {
         bench_tokens_.fetch_add(back, std::memory_order_release);
         bench_tokens_.notify_all();
@@ -222,9 +225,10 @@ void PrefetchCore::count_workers() noexcept {
 void PrefetchCore::arrive() noexcept {
     {
         const std::lock_guard lock{mutex_};
-        if (policy_.begun() + leaving_ < held_to_.num_workers)
+        if (policy_.begun() + leaving_ < policy_.wanted_workers())
             return policy_.begin();
         ++benched_;
+        ++parks_;
     }
     wait_for_token(bench_tokens_);
 }
@@ -234,7 +238,7 @@ bool PrefetchCore::leave(SampleWorker& worker) noexcept {
     {
         const std::lock_guard lock{mutex_};
         observe(worker);
-        if (policy_.begun() <= held_to_.num_workers)
+        if (policy_.begun() <= policy_.wanted_workers())
             return !stopping();   // others have left
         policy_.end();
         ++leaving_;
@@ -248,6 +252,7 @@ bool PrefetchCore::leave(SampleWorker& worker) noexcept {
         const std::lock_guard lock{mutex_};
         --leaving_;
         ++benched_;
+        ++parks_;
         count_workers();
     }
     wait_for_token(bench_tokens_);

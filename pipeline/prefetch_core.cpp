@@ -2,10 +2,12 @@
 #include "pipeline/prefetch_core.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <new>
 #include <stdexcept>
 #include <utility>
 
+#include <drawpoint/instrumentation/host.hpp>
 #include <drawpoint/pipeline/sample_cache.hpp>
 
 namespace drawpoint {
@@ -85,7 +87,8 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
                .order = options_.order,
                .max_overtakes = options_.max_overtakes,
                .batches_budget_bytes = plan.batches_budget_bytes,
-               .batch_bytes_hint = asked.collate != nullptr ? plan.slot_bytes : 0}},
+               .batch_bytes_hint = asked.collate != nullptr ? plan.slot_bytes : 0,
+               .cores = static_cast<std::size_t>(std::ceil(usable_cores()))}},
       order_(order_size_),
       most_spin_ns_{most_spin_ns(options_.num_workers)},
       spin_ns_{spin_ns},
@@ -95,6 +98,7 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
     sample_sets_ = plan.sample_sets;
     most_workers_bytes_ = plan.workers_bytes;
     held_to_ = numbers();
+    measures_use_.store(policy_.may_have_too_many(), std::memory_order_relaxed);
     noted_ = setting();
     registry_ = asio::use_service<ParkedDraws>(*context_).registry();
     registry_->add(this);
@@ -292,6 +296,10 @@ void PrefetchCore::observe(SampleWorker& worker) noexcept {
         return;
     policy_.observe(worker.samples, worker.ns);
     worker.samples = worker.ns = 0;
+    if (const ClaimUse::Sum use = worker.use.take(); use.claims != 0) {
+        policy_.observe_use(use.claims, use.computed_ns, use.waited_ns);
+        count_workers();
+    }
     if (const std::uint32_t size = policy_.claim_size(); size != claim_size_.load(std::memory_order_relaxed))
         claim_size_.store(size, std::memory_order_relaxed);
 }
@@ -390,7 +398,8 @@ LoaderCounters PrefetchCore::counters() noexcept {
             .turns = turns_,
             .handler_fallbacks = wake_buffer_.fallbacks(),
             .slots_bytes = slots_bytes(),
-            .workers_running = policy_.begun(),
+            .workers_running =
+                policy_.begun() + std::min(benched_, held_to_.num_workers - policy_.wanted_workers()),   // or rest
             .reads_ahead = reads.ahead,
             .read_retries = reads.retries,
             .reads_late = reads.late,

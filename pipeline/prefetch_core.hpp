@@ -201,6 +201,7 @@ private:
     alignas(line_bytes) std::atomic<bool> stopping_{false};
     std::atomic<std::uint32_t> claim_size_{1};
     std::atomic<bool> too_many_{false};   // workers: the next at the end of a claim leaves
+    std::atomic<bool> measures_use_{false};
 
     alignas(line_bytes) std::atomic<std::uint32_t> bench_tokens_{0};   // wakes for workers on the bench
 
@@ -232,7 +233,7 @@ private:
     bool next_wanted_ = false;     // prefetch into order_epoch_ + 1 once all of it is admitted
     bool next_prepared_ = false;   // done so
     bool armed_ = false;           // the gate's threshold wakes a worker
-    std::size_t benched_ = 0;      // workers there are too many of, asleep until they are wanted
+    std::size_t benched_ = 0;      // workers that are not wanted, asleep until they are
     std::size_t leaving_ = 0;      // workers that have ended and still give up what they hold
     std::uint64_t retiring_ = 0;   // slots beyond the depth with memory, a bit each
     Numbers held_to_;              // less than what is asked for while that waits for room

@@ -83,6 +83,7 @@ bool PrefetchCore::claim_one(SampleWorker& worker) noexcept {
                 s.first_claim_ns.store(begin, std::memory_order_relaxed);
         }
         ++worker.claims;
+        const bool measured = measures_use_.load(std::memory_order_relaxed) && worker.use.begin(clock_);
         if (s.collation && !s.collation->making.load(std::memory_order_acquire))
             begin_making(s);
         const std::int64_t end = maker_.make(worker, s, i, next, count, begin, stopping_, mutex_);
@@ -99,7 +100,11 @@ bool PrefetchCore::claim_one(SampleWorker& worker) noexcept {
                 s.last_done_ns.store(done, std::memory_order_relaxed);
             if (s.collation)
                 maker_.collate(worker, s, done, stopping_, mutex_);
+            if (measured)
+                worker.use.end(clock_);
             finish(worker, i);
+        } else if (measured) {
+            worker.use.end(clock_);
         }
         return true;
     }

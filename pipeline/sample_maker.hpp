@@ -12,6 +12,7 @@
 #include <drawpoint/pipeline/collate.hpp>
 #include <drawpoint/pipeline/sample_source.hpp>
 
+#include "pipeline/claim_use.hpp"
 #include "pipeline/loader_core.hpp"
 #include "pipeline/read_ahead.hpp"
 #include "pipeline/sample_usage.hpp"
@@ -30,6 +31,7 @@ struct SampleWorker {
     std::int64_t read_begin_ns = no_stamp, read_end_ns = no_stamp;   // of the sample, if it was read ahead
     std::uint64_t claims = 0;
     std::uint64_t samples = 0, ns = 0;   // of the claims timed since they were last reported
+    ClaimUse use;
 };
 
 /// Makes the samples of a claim: all that happens between the claim and the countdown. One per loader, shared by its workers.

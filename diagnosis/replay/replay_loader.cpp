@@ -38,7 +38,8 @@ ReplayLoader::ReplayLoader(const RecordedRun& run, const ReplayOptions& options,
                .order = order_of(options.setting.max_overtakes),
                .max_overtakes = options.setting.max_overtakes,
                .batches_budget_bytes = plan.batches_budget_bytes,
-               .batch_bytes_hint = run.collates ? plan.slot_bytes : 0}},
+               .batch_bytes_hint = run.collates ? plan.slot_bytes : 0,
+               .cores = static_cast<std::size_t>(std::ceil(run.cores))}},
       reads_{plan.read_concurrency, options.setting.num_workers, options.setting.batch_size,
              options.setting.memory_budget == 0 ? 0 : plan.in_flight_bytes},
       steps_{steps},
@@ -55,6 +56,7 @@ ReplayLoader::ReplayLoader(const RecordedRun& run, const ReplayOptions& options,
     draw_ns_.reserve(steps);
     step_ns_.reserve(steps);
     sleeping_.reserve(workers_.size());
+    benched_.reserve(workers_.size());
 }
 
 void ReplayLoader::run() {
@@ -81,7 +83,7 @@ void ReplayLoader::run() {
 
 // ---------------------------------------------------------------------------------------------- decisions
 
-void ReplayLoader::turn(bool loop_waits) {
+void ReplayLoader::turn(bool loop_waits, bool leaves) {
     std::size_t wakes = 0;
     do {
         if (loop_waits || armed_ || !policy_.claims_whole_batches() || policy_.parked() != 0 || !work_is_open())
@@ -102,7 +104,7 @@ void ReplayLoader::turn(bool loop_waits) {
         while (const auto batch = policy_.hand_over())
             publish(*batch);
         wakes += policy_.wake(samples);
-        if (loop_waits && wakes == 0 && policy_.parked() > 0 && work_is_open()) {
+        if ((loop_waits || leaves) && wakes == 0 && policy_.parked() > 0 && work_is_open()) {
             policy_.woken(1);
             ++wakes;
         }

@@ -12,6 +12,7 @@
 #include <diagnosis/replay/replay_reads.hpp>
 #include <diagnosis/replay/replay_rows.hpp>
 #include <diagnosis/replay/virtual_time.hpp>
+#include "pipeline/claim_use.hpp"
 
 namespace drawpoint {
 
@@ -44,6 +45,7 @@ private:
         parked,
         waking,
         looking,
+        benched,
         waiting_for_read,
         making,
         collating
@@ -57,6 +59,9 @@ private:
         std::int64_t waited_ns = 0, stage_cpu_ns = 0;                                // of the sample, of its stage
         std::int64_t owes_ns = 0;            // of a core, to be spent with the next that it computes
         std::uint64_t samples = 0, ns = 0;   // not yet observed
+        ReadingBudget budget;
+        bool measured = false;   // its claim
+        ClaimUse::Sum use;       // not yet observed
         BatchDemand batch{};
     };
     struct Slot {
@@ -69,7 +74,7 @@ private:
     };
 
     // The loader (prefetch_core.cpp).
-    void turn(bool loop_waits);
+    void turn(bool loop_waits, bool leaves = false);
     void take_up() noexcept;
     [[nodiscard]] bool is_armed() const noexcept;
     [[nodiscard]] bool arm() noexcept;
@@ -89,12 +94,14 @@ private:
     // Workers (prefetch_workers.cpp).
     void run_worker(std::uint32_t);   // until it has something to wait for
     [[nodiscard]] bool sleeps(std::uint32_t);
+    [[nodiscard]] bool leaves(std::uint32_t);   // for the bench, if there are too many
     [[nodiscard]] bool claim(Worker&);
     [[nodiscard]] bool make(std::uint32_t, Worker&);      // false: it waits for something
     [[nodiscard]] bool collate(std::uint32_t, Worker&);   // likewise
     [[nodiscard]] bool begin_part(std::uint32_t, Worker&, bool computes, std::int64_t ns);   // false: there is none
     void finish(Worker&);
     void observe(Worker&) noexcept;
+    void end_use(Worker&) noexcept;   // of its claim
     /// How long a read takes that has `latency_ns` before it passes the line that all share.
     [[nodiscard]] std::int64_t read_ns(std::uint32_t sample, std::int64_t latency_ns) noexcept;
     [[nodiscard]] bool wants(std::uint32_t sample) const noexcept;
@@ -136,6 +143,7 @@ private:
 
     std::vector<Worker> workers_;
     std::vector<std::uint32_t> sleeping_;   // parked workers, the longest first
+    std::vector<std::uint32_t> benched_;    // those not wanted
     std::vector<std::uint32_t> reader_parts_;
     std::int64_t line_free_ns_ = 0;
     std::array<Slot, LoaderPolicy::max_slots> slots_{};

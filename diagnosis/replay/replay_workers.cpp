@@ -32,12 +32,15 @@ void ReplayLoader::run_worker(std::uint32_t number) {
                 return time_.compute(number, options_.costs.look_ns);
             break;
         case WorkerState::looking:
+        case WorkerState::benched:
         case WorkerState::parked: worker.state = WorkerState::idle; break;
         case WorkerState::idle:
             if (is_over_)
                 return;
             if (inline_ && ready())
                 return take();
+            if (leaves(number))
+                return;
             if (claim(worker))
                 break;
             if (inline_)
@@ -52,6 +55,8 @@ void ReplayLoader::run_worker(std::uint32_t number) {
             return time_.wait(number, spin_ns);
         case WorkerState::waiting_for_read:
             worker.waited_ns += time_.now_ns() - worker.sample_ns;
+            if (worker.measured)
+                worker.use.waited_ns += static_cast<std::uint64_t>(time_.now_ns() - worker.sample_ns);
             note_read(number, worker);
             worker.state = WorkerState::making;
             break;
@@ -85,9 +90,39 @@ bool ReplayLoader::sleeps(std::uint32_t number) {
     return true;
 }
 
+void ReplayLoader::end_use(Worker& worker) noexcept {
+    if (!std::exchange(worker.measured, false))
+        return;
+    ++worker.use.claims;
+    worker.budget.took(time_.now_ns() - worker.claim_ns, ClaimUse::readings);
+}
+
+bool ReplayLoader::leaves(std::uint32_t number) {
+    if (inline_ || policy_.begun() <= policy_.wanted_workers())
+        return false;
+    observe(workers_[number]);
+    if (policy_.begun() <= policy_.wanted_workers())
+        return false;
+    policy_.end();
+    workers_[number].state = WorkerState::benched;
+    benched_.push_back(number);
+    turn(false, true);
+    return true;
+}
+
 void ReplayLoader::observe(Worker& worker) noexcept {
-    if (worker.samples != 0)
-        policy_.observe(std::exchange(worker.samples, 0), std::exchange(worker.ns, 0));
+    if (worker.samples == 0)
+        return;
+    policy_.observe(std::exchange(worker.samples, 0), std::exchange(worker.ns, 0));
+    const ClaimUse::Sum use = std::exchange(worker.use, {});
+    if (use.claims == 0)
+        return;
+    policy_.observe_use(use.claims, use.computed_ns, use.waited_ns);
+    for (; !benched_.empty() && policy_.begun() < policy_.wanted_workers(); benched_.pop_back()) {
+        policy_.begin();
+        workers_[benched_.back()].state = WorkerState::waking;
+        time_.wait(benched_.back(), options_.costs.wake_ns);
+    }
 }
 
 bool ReplayLoader::claim(Worker& worker) {
@@ -103,6 +138,7 @@ bool ReplayLoader::claim(Worker& worker) {
     worker.end = s.next += count;
     worker.part = 0;
     worker.claimed = count;
+    worker.measured = policy_.may_have_too_many() && worker.budget.next();
     worker.claim_ns = time_.now_ns();
     worker.state = WorkerState::making;
     if (s.next == s.size)
@@ -113,6 +149,8 @@ bool ReplayLoader::claim(Worker& worker) {
 }
 
 bool ReplayLoader::begin_part(std::uint32_t number, Worker& worker, bool computes, std::int64_t ns) {
+    if (worker.measured)
+        (computes ? worker.use.computed_ns : worker.use.waited_ns) += static_cast<std::uint64_t>(ns);
     if (!computes) {
         worker.waited_ns += ns;
         if (ns > 0)
@@ -182,8 +220,10 @@ bool ReplayLoader::make(std::uint32_t number, Worker& worker) {
     worker.ns += static_cast<std::uint64_t>(time_.now_ns() - worker.claim_ns);
     worker.state = WorkerState::idle;
     s.remaining -= worker.claimed;
-    if (s.remaining != 0)
+    if (s.remaining != 0) {
+        end_use(worker);
         return true;
+    }
     s.row.last_done_ns = time_.now_ns();
     worker.part = 0;
     if (run_.collates)
@@ -216,6 +256,7 @@ bool ReplayLoader::collate(std::uint32_t number, Worker& worker) {
 }
 
 void ReplayLoader::finish(Worker& worker) {
+    end_use(worker);
     observe(worker);
     if (policy_.counts_bytes())
         count_bytes();

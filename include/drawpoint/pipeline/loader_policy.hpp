@@ -23,6 +23,7 @@ struct PolicyOptions {
     /// Most bytes of all slots together, where a batch takes as many as its samples need; 0: slots are not counted.
     std::uint64_t batches_budget_bytes = 0;
     std::uint64_t batch_bytes_hint = 0;   ///< what a batch takes, before one is complete; 0: unknown
+    std::size_t cores = 0;                ///< that workers can compute on; 0: unknown, never too few
 };
 
 /// What a loader decides about every batch: admit, open, hand over, take back, what one claim takes, whom to wake. A
@@ -128,6 +129,17 @@ public:
     /// A batch is less work than the shortest claim.
     [[nodiscard]] bool claims_whole_batches() const noexcept;
 
+    // How many workers are wanted. One beyond the cores that only computes loses its core to another in the midst of a
+    // sample, and the batch that the loop waits for with it.
+    /// Whether observe_use() can change anything.
+    [[nodiscard]] bool may_have_too_many() const noexcept { return cores_ != 0 && num_workers_ > cores_; }
+    /// What a worker computed in these claims, and how long it waited for anything but a core.
+    void observe_use(std::uint64_t claims, std::uint64_t computed_ns, std::uint64_t waited_ns) noexcept;
+    /// All workers; while they wait for nothing but cores, no more than these.
+    [[nodiscard]] std::size_t wanted_workers() const noexcept {
+        return only_compute_ && may_have_too_many() ? cores_ : num_workers_;
+    }
+
     // Sleep and wake. A worker is active from begin() to end(), except between park() and the wake that is counted for
     // it. Only an active one ends.
     void begin() noexcept { ++begun_; }
@@ -173,6 +185,10 @@ private:
     std::uint64_t sample_ns_x256_ = 0;   // moving average; 0: not measured yet
     std::uint64_t budget_, largest_;     // largest_: or what a batch is believed to take; 0: unknown
     std::uint64_t calm_from_;            // completions from which on largest_ is believed; unlimited: no batch is known
+    std::size_t cores_;
+    double computed_ns_ = 0, waited_ns_ = 0;   // of the claims measured lately
+    std::uint64_t uses_ = 0;                   // claims measured
+    bool only_compute_ = false;
     std::uint64_t bytes_ = 0, most_bytes_ = 0, trims_ = 0, drawn_ = 0;
     std::uint64_t finished_ = 0, reused_ = 0;            // batches handed over whole; of these in memory that was there
     double finished_mean_ = 0, finished_variance_ = 0;   // of their slots' own bytes, lately

@@ -41,7 +41,7 @@ bool StepRow::operator==(const StepRow& other) const noexcept {
     };
     const auto rest = [](const StepRow& row) {
         return std::tie(row.step, row.epoch, row.batch, row.phase, row.status, row.size, row.draw_begin_ns, row.draw_ns,
-                        row.batch_ns, row.cpu_ns, row.run_queue_ns, row.spans);
+                        row.batch_ns, row.cpu_ns, row.run_queue_ns, row.between_run_queue_ns, row.spans);
     };
     return rest(*this) == rest(other) && bits(loss) == bits(other.loss);
 }

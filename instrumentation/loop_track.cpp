@@ -59,10 +59,13 @@ void LoopTrack::end_step(StepStatus status, std::optional<double> loss) noexcept
     // Here, not where the next draw begins: a system call is where the kernel gives the core to somebody else, and that is
     // no waiting for data.
     if (std::exchange(measured_, false) && usage_.is_attached()) {
-        step_.cpu_ns = std::clamp<std::int64_t>(ThreadUsage::cpu_ns() - cpu_ns_, 0, step_.batch_ns);
         const std::int64_t run_queue_ns = usage_.run_queue_ns();
-        if (run_queue_ns_ != no_stamp && run_queue_ns != no_stamp)
+        step_.cpu_ns = std::clamp<std::int64_t>(ThreadUsage::cpu_ns() - cpu_ns_, 0, step_.batch_ns);
+        const std::int64_t then_ns = usage_.run_queue_ns();   // the clock's reading may have cost it the core
+        if (run_queue_ns_ != no_stamp && run_queue_ns != no_stamp && then_ns != no_stamp) {
             step_.run_queue_ns = std::clamp<std::int64_t>(run_queue_ns - run_queue_ns_, 0, step_.batch_ns);
+            step_.between_run_queue_ns = std::max<std::int64_t>(then_ns - run_queue_ns, 0);
+        }
     }
 }
 
@@ -94,7 +97,7 @@ void LoopTrack::add_piece(Span span, std::int64_t until_ns) noexcept {
 void LoopTrack::push_step() noexcept {
     if (where_ == Where::outside)
         return;
-    budget_.took(last_ns_ - step_.draw_begin_ns, 5);   // four readings, of which the run queue's cost more
+    budget_.took(last_ns_ - step_.draw_begin_ns, 7);   // five readings, of which the run queue's cost more
     recorder_->push(step_, std::span{spans_}.first(step_spans_));
     where_ = Where::outside;
 }

@@ -43,7 +43,7 @@ inline constexpr Tag epoch = 1, batch = 2, size = 4, stamps = 5, slot = 6, pipel
 }
 namespace step {
 inline constexpr Tag epoch = 1, batch = 2, phase = 3, step = 4, status = 5, spans = 6, size = 7, loss = 8, gap_ns = 9,
-                     cpu_ns = 10, run_queue_ns = 11;
+                     cpu_ns = 10, run_queue_ns = 11, between_run_queue_ns = 12;
 }
 namespace run {
 inline constexpr Tag format = 1, minor = 2, start_ns = 3, spans = 6;

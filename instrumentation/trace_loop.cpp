@@ -57,6 +57,8 @@ void TraceWriter::step(const StepRow& row, std::span<const SpanRow> spans) {
         record.add_uint64(f::step::cpu_ns, static_cast<std::uint64_t>(*row.cpu_ns));
     if (row.run_queue_ns)
         record.add_uint64(f::step::run_queue_ns, static_cast<std::uint64_t>(*row.run_queue_ns));
+    if (row.between_run_queue_ns)
+        record.add_uint64(f::step::between_run_queue_ns, static_cast<std::uint64_t>(*row.between_run_queue_ns));
     put(record, f::early_ns, at.early_ns);
     values_ = {static_cast<std::uint64_t>(row.draw_ns), static_cast<std::uint64_t>(row.batch_ns)};
     add_spans(f::step::spans, f::step::gap_ns, row.draw_begin_ns, spans);

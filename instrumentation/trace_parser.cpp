@@ -258,6 +258,7 @@ void TraceParser::step(pbf_reader record, std::int64_t time_ns) {
         case bytes_key(f::step::gap_ns): read_packed(record, gaps_); break;
         case varint_key(f::step::cpu_ns): row.cpu_ns = record.get_int64(); break;
         case varint_key(f::step::run_queue_ns): row.run_queue_ns = record.get_int64(); break;
+        case varint_key(f::step::between_run_queue_ns): row.between_run_queue_ns = record.get_int64(); break;
         case varint_key(f::early_ns): time_ns = sum(time_ns, -record.get_uint64()); break;
         default: record.skip();
         }

@@ -29,8 +29,8 @@ constexpr std::uint64_t worth_a_wake_ns =
 constexpr std::uint64_t long_batch_ns = 4'000'000;   // from here on a wake per batch is nothing
 
 constexpr std::uint64_t fewest_uses = 16;
-constexpr double use_kept = 1 - 1.0 / 16;                          // from one claim to the next
-constexpr double little_waiting = 0.05, much_waiting = 0.15;   // shares of what was used
+constexpr double use_kept = 1 - 1.0 / 256;   // from one claim to the next: rare long waits are remembered
+constexpr double little_waiting = 0.05, much_waiting = 0.15, some_queueing = 0.01;   // of computing and itself
 
 }   // namespace
 
@@ -305,13 +305,17 @@ bool LoaderPolicy::claims_whole_batches() const noexcept {
     return sample_ns_x256_ != 0 && !has_budget() && sample_ns_x256_ * batch_size_ <= least_claim_ns * 256;
 }
 
-void LoaderPolicy::observe_use(std::uint64_t claims, std::uint64_t computed_ns, std::uint64_t waited_ns) noexcept {
-    const double kept = std::pow(use_kept, static_cast<double>(claims));
-    computed_ns_ = computed_ns_ * kept + static_cast<double>(computed_ns);
-    waited_ns_ = waited_ns_ * kept + static_cast<double>(waited_ns);
-    uses_ += claims;
-    const double most = (only_compute_ ? much_waiting : little_waiting) * (computed_ns_ + waited_ns_);
-    only_compute_ = uses_ >= fewest_uses && waited_ns_ <= most;
+void LoaderPolicy::observe_use(const WorkerUse& use) noexcept {
+    const double kept = std::pow(use_kept, static_cast<double>(use.claims));
+    computed_ns_ = computed_ns_ * kept + static_cast<double>(use.computed_ns);
+    queued_ns_ = queued_ns_ * kept + static_cast<double>(use.queued_ns);
+    waited_ns_ = waited_ns_ * kept + static_cast<double>(use.waited_ns);
+    uses_ += use.claims;
+    const double waited = waited_ns_ / (computed_ns_ + waited_ns_), queued = queued_ns_ / (computed_ns_ + queued_ns_);
+    if (only_compute_)
+        only_compute_ = waited <= much_waiting;
+    else
+        only_compute_ = uses_ >= fewest_uses && waited <= little_waiting && queued >= some_queueing;
 }
 
 std::size_t LoaderPolicy::wake(std::uint64_t samples) noexcept {

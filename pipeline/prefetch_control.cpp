@@ -193,6 +193,7 @@ void PrefetchCore::start_crew() {
     inline_worker_ = maker_.make_worker();
     const std::lock_guard lock{mutex_};
     policy_.retarget(0, options_.prefetch_depth);
+    measures_use_.store(false, std::memory_order_relaxed);
     next_wanted_ = false;
     started_ = true;
 }

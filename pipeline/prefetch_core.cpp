@@ -296,8 +296,8 @@ void PrefetchCore::observe(SampleWorker& worker) noexcept {
         return;
     policy_.observe(worker.samples, worker.ns);
     worker.samples = worker.ns = 0;
-    if (const ClaimUse::Sum use = worker.use.take(); use.claims != 0) {
-        policy_.observe_use(use.claims, use.computed_ns, use.waited_ns);
+    if (const WorkerUse use = worker.use.take(); use.claims != 0) {
+        policy_.observe_use(use);
         count_workers();
     }
     if (const std::uint32_t size = policy_.claim_size(); size != claim_size_.load(std::memory_order_relaxed))
@@ -399,7 +399,7 @@ LoaderCounters PrefetchCore::counters() noexcept {
             .handler_fallbacks = wake_buffer_.fallbacks(),
             .slots_bytes = slots_bytes(),
             .workers_running =
-                policy_.begun() + std::min(benched_, held_to_.num_workers - policy_.wanted_workers()),   // or rest
+                policy_.begun() + std::min(benched_ + leaving_, held_to_.num_workers - policy_.wanted_workers()),   // or rest
             .reads_ahead = reads.ahead,
             .read_retries = reads.retries,
             .reads_late = reads.late,

@@ -53,11 +53,12 @@ void take_up(RecordedRun& run, const Ledger& ledger, std::span<const StepRow* co
         const StepRow& row = *rows[i];
         // The last is followed by the first, where the recording is repeated.
         const StepRow& next = *rows[(i + 1) % rows.size()];
-        const std::int64_t between = sum_of(ledger, row, Span::between);
+        const std::int64_t between = sum_of(ledger, row, Span::between),
+                           lost = std::clamp<std::int64_t>(row.between_run_queue_ns.value_or(0), 0, between);
         const std::int64_t callbacks = sum_of(ledger, next, span_of(Event::before_draw));
         TimeRange range{row.draw_begin_ns, end_ns(end_ns(row), between)};
         StepDemand step{.compute = {0, bounded_ns(row.batch_ns)}, .size = row.size};
-        step.after.wait_ns = bounded_ns(between + callbacks);
+        step.after.wait_ns = bounded_ns(between - lost + callbacks);
         if (i + 1 < rows.size()) {
             step.pause_ns = bounded_ns(length_ns(range.to_ns, next.draw_begin_ns));
             range.to_ns = std::min(range.to_ns, std::max(next.draw_begin_ns, range.from_ns));
@@ -85,10 +86,10 @@ void split_steps(RecordedRun& run, const Ledger& ledger, std::span<const StepRow
         computes += static_cast<double>(step.compute.ns() + step.after.ns());
         if (!row.cpu_ns)
             continue;
-        const std::int64_t all = bounded_ns(row.batch_ns), cpu = std::clamp<std::int64_t>(*row.cpu_ns, 0, all);
+        const std::int64_t all = bounded_ns(row.batch_ns);
         measured += static_cast<double>(all);
-        own += static_cast<double>(cpu);
-        queued += static_cast<double>(std::clamp<std::int64_t>(row.run_queue_ns.value_or(0), 0, all - cpu));
+        own += static_cast<double>(std::clamp<std::int64_t>(*row.cpu_ns, 0, all));
+        queued += static_cast<double>(std::clamp<std::int64_t>(row.run_queue_ns.value_or(0), 0, all));
     }
     run.loop_cpu_measured = measured > 0;
     const auto process = own_cores(ledger, took);
@@ -103,15 +104,8 @@ void split_steps(RecordedRun& run, const Ledger& ledger, std::span<const StepRow
         const auto all = static_cast<double>(bounded_ns(row.batch_ns));
         const bool has_own = row.cpu_ns && all > 0;
         const double cpu = has_own ? std::clamp(static_cast<double>(*row.cpu_ns) / all, 0.0, 1.0) : share;
-        double queue = queue_share;
-        if (has_own) {
-            // Reading the clock of the thread is where the kernel finds its slice to be over: then it waited after the
-            // batch.
-            const std::int64_t off = std::max<std::int64_t>(bounded_ns(row.batch_ns) - *row.cpu_ns, 0),
-                               queued_ns = std::max<std::int64_t>(row.run_queue_ns.value_or(0), 0);
-            queue = static_cast<double>(std::min(queued_ns, off)) / all;
-            step.after.wait_ns -= std::min(std::max<std::int64_t>(queued_ns - off, 0), step.after.wait_ns);
-        }
+        const double queue =
+            has_own ? std::clamp(static_cast<double>(row.run_queue_ns.value_or(0)) / all, 0.0, 1.0) : queue_share;
         for (Demand* const part : {&step.compute, &step.after}) {
             const std::int64_t ns = part->ns();
             part->cpu_ns = std::llround(cpu * static_cast<double>(ns));

@@ -61,7 +61,8 @@ private:
         std::uint64_t samples = 0, ns = 0;   // not yet observed
         ReadingBudget budget;
         bool measured = false;   // its claim
-        ClaimUse::Sum use;       // not yet observed
+        std::int64_t busy_ns = 0;   // of that: computing or waiting for anything but a core
+        WorkerUse use;           // not yet observed
         BatchDemand batch{};
     };
     struct Slot {
@@ -101,7 +102,8 @@ private:
     [[nodiscard]] bool begin_part(std::uint32_t, Worker&, bool computes, std::int64_t ns);   // false: there is none
     void finish(Worker&);
     void observe(Worker&) noexcept;
-    void end_use(Worker&) noexcept;   // of its claim
+    void note_use(Worker&, bool computes, std::int64_t ns) noexcept;   // of its claim, if that is measured
+    void end_use(Worker&) noexcept;
     /// How long a read takes that has `latency_ns` before it passes the line that all share.
     [[nodiscard]] std::int64_t read_ns(std::uint32_t sample, std::int64_t latency_ns) noexcept;
     [[nodiscard]] bool wants(std::uint32_t sample) const noexcept;

@@ -55,8 +55,7 @@ void ReplayLoader::run_worker(std::uint32_t number) {
             return time_.wait(number, spin_ns);
         case WorkerState::waiting_for_read:
             worker.waited_ns += time_.now_ns() - worker.sample_ns;
-            if (worker.measured)
-                worker.use.waited_ns += static_cast<std::uint64_t>(time_.now_ns() - worker.sample_ns);
+            note_use(worker, false, time_.now_ns() - worker.sample_ns);
             note_read(number, worker);
             worker.state = WorkerState::making;
             break;
@@ -74,7 +73,7 @@ void ReplayLoader::run_worker(std::uint32_t number) {
 
 bool ReplayLoader::sleeps(std::uint32_t number) {
     turn(false);
-    if (work_is_open())
+    if (work_is_open() || policy_.begun() > policy_.wanted_workers())
         return false;
     policy_.park();
     if (!arm()) {
@@ -90,11 +89,20 @@ bool ReplayLoader::sleeps(std::uint32_t number) {
     return true;
 }
 
+void ReplayLoader::note_use(Worker& worker, bool computes, std::int64_t ns) noexcept {
+    if (!worker.measured)
+        return;
+    (computes ? worker.use.computed_ns : worker.use.waited_ns) += static_cast<std::uint64_t>(ns);
+    worker.busy_ns += ns;
+}
+
 void ReplayLoader::end_use(Worker& worker) noexcept {
     if (!std::exchange(worker.measured, false))
         return;
+    const std::int64_t ns = time_.now_ns() - worker.claim_ns;
+    worker.budget.took(ns, ClaimUse::readings);
     ++worker.use.claims;
-    worker.budget.took(time_.now_ns() - worker.claim_ns, ClaimUse::readings);
+    worker.use.queued_ns += static_cast<std::uint64_t>(std::max<std::int64_t>(ns - worker.busy_ns, 0));
 }
 
 bool ReplayLoader::leaves(std::uint32_t number) {
@@ -114,10 +122,10 @@ void ReplayLoader::observe(Worker& worker) noexcept {
     if (worker.samples == 0)
         return;
     policy_.observe(std::exchange(worker.samples, 0), std::exchange(worker.ns, 0));
-    const ClaimUse::Sum use = std::exchange(worker.use, {});
+    const WorkerUse use = std::exchange(worker.use, {});
     if (use.claims == 0)
         return;
-    policy_.observe_use(use.claims, use.computed_ns, use.waited_ns);
+    policy_.observe_use(use);
     for (; !benched_.empty() && policy_.begun() < policy_.wanted_workers(); benched_.pop_back()) {
         policy_.begin();
         workers_[benched_.back()].state = WorkerState::waking;
@@ -138,6 +146,7 @@ bool ReplayLoader::claim(Worker& worker) {
     worker.end = s.next += count;
     worker.part = 0;
     worker.claimed = count;
+    worker.busy_ns = 0;
     worker.measured = policy_.may_have_too_many() && worker.budget.next();
     worker.claim_ns = time_.now_ns();
     worker.state = WorkerState::making;
@@ -149,15 +158,15 @@ bool ReplayLoader::claim(Worker& worker) {
 }
 
 bool ReplayLoader::begin_part(std::uint32_t number, Worker& worker, bool computes, std::int64_t ns) {
-    if (worker.measured)
-        (computes ? worker.use.computed_ns : worker.use.waited_ns) += static_cast<std::uint64_t>(ns);
+    if (computes && ns > 0)
+        ns += std::exchange(worker.owes_ns, 0);
+    note_use(worker, computes, ns);
     if (!computes) {
         worker.waited_ns += ns;
         if (ns > 0)
             time_.wait(number, ns);
         return ns > 0;
     }
-    ns += ns > 0 ? std::exchange(worker.owes_ns, 0) : 0;
     worker.stage_cpu_ns += ns;
     if (ns > 0)
         time_.compute(number, ns);

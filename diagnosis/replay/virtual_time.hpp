@@ -24,7 +24,8 @@ namespace drawpoint {
 }
 
 /// A clock that jumps from event to event: timers, and cores with a queue each, as Linux runs threads. A thread keeps its core
-/// until it waits or, if others queue there, a tick finds that its slice is over. One that wakes goes back to the core it had; where
+/// until it waits or, if others queue there, a tick finds that its slice is over, or the end of a piece of its work, where it
+/// enters the kernel: its own clock is read there. One that wakes goes back to the core it had; where
 /// that is busy, to one that is idle, but only as far as the kernel looks for one (not at all where cores are busy: its SIS_UTIL);
 /// else it queues. A core that falls idle takes a thread from another's queue, unless that ran just now; one that is idle at a tick
 /// takes any. So cores can be idle for a while though threads wait, as they are in reality. Cores that compute all have the same
@@ -128,7 +129,7 @@ public:
 private:
     static constexpr std::int64_t most_ns = std::int64_t{1} << 61;
     static constexpr std::int64_t one = 1 << 20;            // of service, a nanosecond of a whole core
-    static constexpr std::int64_t tick = 4'000'000 * one;   // of CONFIG_HZ=250: only then a slice is found to be over
+    static constexpr std::int64_t tick = 4'000'000 * one;   // of CONFIG_HZ=250
     static constexpr std::int64_t slice = worker_slice_ns * one,
                                   prompt_slice = 1'400'000 * one;   // a worker's, the system's
     static constexpr std::int64_t hot_ns = 500'000;                 // sched_migration_cost_ns
@@ -190,7 +191,7 @@ private:
         if (ended_ == number) {   // it goes on
             ended_ = nobody;
             Core& core = core_[job.core];
-            if (core.queue.empty() || !slice_is_over(job))
+            if (core.queue.empty() || !slice_is_over(job, true))
                 return run(number);
             core.running = free_core;
             --occupied_;
@@ -248,8 +249,9 @@ private:
         push(computing_, {at, sequence_, number});
     }
     [[nodiscard]] bool is_prompt(const Job& job) const noexcept { return job.owner == prompt_; }
-    /// At the tick that finds it so: at those before, slices that were over while nobody queued have been renewed.
-    [[nodiscard]] bool slice_is_over(Job& job) const noexcept {
+    /// At the tick that finds it so: at those before, slices that were over while nobody queued have been renewed. `entered`: the
+    /// thread has entered the kernel, which looks at its slice there.
+    [[nodiscard]] bool slice_is_over(Job& job, bool entered = false) const noexcept {
         const std::vector<std::uint32_t>& queue = core_[job.core].queue;
         // The shortest one's among those that want the core.
         const bool is_short = is_prompt(job) || (!queue.empty() && is_prompt(jobs_[queue.back()]));
@@ -257,7 +259,7 @@ private:
         const auto over_at = [&] { return (job.slice_since + most + tick - 1) / tick * tick; };
         while (over_at() + one <= served_)   // events come up to a nanosecond late
             job.slice_since = over_at();
-        return over_at() <= served_;
+        return over_at() <= served_ || (entered && job.slice_since + most <= served_);
     }
     void stop(std::uint32_t number) {
         Job& job = jobs_[number];

@@ -23,7 +23,7 @@ void write_csv_steps(const Ledger& ledger, std::ostream& stream) {
     out.put(",batch_ns");
     for (const Action action : in_batch)
         out.print(",{}_ns", name_of(action));
-    out.put(",between_ns,loss,cpu_ns,run_queue_ns\n");
+    out.put(",between_ns,loss,cpu_ns,run_queue_ns,between_run_queue_ns\n");
     for (const StepRow& step : ledger.steps) {
         const StepDurations durations = durations_of(ledger, step);
         const auto put = [&](Action action) {
@@ -51,7 +51,7 @@ void write_csv_steps(const Ledger& ledger, std::ostream& stream) {
             out.print(",{}", *step.loss);
         else
             out.put(",");
-        for (const std::optional<std::int64_t>& ns : {step.cpu_ns, step.run_queue_ns})
+        for (const std::optional<std::int64_t>& ns : {step.cpu_ns, step.run_queue_ns, step.between_run_queue_ns})
             ns ? out.print(",{}", *ns) : out.put(",");
         out.put("\n");
     }

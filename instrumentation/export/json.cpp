@@ -85,6 +85,7 @@ public:
             field("loss", row.loss);
             field("cpu_ns", row.cpu_ns);
             field("run_queue_ns", row.run_queue_ns);
+            field("between_run_queue_ns", row.between_run_queue_ns);
             spans(ledger_.spans_of(row));
         });
         column("ends_of_data", ledger_.ends_of_data, [this](const EndOfDataRow& row) {

@@ -320,6 +320,19 @@ BOOST_AUTO_TEST_CASE(a_score_counts_each_kind_of_case_by_its_own_measure) {
     BOOST_TEST((score.confusion.at({"collate", "collate"}) == 1U));
 }
 
+BOOST_AUTO_TEST_CASE(a_host_that_is_faster_than_the_truths_was_is_no_error_of_a_ratio) {
+    Scored one{.of = full_case(), .truth = decided({gained("collate", 0.3)}), .speed = 1.1};
+    one.cells.push_back({.predicted = {.median = 110}, .real = 100});
+    one.cells.push_back({.predicted = {.median = 121}, .real = 100});
+    const Score score = score_of({one});
+    BOOST_TEST(score.whatif_errors == (std::vector{0.1, 0.21}), boost::test_tools::per_element());
+    BOOST_TEST_REQUIRE(score.ratio_errors.size() == 2U);
+    BOOST_TEST(std::abs(score.ratio_errors[0]) < 1e-12);
+    BOOST_TEST(std::abs(score.ratio_errors[1] - 0.1) < 1e-12);
+    one.speed = 0;   // not known
+    BOOST_TEST(score_of({one}).ratio_errors.empty());
+}
+
 BOOST_AUTO_TEST_CASE(a_tuner_has_400_steps_for_a_large_effect_and_1000_for_a_small_one_and_keeps_the_budget) {
     const auto tuned = [](double effect, std::size_t steps, std::uint64_t peak_bytes) {
         Scored one{.of = full_case(), .truth = decided({gained("collate", 0.3)})};

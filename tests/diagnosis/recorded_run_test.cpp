@@ -393,7 +393,7 @@ BOOST_AUTO_TEST_CASE(whatever_numbers_a_ledger_holds_its_demands_are_of_some_len
             odd(row.begin_ns), odd(row.read_begin_ns), odd(row.read_end_ns), odd_if(row.cpu_ns),
                 odd_if(row.run_queue_ns);
         for (StepRow& row : ledger.steps)
-            odd(row.batch_ns), odd_if(row.cpu_ns), odd_if(row.run_queue_ns);
+            odd(row.batch_ns), odd_if(row.cpu_ns), odd_if(row.run_queue_ns), odd(row.between_run_queue_ns.emplace());
         for (SpanRow& row : ledger.spans)
             odd(row.ns), row.span = random() % 2 == 0 ? Span::between : span_of(Event::before_draw);
         for (BatchRow& row : ledger.batches) {
@@ -502,13 +502,19 @@ BOOST_AUTO_TEST_CASE(what_comes_between_a_batch_and_the_next_draw_is_after_the_b
         BOOST_TEST((step.compute == Demand{4 * ms, 0}));
         BOOST_TEST((step.after == Demand{2 * ms, 0}));
     }
+    // What the thread waited there for a core is not its work.
+    for (StepRow& row : ledger.steps)
+        row.between_run_queue_ns = row.step % 2 == 0 ? 3 * ms / 2 : 3 * ms;
+    read = drawpoint::recorded_run(ledger, 0);
+    for (std::size_t i = 0; i < 20; ++i)
+        BOOST_TEST((read.steps[i].after == Demand{ledger.steps[i].step % 2 == 0 ? ms / 2 : 0, 0}));
     // Callbacks before a draw are after the step before.
     for (std::size_t i = 0; i < ledger.steps.size(); ++i) {
         StepRow& row = ledger.steps[i];
         const auto first = static_cast<std::uint32_t>(ledger.spans.size());
         ledger.spans.push_back({span_of(Event::before_draw), row.draw_begin_ns, static_cast<std::int64_t>(i)});
         row.spans = {first, 1};
-        row.cpu_ns = row.run_queue_ns = std::nullopt;
+        row.cpu_ns = row.run_queue_ns = row.between_run_queue_ns = std::nullopt;
     }
     read = drawpoint::recorded_run(ledger, 0);
     for (std::size_t i = 0; i < 20; ++i)

@@ -95,6 +95,22 @@ BOOST_AUTO_TEST_CASE(workers_beyond_the_cores_take_turns_by_slices) {
     BOOST_TEST(drawpoint::replay(run, options).draw_ns[0] == 30 * ms);
 }
 
+BOOST_AUTO_TEST_CASE(workers_that_only_compute_do_as_much_as_if_they_were_as_many_as_the_cores) {
+    const auto rate = [](Demand sample, std::size_t workers, bool unlimited = false) {
+        RecordedRun run = constant_run({.batch_size = 8, .sample = sample, .compute = {0, 1'000}, .steps = 200});
+        run.cores = 2;
+        run.setting.num_workers = workers;
+        run.setting.prefetch_depth = 1;
+        ReplayOptions options = exact(run.setting);
+        options.warm_up_steps = 50;
+        options.change.unlimited_cores = unlimited;
+        return drawpoint::replay(run, options).batches_per_s;
+    };
+    BOOST_TEST(rate({400'000, 0}, 6) == rate({400'000, 0}, 2), boost::test_tools::tolerance(0.01));
+    BOOST_TEST(rate({400'000, 0}, 6, true) > 2 * rate({400'000, 0}, 2));
+    BOOST_TEST(rate({100'000, 900'000}, 6) > 2 * rate({100'000, 900'000}, 2));
+}
+
 BOOST_AUTO_TEST_CASE(a_wait_too_short_to_leave_a_core_for_is_computed) {
     for (const std::int64_t wait_ns : {std::int64_t{4'999}, std::int64_t{5'000}}) {
         const RecordedRun run =

@@ -47,6 +47,7 @@ BOOST_AUTO_TEST_CASE(a_row_a_step_holds_its_exact_nanoseconds) {
     Ledger ledger = hand_made::one_epoch();
     ledger.steps[1].cpu_ns = 17;
     ledger.steps[1].run_queue_ns = 0;
+    ledger.steps[1].between_run_queue_ns = 5;
     const auto rows = table(ledger);
     BOOST_REQUIRE(rows.size() == ledger.steps.size());
     auto row = rows[1];   // the training step of factor 2
@@ -64,6 +65,7 @@ BOOST_AUTO_TEST_CASE(a_row_a_step_holds_its_exact_nanoseconds) {
     BOOST_TEST(row["predict_ns"].empty());
     BOOST_TEST(row["cpu_ns"] == "17");
     BOOST_TEST(row["run_queue_ns"] == "0");
+    BOOST_TEST(row["between_run_queue_ns"] == "5");
     auto valid = rows[3];
     BOOST_TEST(valid["phase"] == "valid");
     BOOST_TEST(valid["backward_ns"].empty());

@@ -79,6 +79,7 @@ BOOST_AUTO_TEST_CASE(no_column_is_missing) {
     ledger.pipelines[0].memory_budget = 22;
     ledger.steps[0].cpu_ns = 23;
     ledger.steps[0].run_queue_ns = 24;
+    ledger.steps[0].between_run_queue_ns = 26;
     ledger.stages[ledger.samples[1].stages.first].cpu_ns = 25;
     ledger.allocations = {{1, 0, -1, -64, 77, 5}};
     ledger.frames = {{0, nothing, 12}};
@@ -106,6 +107,8 @@ BOOST_AUTO_TEST_CASE(no_column_is_missing) {
     BOOST_TEST(document["pipelines"][0]["memory_budget"] == 22);
     BOOST_TEST(document["steps"][0]["cpu_ns"] == 23);
     BOOST_TEST(document["steps"][0]["run_queue_ns"] == 24);
+    BOOST_TEST(document["steps"][0]["between_run_queue_ns"] == 26);
+    BOOST_TEST(document["steps"][1]["between_run_queue_ns"].is_null());
     BOOST_TEST(document["steps"][1]["cpu_ns"].is_null());
     BOOST_TEST(document["samples"][1]["stages"][0]["cpu_ns"] == 25);
     BOOST_TEST(document["samples"][0]["stages"][0]["cpu_ns"].is_null());

@@ -50,13 +50,13 @@ struct Live : test::Driven {
     std::vector<std::uint32_t> back{};   // given back and not taken up
     std::vector<Rule> rules{};           // by pass, as asked for last before its first batch was admitted
     Rule asked;
-    std::size_t wanted_workers;
-    std::uint64_t retiring = 0, pass_first = 0, budget, changes = 0, handed_over = 0;
+    std::size_t num_workers;
+    std::uint64_t retiring = 0, pass_first = 0, budget, changes = 0, handed_over = 0, came_back = 0;
 
     Live(const PolicyOptions& with, test::Sizes sizes, std::uint64_t seed)
         : Driven{with, std::move(sizes), seed},
           asked{with.order, with.max_overtakes},
-          wanted_workers{with.num_workers},
+          num_workers{with.num_workers},
           budget{with.batches_budget_bytes} {
         for (std::size_t i = 0; i < with.num_workers; ++i)
             add_worker();
@@ -174,14 +174,24 @@ struct Live : test::Driven {
             policy.holds(slot, held[slot]);
         require(policy.complete(slot, false) != given_up, "a batch that was given up is wanted");
     }
+    void come_back() {
+        while (policy.begun() < policy.wanted_workers() && count(Doing::benched) != 0) {
+            policy.begin();
+            wake(1, Doing::benched);
+            ++came_back;
+        }
+    }
     void work(Worker& worker) {
         if (worker.doing == Doing::makes) {
             worker.doing = Doing::looks;
             policy.observe(worker.samples, worker.samples * any(100'000));
+            policy.observe_use(
+                {.claims = 1000, .computed_ns = 1'000'000, .queued_ns = any(1'000'000), .waited_ns = any(2) * any(500'000)});
+            come_back();
             finish(worker.slot, worker.samples);
             return turn(false);
         }
-        if (policy.begun() > wanted_workers) {
+        if (policy.begun() > policy.wanted_workers()) {
             policy.end();
             worker.doing = Doing::benched;
             return turn(false, true);
@@ -258,7 +268,7 @@ struct Live : test::Driven {
         const std::uint64_t what = any(5);
         std::size_t depth = policy.slots() - 1;
         if (what == 0)
-            wanted_workers = 1 + any(most_workers);
+            num_workers = 1 + any(most_workers);
         else if (what == 1)
             depth = 1 + any(any(8) == 0 ? 55 : 6);
         else if (what == 2 && budget != 0)
@@ -266,18 +276,15 @@ struct Live : test::Driven {
         else if (what == 3)
             asked = {static_cast<BatchOrder>(any(3)), 1 + any(3)};
         policy.reorder(asked.order, asked.most);
-        policy.retarget(wanted_workers, depth);
+        policy.retarget(num_workers, depth);
         require(policy.slots() == depth + 1, "the depth is another");
         retiring = ((std::uint64_t{1} << LoaderPolicy::max_slots) - 1) & ~((std::uint64_t{1} << policy.slots()) - 1);
-        while (policy.begun() < wanted_workers && count(Doing::benched) != 0) {
-            policy.begin();
-            wake(1, Doing::benched);
-        }
-        while (policy.begun() < wanted_workers)
+        come_back();
+        while (policy.begun() < policy.wanted_workers())
             add_worker();
-        const std::size_t leaving = policy.begun() - std::min(policy.begun(), wanted_workers);
+        const std::size_t leaving = policy.begun() - std::min(policy.begun(), policy.wanted_workers());
         turn(true, false, std::min(leaving, policy.parked()));
-        require(policy.begun() <= wanted_workers || policy.begun() - policy.parked() >= leaving,
+        require(policy.begun() <= policy.wanted_workers() || policy.begun() - policy.parked() >= leaving,
                 "who is too many sleeps on");
         require((retiring & ~(policy.in_flight() | policy.handed())) == 0, "a free slot beyond the depth keeps memory");
     }
@@ -287,14 +294,15 @@ BOOST_AUTO_TEST_SUITE(live_control_policy)
 
 BOOST_AUTO_TEST_CASE(whatever_changes_every_batch_is_handed_over_once_in_its_order_within_depth_and_budget) {
     constexpr std::uint64_t runs = 500, changes_each = 200;
-    std::uint64_t changes = 0, handed = 0, early = 0, benched = 0, trimmed = 0;
+    std::uint64_t changes = 0, handed = 0, early = 0, benched = 0, came_back = 0, trimmed = 0;
     for (std::uint64_t seed = 0; seed < runs; ++seed) {
         const PolicyOptions options{.batch_size = batch_size,
                                     .num_workers = 1 + seed % 3,
                                     .prefetch_depth = 1 + seed % 5,
                                     .order = static_cast<BatchOrder>(seed % 3),
                                     .max_overtakes = 1 + seed % 2,
-                                    .batches_budget_bytes = seed % 2 * 20'000};
+                                    .batches_budget_bytes = seed % 2 * 20'000,
+                                    .cores = seed % 4};
         Live live{options, [seed](std::uint64_t batch) { return 1 + (batch * 7919 + seed) * 104'729 % 9'000; }, seed};
         std::uint64_t steps_at_rest = 0, last = 0;
         while (live.changes < changes_each) {
@@ -336,11 +344,13 @@ BOOST_AUTO_TEST_CASE(whatever_changes_every_batch_is_handed_over_once_in_its_ord
         changes += live.changes;
         handed += live.handed_over;
         trimmed += live.trimmed;
+        came_back += live.came_back;
     }
     BOOST_TEST(changes == runs * changes_each);
     BOOST_TEST(handed > changes);
     BOOST_TEST(early > 1'000u);
     BOOST_TEST(benched > 1'000u);
+    BOOST_TEST(came_back > 1'000u);
     BOOST_TEST(trimmed > 1'000u);
     BOOST_TEST_MESSAGE(changes << " changes, " << handed << " batches");
 }

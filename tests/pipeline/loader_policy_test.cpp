@@ -290,6 +290,74 @@ BOOST_AUTO_TEST_CASE(much_work_wakes_everybody) {
     BOOST_TEST(policy.parked() == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(workers_that_wait_for_cores_and_for_nothing_else_are_no_more_than_these) {
+    LoaderPolicy policy{{.batch_size = 64, .num_workers = 6, .cores = 2}};
+    BOOST_TEST(policy.may_have_too_many());
+    policy.observe_use({.claims = 15, .computed_ns = 15'000'000, .queued_ns = 3'000'000});
+    BOOST_TEST(policy.wanted_workers() == 6u);   // not enough is known yet
+    policy.observe_use({.claims = 1, .computed_ns = 1'000'000, .queued_ns = 200'000});
+    BOOST_TEST(policy.wanted_workers() == 2u);
+    policy.retarget(2, 2);
+    BOOST_TEST(!policy.may_have_too_many());
+    policy.retarget(5, 2);
+    BOOST_TEST(policy.wanted_workers() == 2u);   // what they do is known
+}
+
+BOOST_AUTO_TEST_CASE(a_claim_leaves_a_share_for_every_worker_that_is_wanted) {
+    LoaderPolicy policy{{.batch_size = 60, .num_workers = 6, .cores = 2}};
+    policy.observe(60, 60'000);
+    BOOST_TEST(policy.claim_size() == 20u);   // 20 µs, else 10
+    policy.observe_use({.claims = 16, .computed_ns = 1'000'000, .queued_ns = 1'000'000});
+    BOOST_TEST(policy.claim_size() == 30u);
+}
+
+BOOST_AUTO_TEST_CASE(workers_that_wait_are_as_many_as_asked_for) {
+    LoaderPolicy policy{{.num_workers = 6, .cores = 2}};
+    const auto wanted = [&policy](double waits) {   // after so many claims that those before are forgotten
+        policy.observe_use({.claims = 10'000,
+                            .computed_ns = static_cast<std::uint64_t>((1 - waits) * 1e9),
+                            .queued_ns = 1'000'000'000,
+                            .waited_ns = static_cast<std::uint64_t>(waits * 1e9)});
+        return policy.wanted_workers();
+    };
+    BOOST_TEST(wanted(0.06) == 6u);
+    BOOST_TEST(wanted(0.04) == 2u);
+    BOOST_TEST(wanted(0.14) == 2u);   // what is decided stays so while it is nearly so
+    BOOST_TEST(wanted(0.16) == 6u);
+    BOOST_TEST(wanted(0.06) == 6u);
+    BOOST_TEST(wanted(0) == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(workers_that_never_queue_are_as_many_as_asked_for) {
+    LoaderPolicy policy{{.num_workers = 6, .cores = 2}};
+    policy.observe_use({.claims = 10'000, .computed_ns = 1'000'000'000, .queued_ns = 9'000'000});
+    BOOST_TEST(policy.wanted_workers() == 6u);
+    policy.observe_use({.claims = 10'000, .computed_ns = 1'000'000'000, .queued_ns = 11'000'000});
+    BOOST_TEST(policy.wanted_workers() == 2u);
+    policy.observe_use({.claims = 10'000, .computed_ns = 1'000'000'000});   // as those do that are left
+    BOOST_TEST(policy.wanted_workers() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(rare_long_waits_are_remembered) {
+    LoaderPolicy policy{{.num_workers = 6, .cores = 2}};
+    for (int claim = 0; claim < 2000; ++claim) {   // 2 ms each, one in a hundred waits 50 ms
+        policy.observe_use({.claims = 1,
+                            .computed_ns = 2'000'000,
+                            .queued_ns = 2'000'000,
+                            .waited_ns = claim % 100 == 10 ? 50'000'000u : 0u});
+        BOOST_TEST(policy.wanted_workers() == 6u);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(where_cores_suffice_or_are_unknown_all_workers_are_wanted) {
+    for (const std::size_t cores : {0u, 6u, 8u}) {
+        LoaderPolicy policy{{.num_workers = 6, .cores = cores}};
+        policy.observe_use({.claims = 100, .computed_ns = 1'000'000, .queued_ns = 1'000'000});
+        BOOST_TEST(!policy.may_have_too_many());
+        BOOST_TEST(policy.wanted_workers() == 6u);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(long_batches_wake_for_every_slot_short_ones_for_half_of_them) {
     LoaderPolicy policy{{.batch_size = 64, .num_workers = 2, .prefetch_depth = 8}};
     BOOST_TEST(policy.wake_threshold() == 4u);

@@ -232,6 +232,8 @@ private:
             row.cpu_ns = upto(1'000'000);
         if (one_of(2))
             row.run_queue_ns = one_of(3) ? 0 : upto(1'000'000);
+        if (one_of(3))
+            row.between_run_queue_ns = one_of(3) ? 0 : upto(1'000'000);
         add(pieces({Span::between}));
         if (shape_.odd_stamps && one_of(11)) {   // a gap in front of the last piece
             ++made.spans.back().begin_ns;

@@ -136,6 +136,7 @@ BOOST_AUTO_TEST_CASE(a_step_with_its_batch_takes_at_most_600_bytes) {
             row.batch_ns = at_ns - row.draw_begin_ns - row.draw_ns;
             row.cpu_ns = 198 * ms;
             row.run_queue_ns = 412'345;
+            row.between_run_queue_ns = 31'234;
             add(Span::between, 21'000);
             writer.step(row, spans);
         }

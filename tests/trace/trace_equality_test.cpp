@@ -142,6 +142,7 @@ BOOST_AUTO_TEST_CASE(what_a_failing_clock_could_say_is_kept_to_the_bit) {
                               .loss = {},
                               .cpu_ns = stamp,
                               .run_queue_ns = -stamp,
+                              .between_run_queue_ns = stamp,
                               .spans = {}},
                       spans);
         recorder.add_setting({stamp, static_cast<std::uint8_t>(slot), ~0u, ~0u, ~0u, ~0u, ~std::uint64_t{0}});

@@ -43,6 +43,9 @@ struct StepRow {
     std::optional<double> loss;   ///< what the learner said, if it was asked
     /// Of batch_ns, what the loop's thread spent computing, and waiting for a core.
     std::optional<std::int64_t> cpu_ns, run_queue_ns;   ///< absent: not measured
+    /// Of its `between`, waiting for a core in the reading that measured these: the kernel looks there whether the
+    /// thread's slice is over.
+    std::optional<std::int64_t> between_run_queue_ns;
     Slice spans;   ///< of `Ledger::spans`, in order of time; the pieces tile draw, batch and between
     /// Equal bits of the loss, so that NaN equals itself.
     bool operator==(const StepRow&) const noexcept;

@@ -24,7 +24,10 @@ class PrefetchCore;   // what the loader, its passes and its workers share; pipe
 
 struct LoaderOptions {
     std::size_t batch_size = 1;       ///< samples per batch, 1 … 2^20
-    std::size_t num_workers = 1;      ///< threads making samples; 0: the loop's own thread does it inside `next()`
+    /// Threads making samples; 0: the loop's own thread does it inside `next()`. Once samples were seen to wait for
+    /// cores and for nothing else, those beyond `usable_cores()` rest, with their scratch given up, until samples wait otherwise;
+    /// so a sample must not wait for another one.
+    std::size_t num_workers = 1;
     std::size_t prefetch_depth = 2;   ///< D: batches admitted and not yet drawn, 1 … 55; 2 = double buffering
     std::uint64_t seed = 0;           ///< of everything random in a sample
     bool drop_last = false;   ///< leaves a short last batch out; a data set smaller than one batch still gives one
@@ -66,7 +69,7 @@ struct LoaderCounters {
     std::uint64_t worker_wakes = 0, worker_parks = 0, turns = 0;
     std::uint64_t handler_fallbacks = 0;   ///< wake-ups that did not fit the fixed buffer and allocated; 0
     std::uint64_t slots_bytes = 0;         ///< batch memory held by the loader now
-    std::uint64_t workers_running = 0;     ///< threads really there; fewer than asked when the system refused
+    std::uint64_t workers_running = 0;     ///< threads really there, also those that rest; fewer than asked when the system refused
     std::uint64_t reads_ahead = 0;         ///< reads that ended before or beside the workers, not by them
     std::uint64_t read_retries = 0;        ///< reads repeated after EIO or ESTALE
     std::uint64_t reads_late = 0;          ///< given up at the deadline with a reader still at it

@@ -26,6 +26,11 @@ struct PolicyOptions {
     std::size_t cores = 0;                ///< that workers can compute on; 0: unknown, never too few
 };
 
+/// How a worker spent some of its claims: computing, waiting for a core, waiting for anything else.
+struct WorkerUse {
+    std::uint64_t claims = 0, computed_ns = 0, queued_ns = 0, waited_ns = 0;
+};
+
 /// What a loader decides about every batch: admit, open, hand over, take back, what one claim takes, whom to wake. A
 /// pure state machine without threads, clock or I/O, so that worker threads, the loop itself and a simulator in
 /// virtual time drive the same decisions. Batches are numbered by admission over the loader's whole life; slots 0 …
@@ -133,9 +138,8 @@ public:
     // sample, and the batch that the loop waits for with it.
     /// Whether observe_use() can change anything.
     [[nodiscard]] bool may_have_too_many() const noexcept { return cores_ != 0 && num_workers_ > cores_; }
-    /// What a worker computed in these claims, and how long it waited for anything but a core.
-    void observe_use(std::uint64_t claims, std::uint64_t computed_ns, std::uint64_t waited_ns) noexcept;
-    /// All workers; while they wait for nothing but cores, no more than these.
+    void observe_use(const WorkerUse&) noexcept;
+    /// All workers; once they were seen to wait for cores and for nothing else, no more than these, until they do.
     [[nodiscard]] std::size_t wanted_workers() const noexcept {
         return only_compute_ && may_have_too_many() ? cores_ : num_workers_;
     }
@@ -186,8 +190,8 @@ private:
     std::uint64_t budget_, largest_;     // largest_: or what a batch is believed to take; 0: unknown
     std::uint64_t calm_from_;            // completions from which on largest_ is believed; unlimited: no batch is known
     std::size_t cores_;
-    double computed_ns_ = 0, waited_ns_ = 0;   // of the claims measured lately
-    std::uint64_t uses_ = 0;                   // claims measured
+    double computed_ns_ = 0, queued_ns_ = 0, waited_ns_ = 0;   // in the claims observed lately
+    std::uint64_t uses_ = 0;                                   // claims observed
     bool only_compute_ = false;
     std::uint64_t bytes_ = 0, most_bytes_ = 0, trims_ = 0, drawn_ = 0;
     std::uint64_t finished_ = 0, reused_ = 0;            // batches handed over whole; of these in memory that was there

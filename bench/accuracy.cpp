@@ -99,6 +99,25 @@ int score_all(const Options& options, const std::vector<Case>& cases, Rig& rig, 
         scored.push_back(score_case(of, truth, rig, options.score));
         fmt::print(stderr, "{}\n", line_of(scored.back()));
     }
+    // A host's speed drifts within minutes. What was recorded at another than the truth's is recorded once more; the nearer one
+    // counts.
+    constexpr double most_drift = 0.04;
+    ScoreOptions again = options.score;
+    again.tunes = false;
+    if (!again.recordings.empty())
+        again.recordings /= "again";
+    for (Scored& one : scored) {
+        if (interrupted != 0)
+            return 130;
+        if (one.drift() <= most_drift)
+            continue;
+        Scored other = score_case(one.of, one.truth, rig, again);
+        if (!other.error.empty() || other.drift() >= one.drift())
+            continue;
+        other.tuned = std::move(one.tuned);
+        one = std::move(other);
+        fmt::print(stderr, "again {}\n", line_of(one));
+    }
     const Score score = score_of(scored);
     const std::string document = json_of(score, {DRAWPOINT_VERSION, command});
     if (options.json && options.json->empty()) {

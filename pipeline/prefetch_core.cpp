@@ -398,8 +398,8 @@ LoaderCounters PrefetchCore::counters() noexcept {
             .turns = turns_,
             .handler_fallbacks = wake_buffer_.fallbacks(),
             .slots_bytes = slots_bytes(),
-            .workers_running =
-                policy_.begun() + std::min(benched_ + leaving_, held_to_.num_workers - policy_.wanted_workers()),   // or rest
+            .workers_running = policy_.begun() + std::min(benched_ + leaving_,
+                                                          held_to_.num_workers - policy_.wanted_workers()),   // or rest
             .reads_ahead = reads.ahead,
             .read_retries = reads.retries,
             .reads_late = reads.late,

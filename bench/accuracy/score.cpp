@@ -99,6 +99,8 @@ void ask_ours(Scored& scored, const Ledger& ledger, std::size_t& first_step) {
         answer.advice = diagnosis.advice->setting;
     scored.answers.push_back(std::move(answer));
     first_step = diagnosis.blame.first_steady_step;
+    if (scored.truth)
+        scored.speed = diagnosis.batches_per_s / scored.truth->batches_per_s.median;
     if (!scored.truth || diagnosis.abstained)
         return;
     for (const Intervention& intervention : diagnosis.interventions)
@@ -114,7 +116,6 @@ void ask_ours(Scored& scored, const Ledger& ledger, std::size_t& first_step) {
     run.batches_per_s *= predict(run, run.setting).batches_per_s.median / as_it_was;
     const Whatif predicted =
         whatif(run, {.num_workers = scored.of.grid_workers, .prefetch_depth = scored.of.grid_depths});
-    scored.speed = predicted.recorded_batches_per_s / scored.truth->batches_per_s.median;
     for (const MeasuredCell& cell : scored.truth->grid)
         for (const WhatifRow& row : predicted.rows) {
             if (row.recorded || row.setting.num_workers != cell.num_workers ||

@@ -42,14 +42,16 @@ struct Predicted {
 /// One case, recorded anew and judged by everybody.
 struct Scored {
     Case of;
-    std::optional<Truth> truth;       ///< absent: not measured, or adversarial
-    std::vector<Answer> answers;      ///< ours first
-    std::vector<Predicted> gains;     ///< of changes; real ones as measured
-    std::vector<Predicted> cells;     ///< of settings that were not recorded: batches a second
-    double speed = 0;                 ///< of the recorded setting, to what it was in the truth; 0: beside a neighbour
+    std::optional<Truth> truth;     ///< absent: not measured, or adversarial
+    std::vector<Answer> answers;    ///< ours first
+    std::vector<Predicted> gains;   ///< of changes; real ones as measured
+    std::vector<Predicted> cells;   ///< of settings that were not recorded: batches a second
+    double speed = 0;   ///< of the recorded setting, to what it was in the truth; 0: unknown, or beside a neighbour
     std::vector<Predicted> peaks;     ///< of the same: the loader's memory, bytes
     std::optional<TunedCase> tuned;   ///< where the truth has a grid
     std::string error;                ///< why there is no answer of ours
+    /// How much faster or slower the host was than when the truth was measured, as a share; 0: unknown.
+    [[nodiscard]] double drift() const noexcept { return speed > 0 ? std::abs(speed - 1) : 0; }
 };
 
 struct ScoreOptions {

@@ -60,9 +60,9 @@ private:
         std::int64_t owes_ns = 0;            // of a core, to be spent with the next that it computes
         std::uint64_t samples = 0, ns = 0;   // not yet observed
         ReadingBudget budget;
-        bool measured = false;   // its claim
+        bool measured = false;      // its claim
         std::int64_t busy_ns = 0;   // of that: computing or waiting for anything but a core
-        WorkerUse use;           // not yet observed
+        WorkerUse use;              // not yet observed
         BatchDemand batch{};
     };
     struct Slot {

@@ -185,8 +185,10 @@ struct Live : test::Driven {
         if (worker.doing == Doing::makes) {
             worker.doing = Doing::looks;
             policy.observe(worker.samples, worker.samples * any(100'000));
-            policy.observe_use(
-                {.claims = 1000, .computed_ns = 1'000'000, .queued_ns = any(1'000'000), .waited_ns = any(2) * any(500'000)});
+            policy.observe_use({.claims = 1000,
+                                .computed_ns = 1'000'000,
+                                .queued_ns = any(1'000'000),
+                                .waited_ns = any(2) * any(500'000)});
             come_back();
             finish(worker.slot, worker.samples);
             return turn(false);

@@ -130,5 +130,4 @@ BOOST_AUTO_TEST_CASE(a_loader_whose_workers_rest_can_have_other_numbers_and_ends
 
 BOOST_AUTO_TEST_SUITE_END()
 
-}   // namespace
 }   // namespace drawpoint

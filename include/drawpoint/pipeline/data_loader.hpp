@@ -23,7 +23,7 @@ class Collate;        // collate.hpp
 class PrefetchCore;   // what the loader, its passes and its workers share; pipeline/prefetch_core.hpp
 
 struct LoaderOptions {
-    std::size_t batch_size = 1;       ///< samples per batch, 1 … 2^20
+    std::size_t batch_size = 1;   ///< samples per batch, 1 … 2^20
     /// Threads making samples; 0: the loop's own thread does it inside `next()`. Once samples were seen to wait for
     /// cores and for nothing else, those beyond `usable_cores()` rest, with their scratch given up, until samples wait otherwise;
     /// so a sample must not wait for another one.
@@ -69,11 +69,12 @@ struct LoaderCounters {
     std::uint64_t worker_wakes = 0, worker_parks = 0, turns = 0;
     std::uint64_t handler_fallbacks = 0;   ///< wake-ups that did not fit the fixed buffer and allocated; 0
     std::uint64_t slots_bytes = 0;         ///< batch memory held by the loader now
-    std::uint64_t workers_running = 0;     ///< threads really there, also those that rest; fewer than asked when the system refused
-    std::uint64_t reads_ahead = 0;         ///< reads that ended before or beside the workers, not by them
-    std::uint64_t read_retries = 0;        ///< reads repeated after EIO or ESTALE
-    std::uint64_t reads_late = 0;          ///< given up at the deadline with a reader still at it
-    std::uint64_t read_bytes = 0;          ///< memory held now by what is read ahead
+    std::uint64_t workers_running =
+        0;   ///< threads really there, also those that rest; fewer than asked when the system refused
+    std::uint64_t reads_ahead = 0;    ///< reads that ended before or beside the workers, not by them
+    std::uint64_t read_retries = 0;   ///< reads repeated after EIO or ESTALE
+    std::uint64_t reads_late = 0;     ///< given up at the deadline with a reader still at it
+    std::uint64_t read_bytes = 0;     ///< memory held now by what is read ahead
     std::uint64_t largest_batch_bytes =
         0;   ///< memory that the largest batch so far took; before the first the plan's, or 0
     std::uint64_t peak_bytes =

@@ -106,8 +106,8 @@ BOOST_AUTO_TEST_CASE(a_slow_decode_on_full_cores_is_decode) {
     BOOST_TEST(found.verdict == "decode");
     BOOST_TEST(change_of(found, "stage:decode").gain.median > 0.4);
     BOOST_TEST(change_of(found, "num_workers").gain.median < 0.1);
-    if (found.advice && found.advice->can_be_set)
-        BOOST_TEST(found.advice->gain.median < change_of(found, "stage:decode").gain.median);
+    BOOST_TEST_REQUIRE(found.advice.has_value());
+    BOOST_TEST(found.advice->key == "stage:decode");   // no setting helps where cores are full
 }
 
 BOOST_AUTO_TEST_CASE(a_slow_transform_on_full_cores_is_transform) {

@@ -200,8 +200,8 @@ private:
     // Hardly ever written: every draw and every claim reads them.
     alignas(line_bytes) std::atomic<bool> stopping_{false};
     std::atomic<std::uint32_t> claim_size_{1};
-    std::atomic<bool> too_many_{false};   // workers: the next at the end of a claim leaves
-    std::atomic<bool> measures_use_{false};
+    std::atomic<bool> too_many_{false};       // workers: the next at the end of a claim leaves
+    std::atomic<bool> measures_use_{false};   // of claims, as there may be too many workers
 
     alignas(line_bytes) std::atomic<std::uint32_t> bench_tokens_{0};   // wakes for workers on the bench
 

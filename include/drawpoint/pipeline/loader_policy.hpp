@@ -138,8 +138,10 @@ public:
     // sample, and the batch that the loop waits for with it.
     /// Whether observe_use() can change anything.
     [[nodiscard]] bool may_have_too_many() const noexcept { return cores_ != 0 && num_workers_ > cores_; }
+    /// How claims were spent since the last call. At least 16 are to be known, then the last 256 or so count.
     void observe_use(const WorkerUse&) noexcept;
-    /// All workers; once they were seen to wait for cores and for nothing else, no more than these, until they do.
+    /// All workers; no more than cores once at least 1 % of the claims' time was queueing for these and at most 5 % another wait, until
+    /// more than 15 % is.
     [[nodiscard]] std::size_t wanted_workers() const noexcept {
         return only_compute_ && may_have_too_many() ? cores_ : num_workers_;
     }

@@ -99,24 +99,28 @@ int score_all(const Options& options, const std::vector<Case>& cases, Rig& rig, 
         scored.push_back(score_case(of, truth, rig, options.score));
         fmt::print(stderr, "{}\n", line_of(scored.back()));
     }
-    // A host's speed drifts within minutes. What was recorded at another than the truth's is recorded once more; the nearer one
+    // A host has bad spells. What was recorded in one, or at another speed than the truth's, is recorded again; the nearer one
     // counts.
     constexpr double most_drift = 0.04;
-    ScoreOptions again = options.score;
-    again.tunes = false;
-    if (!again.recordings.empty())
-        again.recordings /= "again";
-    for (Scored& one : scored) {
-        if (interrupted != 0)
-            return 130;
-        if (one.drift() <= most_drift)
-            continue;
-        Scored other = score_case(one.of, one.truth, rig, again);
-        if (!other.error.empty() || other.drift() >= one.drift())
-            continue;
-        other.tuned = std::move(one.tuned);
-        one = std::move(other);
-        fmt::print(stderr, "again {}\n", line_of(one));
+    constexpr int most_repeats = 3;
+    for (int repeat = 1; repeat <= most_repeats && options.score.neighbour <= 0; ++repeat) {
+        ScoreOptions again = options.score;
+        again.tunes = false;
+        if (!again.recordings.empty())
+            again.recordings /= fmt::format("again-{}", repeat);
+        for (Scored& one : scored) {
+            if (interrupted != 0)
+                return 130;
+            if (!one.truth || (!one.distrusted() && one.drift() <= most_drift))
+                continue;
+            Scored other = score_case(one.of, one.truth, rig, again);
+            other.recordings = ++one.recordings;
+            if (!other.error.empty() || other.distrusted() || (!one.distrusted() && other.drift() >= one.drift()))
+                continue;
+            other.tuned = std::move(one.tuned);
+            one = std::move(other);
+            fmt::print(stderr, "again {}\n", line_of(one));
+        }
     }
     const Score score = score_of(scored);
     const std::string document = json_of(score, {DRAWPOINT_VERSION, command});

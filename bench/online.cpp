@@ -24,15 +24,16 @@ using namespace drawpoint::bench;
 int run_all(const std::filesystem::path& folder, const std::vector<std::string>& only, const std::string& data) {
     prctl(PR_SET_TIMERSLACK, 1'000);   // ns; threads inherit it: what sleeps wakes when it should
     Rig rig{data};
-    fmt::print("{:<30} {:>5} {:>9} {:>14}  {}\n", "case", "pace", "behind %", "worst window %",
+    fmt::print("{:<30} {:>5} {:>9} {:>14} {:>9}  {}\n", "case", "pace", "behind %", "worst window %", "untuned %",
                "after 300 steps; best");
     for (const Case& of : read_cases(folder)) {
         if (of.grid_workers.empty() || (!only.empty() && std::ranges::find(only, of.name) == only.end()))
             continue;
         const OnlineCase tuned = tune_online(of, rig);
         for (const OnlinePhase& phase : tuned.phases)
-            fmt::print("{:<30} {:>5} {:>9.1f} {:>14.1f}  {}; {}\n", of.name, phase.pace, 100 * phase.behind,
-                       100 * phase.worst_window, to_string(phase.reached), to_string(phase.best));
+            fmt::print("{:<30} {:>5} {:>9.1f} {:>14.1f} {:>9.1f}  {}; {}\n", of.name, phase.pace, 100 * phase.behind,
+                       100 * phase.worst_window, 100 * phase.untuned_window, to_string(phase.reached),
+                       to_string(phase.best));
         for (const TunerDecision& decision : tuned.decisions)
             fmt::print("    step {:>4}: {} -> {}: predicted {:+.1f} %, obtained {:+.1f} %, {}: {}\n", decision.step,
                        to_string(decision.from), to_string(decision.to), 100 * decision.predicted_gain.median,

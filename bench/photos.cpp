@@ -4,19 +4,20 @@
 #include <stdexcept>
 #include <string>
 
-#include <drawpoint/pipeline/image/photo_crops.hpp>
-
 namespace drawpoint::bench {
 
-TemporaryPhotos::TemporaryPhotos(std::uint32_t count) {
+TemporaryPhotos::TemporaryPhotos(std::uint32_t count, ImageSize size) {
     std::string name = (std::filesystem::temp_directory_path() / "drawpoint-photos-XXXXXX").string();
     if (mkdtemp(name.data()) == nullptr)
         throw std::runtime_error{"cannot make " + name};
     folder_ = name;
     constexpr std::uint32_t pictures = 8;
     make_generated_photos(folder_ / "pictures", pictures, 7);
-    cut_photo_crops(
-        {.from = folder_ / "pictures", .out = folder_ / "crops", .per_image = count / pictures, .held_out = 0});
+    cut_photo_crops({.from = folder_ / "pictures",
+                     .out = folder_ / "crops",
+                     .per_image = count / pictures,
+                     .size = size,
+                     .held_out = 0});
 }
 
 TemporaryPhotos::~TemporaryPhotos() {

@@ -3,12 +3,15 @@
 #include <cstdint>
 #include <filesystem>
 
+#include <drawpoint/pipeline/image/photo_crops.hpp>
+
 namespace drawpoint::bench {
 
-/// `count` JPEG crops of 500 x 375 cut out of generated pictures, for where no photographs are at hand. Removed at the end.
+/// JPEG crops cut out of generated pictures, for where no photographs are at hand. Removed at the end.
 class TemporaryPhotos {
 public:
-    explicit TemporaryPhotos(std::uint32_t count);   ///< a multiple of 8
+    /// `count`: a multiple of 8.
+    explicit TemporaryPhotos(std::uint32_t count, ImageSize = {500, 375});
     ~TemporaryPhotos();
     TemporaryPhotos(const TemporaryPhotos&) = delete;
     TemporaryPhotos& operator=(const TemporaryPhotos&) = delete;

@@ -100,6 +100,8 @@ CaseStage read_stage(const Json& json, const std::string& where) {
     fields.count("jpeg_decodes", stage.jpeg_decodes, 0, 64);
     if (stage.jpeg_decodes % 2 != 0)
         fields.refuse("jpeg_decodes", "must be even, to be halved");
+    if (stage.jpeg_decodes > 0 && !(stage.work_us > 0))
+        fields.refuse("work_us", "must be above 0, decoding included, where jpeg_decodes is");
     read_variation(fields, stage.variation);
     fields.flag("by_size", stage.by_size);
     fields.end();

@@ -23,11 +23,13 @@ struct Variation {
 /// One stage of a sample.
 struct CaseStage {
     std::string name;
-    double work_us = 0;   ///< of a core that nothing disturbs
+    double work_us = 0;   ///< of a core that nothing disturbs; what decoding takes is part of it
     double wait_us = 0;   ///< asleep
     Variation variation;
     bool by_size = false;   ///< the factor is the sample's size: the same in all stages that say so, and in the read
-    std::size_t jpeg_decodes = 0;   ///< times that a real JPEG file is decoded, cropped and normalized; 0 or even
+    /// Times that a real JPEG file is decoded, cropped and normalized; 0 or even. The rest of `work_us` is burnt, so that the
+    /// stage takes as long as it says on any day.
+    std::size_t jpeg_decodes = 0;
     bool operator==(const CaseStage&) const = default;
 };
 

@@ -97,9 +97,10 @@ std::shared_ptr<const Collate> collate_of(const Case& of, const SampleLayout& la
 CasePipeline::CasePipeline(const Case& of, Rig& rig, const Sampler& sampler, std::size_t samples, Recorder& recorder)
     : case_{&of},
       recorder_{&recorder},
-      source_{of, samples, rig.turns_per_us(), of.jpeg() ? rig.pictures() : nullptr},
-      collate_{collate_of(of, source_.layout(), rig.turns_per_us())},
-      learner_{of, rig.turns_per_us()},
+      turns_per_us_{rig.turns_per_us()},
+      source_{of, samples, turns_per_us_, of.jpeg() ? rig.pictures() : nullptr},
+      collate_{collate_of(of, source_.layout(), turns_per_us_)},
+      learner_{of, turns_per_us_},
       runtime_{{}, recorder},
       loader_{runtime_, source_, sampler, loader_options(of.setting, collate_.get())} {}
 

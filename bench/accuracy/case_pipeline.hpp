@@ -30,6 +30,7 @@ public:
 private:
     const Case* case_;
     Recorder* recorder_;
+    double turns_per_us_;
     CaseSource source_;
     std::shared_ptr<const Collate> collate_;
     CaseLearner learner_;

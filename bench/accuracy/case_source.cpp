@@ -19,9 +19,9 @@ struct Scratch final : WorkerScratch {
 }   // namespace
 
 CaseSource::CaseSource(const Case& of, std::size_t samples, double turns_per_us,
-                       std::shared_ptr<const SampleSource> pictures)
+                       std::shared_ptr<const Pictures> pictures)
     : case_{of}, samples_{samples}, turns_per_us_{turns_per_us}, pictures_{std::move(pictures)} {
-    if (case_.jpeg() && (!pictures_ || pictures_->size() == 0))
+    if (case_.jpeg() && !pictures_)
         throw std::invalid_argument{"case " + case_.name + ": no pictures to decode"};
     // The data set is longer than the run: what stands for a stage's mean is the mean of the samples that are drawn.
     const auto factors = [&](const Variation& variation, bool by_size, std::size_t place) {
@@ -39,7 +39,7 @@ CaseSource::CaseSource(const Case& of, std::size_t samples, double turns_per_us,
 
 SampleLayout CaseSource::layout() const noexcept {
     return case_.jpeg()
-               ? pictures_->layout()
+               ? pictures_->source->layout()
                : SampleLayout{.rank = 1, .shape = {static_cast<std::int64_t>(case_.sample_bytes / sizeof(float))}};
 }
 
@@ -55,7 +55,7 @@ std::vector<std::string> CaseSource::stages() const {
 std::unique_ptr<WorkerScratch> CaseSource::make_scratch() const {
     auto scratch = std::make_unique<Scratch>();
     if (case_.jpeg())
-        scratch->picture = pictures_->make_scratch();
+        scratch->picture = pictures_->source->make_scratch();
     return scratch;
 }
 
@@ -72,8 +72,8 @@ void CaseSource::Reads::read(std::uint64_t index, std::vector<std::byte>& conten
     const CaseRead& read = of_->case_.read;
     const double factor = of_->read_factors_[index] * of_->disturbed(index);
     const double bytes = read.bytes * factor;
-    if (of_->case_.jpeg() && of_->pictures_->reads() != nullptr)
-        of_->pictures_->reads()->read(index % of_->pictures_->size(), contents);
+    if (of_->case_.jpeg() && of_->pictures_->source->reads() != nullptr)
+        of_->pictures_->source->reads()->read(index % of_->pictures_->source->size(), contents);
     else
         contents.resize(static_cast<std::size_t>(std::max(bytes, 8.0)));
     sleep_us(read.latency_us * factor);
@@ -87,17 +87,20 @@ void CaseSource::Reads::read(std::uint64_t index, std::vector<std::byte>& conten
     sleep_us(static_cast<double>(std::max(free, now) + needs - now) * 1e-3);
 }
 
-void CaseSource::decode(const CaseStage& stage, SampleTask& task, WorkerScratch* scratch) const {
+double CaseSource::left_after_decoding(const CaseStage& stage, double work_us, SampleTask& task,
+                                       WorkerScratch* scratch) const {
+    const double begin_us = thread_cpu_us();
     SampleTask picture;
-    picture.index = task.index % pictures_->size();
+    picture.index = task.index % pictures_->source->size();
     picture.seed = task.seed;
     picture.data = task.data;
     picture.target = task.target;
-    picture.contents = case_.read.any() && pictures_->reads() != nullptr ? task.contents : nullptr;
+    picture.contents = case_.read.any() && pictures_->source->reads() != nullptr ? task.contents : nullptr;
     for (std::size_t time = 0; time < stage.jpeg_decodes; ++time) {
         picture.stage_count = 0;
-        pictures_->fill(picture, *scratch);
+        pictures_->source->fill(picture, *scratch);
     }
+    return work_us * pictures_->shares[picture.index] - (thread_cpu_us() - begin_us);
 }
 
 void CaseSource::fill(SampleTask& task, WorkerScratch& any) const {
@@ -120,11 +123,12 @@ void CaseSource::fill(SampleTask& task, WorkerScratch& any) const {
     for (std::size_t at = 0; at < case_.stages.size(); ++at) {
         const CaseStage& stage = case_.stages[at];
         timer.begin();
-        if (stage.jpeg_decodes > 0)
-            decode(stage, task, scratch.picture.get());
         const double factor = factors_[at][task.index] * more;
+        double work_us = stage.work_us * factor;
+        if (stage.jpeg_decodes > 0)
+            work_us = left_after_decoding(stage, work_us, task, scratch.picture.get());
         sleep_us(stage.wait_us * factor);
-        burn(static_cast<std::uint64_t>(stage.work_us * factor * turns_per_us_));
+        burn(static_cast<std::uint64_t>(std::max(work_us, 0.0) * turns_per_us_));
     }
     task.contents = given;   // the loader's, or nothing
 }

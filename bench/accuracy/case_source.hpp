@@ -10,6 +10,7 @@
 #include <drawpoint/pipeline/sample_source.hpp>
 
 #include "case.hpp"
+#include "rig.hpp"
 
 namespace drawpoint::bench {
 
@@ -17,9 +18,9 @@ namespace drawpoint::bench {
 /// i-th drawn. Thread-safe like any source.
 class CaseSource final : public SampleSource {
 public:
-    /// `pictures`: samples of real files, for a case that decodes them; taken in turn. Null: none. Throws
-    /// std::invalid_argument where the case needs them.
-    CaseSource(const Case&, std::size_t samples, double turns_per_us, std::shared_ptr<const SampleSource> pictures);
+    /// `pictures`: for a case that decodes them; taken in turn. Null: none. Throws std::invalid_argument where the case needs
+    /// them.
+    CaseSource(const Case&, std::size_t samples, double turns_per_us, std::shared_ptr<const Pictures> pictures);
 
     [[nodiscard]] std::size_t size() const noexcept override { return samples_; }
     [[nodiscard]] SampleLayout layout() const noexcept override;
@@ -41,12 +42,13 @@ private:
     };
 
     [[nodiscard]] double disturbed(std::uint64_t index) const noexcept;
-    void decode(const CaseStage&, SampleTask&, WorkerScratch*) const;
+    /// Decodes, and returns what is left of so much work, in µs.
+    [[nodiscard]] double left_after_decoding(const CaseStage&, double work_us, SampleTask&, WorkerScratch*) const;
 
     Case case_;
     std::size_t samples_;
     double turns_per_us_;
-    std::shared_ptr<const SampleSource> pictures_;
+    std::shared_ptr<const Pictures> pictures_;
     std::vector<double> read_factors_;
     std::vector<std::vector<double>> factors_;   // by stage
     Reads reads_{*this};

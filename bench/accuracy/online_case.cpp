@@ -111,8 +111,18 @@ OnlineCase tune_online(const Case& of, Rig& rig) {
             phase.behind = -measure_gain(paced, phase.reached, rig, pairs).median;
         paced.setting = setting_at(i * phase_steps, of, result.decisions);
         paced.steps = phase_steps;
-        phase.worst_window =
-            slowest_window(std::span{begins_ns}.subspan(i * phase_steps, phase_steps)) / median_rate(paced, rig, 3);
+        std::vector<double> rates, slowest;
+        for (int run = 0; run < 3; ++run) {
+            const CaseRun untuned = run_case(paced, rig);
+            std::vector<std::int64_t> untuned_begins_ns;
+            for (const StepRow& step : untuned.ledger.steps)
+                untuned_begins_ns.push_back(step.draw_begin_ns + step.draw_ns);
+            rates.push_back(untuned.batches_per_s);
+            slowest.push_back(slowest_window(untuned_begins_ns));
+        }
+        const double rate = median_interval(rates).median;
+        phase.worst_window = slowest_window(std::span{begins_ns}.subspan(i * phase_steps, phase_steps)) / rate;
+        phase.untuned_window = median_interval(slowest).median / rate;
         result.phases.push_back(phase);
     }
     return result;

@@ -18,8 +18,9 @@ struct OnlinePhase {
     LoaderSetting best;      ///< of the case's grid, at this pace
     double behind =
         0;   ///< of the best one's rate, by which `reached` is slower; measured apart, in pairs, so it may be below 0
-    double worst_window =
-        0;   ///< of all windows of 200 steps the slowest, over the rate of the setting the phase began with
+    /// Of all windows of 200 steps the slowest, over the rate of the setting that the phase began with: of the phase, and of
+    /// that setting left as it is, since a host has slow moments of its own.
+    double worst_window = 0, untuned_window = 0;
 };
 
 struct OnlineCase {

@@ -90,6 +90,7 @@ Json json_of(const Scored& scored) {
             {"settings_batches_per_s", json_of(scored.cells)},
             {"settings_peak_bytes", json_of(scored.peaks)},
             {"tuned", scored.tuned ? json_of(*scored.tuned) : Json(nullptr)},
+            {"recordings", scored.recordings},
             {"error", scored.error}};
 }
 

@@ -93,6 +93,8 @@ BOOST_AUTO_TEST_CASE(what_a_case_cannot_be_is_refused_by_name) {
     BOOST_TEST(refusal(replaced(full, "\"single\"", "\"other\"")).find("case c.kind: 'other' is none of") == 0U);
     BOOST_TEST(refusal(replaced(full, "\"work_us\": 100", "\"jpeg_decodes\": 3"))
                    .find("case c.stages[0].jpeg_decodes: must be even") == 0U);
+    BOOST_TEST(refusal(replaced(full, "\"work_us\": 100", "\"jpeg_decodes\": 2"))
+                   .find("case c.stages[0].work_us: must be above 0, decoding included") == 0U);
     BOOST_TEST(refusal(replaced(full, "\"name\": \"fetch\"", "\"name\": \"read\"")).find("case c.stages[1].name") ==
                0U);
     BOOST_TEST(refusal(replaced(full, "\"bytes\": 1000, ", "")).find("case c.read.bytes: must be above 0") == 0U);

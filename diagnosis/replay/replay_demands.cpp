@@ -85,6 +85,27 @@ std::vector<std::uint32_t> picks(std::size_t count, std::size_t of, std::size_t 
     return all;
 }
 
+/// How long a stretch of steps must be for a bootstrap not to tear apart what belongs together, such as bursts: the last lag
+/// whose autocorrelation is beyond chance (Politis and White, 2004), least … `most`.
+std::size_t block_of(std::span<const StepDemand> steps, std::size_t least) {
+    constexpr std::size_t most = 32, blocks = 8;   // of so many at least is a recording made up
+    const auto n = static_cast<double>(steps.size());
+    std::vector<double> off(steps.size());   // from the mean
+    std::ranges::transform(steps, off.begin(), [](const StepDemand& step) {
+        return static_cast<double>(step.compute.cpu_ns + step.compute.wait_ns + step.after.cpu_ns + step.after.wait_ns);
+    });
+    const double mean = std::accumulate(off.begin(), off.end(), 0.0) / n;
+    for (double& value : off)
+        value -= mean;
+    const double beyond_chance = 2 * std::sqrt(std::log10(n) / n);
+    const double variance = std::inner_product(off.begin(), off.end(), off.begin(), 0.0);
+    for (std::size_t lag = std::min(most, steps.size() / blocks); lag > least; --lag)
+        if (std::abs(std::inner_product(off.begin() + static_cast<std::ptrdiff_t>(lag), off.end(), off.begin(), 0.0)) >
+            beyond_chance * variance)
+            return lag;
+    return least;
+}
+
 }   // namespace
 
 ReplayDemands::ReplayDemands(const RecordedRun& run, const ReplayOptions& options, std::size_t warm_up,
@@ -145,7 +166,8 @@ ReplayDemands::ReplayDemands(const RecordedRun& run, const ReplayOptions& option
     const auto before = [warm_up](std::size_t of, std::size_t each) { return (of - warm_up * each % of) % of; };
     const std::size_t size = options.setting.batch_size, samples = run.samples.size(), steps = steps_.size();
     picks_ = picks(batches * size, samples, before(samples, size), run.setting.batch_size, options.bootstrap_seed);
-    step_picks_ = picks(batches, steps, before(steps, 1), 4, options.bootstrap_seed == 0 ? 0 : ~options.bootstrap_seed);
+    step_picks_ = options.bootstrap_seed == 0 ? picks(batches, steps, before(steps, 1), 0, 0)
+                                              : picks(batches, steps, 0, block_of(steps_, 4), ~options.bootstrap_seed);
     if (change.without_variance)
         level_all(options.bootstrap_seed != 0);
     compute_short_waits();

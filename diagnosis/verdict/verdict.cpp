@@ -94,8 +94,8 @@ void name_the_cause(Diagnosis& diagnosis, const Evidence& found, const Diagnosis
         return change.key != "cores" && is_cause(change, options);   // nobody has more cores
     };
     const auto& all = diagnosis.interventions;
-    const auto top = std::ranges::find_if(all, counts);
-    if (top == all.end()) {
+    const auto most = std::ranges::find_if(all, counts);   // the largest gain comes first
+    if (most == all.end()) {
         const bool unclear = std::ranges::any_of(all, [&](const Intervention& change) {
             return change.key != "cores" && change.gain.median > 2 * options.least_gain;
         });
@@ -108,10 +108,16 @@ void name_the_cause(Diagnosis& diagnosis, const Evidence& found, const Diagnosis
         }
         return;
     }
+    // What gains as much as that, as far as can be told, and can be set is the smaller change.
+    auto top = most;
+    for (auto change = std::next(most); change != all.end(); ++change)
+        if (!top->can_be_set && change->can_be_set && counts(*change) &&
+            change->gain.median >= most->gain.median - options.tie_points / 2)
+            top = change;
     diagnosis.verdict = top->verdict;
     bool loader = false, compute = top->key == "compute";
-    for (auto change = std::next(top); change != all.end(); ++change) {
-        if (!counts(*change) || change->gain.median < top->gain.median - options.tie_points)
+    for (auto change = most; change != all.end(); ++change) {
+        if (change == top || !counts(*change) || change->gain.median < most->gain.median - options.tie_points)
             continue;
         (change->key == "compute" ? compute : loader) = true;
         if (change->verdict != diagnosis.verdict &&

@@ -130,6 +130,23 @@ BOOST_AUTO_TEST_CASE(too_few_workers_are_advised_to_be_more_of) {
     BOOST_TEST(found.how_to_refute.find("num_workers 1 -> 2") != std::string::npos, found.how_to_refute);
 }
 
+BOOST_AUTO_TEST_CASE(of_changes_that_gain_as_much_one_that_can_be_set_comes_first) {
+    // Both leave the loop's 5 ms; a second worker has its core to share with the loop.
+    RecordedRun run = healthy();
+    run.setting.num_workers = 1;
+    run.cores = 2;
+    each(run, [](SampleDemand& sample) {
+        sample.stages[1].cpu_ns = 800 * us;
+        sample.stages[0] = sample.stages[2] = {};
+    });
+    for (StepDemand& step : run.steps)
+        step.compute = {.cpu_ns = 500 * us, .wait_ns = 4'500 * us};
+    const Diagnosis found = diagnosed(run);
+    BOOST_TEST(found.verdict == "workers");
+    BOOST_TEST(names(found, "decode"));
+    BOOST_TEST(change_of(found, "stage:decode").gain.median > change_of(found, "num_workers").gain.median);
+}
+
 BOOST_AUTO_TEST_CASE(samples_that_wait_for_storage_are_read_latency) {
     RecordedRun run = healthy();
     each(run, [](SampleDemand& sample) { sample.stages[0].wait_ns *= 80; });

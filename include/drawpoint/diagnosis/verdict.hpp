@@ -30,7 +30,7 @@ struct Intervention {
 struct DiagnosisOptions {
     PredictOptions predict;
     double least_gain = 0.03;   ///< below it a change is no cause, nor one that may as well lose
-    double tie_points = 0.02;   ///< closer ones are named together
+    double tie_points = 0.02;   ///< closer ones are named together; within half of it, one that can be set comes first
     /// Samples replayed in all: fewer replications and shorter ones where it takes more. About 0.3 µs each.
     std::size_t most_samples = 4'000'000;
 };

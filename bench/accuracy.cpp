@@ -111,11 +111,11 @@ int score_all(const Options& options, const std::vector<Case>& cases, Rig& rig, 
         for (Scored& one : scored) {
             if (interrupted != 0)
                 return 130;
-            if (!one.truth || (!one.distrusted() && one.drift() <= most_drift))
+            if (!one.truth || (one.trusted && one.drift() <= most_drift))
                 continue;
             Scored other = score_case(one.of, one.truth, rig, again);
             other.recordings = ++one.recordings;
-            if (!other.error.empty() || other.distrusted() || (!one.distrusted() && other.drift() >= one.drift()))
+            if (!other.error.empty() || !other.trusted || (one.trusted && other.drift() >= one.drift()))
                 continue;
             other.tuned = std::move(one.tuned);
             one = std::move(other);

@@ -99,6 +99,7 @@ void ask_ours(Scored& scored, const Ledger& ledger, std::size_t& first_step) {
         answer.advice = diagnosis.advice->setting;
     scored.answers.push_back(std::move(answer));
     first_step = diagnosis.blame.first_steady_step;
+    scored.trusted = diagnosis.trust.trusted;
     if (scored.truth)
         scored.speed = diagnosis.batches_per_s / scored.truth->batches_per_s.median;
     if (!scored.truth || diagnosis.abstained)

@@ -50,11 +50,10 @@ struct Scored {
     std::vector<Predicted> peaks;     ///< of the same: the loader's memory, bytes
     std::optional<TunedCase> tuned;   ///< where the truth has a grid
     std::string error;                ///< why there is no answer of ours
-    std::size_t recordings = 1;       ///< made, of which this is the best
+    bool trusted = true;   ///< the recording, as `diagnose` sees the host; what else it abstains on is its answer
+    std::size_t recordings = 1;   ///< made, of which this one counts
     /// How much faster or slower the host was than when the truth was measured, as a share; 0: unknown.
     [[nodiscard]] double drift() const noexcept { return speed > 0 ? std::abs(speed - 1) : 0; }
-    /// Whether the recording is none to judge by, as we say.
-    [[nodiscard]] bool distrusted() const noexcept { return !answers.empty() && answers.front().abstained.has_value(); }
 };
 
 struct ScoreOptions {

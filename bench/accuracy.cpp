@@ -105,7 +105,6 @@ int score_all(const Options& options, const std::vector<Case>& cases, Rig& rig, 
     constexpr int most_repeats = 3;
     for (int repeat = 1; repeat <= most_repeats && options.score.neighbour <= 0; ++repeat) {
         ScoreOptions again = options.score;
-        again.tunes = false;
         if (!again.recordings.empty())
             again.recordings /= fmt::format("again-{}", repeat);
         for (Scored& one : scored) {
@@ -113,11 +112,13 @@ int score_all(const Options& options, const std::vector<Case>& cases, Rig& rig, 
                 return 130;
             if (!one.truth || (one.trusted && one.drift() <= most_drift))
                 continue;
+            again.tunes = options.score.tunes && !one.tuned;
             Scored other = score_case(one.of, one.truth, rig, again);
             other.recordings = ++one.recordings;
             if (!other.error.empty() || !other.trusted || (one.trusted && other.drift() >= one.drift()))
                 continue;
-            other.tuned = std::move(one.tuned);
+            if (one.tuned)
+                other.tuned = std::move(one.tuned);
             one = std::move(other);
             fmt::print(stderr, "again {}\n", line_of(one));
         }

@@ -28,7 +28,7 @@ struct CaseStage {
     Variation variation;
     bool by_size = false;   ///< the factor is the sample's size: the same in all stages that say so, and in the read
     /// Times that a real JPEG file is decoded, cropped and normalized; 0 or even. The rest of `work_us` is burnt, so that the
-    /// stage takes as long as it says on any day.
+    /// stage takes as long as it says on any day, unless decoding alone takes longer.
     std::size_t jpeg_decodes = 0;
     bool operator==(const CaseStage&) const = default;
 };

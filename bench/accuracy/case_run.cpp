@@ -50,15 +50,14 @@ CaseRun run_case(const Case& of, Rig& rig, const CaseRunOptions& options) {
     else
         recorder.emplace(options.recording, recording);
     CaseRun run;
-    std::vector<std::int64_t> begins_ns;
     {
         CasePipeline pipeline{of, rig, sampler, samples, *recorder};
         CallbackList none;
         pipeline.fit({.max_steps = steps, .record_loss = false}, none);
         run.peak_bytes = pipeline.loader().counters().peak_bytes;
-        begins_ns = pipeline.learner().begins_ns();
+        run.begins_ns = pipeline.learner().begins_ns();
     }
-    run.batches_per_s = rate_of(begins_ns, warm_up_steps(of));
+    run.batches_per_s = rate_of(run.begins_ns, warm_up_steps(of));
     recorder->finish();
     if (const std::string why = recorder->state().error; !why.empty())
         throw std::runtime_error{why};

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <vector>
 
 #include <drawpoint/instrumentation/ledger.hpp>
 
@@ -13,9 +14,10 @@ namespace drawpoint::bench {
 
 /// One real run.
 struct CaseRun {
-    double batches_per_s = 0;       ///< of the steps after warm-up, by a clock of the loop's own
-    std::uint64_t peak_bytes = 0;   ///< of the loader's memory
-    Ledger ledger;                  ///< what was recorded
+    double batches_per_s = 0;              ///< of the steps after warm-up, by a clock of the loop's own
+    std::uint64_t peak_bytes = 0;          ///< of the loader's memory
+    Ledger ledger;                         ///< what was recorded
+    std::vector<std::int64_t> begins_ns;   ///< of each step, by the same clock
 };
 
 /// Steps at the begin that do not count.

@@ -73,7 +73,7 @@ void CaseSource::Reads::read(std::uint64_t index, std::vector<std::byte>& conten
     const double factor = of_->read_factors_[index] * of_->disturbed(index);
     const double bytes = read.bytes * factor;
     if (of_->case_.jpeg() && of_->pictures_->source->reads() != nullptr)
-        of_->pictures_->source->reads()->read(index % of_->pictures_->source->size(), contents);
+        of_->pictures_->source->reads()->read(index % of_->pictures_->shares.size(), contents);
     else
         contents.resize(static_cast<std::size_t>(std::max(bytes, 8.0)));
     sleep_us(read.latency_us * factor);
@@ -91,7 +91,7 @@ double CaseSource::left_after_decoding(const CaseStage& stage, double work_us, S
                                        WorkerScratch* scratch) const {
     const double begin_us = thread_cpu_us();
     SampleTask picture;
-    picture.index = task.index % pictures_->source->size();
+    picture.index = task.index % pictures_->shares.size();
     picture.seed = task.seed;
     picture.data = task.data;
     picture.target = task.target;

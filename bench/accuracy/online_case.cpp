@@ -114,11 +114,8 @@ OnlineCase tune_online(const Case& of, Rig& rig) {
         std::vector<double> rates, slowest;
         for (int run = 0; run < 3; ++run) {
             const CaseRun untuned = run_case(paced, rig);
-            std::vector<std::int64_t> untuned_begins_ns;
-            for (const StepRow& step : untuned.ledger.steps)
-                untuned_begins_ns.push_back(step.draw_begin_ns + step.draw_ns);
             rates.push_back(untuned.batches_per_s);
-            slowest.push_back(slowest_window(untuned_begins_ns));
+            slowest.push_back(slowest_window(std::span{untuned.begins_ns}.subspan(warm_up_steps(paced))));
         }
         const double rate = median_interval(rates).median;
         phase.worst_window = slowest_window(std::span{begins_ns}.subspan(i * phase_steps, phase_steps)) / rate;

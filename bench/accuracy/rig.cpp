@@ -18,7 +18,8 @@ std::vector<double> shares_of(const SampleSource& pictures) {
     const std::unique_ptr<WorkerScratch> scratch = pictures.make_scratch();
     std::vector<std::byte> data(pictures.layout().bytes());
     std::int64_t target = 0;
-    std::vector<double> fastest_us(pictures.size(), std::numeric_limits<double>::infinity());
+    constexpr std::size_t most = 256;
+    std::vector<double> fastest_us(std::min(pictures.size(), most), std::numeric_limits<double>::infinity());
     for (int time = 0; time < 3; ++time)
         for (std::size_t index = 0; index < fastest_us.size(); ++index) {
             SampleTask task{.index = index, .data = data, .target = &target};

@@ -16,7 +16,8 @@ namespace drawpoint::bench {
 /// Real JPEG files, decoded to tensors of 3 x 64 x 64.
 struct Pictures {
     std::shared_ptr<const SampleSource> source;
-    std::vector<double> shares;   ///< what each takes of a core, as a share of their mean
+    std::vector<double>
+        shares;   ///< what each of the first 256 takes of a core, as a share of their mean; no other is used
 };
 
 /// What the runs of one process share: how fast a core is and, once a case asks for them, pictures.

@@ -86,9 +86,9 @@ std::vector<std::uint32_t> picks(std::size_t count, std::size_t of, std::size_t 
 }
 
 /// How long a stretch of steps must be for a bootstrap not to tear apart what belongs together, such as bursts: the last lag
-/// whose autocorrelation is beyond chance (Politis and White, 2004), least … `most`.
+/// whose autocorrelation is beyond chance (by the threshold of Politis and White, 2004), `least` … 32 and an eighth of them.
 std::size_t block_of(std::span<const StepDemand> steps, std::size_t least) {
-    constexpr std::size_t most = 32, blocks = 8;   // of so many at least is a recording made up
+    constexpr std::size_t most = 32, lags_recorded = 8;
     const auto n = static_cast<double>(steps.size());
     std::vector<double> off(steps.size());   // from the mean
     std::ranges::transform(steps, off.begin(), [](const StepDemand& step) {
@@ -99,7 +99,7 @@ std::size_t block_of(std::span<const StepDemand> steps, std::size_t least) {
         value -= mean;
     const double beyond_chance = 2 * std::sqrt(std::log10(n) / n);
     const double variance = std::inner_product(off.begin(), off.end(), off.begin(), 0.0);
-    for (std::size_t lag = std::min(most, steps.size() / blocks); lag > least; --lag)
+    for (std::size_t lag = std::min(most, steps.size() / lags_recorded); lag > least; --lag)
         if (std::abs(std::inner_product(off.begin() + static_cast<std::ptrdiff_t>(lag), off.end(), off.begin(), 0.0)) >
             beyond_chance * variance)
             return lag;
@@ -166,8 +166,9 @@ ReplayDemands::ReplayDemands(const RecordedRun& run, const ReplayOptions& option
     const auto before = [warm_up](std::size_t of, std::size_t each) { return (of - warm_up * each % of) % of; };
     const std::size_t size = options.setting.batch_size, samples = run.samples.size(), steps = steps_.size();
     picks_ = picks(batches * size, samples, before(samples, size), run.setting.batch_size, options.bootstrap_seed);
-    step_picks_ = options.bootstrap_seed == 0 ? picks(batches, steps, before(steps, 1), 0, 0)
-                                              : picks(batches, steps, 0, block_of(steps_, 4), ~options.bootstrap_seed);
+    step_picks_ = options.bootstrap_seed == 0
+                      ? picks(batches, steps, before(steps, 1), 0, 0)
+                      : picks(batches, steps, 0, block_of(run.steps, 4), ~options.bootstrap_seed);
     if (change.without_variance)
         level_all(options.bootstrap_seed != 0);
     compute_short_waits();

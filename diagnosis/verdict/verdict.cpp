@@ -109,11 +109,11 @@ void name_the_cause(Diagnosis& diagnosis, const Evidence& found, const Diagnosis
         return;
     }
     // What gains as much as that, as far as can be told, and can be set is the smaller change.
-    auto top = most;
-    for (auto change = std::next(most); change != all.end(); ++change)
-        if (!top->can_be_set && change->can_be_set && counts(*change) &&
-            change->gain.median >= most->gain.median - options.tie_points / 2)
-            top = change;
+    auto top = std::find_if(most, all.end(), [&](const Intervention& change) {
+        return change.can_be_set && counts(change) && change.gain.median >= most->gain.median - options.tie_points / 2;
+    });
+    if (top == all.end())
+        top = most;
     diagnosis.verdict = top->verdict;
     bool loader = false, compute = top->key == "compute";
     for (auto change = most; change != all.end(); ++change) {

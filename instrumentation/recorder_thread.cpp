@@ -5,11 +5,13 @@
 #include <time.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <iterator>
 #include <limits>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include <drawpoint/instrumentation/host.hpp>
@@ -59,6 +61,18 @@ double measure_ns_per_event(const AnyClock& clock) {
     return best;
 }
 
+/// What a thread takes of a core to go to sleep and to wake: the median of some. Half a millisecond.
+std::int64_t measure_sleep_cpu_ns() {
+    std::array<std::int64_t, 5> took_ns{};
+    for (std::int64_t& ns : took_ns) {
+        const std::uint64_t begin_ns = system_clock_ns(CLOCK_THREAD_CPUTIME_ID);
+        std::this_thread::sleep_for(50us);
+        ns = static_cast<std::int64_t>(system_clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+    }
+    std::ranges::nth_element(took_ns, took_ns.begin() + took_ns.size() / 2);
+    return took_ns[took_ns.size() / 2];
+}
+
 }   // namespace
 
 Recorder::Impl::Impl(const std::filesystem::path* file, const RecorderOptions& given, const AnyClock& any)
@@ -74,6 +88,7 @@ Recorder::Impl::Impl(const std::filesystem::path* file, const RecorderOptions& g
         host.emplace();
         rare.emplace_back(Fact{facts::host_cores, decimal(usable_cores())});
         rare.emplace_back(Fact{facts::host_affinity_cores, std::to_string(affinity_cores())});
+        rare.emplace_back(Fact{facts::host_sleep_cpu_ns, std::to_string(measure_sleep_cpu_ns())});
     }
     if (file != nullptr)
         status.file = *file;

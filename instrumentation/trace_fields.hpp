@@ -35,7 +35,7 @@ inline constexpr Tag early_ns = 16;   // of every record whose time counts
 namespace sample {
 inline constexpr Tag index = 1, epoch = 2, batch = 3, slot = 4, bytes = 5, cpu_ns = 6, run_queue_ns = 7, status = 8,
                      pipeline = 9, stage_ns = 10, gap_ns = 11, worker = 12, samples = 13, read_begin_ns = 14,
-                     read_end_ns = 15, stage_idle_ns = 17, other_cpu_ns = 18;
+                     read_end_ns = 15, stage_idle_ns = 17, other_cpu_ns = 18, read_cpu_ns = 19, read_run_queue_ns = 20;
 }
 namespace batch {
 inline constexpr Tag epoch = 1, batch = 2, size = 4, stamps = 5, slot = 6, pipeline = 7, status = 8, bytes = 9,

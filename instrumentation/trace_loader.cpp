@@ -73,6 +73,10 @@ void TraceWriter::sample(const SampleRow& row, std::span<const StageRow> stages,
         record.add_uint64(f::sample::read_begin_ns, wrapping_difference(row.begin_ns, row.read_begin_ns));
     if (row.read_end_ns != no_stamp)
         record.add_uint64(f::sample::read_end_ns, wrapping_difference(row.begin_ns, row.read_end_ns));
+    if (row.read_cpu_ns != no_stamp)
+        record.add_uint64(f::sample::read_cpu_ns, static_cast<std::uint64_t>(row.read_cpu_ns));
+    if (row.read_run_queue_ns != no_stamp)
+        record.add_uint64(f::sample::read_run_queue_ns, static_cast<std::uint64_t>(row.read_run_queue_ns));
     put(record, f::early_ns, at.early_ns);
 
     if (slices) {

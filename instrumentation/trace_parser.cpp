@@ -159,6 +159,8 @@ void TraceParser::sample(pbf_reader record, std::int64_t time_ns) {
         case varint_key(f::sample::samples): row.samples = record.get_uint32(); break;
         case varint_key(f::sample::read_begin_ns): read_begin = record.get_uint64(); break;
         case varint_key(f::sample::read_end_ns): read_end = record.get_uint64(); break;
+        case varint_key(f::sample::read_cpu_ns): row.read_cpu_ns = record.get_int64(); break;
+        case varint_key(f::sample::read_run_queue_ns): row.read_run_queue_ns = record.get_int64(); break;
         case bytes_key(f::sample::stage_ns): read_packed(record, values_); break;
         case bytes_key(f::sample::gap_ns): read_packed(record, gaps_); break;
         case bytes_key(f::sample::stage_idle_ns): read_packed(record, idle_); break;

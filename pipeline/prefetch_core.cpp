@@ -41,7 +41,7 @@ std::uint8_t add_pipeline(Recorder* recorder, const SampleSource& source, const 
 
 std::unique_ptr<ReadAhead> reads_of(const SampleSource& source, const LoaderOptions& options,
                                     const LoaderOptions& asked, std::size_t batch_size, std::uint64_t memory,
-                                    const AnyClock& clock) {
+                                    bool measures, const AnyClock& clock) {
     if (!reads_ahead(source, options))
         return nullptr;
     return std::make_unique<ReadAhead>(
@@ -52,7 +52,8 @@ std::unique_ptr<ReadAhead> reads_of(const SampleSource& source, const LoaderOpti
                          .batch_size = batch_size,
                          .slots = options.prefetch_depth + 1,
                          .rules = {.deadline = options.read_deadline, .retries = options.read_retries},
-                         .memory = memory},
+                         .memory = memory,
+                         .measures = measures},
         clock);
 }
 
@@ -79,7 +80,8 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
       recorder_{runtime.options().record ? &runtime.recorder() : nullptr},
       clock_{runtime.recorder().clock()},
       pipeline_{add_pipeline(recorder_, source, options_, overtakes_of(options_.order, options_.max_overtakes), name)},
-      reads_{reads_of(source, options_, asked, plan.slot_samples, reads_memory(options_, plan), clock_)},
+      reads_{reads_of(source, options_, asked, plan.slot_samples, reads_memory(options_, plan), recorder_ != nullptr,
+                      clock_)},
       maker_{source, reads_.get(), recorder_, clock_, pipeline_, asked.seed, asked.collate},
       policy_{{.batch_size = plan.slot_samples,
                .num_workers = options_.num_workers,

@@ -145,7 +145,7 @@ ReadBuffer* ReadAhead::claim_next() noexcept {
                 continue;   // the worker's to say so
             buffer.index = index;
             buffer.cell = &cell(oldest.slot, at);
-            buffer.begin_ns = clock_.now_ns();
+            buffer.times = {.begin_ns = clock_.now_ns()};
             if (options_.rules.deadline.count() > 0)
                 buffer.due = std::chrono::steady_clock::now() + options_.rules.deadline;
             std::uint32_t before = word(idle, 0);
@@ -183,7 +183,7 @@ ReadBuffer* ReadAhead::next_read(Idle how, bool slept) noexcept {
 }
 
 void ReadAhead::end_read(ReadBuffer& buffer) noexcept {
-    const auto ns = static_cast<std::uint64_t>(std::max<std::int64_t>(buffer.end_ns - buffer.begin_ns, 0));
+    const auto ns = static_cast<std::uint64_t>(std::max<std::int64_t>(buffer.times.end_ns - buffer.times.begin_ns, 0));
     bool somebody_waits = false;
     {
         const std::lock_guard lock{mutex_};
@@ -302,7 +302,7 @@ ReadAhead::Taken ReadAhead::take(WorkerReads& worker, std::uint32_t slot, std::u
         done(worker, {.buffer = buffer}, -1);
         std::rethrow_exception(error);
     }
-    return {.contents = &buffer->bytes, .begin_ns = buffer->begin_ns, .end_ns = buffer->end_ns, .buffer = buffer};
+    return {.contents = &buffer->bytes, .times = buffer->times, .buffer = buffer};
 }
 
 void ReadAhead::wait_for(ReadBuffer& buffer, std::atomic<std::uint32_t>& cell) {

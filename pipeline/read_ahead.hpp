@@ -22,6 +22,12 @@
 
 namespace drawpoint {
 
+/// When a read began and ended, and what its thread used; `no_stamp`: not known.
+struct ReadTimes {
+    std::int64_t begin_ns = no_stamp, end_ns = no_stamp;
+    std::int64_t cpu_ns = no_stamp, run_queue_ns = no_stamp;   // cpu: from the end of the read before
+};
+
 /// One read ahead: where its bytes go and who waits for them. Belongs to a reader until its cell says `ready`, then to the
 /// worker that takes it.
 struct ReadBuffer {
@@ -30,7 +36,7 @@ struct ReadBuffer {
     std::uint64_t index = 0;
     std::uint32_t number = 0;
     std::atomic<std::uint32_t>* cell = nullptr;
-    std::int64_t begin_ns = no_stamp, end_ns = no_stamp;
+    ReadTimes times;
     std::chrono::steady_clock::time_point due;   // if reads have a deadline
     bool blocked = false;                        // out of the reader: it waited for storage
     std::atomic<bool> late{false};               // set under ReadAhead's mutex: given up by the worker that waited
@@ -60,6 +66,7 @@ struct ReadAheadOptions {
     ReadRules rules;
     std::uint64_t memory = 0;   // bytes that what is read ahead may hold; 0: no limit but the number of samples
     bool io_uring = true;       // where the kernel and the source allow it
+    bool measures = false;      // what readers' threads use, of some reads
 };
 
 /// What a worker keeps of its own reads.
@@ -106,8 +113,8 @@ public:
 
     /// A sample's bytes. Given back by done(), also when the sample fails.
     struct Taken {
-        const std::vector<std::byte>* contents = nullptr;      ///< null: the source does not want them
-        std::int64_t begin_ns = no_stamp, end_ns = no_stamp;   ///< of a read ahead of the worker
+        const std::vector<std::byte>* contents = nullptr;   ///< null: the source does not want them
+        ReadTimes times;                                    ///< of a read ahead of the worker
         ReadBuffer* buffer = nullptr;
     };
     /// The sample at place `at` of the batch in `slot`: read ahead, waited for, or read here. Each once; by the worker that
@@ -128,11 +135,12 @@ public:
     /// The next sample to read, begun; null: none now (`returns`, `sleeps`: and the caller is to be woken by Readers::wake())
     /// or none any more (`blocks`). `slept`: the caller's last call announced sleep.
     [[nodiscard]] ReadBuffer* next_read(Idle, bool slept = false) noexcept;
-    /// The read is over: its bytes or error, `blocked` and `end_ns` are set.
+    /// The read is over: its bytes or error, `blocked` and `times` are set.
     void end_read(ReadBuffer&) noexcept;
     [[nodiscard]] bool stopping() const noexcept { return stopping_.load(std::memory_order_relaxed); }
     /// Whether a read of `ns`, during which the thread's voluntary_switches() rose by `switches`, had to wait for storage.
     [[nodiscard]] bool has_blocked(std::int64_t ns, long switches) const noexcept;
+    [[nodiscard]] bool measures() const noexcept { return options_.measures; }
     [[nodiscard]] RetriedReads& retried() noexcept { return retried_; }
     [[nodiscard]] const AnyClock& clock() const noexcept { return clock_; }
     [[nodiscard]] std::size_t concurrency() const noexcept { return most_; }   ///< the most there may be

@@ -277,7 +277,7 @@ void ReadRing::finish(Job& job) noexcept {
             buffer.error = std::current_exception();
         }
     }
-    buffer.end_ns = ahead_->clock().now_ns();
+    buffer.times.end_ns = ahead_->clock().now_ns();
     buffer.blocked = job.waits != waits_;
     --in_flight_;
     ahead_->end_read(buffer);

@@ -64,7 +64,7 @@ std::int64_t SampleMaker::make(SampleWorker& worker, Slot& s, std::uint32_t slot
         task.bytes_read = 0;
         task.stage_count = 0;
         const std::int64_t taken_up_ns = at == first ? begin_ns : recorded ? clock_.now_ns() : no_stamp;
-        worker.read_begin_ns = worker.read_end_ns = no_stamp;
+        worker.read = {};
         task.cpu_ns = measured ? worker.usage.begin(at != first) : no_stamp;
         bool complete = false;
         const char* where = in_sampler;
@@ -95,8 +95,10 @@ std::int64_t SampleMaker::make(SampleWorker& worker, Slot& s, std::uint32_t slot
             record.row = row_of(s, at, complete);
             record.row.bytes = task.bytes_read;
             record.row.begin_ns = taken_up_ns;
-            record.row.read_begin_ns = worker.read_begin_ns;
-            record.row.read_end_ns = worker.read_end_ns;
+            record.row.read_begin_ns = worker.read.begin_ns;
+            record.row.read_end_ns = worker.read.end_ns;
+            record.row.read_cpu_ns = worker.read.cpu_ns;
+            record.row.read_run_queue_ns = worker.read.run_queue_ns;
             record.slices = s.detail.slices;
             record.stage_count = std::min<std::uint32_t>(task.stage_count, max_stages);
             std::copy_n(task.stages.begin(), record.stage_count, record.stages.begin());
@@ -201,8 +203,7 @@ void SampleMaker::read_and_fill(SampleWorker& worker, std::uint32_t slot, std::u
     } stages{clock_, task, taken_up_ns, there_ns};
     const ReadAhead::Taken bytes = reads_->take(worker.reads, slot, at, task.index);
     task.stage_count = 0;
-    worker.read_begin_ns = bytes.begin_ns;
-    worker.read_end_ns = bytes.end_ns;
+    worker.read = bytes.times;
     there_ns = clock_.now_ns();
     struct Done {
         ReadAhead& reads;

@@ -28,7 +28,7 @@ struct SampleWorker {
     SampleRecord record;
     WorkerReads reads;
     SampleUsage usage;
-    std::int64_t read_begin_ns = no_stamp, read_end_ns = no_stamp;   // of the sample, if it was read ahead
+    ReadTimes read;   // of the sample, if it was read ahead
     std::uint64_t claims = 0;
     std::uint64_t samples = 0, ns = 0;   // of the claims timed since they were last reported
     ClaimUse use;

@@ -23,6 +23,7 @@ public:
     CasePipeline(const Case&, Rig&, const Sampler&, std::size_t samples, Recorder&);
 
     [[nodiscard]] DataLoader& loader() noexcept { return loader_; }
+    [[nodiscard]] double turns_per_us() const noexcept { return turns_per_us_; }
     [[nodiscard]] CaseLearner& learner() noexcept { return learner_; }
     /// Trains nothing, until `options` or a callback end it.
     void fit(const FitOptions&, CallbackList&);

@@ -9,6 +9,7 @@
 #include <drawpoint/instrumentation/trace.hpp>
 
 #include "case_pipeline.hpp"
+#include "work.hpp"
 
 namespace drawpoint::bench {
 namespace {
@@ -36,7 +37,8 @@ Ledger disturbed(Ledger ledger, const Case& of) {
 std::size_t warm_up_steps(const Case& of) noexcept { return std::min<std::size_t>(20, of.steps / 5); }
 
 CaseRun run_case(const Case& of, Rig& rig, const CaseRunOptions& options) {
-    const std::size_t steps = of.steps * options.passes;
+    // Those that count draw every sample equally often, so that rare ones are as rare as the case says.
+    const std::size_t steps = of.steps * options.passes + warm_up_steps(of);
     // So many batches more than are drawn that the last step is like the others: the loader still prefetches.
     const std::size_t samples =
         (steps + of.setting.prefetch_depth + of.setting.num_workers + 2) * of.setting.batch_size;
@@ -52,6 +54,9 @@ CaseRun run_case(const Case& of, Rig& rig, const CaseRunOptions& options) {
     CaseRun run;
     {
         CasePipeline pipeline{of, rig, sampler, samples, *recorder};
+        std::optional<ForeignLoad> load;   // what the stages are made of has been timed without it
+        if (options.neighbour > 0)
+            load.emplace(1, options.neighbour, pipeline.turns_per_us());
         CallbackList none;
         pipeline.fit({.max_steps = steps, .record_loss = false}, none);
         run.peak_bytes = pipeline.loader().counters().peak_bytes;

@@ -24,8 +24,10 @@ struct CaseRun {
 [[nodiscard]] std::size_t warm_up_steps(const Case&) noexcept;
 
 struct CaseRunOptions {
-    std::size_t passes = 1;   ///< over the samples that `Case::steps` batches draw: so many times as many steps
+    /// Over the samples that `Case::steps` batches draw: so many times as many steps come after the warm-up.
+    std::size_t passes = 1;
     std::filesystem::path recording;   ///< is written there, too; empty: nowhere
+    double neighbour = 0;              ///< cores that another process takes meanwhile
 };
 
 /// Trains nothing on the case's pipeline: the product's own loader, loop and recorder, threads and all, with the case's

@@ -11,7 +11,6 @@
 #include <drawpoint/instrumentation/host.hpp>
 
 #include "baselines.hpp"
-#include "work.hpp"
 
 namespace drawpoint::bench {
 namespace {
@@ -72,7 +71,8 @@ private:
 };
 
 Ledger recording_of(const Case& of, Rig& rig, const ScoreOptions& options) {
-    CaseRunOptions running{.passes = of.kind == "adversarial" ? 1 : options.passes, .recording = {}};
+    CaseRunOptions running{
+        .passes = of.kind == "adversarial" ? 1 : options.passes, .recording = {}, .neighbour = options.neighbour};
     if (!options.recordings.empty()) {
         // Of this case as it is, recorded like this.
         const std::filesystem::path kept =
@@ -83,9 +83,6 @@ Ledger recording_of(const Case& of, Rig& rig, const ScoreOptions& options) {
         std::filesystem::create_directories(options.recordings);
         running.recording = kept.string() + ".part";
     }
-    std::optional<ForeignLoad> load;
-    if (options.neighbour > 0)
-        load.emplace(1, options.neighbour, rig.turns_per_us());
     Ledger ledger = run_case(of, rig, running).ledger;
     if (!options.recordings.empty())   // whole, or not there
         std::filesystem::rename(running.recording, std::filesystem::path{running.recording}.replace_extension());

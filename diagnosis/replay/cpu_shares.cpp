@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
+#include <diagnosis/blame/loader_rows.hpp>
 #include <diagnosis/replay/virtual_time.hpp>
 
 namespace drawpoint {
@@ -12,6 +14,7 @@ namespace {
 
 constexpr std::int64_t long_is = 8;        // times the median
 constexpr std::size_t fewest_likes = 30;   // to tell of the others
+constexpr double hardly = 0.02;            // of its time in the run queue
 
 /// Those that a replay has room for, of a row of any origin.
 std::span<const StageRow> stages_of(const Ledger& ledger, const SampleRow& row) noexcept {
@@ -24,6 +27,18 @@ std::int64_t wall_of(std::span<const StageRow> stages) noexcept {
     for (const StageRow& stage : stages)
         sum += bounded_ns(stage.ns);
     return sum;
+}
+
+/// 0: it was not read ahead.
+std::int64_t read_ns_of(const SampleRow& row) noexcept {
+    return row.read_begin_ns == no_stamp || row.read_end_ns == no_stamp
+               ? 0
+               : bounded_ns(length_ns(row.read_begin_ns, row.read_end_ns));
+}
+
+/// The first stage that is no wait for a read ahead.
+std::size_t made_from(const SampleRow& row, std::span<const StageRow> stages) noexcept {
+    return row.read_begin_ns != no_stamp && stages.size() > 1 ? 1 : 0;
 }
 
 }   // namespace
@@ -44,6 +59,9 @@ CpuShares::CpuShares(const Ledger& ledger, std::uint8_t pipeline)
     for (auto row = first; row != last; ++row) {
         if (row->samples == 0)
             continue;
+        if (const std::int64_t read_ns = read_ns_of(*row); row->read_cpu_ns != no_stamp && read_ns > 0)
+            reads_.add(read_ns, static_cast<double>(std::clamp<std::int64_t>(row->read_cpu_ns, 0, read_ns)),
+                       static_cast<double>(bounded_ns(row->read_run_queue_ns)));
         const auto stages = stages_of(ledger, *row);
         const std::int64_t wall = wall_of(stages);
         Class& one = wall / row->samples > long_from_ns_ ? long_ : usual_;
@@ -69,18 +87,32 @@ CpuShares::CpuShares(const Ledger& ledger, std::uint8_t pipeline)
                 one.queued_off += std::max(static_cast<double>(wall) - cpu, 0.0);
                 const auto queued = static_cast<double>(bounded_ns(*row->run_queue_ns));
                 one.run_queue += queued;
-                if (wall > 0) {
-                    const double rest = static_cast<double>(wall) - cpu;
-                    likes_.push_back(
-                        {wall / row->samples, cpu / row->samples, rest > 0 ? std::clamp(queued / rest, 0.0, 1.0) : 0});
-                }
+                if (all_staged && queued <= hardly * static_cast<double>(wall))
+                    for (std::size_t i = 0; i < stages.size(); ++i)
+                        waits_[i] += static_cast<double>(
+                            std::max<std::int64_t>(bounded_ns(stages[i].ns) - bounded_ns(stages[i].cpu_ns), 0));
+                // Its worker's wait for a read ahead is no part of what it is like.
+                const std::size_t first_made = all_staged ? made_from(*row, stages) : 0;
+                double made_cpu = cpu;
+                for (std::size_t i = 0; i < first_made; ++i)
+                    made_cpu -= static_cast<double>(bounded_ns(stages[i].cpu_ns));
+                if (const std::int64_t made = wall_of(stages.subspan(first_made)); made > 0)
+                    samples_.add(made / row->samples, std::max(made_cpu, 0.0) / row->samples, queued / row->samples);
             }
         }
     }
-    std::ranges::sort(likes_, {}, &Like::wall_ns);
+    samples_.sort();
+    reads_.sort();
 }
 
-const CpuShares::Like* CpuShares::like(std::int64_t wall_ns) const noexcept {
+void Likes::add(std::int64_t wall_ns, double cpu_ns, double run_queue_ns) {
+    const double rest = static_cast<double>(wall_ns) - cpu_ns;
+    likes_.push_back({wall_ns, cpu_ns, rest > 0 ? std::clamp(run_queue_ns / rest, 0.0, 1.0) : 0});
+}
+
+void Likes::sort() { std::ranges::sort(likes_, {}, &Like::wall_ns); }
+
+const Likes::Like* Likes::nearest(std::int64_t wall_ns) const noexcept {
     if (likes_.size() < fewest_likes)
         return nullptr;
     const auto above = std::ranges::lower_bound(likes_, wall_ns, {}, &Like::wall_ns);
@@ -101,10 +133,8 @@ const CpuShares::Class& CpuShares::class_of(std::int64_t wall_ns) const noexcept
 }
 
 void CpuShares::split(const SampleRow& row, std::span<const StageRow> stages, std::span<Demand> demands) const {
-    const std::int64_t wall = wall_of(stages);
-    const Class& one = class_of(wall / row.samples);
+    const Class& one = class_of(wall_of(stages) / row.samples);
     std::array<double, max_stages> cpu{};
-    double sum = 0, off = 0;
     bool staged = true;
     for (std::size_t i = 0; i < stages.size(); ++i) {
         const auto ns = static_cast<double>(bounded_ns(stages[i].ns));
@@ -113,31 +143,67 @@ void CpuShares::split(const SampleRow& row, std::span<const StageRow> stages, st
         const double share = one.share(i);
         // Nothing is known of any: what a sample needs is taken for computing.
         cpu[i] = own ? std::clamp(static_cast<double>(stages[i].cpu_ns), 0.0, ns) : share < 0 ? ns : share * ns;
-        sum += cpu[i];
     }
-    const Like* const like = staged || row.cpu_ns ? nullptr : this->like(wall / row.samples);
+    // What follows is of these stages.
+    const std::size_t first = staged || row.cpu_ns ? 0 : made_from(row, stages);
+    for (std::size_t i = 0; i < first; ++i)
+        demands[i] = {std::llround(cpu[i]), std::llround(static_cast<double>(bounded_ns(stages[i].ns)) - cpu[i])};
+    const std::int64_t wall = wall_of(stages.subspan(first));
+    const double sum = std::accumulate(cpu.begin() + static_cast<std::ptrdiff_t>(first),
+                                       cpu.begin() + static_cast<std::ptrdiff_t>(stages.size()), 0.0);
+    double off = 0;
+    const Likes::Like* const like = staged || row.cpu_ns ? nullptr : samples_.nearest(wall / row.samples);
     if (!staged && (row.cpu_ns || like)) {   // its own sum says more than the stages of others do
         const auto all = static_cast<double>(wall);
         const double own = std::clamp(like ? like->cpu_ns * row.samples : static_cast<double>(*row.cpu_ns), 0.0, all);
         // Where that is more than its like compute, the rest of it lies where they wait.
         const double rest = static_cast<double>(wall) - sum;
-        for (std::size_t i = 0; i < stages.size(); ++i)
+        for (std::size_t i = first; i < stages.size(); ++i)
             if (own <= sum)
                 cpu[i] *= sum > 0 ? own / sum : 0;
             else if (rest > 0)
                 cpu[i] += (static_cast<double>(bounded_ns(stages[i].ns)) - cpu[i]) * (own - sum) / rest;
     }
-    for (std::size_t i = 0; i < stages.size(); ++i)
-        off += std::max(static_cast<double>(bounded_ns(stages[i].ns)) - cpu[i], 0.0);
+    std::array<double, max_stages> waiting{};
+    for (std::size_t i = first; i < stages.size(); ++i)
+        off += waiting[i] = std::max(static_cast<double>(bounded_ns(stages[i].ns)) - cpu[i], 0.0);
     const bool knows_off = row.cpu_ns || staged;
     const double queue = row.run_queue_ns                  ? static_cast<double>(bounded_ns(*row.run_queue_ns))
                          : like                            ? off * like->queueing
                          : knows_off && one.queued_off > 0 ? off * one.run_queue / one.queued_off
                                                            : static_cast<double>(wall) * one.queue_share();
-    const double waiting = off > 0 ? std::clamp(1 - queue / off, 0.0, 1.0) : 0;   // of what it did not compute
-    for (std::size_t i = 0; i < stages.size(); ++i)
-        demands[i] = {std::llround(cpu[i]),
-                      std::llround(std::max(static_cast<double>(bounded_ns(stages[i].ns)) - cpu[i], 0.0) * waiting)};
+    place_waiting(std::max(off - queue, 0.0), std::span{waiting}.first(stages.size()));
+    for (std::size_t i = first; i < stages.size(); ++i)
+        demands[i] = {std::llround(cpu[i]), std::llround(waiting[i])};
+}
+
+void CpuShares::place_waiting(double waiting_ns, std::span<double> off_ns) const noexcept {
+    double usual = 0, room = 0;
+    for (std::size_t i = 0; i < off_ns.size(); ++i)
+        usual += off_ns[i] > 0 ? waits_[i] : 0;
+    std::array<double, max_stages> waits{};
+    double left = waiting_ns;
+    for (std::size_t i = 0; i < off_ns.size(); ++i) {
+        waits[i] = usual > 0 ? std::min(off_ns[i], waiting_ns * waits_[i] / usual) : 0;
+        left -= waits[i];
+        room += off_ns[i] - waits[i];
+    }
+    const double share = room > 0 ? std::clamp(left / room, 0.0, 1.0) : 0;   // of what no stage usually waits
+    for (std::size_t i = 0; i < off_ns.size(); ++i)
+        off_ns[i] = waits[i] + share * (off_ns[i] - waits[i]);
+}
+
+Demand CpuShares::read_of(const SampleRow& row) const noexcept {
+    const std::int64_t ns = read_ns_of(row);
+    if (row.read_cpu_ns != no_stamp) {
+        const std::int64_t cpu_ns = std::clamp<std::int64_t>(row.read_cpu_ns, 0, ns);
+        return {cpu_ns, std::max<std::int64_t>(ns - cpu_ns - bounded_ns(row.read_run_queue_ns), 0)};
+    }
+    const Likes::Like* const like = reads_.nearest(ns);
+    if (!like)
+        return {0, ns};
+    const std::int64_t cpu_ns = std::min(std::llround(like->cpu_ns), static_cast<long long>(ns));
+    return {cpu_ns, std::llround(static_cast<double>(ns - cpu_ns) * (1 - like->queueing))};
 }
 
 std::int64_t CpuShares::without_run_queue(std::int64_t ns) const noexcept {

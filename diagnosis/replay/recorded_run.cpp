@@ -29,7 +29,7 @@ constexpr std::int64_t longest_gap_ns = 50'000;   // of two samples of a worker:
 // What no run reaches, and a file may tell of.
 constexpr std::uint32_t most_batch_samples = 1u << 20;
 constexpr std::uint64_t most_samples = 10'000'000, most_bytes = std::uint64_t{1} << 50;
-constexpr double most_cores = 1e5, most_depth = LoaderPolicy::max_slots - 1;
+constexpr double most_sleep_cpu_ns = 1e6, most_cores = 1e5, most_depth = LoaderPolicy::max_slots - 1;
 constexpr std::size_t most_pipelines =
     std::size_t{std::numeric_limits<std::uint8_t>::max()} + 1;   // that rows can name
 
@@ -102,11 +102,10 @@ SampleDemand demand_of(const Ledger& ledger, const SampleRow& row, const CpuShar
     shares.split(row, stages, std::span{demand.stages}.first(stages.size()));
     if (reads_apart && !stages.empty()) {
         if (row.read_begin_ns != no_stamp && row.read_end_ns != no_stamp)
-            // The first stage was what was left to wait for.
-            demand.read = {0, bounded_ns(length_ns(row.read_begin_ns, row.read_end_ns))};
+            demand.read = shares.read_of(row);   // the first stage was what was left to wait for
         else
-            demand.read = demand.stages[0];
-        demand.stages[0] = {};
+            demand.read = std::exchange(demand.stages[0], {});
+        demand.stages[0].wait_ns = 0;
     }
     for (Demand& stage : demand.stages)
         stage = {stage.cpu_ns / row.samples, stage.wait_ns / row.samples};
@@ -236,6 +235,8 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
     run.cores = cores_of(ledger);
     run.worker_bytes = worker_bytes;
     run.overhead_ns = overhead_of(ledger);
+    run.sleep_cpu_ns =
+        static_cast<std::int64_t>(number_in(ledger, facts::host_sleep_cpu_ns, most_sleep_cpu_ns).value_or(0));
     note_passes(run, batches_of(ledger, pipeline));
     // A source whose reads waited and were never read ahead has none that could be.
     run.reads_ahead = std::ranges::any_of(ledger.samples, [pipeline](const SampleRow& sample) {

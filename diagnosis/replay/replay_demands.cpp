@@ -14,6 +14,7 @@
 namespace drawpoint {
 namespace {
 
+constexpr std::int64_t least_wait_ns = 5'000;              // asleep and awake again
 constexpr std::size_t most_picks = std::size_t{1} << 29;   // 2 GiB of them
 
 std::int64_t times(std::int64_t ns, double factor) noexcept {
@@ -66,9 +67,9 @@ std::vector<std::uint32_t> each_of(std::size_t count) {
     return all;
 }
 
-/// `count` positions of `of`: as they are from `first` on, round and round, or by blocks of `least` … 4 × `least`.
+/// `count` positions of `of`: as they are from `first` on, round and round, or by blocks of `least` … `most`.
 std::vector<std::uint32_t> picks(std::size_t count, std::size_t of, std::size_t first, std::size_t least,
-                                 std::uint64_t seed) {
+                                 std::size_t most, std::uint64_t seed) {
     std::vector<std::uint32_t> all(count);
     if (seed == 0) {
         for (std::size_t i = 0; i < count; ++i)
@@ -77,7 +78,7 @@ std::vector<std::uint32_t> picks(std::size_t count, std::size_t of, std::size_t 
     }
     std::mt19937_64 random{seed};
     for (std::size_t i = 0; i < count;) {
-        const std::size_t length = least + static_cast<std::size_t>(random() % (3 * least + 1));
+        const std::size_t length = least + static_cast<std::size_t>(random() % (most - least + 1));
         const std::size_t from = static_cast<std::size_t>(random() % of);
         for (std::size_t j = 0; j < length && i < count; ++j, ++i)
             all[i] = static_cast<std::uint32_t>((from + j) % of);
@@ -86,9 +87,10 @@ std::vector<std::uint32_t> picks(std::size_t count, std::size_t of, std::size_t 
 }
 
 /// How long a stretch of steps must be for a bootstrap not to tear apart what belongs together, such as bursts: the last lag
-/// whose autocorrelation is beyond chance (by the threshold of Politis and White, 2004), `least` … 32 and an eighth of them.
+/// whose autocorrelation is beyond chance (by the threshold of Politis and White, 2004), `least` … 32 and a sixteenth of them:
+/// there must be enough stretches.
 std::size_t block_of(std::span<const StepDemand> steps, std::size_t least) {
-    constexpr std::size_t most = 32, lags_recorded = 8;
+    constexpr std::size_t most = 32, lags_recorded = 16;
     const auto n = static_cast<double>(steps.size());
     std::vector<double> off(steps.size());   // from the mean
     std::ranges::transform(steps, off.begin(), [](const StepDemand& step) {
@@ -120,8 +122,10 @@ ReplayDemands::ReplayDemands(const RecordedRun& run, const ReplayOptions& option
     parts_.resize(run.samples.size() * width);
     std::int64_t* to = parts_.data();
     const auto add = [&](Demand demand, double factor) {
+        // What a sleep takes of a core stays as it is however short it is, and goes with it.
+        const std::int64_t asleep_ns = demand.wait_ns < least_wait_ns ? 0 : std::min(demand.cpu_ns, run.sleep_cpu_ns);
         *to++ = change.without_waiting ? 0 : asked(demand.wait_ns, factor);
-        *to++ = asked(demand.cpu_ns, factor);
+        *to++ = asked(demand.cpu_ns - asleep_ns, factor) + (change.without_waiting ? 0 : asleep_ns);
     };
     for (const SampleDemand& sample : run.samples) {
         add(sample.read, change.read);
@@ -165,19 +169,23 @@ ReplayDemands::ReplayDemands(const RecordedRun& run, const ReplayOptions& option
     // The warm-up takes what lies before the first one, so that counted steps are the recorded ones.
     const auto before = [warm_up](std::size_t of, std::size_t each) { return (of - warm_up * each % of) % of; };
     const std::size_t size = options.setting.batch_size, samples = run.samples.size(), steps = steps_.size();
-    picks_ = picks(batches * size, samples, before(samples, size), run.setting.batch_size, options.bootstrap_seed);
-    step_picks_ = options.bootstrap_seed == 0
-                      ? picks(batches, steps, before(steps, 1), 0, 0)
-                      : picks(batches, steps, 0, block_of(run.steps, 4), ~options.bootstrap_seed);
+    const std::size_t one_batch = run.setting.batch_size;
+    picks_ = picks(batches * size, samples, before(samples, size), one_batch, 4 * one_batch, options.bootstrap_seed);
+    if (options.bootstrap_seed == 0) {
+        step_picks_ = picks(batches, steps, before(steps, 1), 0, 0, 0);
+    } else {
+        constexpr std::size_t least = 4;
+        const std::size_t burst = block_of(run.steps, least);
+        step_picks_ = picks(batches, steps, 0, burst, std::max(2 * burst, 4 * least), ~options.bootstrap_seed);
+    }
     if (change.without_variance)
         level_all(options.bootstrap_seed != 0);
     compute_short_waits();
 }
 
 void ReplayDemands::compute_short_waits() noexcept {
-    constexpr std::int64_t least_ns = 5'000;   // asleep and awake again
     const auto merge = [](std::int64_t& wait_ns, std::int64_t& cpu_ns) {
-        if (wait_ns < least_ns)
+        if (wait_ns < least_wait_ns)
             cpu_ns += std::exchange(wait_ns, 0);
     };
     const std::size_t width = 2 * (stages_ + 1);

@@ -302,10 +302,11 @@ void ReplayLoader::begin_reads(bool running) {
     const auto wanted = [this](std::uint32_t slot, std::uint32_t at) {
         return wants(demands_.sample_at(slots_[slot].position + at));
     };
+    bool goes_on = running;   // the others are woken
     while (const auto read = reads_.begin_next(running, time_.now_ns(), wanted)) {
         running = true;   // one that runs goes on until enough is held
         reader_parts_[*read] = 0;
-        time_.wait(first + *read, 0);
+        time_.wait(first + *read, std::exchange(goes_on, false) ? 0 : options_.costs.wake_ns);
     }
 }
 

@@ -22,6 +22,7 @@ namespace drawpoint {
 namespace {
 
 constexpr double large_effect = 0.03;         // predicted; a real one of 5 % is surely more than that
+constexpr double large_effect_seen = 0.04;    // the same, of blocks
 constexpr double least_block_spread = 0.03;   // of a block's log rate, while too few rounds tell
 // Of a predicted log-ratio of two settings: bench accuracy. What makes a rate itself uncertain is mostly common to both.
 constexpr double model_error = 0.04, distance_error = 0.1;
@@ -150,12 +151,12 @@ public:
           too_large_(candidates_.size()),
           random_{options.seed} {}
 
-    /// Races until there is a winner or `most` steps are used up, one round at least. `used`: steps before; returns those
-    /// in all.
-    std::size_t run(std::size_t used, std::size_t most) {
-        while (race_.rounds() == 0 ||
-               (!race_.winner() && steps_of_a_round() != 0 && used + steps_of_a_round() <= most)) {
-            for (int repeats = 0; round(used) && repeats < most_repeats && used + steps_of_a_round() <= most;)
+    /// Races until there is a winner or `most` steps are used up, or `few` where the start is seen to be far behind; one round
+    /// at least. `used`: steps before; returns those in all.
+    std::size_t run(std::size_t used, std::size_t few, std::size_t most) {
+        const auto fits = [&] { return used + steps_of_a_round() <= (start_is_far_behind() ? few : most); };
+        while (race_.rounds() == 0 || (!race_.winner() && steps_of_a_round() != 0 && fits())) {
+            for (int repeats = 0; round(used) && repeats < most_repeats && fits();)
                 ++repeats;
             race_.add_round(rates_);
             for (std::size_t i = 0; i < candidates_.size(); ++i)
@@ -199,6 +200,13 @@ private:
         return blocks_[i] != 0 ? sums_[i] / static_cast<double>(blocks_[i]) : 0.0;
     }
     [[nodiscard]] bool runs(std::size_t i) const { return !race_.dropped(i); }
+
+    [[nodiscard]] bool start_is_far_behind() const {
+        const auto start = static_cast<std::size_t>(
+            std::ranges::find(candidates_, options_.start, &WhatifRow::setting) - candidates_.begin());
+        const auto leader = race_.leader();
+        return leader && start < candidates_.size() && race_.log_ratio(*leader, start).median > large_effect_seen;
+    }
 
     /// At most, in whatever order: behind each one come what the deepest left over.
     [[nodiscard]] std::size_t steps_of_a_round() const {
@@ -324,8 +332,8 @@ Tuning tune(TuneTarget& target, const TuneOptions& options) {
         best = std::max(best, row.prediction.batches_per_s.median);
     Racing racing{target, options, candidates_of(std::move(predicted.rows), options)};
     const bool effect_is_large = std::abs(std::log(best / run.batches_per_s)) > large_effect;
-    const std::size_t all =
-        racing.run(used, effect_is_large ? std::min(options.steps, options.most_steps) : options.most_steps);
+    const std::size_t few = std::min(options.steps, options.most_steps);
+    const std::size_t all = racing.run(used, few, effect_is_large ? few : options.most_steps);
     Tuning tuning = racing.result();
     tuning.steps_used = all;
     return tuning;

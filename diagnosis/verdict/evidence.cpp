@@ -90,8 +90,10 @@ Evidence evidence_of(const Ledger& ledger, const Blame& blame, const RecordedRun
     found.sample_variation = samples.variation();
     if (const double median = quantile(times, 0.5); median > 0)
         found.sample_p99_over_p50 = quantile(times, 0.99) / median;
-    if (found.steps > 0)
+    if (found.steps > 0) {
         found.line = read_line(ledger, found.from_ns, found.to_ns);
+        found.reads_grow_with_bytes = reads_grow_with_bytes(ledger, found.from_ns, found.to_ns);
+    }
     return found;
 }
 
@@ -155,6 +157,8 @@ std::vector<std::string> evidence_text(const Evidence& found, const std::vector<
             fmt::format("reads share a line of {}/s that is busy {} of the time: more reads at a time are no "
                         "faster",
                         format_bytes(1e9 / found.line->ns_per_byte), percent(found.line->busy_share)));
+    else if (found.reads_grow_with_bytes)
+        said.push_back("more than half of a read's time is there because of its bytes");
     if (others.measured) {
         said.push_back(fmt::format("this process kept {:.2f} of {:.2g} cores busy, others {:.2f}", others.own_cores,
                                    others.cores, others.foreign_cores));

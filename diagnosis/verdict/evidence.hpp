@@ -24,6 +24,7 @@ struct Evidence {
     double sample_variation = 0;             ///< of a sample's demand
     double sample_p99_over_p50 = 1;
     std::optional<ReadLine> line;
+    bool reads_grow_with_bytes = false;
     [[nodiscard]] double draw_share() const noexcept { return wall_s > 0 ? draw_s / wall_s : 0; }
 };
 

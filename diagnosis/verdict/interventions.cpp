@@ -44,7 +44,7 @@ std::string word_of_stage(const RecordedRun& run, std::size_t stage, const Trait
         return "decode";
     const Demand sum = sum_of_stage(run, stage);
     if (sum.wait_ns > sum.cpu_ns || names(name, "read") || names(name, "fetch") || names(name, "download"))
-        return traits.line ? "read-bandwidth" : "read-latency";
+        return traits.bandwidth ? "read-bandwidth" : "read-latency";
     return "transform";
 }
 
@@ -56,7 +56,7 @@ bool any(const Rows& rows, Of of) {
 }   // namespace
 
 std::string word_of(std::string_view key, const RecordedRun& run, const Traits& traits) {
-    const std::string reading = traits.line ? "read-bandwidth" : "read-latency";
+    const std::string reading = traits.bandwidth ? "read-bandwidth" : "read-latency";
     if (key.starts_with(stage_prefix)) {
         const auto stage = std::ranges::find(run.stages, key.substr(stage_prefix.size()));
         return stage == run.stages.end()
@@ -122,7 +122,8 @@ std::vector<Intervention> unit_interventions(const RecordedRun& run, const Trait
     const std::uint64_t budget = times<std::uint64_t>(now.memory_budget, 2, std::numeric_limits<std::uint64_t>::max());
     if (budget > now.memory_budget)
         add("memory_budget", "twice the memory_budget").setting.memory_budget = budget;
-    for (std::size_t stage = 0; stage < run.stages.size(); ++stage)
+    for (std::size_t stage = run.reads_ahead ? 1 : 0; stage < run.stages.size();
+         ++stage)   // reads ahead do the first one's
         if (sum_of_stage(run, stage).ns() > 0)
             add(fmt::format("{}{}", stage_prefix, run.stages[stage]), run.stages[stage] + " twice as fast")
                 .what.stages[stage] = 0.5;

@@ -1,19 +1,17 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include <diagnosis/verdict/read_line.hpp>
 #include <drawpoint/diagnosis/verdict.hpp>
 
 namespace drawpoint {
 
 /// What decides between two words for the same change.
 struct Traits {
-    std::optional<ReadLine> line;   ///< reads share it: more of them at a time are no faster
-    bool bursty_compute = false;    ///< the loop's own time varies more than the loader's
+    bool bandwidth = false;        ///< reads share a line, or their bytes make them long
+    bool bursty_compute = false;   ///< the loop's own time varies more than the loader's
 };
 
 /// Every unit change that this run can show, without gains; settings first, in order of cost.

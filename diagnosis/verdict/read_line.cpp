@@ -20,6 +20,9 @@ struct Read {
 struct Reads {
     std::vector<Read> ahead, staged;
     bool staged_waits = true;   // a first stage that mostly computes is no read
+
+    [[nodiscard]] bool are_staged() const noexcept { return ahead.size() < least_reads && staged_waits; }
+    [[nodiscard]] const std::vector<Read>& any() const noexcept { return are_staged() ? staged : ahead; }
 };
 
 Reads reads_of(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
@@ -60,28 +63,38 @@ double spread(std::vector<double> values) {
     return median > 0 ? (quantile(values, 0.75) - quantile(values, 0.25)) / median : 0;
 }
 
-/// More than half of a read's time is there because of the others: how long it took against how many there were with it,
-/// at a slope of four standard errors or more.
+/// Sums of a regression of y on x.
+class Line {
+public:
+    void add(double x, double y) noexcept { ++n_, x_ += x, y_ += y, xx_ += x * x, xy_ += x * y, yy_ += y * y; }
+    /// More than half of y is there because of x, at a slope of four standard errors or more.
+    [[nodiscard]] bool explains_most() const noexcept {
+        const double x_mean = x_ / n_, y_mean = y_ / n_, slope = sxy() / sxx();
+        const double syy = yy_ - n_ * y_mean * y_mean;
+        const double error = std::sqrt(std::max(0.0, syy - slope * sxy()) / (n_ - 2) / sxx());
+        return slope > 4 * error && slope * x_mean > 0.5 * y_mean;
+    }
+    [[nodiscard]] double x_variance() const noexcept { return sxx() / n_; }
+
+private:
+    [[nodiscard]] double sxx() const noexcept { return xx_ - x_ * x_ / n_; }
+    [[nodiscard]] double sxy() const noexcept { return xy_ - x_ * y_ / n_; }
+    double n_ = 0, x_ = 0, y_ = 0, xx_ = 0, xy_ = 0, yy_ = 0;
+};
+
+/// By how long a read took against how many there were with it.
 bool slower_together(const std::vector<Read>& by_end) {
     std::vector<Read> reads = by_end;
     std::ranges::sort(reads, {}, &Read::begin_ns);
     std::priority_queue<std::int64_t, std::vector<std::int64_t>, std::greater<>> open;
-    double n = 0, x_sum = 0, y_sum = 0, xx = 0, xy = 0, yy = 0;
+    Line line;
     for (const Read& read : reads) {
         while (!open.empty() && open.top() <= read.begin_ns)
             open.pop();
         open.push(read.end_ns);
-        const auto x = static_cast<double>(open.size());
-        const auto y = static_cast<double>(read.end_ns - read.begin_ns);
-        ++n, x_sum += x, y_sum += y, xx += x * x, xy += x * y, yy += y * y;
+        line.add(static_cast<double>(open.size()), static_cast<double>(read.end_ns - read.begin_ns));
     }
-    const double x_mean = x_sum / n, y_mean = y_sum / n;
-    const double sxx = xx - n * x_mean * x_mean, sxy = xy - n * x_mean * y_mean, syy = yy - n * y_mean * y_mean;
-    if (sxx < 0.05 * n)   // the number of reads hardly varied: it tells nothing
-        return false;
-    const double slope = sxy / sxx;
-    const double error = std::sqrt(std::max(0.0, syy - slope * sxy) / (n - 2) / sxx);
-    return slope > 4 * error && slope * x_mean > 0.5 * y_mean;
+    return line.x_variance() >= 0.05 && line.explains_most();   // else the number of reads hardly varied
 }
 
 /// What a read takes beside its bytes: of reads that found the line idle; else the others bound it from above. A line that is never
@@ -107,8 +120,7 @@ std::int64_t latency_of(const std::vector<Read>& by_end, const std::vector<Read>
 
 std::optional<ReadLine> read_line(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
     const Reads found = reads_of(ledger, from_ns, to_ns);
-    const bool staged = found.ahead.size() < least_reads && found.staged_waits;
-    const std::vector<Read>& reads = staged ? found.staged : found.ahead;
+    const std::vector<Read>& reads = found.any();
     if (reads.size() < least_reads)
         return std::nullopt;
     std::vector<double> ns_per_byte, bytes;
@@ -137,8 +149,29 @@ std::optional<ReadLine> read_line(const Ledger& ledger, std::int64_t from_ns, st
     if (!(line.ns_per_byte > 0))
         return std::nullopt;
     const Reads before = reads_of(ledger, ledger.start_ns, from_ns);
-    line.latency_ns = latency_of(reads, staged ? before.staged : before.ahead, line.ns_per_byte);
+    line.latency_ns = latency_of(reads, found.are_staged() ? before.staged : before.ahead, line.ns_per_byte);
     return line;
+}
+
+bool reads_grow_with_bytes(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
+    constexpr double least_variation = 0.02;   // of the bytes
+    const Reads found = reads_of(ledger, from_ns, to_ns);
+    const std::vector<Read>& reads = found.any();
+    if (reads.size() < least_reads)
+        return false;
+    Line line;
+    double bytes = 0;
+    std::size_t together = 0;
+    std::int64_t last_end_ns = reads.front().begin_ns;
+    for (const Read& read : reads) {
+        line.add(read.bytes, static_cast<double>(read.end_ns - read.begin_ns));
+        bytes += read.bytes;
+        together += read.begin_ns < last_end_ns;
+        last_end_ns = read.end_ns;
+    }
+    const double mean = bytes / static_cast<double>(reads.size());
+    return 2 * together < reads.size() && line.x_variance() > std::pow(least_variation * mean, 2) &&
+           line.explains_most();
 }
 
 void set_read_line(RecordedRun& run, const std::optional<ReadLine>& line) {

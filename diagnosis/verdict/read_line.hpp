@@ -20,6 +20,10 @@ struct ReadLine {
 /// it waits more than it computes. Needs 100 of them; looks at the last 20,000. O(n log n).
 [[nodiscard]] std::optional<ReadLine> read_line(const Ledger&, std::int64_t from_ns, std::int64_t to_ns);
 
+/// Whether more than half of a read's time is there because of its bytes, by how it grows with them: of reads that came one
+/// after the other and so tell of no line. O(n log n).
+[[nodiscard]] bool reads_grow_with_bytes(const Ledger&, std::int64_t from_ns, std::int64_t to_ns);
+
 /// What a replay needs to know of it.
 void set_read_line(RecordedRun&, const std::optional<ReadLine>&);
 

@@ -231,7 +231,7 @@ Diagnosis diagnose(const Ledger& ledger, const DiagnosisOptions& options) {
         say();
         return diagnosis;
     }
-    const Traits traits{.line = found.line,
+    const Traits traits{.bandwidth = found.line || found.reads_grow_with_bytes,
                         .bursty_compute =
                             found.compute_variation > 0.5 && found.compute_variation > found.sample_variation};
     diagnosis.interventions = unit_interventions(run, traits);

@@ -206,6 +206,10 @@ private:
             out_.print(R"(, "samples": {})", row.samples);
         if (row.read_begin_ns != no_stamp && row.read_end_ns != no_stamp)
             out_.print(R"(, "read_ns": {})", wrapping_difference(row.read_end_ns, row.read_begin_ns));
+        if (row.read_cpu_ns != no_stamp)
+            out_.print(R"(, "read_cpu_ns": {})", row.read_cpu_ns);
+        if (row.read_run_queue_ns != no_stamp)
+            out_.print(R"(, "read_run_queue_ns": {})", row.read_run_queue_ns);
         if (row.cpu_ns)
             out_.print(R"(, "cpu_ns": {})", *row.cpu_ns);
         if (row.run_queue_ns)

@@ -128,6 +128,8 @@ public:
             field("begin_ns", row.begin_ns);
             field("read_begin_ns", Stamp{row.read_begin_ns});
             field("read_end_ns", Stamp{row.read_end_ns});
+            field("read_cpu_ns", Stamp{row.read_cpu_ns});
+            field("read_run_queue_ns", Stamp{row.read_run_queue_ns});
             field("cpu_ns", row.cpu_ns);
             field("run_queue_ns", row.run_queue_ns);
             nested("stages", ledger_.stages_of(row), [this](const StageRow& stage) {

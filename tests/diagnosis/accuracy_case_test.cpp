@@ -350,6 +350,24 @@ BOOST_AUTO_TEST_CASE(a_tuner_has_400_steps_for_a_large_effect_and_1000_for_a_sma
     BOOST_TEST(score.tuner_regrets.size() == 4U);
 }
 
+BOOST_AUTO_TEST_CASE(the_steps_that_count_draw_every_sample_equally_often) {
+    const Case of = parse_case(R"({
+      "about": "tiny", "kind": "single", "injected": "transform", "severity": "mild", "noise": "low",
+      "batch_size": 2, "steps": 50, "setting": {"num_workers": 1, "prefetch_depth": 2},
+      "stages": [{"name": "color", "work_us": 10}], "consumer": {"wait_us": 10}
+    })",
+                               "tiny");
+    Rig rig;
+    const CaseRun run = run_case(of, rig, {.passes = 2});
+    const std::size_t warm_up = warm_up_steps(of);
+    BOOST_TEST(run.begins_ns.size() == warm_up + 100U);
+    std::vector<std::size_t> drawn(100);
+    for (const SampleRow& row : run.ledger.samples)
+        if (row.batch >= warm_up && row.batch < warm_up + 100)
+            ++drawn[row.index % 100];
+    BOOST_TEST(std::ranges::count(drawn, 2U) == 100);
+}
+
 BOOST_AUTO_TEST_CASE(a_case_is_tuned_on_its_live_loader_within_its_grid) {
     const Case of = parse_case(R"({
       "about": "two workers are enough", "kind": "single", "injected": "workers", "severity": "mild", "noise": "low",

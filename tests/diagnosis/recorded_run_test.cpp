@@ -133,6 +133,22 @@ BOOST_AUTO_TEST_CASE(the_wait_for_a_core_is_no_demand) {
         BOOST_TEST((read.steps[i].compute == run.steps[i].compute));
 }
 
+BOOST_AUTO_TEST_CASE(a_sample_waits_where_those_wait_that_hardly_queued) {
+    RecordedRun run = constant_run({.batch_size = 1, .sample = {}, .compute = {0, 1 * ms}, .steps = 60});
+    run.stages = {"read", "decode"};
+    for (SampleDemand& sample : run.samples)
+        sample.stages = {Demand{1 * ms, 4 * ms}, Demand{2 * ms, 0}};
+    Ledger ledger = ledger_of(run);
+    for (std::size_t i = 0; i < ledger.samples.size(); i += 3) {   // these lost their core amid decoding
+        ledger.stages[ledger.samples[i].stages.first + 1].ns += 3 * ms;
+        ledger.samples[i].run_queue_ns = 3 * ms;
+    }
+    for (const SampleDemand& sample : drawpoint::recorded_run(ledger, 0).samples) {
+        BOOST_TEST((sample.stages[0] == Demand{1 * ms, 4 * ms}));
+        BOOST_TEST((sample.stages[1] == Demand{2 * ms, 0}));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(samples_without_cpu_time_get_the_shares_of_those_with) {
     RecordedRun run = constant_run({.batch_size = 4, .steps = 40});
     run.stages = {"read", "decode"};
@@ -259,7 +275,7 @@ BOOST_AUTO_TEST_CASE(reads_ahead_are_demands_of_the_read_and_what_was_left_of_th
         sample.stages = {Demand{}, Demand{2 * ms, 0}};
     }
     run.setting.read_concurrency = 16;
-    const Ledger ledger = ledger_of(run);
+    Ledger ledger = ledger_of(run);
     BOOST_REQUIRE(std::ranges::any_of(ledger.samples, [](auto& row) { return row.read_begin_ns != no_stamp; }));
     const RecordedRun read = drawpoint::recorded_run(ledger, 0);
     BOOST_TEST(read.reads_ahead);
@@ -268,6 +284,15 @@ BOOST_AUTO_TEST_CASE(reads_ahead_are_demands_of_the_read_and_what_was_left_of_th
         BOOST_TEST((sample.stages[0] == Demand{}));
         BOOST_TEST((sample.stages[1] == Demand{2 * ms, 0}));
     }
+    // Some readers say what they computed and how long they queued: the others are like them.
+    for (SampleRow& row : ledger.samples)
+        if (row.index % 3 == 0 && row.read_begin_ns != no_stamp) {
+            row.read_cpu_ns = 1 * ms;
+            row.read_run_queue_ns = 2 * ms;
+        }
+    const auto is_split = [](const SampleDemand& sample) { return sample.read == Demand{1 * ms, 4 * ms}; };
+    const auto ahead = std::ranges::count_if(ledger.samples, [](auto& row) { return row.read_begin_ns != no_stamp; });
+    BOOST_TEST(std::ranges::count_if(drawpoint::recorded_run(ledger, 0).samples, is_split) == ahead);
 }
 
 BOOST_AUTO_TEST_CASE(only_what_was_recorded_after_the_last_change_of_a_setting_counts) {
@@ -390,8 +415,8 @@ BOOST_AUTO_TEST_CASE(whatever_numbers_a_ledger_holds_its_demands_are_of_some_len
         for (StageRow& row : ledger.stages)
             odd(row.begin_ns), odd(row.ns), odd(row.cpu_ns);
         for (SampleRow& row : ledger.samples)
-            odd(row.begin_ns), odd(row.read_begin_ns), odd(row.read_end_ns), odd_if(row.cpu_ns),
-                odd_if(row.run_queue_ns);
+            odd(row.begin_ns), odd(row.read_begin_ns), odd(row.read_end_ns), odd(row.read_cpu_ns),
+                odd(row.read_run_queue_ns), odd_if(row.cpu_ns), odd_if(row.run_queue_ns);
         for (StepRow& row : ledger.steps)
             odd(row.batch_ns), odd_if(row.cpu_ns), odd_if(row.run_queue_ns), odd(row.between_run_queue_ns.emplace());
         for (SpanRow& row : ledger.spans)
@@ -432,14 +457,18 @@ BOOST_AUTO_TEST_CASE(cores_and_bytes_that_are_no_amounts_are_as_good_as_not_said
     for (const char* const odd : {"inf", "nan", "-1", "0", "1e300", "1e999", "", "many"}) {
         ledger.set_fact(facts::host_cores, odd);
         ledger.set_fact(facts::cache_bytes, odd);
+        ledger.set_fact(facts::host_sleep_cpu_ns, odd);
         const RecordedRun read = drawpoint::recorded_run(ledger, 0);
         BOOST_TEST(read.cores == 3.0, odd);
         BOOST_TEST(read.other_bytes == 0u, odd);
+        BOOST_TEST(read.sleep_cpu_ns == 0, odd);
     }
     ledger.set_fact(facts::host_cores, "1.5");
     ledger.set_fact(facts::cache_bytes, "4096");
+    ledger.set_fact(facts::host_sleep_cpu_ns, "21000.5");
     BOOST_TEST(drawpoint::recorded_run(ledger, 0).cores == 1.5);
     BOOST_TEST(drawpoint::recorded_run(ledger, 0).other_bytes == 4096u);
+    BOOST_TEST(drawpoint::recorded_run(ledger, 0).sleep_cpu_ns == 21000);
 }
 
 BOOST_AUTO_TEST_CASE(two_fits_that_count_their_epochs_anew_are_read_as_they_came) {

@@ -140,6 +140,19 @@ BOOST_AUTO_TEST_CASE(a_wait_too_short_to_leave_a_core_for_is_computed) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(what_a_sleep_takes_of_a_core_stays_however_short_it_is_and_goes_with_it) {
+    RecordedRun run = constant_run({.batch_size = 1, .sample = {3 * ms, 10 * ms}, .compute = {}, .steps = 10});
+    run.sleep_cpu_ns = 1 * ms;
+    ReplayOptions options = exact(run.setting);
+    BOOST_TEST(drawpoint::replay(run, options).wall_ns == 10 * 13 * ms);
+    options.change.stages[0] = 0.5;
+    BOOST_TEST(drawpoint::replay(run, options).wall_ns == 10 * (5 + 1 + 1) * ms);
+    options.change = {.without_waiting = true};
+    BOOST_TEST(drawpoint::replay(run, options).wall_ns == 10 * 2 * ms);
+    run.samples.assign(run.samples.size(), {.stages = {Demand{3 * ms, 0}}});   // nothing sleeps
+    BOOST_TEST(drawpoint::replay(run, options).wall_ns == 10 * 3 * ms);
+}
+
 BOOST_AUTO_TEST_CASE(cores_that_all_compute_are_slower_by_their_efficiency) {
     RecordedRun run = constant_run({.batch_size = 1, .sample = {6 * ms, 0}, .compute = {0, 1'000 * ms}, .steps = 1});
     run.setting.num_workers = run.setting.prefetch_depth = 2;

@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE(reads_that_share_a_line_are_read_bandwidth_and_more_workers
     BOOST_TEST(change_of(found, "num_workers").gain.high < 0.05);
     BOOST_TEST(change_of(found, "waiting").gain.median > 0.3);
     BOOST_TEST((!found.advice || !found.advice->can_be_set));
-    BOOST_TEST(word_of("waiting", run, {.line = ReadLine{.busy_share = 1, .ns_per_byte = 1000}}) == "read-bandwidth");
+    BOOST_TEST(word_of("waiting", run, {.bandwidth = true}) == "read-bandwidth");
     BOOST_TEST(word_of("waiting", run, {}) == "read-latency");
 }
 

@@ -321,6 +321,27 @@ BOOST_AUTO_TEST_CASE(reads_that_take_turns_on_a_line_are_seen_and_independent_on
     BOOST_TEST(!read_line(Ledger{}, 0, 1).has_value());
 }
 
+BOOST_AUTO_TEST_CASE(reads_of_one_worker_tell_whether_their_bytes_make_them_long) {
+    const auto grow = [](std::int64_t latency_ns) {
+        Ledger ledger;
+        std::int64_t at = 0;
+        for (std::uint64_t i = 0; i < 200; ++i) {
+            const std::int64_t bytes = 1000 + static_cast<std::int64_t>(i * 2654435761u % 1024),
+                               ns = latency_ns + bytes * 400 + static_cast<std::int64_t>(i * 40503u % 50'000);
+            ledger.samples.push_back({.index = i,
+                                      .bytes = static_cast<std::uint64_t>(bytes),
+                                      .begin_ns = at,
+                                      .read_begin_ns = at,
+                                      .read_end_ns = at + ns});
+            at += ns;
+        }
+        return reads_grow_with_bytes(ledger, 0, 1'000'000'000'000);
+    };
+    BOOST_TEST(grow(300'000));    // beside 600'000 of bytes
+    BOOST_TEST(!grow(900'000));   // more than those
+    BOOST_TEST(!reads_grow_with_bytes(Ledger{}, 0, 1));
+}
+
 BOOST_AUTO_TEST_CASE(the_chart_marks_what_was_recorded_and_what_is_recommended_within_100_columns) {
     const std::string text = to_text(made_up());
     BOOST_TEST(text.find("20>") != std::string::npos, text);

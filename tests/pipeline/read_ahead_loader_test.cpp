@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(rows_of_samples_read_ahead_say_when_and_the_stages_still_ti
         }
     }
     recorder->finish();
-    std::size_t ahead = 0;
+    std::size_t ahead = 0, measured = 0;
     const Ledger ledger = recorder->ledger();
     BOOST_TEST_REQUIRE(ledger.samples.size() == 200u);
     for (const SampleRow& sample : ledger.samples) {
@@ -156,8 +156,14 @@ BOOST_AUTO_TEST_CASE(rows_of_samples_read_ahead_say_when_and_the_stages_still_ti
         ++ahead;
         BOOST_TEST(sample.read_begin_ns < sample.read_end_ns);
         BOOST_TEST(sample.read_end_ns <= stages[1].begin_ns);
+        if (sample.read_cpu_ns == no_stamp)
+            continue;
+        ++measured;
+        BOOST_TEST(sample.read_cpu_ns >= 0);
+        BOOST_TEST(sample.read_cpu_ns <= sample.read_end_ns - sample.read_begin_ns);
     }
     BOOST_TEST(ahead > 0u);
+    BOOST_TEST(measured > 0u);
 }
 
 BOOST_AUTO_TEST_CASE(reading_ahead_allocates_nothing_once_its_buffers_have_grown) {

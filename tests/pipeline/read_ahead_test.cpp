@@ -40,7 +40,7 @@ struct Wanting {
     bool take(std::uint32_t at) {
         const ReadAhead::Taken taken = reads.take(worker, 0, at, indices[at]);
         const bool own = StoredSource::holds(indices[at], *taken.contents);
-        ahead += taken.begin_ns != no_stamp;
+        ahead += taken.times.begin_ns != no_stamp;
         reads.done(worker, taken, 1000);
         return own;
     }

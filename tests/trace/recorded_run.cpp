@@ -143,6 +143,10 @@ private:
         if (one_of(3)) {
             row.read_begin_ns = row.begin_ns - upto(5'000'000);
             row.read_end_ns = row.read_begin_ns + upto(3'000'000);
+            if (one_of(2))
+                row.read_cpu_ns = upto(100'000);
+            if (one_of(2))
+                row.read_run_queue_ns = one_of(3) ? 0 : upto(1'000'000);
         }
         if (one_of(4))
             row.cpu_ns = upto(5'000'000);

@@ -127,6 +127,7 @@ BOOST_AUTO_TEST_CASE(what_a_failing_clock_could_say_is_kept_to_the_bit) {
         record.row.cpu_ns = stamp;
         record.row.read_begin_ns = -stamp;
         record.row.read_end_ns = stamp;
+        record.row.read_cpu_ns = record.row.read_run_queue_ns = stamp;
         record.row.samples = std::max(static_cast<std::uint32_t>(stamp), 1u);   // 0 is damage
         record.stage_count = 2;
         record.stages = {StageRow{most, stamp, stamp == most ? 0 : stamp},
@@ -245,6 +246,13 @@ BOOST_AUTO_TEST_CASE(the_number_of_cores_is_the_shortest_text_for_it_in_every_lo
         const std::string expected{text, std::to_chars(std::begin(text), std::end(text), usable_cores()).ptr};
         BOOST_TEST(recorder.ledger().fact(facts::host_cores).value_or("") == expected, locale);
     }
+}
+
+BOOST_AUTO_TEST_CASE(a_recording_says_what_a_sleep_takes_of_a_core) {
+    Recorder recorder;
+    const std::string ns{recorder.ledger().fact(facts::host_sleep_cpu_ns).value_or("")};
+    BOOST_TEST_REQUIRE(!ns.empty());
+    BOOST_TEST(std::stoll(ns) > 0);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -77,6 +77,7 @@ struct RecordedRun {
     std::size_t pass_samples = 0;     ///< likewise its samples; 0: replayed as one pass without end
     std::size_t first_in_pass = 0;    ///< samples of its pass that came before the first
     std::int64_t overhead_ns = 0;     ///< of a worker's core between two samples: claims, records
+    std::int64_t sleep_cpu_ns = 0;    ///< of a core, to go to sleep and to wake: a part of what waits; 0: not known
     bool reads_ahead = false;         ///< samples were seen to be read ahead: `SampleDemand::read` is theirs
     bool collates = false;            ///< batches are made of finished samples, and admitted by their bytes
     /// CPU was measured of some samples (else all of a sample is taken for computing), and of some steps (else all of a

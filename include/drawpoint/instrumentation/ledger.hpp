@@ -111,7 +111,9 @@ struct SampleRow {
     std::uint64_t bytes = 0;                                         ///< read from storage
     std::int64_t begin_ns = 0;                                       ///< when the worker took it up
     std::int64_t read_begin_ns = no_stamp, read_end_ns = no_stamp;   ///< of a read ahead of the worker
-    std::optional<std::int64_t> cpu_ns, run_queue_ns;                ///< absent: not measured
+    /// Of the thread that read it, CPU from the end of its read before; `no_stamp`: not measured.
+    std::int64_t read_cpu_ns = no_stamp, read_run_queue_ns = no_stamp;
+    std::optional<std::int64_t> cpu_ns, run_queue_ns;   ///< the worker's; absent: not measured
     Slice stages;   ///< of `Ledger::stages`; fewer than the pipeline has when it failed
     bool operator==(const SampleRow&) const = default;
 };

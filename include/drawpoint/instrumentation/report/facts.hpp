@@ -51,6 +51,7 @@ inline constexpr std::string_view machine_library_prefix = "machine.library.";  
 // What the host rows' shares are of; set by a recorder that writes them.
 inline constexpr std::string_view host_cores = "host.cores_usable";   ///< `usable_cores`: a decimal number
 inline constexpr std::string_view host_affinity_cores = "host.cores_by_affinity";   ///< whose load `HostRow` sums
+inline constexpr std::string_view host_sleep_cpu_ns = "host.sleep_cpu_ns";   ///< of a core: to go to sleep and to wake
 
 // What exported traces say beside the rows.
 inline constexpr std::string_view process_id = "process.id";

@@ -27,7 +27,7 @@ struct PredictOptions {
     /// Standard deviation of log throughput that no parameter explains, and what is added to it for each unit by which the log
     /// throughput differs from the recorded one: the farther from what was seen, the less is known. As `bench accuracy`
     /// measured them. Of a gain half of the first: most of it is on both sides.
-    double model_error = 0.035, distance_error = 0.1;
+    double model_error = 0.022, distance_error = 0.08;
     std::size_t steps = 0;            ///< a replication's; 0: as recorded
     std::size_t warm_up_steps = 64;   ///< replayed before those, until the pipeline is full
     /// Of other samples of the same kind, by blocks; false: of the very samples recorded, in their order.

@@ -186,7 +186,7 @@ struct OnlineTuner::Impl {
         const double best = predicted.rows[predicted.best].samples_per_s;
         const WhatifRow* chosen = nullptr;   // the smallest that is nearly as good as the best
         for (const WhatifRow& row : predicted.rows)
-            if (row.samples_per_s >= (1 - options.least_gain) * best && !is_tabu(row.setting) &&
+            if (row.samples_per_s >= (1 - options.least_gain / 2) * best && !is_tabu(row.setting) &&
                 (row.setting.memory_budget == 0 || row.prediction.peak_bytes <= row.setting.memory_budget) &&
                 (chosen == nullptr || is_smaller(row.setting, chosen->setting)))
                 chosen = &row;

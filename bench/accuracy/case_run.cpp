@@ -37,7 +37,7 @@ Ledger disturbed(Ledger ledger, const Case& of) {
 std::size_t warm_up_steps(const Case& of) noexcept { return std::min<std::size_t>(20, of.steps / 5); }
 
 CaseRun run_case(const Case& of, Rig& rig, const CaseRunOptions& options) {
-    // Those that count draw every sample equally often, so that rare ones are as rare as the case says. What disturbs an
+    // Those that count draw every sample equally often, but for the last batch, so that rare ones are as rare as the case says. What disturbs an
     // adversarial one has its place in the run.
     const std::size_t steps = of.steps * options.passes + (of.kind == "adversarial" ? 0 : warm_up_steps(of));
     // So many batches more than are drawn that the last step is like the others: the loader still prefetches.

@@ -59,7 +59,8 @@ CpuShares::CpuShares(const Ledger& ledger, std::uint8_t pipeline)
     for (auto row = first; row != last; ++row) {
         if (row->samples == 0)
             continue;
-        if (const std::int64_t read_ns = read_ns_of(*row); row->read_cpu_ns != no_stamp && read_ns > 0)
+        if (const std::int64_t read_ns = read_ns_of(*row);
+            row->read_cpu_ns != no_stamp && row->read_run_queue_ns != no_stamp && read_ns > 0)
             reads_.add(read_ns, static_cast<double>(std::clamp<std::int64_t>(row->read_cpu_ns, 0, read_ns)),
                        static_cast<double>(bounded_ns(row->read_run_queue_ns)));
         const auto stages = stages_of(ledger, *row);
@@ -92,11 +93,12 @@ CpuShares::CpuShares(const Ledger& ledger, std::uint8_t pipeline)
                         waits_[i] += static_cast<double>(
                             std::max<std::int64_t>(bounded_ns(stages[i].ns) - bounded_ns(stages[i].cpu_ns), 0));
                 // Its worker's wait for a read ahead is no part of what it is like.
-                const std::size_t first_made = all_staged ? made_from(*row, stages) : 0;
+                const std::size_t first_made = made_from(*row, stages);
                 double made_cpu = cpu;
                 for (std::size_t i = 0; i < first_made; ++i)
                     made_cpu -= static_cast<double>(bounded_ns(stages[i].cpu_ns));
-                if (const std::int64_t made = wall_of(stages.subspan(first_made)); made > 0)
+                if (const std::int64_t made = wall_of(stages.subspan(first_made));
+                    made > 0 && (all_staged || first_made == 0))
                     samples_.add(made / row->samples, std::max(made_cpu, 0.0) / row->samples, queued / row->samples);
             }
         }
@@ -136,16 +138,20 @@ void CpuShares::split(const SampleRow& row, std::span<const StageRow> stages, st
     const Class& one = class_of(wall_of(stages) / row.samples);
     std::array<double, max_stages> cpu{};
     bool staged = true;
+    const std::size_t made = made_from(row, stages);
     for (std::size_t i = 0; i < stages.size(); ++i) {
         const auto ns = static_cast<double>(bounded_ns(stages[i].ns));
         const bool own = stages[i].cpu_ns != no_stamp;
         staged &= own;
         const double share = one.share(i);
-        // Nothing is known of any: what a sample needs is taken for computing.
-        cpu[i] = own ? std::clamp(static_cast<double>(stages[i].cpu_ns), 0.0, ns) : share < 0 ? ns : share * ns;
+        // Nothing is known of any: what a sample needs is taken for computing, but not its wait for a read ahead.
+        cpu[i] = own                              ? std::clamp(static_cast<double>(stages[i].cpu_ns), 0.0, ns)
+                 : i < made && !(one.wall[i] > 0) ? 0
+                 : share < 0                      ? ns
+                                                  : share * ns;
     }
     // What follows is of these stages.
-    const std::size_t first = staged || row.cpu_ns ? 0 : made_from(row, stages);
+    const std::size_t first = staged ? 0 : made;
     for (std::size_t i = 0; i < first; ++i)
         demands[i] = {std::llround(cpu[i]), std::llround(static_cast<double>(bounded_ns(stages[i].ns)) - cpu[i])};
     const std::int64_t wall = wall_of(stages.subspan(first));

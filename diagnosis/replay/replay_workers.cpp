@@ -302,11 +302,11 @@ void ReplayLoader::begin_reads(bool running) {
     const auto wanted = [this](std::uint32_t slot, std::uint32_t at) {
         return wants(demands_.sample_at(slots_[slot].position + at));
     };
-    bool goes_on = running;   // the others are woken
-    while (const auto read = reads_.begin_next(running, time_.now_ns(), wanted)) {
+    std::int64_t wake_ns = running ? 0 : options_.costs.wake_ns;   // the reader that calls runs already
+    while (const auto read = reads_.begin_next(running, time_.now_ns() + wake_ns, wanted)) {
         running = true;   // one that runs goes on until enough is held
         reader_parts_[*read] = 0;
-        time_.wait(first + *read, std::exchange(goes_on, false) ? 0 : options_.costs.wake_ns);
+        time_.wait(first + *read, std::exchange(wake_ns, options_.costs.wake_ns));
     }
 }
 

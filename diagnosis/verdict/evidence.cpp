@@ -92,7 +92,7 @@ Evidence evidence_of(const Ledger& ledger, const Blame& blame, const RecordedRun
         found.sample_p99_over_p50 = quantile(times, 0.99) / median;
     if (found.steps > 0) {
         found.line = read_line(ledger, found.from_ns, found.to_ns);
-        found.reads_grow_with_bytes = reads_grow_with_bytes(ledger, found.from_ns, found.to_ns);
+        found.reads_grow_with_bytes = !found.line && reads_grow_with_bytes(ledger, found.from_ns, found.to_ns);
     }
     return found;
 }

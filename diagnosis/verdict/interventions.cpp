@@ -122,8 +122,8 @@ std::vector<Intervention> unit_interventions(const RecordedRun& run, const Trait
     const std::uint64_t budget = times<std::uint64_t>(now.memory_budget, 2, std::numeric_limits<std::uint64_t>::max());
     if (budget > now.memory_budget)
         add("memory_budget", "twice the memory_budget").setting.memory_budget = budget;
-    for (std::size_t stage = run.reads_ahead ? 1 : 0; stage < run.stages.size();
-         ++stage)   // reads ahead do the first one's
+    // Reads ahead do the first one's work.
+    for (std::size_t stage = run.reads_ahead ? 1 : 0; stage < run.stages.size(); ++stage)
         if (sum_of_stage(run, stage).ns() > 0)
             add(fmt::format("{}{}", stage_prefix, run.stages[stage]), run.stages[stage] + " twice as fast")
                 .what.stages[stage] = 0.5;

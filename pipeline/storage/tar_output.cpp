@@ -1,5 +1,6 @@
 #include <pipeline/storage/tar_output.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -135,9 +136,7 @@ void TarOutput::write(std::span<const std::byte> bytes) {
 void TarOutput::write_member(std::string_view name, std::string_view prefix, char type,
                              std::span<const std::byte> contents) {
     std::array<char, tar_block> header{};
-    const auto put_text = [&](std::size_t at, std::string_view text) {
-        std::memcpy(header.data() + at, text.data(), text.size());
-    };
+    const auto put_text = [&](std::size_t at, std::string_view text) { std::ranges::copy(text, header.data() + at); };
     const auto put_octal = [&](std::size_t at, int digits, std::uint64_t value) {
         std::array<char, 24> text{};
         std::snprintf(text.data(), text.size(), "%0*llo", digits, static_cast<unsigned long long>(value));

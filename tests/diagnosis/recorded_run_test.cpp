@@ -284,6 +284,14 @@ BOOST_AUTO_TEST_CASE(reads_ahead_are_demands_of_the_read_and_what_was_left_of_th
         BOOST_TEST((sample.stages[0] == Demand{}));
         BOOST_TEST((sample.stages[1] == Demand{2 * ms, 0}));
     }
+    // Where nothing was measured, too.
+    Ledger unmeasured = ledger;
+    for (SampleRow& row : unmeasured.samples)
+        row.cpu_ns.reset(), row.run_queue_ns.reset();
+    for (StageRow& row : unmeasured.stages)
+        row.cpu_ns = no_stamp;
+    for (const SampleDemand& sample : drawpoint::recorded_run(unmeasured, 0).samples)
+        BOOST_TEST((sample.stages[0] == Demand{}));
     // Some readers say what they computed and how long they queued: the others are like them.
     for (SampleRow& row : ledger.samples)
         if (row.index % 3 == 0 && row.read_begin_ns != no_stamp) {

@@ -292,11 +292,12 @@ BOOST_AUTO_TEST_CASE(how_much_the_load_of_others_varied_widens_what_is_predicted
 BOOST_AUTO_TEST_CASE(reads_that_take_turns_on_a_line_are_seen_and_independent_ones_are_not) {
     const auto ledger_of = [](bool line) {
         Ledger ledger;
-        std::int64_t free_ns = 0, random = 12345;
+        std::int64_t free_ns = 0;
+        std::uint64_t random = 12345;
         std::int64_t worker_ns[4] = {0, 0, 0, 0};
         for (std::uint64_t i = 0; i < 400; ++i) {
             random = random * 6364136223846793005 + 1442695040888963407;
-            const std::int64_t bytes = 1000 + ((random >> 33) & 1023);
+            const auto bytes = static_cast<std::int64_t>(1000 + ((random >> 33) & 1023));
             std::int64_t& at = worker_ns[i % 4];
             SampleRow sample;
             sample.index = i;
@@ -322,23 +323,25 @@ BOOST_AUTO_TEST_CASE(reads_that_take_turns_on_a_line_are_seen_and_independent_on
 }
 
 BOOST_AUTO_TEST_CASE(reads_of_one_worker_tell_whether_their_bytes_make_them_long) {
-    const auto grow = [](std::int64_t latency_ns) {
+    const auto grow = [](std::int64_t latency_ns, std::int64_t more_bytes = 1024, std::int64_t of_workers = 1) {
         Ledger ledger;
         std::int64_t at = 0;
         for (std::uint64_t i = 0; i < 200; ++i) {
-            const std::int64_t bytes = 1000 + static_cast<std::int64_t>(i * 2654435761u % 1024),
+            const std::int64_t bytes = 1000 + static_cast<std::int64_t>(i * 2654435761u) % more_bytes,
                                ns = latency_ns + bytes * 400 + static_cast<std::int64_t>(i * 40503u % 50'000);
             ledger.samples.push_back({.index = i,
                                       .bytes = static_cast<std::uint64_t>(bytes),
                                       .begin_ns = at,
                                       .read_begin_ns = at,
                                       .read_end_ns = at + ns});
-            at += ns;
+            at += ns / of_workers;
         }
         return reads_grow_with_bytes(ledger, 0, 1'000'000'000'000);
     };
-    BOOST_TEST(grow(300'000));    // beside 600'000 of bytes
-    BOOST_TEST(!grow(900'000));   // more than those
+    BOOST_TEST(grow(300'000));             // beside 600'000 of bytes
+    BOOST_TEST(!grow(900'000));            // more than those
+    BOOST_TEST(!grow(0, 40));              // all of nearly one size
+    BOOST_TEST(!grow(300'000, 1024, 2));   // of two workers: a line would show
     BOOST_TEST(!reads_grow_with_bytes(Ledger{}, 0, 1));
 }
 

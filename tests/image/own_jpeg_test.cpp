@@ -120,7 +120,8 @@ BOOST_AUTO_TEST_CASE(what_is_unusual_is_left_to_the_library) {
 
 BOOST_AUTO_TEST_CASE(crops_beyond_the_image_are_refused) {
     OwnJpegDecoder decoder;
-    BOOST_REQUIRE(decoder.open(jpeg_file({40, 30})));
+    const auto file = jpeg_file({40, 30});
+    BOOST_REQUIRE(decoder.open(file));
     YccPlanes planes;
     BOOST_TEST(decoder.decode_planes({39, 29, 1, 1}, planes));
     for (const CropBox crop : {CropBox{0, 0, 41, 1}, CropBox{0, 0, 1, 31}, CropBox{40, 0, 1, 1}, CropBox{0, 30, 1, 1},

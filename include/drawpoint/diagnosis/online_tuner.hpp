@@ -21,7 +21,8 @@ struct OnlineTunerOptions {
     std::size_t observe_steps = 50;   ///< seen before each look, ≥ 20; twice as many after each that changes nothing
     std::size_t most_observe_steps = 800;
     std::size_t block_steps = 8;   ///< of each block that verifies a move: up to five pairs, new and old in turns
-    double least_gain = 0.02;      ///< that a move must be predicted to have; a smaller setting may cost half of it
+    double least_gain =
+        0.02;   ///< that a move must be predicted to have; of settings within half of it, the smallest is tried
     double change = 0.10;   ///< of the rate or of the loop's own time, while it watches: the next look comes at once
     std::size_t quiet_looks = 10;   ///< without a move, before fewer workers or less depth are tried
     std::size_t tabu_looks = 10;    ///< for which a move that was taken back is not tried again

@@ -41,7 +41,7 @@ struct TuneOptions {
     std::size_t most_candidates = 5;    ///< that are raced, ≥ 2
     std::size_t reference_steps = 80;   ///< recorded first
     std::size_t block_steps = 10;       ///< of a candidate in a round
-    std::size_t steps = 400;            ///< in all, where the best is expected to differ from the start by over 5 %
+    std::size_t steps = 400;   ///< in all, where the best is expected, or seen, to differ from the start by over 5 %
     std::size_t most_steps = 1000;      ///< in all, where they differ by less
     double within = 0.02;               ///< of the best rate: good enough
     double most_foreign_cores = 0.25;   ///< a round with more is run again, three times at most

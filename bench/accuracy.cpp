@@ -175,6 +175,9 @@ int main(int argc, char** argv) {
     app.add_flag("--measure-truth", options.measure_truth,
                  "measures what each change gains, of cases that have no truth; goes on where it was stopped");
     app.add_option("--rounds", options.measure.rounds, "rounds of runs in turns [10]")->check(CLI::Range(2, 1000));
+    app.add_option("--most-rounds", options.measure.most_rounds,
+                   "rounds in all, while the interval of what a setting gains is wider than 10 % of its rate [21]")
+        ->check(CLI::Range(2, 1000));
     app.add_option("--grid-rounds", options.measure.grid_rounds, "the same, of every setting [3]")
         ->check(CLI::Range(1, 100));
     app.add_option("--most-foreign", options.measure.most_foreign,

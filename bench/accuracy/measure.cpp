@@ -53,11 +53,13 @@ class Rounds {
 public:
     Rounds(Truth& truth, const MeasureOptions& options) : truth_{&truth}, options_{&options} {}
 
-    /// `round(number)` measures and returns whether it came to its end; `keep` takes over what it measured. False: stopped.
+    /// `round(number)` measures and returns whether it came to its end; `keep` takes over what it measured and returns whether
+    /// that is enough: of `rounds` … `most`. False: stopped.
     template <class Round, class Keep>
-    bool run(std::size_t rounds, Round round, Keep keep) {
+    bool run(std::size_t rounds, std::size_t most, Round round, Keep keep) {
         std::size_t given_up = 0;
-        for (std::size_t number = 0; number < rounds; ++number) {
+        bool enough = false;
+        for (std::size_t number = 0; number < rounds || (number < most && !enough); ++number) {
             bool kept = false;
             for (std::size_t attempt = 0; !kept && attempt <= options_->most_repeats; ++attempt) {
                 const ForeignMeter meter;
@@ -67,17 +69,17 @@ public:
                 kept = foreign <= options_->most_foreign;
                 if (kept) {
                     foreign_.push_back(foreign);
-                    keep();
+                    enough = keep();
                 } else {
                     ++truth_->rounds_refused;
                 }
             }
             given_up += kept ? 0 : 1;
-            if (2 * given_up > rounds)
+            if (2 * given_up > std::max(rounds, number))
                 throw NotMeasured{
                     fmt::format("case {}: not measured: others took more than {:.0f} % of the cores, {} rounds of {} "
                                 "were given up",
-                                truth_->name, 100 * options_->most_foreign, given_up, rounds)};
+                                truth_->name, 100 * options_->most_foreign, given_up, std::max(rounds, number + 1))};
         }
         std::ranges::sort(foreign_);
         truth_->foreign_share_median = foreign_[foreign_.size() / 2];
@@ -95,6 +97,12 @@ double rate(const Case& of, Rig& rig, std::uint64_t& peak_bytes) {
     const CaseRun run = run_case(of, rig);
     peak_bytes = std::max(peak_bytes, run.peak_bytes);
     return run.batches_per_s;
+}
+
+/// By what an advice is judged: of several settings that gain nothing, the luckiest would be taken for better.
+bool is_told(const MeasuredGain& measured) {
+    constexpr double widest = 0.1;
+    return !can_be_set(measured.key) || measured.gain.high - measured.gain.low <= widest * (1 + measured.gain.median);
 }
 
 bool measure_gains(Truth& truth, const Case& of, Rig& rig, const MeasureOptions& options, Rounds& rounds) {
@@ -122,12 +130,13 @@ bool measure_gains(Truth& truth, const Case& of, Rig& rig, const MeasureOptions&
         for (std::size_t which = 0; which < runs.size(); ++which)
             truth.gains[which].rounds.push_back(rates[which] / as_it_is - 1);
         ++truth.rounds;
+        for (MeasuredGain& measured : truth.gains)
+            measured.gain = median_interval(measured.rounds);
+        return std::ranges::all_of(truth.gains, is_told);
     };
-    if (!rounds.run(options.rounds, round, keep))
+    if (!rounds.run(options.rounds, options.most_rounds, round, keep))
         return false;
     truth.batches_per_s = median_interval(bases);
-    for (MeasuredGain& measured : truth.gains)
-        measured.gain = median_interval(measured.rounds);
     return true;
 }
 
@@ -151,8 +160,9 @@ bool measure_grid(Truth& truth, const Case& of, Rig& rig, const MeasureOptions& 
     const auto keep = [&] {
         for (std::size_t which = 0; which < runs.size(); ++which)
             all[which].push_back(rates[which]);
+        return true;
     };
-    if (!rounds.run(options.grid_rounds, round, keep))
+    if (!rounds.run(options.grid_rounds, options.grid_rounds, round, keep))
         return false;
     for (std::size_t which = 0; which < runs.size(); ++which)
         truth.grid[which].batches_per_s = median_interval(all[which]);
@@ -162,7 +172,8 @@ bool measure_grid(Truth& truth, const Case& of, Rig& rig, const MeasureOptions& 
 }   // namespace
 
 std::size_t runs_needed(const Case& of, const MeasureOptions& options) {
-    return options.rounds * (change_keys(of).size() + 2) + options.grid_rounds * grid_of(of).size();
+    return std::max(options.rounds, options.most_rounds) * (change_keys(of).size() + 2) +
+           options.grid_rounds * grid_of(of).size();
 }
 
 std::optional<Truth> measure_truth(const Case& of, Rig& rig, const MeasureOptions& options) {

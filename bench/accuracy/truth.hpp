@@ -60,6 +60,7 @@ void decide(Truth&, const Case&);
 
 struct MeasureOptions {
     std::size_t rounds = 10, grid_rounds = 3;
+    std::size_t most_rounds = 21;   ///< while what a setting gains is not told to 10 % of its rate
     double most_foreign = 0.15;     ///< a round in which others took more of the cores is done again
     std::size_t most_repeats = 3;   ///< so often
     std::function<bool()> stopped = [] { return false; };   ///< asked between runs
@@ -77,7 +78,7 @@ struct NotMeasured : std::runtime_error {
 /// What `setting` gains over the case's own, in pairs ABBA; foreign load is not looked at.
 [[nodiscard]] Interval measure_gain(const Case&, const LoaderSetting& setting, Rig&, std::size_t pairs);
 
-/// Runs that measuring takes, the rounds repeated for others' sake left out.
+/// Runs that measuring takes at most, the rounds repeated for others' sake left out.
 [[nodiscard]] std::size_t runs_needed(const Case&, const MeasureOptions&);
 
 /// One file a case. Writing is atomic: a file is whole or not there. Reading throws std::runtime_error or

@@ -110,7 +110,15 @@ std::vector<double> chances(const std::vector<WhatifRow>& rows, double within) {
     return all;
 }
 
-/// The fastest, the one it starts from and the likeliest answers, cheapest first.
+/// What errs of one's prediction errs of the other's: to run both tells little more than to run one.
+bool is_alike(const WhatifRow& a, const WhatifRow& b) {
+    constexpr double alike = 0.01;
+    const double rate = a.prediction.batches_per_s.median;
+    return a.setting.num_workers == b.setting.num_workers && a.setting.max_overtakes == b.setting.max_overtakes &&
+           std::abs(b.prediction.batches_per_s.median - rate) < alike * rate;
+}
+
+/// The fastest, the one it starts from and the likeliest answers, cheapest first; of those alike the cheapest.
 std::vector<WhatifRow> candidates_of(std::vector<WhatifRow> rows, const TuneOptions& options) {
     std::ranges::sort(rows, is_cheaper);
     const std::vector<double> chance = chances(rows, options.within);
@@ -128,7 +136,9 @@ std::vector<WhatifRow> candidates_of(std::vector<WhatifRow> rows, const TuneOpti
     for (std::size_t i = 0; i < rows.size(); ++i)
         if (rows[i].setting == options.start)
             choose(i);
-    std::ranges::for_each(by_chance, choose);
+    for (const std::size_t i : by_chance)
+        if (std::ranges::none_of(chosen, [&](std::size_t j) { return j < i && is_alike(rows[j], rows[i]); }))
+            choose(i);
     std::ranges::sort(chosen);
     std::vector<WhatifRow> candidates;
     for (const std::size_t i : chosen)

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::int64_t long_is = 8;        // times the median
 constexpr std::size_t fewest_likes = 30;   // to tell of the others
-constexpr double hardly = 0.02;            // of its time in the run queue
+constexpr double hardly = 0.02;            // of its time
+constexpr double not_known = -1;
 
 /// Those that a replay has room for, of a row of any origin.
 std::span<const StageRow> stages_of(const Ledger& ledger, const SampleRow& row) noexcept {
@@ -109,7 +110,8 @@ CpuShares::CpuShares(const Ledger& ledger, std::uint8_t pipeline)
 
 void Likes::add(std::int64_t wall_ns, double cpu_ns, double run_queue_ns) {
     const double rest = static_cast<double>(wall_ns) - cpu_ns;
-    likes_.push_back({wall_ns, cpu_ns, rest > 0 ? std::clamp(run_queue_ns / rest, 0.0, 1.0) : 0});
+    const bool only_computed = rest <= hardly * static_cast<double>(wall_ns);
+    likes_.push_back({wall_ns, cpu_ns, only_computed ? not_known : std::clamp(run_queue_ns / rest, 0.0, 1.0)});
 }
 
 void Likes::sort() { std::ranges::sort(likes_, {}, &Like::wall_ns); }
@@ -174,10 +176,10 @@ void CpuShares::split(const SampleRow& row, std::span<const StageRow> stages, st
     for (std::size_t i = first; i < stages.size(); ++i)
         off += waiting[i] = std::max(static_cast<double>(bounded_ns(stages[i].ns)) - cpu[i], 0.0);
     const bool knows_off = row.cpu_ns || staged;
-    const double queue = row.run_queue_ns                  ? static_cast<double>(bounded_ns(*row.run_queue_ns))
-                         : like                            ? off * like->queueing
-                         : knows_off && one.queued_off > 0 ? off * one.run_queue / one.queued_off
-                                                           : static_cast<double>(wall) * one.queue_share();
+    const double queue = row.run_queue_ns              ? static_cast<double>(bounded_ns(*row.run_queue_ns))
+                         : like && like->queueing >= 0 ? off * like->queueing
+                         : (knows_off || like) && one.queued_off > 0 ? off * one.run_queue / one.queued_off
+                                                                     : static_cast<double>(wall) * one.queue_share();
     place_waiting(std::max(off - queue, 0.0), std::span{waiting}.first(stages.size()));
     for (std::size_t i = first; i < stages.size(); ++i)
         demands[i] = {std::llround(cpu[i]), std::llround(waiting[i])};
@@ -209,7 +211,7 @@ Demand CpuShares::read_of(const SampleRow& row) const noexcept {
     if (!like)
         return {0, ns};
     const std::int64_t cpu_ns = std::min(std::llround(like->cpu_ns), static_cast<long long>(ns));
-    return {cpu_ns, std::llround(static_cast<double>(ns - cpu_ns) * (1 - like->queueing))};
+    return {cpu_ns, std::llround(static_cast<double>(ns - cpu_ns) * (1 - std::max(like->queueing, 0.0)))};
 }
 
 std::int64_t CpuShares::without_run_queue(std::int64_t ns) const noexcept {

@@ -15,7 +15,7 @@ class Likes {
 public:
     struct Like {
         std::int64_t wall_ns = 0;
-        double cpu_ns = 0, queueing = 0;   // of the rest, its share
+        double cpu_ns = 0, queueing = 0;   // of the rest, its share; below 0: there is no rest to tell it from
     };
     void add(std::int64_t wall_ns, double cpu_ns, double run_queue_ns);
     void sort();                                                              // after the last add

@@ -15,6 +15,7 @@ namespace {
 // What other threads compute for the loop, LibTorch's for one: believed from so many times its own on, where it computes
 // at all. Less may be workers' overhead.
 constexpr double threads_from = 1.25, computing_from = 0.2;
+constexpr double full_from = 0.8;        // of the cores
 constexpr double most_threads = 256;     // of a step, each of which is replayed
 constexpr double training_from = 0.99;   // of a stretch, in steps: what the process computed then is training
 
@@ -43,6 +44,27 @@ std::optional<double> own_cores(const Ledger& ledger, std::span<const TimeRange>
         ns += stretch;
     }
     return ns > 0 ? std::optional{cpu_ns / ns} : std::nullopt;
+}
+
+/// Where the loop's own thread waits for others by spinning, its CPU is their lateness, too: where cores are full it is least in
+/// steps in which none was late. Nothing: it is much the same in all.
+std::optional<std::int64_t> own_share(std::span<const StepRow* const> rows) {
+    constexpr double undisturbed = 0.1, spins_below = 0.8;
+    constexpr std::size_t fewest_measured = 30;
+    std::vector<std::int64_t> cpu;
+    double sum = 0;
+    for (const StepRow* const row : rows)
+        if (row->cpu_ns) {
+            cpu.push_back(bounded_ns(*row->cpu_ns));
+            sum += static_cast<double>(cpu.back());
+        }
+    if (cpu.size() < fewest_measured)
+        return std::nullopt;
+    const auto least = cpu.begin() + static_cast<std::ptrdiff_t>(undisturbed * static_cast<double>(cpu.size()));
+    std::ranges::nth_element(cpu, least);
+    if (*least <= 0 || static_cast<double>(*least) * static_cast<double>(cpu.size()) > spins_below * sum)
+        return std::nullopt;
+    return *least;
 }
 
 /// What the steps took: all of it for waiting. From draw to draw, as they came: `took`.
@@ -97,7 +119,13 @@ void split_steps(RecordedRun& run, const Ledger& ledger, std::span<const StepRow
     const double share = measured > 0 ? std::min(own / measured, 1.0) : std::min(others, 1.0);   // of the steps' time
     const double queue_share = measured > 0 ? std::min(queued / measured, 1 - share) : 0;
     const bool several = share >= computing_from && others / share >= threads_from;
-    const double threads = several ? std::min({others / share, std::max(run.cores, 1.0), most_threads}) : 1;
+    const double most = std::min(std::max(run.cores, 1.0), most_threads);
+    double threads = several ? std::min(others / share, most) : 1;
+    const auto own_ns = several && *process >= full_from * run.cores ? own_share(rows) : std::nullopt;
+    if (own_ns) {   // those beside it only compute, each as much
+        const double beside_ns = (others - share) * computes / static_cast<double>(run.steps.size());
+        threads = std::clamp(std::round(1 + beside_ns / static_cast<double>(*own_ns)), 2.0, std::max(most, 2.0));
+    }
     for (std::size_t i = 0; i < run.steps.size(); ++i) {
         StepDemand& step = run.steps[i];
         const StepRow& row = *rows[i];
@@ -114,7 +142,9 @@ void split_steps(RecordedRun& run, const Ledger& ledger, std::span<const StepRow
         }
         if (several) {
             step.threads = threads;
-            step.compute.cpu_ns = bounded_ns(std::llround(static_cast<double>(step.compute.cpu_ns) * threads));
+            step.spins = own_ns.has_value();
+            const auto each_ns = static_cast<double>(own_ns.value_or(step.compute.cpu_ns));
+            step.compute.cpu_ns = bounded_ns(std::llround(each_ns * threads));
         }
     }
 }

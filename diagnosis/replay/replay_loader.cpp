@@ -202,8 +202,12 @@ void ReplayLoader::wake(std::size_t wakes) {
             ++tokens_;
             continue;
         }
-        const std::uint32_t worker = sleeping_.front();
-        sleeping_.erase(sleeping_.begin());
+        // One that still yields its core to others comes to sleep after those that sleep.
+        auto first = std::ranges::find_if(sleeping_, [this](std::uint32_t worker) { return !time_.queues(worker); });
+        if (first == sleeping_.end())
+            first = sleeping_.begin();
+        const std::uint32_t worker = *first;
+        sleeping_.erase(first);
         workers_[worker].state = WorkerState::waking;
         time_.wait(worker, options_.costs.wake_ns);
     }

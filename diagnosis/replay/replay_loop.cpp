@@ -84,7 +84,8 @@ void ReplayLoader::begin_compute() {
     draw_ns_.push_back(taken_ns_ - draw_begin_ns_);
     loop_ = LoopState::computing;
     if (step_.compute.cpu_ns > 0)
-        time_.compute(static_cast<std::uint32_t>(workers_.size()), step_.compute.cpu_ns, std::max(step_.threads, 1.0));
+        time_.compute(static_cast<std::uint32_t>(workers_.size()), step_.compute.cpu_ns, std::max(step_.threads, 1.0),
+                      step_.spins);
     else
         step_loop();
 }

@@ -52,6 +52,7 @@ void ReplayLoader::run_worker(std::uint32_t number) {
             worker.state = WorkerState::spinning;
             worker.spin_until_ns = time_.now_ns() + spin_ns;
             ++spinning_;
+            time_.yield(number);   // std::atomic::wait does before it sleeps
             return time_.wait(number, spin_ns);
         case WorkerState::waiting_for_read:
             worker.waited_ns += time_.now_ns() - worker.sample_ns;

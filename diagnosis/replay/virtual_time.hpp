@@ -6,9 +6,13 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <random>
+#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
+
+#include <diagnosis/replay/run_queue.hpp>
 
 #include "pipeline/thread_scheduling.hpp"
 
@@ -23,26 +27,32 @@ namespace drawpoint {
     return 1 + std::max(cores * efficiency - 1, 0.0) * (busy - 1) / (cores - 1);
 }
 
-/// A clock that jumps from event to event: timers, and cores with a queue each, as Linux runs threads. A thread keeps its core
-/// until it waits or, if others queue there, a tick finds that its slice is over, or the end of a piece of its work, where it
-/// enters the kernel: its own clock is read there. One that wakes goes back to the core it had; where
-/// that is busy, to one that is idle, but only as far as the kernel looks for one (not at all where cores are busy: its SIS_UTIL);
-/// else it queues. A core that falls idle takes a thread from another's queue, unless that ran just now; one that is idle at a tick
-/// takes any. So cores can be idle for a while though threads wait, as they are in reality. Cores that compute all have the same
-/// speed, so one sum of service stands for all. Events of one moment come in the order they were asked for, timers first.
+/// A clock that jumps from event to event: timers, and cores with a `RunQueue` each, as Linux runs threads. A thread keeps its core
+/// until it waits or a tick finds that it is another's turn; the `prompt` one also where a piece of its work ends. One that wakes goes
+/// back to the core it had; where that is busy, to one that is idle, but only as far as the kernel looks for one (not at all where
+/// cores are busy: its SIS_UTIL); else it queues. A core that falls idle takes a thread from another's queue now and then, one that is
+/// idle at a tick always, but none that ran just now. So cores can be idle for a while though threads wait, as they are in reality.
+/// Cores that compute all have the same speed, so one sum of service stands for all. Events of one moment come in the order they were
+/// asked for, timers first.
 class VirtualTime {
 public:
     using Entity = std::uint32_t;
     static constexpr Entity nobody = ~Entity{0};
 
-    /// `cores` 0: nobody waits for one. `prompt`: runs at once when it wakes, as its slice is shorter than the others'.
+    /// `cores` 0: nobody waits for one. `prompt`: has the system's slice; the others are batch threads that ask for longer ones, and take no
+    /// core from another when they wake.
     VirtualTime(double cores, double efficiency, std::size_t entities, Entity prompt = nobody)
-        : cores_{cores}, efficiency_{efficiency}, prompt_{prompt}, pending_(entities, 0), jobs_(entities) {
+        : cores_{cores},
+          efficiency_{efficiency},
+          prompt_{prompt},
+          pending_(entities, 0),
+          jobs_(entities),
+          turns_(entities) {
         timers_.reserve(entities * 2);
         computing_.reserve(entities * 2);
         core_.resize(cores == 0 ? 0 : static_cast<std::size_t>(std::max(std::ceil(cores - 1e-9), 1.0)));
         for (Entity entity = 0; entity < entities; ++entity)
-            jobs_[entity].owner = entity;
+            own(entity, entity);
         if (!core_.empty())
             for (std::size_t job = 0; job < entities; ++job)
                 jobs_[job].core = static_cast<std::uint32_t>(job % core_.size());
@@ -57,8 +67,8 @@ public:
     }
 
     /// `cpu_ns` of a core, less than `most_cpu_ns`, spread over `threads` ≥ 1, which begin together: of one entity at a time
-    /// more than one.
-    void compute(Entity entity, std::int64_t cpu_ns, double threads = 1) {
+    /// more than one. `spins`: its own thread keeps its core until the others have ended.
+    void compute(Entity entity, std::int64_t cpu_ns, double threads = 1, bool spins = false) {
         settle();
         if (served_ > most_cpu_ns * one)
             rebase();
@@ -66,18 +76,29 @@ public:
         const std::int64_t each = all == 1 ? cpu_ns : std::llround(static_cast<double>(cpu_ns) / threads);
         const std::size_t first_helper = pending_.size();
         jobs_.resize(std::max(jobs_.size(), first_helper + all - 1));
+        turns_.resize(jobs_.size());
         jobs_[entity].outstanding = static_cast<std::uint32_t>(all);
+        jobs_[entity].spins = spins && all > 1;
         start(entity, each);
         std::int64_t left = cpu_ns - each;
         for (std::size_t helper = 1; helper < all; ++helper, left -= each) {
             Job& job = jobs_[first_helper + helper - 1];
-            job.owner = entity;
+            own(static_cast<std::uint32_t>(first_helper + helper - 1), entity);
             if (!core_.empty() && job.ran_until < 0)
                 job.core = static_cast<std::uint32_t>((jobs_[entity].core + helper) % core_.size());
             start(static_cast<std::uint32_t>(first_helper + helper - 1), std::clamp<std::int64_t>(left, 0, each));
         }
         reckon();
     }
+
+    /// The entity whose event came last yields its core, if it computed.
+    void yield(Entity entity) noexcept {
+        if (ended_ == entity && !core_.empty())
+            core_[jobs_[entity].core].queue.yield(turns_, entity);
+    }
+
+    /// Whether it still queues for its core though it waits: for others to have what it yielded.
+    [[nodiscard]] bool queues(Entity entity) const noexcept { return turns_[entity].asleep; }
 
     /// Time goes on to the next event; whose it is. Nothing: there is none any more.
     std::optional<Entity> next() {
@@ -108,9 +129,16 @@ public:
             const std::uint32_t number = pop(computing_).job;
             Job& job = jobs_[number];
             job.event = 0;
-            job.left -= served_ - job.since;
+            account(number);
             if (job.left > 0) {
                 look_at_slice(number);
+                reckon();
+                continue;
+            }
+            Job& own = jobs_[job.owner];
+            if (number == job.owner && own.spins && own.outstanding > 1) {
+                own.left = forever;
+                schedule(number);
                 reckon();
                 continue;
             }
@@ -118,9 +146,11 @@ public:
             --running_;
             job.ran_until = now_;
             ended_ = number;   // its core stays occupied
-            if (--jobs_[job.owner].outstanding == 0)
+            if (--own.outstanding == 0)
                 return job.owner;
             release_ended();
+            if (own.spins && own.outstanding == 1 && own.left > forever / 2)
+                stop_spinning(job.owner);
         }
     }
 
@@ -128,14 +158,15 @@ public:
 
 private:
     static constexpr std::int64_t most_ns = std::int64_t{1} << 61;
-    static constexpr std::int64_t one = 1 << 20;            // of service, a nanosecond of a whole core
-    static constexpr std::int64_t tick = 4'000'000 * one;   // of CONFIG_HZ=250
-    static constexpr std::int64_t slice = worker_slice_ns * one,
-                                  prompt_slice = 1'400'000 * one;   // a worker's, the system's
-    static constexpr std::int64_t hot_ns = 500'000;                 // sched_migration_cost_ns
+    static constexpr std::int64_t one = 1 << 20;   // of service, a nanosecond of a whole core
+    static constexpr std::int64_t tick = RunQueue::tick / Turn::ns * one;
+    static constexpr std::int64_t system_slice_ns = 1'400'000;
+    static constexpr std::int64_t hot_ns = 500'000;   // sched_migration_cost_ns
     static constexpr std::int64_t window_ns = 10'000'000;
     static constexpr double half_life_ns = 32e6;   // of PELT, the kernel's average load
     static constexpr std::uint32_t free_core = ~std::uint32_t{0};
+
+    static constexpr std::int64_t forever = std::int64_t{1} << 61;
 
     struct Event {
         std::int64_t key;
@@ -147,16 +178,17 @@ private:
     };
     struct Job {
         Entity owner = 0;
-        std::uint32_t core = 0;                    // that it has or had
-        std::uint32_t event = 0;                   // the sequence of its end in `computing_`; 0: it does not compute
-        std::uint32_t outstanding = 0;             // of an entity: its jobs
-        std::int64_t left = 0;                     // of service
-        std::int64_t since = 0, slice_since = 0;   // `served_` when it began
+        std::uint32_t core = 0;          // that it has or had
+        std::uint32_t event = 0;         // the sequence of its end in `computing_`; 0: it does not compute
+        std::uint32_t outstanding = 0;   // of an entity: its jobs
+        bool spins = false;              // of an entity: its own job, until the others have ended
+        std::int64_t left = 0;           // of service
+        std::int64_t since = 0;          // `served_` when `left` was that
         std::int64_t ran_until = std::numeric_limits<std::int64_t>::min() / 2;
     };
     struct Core {
         std::uint32_t running = free_core;
-        std::vector<std::uint32_t> queue;   // short: the last first
+        RunQueue queue;   // with the one that runs
     };
 
     static void push(std::vector<Event>& heap, Event event) {
@@ -183,6 +215,21 @@ private:
         return top;
     }
 
+    /// The others of its entity have ended.
+    void stop_spinning(std::uint32_t number) {
+        Job& job = jobs_[number];
+        const bool runs = job.event != 0;
+        if (runs)
+            account(number);
+        job.left = 0;
+        if (runs)
+            schedule(number);
+        reckon();
+    }
+    void own(std::uint32_t number, Entity owner) noexcept {
+        jobs_[number].owner = owner;
+        turns_[number].slice = (owner == prompt_ ? system_slice_ns : worker_slice_ns) * Turn::ns;
+    }
     void start(std::uint32_t number, std::int64_t cpu_ns) {
         Job& job = jobs_[number];
         job.left = cpu_ns * one;
@@ -191,37 +238,61 @@ private:
         if (ended_ == number) {   // it goes on
             ended_ = nobody;
             Core& core = core_[job.core];
-            if (core.queue.empty() || !slice_is_over(job, true))
-                return run(number);
-            core.running = free_core;
-            --occupied_;
-            job.ran_until = now_;
-            const std::uint32_t next = take_first(core);
-            enqueue(core, number, is_prompt(job));
-            return occupy(next);
+            job.since = served_;
+            ++running_;
+            // The loop enters the kernel, which looks at its slice there: its own clock is read. Or a tick comes just now.
+            if ((is_prompt(job) || served_ % tick == 0) && core.queue.look_at(turns_, number))
+                return change_turns(core, core.queue.pick(turns_, number, true));
+            return schedule(number);
         }
-        if (core_[job.core].running != free_core)
-            if (const std::optional<std::uint32_t> idle = look_for_idle(job.core))
-                job.core = *idle;
+        if (turns_[number].asleep) {   // it has never left
+            core_[job.core].queue.wake(turns_, number);
+        } else {
+            if (core_[job.core].running != free_core)
+                if (const std::optional<std::uint32_t> idle = look_for_idle(job.core))
+                    job.core = *idle;
+            core_[job.core].queue.join(turns_, number);
+        }
         Core& core = core_[job.core];
         if (core.running == free_core)
             return occupy(number);
-        const bool prompt = is_prompt(job);
-        if (prompt && ended_ != core.running && !is_prompt(jobs_[core.running])) {
-            const std::uint32_t preempted = core.running;
-            stop(preempted);
-            enqueue(core, preempted, false);
-            return occupy(number);
+        ++queued_;
+        if (ended_ == core.running)
+            return;
+        const std::uint32_t running = core.running;
+        account(running);
+        core.queue.look_at(turns_, running);
+        if (is_prompt(job)) {   // the others are batch threads, which take no core when they wake
+            const bool is_shorter = turns_[number].slice < turns_[running].slice;
+            if (core.queue.pick(turns_, running, !is_shorter) == number)
+                return change_turns(core, number);
+            if (is_shorter)
+                core.queue.protect(turns_, running, false);
         }
-        enqueue(core, number, prompt);
-        if (core.queue.size() == 1 && ended_ != core.running)   // now its slices count
-            schedule(core.running);
+        schedule(running);   // now its slices count
     }
-
+    /// What it has computed since it was last looked at.
+    void account(std::uint32_t number) noexcept {
+        Job& job = jobs_[number];
+        const std::int64_t served = served_ - std::exchange(job.since, served_);
+        job.left -= served;
+        turns_[number].ran += served / (one / Turn::ns);
+    }
+    void change_turns(Core& core, std::uint32_t to) {
+        if (core.running == to)
+            return schedule(to);
+        ++queued_;
+        core.queue.put_back(core.running);
+        leave(std::exchange(core.running, free_core));
+        --queued_;
+        occupy(to);
+    }
+    /// One that is in its core's queue.
     void occupy(std::uint32_t number) {
-        core_[jobs_[number].core].running = number;
+        Core& core = core_[jobs_[number].core];
+        core.running = number;
+        core.queue.protect(turns_, number, true);
         ++occupied_;
-        jobs_[number].slice_since = served_;
         run(number);
     }
     void run(std::uint32_t number) {
@@ -229,93 +300,68 @@ private:
         jobs_[number].since = served_;
         schedule(number);
     }
-    void enqueue(Core& core, std::uint32_t number, bool first) {
-        core.queue.insert(first ? core.queue.end() : core.queue.begin(), number);
-        ++queued_;
-    }
-    std::uint32_t take_first(Core& core) {
-        const std::uint32_t number = core.queue.back();
-        core.queue.pop_back();
-        --queued_;
-        return number;
-    }
     /// When it ends or, where others queue, at the next tick.
     void schedule(std::uint32_t number) {
         Job& job = jobs_[number];
         std::int64_t at = job.since + job.left;
-        if (!core_.empty() && !core_[job.core].queue.empty())
+        if (!core_.empty() && core_[job.core].queue.size() > 1)
             at = std::min(at, (served_ / tick + 1) * tick);
         job.event = ++sequence_;
         push(computing_, {at, sequence_, number});
     }
     [[nodiscard]] bool is_prompt(const Job& job) const noexcept { return job.owner == prompt_; }
-    /// At the tick that finds it so: at those before, slices that were over while nobody queued have been renewed. `entered`: the
-    /// thread has entered the kernel, which looks at its slice there.
-    [[nodiscard]] bool slice_is_over(Job& job, bool entered = false) const noexcept {
-        const std::vector<std::uint32_t>& queue = core_[job.core].queue;
-        // The shortest one's among those that want the core.
-        const bool is_short = is_prompt(job) || (!queue.empty() && is_prompt(jobs_[queue.back()]));
-        const std::int64_t most = is_short ? prompt_slice : slice;
-        const auto over_at = [&] { return (job.slice_since + most + tick - 1) / tick * tick; };
-        while (over_at() + one <= served_)   // events come up to a nanosecond late
-            job.slice_since = over_at();
-        return over_at() <= served_ || (entered && job.slice_since + most <= served_);
-    }
-    void stop(std::uint32_t number) {
+    void leave(std::uint32_t number) {
         Job& job = jobs_[number];
-        job.left -= served_ - job.since;
         job.event = 0;
-        leave(job);
-    }
-    void leave(Job& job) {
         job.ran_until = now_;
-        core_[job.core].running = free_core;
         --occupied_;
         --running_;
     }
-    /// A tick: what queues goes to an idle core, if there is one, or has this one's once the slice is over.
+    /// A tick: one that queues goes to an idle core, if there is one, or has this one if it is its turn.
     void look_at_slice(std::uint32_t number) {
-        Job& job = jobs_[number];
-        Core& core = core_[job.core];
-        job.since = served_;
-        if (!core.queue.empty() && occupied_ < core_.size()) {
-            const auto idle = std::ranges::find(core_, free_core, &Core::running);
-            const std::uint32_t moved = take_first(core);
-            jobs_[moved].core = static_cast<std::uint32_t>(idle - core_.begin());
-            occupy(moved);
-        }
-        if (core.queue.empty() || !slice_is_over(job))
-            return schedule(number);
-        leave(job);
-        const std::uint32_t next = take_first(core);
-        enqueue(core, number, is_prompt(job));
-        occupy(next);
+        Core& core = core_[jobs_[number].core];
+        if (core.queue.size() > 1 && occupied_ < core_.size())
+            move(core, static_cast<std::uint32_t>(std::ranges::find(core_, free_core, &Core::running) - core_.begin()));
+        if (core.queue.look_at(turns_, number))
+            return change_turns(core, core.queue.pick(turns_, number, true));
+        schedule(number);
     }
     void release_ended() {
         if (ended_ == nobody)
             return;
-        const std::uint32_t at = jobs_[std::exchange(ended_, nobody)].core;
+        const std::uint32_t number = std::exchange(ended_, nobody), at = jobs_[number].core;
         if (core_.empty())
             return reckon();
         settle();
-        core_[at].running = free_core;
+        Core& core = core_[at];
+        core.running = free_core;
         --occupied_;
-        if (!core_[at].queue.empty())
-            occupy(take_first(core_[at]));
-        else if (queued_ != 0)
+        core.queue.sleep(turns_, number);
+        if (const std::uint32_t next = core.queue.pick(turns_, RunQueue::nobody, false); next != RunQueue::nobody) {
+            --queued_;
+            occupy(next);
+        } else if (queued_ != 0) {
             pull(at);
+        }
         reckon();
     }
-    /// A core that has fallen idle.
+    /// A core that has fallen idle throws dice whether it looks for a thread (Linux from 6.18 on, by how often it has found one):
+    /// in six runs of loaders it took 19 to 34 % of those that it could have (sched_switch).
     void pull(std::uint32_t at) {
-        Core& busiest = *std::ranges::max_element(core_, {}, [](const Core& core) { return core.queue.size(); });
-        for (std::size_t i = busiest.queue.size(); i-- != 0;) {
-            const std::uint32_t number = busiest.queue[i];
-            if (now_ - jobs_[number].ran_until < hot_ns)
+        constexpr std::uint32_t one_in = 4;
+        if (dice_() % one_in == 0)
+            move(*std::ranges::max_element(core_, {}, [](const Core& core) { return core.queue.size(); }), at);
+    }
+    /// One that queues at `from` and did not run just now.
+    void move(Core& from, std::uint32_t at) {
+        for (const std::uint32_t number : from.queue.threads()) {
+            Job& job = jobs_[number];
+            if (number == from.running || turns_[number].asleep || now_ - job.ran_until < hot_ns)
                 continue;
-            busiest.queue.erase(busiest.queue.begin() + static_cast<std::ptrdiff_t>(i));
+            from.queue.leave(turns_, number);
+            core_[at].queue.join(turns_, number, true);
             --queued_;
-            jobs_[number].core = at;
+            job.core = at;
             return occupy(number);
         }
     }
@@ -345,7 +391,7 @@ private:
             event.key -= before;
         for (std::size_t number = 0; number < jobs_.size(); ++number)
             if (Job& job = jobs_[number]; job.event != 0 || number == ended_)
-                job.since -= before, job.slice_since -= before;
+                job.since -= before;
         served_ -= before;
     }
     void settle() noexcept {
@@ -374,6 +420,7 @@ private:
     std::uint32_t sequence_ = 0;
     std::vector<std::uint32_t> pending_;   // of each entity: its timer's sequence; 0: none
     std::vector<Job> jobs_;                // of each entity its own, then those that help one
+    std::vector<Turn> turns_;              // of each job
     std::vector<Core> core_;
     std::vector<Event> timers_, computing_;   // computing: by service
     std::uint32_t ended_ = nobody;            // keeps its core until the next event, in case it goes on
@@ -381,7 +428,8 @@ private:
     std::int64_t window_since_ = 0;
     double busy_ns_ = 0, utilization_ = 1;
     std::size_t running_ = 0, rate_of_ = 0;   // threads that compute; those shared_rate_ is of
-    std::size_t occupied_ = 0, queued_ = 0;   // cores; threads
+    std::size_t occupied_ = 0, queued_ = 0;   // cores; threads that are awake
+    std::minstd_rand dice_;
 };
 
 /// A length that some ledger tells of as one that a demand may have.

@@ -227,6 +227,31 @@ BOOST_AUTO_TEST_CASE(where_nothing_was_measured_samples_compute_and_steps_wait) 
     BOOST_TEST(std::abs(read.steps[3].compute.cpu_ns - 12 * ms) <= 1);
 }
 
+BOOST_AUTO_TEST_CASE(what_a_loop_spins_for_its_late_threads_is_no_work) {
+    // 2 ms on each of two threads. In two steps of three the other one is late, and the loop's own spins for 3 ms more.
+    const RecordedRun run = constant_run({.batch_size = 1, .sample = {3 * ms, 0}, .compute = {5 * ms, 0}, .steps = 60});
+    for (const bool cores_are_full : {true, false})
+        for (const bool waits_spinning : {true, false}) {
+            Ledger ledger = ledger_of(run);
+            ledger.set_fact(facts::machine_cores, cores_are_full ? "2" : "3");
+            for (std::size_t i = 0; i < ledger.steps.size(); ++i)
+                ledger.steps[i].cpu_ns = waits_spinning && i % 3 == 0 ? 2 * ms : 5 * ms;
+            const std::int64_t own = 60 * (waits_spinning ? 4 : 5) * ms, end = ledger.passes.back().end_ns;
+            const std::int64_t beside = 60 * (waits_spinning ? 2 : 3) * ms;
+            ledger.host = {{.at_ns = 0, .own_cpu_ns = 0}, {.at_ns = end, .own_cpu_ns = 60 * 3 * ms + own + beside}};
+            const StepDemand step = drawpoint::recorded_run(ledger, 0).steps[3];
+            const bool spins = cores_are_full && waits_spinning;
+            BOOST_TEST(step.spins == spins);
+            if (spins) {
+                BOOST_TEST(step.threads == 2.0);
+                BOOST_TEST(step.compute.cpu_ns == 4 * ms);
+            } else {
+                BOOST_TEST(step.threads == static_cast<double>(own + beside) / static_cast<double>(own),
+                           boost::test_tools::tolerance(1e-3));
+            }
+        }
+}
+
 BOOST_AUTO_TEST_CASE(steps_that_were_not_measured_get_the_shares_of_those_that_were) {
     const RecordedRun run =
         constant_run({.batch_size = 2, .sample = {0, 1 * ms}, .compute = {3 * ms, 1 * ms}, .steps = 40});

@@ -68,7 +68,8 @@ BOOST_AUTO_TEST_CASE(no_replay_beats_the_operational_bounds) {
 }
 
 // With a core for each thread more depth costs at most a wake: a parked worker of short batches waits until half of the
-// slots are back. Shared, what is made early takes cores from what is waited for: no theorem, and small.
+// slots are back. Shared, what is made early takes cores from what is waited for, and workers that hardly sleep stay together on
+// one: no theorem, and small, as in reality.
 BOOST_AUTO_TEST_CASE(more_depth_is_hardly_ever_slower) {
     std::size_t slower = 0;
     for (std::uint64_t seed = 1; seed <= 200; ++seed) {
@@ -82,7 +83,7 @@ BOOST_AUTO_TEST_CASE(more_depth_is_hardly_ever_slower) {
             options.setting.prefetch_depth += 2;
             const std::int64_t deep = drawpoint::replay(run, options).wall_ns;
             slower += unlimited && deep > shallow + shallow / 1000;
-            BOOST_TEST(deep < shallow + shallow / 50);
+            BOOST_TEST(deep < shallow + shallow / 20);
             if (deep > shallow + shallow / 1000)
                 BOOST_TEST_MESSAGE("seed " << seed << (unlimited ? ", no core shared" : "") << ": depth + 2 takes "
                                            << deep << " ns instead of " << shallow);

@@ -49,6 +49,7 @@ struct BatchDemand {
 struct StepDemand {
     Demand compute;   ///< while the loop holds the batch
     double threads = 1;
+    bool spins = false;          ///< the loop's own waits for the others on its core; `compute` has no CPU of that
     std::uint32_t size = 0;      ///< samples, as in BatchDemand
     std::int64_t pause_ns = 0;   ///< after it, in no step: a validation, an epoch's end
     Demand after;   ///< on one thread once the batch is given back: between steps, and callbacks before the next draw

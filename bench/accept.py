@@ -24,7 +24,7 @@ PROFILE = ["profile", "--data", "synthetic:1000000", "--image-size", "8", "--mod
            "--recording-limit", "64MiB"]
 PACES = [["--compute-ms", "1", "--batch-size", "16"], ["--compute-ms", "25", "--batch-size", "2"]]
 
-# Perfetto's and drawpoint's field numbers: see instrumentation/drawpoint_trace.proto.
+# Perfetto's and drawpoint's field numbers: see instrumentation/trace/drawpoint_trace.proto.
 TIMESTAMP, TRACK_EVENT, CLOCK_SNAPSHOT, STEP = 8, 11, 6, 1102
 CLOCKS, CLOCK_ID, CLOCK_VALUE, MONOTONIC = 1, 1, 2, 3
 

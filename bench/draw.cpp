@@ -16,7 +16,7 @@
 #include <thread>
 #include <vector>
 
-#include <drawpoint/pipeline/data_loader.hpp>
+#include <drawpoint/pipeline/loader/data_loader.hpp>
 
 namespace {
 

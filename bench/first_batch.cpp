@@ -17,12 +17,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
-#include <drawpoint/pipeline/data_loader.hpp>
-#include <drawpoint/pipeline/image_stages.hpp>
-#include <drawpoint/pipeline/runtime.hpp>
-#include <drawpoint/pipeline/sampler.hpp>
+#include <drawpoint/pipeline/loader/data_loader.hpp>
+#include <drawpoint/pipeline/stages/image_stages.hpp>
+#include <drawpoint/pipeline/loader/runtime.hpp>
+#include <drawpoint/pipeline/sampling/sampler.hpp>
 #include <drawpoint/pipeline/storage/image_folder.hpp>
 
 #include "contenders/photo_settings.hpp"

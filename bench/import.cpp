@@ -22,11 +22,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <drawpoint/diagnosis/trace_split.hpp>
+#include <drawpoint/diagnosis/traces/trace_split.hpp>
 #include <drawpoint/instrumentation/import/chrome_trace.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
 
-#include <instrumentation/import/chrome_event.hpp>
+#include "instrumentation/import/chrome_event.hpp"
 
 #include "machine.hpp"
 #include "program.hpp"

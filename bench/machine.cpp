@@ -4,7 +4,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include <drawpoint/instrumentation/host.hpp>
+#include <drawpoint/instrumentation/host/host.hpp>
 #include <sys/utsname.h>
 #include <time.h>
 

@@ -23,15 +23,15 @@
 #include <nlohmann/json.hpp>
 #include <torch/csrc/autograd/profiler_kineto.h>
 
-#include <drawpoint/instrumentation/ledger_window.hpp>
+#include <drawpoint/instrumentation/ledger/ledger_window.hpp>
 #include <drawpoint/instrumentation/report/operators.hpp>
 #include <drawpoint/loop/event_callback.hpp>
 #include <drawpoint/loop/fit.hpp>
 #include <drawpoint/loop/torch/learner.hpp>
 #include <drawpoint/loop/torch/op_profiler.hpp>
-#include <drawpoint/pipeline/data_loader.hpp>
-#include <drawpoint/pipeline/generated_rows.hpp>
-#include <drawpoint/pipeline/sampler.hpp>
+#include <drawpoint/pipeline/loader/data_loader.hpp>
+#include <drawpoint/pipeline/stages/generated_rows.hpp>
+#include <drawpoint/pipeline/sampling/sampler.hpp>
 
 namespace {
 

@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include <drawpoint/instrumentation/recorder.hpp>
-#include <drawpoint/pipeline/data_loader.hpp>
-#include <drawpoint/pipeline/runtime.hpp>
-#include <drawpoint/pipeline/sampler.hpp>
-#include <drawpoint/pipeline/tensor_rows.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
+#include <drawpoint/pipeline/loader/data_loader.hpp>
+#include <drawpoint/pipeline/loader/runtime.hpp>
+#include <drawpoint/pipeline/sampling/sampler.hpp>
+#include <drawpoint/pipeline/stages/tensor_rows.hpp>
 
 namespace {
 

@@ -13,14 +13,14 @@
 
 #include <benchmark/benchmark.h>
 
-#include <drawpoint/instrumentation/loop_track.hpp>
-#include <drawpoint/instrumentation/recorder.hpp>
-#include <drawpoint/instrumentation/region.hpp>
+#include <drawpoint/instrumentation/recorder/loop_track.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
+#include <drawpoint/instrumentation/recorder/region.hpp>
 #include <drawpoint/loop/fit.hpp>
-#include <drawpoint/pipeline/data_loader.hpp>
-#include <drawpoint/pipeline/image_stages.hpp>
-#include <drawpoint/pipeline/runtime.hpp>
-#include <drawpoint/pipeline/sampler.hpp>
+#include <drawpoint/pipeline/loader/data_loader.hpp>
+#include <drawpoint/pipeline/stages/image_stages.hpp>
+#include <drawpoint/pipeline/loader/runtime.hpp>
+#include <drawpoint/pipeline/sampling/sampler.hpp>
 #include <drawpoint/pipeline/storage/image_folder.hpp>
 
 #include "photos.hpp"

@@ -18,15 +18,15 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
-#include <drawpoint/diagnosis/recorded_run.hpp>
-#include <drawpoint/diagnosis/replay.hpp>
-#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/diagnosis/demands/recorded_run.hpp>
+#include <drawpoint/diagnosis/replay/replay.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/loop/fit.hpp>
-#include <drawpoint/pipeline/data_loader.hpp>
-#include <drawpoint/pipeline/generated_rows.hpp>
+#include <drawpoint/pipeline/loader/data_loader.hpp>
+#include <drawpoint/pipeline/stages/generated_rows.hpp>
 #include <drawpoint/pipeline/rng.hpp>
-#include <drawpoint/pipeline/runtime.hpp>
-#include <drawpoint/pipeline/sampler.hpp>
+#include <drawpoint/pipeline/loader/runtime.hpp>
+#include <drawpoint/pipeline/sampling/sampler.hpp>
 
 #include "program.hpp"
 

@@ -19,8 +19,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <drawpoint/instrumentation/recorder.hpp>
-#include <drawpoint/instrumentation/region.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
+#include <drawpoint/instrumentation/recorder/region.hpp>
 #include <drawpoint/instrumentation/report/advanced.hpp>
 #include <drawpoint/instrumentation/sampling/stack_sampler.hpp>
 #include <drawpoint/instrumentation/statistics.hpp>

@@ -1,4 +1,4 @@
-#include <cli/array_data.hpp>
+#include "cli/array_data.hpp"
 
 #include <algorithm>
 #include <array>

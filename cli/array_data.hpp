@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
-#include <cli/options.hpp>
-#include <drawpoint/pipeline/array_rows.hpp>
+#include "cli/options.hpp"
+#include <drawpoint/pipeline/stages/array_rows.hpp>
 
 namespace drawpoint::cli {
 

@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cli/program.hpp>
+#include "cli/program.hpp"
 
 namespace drawpoint::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include <cli/command_line.hpp>
+#include "cli/command_line.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include <cli/number_in.hpp>
+#include "cli/number_in.hpp"
 
 namespace drawpoint::cli {
 namespace {

@@ -9,7 +9,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
-#include <cli/program.hpp>
+#include "cli/program.hpp"
 
 namespace drawpoint::cli {
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include <drawpoint/loop/callback.hpp>
-#include <drawpoint/pipeline/inject.hpp>
+#include <drawpoint/pipeline/stages/inject.hpp>
 #include <drawpoint/pipeline/rng.hpp>
 
 namespace drawpoint::cli {

@@ -1,4 +1,4 @@
-#include <cli/data.hpp>
+#include "cli/data.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -11,9 +11,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cli/array_data.hpp>
-#include <drawpoint/pipeline/generated_rows.hpp>
-#include <drawpoint/pipeline/image_stages.hpp>
+#include "cli/array_data.hpp"
+#include <drawpoint/pipeline/stages/generated_rows.hpp>
+#include <drawpoint/pipeline/stages/image_stages.hpp>
 #include <drawpoint/pipeline/storage/image_folder.hpp>
 #include <drawpoint/pipeline/storage/tar_shards.hpp>
 

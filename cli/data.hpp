@@ -4,10 +4,10 @@
 #include <memory>
 #include <vector>
 
-#include <cli/options.hpp>
-#include <drawpoint/pipeline/inject.hpp>
-#include <drawpoint/pipeline/sample_source.hpp>
-#include <drawpoint/pipeline/sampler.hpp>
+#include "cli/options.hpp"
+#include <drawpoint/pipeline/stages/inject.hpp>
+#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/sampling/sampler.hpp>
 
 namespace drawpoint::cli {
 

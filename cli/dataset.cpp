@@ -7,16 +7,16 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <cli/machine.hpp>
-#include <cli/command_line.hpp>
-#include <cli/options.hpp>
-#include <cli/report_output.hpp>
-#include <cli/signals.hpp>
+#include "cli/machine.hpp"
+#include "cli/command_line.hpp"
+#include "cli/options.hpp"
+#include "cli/report_output.hpp"
+#include "cli/signals.hpp"
 #include <drawpoint/instrumentation/report/json.hpp>
 #include <drawpoint/instrumentation/report/text.hpp>
 #include <drawpoint/pipeline/image/dataset_info.hpp>
 #include <drawpoint/pipeline/image/photo_crops.hpp>
-#include <drawpoint/pipeline/sampler.hpp>
+#include <drawpoint/pipeline/sampling/sampler.hpp>
 #include <drawpoint/pipeline/storage/tar_pack.hpp>
 #include <drawpoint/pipeline/storage/tar_shards.hpp>
 

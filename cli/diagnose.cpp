@@ -7,13 +7,13 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <cli/command_line.hpp>
-#include <cli/number_in.hpp>
-#include <cli/recording.hpp>
-#include <cli/report_output.hpp>
-#include <drawpoint/diagnosis/explain.hpp>
-#include <drawpoint/diagnosis/trace_split.hpp>
-#include <drawpoint/diagnosis/verdict_report.hpp>
+#include "cli/command_line.hpp"
+#include "cli/number_in.hpp"
+#include "cli/recording.hpp"
+#include "cli/report_output.hpp"
+#include <drawpoint/diagnosis/blame/explain.hpp>
+#include <drawpoint/diagnosis/traces/trace_split.hpp>
+#include <drawpoint/diagnosis/verdict/verdict_report.hpp>
 #include <drawpoint/instrumentation/import/chrome_trace.hpp>
 
 namespace drawpoint::cli {

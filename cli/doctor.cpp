@@ -12,17 +12,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <cli/machine.hpp>
-#include <cli/command_line.hpp>
-#include <cli/options.hpp>
-#include <cli/report_output.hpp>
+#include "cli/machine.hpp"
+#include "cli/command_line.hpp"
+#include "cli/options.hpp"
+#include "cli/report_output.hpp"
 #include <drawpoint/instrumentation/clock.hpp>
-#include <drawpoint/instrumentation/host.hpp>
-#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/instrumentation/host/host.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
 #include <drawpoint/instrumentation/report/text.hpp>
-#include <drawpoint/pipeline/read_backend.hpp>
-#include <drawpoint/pipeline/runtime.hpp>
+#include <drawpoint/pipeline/loader/read_backend.hpp>
+#include <drawpoint/pipeline/loader/runtime.hpp>
 
 namespace drawpoint::cli {
 namespace {

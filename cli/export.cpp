@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cli/command_line.hpp>
-#include <cli/options.hpp>
-#include <cli/recording.hpp>
+#include "cli/command_line.hpp"
+#include "cli/options.hpp"
+#include "cli/recording.hpp"
 #include <drawpoint/instrumentation/export/file.hpp>
 
 namespace drawpoint::cli {

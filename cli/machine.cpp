@@ -1,4 +1,4 @@
-#include <cli/machine.hpp>
+#include "cli/machine.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,7 +6,7 @@
 #include <string>
 
 #include <asio/version.hpp>
-#include <drawpoint/instrumentation/host.hpp>
+#include <drawpoint/instrumentation/host/host.hpp>
 #include <fmt/format.h>
 #include <jconfig.h>
 #include <sys/utsname.h>

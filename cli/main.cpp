@@ -12,7 +12,7 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <cli/program.hpp>
+#include "cli/program.hpp"
 #include <drawpoint/instrumentation/report/text.hpp>
 
 namespace drawpoint::cli {

@@ -1,4 +1,4 @@
-#include <cli/options.hpp>
+#include "cli/options.hpp"
 
 #include <algorithm>
 #include <array>
@@ -9,9 +9,9 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <cli/machine.hpp>
-#include <cli/number_in.hpp>
-#include <cli/program.hpp>
+#include "cli/machine.hpp"
+#include "cli/number_in.hpp"
+#include "cli/program.hpp"
 
 namespace drawpoint::cli {
 namespace {

@@ -13,10 +13,10 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
-#include <cli/program.hpp>   // UsageError, which all readers of options throw
+#include "cli/program.hpp"   // UsageError, which all readers of options throw
 #include <drawpoint/instrumentation/schedule.hpp>
 #include <drawpoint/pipeline/image/jpeg.hpp>
-#include <drawpoint/pipeline/loader_policy.hpp>
+#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
 
 namespace drawpoint::cli {
 

@@ -13,20 +13,20 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include <cli/command_line.hpp>
-#include <cli/data.hpp>
-#include <cli/machine.hpp>
-#include <cli/profiling.hpp>
-#include <cli/report_output.hpp>
-#include <cli/signals.hpp>
-#include <cli/training.hpp>
-#include <drawpoint/instrumentation/recorder.hpp>
-#include <drawpoint/instrumentation/report/facts.hpp>
+#include "cli/command_line.hpp"
+#include "cli/data.hpp"
+#include "cli/machine.hpp"
+#include "cli/profiling.hpp"
+#include "cli/report_output.hpp"
+#include "cli/signals.hpp"
+#include "cli/training.hpp"
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
+#include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/loop/callbacks/progress_bar.hpp>
-#include <drawpoint/pipeline/data_loader.hpp>
-#include <drawpoint/pipeline/sample_cache.hpp>
+#include <drawpoint/pipeline/loader/data_loader.hpp>
+#include <drawpoint/pipeline/cache/sample_cache.hpp>
 #include <drawpoint/pipeline/torch/worker_threads.hpp>
-#include <instrumentation/replaced_file.hpp>
+#include "instrumentation/replaced_file.hpp"
 
 namespace drawpoint::cli {
 namespace {

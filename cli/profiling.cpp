@@ -1,4 +1,4 @@
-#include <cli/profiling.hpp>
+#include "cli/profiling.hpp"
 
 #include <optional>
 #include <stdexcept>

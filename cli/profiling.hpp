@@ -2,9 +2,9 @@
 
 #include <memory>
 
-#include <cli/options.hpp>
-#include <cli/report_output.hpp>
-#include <drawpoint/instrumentation/recorder.hpp>
+#include "cli/options.hpp"
+#include "cli/report_output.hpp"
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/loop/callback.hpp>
 
 namespace drawpoint::cli {

@@ -1,4 +1,4 @@
-#include <cli/recording.hpp>
+#include "cli/recording.hpp"
 
 #include <utility>
 

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include <drawpoint/instrumentation/trace.hpp>
+#include <drawpoint/instrumentation/trace/trace.hpp>
 
 namespace drawpoint::cli {
 

@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <cli/command_line.hpp>
-#include <cli/recording.hpp>
-#include <cli/report_output.hpp>
-#include <drawpoint/instrumentation/report/facts.hpp>
+#include "cli/command_line.hpp"
+#include "cli/recording.hpp"
+#include "cli/report_output.hpp"
+#include <drawpoint/instrumentation/facts.hpp>
 
 namespace drawpoint::cli {
 

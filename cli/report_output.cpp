@@ -1,4 +1,4 @@
-#include <cli/report_output.hpp>
+#include "cli/report_output.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -11,9 +11,9 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <drawpoint/diagnosis/verdict_report.hpp>
+#include <drawpoint/diagnosis/verdict/verdict_report.hpp>
 #include <drawpoint/instrumentation/report/advanced.hpp>
-#include <drawpoint/instrumentation/report/facts.hpp>
+#include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/instrumentation/report/fastxtend.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
 #include <drawpoint/instrumentation/report/lightning.hpp>

@@ -5,9 +5,9 @@
 #include <string>
 #include <string_view>
 
-#include <cli/options.hpp>
-#include <drawpoint/diagnosis/verdict.hpp>
-#include <drawpoint/instrumentation/ledger.hpp>
+#include "cli/options.hpp"
+#include <drawpoint/diagnosis/verdict/verdict.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
 #include <drawpoint/instrumentation/report/summary.hpp>
 
 namespace drawpoint::cli {

@@ -1,4 +1,4 @@
-#include <cli/signals.hpp>
+#include "cli/signals.hpp"
 
 #include <array>
 #include <cerrno>
@@ -11,7 +11,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include <cli/program.hpp>
+#include "cli/program.hpp"
 
 namespace drawpoint::cli {
 

@@ -1,4 +1,4 @@
-#include <cli/machine.hpp>
+#include "cli/machine.hpp"
 
 #if __has_include(<torch/headeronly/version.h>)
 #include <torch/headeronly/version.h>

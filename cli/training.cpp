@@ -1,4 +1,4 @@
-#include <cli/training.hpp>
+#include "cli/training.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -9,13 +9,13 @@
 #include <asio/error.hpp>
 #include <fmt/format.h>
 
-#include <cli/compute.hpp>
-#include <drawpoint/instrumentation/recorder.hpp>
+#include "cli/compute.hpp"
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/loop/callbacks/checkpoint.hpp>
 #include <drawpoint/loop/fit.hpp>
 #include <drawpoint/loop/torch/learner.hpp>
-#include <drawpoint/pipeline/sample_cache.hpp>
-#include <pipeline/batch_digest.hpp>
+#include <drawpoint/pipeline/cache/sample_cache.hpp>
+#include "pipeline/loader/batch_digest.hpp"
 
 namespace drawpoint::cli {
 namespace {

@@ -10,12 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include <cli/data.hpp>
-#include <cli/options.hpp>
+#include "cli/data.hpp"
+#include "cli/options.hpp"
 #include <drawpoint/loop/callback.hpp>
 #include <drawpoint/loop/cancel.hpp>
-#include <drawpoint/pipeline/data_loader.hpp>
-#include <drawpoint/pipeline/runtime.hpp>
+#include <drawpoint/pipeline/loader/data_loader.hpp>
+#include <drawpoint/pipeline/loader/runtime.hpp>
 
 namespace drawpoint::cli {
 

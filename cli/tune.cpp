@@ -10,18 +10,18 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <cli/command_line.hpp>
-#include <cli/data.hpp>
-#include <cli/machine.hpp>
-#include <cli/report_output.hpp>
-#include <cli/signals.hpp>
-#include <cli/training.hpp>
-#include <drawpoint/diagnosis/live_target.hpp>
-#include <drawpoint/diagnosis/tuner.hpp>
-#include <drawpoint/instrumentation/recorder.hpp>
-#include <drawpoint/instrumentation/report/facts.hpp>
+#include "cli/command_line.hpp"
+#include "cli/data.hpp"
+#include "cli/machine.hpp"
+#include "cli/report_output.hpp"
+#include "cli/signals.hpp"
+#include "cli/training.hpp"
+#include <drawpoint/diagnosis/tuner/live_target.hpp>
+#include <drawpoint/diagnosis/tuner/tuner.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
+#include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
-#include <drawpoint/pipeline/data_loader.hpp>
+#include <drawpoint/pipeline/loader/data_loader.hpp>
 #include <drawpoint/pipeline/torch/worker_threads.hpp>
 
 namespace drawpoint::cli {

@@ -1,4 +1,4 @@
-#include <cli/verification.hpp>
+#include "cli/verification.hpp"
 
 #include <algorithm>
 #include <array>
@@ -15,12 +15,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cli/program.hpp>
-#include <diagnosis/verdict/refutation.hpp>
-#include <drawpoint/diagnosis/blame.hpp>
-#include <drawpoint/diagnosis/interference.hpp>
-#include <drawpoint/diagnosis/whatif_report.hpp>
-#include <drawpoint/instrumentation/trace.hpp>
+#include "cli/program.hpp"
+#include "diagnosis/verdict/refutation.hpp"
+#include <drawpoint/diagnosis/blame/blame.hpp>
+#include <drawpoint/diagnosis/trust/interference.hpp>
+#include <drawpoint/diagnosis/whatif/whatif_report.hpp>
+#include <drawpoint/instrumentation/trace/trace.hpp>
 
 namespace drawpoint::cli {
 namespace {

@@ -6,8 +6,8 @@
 
 #include <nlohmann/json_fwd.hpp>
 
-#include <drawpoint/diagnosis/whatif.hpp>
-#include <drawpoint/instrumentation/ledger.hpp>
+#include <drawpoint/diagnosis/whatif/whatif.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
 
 namespace drawpoint::cli {
 

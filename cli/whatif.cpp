@@ -10,12 +10,12 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <cli/command_line.hpp>
-#include <cli/number_in.hpp>
-#include <cli/recording.hpp>
-#include <cli/report_output.hpp>
-#include <cli/verification.hpp>
-#include <drawpoint/diagnosis/whatif_report.hpp>
+#include "cli/command_line.hpp"
+#include "cli/number_in.hpp"
+#include "cli/recording.hpp"
+#include "cli/report_output.hpp"
+#include "cli/verification.hpp"
+#include <drawpoint/diagnosis/whatif/whatif_report.hpp>
 
 namespace drawpoint::cli {
 namespace {

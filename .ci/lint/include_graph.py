@@ -14,14 +14,13 @@ from sources import main
 ROOMS = [
     ("instrumentation/*", []),
     ("pipeline/torch/*", ["pipeline/*", "instrumentation/*"]),
-    # The pipeline feeds instrumentation and never reads it: no reports but the names of their facts, no statistics, no files.
-    ("pipeline/*", ["instrumentation/clock", "instrumentation/event", "instrumentation/recorder",
-                    "instrumentation/ledger", "instrumentation/host", "instrumentation/reading_budget",
-                    "instrumentation/thread_usage", "instrumentation/report/facts"]),
+    # The pipeline feeds instrumentation and never reads it: names of facts, but no reports, no statistics, no files.
+    ("pipeline/*", ["instrumentation/clock", "instrumentation/event", "instrumentation/facts", "instrumentation/recorder/*",
+                    "instrumentation/ledger/ledger", "instrumentation/host/*"]),
     # A learner of LibTorch takes the loader's own batches, so it may know them.
-    ("loop/torch/*", ["instrumentation/*", "pipeline/torch/*", "pipeline/batch_slots", "pipeline/runtime",
-                      "pipeline/batch_source", "pipeline/errors", "pipeline/rng"]),
-    ("loop/*", ["instrumentation/*", "pipeline/runtime", "pipeline/batch_source", "pipeline/errors", "pipeline/rng"]),
+    ("loop/torch/*", ["instrumentation/*", "pipeline/torch/*", "pipeline/loader/batch_slots", "pipeline/loader/runtime",
+                      "pipeline/loader/batch_source", "pipeline/errors", "pipeline/rng"]),
+    ("loop/*", ["instrumentation/*", "pipeline/loader/runtime", "pipeline/loader/batch_source", "pipeline/errors", "pipeline/rng"]),
     ("diagnosis/*", ["instrumentation/*", "pipeline/*", "loop/*"]),
     ("drawpoint", ["instrumentation/*", "pipeline/*", "loop/*", "diagnosis/*"]),   # the umbrella
     ("cli/*", ["*"]), ("tests/*", ["*"]), ("bench/*", ["*"]), ("examples/*", ["*"]),
@@ -31,7 +30,7 @@ ROOM_NAMES = ("instrumentation", "pipeline", "loop", "diagnosis", "cli", "tests"
 # Libraries by how their includes begin, and the only places that may have them.
 LIBRARIES = [
     ("LibTorch", r"(torch|ATen|c10|caffe2)/", ["*/torch/*", "cli/*", "bench/*", "examples/*"]),
-    ("oneTBB", r"(tbb|oneapi)/", ["pipeline/worker_pool*", "tests/*", "bench/*", "examples/*"]),
+    ("oneTBB", r"(tbb|oneapi)/", ["pipeline/loader/threads/worker_pool*", "tests/*", "bench/*", "examples/*"]),
     ("Asio", r"(asio\.hpp$|asio/)", ["pipeline/*", "loop/*", "cli/*", "tests/*", "bench/*", "examples/*"]),
     ("protozero", r"protozero/", ["instrumentation/trace*", "instrumentation/export/*", "loop/loggers/*", "tests/*",
                                    "bench/*"]),
@@ -50,7 +49,7 @@ def matches(name, patterns):
 
 
 def place(path):
-    """pipeline/data_loader for both include/drawpoint/pipeline/data_loader.hpp and pipeline/data_loader.cpp."""
+    """pipeline/data_loader for both include/drawpoint/pipeline/loader/data_loader.hpp and pipeline/data_loader.cpp."""
     return re.sub(r"\.[a-z]+$", "", re.sub(r"^(include/)?drawpoint/", "", re.sub(r"^include/", "", str(path))))
 
 

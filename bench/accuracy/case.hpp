@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include <drawpoint/diagnosis/recorded_run.hpp>
+#include <drawpoint/diagnosis/demands/recorded_run.hpp>
 
 namespace drawpoint::bench {
 

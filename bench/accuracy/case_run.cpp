@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <drawpoint/instrumentation/trace.hpp>
+#include <drawpoint/instrumentation/trace/trace.hpp>
 
 #include "case_pipeline.hpp"
 #include "work.hpp"

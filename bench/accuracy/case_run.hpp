@@ -5,7 +5,7 @@
 #include <filesystem>
 #include <vector>
 
-#include <drawpoint/instrumentation/ledger.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
 
 #include "case.hpp"
 #include "rig.hpp"

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <drawpoint/pipeline/memory_plan.hpp>
+#include <drawpoint/pipeline/loader/machine/memory_plan.hpp>
 
 namespace drawpoint::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include <drawpoint/diagnosis/live_target.hpp>
+#include <drawpoint/diagnosis/tuner/live_target.hpp>
 #include <drawpoint/loop/event_callback.hpp>
 
 #include "case_pipeline.hpp"

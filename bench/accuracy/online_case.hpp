@@ -3,8 +3,8 @@
 #include <cstddef>
 #include <vector>
 
-#include <drawpoint/diagnosis/online_tuner.hpp>
-#include <drawpoint/diagnosis/prediction.hpp>
+#include <drawpoint/diagnosis/tuner/online_tuner.hpp>
+#include <drawpoint/diagnosis/replay/prediction.hpp>
 
 #include "case.hpp"
 #include "rig.hpp"

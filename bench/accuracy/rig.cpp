@@ -7,7 +7,7 @@
 #include <limits>
 #include <numeric>
 
-#include <drawpoint/pipeline/image_stages.hpp>
+#include <drawpoint/pipeline/stages/image_stages.hpp>
 #include <drawpoint/pipeline/storage/image_folder.hpp>
 
 namespace drawpoint::bench {

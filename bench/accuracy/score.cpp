@@ -6,9 +6,9 @@
 
 #include <fmt/format.h>
 
-#include <drawpoint/diagnosis/verdict.hpp>
-#include <drawpoint/diagnosis/whatif.hpp>
-#include <drawpoint/instrumentation/host.hpp>
+#include <drawpoint/diagnosis/verdict/verdict.hpp>
+#include <drawpoint/diagnosis/whatif/whatif.hpp>
+#include <drawpoint/instrumentation/host/host.hpp>
 
 #include "baselines.hpp"
 

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include <drawpoint/diagnosis/prediction.hpp>
+#include <drawpoint/diagnosis/replay/prediction.hpp>
 
 #include "case_run.hpp"
 #include "change.hpp"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
-#include <drawpoint/diagnosis/live_target.hpp>
-#include <drawpoint/diagnosis/tuner.hpp>
+#include <drawpoint/diagnosis/tuner/live_target.hpp>
+#include <drawpoint/diagnosis/tuner/tuner.hpp>
 
 #include "case_pipeline.hpp"
 

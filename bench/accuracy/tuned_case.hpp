@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <drawpoint/diagnosis/recorded_run.hpp>
+#include <drawpoint/diagnosis/demands/recorded_run.hpp>
 
 #include "truth.hpp"
 

@@ -18,7 +18,7 @@
 #include <drawpoint/pipeline/image/crop.hpp>
 #include <drawpoint/pipeline/image/jpeg.hpp>
 #include <drawpoint/pipeline/rng.hpp>
-#include <drawpoint/pipeline/sampler.hpp>
+#include <drawpoint/pipeline/sampling/sampler.hpp>
 #include <drawpoint/pipeline/storage/file_reader.hpp>
 #include <drawpoint/pipeline/storage/image_folder.hpp>
 

@@ -13,7 +13,7 @@
 
 #include <jpeglib.h>   // needs <cstdio> before it
 
-#include <drawpoint/pipeline/sampler.hpp>
+#include <drawpoint/pipeline/sampling/sampler.hpp>
 #include <drawpoint/pipeline/storage/file_reader.hpp>
 #include <drawpoint/pipeline/storage/image_folder.hpp>
 

@@ -2,15 +2,15 @@
 #include <numeric>
 #include <vector>
 
-#include <drawpoint/instrumentation/recorder.hpp>
-#include <drawpoint/pipeline/data_loader.hpp>
-#include <drawpoint/pipeline/generated_rows.hpp>
-#include <drawpoint/pipeline/image_stages.hpp>
-#include <drawpoint/pipeline/inject.hpp>
-#include <drawpoint/pipeline/runtime.hpp>
-#include <drawpoint/pipeline/sampler.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
+#include <drawpoint/pipeline/loader/data_loader.hpp>
+#include <drawpoint/pipeline/stages/generated_rows.hpp>
+#include <drawpoint/pipeline/stages/image_stages.hpp>
+#include <drawpoint/pipeline/stages/inject.hpp>
+#include <drawpoint/pipeline/loader/runtime.hpp>
+#include <drawpoint/pipeline/sampling/sampler.hpp>
 #include <drawpoint/pipeline/storage/image_folder.hpp>
-#include <drawpoint/pipeline/tensor_rows.hpp>
+#include <drawpoint/pipeline/stages/tensor_rows.hpp>
 
 #include "contender.hpp"
 #include "photo_settings.hpp"

@@ -1,8 +1,8 @@
-#include <diagnosis/blame/batch_chain.hpp>
+#include "diagnosis/blame/batch_chain.hpp"
 
 #include <algorithm>
 
-#include <diagnosis/blame/stage_spending.hpp>
+#include "diagnosis/blame/stage_spending.hpp"
 
 namespace drawpoint {
 namespace {

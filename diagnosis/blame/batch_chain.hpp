@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
-#include <drawpoint/diagnosis/blame.hpp>
+#include <drawpoint/diagnosis/blame/blame.hpp>
 
-#include <diagnosis/blame/loader_rows.hpp>
-#include <instrumentation/order_loss.hpp>
+#include "diagnosis/rows/loader_rows.hpp"
+#include "instrumentation/ledger/order_loss.hpp"
 
 namespace drawpoint {
 

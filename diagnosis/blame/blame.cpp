@@ -1,10 +1,10 @@
-#include <drawpoint/diagnosis/blame.hpp>
+#include <drawpoint/diagnosis/blame/blame.hpp>
 
 #include <algorithm>
 
-#include <diagnosis/blame/batch_chain.hpp>
-#include <diagnosis/blame/blame_parts.hpp>
-#include <diagnosis/blame/warm_up.hpp>
+#include "diagnosis/blame/batch_chain.hpp"
+#include "diagnosis/blame/blame_parts.hpp"
+#include "diagnosis/blame/warm_up.hpp"
 
 namespace drawpoint {
 

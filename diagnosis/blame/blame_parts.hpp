@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include <drawpoint/diagnosis/blame.hpp>
+#include <drawpoint/diagnosis/blame/blame.hpp>
 
-#include <diagnosis/blame/loader_rows.hpp>
+#include "diagnosis/rows/loader_rows.hpp"
 
 namespace drawpoint {
 

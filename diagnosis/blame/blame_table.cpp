@@ -1,11 +1,11 @@
-#include <drawpoint/diagnosis/blame.hpp>
+#include <drawpoint/diagnosis/blame/blame.hpp>
 
 #include <algorithm>
 #include <map>
 #include <numeric>
 #include <tuple>
 
-#include <diagnosis/blame/blame_parts.hpp>
+#include "diagnosis/blame/blame_parts.hpp"
 
 namespace drawpoint {
 namespace {

@@ -1,8 +1,8 @@
-#include <diagnosis/blame/blame_parts.hpp>
+#include "diagnosis/blame/blame_parts.hpp"
 
 #include <algorithm>
 
-#include <diagnosis/blame/worker_timeline.hpp>
+#include "diagnosis/blame/worker_timeline.hpp"
 
 namespace drawpoint {
 namespace {

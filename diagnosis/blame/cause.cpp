@@ -1,4 +1,4 @@
-#include <drawpoint/diagnosis/blame.hpp>
+#include <drawpoint/diagnosis/blame/blame.hpp>
 
 namespace drawpoint {
 

@@ -1,4 +1,4 @@
-#include <drawpoint/diagnosis/explain.hpp>
+#include <drawpoint/diagnosis/blame/explain.hpp>
 
 #include <algorithm>
 #include <cctype>
@@ -9,9 +9,9 @@
 
 #include <drawpoint/instrumentation/report/text.hpp>
 
-#include <diagnosis/blame/blame_parts.hpp>
-#include <diagnosis/blame/stage_spending.hpp>
-#include <diagnosis/blame/time_axis.hpp>
+#include "diagnosis/blame/blame_parts.hpp"
+#include "diagnosis/blame/stage_spending.hpp"
+#include "diagnosis/rows/time_axis.hpp"
 
 namespace drawpoint {
 namespace {

@@ -1,4 +1,4 @@
-#include <diagnosis/blame/blame_parts.hpp>
+#include "diagnosis/blame/blame_parts.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,10 +1,10 @@
-#include <diagnosis/blame/stage_spending.hpp>
+#include "diagnosis/blame/stage_spending.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <span>
 
-#include <diagnosis/blame/loader_rows.hpp>
+#include "diagnosis/rows/loader_rows.hpp"
 
 namespace drawpoint {
 

@@ -3,8 +3,8 @@
 #include <array>
 #include <cstdint>
 
-#include <drawpoint/instrumentation/ledger.hpp>
-#include <drawpoint/instrumentation/records.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
+#include <drawpoint/instrumentation/recorder/records.hpp>
 
 namespace drawpoint {
 

@@ -1,4 +1,4 @@
-#include <diagnosis/blame/warm_up.hpp>
+#include "diagnosis/blame/warm_up.hpp"
 
 #include <algorithm>
 #include <array>

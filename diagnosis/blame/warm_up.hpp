@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include <diagnosis/blame/loader_rows.hpp>
+#include "diagnosis/rows/loader_rows.hpp"
 
 namespace drawpoint {
 

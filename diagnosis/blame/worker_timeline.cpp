@@ -1,11 +1,11 @@
-#include <diagnosis/blame/worker_timeline.hpp>
+#include "diagnosis/blame/worker_timeline.hpp"
 
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <optional>
 
-#include <diagnosis/blame/stage_spending.hpp>
+#include "diagnosis/blame/stage_spending.hpp"
 
 namespace drawpoint {
 namespace {

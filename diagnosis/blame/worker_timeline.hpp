@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <vector>
 
-#include <drawpoint/instrumentation/ledger.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
 
-#include <diagnosis/blame/loader_rows.hpp>
+#include "diagnosis/rows/loader_rows.hpp"
 
 namespace drawpoint {
 

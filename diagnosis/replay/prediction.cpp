@@ -1,4 +1,4 @@
-#include <drawpoint/diagnosis/prediction.hpp>
+#include <drawpoint/diagnosis/replay/prediction.hpp>
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,4 @@
-#include <drawpoint/diagnosis/replay.hpp>
+#include <drawpoint/diagnosis/replay/replay.hpp>
 
 #include <algorithm>
 #include <numeric>
@@ -6,14 +6,14 @@
 #include <stdexcept>
 #include <string>
 
-#include <drawpoint/pipeline/loader_policy.hpp>
-#include <drawpoint/pipeline/memory_plan.hpp>
+#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
+#include <drawpoint/pipeline/loader/machine/memory_plan.hpp>
 
-#include <diagnosis/replay/replay_demands.hpp>
-#include <diagnosis/replay/replay_loader.hpp>
-#include <diagnosis/replay/replay_rows.hpp>
-#include <diagnosis/replay/virtual_time.hpp>
-#include "pipeline/slot_bytes.hpp"
+#include "diagnosis/replay/replay_demands.hpp"
+#include "diagnosis/replay/replay_loader.hpp"
+#include "diagnosis/replay/replay_rows.hpp"
+#include "diagnosis/replay/machine/virtual_time.hpp"
+#include "pipeline/loader/machine/slot_bytes.hpp"
 
 namespace drawpoint {
 namespace {

@@ -1,4 +1,4 @@
-#include <diagnosis/replay/replay_demands.hpp>
+#include "diagnosis/replay/replay_demands.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include <diagnosis/replay/virtual_time.hpp>
+#include "diagnosis/replay/machine/virtual_time.hpp"
 
 namespace drawpoint {
 namespace {

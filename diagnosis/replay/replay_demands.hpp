@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <drawpoint/diagnosis/replay.hpp>
+#include <drawpoint/diagnosis/replay/replay.hpp>
 
 namespace drawpoint {
 

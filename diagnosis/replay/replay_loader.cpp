@@ -1,5 +1,5 @@
 // The simulated loader's decisions, as in pipeline/prefetch_core.cpp, and its passes.
-#include <diagnosis/replay/replay_loader.hpp>
+#include "diagnosis/replay/replay_loader.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "pipeline/slot_bytes.hpp"
+#include "pipeline/loader/machine/slot_bytes.hpp"
 
 namespace drawpoint {
 namespace {

@@ -5,14 +5,14 @@
 #include <cstdint>
 #include <vector>
 
-#include <drawpoint/pipeline/loader_policy.hpp>
-#include <drawpoint/pipeline/memory_plan.hpp>
+#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
+#include <drawpoint/pipeline/loader/machine/memory_plan.hpp>
 
-#include <diagnosis/replay/replay_demands.hpp>
-#include <diagnosis/replay/replay_reads.hpp>
-#include <diagnosis/replay/replay_rows.hpp>
-#include <diagnosis/replay/virtual_time.hpp>
-#include "pipeline/claim_use.hpp"
+#include "diagnosis/replay/replay_demands.hpp"
+#include "diagnosis/replay/replay_reads.hpp"
+#include "diagnosis/replay/replay_rows.hpp"
+#include "diagnosis/replay/machine/virtual_time.hpp"
+#include "pipeline/loader/threads/claim_use.hpp"
 
 namespace drawpoint {
 

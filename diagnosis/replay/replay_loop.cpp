@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <diagnosis/replay/replay_loader.hpp>
+#include "diagnosis/replay/replay_loader.hpp"
 
 namespace drawpoint {
 namespace {

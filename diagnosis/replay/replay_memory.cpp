@@ -3,7 +3,7 @@
 #include <bit>
 #include <utility>
 
-#include <diagnosis/replay/replay_loader.hpp>
+#include "diagnosis/replay/replay_loader.hpp"
 
 namespace drawpoint {
 

@@ -1,9 +1,9 @@
-#include <diagnosis/replay/replay_reads.hpp>
+#include "diagnosis/replay/replay_reads.hpp"
 
 #include <algorithm>
 #include <utility>
 
-#include "pipeline/slot_bytes.hpp"
+#include "pipeline/loader/machine/slot_bytes.hpp"
 
 namespace drawpoint {
 namespace {

@@ -7,8 +7,8 @@
 #include <optional>
 #include <vector>
 
-#include <drawpoint/pipeline/loader_policy.hpp>
-#include <drawpoint/pipeline/read_policy.hpp>
+#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
+#include <drawpoint/pipeline/loader/machine/read_policy.hpp>
 
 namespace drawpoint {
 

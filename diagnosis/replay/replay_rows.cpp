@@ -1,4 +1,4 @@
-#include <diagnosis/replay/replay_rows.hpp>
+#include "diagnosis/replay/replay_rows.hpp"
 
 #include <algorithm>
 #include <utility>

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <drawpoint/diagnosis/replay.hpp>
+#include <drawpoint/diagnosis/replay/replay.hpp>
 
 namespace drawpoint {
 

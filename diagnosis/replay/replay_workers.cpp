@@ -4,8 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
-#include <diagnosis/replay/replay_loader.hpp>
-#include "pipeline/slot_bytes.hpp"
+#include "diagnosis/replay/replay_loader.hpp"
+#include "pipeline/loader/machine/slot_bytes.hpp"
 
 namespace drawpoint {
 

@@ -1,4 +1,4 @@
-#include <drawpoint/diagnosis/trace_split.hpp>
+#include <drawpoint/diagnosis/traces/trace_split.hpp>
 
 #include <algorithm>
 #include <array>
@@ -10,9 +10,9 @@
 
 #include <fmt/format.h>
 
-#include <drawpoint/instrumentation/report/facts.hpp>
+#include <drawpoint/instrumentation/facts.hpp>
 
-#include <diagnosis/traces/trace_steps.hpp>
+#include "diagnosis/traces/trace_steps.hpp"
 
 namespace drawpoint {
 namespace {

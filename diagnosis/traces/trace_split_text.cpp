@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <drawpoint/diagnosis/trace_split.hpp>
+#include <drawpoint/diagnosis/traces/trace_split.hpp>
 
 namespace drawpoint {
 namespace {

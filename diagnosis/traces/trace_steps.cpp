@@ -1,4 +1,4 @@
-#include <diagnosis/traces/trace_steps.hpp>
+#include "diagnosis/traces/trace_steps.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <drawpoint/diagnosis/trace_split.hpp>
+#include <drawpoint/diagnosis/traces/trace_split.hpp>
 
 namespace drawpoint {
 

@@ -1,4 +1,4 @@
-#include <drawpoint/diagnosis/capacity.hpp>
+#include <drawpoint/diagnosis/trust/capacity.hpp>
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-#include <diagnosis/trust/core_probe.hpp>
+#include "diagnosis/trust/core_probe.hpp"
 #include <drawpoint/instrumentation/clock.hpp>
 
 namespace drawpoint {

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include <drawpoint/instrumentation/ledger.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
 
 namespace drawpoint {
 

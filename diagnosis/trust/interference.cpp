@@ -1,12 +1,12 @@
-#include <drawpoint/diagnosis/interference.hpp>
+#include <drawpoint/diagnosis/trust/interference.hpp>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <string_view>
 
-#include <diagnosis/trust/host_pieces.hpp>
-#include <drawpoint/instrumentation/report/facts.hpp>
+#include "diagnosis/trust/host_pieces.hpp"
+#include <drawpoint/instrumentation/facts.hpp>
 
 namespace drawpoint {
 namespace {

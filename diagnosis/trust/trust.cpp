@@ -1,4 +1,4 @@
-#include <drawpoint/diagnosis/interference.hpp>
+#include <drawpoint/diagnosis/trust/interference.hpp>
 
 #include <algorithm>
 #include <array>
@@ -12,8 +12,8 @@
 
 #include <fmt/format.h>
 
-#include <diagnosis/trust/host_pieces.hpp>
-#include <diagnosis/blame/loader_rows.hpp>
+#include "diagnosis/trust/host_pieces.hpp"
+#include "diagnosis/rows/loader_rows.hpp"
 #include <drawpoint/instrumentation/report/text.hpp>
 
 namespace drawpoint {

@@ -1,4 +1,4 @@
-#include <drawpoint/diagnosis/live_target.hpp>
+#include <drawpoint/diagnosis/tuner/live_target.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -9,13 +9,13 @@
 #include <thread>
 #include <utility>
 
-#include <drawpoint/diagnosis/whatif.hpp>
-#include <drawpoint/instrumentation/ledger_window.hpp>
-#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/diagnosis/whatif/whatif.hpp>
+#include <drawpoint/instrumentation/ledger/ledger_window.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/loop/cancel.hpp>
-#include <drawpoint/pipeline/data_loader.hpp>
+#include <drawpoint/pipeline/loader/data_loader.hpp>
 
-#include "instrumentation/host_counters.hpp"
+#include "instrumentation/host/host_counters.hpp"
 
 namespace drawpoint {
 

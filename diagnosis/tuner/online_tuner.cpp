@@ -1,4 +1,4 @@
-#include <drawpoint/diagnosis/online_tuner.hpp>
+#include <drawpoint/diagnosis/tuner/online_tuner.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -13,14 +13,14 @@
 
 #include <fmt/format.h>
 
-#include <drawpoint/diagnosis/live_target.hpp>
-#include <drawpoint/diagnosis/whatif.hpp>
-#include <drawpoint/instrumentation/host.hpp>
-#include <drawpoint/instrumentation/recorder.hpp>
-#include <drawpoint/pipeline/data_loader.hpp>
-#include <drawpoint/pipeline/loader_policy.hpp>
+#include <drawpoint/diagnosis/tuner/live_target.hpp>
+#include <drawpoint/diagnosis/whatif/whatif.hpp>
+#include <drawpoint/instrumentation/host/host.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
+#include <drawpoint/pipeline/loader/data_loader.hpp>
+#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
 
-#include "instrumentation/host_counters.hpp"
+#include "instrumentation/host/host_counters.hpp"
 
 namespace drawpoint {
 

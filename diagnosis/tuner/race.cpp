@@ -1,4 +1,4 @@
-#include <drawpoint/diagnosis/race.hpp>
+#include <drawpoint/diagnosis/tuner/race.hpp>
 
 #include <algorithm>
 #include <cmath>

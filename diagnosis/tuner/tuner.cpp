@@ -1,4 +1,4 @@
-#include <drawpoint/diagnosis/tuner.hpp>
+#include <drawpoint/diagnosis/tuner/tuner.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -13,9 +13,9 @@
 
 #include <fmt/format.h>
 
-#include <drawpoint/diagnosis/race.hpp>
-#include <drawpoint/diagnosis/whatif.hpp>
-#include <drawpoint/pipeline/loader_policy.hpp>
+#include <drawpoint/diagnosis/tuner/race.hpp>
+#include <drawpoint/diagnosis/whatif/whatif.hpp>
+#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
 
 namespace drawpoint {
 

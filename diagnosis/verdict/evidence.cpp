@@ -1,4 +1,4 @@
-#include <diagnosis/verdict/evidence.hpp>
+#include "diagnosis/verdict/evidence.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <drawpoint/diagnosis/replay.hpp>
+#include <drawpoint/diagnosis/replay/replay.hpp>
 #include <drawpoint/instrumentation/report/text.hpp>
 
 namespace drawpoint {

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include <diagnosis/verdict/read_line.hpp>
-#include <drawpoint/diagnosis/blame.hpp>
-#include <drawpoint/diagnosis/interference.hpp>
-#include <drawpoint/diagnosis/recorded_run.hpp>
+#include "diagnosis/verdict/read_line.hpp"
+#include <drawpoint/diagnosis/blame/blame.hpp>
+#include <drawpoint/diagnosis/trust/interference.hpp>
+#include <drawpoint/diagnosis/demands/recorded_run.hpp>
 
 namespace drawpoint {
 

@@ -1,4 +1,4 @@
-#include <diagnosis/verdict/interventions.hpp>
+#include "diagnosis/verdict/interventions.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include <drawpoint/pipeline/loader_policy.hpp>
+#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
 
 namespace drawpoint {
 namespace {

@@ -4,7 +4,7 @@
 #include <string_view>
 #include <vector>
 
-#include <drawpoint/diagnosis/verdict.hpp>
+#include <drawpoint/diagnosis/verdict/verdict.hpp>
 
 namespace drawpoint {
 

@@ -1,4 +1,4 @@
-#include <diagnosis/verdict/read_line.hpp>
+#include "diagnosis/verdict/read_line.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <optional>
 
-#include <drawpoint/diagnosis/recorded_run.hpp>
+#include <drawpoint/diagnosis/demands/recorded_run.hpp>
 
 namespace drawpoint {
 

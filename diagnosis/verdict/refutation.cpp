@@ -1,4 +1,4 @@
-#include <diagnosis/verdict/refutation.hpp>
+#include "diagnosis/verdict/refutation.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <drawpoint/instrumentation/report/facts.hpp>
+#include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/instrumentation/report/text.hpp>
 
 namespace drawpoint {

@@ -1,4 +1,4 @@
-#include <drawpoint/diagnosis/verdict.hpp>
+#include <drawpoint/diagnosis/verdict/verdict.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <diagnosis/verdict/evidence.hpp>
-#include <diagnosis/verdict/interventions.hpp>
-#include <diagnosis/verdict/refutation.hpp>
+#include "diagnosis/verdict/evidence.hpp"
+#include "diagnosis/verdict/interventions.hpp"
+#include "diagnosis/verdict/refutation.hpp"
 #include <drawpoint/instrumentation/report/text.hpp>
 
 namespace drawpoint {

@@ -1,4 +1,4 @@
-#include <drawpoint/diagnosis/verdict_report.hpp>
+#include <drawpoint/diagnosis/verdict/verdict_report.hpp>
 
 #include <algorithm>
 

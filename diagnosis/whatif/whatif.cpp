@@ -1,4 +1,4 @@
-#include <drawpoint/diagnosis/whatif.hpp>
+#include <drawpoint/diagnosis/whatif/whatif.hpp>
 
 #include <algorithm>
 #include <stdexcept>
@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include <diagnosis/verdict/evidence.hpp>
-#include <diagnosis/verdict/read_line.hpp>
-#include <drawpoint/diagnosis/blame.hpp>
-#include <drawpoint/diagnosis/interference.hpp>
+#include "diagnosis/verdict/evidence.hpp"
+#include "diagnosis/verdict/read_line.hpp"
+#include <drawpoint/diagnosis/blame/blame.hpp>
+#include <drawpoint/diagnosis/trust/interference.hpp>
 
 namespace drawpoint {
 namespace {

@@ -1,4 +1,4 @@
-#include <drawpoint/diagnosis/whatif_report.hpp>
+#include <drawpoint/diagnosis/whatif/whatif_report.hpp>
 
 #include <algorithm>
 #include <cmath>

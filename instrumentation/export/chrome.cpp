@@ -8,15 +8,15 @@
 #include <utility>
 #include <vector>
 
-#include <drawpoint/instrumentation/report/facts.hpp>
-#include <instrumentation/export/chrome_events.hpp>
-#include <instrumentation/export/chrome_flows.hpp>
-#include <instrumentation/export/chrome_head.hpp>
-#include <instrumentation/export/json_text.hpp>
-#include <instrumentation/export/text_stream.hpp>
-#include <instrumentation/host_columns.hpp>
-#include <instrumentation/export/tracks.hpp>
-#include <instrumentation/wrapping.hpp>
+#include <drawpoint/instrumentation/facts.hpp>
+#include "instrumentation/export/chrome_events.hpp"
+#include "instrumentation/export/chrome_flows.hpp"
+#include "instrumentation/export/chrome_head.hpp"
+#include "instrumentation/export/json_text.hpp"
+#include "instrumentation/export/text_stream.hpp"
+#include "instrumentation/host/host_columns.hpp"
+#include "instrumentation/export/tracks.hpp"
+#include "instrumentation/wrapping.hpp"
 
 namespace drawpoint {
 namespace {

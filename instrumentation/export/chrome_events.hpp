@@ -4,9 +4,9 @@
 #include <string_view>
 #include <utility>
 
-#include <drawpoint/instrumentation/ledger.hpp>
-#include <instrumentation/export/text_stream.hpp>
-#include <instrumentation/wrapping.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
+#include "instrumentation/export/text_stream.hpp"
+#include "instrumentation/wrapping.hpp"
 
 namespace drawpoint {
 

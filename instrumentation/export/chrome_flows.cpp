@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include <instrumentation/export/tracks.hpp>
+#include "instrumentation/export/tracks.hpp"
 
 namespace drawpoint {
 namespace {

@@ -8,8 +8,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include <drawpoint/instrumentation/ledger.hpp>
-#include <instrumentation/export/chrome_events.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
+#include "instrumentation/export/chrome_events.hpp"
 
 namespace drawpoint {
 

@@ -11,9 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include <drawpoint/instrumentation/export/chrome.hpp>
-#include <drawpoint/instrumentation/report/facts.hpp>
-#include <instrumentation/export/json_text.hpp>
-#include <instrumentation/wrapping.hpp>
+#include <drawpoint/instrumentation/facts.hpp>
+#include "instrumentation/export/json_text.hpp"
+#include "instrumentation/wrapping.hpp"
 
 namespace drawpoint {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <drawpoint/instrumentation/ledger.hpp>
-#include <instrumentation/export/text_stream.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
+#include "instrumentation/export/text_stream.hpp"
 
 namespace drawpoint {
 

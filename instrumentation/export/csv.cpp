@@ -3,8 +3,8 @@
 #include <array>
 #include <optional>
 
-#include <instrumentation/export/text_stream.hpp>
-#include <instrumentation/wrapping.hpp>
+#include "instrumentation/export/text_stream.hpp"
+#include "instrumentation/wrapping.hpp"
 
 namespace drawpoint {
 namespace {

@@ -9,8 +9,8 @@
 #include <tuple>
 #include <vector>
 
-#include <drawpoint/instrumentation/attribution.hpp>
-#include <instrumentation/export/text_stream.hpp>
+#include <drawpoint/instrumentation/ledger/attribution.hpp>
+#include "instrumentation/export/text_stream.hpp"
 
 namespace drawpoint {
 namespace {

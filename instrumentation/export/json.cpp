@@ -10,10 +10,10 @@
 #include <nlohmann/json.hpp>
 
 #include <drawpoint/instrumentation/export/chrome.hpp>
-#include <drawpoint/instrumentation/report/facts.hpp>
+#include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
-#include <instrumentation/export/text_stream.hpp>
-#include <instrumentation/host_columns.hpp>
+#include "instrumentation/export/text_stream.hpp"
+#include "instrumentation/host/host_columns.hpp"
 
 namespace drawpoint {
 namespace {

@@ -1,4 +1,4 @@
-#include <instrumentation/export/json_text.hpp>
+#include "instrumentation/export/json_text.hpp"
 
 #include <nlohmann/json.hpp>
 

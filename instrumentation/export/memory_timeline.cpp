@@ -11,9 +11,9 @@
 #include <vector>
 
 #include <drawpoint/instrumentation/export/file.hpp>
-#include <drawpoint/instrumentation/report/facts.hpp>
-#include <instrumentation/export/text_stream.hpp>
-#include <instrumentation/wrapping.hpp>
+#include <drawpoint/instrumentation/facts.hpp>
+#include "instrumentation/export/text_stream.hpp"
+#include "instrumentation/wrapping.hpp"
 
 namespace drawpoint {
 namespace {

@@ -15,8 +15,8 @@
 
 #include <protozero/pbf_writer.hpp>
 
-#include <drawpoint/instrumentation/attribution.hpp>
-#include <drawpoint/instrumentation/report/facts.hpp>
+#include <drawpoint/instrumentation/ledger/attribution.hpp>
+#include <drawpoint/instrumentation/facts.hpp>
 
 namespace drawpoint {
 namespace {

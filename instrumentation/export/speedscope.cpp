@@ -6,10 +6,10 @@
 #include <vector>
 
 #include <drawpoint/instrumentation/export/chrome.hpp>
-#include <drawpoint/instrumentation/report/facts.hpp>
-#include <instrumentation/export/text_stream.hpp>
-#include <instrumentation/export/tracks.hpp>
-#include <instrumentation/wrapping.hpp>
+#include <drawpoint/instrumentation/facts.hpp>
+#include "instrumentation/export/text_stream.hpp"
+#include "instrumentation/export/tracks.hpp"
+#include "instrumentation/wrapping.hpp"
 
 namespace drawpoint {
 namespace {

@@ -1,4 +1,4 @@
-#include <instrumentation/export/tracks.hpp>
+#include "instrumentation/export/tracks.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -9,9 +9,9 @@
 
 #include <fmt/format.h>
 
-#include <drawpoint/instrumentation/report/facts.hpp>
-#include <instrumentation/step_slices.hpp>
-#include <instrumentation/wrapping.hpp>
+#include <drawpoint/instrumentation/facts.hpp>
+#include "instrumentation/ledger/step_slices.hpp"
+#include "instrumentation/wrapping.hpp"
 
 namespace drawpoint {
 namespace {

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include <drawpoint/instrumentation/ledger.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
 
 #include "chrome_event.hpp"
 

@@ -15,7 +15,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include <drawpoint/instrumentation/report/facts.hpp>
+#include <drawpoint/instrumentation/facts.hpp>
 
 #include "chrome_event.hpp"
 #include "chrome_stacks.hpp"

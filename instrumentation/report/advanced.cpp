@@ -10,8 +10,8 @@
 
 #include <fmt/format.h>
 
-#include <drawpoint/instrumentation/attribution.hpp>
-#include <drawpoint/instrumentation/report/facts.hpp>
+#include <drawpoint/instrumentation/ledger/attribution.hpp>
+#include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/instrumentation/report/text.hpp>
 
 namespace drawpoint {

@@ -7,10 +7,10 @@
 #include <optional>
 #include <vector>
 
-#include <drawpoint/instrumentation/duration_histogram.hpp>
+#include <drawpoint/instrumentation/ledger/duration_histogram.hpp>
 #include <drawpoint/instrumentation/statistics.hpp>
 
-#include <instrumentation/folding.hpp>
+#include "instrumentation/ledger/folding.hpp"
 
 namespace drawpoint {
 

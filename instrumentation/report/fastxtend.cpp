@@ -13,7 +13,7 @@
 #include <drawpoint/instrumentation/report/scale_time.hpp>
 #include <drawpoint/instrumentation/statistics.hpp>
 
-#include <instrumentation/report/fastxtend_rates.hpp>
+#include "instrumentation/report/fastxtend_rates.hpp"
 
 namespace drawpoint {
 namespace {

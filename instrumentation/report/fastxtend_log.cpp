@@ -5,7 +5,7 @@
 #include <cmath>
 #include <utility>
 
-#include <instrumentation/report/fastxtend_rates.hpp>
+#include "instrumentation/report/fastxtend_rates.hpp"
 
 namespace drawpoint {
 namespace {

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include <drawpoint/instrumentation/event.hpp>
-#include <drawpoint/instrumentation/ledger.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
 #include <drawpoint/instrumentation/report/fastxtend.hpp>
 #include <drawpoint/instrumentation/report/fastxtend_log.hpp>
 

@@ -10,9 +10,9 @@
 
 #include <fmt/format.h>
 
-#include <drawpoint/instrumentation/ledger.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
 
-#include <instrumentation/wrapping.hpp>
+#include "instrumentation/wrapping.hpp"
 
 namespace drawpoint {
 namespace {

@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include <instrumentation/wrapping.hpp>
+#include "instrumentation/wrapping.hpp"
 
 namespace drawpoint {
 namespace {

@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include <drawpoint/instrumentation/ledger.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
 #include <drawpoint/instrumentation/statistics.hpp>
 
-#include <instrumentation/folding.hpp>
-#include <instrumentation/order_loss.hpp>
-#include <instrumentation/report/durations.hpp>
-#include <instrumentation/report/summary_parts.hpp>
+#include "instrumentation/ledger/folding.hpp"
+#include "instrumentation/ledger/order_loss.hpp"
+#include "instrumentation/report/durations.hpp"
+#include "instrumentation/report/summary_parts.hpp"
 
 namespace drawpoint {
 namespace {

@@ -7,10 +7,10 @@
 #include <system_error>
 #include <vector>
 
-#include <drawpoint/instrumentation/report/facts.hpp>
+#include <drawpoint/instrumentation/facts.hpp>
 
-#include <instrumentation/report/durations.hpp>
-#include <instrumentation/report/summary_parts.hpp>
+#include "instrumentation/report/durations.hpp"
+#include "instrumentation/report/summary_parts.hpp"
 
 namespace drawpoint {
 namespace {

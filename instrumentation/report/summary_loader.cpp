@@ -6,9 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include <instrumentation/report/durations.hpp>
-#include <instrumentation/report/summary_parts.hpp>
-#include <instrumentation/wrapping.hpp>
+#include "instrumentation/report/durations.hpp"
+#include "instrumentation/report/summary_parts.hpp"
+#include "instrumentation/wrapping.hpp"
 
 namespace drawpoint {
 namespace {

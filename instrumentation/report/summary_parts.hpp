@@ -1,6 +1,6 @@
 #pragma once
 
-#include <drawpoint/instrumentation/ledger.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
 #include <drawpoint/instrumentation/report/summary.hpp>
 
 namespace drawpoint {

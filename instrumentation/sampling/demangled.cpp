@@ -1,4 +1,4 @@
-#include <instrumentation/sampling/demangled.hpp>
+#include "instrumentation/sampling/demangled.hpp"
 
 #include <cxxabi.h>
 

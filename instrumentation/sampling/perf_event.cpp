@@ -1,4 +1,4 @@
-#include <instrumentation/sampling/perf_event.hpp>
+#include "instrumentation/sampling/perf_event.hpp"
 
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
@@ -17,7 +17,7 @@
 #include <system_error>
 #include <vector>
 
-#include <instrumentation/sampling/process.hpp>
+#include "instrumentation/sampling/process.hpp"
 
 namespace drawpoint {
 namespace {

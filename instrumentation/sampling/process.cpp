@@ -1,4 +1,4 @@
-#include <instrumentation/sampling/process.hpp>
+#include "instrumentation/sampling/process.hpp"
 
 #include <cerrno>
 

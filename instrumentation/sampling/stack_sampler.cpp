@@ -18,11 +18,11 @@
 #include <thread>
 #include <vector>
 
-#include <drawpoint/instrumentation/report/facts.hpp>
-#include <instrumentation/sampling/perf_event.hpp>
-#include <instrumentation/sampling/process.hpp>
-#include <instrumentation/sampling/stack_table.hpp>
-#include <instrumentation/sampling/thread_timers.hpp>
+#include <drawpoint/instrumentation/facts.hpp>
+#include "instrumentation/sampling/perf_event.hpp"
+#include "instrumentation/sampling/process.hpp"
+#include "instrumentation/sampling/stack_table.hpp"
+#include "instrumentation/sampling/thread_timers.hpp"
 
 namespace drawpoint {
 namespace {

@@ -1,4 +1,4 @@
-#include <instrumentation/sampling/stack_table.hpp>
+#include "instrumentation/sampling/stack_table.hpp"
 
 #include <algorithm>
 

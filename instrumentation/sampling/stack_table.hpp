@@ -5,7 +5,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/instrumentation/sampling/symbols.hpp>
 
 namespace drawpoint {

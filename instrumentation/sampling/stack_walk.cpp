@@ -1,4 +1,4 @@
-#include <instrumentation/sampling/stack_walk.hpp>
+#include "instrumentation/sampling/stack_walk.hpp"
 
 #include <pthread.h>
 #include <ucontext.h>

@@ -1,7 +1,7 @@
 #include <dlfcn.h>
 
 #include <drawpoint/instrumentation/sampling/symbols.hpp>
-#include <instrumentation/sampling/demangled.hpp>
+#include "instrumentation/sampling/demangled.hpp"
 
 namespace drawpoint {
 

@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include <drawpoint/instrumentation/sampling/symbols.hpp>
-#include <instrumentation/sampling/demangled.hpp>
+#include "instrumentation/sampling/demangled.hpp"
 
 namespace drawpoint {
 namespace {

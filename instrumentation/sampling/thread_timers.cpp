@@ -1,4 +1,4 @@
-#include <instrumentation/sampling/thread_timers.hpp>
+#include "instrumentation/sampling/thread_timers.hpp"
 
 #include <signal.h>
 #include <sys/syscall.h>
@@ -16,8 +16,8 @@
 #include <utility>
 #include <vector>
 
-#include <instrumentation/sampling/process.hpp>
-#include <instrumentation/sampling/stack_walk.hpp>
+#include "instrumentation/sampling/process.hpp"
+#include "instrumentation/sampling/stack_walk.hpp"
 
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <memory>
 
-#include <instrumentation/sampling/thread_source.hpp>
+#include "instrumentation/sampling/thread_source.hpp"
 
 namespace drawpoint {
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <loop/loggers/record_file.hpp>
+#include "loop/loggers/record_file.hpp"
 
 namespace drawpoint {
 namespace {

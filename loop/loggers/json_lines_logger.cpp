@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <loop/loggers/record_file.hpp>
+#include "loop/loggers/record_file.hpp"
 
 namespace drawpoint {
 namespace {

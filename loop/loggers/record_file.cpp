@@ -1,4 +1,4 @@
-#include <loop/loggers/record_file.hpp>
+#include "loop/loggers/record_file.hpp"
 
 #include <cerrno>
 #include <chrono>

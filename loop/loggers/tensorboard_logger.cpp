@@ -12,7 +12,7 @@
 #include <protozero/pbf_writer.hpp>
 #include <unistd.h>
 
-#include <loop/loggers/record_file.hpp>
+#include "loop/loggers/record_file.hpp"
 
 // Field numbers are those of TensorBoard's event.proto, summary.proto and tensor.proto.
 namespace drawpoint {

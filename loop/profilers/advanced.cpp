@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include <drawpoint/instrumentation/attribution.hpp>
+#include <drawpoint/instrumentation/ledger/attribution.hpp>
 #include <drawpoint/instrumentation/export/file.hpp>
 #include <drawpoint/instrumentation/export/pprof.hpp>
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include <drawpoint/instrumentation/ledger.hpp>
-#include <drawpoint/instrumentation/loop_track.hpp>
-#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
+#include <drawpoint/instrumentation/recorder/loop_track.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
 
 namespace drawpoint {
 

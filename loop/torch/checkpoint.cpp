@@ -15,7 +15,7 @@
 #include <torch/optim/sgd.h>
 
 #include <drawpoint/loop/callbacks/checkpoint_file.hpp>
-#include <loop/torch/learner_impl.hpp>
+#include "loop/torch/learner_impl.hpp"
 
 namespace drawpoint {
 namespace {

@@ -15,7 +15,7 @@
 #include <torch/optim/sgd.h>
 
 #include <drawpoint/pipeline/torch/tensors.hpp>
-#include <loop/torch/learner_impl.hpp>
+#include "loop/torch/learner_impl.hpp"
 
 namespace drawpoint {
 namespace {

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
 
 namespace drawpoint::detail {
 

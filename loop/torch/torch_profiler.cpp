@@ -18,8 +18,8 @@
 #include <drawpoint/instrumentation/export/chrome.hpp>
 #include <drawpoint/instrumentation/export/file.hpp>
 #include <drawpoint/instrumentation/export/memory_timeline.hpp>
-#include <drawpoint/instrumentation/ledger_window.hpp>
-#include <drawpoint/instrumentation/report/facts.hpp>
+#include <drawpoint/instrumentation/ledger/ledger_window.hpp>
+#include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/loop/torch/op_profiler.hpp>
 
 namespace drawpoint {

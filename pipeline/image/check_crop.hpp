@@ -1,5 +1,5 @@
 #pragma once
-#include "drawpoint/pipeline/image/resize.hpp"
+#include <drawpoint/pipeline/image/resize.hpp>
 
 namespace drawpoint {
 

@@ -1,7 +1,7 @@
-#include "drawpoint/pipeline/image/dataset_info.hpp"
+#include <drawpoint/pipeline/image/dataset_info.hpp>
 
-#include "drawpoint/pipeline/image/image_decoder.hpp"
-#include "drawpoint/pipeline/storage/file_reader.hpp"
+#include <drawpoint/pipeline/image/image_decoder.hpp>
+#include <drawpoint/pipeline/storage/file_reader.hpp>
 
 #include <algorithm>
 #include <filesystem>

@@ -1,6 +1,6 @@
-#include "drawpoint/pipeline/image/photo_crops.hpp"
+#include <drawpoint/pipeline/image/photo_crops.hpp>
 
-#include "drawpoint/pipeline/rng.hpp"
+#include <drawpoint/pipeline/rng.hpp>
 #include "pipeline/image/jpeg_encoder.hpp"
 
 #include <algorithm>

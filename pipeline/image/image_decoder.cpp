@@ -1,4 +1,4 @@
-#include "drawpoint/pipeline/image/image_decoder.hpp"
+#include <drawpoint/pipeline/image/image_decoder.hpp>
 
 #include "pipeline/image/check_crop.hpp"
 #include "pipeline/image/png.hpp"

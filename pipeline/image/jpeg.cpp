@@ -1,4 +1,4 @@
-#include "drawpoint/pipeline/image/jpeg.hpp"
+#include <drawpoint/pipeline/image/jpeg.hpp>
 
 #include "pipeline/image/check_crop.hpp"
 #include "pipeline/image/jpeg_encoder.hpp"

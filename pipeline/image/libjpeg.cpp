@@ -1,6 +1,6 @@
 #include "pipeline/image/libjpeg.hpp"
 
-#include "drawpoint/pipeline/image/jpeg.hpp"
+#include <drawpoint/pipeline/image/jpeg.hpp>
 #include "pipeline/image/column_window.hpp"
 
 #include <algorithm>

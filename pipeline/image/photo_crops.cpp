@@ -1,8 +1,8 @@
-#include "drawpoint/pipeline/image/photo_crops.hpp"
+#include <drawpoint/pipeline/image/photo_crops.hpp>
 
-#include "drawpoint/pipeline/image/jpeg.hpp"
-#include "drawpoint/pipeline/rng.hpp"
-#include "drawpoint/pipeline/storage/file_reader.hpp"
+#include <drawpoint/pipeline/image/jpeg.hpp>
+#include <drawpoint/pipeline/rng.hpp>
+#include <drawpoint/pipeline/storage/file_reader.hpp>
 #include "pipeline/image/jpeg_encoder.hpp"
 #include "pipeline/image/photo_split.hpp"
 

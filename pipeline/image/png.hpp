@@ -1,5 +1,5 @@
 #pragma once
-#include "drawpoint/pipeline/image/image.hpp"
+#include <drawpoint/pipeline/image/image.hpp>
 #include "pipeline/image/scratch_buffer.hpp"
 
 #include <cstddef>

@@ -1,5 +1,5 @@
 #pragma once
-#include "drawpoint/pipeline/image/resize.hpp"
+#include <drawpoint/pipeline/image/resize.hpp>
 #include "pipeline/image/filter_table.hpp"
 #include "pipeline/image/pixel_kernels.hpp"
 #include "pipeline/image/scratch_buffer.hpp"

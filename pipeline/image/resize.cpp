@@ -1,4 +1,4 @@
-#include "drawpoint/pipeline/image/resize.hpp"
+#include <drawpoint/pipeline/image/resize.hpp>
 
 #include "pipeline/image/check_crop.hpp"
 #include "pipeline/image/resample.hpp"

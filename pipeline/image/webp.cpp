@@ -1,6 +1,6 @@
 #include "pipeline/image/webp.hpp"
 
-#include "drawpoint/pipeline/image/jpeg.hpp"
+#include <drawpoint/pipeline/image/jpeg.hpp>
 
 #include <algorithm>
 #include <cstring>

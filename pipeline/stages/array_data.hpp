@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include <drawpoint/pipeline/array_rows.hpp>
-#include <drawpoint/pipeline/sample_source.hpp>
+#include <drawpoint/pipeline/stages/array_rows.hpp>
+#include <drawpoint/pipeline/loader/sample_source.hpp>
 #include <drawpoint/pipeline/storage/array_file.hpp>
 
 namespace drawpoint {

@@ -1,11 +1,11 @@
-#include <drawpoint/pipeline/array_rows.hpp>
+#include <drawpoint/pipeline/stages/array_rows.hpp>
 
 #include <algorithm>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
-#include <drawpoint/pipeline/stage_timer.hpp>
+#include <drawpoint/pipeline/stages/stage_timer.hpp>
 
 #include "pipeline/stages/array_data.hpp"
 #include "pipeline/stages/copy_rows.hpp"

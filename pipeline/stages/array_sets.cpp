@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <drawpoint/pipeline/array_rows.hpp>
+#include <drawpoint/pipeline/stages/array_rows.hpp>
 #include <drawpoint/pipeline/storage/array_file.hpp>
 #include <drawpoint/pipeline/storage/cifar_file.hpp>
 #include <drawpoint/pipeline/storage/idx_file.hpp>

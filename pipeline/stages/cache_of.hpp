@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include <drawpoint/pipeline/cached.hpp>
+#include <drawpoint/pipeline/stages/cached.hpp>
 
 #include "pipeline/stages/fingerprint.hpp"
 

@@ -1,4 +1,4 @@
-#include <drawpoint/pipeline/cached.hpp>
+#include <drawpoint/pipeline/stages/cached.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include <drawpoint/pipeline/sample_buffer.hpp>
-#include <drawpoint/pipeline/stage_timer.hpp>
+#include <drawpoint/pipeline/loader/sample_buffer.hpp>
+#include <drawpoint/pipeline/stages/stage_timer.hpp>
 
 #include "pipeline/stages/cache_of.hpp"
 #include "pipeline/stages/fingerprint.hpp"

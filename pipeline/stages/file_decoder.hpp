@@ -8,7 +8,7 @@
 
 #include <drawpoint/pipeline/image/image_decoder.hpp>
 #include <drawpoint/pipeline/image/jpeg.hpp>
-#include <drawpoint/pipeline/image_stages.hpp>
+#include <drawpoint/pipeline/stages/image_stages.hpp>
 
 namespace drawpoint::detail {
 

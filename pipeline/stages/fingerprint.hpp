@@ -7,9 +7,9 @@
 #include <span>
 #include <string_view>
 
-#include <drawpoint/pipeline/sample_source.hpp>
+#include <drawpoint/pipeline/loader/sample_source.hpp>
 
-#include "pipeline/batch_digest.hpp"
+#include "pipeline/loader/batch_digest.hpp"
 
 struct stat;
 

@@ -1,4 +1,4 @@
-#include <drawpoint/pipeline/generated_rows.hpp>
+#include <drawpoint/pipeline/stages/generated_rows.hpp>
 
 #include <cmath>
 #include <numbers>
@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <drawpoint/pipeline/stage_timer.hpp>
+#include <drawpoint/pipeline/stages/stage_timer.hpp>
 
 namespace drawpoint {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <drawpoint/pipeline/image_stages.hpp>
+#include <drawpoint/pipeline/stages/image_stages.hpp>
 
 namespace drawpoint {
 

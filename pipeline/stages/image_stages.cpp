@@ -1,4 +1,4 @@
-#include <drawpoint/pipeline/image_stages.hpp>
+#include <drawpoint/pipeline/stages/image_stages.hpp>
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include <drawpoint/pipeline/stage_timer.hpp>
+#include <drawpoint/pipeline/stages/stage_timer.hpp>
 
 #include "pipeline/stages/file_decoder.hpp"
 #include "pipeline/stages/image_plan.hpp"

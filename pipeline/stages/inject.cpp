@@ -1,4 +1,4 @@
-#include <drawpoint/pipeline/inject.hpp>
+#include <drawpoint/pipeline/stages/inject.hpp>
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <drawpoint/pipeline/stage_timer.hpp>
+#include <drawpoint/pipeline/stages/stage_timer.hpp>
 
 namespace drawpoint {
 namespace {

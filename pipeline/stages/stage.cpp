@@ -1,11 +1,11 @@
-#include <drawpoint/pipeline/stage.hpp>
+#include <drawpoint/pipeline/stages/stage.hpp>
 
 #include <algorithm>
 
 #include <fmt/format.h>
 
-#include <drawpoint/pipeline/sample_buffer.hpp>
-#include <drawpoint/pipeline/stage_timer.hpp>
+#include <drawpoint/pipeline/loader/sample_buffer.hpp>
+#include <drawpoint/pipeline/stages/stage_timer.hpp>
 
 namespace drawpoint {
 

@@ -1,9 +1,9 @@
-#include "drawpoint/pipeline/storage/array_file.hpp"
+#include <drawpoint/pipeline/storage/array_file.hpp>
 
 #include "pipeline/storage/array_header.hpp"
 #include "pipeline/storage/regular_file.hpp"
 
-#include "drawpoint/pipeline/storage/file_reader.hpp"
+#include <drawpoint/pipeline/storage/file_reader.hpp>
 
 #include <algorithm>
 #include <array>

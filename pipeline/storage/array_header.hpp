@@ -1,5 +1,5 @@
 #pragma once
-#include "drawpoint/pipeline/storage/array_file.hpp"
+#include <drawpoint/pipeline/storage/array_file.hpp>
 
 #include <cstddef>
 #include <span>

@@ -1,4 +1,4 @@
-#include "drawpoint/pipeline/storage/cifar_file.hpp"
+#include <drawpoint/pipeline/storage/cifar_file.hpp>
 
 #include <stdexcept>
 #include <string>

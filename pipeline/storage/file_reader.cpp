@@ -1,4 +1,4 @@
-#include "drawpoint/pipeline/storage/file_reader.hpp"
+#include <drawpoint/pipeline/storage/file_reader.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-#include <pipeline/storage/regular_file.hpp>
+#include "pipeline/storage/regular_file.hpp"
 
 namespace drawpoint {
 

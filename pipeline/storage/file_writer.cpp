@@ -1,4 +1,4 @@
-#include <pipeline/storage/file_writer.hpp>
+#include "pipeline/storage/file_writer.hpp"
 
 #include <cerrno>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "drawpoint/pipeline/storage/idx_file.hpp"
+#include <drawpoint/pipeline/storage/idx_file.hpp>
 
 #include "pipeline/storage/array_header.hpp"
 

@@ -1,4 +1,4 @@
-#include "drawpoint/pipeline/storage/image_folder.hpp"
+#include <drawpoint/pipeline/storage/image_folder.hpp>
 
 #include <algorithm>
 #include <cerrno>

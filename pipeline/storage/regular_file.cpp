@@ -1,4 +1,4 @@
-#include <pipeline/storage/regular_file.hpp>
+#include "pipeline/storage/regular_file.hpp"
 
 #include <cerrno>
 #include <filesystem>

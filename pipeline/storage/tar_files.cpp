@@ -1,4 +1,4 @@
-#include <pipeline/storage/tar_files.hpp>
+#include "pipeline/storage/tar_files.hpp"
 
 #include <algorithm>
 #include <charconv>

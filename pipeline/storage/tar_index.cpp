@@ -1,4 +1,4 @@
-#include <pipeline/storage/tar_index.hpp>
+#include "pipeline/storage/tar_index.hpp"
 
 #include <bit>
 #include <cstring>
@@ -8,8 +8,8 @@
 
 #include <drawpoint/pipeline/storage/file_reader.hpp>
 #include <drawpoint/pipeline/storage/tar_shards.hpp>
-#include <pipeline/storage/file_writer.hpp>
-#include <pipeline/storage/tar_reader.hpp>
+#include "pipeline/storage/file_writer.hpp"
+#include "pipeline/storage/tar_reader.hpp"
 
 namespace drawpoint {
 

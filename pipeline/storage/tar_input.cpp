@@ -1,4 +1,4 @@
-#include <pipeline/storage/tar_input.hpp>
+#include "pipeline/storage/tar_input.hpp"
 
 #include <algorithm>
 #include <cerrno>

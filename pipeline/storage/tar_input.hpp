@@ -9,7 +9,7 @@
 
 #include <drawpoint/pipeline/storage/tar_pack.hpp>
 
-#include <pipeline/storage/regular_file.hpp>
+#include "pipeline/storage/regular_file.hpp"
 
 namespace drawpoint {
 

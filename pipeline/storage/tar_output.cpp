@@ -1,4 +1,4 @@
-#include <pipeline/storage/tar_output.hpp>
+#include "pipeline/storage/tar_output.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,8 +14,8 @@
 #include <zlib.h>
 #include <zstd.h>
 
-#include <pipeline/storage/file_writer.hpp>
-#include <pipeline/storage/tar_reader.hpp>
+#include "pipeline/storage/file_writer.hpp"
+#include "pipeline/storage/tar_reader.hpp"
 
 namespace drawpoint {
 

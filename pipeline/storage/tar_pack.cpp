@@ -14,9 +14,9 @@
 
 #include <drawpoint/pipeline/storage/file_reader.hpp>
 #include <drawpoint/pipeline/storage/tar_shards.hpp>
-#include <pipeline/storage/file_writer.hpp>
-#include <pipeline/storage/tar_index.hpp>
-#include <pipeline/storage/tar_output.hpp>
+#include "pipeline/storage/file_writer.hpp"
+#include "pipeline/storage/tar_index.hpp"
+#include "pipeline/storage/tar_output.hpp"
 
 namespace drawpoint {
 

@@ -1,4 +1,4 @@
-#include <pipeline/storage/tar_reader.hpp>
+#include "pipeline/storage/tar_reader.hpp"
 
 #include <algorithm>
 #include <charconv>

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include <pipeline/storage/tar_input.hpp>
+#include "pipeline/storage/tar_input.hpp"
 
 namespace drawpoint {
 

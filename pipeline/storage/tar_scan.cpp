@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 
 #include <drawpoint/pipeline/storage/tar_shards.hpp>
-#include <pipeline/storage/tar_index.hpp>
-#include <pipeline/storage/tar_reader.hpp>
+#include "pipeline/storage/tar_index.hpp"
+#include "pipeline/storage/tar_reader.hpp"
 
 namespace drawpoint {
 

@@ -9,10 +9,10 @@
 #include <sys/uio.h>
 
 #include <drawpoint/pipeline/storage/file_reader.hpp>
-#include <pipeline/storage/tar_files.hpp>
-#include <pipeline/storage/tar_index.hpp>
-#include <pipeline/storage/tar_reader.hpp>
-#include <pipeline/storage/tar_streams.hpp>
+#include "pipeline/storage/tar_files.hpp"
+#include "pipeline/storage/tar_index.hpp"
+#include "pipeline/storage/tar_reader.hpp"
+#include "pipeline/storage/tar_streams.hpp"
 
 namespace drawpoint {
 

@@ -1,4 +1,4 @@
-#include <pipeline/storage/tar_streams.hpp>
+#include "pipeline/storage/tar_streams.hpp"
 
 #include <algorithm>
 #include <bit>

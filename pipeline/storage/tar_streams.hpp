@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include <pipeline/storage/tar_index.hpp>
-#include <pipeline/storage/tar_input.hpp>
-#include <pipeline/storage/tar_reader.hpp>
+#include "pipeline/storage/tar_index.hpp"
+#include "pipeline/storage/tar_input.hpp"
+#include "pipeline/storage/tar_reader.hpp"
 
 namespace drawpoint {
 

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <tests/cli/program.hpp>
+#include "tests/cli/program.hpp"
 
 namespace {
 

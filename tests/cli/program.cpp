@@ -1,4 +1,4 @@
-#include <tests/cli/program.hpp>
+#include "tests/cli/program.hpp"
 
 #include <algorithm>
 #include <csignal>

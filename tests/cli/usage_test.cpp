@@ -2,7 +2,7 @@
 
 #include <sys/stat.h>
 
-#include <tests/cli/program.hpp>
+#include "tests/cli/program.hpp"
 
 namespace {
 

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include <tests/cli/program.hpp>
+#include "tests/cli/program.hpp"
 
 namespace {
 

@@ -1,6 +1,6 @@
 // Files are kept by the system anyway: a cache of what is read would only hold them twice.
 // expect: put cached\(bytes\) behind decode_image
-#include <drawpoint/pipeline/image_stages.hpp>
+#include <drawpoint/pipeline/stages/image_stages.hpp>
 
 using namespace drawpoint;
 

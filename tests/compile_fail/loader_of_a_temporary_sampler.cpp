@@ -1,6 +1,6 @@
 // A loader refers to its sampler for as long as it lives, so a temporary one is refused.
 // expect: deleted
-#include <drawpoint/pipeline/data_loader.hpp>
+#include <drawpoint/pipeline/loader/data_loader.hpp>
 
 #ifdef DRAWPOINT_SHOULD_FAIL
 using Given = drawpoint::RandomSampler;

@@ -1,8 +1,8 @@
 // The laws of a BatchSource, for every model of it that the project has.
 
-#include <drawpoint/pipeline/cache_loader.hpp>
-#include <drawpoint/pipeline/data_loader.hpp>
-#include <drawpoint/pipeline/tensor_rows.hpp>
+#include <drawpoint/pipeline/cache/cache_loader.hpp>
+#include <drawpoint/pipeline/loader/data_loader.hpp>
+#include <drawpoint/pipeline/stages/tensor_rows.hpp>
 
 #include <boost/mpl/list.hpp>
 #include <boost/test/unit_test.hpp>

@@ -6,7 +6,7 @@
 #include <span>
 
 #include <drawpoint/drawpoint.hpp>
-#include <drawpoint/pipeline/tensor_rows.hpp>
+#include <drawpoint/pipeline/stages/tensor_rows.hpp>
 
 drawpoint::Awaitable<std::int64_t> sum_of_targets(drawpoint::DataLoader& loader) {
     auto pass = loader.epoch(0);

@@ -1,5 +1,5 @@
 // libFuzzer's target for the own JPEG decoder. Built with DRAWPOINT_FUZZ=ON.
-#include "image/own_jpeg_law.hpp"
+#include "pipeline/image/own_jpeg_law.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,9 +1,9 @@
 // own_jpeg_replay [--mutations N] [--seed S] [--seeds-to FOLDER] PATH…: holds the own JPEG decoder to its law on the files
 // named, on those in folders named, on a set of its own making, and on N mutants of them all. The same mutants for the same
 // arguments, on every machine. --seeds-to writes the set for a fuzzer to begin with.
-#include "drawpoint/pipeline/rng.hpp"
-#include "image/own_jpeg_files.hpp"
-#include "image/own_jpeg_law.hpp"
+#include <drawpoint/pipeline/rng.hpp>
+#include "pipeline/image/own_jpeg_files.hpp"
+#include "pipeline/image/own_jpeg_law.hpp"
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include <drawpoint/instrumentation/report/fastxtend.hpp>
-#include <golden/golden_files.hpp>
+#include "golden/golden_files.hpp"
 
 namespace golden {
 

@@ -16,7 +16,7 @@
 #include <system_error>
 #include <vector>
 
-#include <golden/golden_files.hpp>
+#include "golden/golden_files.hpp"
 
 #include "support/tape.hpp"
 

@@ -7,8 +7,8 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <golden/fastxtend_cases.hpp>
-#include <golden/replay.hpp>
+#include "golden/fastxtend_cases.hpp"
+#include "golden/replay.hpp"
 
 namespace {
 

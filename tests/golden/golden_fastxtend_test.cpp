@@ -7,10 +7,10 @@
 #include <string_view>
 #include <vector>
 
-#include <drawpoint/instrumentation/ledger.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
 #include <drawpoint/instrumentation/report/fastxtend.hpp>
-#include <golden/fastxtend_cases.hpp>
-#include <golden/golden_files.hpp>
+#include "golden/fastxtend_cases.hpp"
+#include "golden/golden_files.hpp"
 
 using namespace drawpoint;
 

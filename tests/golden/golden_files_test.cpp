@@ -3,7 +3,7 @@
 #include <cmath>
 #include <stdexcept>
 
-#include <golden/golden_files.hpp>
+#include "golden/golden_files.hpp"
 
 BOOST_AUTO_TEST_SUITE(golden_files)
 

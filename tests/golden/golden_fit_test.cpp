@@ -10,8 +10,8 @@
 #include <deque>
 #include <map>
 
-#include <golden/fastxtend_cases.hpp>
-#include <golden/replay.hpp>
+#include "golden/fastxtend_cases.hpp"
+#include "golden/replay.hpp"
 
 namespace {
 

@@ -10,9 +10,9 @@
 #include <vector>
 
 #include <drawpoint/instrumentation/import/chrome_trace.hpp>
-#include <drawpoint/instrumentation/ledger_window.hpp>
+#include <drawpoint/instrumentation/ledger/ledger_window.hpp>
 #include <drawpoint/instrumentation/report/operators.hpp>
-#include <golden/golden_files.hpp>
+#include "golden/golden_files.hpp"
 
 using namespace drawpoint;
 

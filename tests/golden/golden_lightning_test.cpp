@@ -9,9 +9,9 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <golden/golden_files.hpp>
-#include <profilers/action_count_profiler.hpp>
-#include <support/temporary_folder.hpp>
+#include "golden/golden_files.hpp"
+#include "loop/profilers/action_count_profiler.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace {
 

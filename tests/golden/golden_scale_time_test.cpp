@@ -5,7 +5,7 @@
 #include <string>
 
 #include <drawpoint/instrumentation/report/scale_time.hpp>
-#include <golden/golden_files.hpp>
+#include "golden/golden_files.hpp"
 
 using drawpoint::scale_time;
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <drawpoint/instrumentation/schedule.hpp>
-#include <golden/golden_files.hpp>
+#include "golden/golden_files.hpp"
 
 using namespace drawpoint;
 

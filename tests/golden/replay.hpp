@@ -6,10 +6,10 @@
 #include <limits>
 
 #include <drawpoint/instrumentation/clock.hpp>
-#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/loop/fit.hpp>
 
-#include <golden/golden_files.hpp>
+#include "golden/golden_files.hpp"
 
 #include "support/tape.hpp"
 

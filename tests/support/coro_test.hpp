@@ -12,8 +12,8 @@
 #include <asio/co_spawn.hpp>
 #include <asio/post.hpp>
 
-#include <drawpoint/instrumentation/recorder.hpp>
-#include <drawpoint/pipeline/runtime.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
+#include <drawpoint/pipeline/loader/runtime.hpp>
 
 namespace drawpoint::test {
 

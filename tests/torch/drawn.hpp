@@ -3,9 +3,9 @@
 #include <cstddef>
 #include <optional>
 
-#include <drawpoint/instrumentation/recorder.hpp>
-#include <drawpoint/pipeline/data_loader.hpp>
-#include <drawpoint/pipeline/generated_rows.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
+#include <drawpoint/pipeline/loader/data_loader.hpp>
+#include <drawpoint/pipeline/stages/generated_rows.hpp>
 
 namespace drawpoint::test {
 

@@ -22,7 +22,7 @@
 #include <torch/types.h>
 #include <torch/utils.h>
 
-#include <drawpoint/instrumentation/region.hpp>
+#include <drawpoint/instrumentation/recorder/region.hpp>
 #include <drawpoint/instrumentation/report/operators.hpp>
 
 #include "support/count_allocations.hpp"

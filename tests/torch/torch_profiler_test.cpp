@@ -15,7 +15,7 @@
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>
 
-#include <drawpoint/instrumentation/report/facts.hpp>
+#include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/loop/fit.hpp>
 #include <drawpoint/loop/torch/learner.hpp>
 #include <drawpoint/loop/torch/op_profiler.hpp>

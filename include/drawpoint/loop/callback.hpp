@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <drawpoint/instrumentation/event.hpp>
-#include <drawpoint/instrumentation/loop_track.hpp>
+#include <drawpoint/instrumentation/recorder/loop_track.hpp>
 
 namespace drawpoint {
 

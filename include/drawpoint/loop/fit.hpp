@@ -5,11 +5,11 @@
 #include <type_traits>
 #include <utility>
 
-#include <drawpoint/instrumentation/loop_track.hpp>
+#include <drawpoint/instrumentation/recorder/loop_track.hpp>
 #include <drawpoint/loop/callback.hpp>
 #include <drawpoint/loop/cancel.hpp>
 #include <drawpoint/loop/learner.hpp>
-#include <drawpoint/pipeline/batch_source.hpp>
+#include <drawpoint/pipeline/loader/batch_source.hpp>
 
 namespace drawpoint {
 

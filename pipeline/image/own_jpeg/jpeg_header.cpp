@@ -1,6 +1,6 @@
 #include "pipeline/image/own_jpeg/jpeg_header.hpp"
 
-#include "drawpoint/pipeline/image/jpeg.hpp"
+#include <drawpoint/pipeline/image/jpeg.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -1,5 +1,5 @@
 #pragma once
-#include "drawpoint/pipeline/image/image.hpp"
+#include <drawpoint/pipeline/image/image.hpp>
 #include "pipeline/image/ycc_planes.hpp"
 
 #include <cstddef>

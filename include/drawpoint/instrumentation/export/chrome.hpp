@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include <drawpoint/instrumentation/ledger.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
 
 namespace drawpoint {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include <drawpoint/instrumentation/ledger.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
 
 namespace drawpoint {
 

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <iosfwd>
 
-#include <drawpoint/instrumentation/ledger.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
 
 namespace drawpoint {
 

@@ -3,7 +3,7 @@
 #include <iosfwd>
 #include <string_view>
 
-#include <drawpoint/instrumentation/ledger.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
 
 namespace drawpoint {
 

@@ -9,7 +9,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <drawpoint/instrumentation/ledger.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
 
 namespace drawpoint {
 

@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include <drawpoint/instrumentation/ledger.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
 
 namespace drawpoint {
 

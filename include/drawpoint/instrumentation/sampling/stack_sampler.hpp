@@ -6,7 +6,7 @@
 #include <string_view>
 #include <type_traits>
 
-#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
 
 namespace drawpoint {
 

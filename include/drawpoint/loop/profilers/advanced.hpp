@@ -7,7 +7,7 @@
 #include <type_traits>
 #include <vector>
 
-#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/instrumentation/report/advanced.hpp>
 #include <drawpoint/instrumentation/sampling/stack_sampler.hpp>
 #include <drawpoint/loop/profilers/profiler.hpp>

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include <drawpoint/instrumentation/clock.hpp>
-#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/instrumentation/report/lightning.hpp>
 #include <drawpoint/loop/profilers/profiler.hpp>
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/loop/profilers/profiler.hpp>
 
 namespace drawpoint {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <type_traits>
 
-#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
 
 namespace drawpoint {
 

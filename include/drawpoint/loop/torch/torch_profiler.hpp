@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include <drawpoint/instrumentation/recorder.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/instrumentation/report/operators.hpp>
 #include <drawpoint/instrumentation/schedule.hpp>
 #include <drawpoint/loop/callback.hpp>

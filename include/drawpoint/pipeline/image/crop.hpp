@@ -1,6 +1,6 @@
 #pragma once
-#include "drawpoint/pipeline/image/image.hpp"
-#include "drawpoint/pipeline/rng.hpp"
+#include <drawpoint/pipeline/image/image.hpp>
+#include <drawpoint/pipeline/rng.hpp>
 
 #include <algorithm>
 #include <cmath>

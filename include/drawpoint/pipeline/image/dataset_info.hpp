@@ -1,7 +1,7 @@
 #pragma once
-#include "drawpoint/pipeline/image/photo_crops.hpp"
-#include "drawpoint/pipeline/storage/image_folder.hpp"
-#include "drawpoint/pipeline/storage/tar_shards.hpp"
+#include <drawpoint/pipeline/image/photo_crops.hpp>
+#include <drawpoint/pipeline/storage/image_folder.hpp>
+#include <drawpoint/pipeline/storage/tar_shards.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
 #pragma once
-#include "drawpoint/pipeline/image/jpeg.hpp"
+#include <drawpoint/pipeline/image/jpeg.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -11,8 +11,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <drawpoint/pipeline/sample_source.hpp>
-#include <drawpoint/pipeline/tensor_rows.hpp>
+#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/stages/tensor_rows.hpp>
 
 namespace torch::data::datasets {
 struct TensorDataset;

@@ -4,8 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <drawpoint/pipeline/batch_slots.hpp>
-#include <drawpoint/pipeline/collate.hpp>
+#include <drawpoint/pipeline/loader/batch_slots.hpp>
+#include <drawpoint/pipeline/loader/collate.hpp>
 
 namespace drawpoint {
 

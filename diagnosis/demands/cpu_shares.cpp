@@ -1,0 +1,221 @@
+#include "diagnosis/demands/cpu_shares.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <vector>
+
+#include "diagnosis/rows/loader_rows.hpp"
+#include "diagnosis/replay/machine/virtual_time.hpp"
+
+namespace drawpoint {
+namespace {
+
+constexpr std::int64_t long_is = 8;        // times the median
+constexpr std::size_t fewest_likes = 30;   // to tell of the others
+constexpr double hardly = 0.02;            // of its time
+constexpr double not_known = -1;
+
+/// Those that a replay has room for, of a row of any origin.
+std::span<const StageRow> stages_of(const Ledger& ledger, const SampleRow& row) noexcept {
+    const auto stages = ledger.stages_of(row);
+    return stages.first(std::min(stages.size(), max_stages));
+}
+
+std::int64_t wall_of(std::span<const StageRow> stages) noexcept {
+    std::int64_t sum = 0;
+    for (const StageRow& stage : stages)
+        sum += bounded_ns(stage.ns);
+    return sum;
+}
+
+/// 0: it was not read ahead.
+std::int64_t read_ns_of(const SampleRow& row) noexcept {
+    return row.read_begin_ns == no_stamp || row.read_end_ns == no_stamp
+               ? 0
+               : bounded_ns(length_ns(row.read_begin_ns, row.read_end_ns));
+}
+
+/// The first stage that is no wait for a read ahead.
+std::size_t made_from(const SampleRow& row, std::span<const StageRow> stages) noexcept {
+    return row.read_begin_ns != no_stamp && stages.size() > 1 ? 1 : 0;
+}
+
+}   // namespace
+
+CpuShares::CpuShares(const Ledger& ledger, std::uint8_t pipeline)
+    : long_from_ns_{std::numeric_limits<std::int64_t>::max()} {
+    const auto [first, last] = std::ranges::equal_range(ledger.samples, pipeline, {}, &SampleRow::pipeline);
+    std::vector<std::int64_t> walls;
+    walls.reserve(static_cast<std::size_t>(last - first));
+    for (auto row = first; row != last; ++row)
+        if (row->samples != 0)
+            walls.push_back(wall_of(stages_of(ledger, *row)) / row->samples);
+    if (!walls.empty()) {
+        const auto middle = walls.begin() + static_cast<std::ptrdiff_t>(walls.size() / 2);
+        std::ranges::nth_element(walls, middle);
+        long_from_ns_ = std::max<std::int64_t>(*middle, 1) * long_is;
+    }
+    for (auto row = first; row != last; ++row) {
+        if (row->samples == 0)
+            continue;
+        if (const std::int64_t read_ns = read_ns_of(*row);
+            row->read_cpu_ns != no_stamp && row->read_run_queue_ns != no_stamp && read_ns > 0)
+            reads_.add(read_ns, static_cast<double>(std::clamp<std::int64_t>(row->read_cpu_ns, 0, read_ns)),
+                       static_cast<double>(bounded_ns(row->read_run_queue_ns)));
+        const auto stages = stages_of(ledger, *row);
+        const std::int64_t wall = wall_of(stages);
+        Class& one = wall / row->samples > long_from_ns_ ? long_ : usual_;
+        double staged_cpu = 0;
+        bool all_staged = !stages.empty();
+        for (std::size_t i = 0; i < stages.size(); ++i) {
+            all_staged &= stages[i].cpu_ns != no_stamp;
+            if (stages[i].cpu_ns == no_stamp)
+                continue;
+            const auto cpu = static_cast<double>(bounded_ns(stages[i].cpu_ns));
+            one.wall[i] += static_cast<double>(bounded_ns(stages[i].ns));
+            one.cpu[i] += cpu;
+            staged_cpu += cpu;
+            measured_ = true;
+        }
+        if (row->cpu_ns || all_staged) {
+            const double cpu = row->cpu_ns ? static_cast<double>(bounded_ns(*row->cpu_ns)) : staged_cpu;
+            measured_ = true;
+            one.samples_wall += static_cast<double>(wall);
+            one.samples_cpu += cpu;
+            if (row->run_queue_ns) {
+                one.queued_wall += static_cast<double>(wall);
+                one.queued_off += std::max(static_cast<double>(wall) - cpu, 0.0);
+                const auto queued = static_cast<double>(bounded_ns(*row->run_queue_ns));
+                one.run_queue += queued;
+                if (all_staged && queued <= hardly * static_cast<double>(wall))
+                    for (std::size_t i = 0; i < stages.size(); ++i)
+                        waits_[i] += static_cast<double>(
+                            std::max<std::int64_t>(bounded_ns(stages[i].ns) - bounded_ns(stages[i].cpu_ns), 0));
+                // Its worker's wait for a read ahead is no part of what it is like.
+                const std::size_t first_made = made_from(*row, stages);
+                double made_cpu = cpu;
+                for (std::size_t i = 0; i < first_made; ++i)
+                    made_cpu -= static_cast<double>(bounded_ns(stages[i].cpu_ns));
+                if (const std::int64_t made = wall_of(stages.subspan(first_made));
+                    made > 0 && (all_staged || first_made == 0))
+                    samples_.add(made / row->samples, std::max(made_cpu, 0.0) / row->samples, queued / row->samples);
+            }
+        }
+    }
+    samples_.sort();
+    reads_.sort();
+}
+
+void Likes::add(std::int64_t wall_ns, double cpu_ns, double run_queue_ns) {
+    const double rest = static_cast<double>(wall_ns) - cpu_ns;
+    const bool only_computed = rest <= hardly * static_cast<double>(wall_ns);
+    likes_.push_back({wall_ns, cpu_ns, only_computed ? not_known : std::clamp(run_queue_ns / rest, 0.0, 1.0)});
+}
+
+void Likes::sort() { std::ranges::sort(likes_, {}, &Like::wall_ns); }
+
+const Likes::Like* Likes::nearest(std::int64_t wall_ns) const noexcept {
+    if (likes_.size() < fewest_likes)
+        return nullptr;
+    const auto above = std::ranges::lower_bound(likes_, wall_ns, {}, &Like::wall_ns);
+    if (above == likes_.begin())
+        return &*above;
+    const auto below = above - 1;
+    return above == likes_.end() || wall_ns - below->wall_ns < above->wall_ns - wall_ns ? &*below : &*above;
+}
+
+double CpuShares::Class::share(std::size_t stage) const noexcept {
+    if (wall[stage] > 0)
+        return std::clamp(cpu[stage] / wall[stage], 0.0, 1.0);
+    return samples_wall > 0 ? std::clamp(samples_cpu / samples_wall, 0.0, 1.0) : -1;
+}
+
+const CpuShares::Class& CpuShares::class_of(std::int64_t wall_ns) const noexcept {
+    return wall_ns > long_from_ns_ && long_.samples_wall > 0 ? long_ : usual_;
+}
+
+void CpuShares::split(const SampleRow& row, std::span<const StageRow> stages, std::span<Demand> demands) const {
+    const Class& one = class_of(wall_of(stages) / row.samples);
+    std::array<double, max_stages> cpu{};
+    bool staged = true;
+    const std::size_t made = made_from(row, stages);
+    for (std::size_t i = 0; i < stages.size(); ++i) {
+        const auto ns = static_cast<double>(bounded_ns(stages[i].ns));
+        const bool own = stages[i].cpu_ns != no_stamp;
+        staged &= own;
+        const double share = one.share(i);
+        // Nothing is known of any: what a sample needs is taken for computing, but not its wait for a read ahead.
+        cpu[i] = own                              ? std::clamp(static_cast<double>(stages[i].cpu_ns), 0.0, ns)
+                 : i < made && !(one.wall[i] > 0) ? 0
+                 : share < 0                      ? ns
+                                                  : share * ns;
+    }
+    // What follows is of these stages.
+    const std::size_t first = staged ? 0 : made;
+    for (std::size_t i = 0; i < first; ++i)
+        demands[i] = {std::llround(cpu[i]), std::llround(static_cast<double>(bounded_ns(stages[i].ns)) - cpu[i])};
+    const std::int64_t wall = wall_of(stages.subspan(first));
+    const double sum = std::accumulate(cpu.begin() + static_cast<std::ptrdiff_t>(first),
+                                       cpu.begin() + static_cast<std::ptrdiff_t>(stages.size()), 0.0);
+    double off = 0;
+    const Likes::Like* const like = staged || row.cpu_ns ? nullptr : samples_.nearest(wall / row.samples);
+    if (!staged && (row.cpu_ns || like)) {   // its own sum says more than the stages of others do
+        const auto all = static_cast<double>(wall);
+        const double own = std::clamp(like ? like->cpu_ns * row.samples : static_cast<double>(*row.cpu_ns), 0.0, all);
+        // Where that is more than its like compute, the rest of it lies where they wait.
+        const double rest = static_cast<double>(wall) - sum;
+        for (std::size_t i = first; i < stages.size(); ++i)
+            if (own <= sum)
+                cpu[i] *= sum > 0 ? own / sum : 0;
+            else if (rest > 0)
+                cpu[i] += (static_cast<double>(bounded_ns(stages[i].ns)) - cpu[i]) * (own - sum) / rest;
+    }
+    std::array<double, max_stages> waiting{};
+    for (std::size_t i = first; i < stages.size(); ++i)
+        off += waiting[i] = std::max(static_cast<double>(bounded_ns(stages[i].ns)) - cpu[i], 0.0);
+    const bool knows_off = row.cpu_ns || staged;
+    const double queue = row.run_queue_ns              ? static_cast<double>(bounded_ns(*row.run_queue_ns))
+                         : like && like->queueing >= 0 ? off * like->queueing
+                         : (knows_off || like) && one.queued_off > 0 ? off * one.run_queue / one.queued_off
+                                                                     : static_cast<double>(wall) * one.queue_share();
+    place_waiting(std::max(off - queue, 0.0), std::span{waiting}.first(stages.size()));
+    for (std::size_t i = first; i < stages.size(); ++i)
+        demands[i] = {std::llround(cpu[i]), std::llround(waiting[i])};
+}
+
+void CpuShares::place_waiting(double waiting_ns, std::span<double> off_ns) const noexcept {
+    double usual = 0, room = 0;
+    for (std::size_t i = 0; i < off_ns.size(); ++i)
+        usual += off_ns[i] > 0 ? waits_[i] : 0;
+    std::array<double, max_stages> waits{};
+    double left = waiting_ns;
+    for (std::size_t i = 0; i < off_ns.size(); ++i) {
+        waits[i] = usual > 0 ? std::min(off_ns[i], waiting_ns * waits_[i] / usual) : 0;
+        left -= waits[i];
+        room += off_ns[i] - waits[i];
+    }
+    const double share = room > 0 ? std::clamp(left / room, 0.0, 1.0) : 0;   // of what no stage usually waits
+    for (std::size_t i = 0; i < off_ns.size(); ++i)
+        off_ns[i] = waits[i] + share * (off_ns[i] - waits[i]);
+}
+
+Demand CpuShares::read_of(const SampleRow& row) const noexcept {
+    const std::int64_t ns = read_ns_of(row);
+    if (row.read_cpu_ns != no_stamp) {
+        const std::int64_t cpu_ns = std::clamp<std::int64_t>(row.read_cpu_ns, 0, ns);
+        return {cpu_ns, std::max<std::int64_t>(ns - cpu_ns - bounded_ns(row.read_run_queue_ns), 0)};
+    }
+    const Likes::Like* const like = reads_.nearest(ns);
+    if (!like)
+        return {0, ns};
+    const std::int64_t cpu_ns = std::min(std::llround(like->cpu_ns), static_cast<long long>(ns));
+    return {cpu_ns, std::llround(static_cast<double>(ns - cpu_ns) * (1 - std::max(like->queueing, 0.0)))};
+}
+
+std::int64_t CpuShares::without_run_queue(std::int64_t ns) const noexcept {
+    return std::llround(static_cast<double>(ns) * (1 - std::clamp(usual_.queue_share(), 0.0, 0.95)));
+}
+
+}   // namespace drawpoint

@@ -1,0 +1,284 @@
+#include <drawpoint/diagnosis/demands/recorded_run.hpp>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <span>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <drawpoint/instrumentation/facts.hpp>
+
+#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
+
+#include "diagnosis/rows/loader_rows.hpp"
+#include "diagnosis/demands/cpu_shares.hpp"
+#include "diagnosis/demands/recorded_steps.hpp"
+#include "diagnosis/replay/machine/virtual_time.hpp"
+
+namespace drawpoint {
+namespace {
+
+constexpr std::uint64_t worker_bytes = std::uint64_t{2} << 20;   // as MemoryNeeds estimates it
+constexpr std::int64_t longest_gap_ns = 50'000;   // of two samples of a worker: longer ones were preempted
+
+// What no run reaches, and a file may tell of.
+constexpr std::uint32_t most_batch_samples = 1u << 20;
+constexpr std::uint64_t most_samples = 10'000'000, most_bytes = std::uint64_t{1} << 50;
+constexpr double most_sleep_cpu_ns = 1e6, most_cores = 1e5, most_depth = LoaderPolicy::max_slots - 1;
+constexpr std::size_t most_pipelines =
+    std::size_t{std::numeric_limits<std::uint8_t>::max()} + 1;   // that rows can name
+
+template <class Row>
+auto place_of(const Row& row) noexcept {
+    return std::tuple{row.pipeline, row.epoch, row.batch};
+}
+
+std::span<const BatchRow> batches_of(const Ledger& ledger, std::uint8_t pipeline) {
+    const auto [first, last] = std::ranges::equal_range(ledger.batches, pipeline, {}, &BatchRow::pipeline);
+    return {first, last};
+}
+
+using Samples = std::span<const std::uint32_t>;   // positions in Ledger::samples
+
+/// All of the batch's samples are there, and whole.
+bool is_whole(const Ledger& ledger, Samples samples, const BatchRow& batch, const RecordedRun& run) {
+    if (batch.size == 0 || batch.size > most_batch_samples ||
+        (run.setting.batch_size != 0 && batch.size > run.setting.batch_size))
+        return false;
+    std::uint64_t count = 0;
+    for (const std::uint32_t at : samples) {
+        const SampleRow& row = ledger.samples[at];
+        count += row.samples;
+        if (row.status != SampleStatus::complete || row.samples == 0 || row.stages.count > run.stages.size())
+            return false;
+    }
+    return count == batch.size;
+}
+
+/// Above 0, at most `most`.
+std::optional<double> number_in(const Ledger& ledger, std::string_view key, double most) {
+    const auto text = ledger.fact(key);
+    double number = 0;
+    if (!text || std::from_chars(text->data(), text->data() + text->size(), number).ec != std::errc{} ||
+        !(number > 0 && number <= most))
+        return std::nullopt;
+    return number;
+}
+
+double cores_of(const Ledger& ledger) {
+    for (const std::string_view key : {facts::host_cores, facts::machine_cores})
+        if (const auto cores = number_in(ledger, key, most_cores))
+            return *cores;
+    return std::max(std::thread::hardware_concurrency(), 1u);
+}
+
+/// What a worker's core does between two samples that it makes one after the other.
+std::int64_t overhead_of(const Ledger& ledger) {
+    std::vector<std::int64_t> gaps;
+    for (std::size_t i = 1; i < ledger.samples.size(); ++i) {
+        const SampleRow &before = ledger.samples[i - 1], &row = ledger.samples[i];
+        if (place_of(before) != place_of(row) || before.worker != row.worker || before.stages.count == 0)
+            continue;
+        const std::int64_t ended_ns = end_ns(ledger, before), gap = length_ns(ended_ns, row.begin_ns);
+        if (row.begin_ns >= ended_ns && gap < longest_gap_ns)
+            gaps.push_back(gap);
+    }
+    if (gaps.empty())
+        return 0;
+    const auto middle = gaps.begin() + static_cast<std::ptrdiff_t>(gaps.size() / 2);
+    std::ranges::nth_element(gaps, middle);
+    return *middle;
+}
+
+/// One sample of `row`, which may stand for several.
+SampleDemand demand_of(const Ledger& ledger, const SampleRow& row, const CpuShares& shares, bool reads_apart) {
+    const auto stages = ledger.stages_of(row);
+    SampleDemand demand{.index = row.index, .bytes = std::min(row.bytes, most_bytes) / row.samples};
+    shares.split(row, stages, std::span{demand.stages}.first(stages.size()));
+    if (reads_apart && !stages.empty()) {
+        if (row.read_begin_ns != no_stamp && row.read_end_ns != no_stamp)
+            demand.read = shares.read_of(row);   // the first stage was what was left to wait for
+        else
+            demand.read = std::exchange(demand.stages[0], {});
+        demand.stages[0].wait_ns = 0;
+    }
+    for (Demand& stage : demand.stages)
+        stage = {stage.cpu_ns / row.samples, stage.wait_ns / row.samples};
+    return demand;
+}
+
+/// Takes up what the recording says of its passes: the longest of those that another one followed.
+void note_passes(RecordedRun& run, std::span<const BatchRow> batches) {
+    for (const BatchRow& row : batches) {
+        if (row.epoch == batches.back().epoch)
+            break;
+        if (row.batch + std::size_t{1} > run.pass_batches) {
+            run.pass_batches = row.batch + std::size_t{1};
+            run.pass_samples = row.batch * run.setting.batch_size + row.size;
+        }
+    }
+}
+
+struct Window {
+    std::vector<const StepRow*> steps;
+    std::vector<std::uint32_t> batches;       // of each of them, in Ledger::batches; then in the sampler's order
+    std::vector<std::int64_t> transfers_ns;   // by position in Ledger::batches: what its draw waited for the device
+};
+
+LoaderSetting setting_of(const Ledger& ledger, std::uint8_t pipeline, std::int64_t& since_ns) {
+    const PipelineRow& row = ledger.pipelines[pipeline];
+    LoaderSetting setting{.num_workers = row.num_workers,
+                          .prefetch_depth = row.prefetch_depth,
+                          .batch_size = row.batch_size,
+                          .max_overtakes = row.max_overtakes,
+                          .read_concurrency = row.read_concurrency,
+                          .memory_budget = row.memory_budget};
+    // What was asked for, as another budget may leave more of it; the replay plans what this one leaves.
+    if (const auto asked = number_in(ledger, std::string{facts::asked_depth_prefix} + row.name, most_depth))
+        setting.prefetch_depth = static_cast<std::size_t>(*asked);
+    for (const SettingRow& change : ledger.settings)
+        if (change.pipeline == pipeline) {
+            since_ns = std::max(since_ns, change.at_ns);
+            setting.num_workers = change.num_workers;
+            setting.prefetch_depth = change.prefetch_depth;
+            setting.max_overtakes = change.max_overtakes;
+            setting.read_concurrency = change.read_concurrency;
+            setting.memory_budget = change.memory_budget;
+        }
+    return setting;
+}
+
+Window window_of(const Ledger& ledger, const LoaderRows& rows, std::size_t first_step, std::uint8_t pipeline,
+                 std::int64_t since_ns) {
+    Window window;
+    window.transfers_ns.resize(ledger.batches.size());
+    for (std::size_t i = first_step; i < ledger.steps.size(); ++i) {
+        const StepRow& step = ledger.steps[i];
+        if (step.phase != Phase::train || step.size == 0 || step.draw_begin_ns < since_ns)
+            continue;
+        const std::uint32_t batch = rows.batch_of(i);
+        if (batch != nothing && ledger.batches[batch].pipeline == pipeline) {
+            window.steps.push_back(&step);
+            window.batches.push_back(batch);
+            window.transfers_ns[batch] = sum_of(ledger, step, Span::transfer);
+        }
+    }
+    return window;
+}
+
+void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loader, const Window& window,
+                 const CpuShares& shares) {
+    std::uint64_t count = 0;
+    for (const std::uint32_t at : window.batches) {
+        const BatchRow& batch = ledger.batches[at];
+        const Samples rows = loader.samples_of(at);
+        if (!is_whole(ledger, rows, batch, run))
+            continue;
+        count += batch.size;
+        if (count > most_samples) {
+            run.unusable = "more than " + std::to_string(most_samples) + " samples were recorded";
+            return;
+        }
+        BatchDemand demand{.bytes = std::min(batch.bytes, most_bytes), .size = batch.size};
+        if (batch.collate_begin_ns != no_stamp && batch.collate_end_ns != no_stamp) {
+            demand.collate.cpu_ns =
+                shares.without_run_queue(bounded_ns(length_ns(batch.collate_begin_ns, batch.collate_end_ns)));
+            run.collates = true;
+        }
+        if (batch.transfer_issue_ns != no_stamp && batch.transfer_done_ns != no_stamp)
+            demand.transfer_ns = bounded_ns(length_ns(batch.transfer_issue_ns, batch.transfer_done_ns));
+        else
+            demand.transfer_ns = window.transfers_ns[at];   // a loader around this one moves it, while the loop waits
+        for (const std::uint32_t row_at : rows) {
+            const SampleRow& row = ledger.samples[row_at];
+            SampleDemand sample = demand_of(ledger, row, shares, run.reads_ahead);
+            sample.batch = static_cast<std::uint32_t>(run.batches.size());
+            for (std::uint32_t i = 0; i < row.samples; ++i, ++sample.index)
+                run.samples.push_back(sample);
+        }
+        run.batches.push_back(demand);
+    }
+}
+
+}   // namespace
+
+RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
+    RecordedRun run;
+    const LoaderRows rows{ledger};
+    const std::size_t loaders = std::min(ledger.pipelines.size(), most_pipelines);
+    std::uint8_t pipeline = 0;
+    Window window;
+    for (std::size_t i = 0; i < loaders && window.steps.empty(); ++i) {
+        pipeline = static_cast<std::uint8_t>(i);
+        std::int64_t since_ns = ledger.start_ns;
+        run.setting = setting_of(ledger, pipeline, since_ns);
+        window = window_of(ledger, rows, first_step, pipeline, since_ns);
+    }
+    if (window.steps.empty()) {
+        run.unusable = ledger.pipelines.empty() ? "no loader of drawpoint was recorded"
+                                                : "no training step with its batch is left after the warm-up";
+        return run;
+    }
+    const PipelineRow& row = ledger.pipelines[pipeline];
+    run.pipeline = row.name;
+    if (row.stages.size() > max_stages) {
+        run.unusable = "loader " + row.name + " has " + std::to_string(row.stages.size()) + " stages, more than the " +
+                       std::to_string(max_stages) + " there are";
+        return run;
+    }
+    run.stages = row.stages;
+    run.cores = cores_of(ledger);
+    run.worker_bytes = worker_bytes;
+    run.overhead_ns = overhead_of(ledger);
+    run.sleep_cpu_ns =
+        static_cast<std::int64_t>(number_in(ledger, facts::host_sleep_cpu_ns, most_sleep_cpu_ns).value_or(0));
+    note_passes(run, batches_of(ledger, pipeline));
+    // A source whose reads waited and were never read ahead has none that could be.
+    run.reads_ahead = std::ranges::any_of(ledger.samples, [pipeline](const SampleRow& sample) {
+        return sample.pipeline == pipeline && sample.read_begin_ns != no_stamp;
+    });
+
+    const std::size_t drawn = window.batches.size();
+    // They are admitted in the sampler's order; epochs' numbers may begin anew.
+    std::ranges::sort(window.batches, {}, [&ledger](std::uint32_t at) {
+        const BatchRow& batch = ledger.batches[at];
+        return std::tuple{batch.admitted_ns, batch.epoch, batch.batch};
+    });
+    run.first_in_pass = ledger.batches[window.batches.front()].batch * run.setting.batch_size;
+    CpuShares shares{ledger, pipeline};
+    run.cpu_measured = shares.measured();
+    add_samples(run, ledger, rows, window, shares);
+    if (!run.unusable.empty())
+        return run;
+
+    double workers_cpu_ns = 0;
+    for (const SampleDemand& sample : run.samples) {
+        workers_cpu_ns += static_cast<double>(sample.read.cpu_ns + run.overhead_ns);
+        for (const Demand& stage : sample.stages)
+            workers_cpu_ns += static_cast<double>(stage.cpu_ns);
+    }
+    for (const BatchDemand& batch : run.batches)
+        workers_cpu_ns += static_cast<double>(batch.collate.cpu_ns);
+    if (!run.batches.empty())   // those that were thinned out computed as well
+        workers_cpu_ns *= static_cast<double>(drawn) / static_cast<double>(run.batches.size());
+    add_steps(run, ledger, window.steps, workers_cpu_ns);
+
+    const double cached = number_in(ledger, facts::cache_bytes, most_bytes).value_or(0);
+    const bool in_memory = ledger.fact(facts::cache_origin).value_or("") == "memory";
+    run.other_bytes = run.pass_samples * sizeof(std::uint64_t) + static_cast<std::uint64_t>(in_memory ? cached : 0);
+    if (2 * run.batches.size() < drawn)
+        run.unusable =
+            "samples were recorded whole of " + std::to_string(run.batches.size()) + " of " + std::to_string(drawn) +
+            " batches" +
+            (ledger.thinned_to() > 1 ? " (thinned to every " + std::to_string(ledger.thinned_to()) + "th batch)" : "");
+    else if (run.batches.empty())
+        run.unusable = "no batch was recorded with all its samples";
+    return run;
+}
+
+}   // namespace drawpoint

@@ -1,0 +1,167 @@
+#include "diagnosis/demands/recorded_steps.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "diagnosis/rows/loader_rows.hpp"
+#include "diagnosis/replay/machine/virtual_time.hpp"
+
+namespace drawpoint {
+namespace {
+
+// What other threads compute for the loop, LibTorch's for one: believed from so many times its own on, where it computes
+// at all. Less may be workers' overhead.
+constexpr double threads_from = 1.25, computing_from = 0.2;
+constexpr double full_from = 0.8;        // of the cores
+constexpr double most_threads = 256;     // of a step, each of which is replayed
+constexpr double training_from = 0.99;   // of a stretch, in steps: what the process computed then is training
+
+/// What this process computed while the steps ran, in cores; nothing where host rows do not say. By the stretches between
+/// two of these that were all training: a validation computes, too.
+std::optional<double> own_cores(const Ledger& ledger, std::span<const TimeRange> steps) {
+    double cpu_ns = 0, ns = 0;
+    const HostRow* before = nullptr;
+    std::size_t first = 0;
+    for (const HostRow& row : ledger.host) {
+        if (row.own_cpu_ns == no_stamp)
+            continue;
+        const HostRow* const from = std::exchange(before, &row);
+        if (from == nullptr)
+            continue;
+        while (first < steps.size() && steps[first].to_ns <= from->at_ns)
+            ++first;
+        double training = 0;
+        for (std::size_t i = first; i < steps.size() && steps[i].from_ns < row.at_ns; ++i)
+            training += static_cast<double>(
+                length_ns(std::max(steps[i].from_ns, from->at_ns), std::min(steps[i].to_ns, row.at_ns)));
+        const auto stretch = static_cast<double>(length_ns(from->at_ns, row.at_ns));
+        if (stretch <= 0 || training < training_from * stretch)
+            continue;
+        cpu_ns += static_cast<double>(length_ns(from->own_cpu_ns, row.own_cpu_ns));
+        ns += stretch;
+    }
+    return ns > 0 ? std::optional{cpu_ns / ns} : std::nullopt;
+}
+
+/// Where the loop's own thread waits for others by spinning, its CPU is their lateness, too: where cores are full it is least in
+/// steps in which none was late. Nothing: it is much the same in all.
+std::optional<std::int64_t> own_share(std::span<const StepRow* const> rows) {
+    constexpr double undisturbed = 0.1, spins_below = 0.8;
+    constexpr std::size_t fewest_measured = 30;
+    std::vector<std::int64_t> cpu;
+    double sum = 0;
+    for (const StepRow* const row : rows)
+        if (row->cpu_ns) {
+            cpu.push_back(bounded_ns(*row->cpu_ns));
+            sum += static_cast<double>(cpu.back());
+        }
+    if (cpu.size() < fewest_measured)
+        return std::nullopt;
+    const auto least = cpu.begin() + static_cast<std::ptrdiff_t>(undisturbed * static_cast<double>(cpu.size()));
+    std::ranges::nth_element(cpu, least);
+    if (*least <= 0 || static_cast<double>(*least) * static_cast<double>(cpu.size()) > spins_below * sum)
+        return std::nullopt;
+    return *least;
+}
+
+/// What the steps took: all of it for waiting. From draw to draw, as they came: `took`.
+void take_up(RecordedRun& run, const Ledger& ledger, std::span<const StepRow* const> rows,
+             std::vector<TimeRange>& took) {
+    double wall = 0, draws = 0;
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+        const StepRow& row = *rows[i];
+        // The last is followed by the first, where the recording is repeated.
+        const StepRow& next = *rows[(i + 1) % rows.size()];
+        const std::int64_t between = sum_of(ledger, row, Span::between),
+                           lost = std::clamp<std::int64_t>(row.between_run_queue_ns.value_or(0), 0, between);
+        const std::int64_t callbacks = sum_of(ledger, next, span_of(Event::before_draw));
+        TimeRange range{row.draw_begin_ns, end_ns(end_ns(row), between)};
+        StepDemand step{.compute = {0, bounded_ns(row.batch_ns)}, .size = row.size};
+        step.after.wait_ns = bounded_ns(between - lost + callbacks);
+        if (i + 1 < rows.size()) {
+            step.pause_ns = bounded_ns(length_ns(range.to_ns, next.draw_begin_ns));
+            range.to_ns = std::min(range.to_ns, std::max(next.draw_begin_ns, range.from_ns));
+        }
+        wall += static_cast<double>(length_ns(range.from_ns, range.to_ns));
+        draws += static_cast<double>(bounded_ns(row.draw_ns));
+        run.steps.push_back(step);
+        took.push_back(range);
+    }
+    if (wall > 0) {
+        run.batches_per_s = static_cast<double>(run.steps.size()) * 1e9 / wall;
+        run.draw_share = std::min(draws / wall, 1.0);
+    }
+}
+
+/// Takes what the loop computed, and waited for a core, out of its steps' time: by its own stamps, which some steps have,
+/// else by what the process computed and no worker did.
+void split_steps(RecordedRun& run, const Ledger& ledger, std::span<const StepRow* const> rows,
+                 std::span<const TimeRange> took, double workers_cpu_ns) {
+    double wall = 0, computes = 0, measured = 0, own = 0, queued = 0;
+    for (std::size_t i = 0; i < run.steps.size(); ++i) {
+        const StepDemand& step = run.steps[i];
+        const StepRow& row = *rows[i];
+        wall += static_cast<double>(length_ns(took[i].from_ns, took[i].to_ns));
+        computes += static_cast<double>(step.compute.ns() + step.after.ns());
+        if (!row.cpu_ns)
+            continue;
+        const std::int64_t all = bounded_ns(row.batch_ns);
+        measured += static_cast<double>(all);
+        own += static_cast<double>(std::clamp<std::int64_t>(*row.cpu_ns, 0, all));
+        queued += static_cast<double>(std::clamp<std::int64_t>(row.run_queue_ns.value_or(0), 0, all));
+    }
+    run.loop_cpu_measured = measured > 0;
+    const auto process = own_cores(ledger, took);
+    const double others = process && computes > 0 ? std::max(*process * wall - workers_cpu_ns, 0.0) / computes : 0;
+    const double share = measured > 0 ? std::min(own / measured, 1.0) : std::min(others, 1.0);   // of the steps' time
+    const double queue_share = measured > 0 ? std::min(queued / measured, 1 - share) : 0;
+    const bool several = share >= computing_from && others / share >= threads_from;
+    const double most = std::min(std::max(run.cores, 1.0), most_threads);
+    double threads = several ? std::min(others / share, most) : 1;
+    const auto own_ns = several && *process >= full_from * run.cores ? own_share(rows) : std::nullopt;
+    if (own_ns) {   // those beside it only compute, each as much
+        const double beside_ns = (others - share) * computes / static_cast<double>(run.steps.size());
+        threads = std::clamp(std::round(1 + beside_ns / static_cast<double>(*own_ns)), 2.0, std::max(most, 2.0));
+    }
+    for (std::size_t i = 0; i < run.steps.size(); ++i) {
+        StepDemand& step = run.steps[i];
+        const StepRow& row = *rows[i];
+        const auto all = static_cast<double>(bounded_ns(row.batch_ns));
+        const bool has_own = row.cpu_ns && all > 0;
+        const double cpu = has_own ? std::clamp(static_cast<double>(*row.cpu_ns) / all, 0.0, 1.0) : share;
+        const double queue =
+            has_own ? std::clamp(static_cast<double>(row.run_queue_ns.value_or(0)) / all, 0.0, 1.0) : queue_share;
+        for (Demand* const part : {&step.compute, &step.after}) {
+            const std::int64_t ns = part->ns();
+            part->cpu_ns = std::llround(cpu * static_cast<double>(ns));
+            part->wait_ns =
+                std::max<std::int64_t>(ns - part->cpu_ns - std::llround(queue * static_cast<double>(ns)), 0);
+        }
+        if (several) {
+            step.threads = threads;
+            step.spins = own_ns.has_value();
+            const auto each_ns = static_cast<double>(own_ns.value_or(step.compute.cpu_ns));
+            step.compute.cpu_ns = bounded_ns(std::llround(each_ns * threads));
+        }
+    }
+}
+
+}   // namespace
+
+std::int64_t sum_of(const Ledger& ledger, const StepRow& step, Span span) {
+    std::int64_t sum = 0;
+    for (const SpanRow& piece : ledger.spans_of(step))
+        sum = bounded_ns(sum + (piece.span == span ? bounded_ns(piece.ns) : 0));
+    return sum;
+}
+
+void add_steps(RecordedRun& run, const Ledger& ledger, std::span<const StepRow* const> rows, double workers_cpu_ns) {
+    std::vector<TimeRange> took;
+    take_up(run, ledger, rows, took);
+    split_steps(run, ledger, rows, took, workers_cpu_ns);
+}
+
+}   // namespace drawpoint

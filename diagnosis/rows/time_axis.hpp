@@ -1,0 +1,62 @@
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "diagnosis/rows/loader_rows.hpp"
+
+namespace drawpoint {
+
+/// Terminal columns of UTF-8 text, one a character.
+[[nodiscard]] inline std::size_t columns_of(std::string_view text) noexcept {
+    return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
+}
+
+/// A line of cells that stand for [from, to).
+class TimeAxis {
+public:
+    TimeAxis(std::int64_t from_ns, std::int64_t to_ns, std::size_t cells)
+        : from_ns_{from_ns}, length_ns_{std::max<std::int64_t>(length_ns(from_ns, to_ns), 1)}, cells_(cells, " ") {}
+
+    /// Nothing where [from, to) is empty or outside; else one cell at least. What is painted later lies above.
+    void paint(std::int64_t from_ns, std::int64_t to_ns, std::string_view sign) {
+        if (to_ns <= from_ns || to_ns <= from_ns_ || length_ns(from_ns_, from_ns) >= length_ns_)
+            return;
+        const std::size_t first = cell(from_ns);
+        std::fill(cells_.begin() + static_cast<std::ptrdiff_t>(first),
+                  cells_.begin() + static_cast<std::ptrdiff_t>(std::max(cell(to_ns - 1), first)) + 1, sign);
+    }
+    /// In the cell of that moment, or the nearest empty one to its right, else to its left.
+    void mark(std::int64_t ns, std::string_view sign) {
+        const auto at = cells_.begin() + static_cast<std::ptrdiff_t>(cell(ns));
+        auto empty = std::find(at, cells_.end(), " ");
+        while (empty == cells_.end() || (*empty != " " && empty != cells_.begin()))
+            --empty;
+        *empty = sign;
+    }
+    /// The line; the axis is empty again.
+    [[nodiscard]] std::string take() {
+        std::string line;
+        for (std::string& sign : cells_) {
+            line += sign;
+            sign = " ";
+        }
+        line.erase(line.find_last_not_of(' ') + 1);
+        return line;
+    }
+
+private:
+    [[nodiscard]] std::size_t cell(std::int64_t ns) const noexcept {
+        const double place = static_cast<double>(length_ns(from_ns_, ns)) * static_cast<double>(cells_.size());
+        return std::min(static_cast<std::size_t>(place / static_cast<double>(length_ns_)), cells_.size() - 1);
+    }
+
+    std::int64_t from_ns_, length_ns_;
+    std::vector<std::string> cells_;
+};
+
+}   // namespace drawpoint

@@ -1,0 +1,76 @@
+#pragma once
+
+#include <cstddef>
+#include <iterator>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include <drawpoint/pipeline/loader/batch_source.hpp>
+
+namespace drawpoint {
+
+/// A pass as a range, for programs without coroutines. Single pass; made by blocking().
+template <class Pass>
+class BlockingRange {
+public:
+    using Batch = typename Pass::Batch;
+
+    class Iterator {
+    public:
+        using value_type = Batch;
+        using difference_type = std::ptrdiff_t;
+        using iterator_concept = std::input_iterator_tag;
+
+        Iterator() noexcept = default;
+        [[nodiscard]] Batch& operator*() const noexcept { return *range_->batch_; }
+        [[nodiscard]] Batch* operator->() const noexcept { return &*range_->batch_; }
+        Iterator& operator++() {
+            range_->draw();
+            return *this;
+        }
+        void operator++(int) { range_->draw(); }
+        [[nodiscard]] bool operator==(std::default_sentinel_t) const noexcept { return !range_->batch_; }
+
+    private:
+        friend class BlockingRange;
+        explicit Iterator(BlockingRange* range) noexcept : range_{range} {}
+        BlockingRange* range_ = nullptr;
+    };
+
+    explicit BlockingRange(Pass pass) noexcept : pass_{std::move(pass)} {}
+    BlockingRange(const BlockingRange&) = delete;
+    BlockingRange& operator=(const BlockingRange&) = delete;
+
+    /// Draws the first batch, waiting. To be called once.
+    [[nodiscard]] Iterator begin() {
+        draw();
+        return Iterator{this};
+    }
+    [[nodiscard]] std::default_sentinel_t end() const noexcept { return std::default_sentinel; }
+
+private:
+    void draw() {
+        batch_.reset();   // gives it back before the next is waited for
+        batch_ = pass_.next_blocking();
+    }
+
+    Pass pass_;
+    std::optional<Batch> batch_;
+};
+
+/// One pass over epoch `epoch` as a range: `for (auto& batch : drawpoint::blocking(loader))`. Each batch is given back when the
+/// next is drawn; move it out to keep it. The thread that drives all loaders and tracks of the recorder, outside any
+/// coroutine; the loader outlives the range. Throws what next() throws.
+template <EpochSource Loader>
+    requires requires(Loader& loader, std::size_t epoch, EpochOptions options) {
+        loader.epoch(epoch, options).next_blocking();
+    }
+[[nodiscard]] auto blocking(Loader& loader, std::size_t epoch = 0, EpochOptions options = {}) {
+    return BlockingRange{loader.epoch(epoch, options)};
+}
+template <class Loader>
+    requires(!std::is_lvalue_reference_v<Loader>)
+void blocking(Loader&& loader, std::size_t epoch = 0, EpochOptions options = {}) = delete;   // the loader would be gone
+
+}   // namespace drawpoint

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
+
+#include "instrumentation/ledger/definitions.hpp"
+
+namespace drawpoint {
+
+/// Makes a ledger of rows in the order of a recording. The live recorder and the reader of its file feed it the same
+/// calls, so what they make is equal. One thread at a time.
+class LedgerBuilder {
+public:
+    /// `most_steps`: as `RecorderOptions::ledger_steps`.
+    explicit LedgerBuilder(std::int64_t start_ns = 0, std::size_t most_steps = 0) : most_steps_{most_steps} {
+        ledger_.start_ns = start_ns;
+    }
+
+    void sample(SampleRow, std::span<const StageRow>);
+    void batch(const BatchRow& row) { ledger_.batches.push_back(row); }
+    void step(StepRow, std::span<const SpanRow>);
+    void pass_begin(const PassRow&);
+    void pass(PassRow, std::span<const SpanRow>);
+    void end_of_data(const EndOfDataRow&);
+    void pipeline(const PipelineRow& row) { ledger_.pipelines.push_back(row); }
+    void failure(const FailureRow& row) { ledger_.failures.push_back(row); }
+    void setting(const SettingRow& row) { ledger_.settings.push_back(row); }
+    /// Where steps are folded, every other row of the older half of some thousands is dropped.
+    void host(const HostRow&);
+    void fact(std::string_view key, std::string_view value) { ledger_.set_fact(key, value); }
+    void dropped(const DroppedRow& row) { ledger_.dropped.push_back(row); }
+    void thinning(const ThinningRow& row) { ledger_.thinnings.push_back(row); }
+
+    // These say false, and add nothing, where a row names what has not come, so that no reader of a ledger has to ask.
+    bool definitions(const Definitions&);
+    /// One more operator open on its thread.
+    bool operator_begin(OperatorRow);
+    /// The thread's innermost open operator ends: by itself, or closed by one around it (`lost`).
+    bool operator_end(std::uint32_t thread, std::int64_t at_ns, bool lost);
+    bool allocation(const AllocationRow&);
+    bool stack_sample(const StackSampleRow&);
+
+    /// What came so far, sorted. A pass that has not ended ends where the last of what it holds did; an operator that has
+    /// not ended, at the last time that anything but samples and batches reached.
+    [[nodiscard]] Ledger ledger() const;
+    [[nodiscard]] std::uint32_t thinned_to() const noexcept { return ledger_.thinned_to(); }
+
+private:
+    Slice add(std::span<const SpanRow>);
+    void reached(std::int64_t ns) noexcept;
+
+    const std::size_t most_steps_;
+    Ledger ledger_;
+    std::vector<PassRow> open_;   // outermost first
+    ThreadPositions thread_positions_;
+    std::vector<std::vector<std::size_t>> open_operators_;   // of each thread, outermost first
+    std::int64_t last_ns_ = no_stamp;
+};
+
+}   // namespace drawpoint

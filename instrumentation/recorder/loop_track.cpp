@@ -1,0 +1,105 @@
+#include <drawpoint/instrumentation/recorder/loop_track.hpp>
+
+#include <algorithm>
+#include <utility>
+
+namespace drawpoint {
+
+void LoopTrack::begin_pass(PassKind kind, std::uint32_t epoch) noexcept {
+    if (recorder_ == nullptr)
+        return;
+    push_step();
+    OpenPass& pass = passes_[depth_++];
+    pass.row = {.kind = kind, .epoch = epoch, .begin_ns = last_ns_, .end_ns = last_ns_};
+    pass.count = 0;
+    recorder_->push_begin(pass.row);
+}
+
+void LoopTrack::end_pass() noexcept {
+    if (recorder_ == nullptr)
+        return;
+    push_step();
+    OpenPass& pass = passes_[--depth_];
+    pass.row.end_ns = last_ns_;
+    recorder_->push(pass.row, std::span{pass.spans}.first(pass.count));
+}
+
+void LoopTrack::begin_step(Phase phase, std::uint32_t epoch, std::uint32_t batch) noexcept {
+    if (recorder_ == nullptr)
+        return;
+    push_step();
+    step_ = {.step = next_step_++, .epoch = epoch, .batch = batch, .phase = phase, .draw_begin_ns = last_ns_};
+    step_spans_ = 0;
+    where_ = Where::draw;
+}
+
+void LoopTrack::end_draw(std::uint32_t size, std::optional<std::uint32_t> batch) noexcept {
+    if (recorder_ == nullptr)
+        return;
+    step_.batch = batch.value_or(step_.batch);
+    step_.draw_ns = last_ns_ - step_.draw_begin_ns;
+    step_.size = size;
+    where_ = Where::batch;
+    measured_ = !recorder_->clock().is_manual() && budget_.next();
+    if (measured_) {
+        run_queue_ns_ = usage_.run_queue_ns();
+        cpu_ns_ = ThreadUsage::cpu_ns();
+    }
+}
+
+void LoopTrack::end_step(StepStatus status, std::optional<double> loss) noexcept {
+    if (recorder_ == nullptr)
+        return;
+    if (where_ == Where::draw)   // cancelled or failed before a batch was there
+        step_.draw_ns = last_ns_ - step_.draw_begin_ns;
+    step_.batch_ns = last_ns_ - step_.draw_begin_ns - step_.draw_ns;
+    step_.status = status;
+    step_.loss = loss;
+    where_ = Where::after;
+    // Here, not where the next draw begins: a system call is where the kernel gives the core to somebody else, and that is
+    // no waiting for data.
+    if (std::exchange(measured_, false) && usage_.is_attached()) {
+        const std::int64_t run_queue_ns = usage_.run_queue_ns();
+        step_.cpu_ns = std::clamp<std::int64_t>(ThreadUsage::cpu_ns() - cpu_ns_, 0, step_.batch_ns);
+        const std::int64_t then_ns = usage_.run_queue_ns();   // the clock's reading may have cost it the core
+        if (run_queue_ns_ != no_stamp && run_queue_ns != no_stamp && then_ns != no_stamp) {
+            step_.run_queue_ns = std::clamp<std::int64_t>(run_queue_ns - run_queue_ns_, 0, step_.batch_ns);
+            step_.between_run_queue_ns = std::max<std::int64_t>(then_ns - run_queue_ns, 0);
+        }
+    }
+}
+
+void LoopTrack::end_of_data() noexcept {
+    if (recorder_ == nullptr)
+        return;
+    recorder_->push(EndOfDataRow{step_.epoch, step_.phase, step_.draw_begin_ns, last_ns_ - step_.draw_begin_ns});
+    --next_step_;
+    where_ = Where::outside;
+}
+
+void LoopTrack::add_piece(Span span, std::int64_t until_ns) noexcept {
+    until_ns = std::max(until_ns, last_ns_);
+    const SpanRow piece{span, last_ns_, until_ns - last_ns_};
+    last_ns_ = until_ns;
+    const bool in_step = where_ != Where::outside;
+    if (!in_step && depth_ == 0)
+        return;   // before the first pass: nobody's time
+    auto& spans = in_step ? spans_ : passes_[depth_ - 1].spans;
+    auto& count = in_step ? step_spans_ : passes_[depth_ - 1].count;
+    // A piece that continues the one before is the same piece.
+    if (count > 0 && spans[count - 1].span == span && spans[count - 1].begin_ns + spans[count - 1].ns == piece.begin_ns)
+        spans[count - 1].ns += piece.ns;
+    else if (count < max_step_spans)
+        spans[count++] = piece;
+    // else: not recorded; the pass's residual says so
+}
+
+void LoopTrack::push_step() noexcept {
+    if (where_ == Where::outside)
+        return;
+    budget_.took(last_ns_ - step_.draw_begin_ns, 7);   // five readings, of which the run queue's cost more
+    recorder_->push(step_, std::span{spans_}.first(step_spans_));
+    where_ = Where::outside;
+}
+
+}   // namespace drawpoint

@@ -1,0 +1,233 @@
+#include "instrumentation/recorder/message_sink.hpp"
+
+#include <chrono>
+#include <string>
+
+namespace drawpoint {
+namespace {
+
+constexpr std::uint64_t batch_stamps = 9;
+
+std::uint64_t bytes_of(const Definitions& added) noexcept {
+    std::uint64_t bytes = added.names.size() * sizeof(std::string) + added.threads.size() * sizeof(ThreadRow) +
+                          added.frames.size() * sizeof(FrameRow) + added.stacks.size() * sizeof(StackRow);
+    for (const std::string& name : added.names)
+        bytes += name.size();
+    return bytes;
+}
+
+constexpr std::uint64_t packed(std::uint32_t slices_every, std::uint32_t samples_every) noexcept {
+    return std::uint64_t{slices_every} << 32 | samples_every;
+}
+
+}   // namespace
+
+MessageSink::MessageSink(const std::filesystem::path* file, const RecorderOptions& options, const AnyClock& clock,
+                         const StartTimes& start)
+    : limit_bytes_{options.limit_bytes},
+      operator_limit_bytes_{options.operator_limit_bytes},
+      clock_{clock},
+      builder_{start.start_ns, options.ledger_steps},
+      writer_{file != nullptr ? std::make_unique<TraceWriter>(*file, start) : nullptr},
+      thinning_{options.limit_bytes},
+      detail_{packed(1, 1)} {
+    threads_of_rings_.fill(nothing);
+}
+
+void MessageSink::take(const std::byte* message) {
+    if (gave_up_) {
+        ++over_limit_.count;
+        return;
+    }
+    const MessageHeader header = header_of(message);
+    events_ += header.kind == MessageKind::batch     ? batch_stamps   // that of collating among them
+               : header.kind == MessageKind::collate ? 0u
+                                                     : 1u + header.side_rows;
+    switch (header.kind) {
+    case MessageKind::sample: take_sample(message); break;
+    case MessageKind::collate: take_collate(row_of<CollateSlice>(message)); break;
+    case MessageKind::batch: {
+        const auto row = row_of<BatchRow>(message);
+        builder_.batch(row);
+        if (writer_)
+            writer_->batch(row, header.slices);
+        break;
+    }
+    case MessageKind::step: {
+        const auto row = row_of<StepRow>(message);
+        both([&](auto& to) { to.step(row, side_rows_of<StepRow>(message, spans_)); });
+        break;
+    }
+    case MessageKind::pass: {
+        const auto row = row_of<PassRow>(message);
+        both([&](auto& to) { to.pass(row, side_rows_of<PassRow>(message, spans_)); });
+        break;
+    }
+    case MessageKind::pass_begin: both([&](auto& to) { to.pass_begin(row_of<PassRow>(message)); }); break;
+    case MessageKind::end_of_data: both([&](auto& to) { to.end_of_data(row_of<EndOfDataRow>(message)); }); break;
+    case MessageKind::operator_begin: take_operator_begin(message); break;
+    case MessageKind::operator_end: take_operator_end(message); break;
+    case MessageKind::allocation:
+        take_moment(row_of<AllocationRow>(message), &LedgerBuilder::allocation, &TraceWriter::allocation);
+        break;
+    case MessageKind::stack_sample:
+        take_moment(row_of<StackSampleRow>(message), &LedgerBuilder::stack_sample, &TraceWriter::stack_sample);
+        break;
+    case MessageKind::skip: break;
+    }
+}
+
+bool MessageSink::operators_full() const noexcept {
+    return (has_file() ? writer_->operator_bytes() : operator_memory_) >= operator_limit_bytes_;
+}
+
+void MessageSink::take_operator_begin(const std::byte* message) {
+    const auto begun = row_of<BegunOperator>(message);
+    if (header_of(message).slices) {   // a thread's first: its ring may have been a dead thread's, its id too
+        std::uint32_t& last = threads_of_rings_[ThreadRing::number_of(begun.ticket)];
+        end_operators(std::exchange(last, begun.thread), 0, begun.at_ns);
+        end_operators(begun.thread, 0, begun.at_ns);
+    }
+    const OperatorRow row{.kind = begun.what.kind,
+                          .ended = false,
+                          .name = begun.what.name,
+                          .thread = begun.thread,
+                          .shapes = begun.what.shapes,
+                          .stack = begun.what.stack,
+                          .begin_ns = begun.at_ns,
+                          .sequence = begun.what.sequence,
+                          .forward_thread = begun.what.forward_thread,
+                          .flops = begun.what.flops};
+    if (operators_full() || !builder_.operator_begin(row)) {
+        drop(begun.at_ns);
+        return;
+    }
+    if (open_operators_.size() <= begun.thread)
+        open_operators_.resize(begun.thread + 1u);
+    open_operators_[begun.thread].push_back(begun.ticket);
+    operator_memory_ += sizeof row;
+    if (writer_)
+        writer_->operator_begin(row);
+}
+
+void MessageSink::take_operator_end(const std::byte* message) {
+    const auto end = row_of<EndedOperator>(message);
+    if (end.thread >= open_operators_.size())
+        return;
+    // An end whose begin was not taken, or was closed already, ends nothing; one whose inner ends were lost ends them too.
+    const std::vector<std::uint32_t>& open = open_operators_[end.thread];
+    const auto found = std::find(open.rbegin(), open.rend(), end.ticket);
+    if (found == open.rend())
+        return;
+    end_operators(end.thread, static_cast<std::size_t>(open.rend() - found), end.at_ns);
+    open_operators_[end.thread].pop_back();
+    both([&](auto& to) { to.operator_end(end.thread, end.at_ns, false); });
+}
+
+/// Closes the innermost open operators of a thread until `left` are.
+void MessageSink::end_operators(std::uint32_t of_thread, std::size_t left, std::int64_t at_ns) {
+    if (of_thread >= open_operators_.size())
+        return;
+    for (; open_operators_[of_thread].size() > left; open_operators_[of_thread].pop_back())
+        both([&](auto& to) { to.operator_end(of_thread, at_ns, true); });
+}
+
+template <class Row>
+void MessageSink::take_moment(const Row& row, bool (LedgerBuilder::*build)(const Row&),
+                              void (TraceWriter::*write)(const Row&)) {
+    if (operators_full() || !(builder_.*build)(row)) {
+        drop(row.at_ns);
+        return;
+    }
+    operator_memory_ += sizeof row;
+    if (writer_)
+        (*writer_.*write)(row);
+}
+
+void MessageSink::take_sample(const std::byte* message) {
+    const auto row = row_of<SampleRow>(message);
+    const bool file = has_file();
+    if (file && writer_->detail_bytes() + TraceWriter::max_sample_bytes > limit_bytes_) {
+        // Thinning comes too late for what was in flight already: with a small limit it may not be enough.
+        drop(row.begin_ns);
+        thin(limit_bytes_);
+        return;
+    }
+    const auto row_stages = side_rows_of<SampleRow>(message, stages_);
+    builder_.sample(row, row_stages);
+    if (!file)
+        return;
+    writer_->sample(row, row_stages, header_of(message).slices);
+    thin(writer_->detail_bytes());
+}
+
+void MessageSink::take_collate(const CollateSlice& slice) {
+    if (!has_file() || writer_->detail_bytes() + TraceWriter::max_sample_bytes > limit_bytes_)
+        return;   // the batch's row tells it, too
+    writer_->collate(slice.worker, slice.begin_ns, slice.end_ns);
+    thin(writer_->detail_bytes());
+}
+
+void MessageSink::thin(std::uint64_t used_bytes) {
+    if (!thinning_.update(used_bytes))
+        return;
+    // Read before it is published: every batch that keeps less was admitted after this time.
+    const ThinningRow change{clock_.now_ns(), thinning_.slices_every(), thinning_.samples_every()};
+    detail_.store(packed(change.slices_every, change.samples_every), std::memory_order_relaxed);
+    both([&](auto& to) { to.thinning(change); });
+}
+
+void MessageSink::add(const RareRow& rare, std::int64_t now_ns) {
+    if (gave_up_)
+        return;
+    if (const auto* pipeline = std::get_if<PipelineRow>(&rare)) {
+        builder_.pipeline(*pipeline);
+        if (writer_)
+            writer_->pipeline(*pipeline, now_ns);
+    } else if (const auto* setting = std::get_if<SettingRow>(&rare)) {
+        both([&](auto& to) { to.setting(*setting); });
+    } else if (const auto* failure = std::get_if<FailureRow>(&rare)) {
+        builder_.failure(*failure);
+        if (writer_)
+            writer_->failure(*failure, now_ns);
+    } else {
+        const auto& [key, value] = std::get<Fact>(rare);
+        builder_.fact(key, value);
+        if (writer_)
+            writer_->fact(key, value, now_ns);
+    }
+}
+
+void MessageSink::add(const HostRow& row) {
+    if (!gave_up_)
+        both([&](auto& to) { to.host(row); });
+}
+
+void MessageSink::add(const Definitions& added) {
+    if (added.empty() || gave_up_)
+        return;
+    both([&](auto& to) { to.definitions(added); });
+    operator_memory_ += bytes_of(added);
+}
+
+void MessageSink::add_dropped(std::uint32_t ring, const Ring::Drops& drops) {
+    if (drops.count != 0 && !gave_up_)
+        both([&](auto& to) { to.dropped({drops.count, drops.from_ns, drops.to_ns, ring}); });
+}
+
+void MessageSink::end_block_if_due() {
+    if (writer_)
+        writer_->end_block_if_due(std::chrono::steady_clock::now());
+}
+
+void MessageSink::close() {
+    if (writer_)
+        writer_->close();
+}
+
+void MessageSink::give_up() noexcept {
+    gave_up_ = true;
+    writer_.reset();
+}
+
+}   // namespace drawpoint

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <drawpoint/instrumentation/clock.hpp>
+#include <drawpoint/instrumentation/recorder/records.hpp>
+
+#include "instrumentation/ledger/ledger_builder.hpp"
+#include "instrumentation/recorder/ring_message.hpp"
+#include "instrumentation/recorder/thinning.hpp"
+#include "instrumentation/recorder/thread_rings.hpp"
+#include "instrumentation/trace/trace_writer.hpp"
+
+namespace drawpoint {
+
+/// What happens too rarely for a ring.
+using RareRow = std::variant<PipelineRow, SettingRow, FailureRow, Fact>;
+
+/// Adds `more` to `into`.
+inline void merge(Ring::Drops& into, const Ring::Drops& more) noexcept {
+    if (more.count == 0)
+        return;
+    into.from_ns = into.count == 0 ? more.from_ns : std::min(into.from_ns, more.from_ns);
+    into.to_ns = into.count == 0 ? more.to_ns : std::max(into.to_ns, more.to_ns);
+    into.count += more.count;
+}
+
+/// Turns the rings' messages into rows of the live ledger and, while there is a file, of the file, within the recording's
+/// limits. Of the writer thread, but for `batch_detail()`. What is not noexcept throws std::bad_alloc.
+class MessageSink {
+public:
+    /// `file`: null for none. Throws as TraceWriter.
+    MessageSink(const std::filesystem::path* file, const RecorderOptions&, const AnyClock&, const StartTimes&);
+
+    /// One message of a ring.
+    void take(const std::byte* message);
+    /// Those of what was taken since the last call that the limits kept out.
+    [[nodiscard]] Ring::Drops take_dropped() noexcept { return std::exchange(over_limit_, {}); }
+    void add(const RareRow&, std::int64_t now_ns);
+    void add(const HostRow&);
+    void add(const Definitions&);
+    /// Says that so many messages of a ring are lost.
+    void add_dropped(std::uint32_t ring, const Ring::Drops&);
+
+    void end_block_if_due();
+    /// Ends the file.
+    void close();
+    /// Memory has run out: from here on messages are only counted. The file ends as it is.
+    void give_up() noexcept;
+
+    /// What to keep of the n-th batch that a loader admits now. Any thread.
+    [[nodiscard]] BatchDetail batch_detail(std::uint64_t serial) const noexcept {
+        const std::uint64_t every = detail_.load(std::memory_order_relaxed);
+        const bool samples = serial % (every & 0xffff'ffffu) == 0;
+        return {.samples = samples, .slices = samples && serial % (every >> 32) == 0};
+    }
+    [[nodiscard]] std::uint32_t thinned_to() const noexcept { return thinning_.samples_every(); }
+    /// Stamps in the messages taken.
+    [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
+    /// Null without one, or since `give_up()`.
+    [[nodiscard]] const TraceWriter* writer() const noexcept { return writer_.get(); }
+    [[nodiscard]] Ledger ledger() const { return builder_.ledger(); }
+
+private:
+    void take_sample(const std::byte* message);
+    void take_collate(const CollateSlice&);
+    void take_operator_begin(const std::byte* message);
+    void take_operator_end(const std::byte* message);
+    template <class Row>
+    void take_moment(const Row&, bool (LedgerBuilder::*)(const Row&), void (TraceWriter::*)(const Row&));
+    void end_operators(std::uint32_t of_thread, std::size_t left, std::int64_t at_ns);
+    [[nodiscard]] bool has_file() const noexcept { return writer_ && writer_->error().empty(); }
+    [[nodiscard]] bool operators_full() const noexcept;
+    void drop(std::int64_t at_ns) noexcept { merge(over_limit_, {1, at_ns, at_ns}); }
+    void thin(std::uint64_t used_bytes);
+
+    /// Calls `to(builder)` and, while there is a file, `to(writer)`.
+    template <class To>
+    void both(To&& to) {
+        to(builder_);
+        if (writer_)
+            to(*writer_);
+    }
+
+    const std::uint64_t limit_bytes_, operator_limit_bytes_;
+    const AnyClock clock_;
+    LedgerBuilder builder_;
+    std::unique_ptr<TraceWriter> writer_;
+    Thinning thinning_;
+    std::atomic<std::uint64_t> detail_;                               // slices_every, samples_every
+    std::vector<std::vector<std::uint32_t>> open_operators_;          // tickets, of each thread, outermost first
+    std::array<std::uint32_t, ThreadRings::most> threads_of_rings_;   // the last one that began an operator
+    std::uint64_t operator_memory_ = 0;                               // bytes
+    Ring::Drops over_limit_;
+    std::uint64_t events_ = 0;
+    bool gave_up_ = false;
+    // Scratch.
+    std::array<SpanRow, max_step_spans> spans_{};
+    std::array<StageRow, max_stages> stages_{};
+};
+
+}   // namespace drawpoint

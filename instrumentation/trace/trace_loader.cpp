@@ -1,0 +1,226 @@
+// TraceWriter's part for a loader's rows: samples on the tracks of their workers, batches on lanes.
+
+#include <algorithm>
+#include <functional>
+#include <string>
+
+#include <protozero/pbf_writer.hpp>
+
+#include "instrumentation/trace/trace_fields.hpp"
+#include "instrumentation/trace/trace_put.hpp"
+#include "instrumentation/trace/trace_writer.hpp"
+#include "instrumentation/wrapping.hpp"
+
+namespace drawpoint {
+namespace {
+
+namespace f = trace_fields;
+using protozero::pbf_writer;
+
+constexpr std::size_t most_flows = 4096;
+constexpr std::uint64_t ended_flow_bytes = 10;
+// What keeps a sample within 200 bytes: the longest stages are shown.
+constexpr std::size_t most_stage_slices = 3, sample_bytes = 200, slice_bytes = 34;
+
+enum WorkerName : std::uint32_t { name_sample = 1, name_stage, name_collate };
+enum LaneName : std::uint32_t { name_in_flight = 1, name_batch };
+
+}   // namespace
+
+void TraceWriter::sample(const SampleRow& row, std::span<const StageRow> stages, bool slices) {
+    if (!packets_.file().is_open())
+        return;
+    TraceSequence& sequence = worker(row.worker);
+    packets_.open(sequence);
+    const std::size_t before = packets_.position();
+    const TracePlace at = packets_.place(sequence, row.begin_ns);
+
+    values_.clear();
+    gaps_.clear();
+    idle_.clear();
+    std::uint64_t stages_cpu = 0;
+    std::int64_t reached_ns = row.begin_ns;
+    for (const StageRow& stage : stages) {
+        gaps_.push_back(wrapping_difference(stage.begin_ns, reached_ns));
+        values_.push_back(static_cast<std::uint64_t>(stage.ns));
+        reached_ns = wrapping_sum(stage.begin_ns, stage.ns);
+        const std::uint64_t idle = wrapping_difference(stage.ns, stage.cpu_ns);
+        const bool measured = stage.cpu_ns != no_stamp;
+        idle_.push_back(measured ? idle + (static_cast<std::int64_t>(idle) >= 0 ? 1 : 0) : 0);
+        stages_cpu += measured ? static_cast<std::uint64_t>(stage.cpu_ns) : 0;
+    }
+    const auto stage_idle = unless_zero(idle_);
+    pbf_writer record{packets_.new_record()};
+    put(record, f::sample::index, row.index);
+    put(record, f::sample::epoch, row.epoch);
+    put(record, f::sample::batch, row.batch);
+    put(record, f::sample::slot, row.slot);
+    put(record, f::sample::bytes, row.bytes);
+    if (row.cpu_ns)
+        record.add_uint64(stage_idle.empty() ? f::sample::cpu_ns : f::sample::other_cpu_ns,
+                          static_cast<std::uint64_t>(*row.cpu_ns) - stages_cpu);
+    if (row.run_queue_ns)
+        record.add_uint64(f::sample::run_queue_ns, static_cast<std::uint64_t>(*row.run_queue_ns));
+    put(record, f::sample::status, row.status);
+    put(record, f::sample::pipeline, row.pipeline);
+    put(record, f::sample::worker, row.worker);
+    put(record, f::sample::stage_ns, values_);
+    put(record, f::sample::gap_ns, unless_zero(gaps_));
+    put(record, f::sample::stage_idle_ns, stage_idle);
+    if (row.samples != 1)
+        record.add_uint32(f::sample::samples, row.samples);
+    if (row.read_begin_ns != no_stamp)
+        record.add_uint64(f::sample::read_begin_ns, wrapping_difference(row.begin_ns, row.read_begin_ns));
+    if (row.read_end_ns != no_stamp)
+        record.add_uint64(f::sample::read_end_ns, wrapping_difference(row.begin_ns, row.read_end_ns));
+    if (row.read_cpu_ns != no_stamp)
+        record.add_uint64(f::sample::read_cpu_ns, static_cast<std::uint64_t>(row.read_cpu_ns));
+    if (row.read_run_queue_ns != no_stamp)
+        record.add_uint64(f::sample::read_run_queue_ns, static_cast<std::uint64_t>(row.read_run_queue_ns));
+    put(record, f::early_ns, at.early_ns);
+
+    if (slices) {
+        const std::uint64_t flow = flow_base_ | next_flow_++;
+        packets_.begin_flow(flow);
+        sample_flows_[{row.pipeline, row.epoch, row.batch}].push_back({flow, at.timestamp_ns});
+        bound(sample_flows_);
+    }
+    packets_.event(sequence, f::event::slice_begin, name_sample, at, f::record::sample);
+    if (slices) {
+        const std::size_t taken = packets_.position() - before + slice_bytes / 2 + ended_flow_bytes;
+        stage_slices(sequence, row, stages,
+                     std::min(most_stage_slices, taken < sample_bytes ? (sample_bytes - taken) / slice_bytes : 0));
+    }
+    packets_.bare(sequence, f::event::slice_end, 0, reached_ns);
+    detail_bytes_ += packets_.position() - before + (slices ? ended_flow_bytes : 0);
+    end_record();
+}
+
+/// The `most` longest of them, whose lengths are in `values_`.
+void TraceWriter::stage_slices(TraceSequence& sequence, const SampleRow& row, std::span<const StageRow> stages,
+                               std::size_t most) {
+    std::vector<std::uint64_t>& lengths = values_;
+    std::sort(lengths.begin(), lengths.end(), std::greater{});
+    const std::uint64_t shortest =
+        most == 0 || lengths.size() <= most ? 1 : std::max(lengths[most - 1], std::uint64_t{1});
+    std::size_t shown = 0;
+    for (std::size_t i = 0; i < stages.size() && shown < most; ++i) {
+        if (static_cast<std::uint64_t>(stages[i].ns) < shortest)
+            continue;
+        ++shown;
+        const bool named = row.pipeline < stage_names_.size() && i < stage_names_[row.pipeline].size();
+        packets_.bare(sequence, f::event::slice_begin, named ? stage_names_[row.pipeline][i] : +name_stage,
+                      stages[i].begin_ns);
+        packets_.bare(sequence, f::event::slice_end, 0, wrapping_sum(stages[i].begin_ns, stages[i].ns));
+    }
+}
+
+/// A slice without a record: the batch's has its times.
+void TraceWriter::collate(std::uint16_t number, std::int64_t begin_ns, std::int64_t end_ns) {
+    if (!packets_.file().is_open())
+        return;
+    TraceSequence& sequence = worker(number);
+    packets_.open(sequence);
+    const std::size_t before = packets_.position();
+    packets_.bare(sequence, f::event::slice_begin, name_collate, begin_ns);
+    packets_.bare(sequence, f::event::slice_end, 0, end_ns);
+    detail_bytes_ += packets_.position() - before;
+    end_record();
+}
+
+void TraceWriter::batch(const BatchRow& row, bool slices) {
+    if (!packets_.file().is_open())
+        return;
+    TraceSequence& sequence = lane(row.pipeline, row.slot);
+    packets_.open(sequence);
+    const std::size_t before = packets_.position();
+    std::size_t flow_bytes = 0;
+    const bool admitted = row.admitted_ns != no_stamp;
+    const std::int64_t base_ns = admitted ? row.admitted_ns : packets_.start_ns();
+    const TracePlace at = packets_.place(sequence, base_ns);
+    values_.clear();
+    std::int64_t end_ns = base_ns;
+    for (const std::int64_t stamp : {row.first_claim_ns, row.last_done_ns, row.collate_begin_ns, row.collate_end_ns,
+                                     row.transfer_issue_ns, row.transfer_done_ns, row.offered_ns, row.taken_ns}) {
+        const std::uint64_t since = wrapping_difference(stamp, base_ns);
+        values_.push_back(stamp == no_stamp ? 0 : since + (static_cast<std::int64_t>(since) >= 0 ? 1 : 0));
+        end_ns = std::max(end_ns, stamp);
+    }
+    pbf_writer record{packets_.new_record()};
+    put(record, f::batch::epoch, row.epoch);
+    put(record, f::batch::batch, row.batch);
+    put(record, f::batch::size, row.size);
+    put(record, f::batch::stamps, values_);
+    put(record, f::batch::slot, row.slot);
+    put(record, f::batch::pipeline, row.pipeline);
+    put(record, f::batch::status, row.status);
+    put(record, f::batch::bytes, row.bytes);
+    put(record, f::batch::ready_batches, row.ready_batches);
+    if (!admitted)
+        record.add_bool(f::batch::never_admitted, true);
+    if (row.collate_worker)
+        record.add_uint32(f::batch::collate_worker, *row.collate_worker);
+    put(record, f::early_ns, at.early_ns);
+    packets_.event(sequence, f::event::slice_begin, name_in_flight, at, f::record::batch);
+
+    const auto samples = sample_flows_.find({row.pipeline, row.epoch, row.batch});
+    if (slices && row.offered_ns != no_stamp && row.status != BatchStatus::abandoned) {
+        const TracePlace offered = packets_.place(sequence, row.offered_ns);
+        if (samples != sample_flows_.end())
+            for (const Flow& flow : samples->second)
+                if (flow.timestamp_ns <= offered.timestamp_ns)   // a reader loses a flow that ends before it begins
+                    packets_.end_flow(flow.id);
+        if (row.status == BatchStatus::taken) {
+            const std::uint64_t flow = flow_base_ | next_flow_++;
+            packets_.begin_flow(flow);
+            batch_flows_[{0, row.epoch, row.batch}] = {flow, offered.timestamp_ns};
+            bound(batch_flows_);
+        }
+        flow_bytes = packets_.ended_flows() * ended_flow_bytes;
+        packets_.event(sequence, f::event::instant, name_batch, offered, 0);
+    }
+    if (samples != sample_flows_.end())
+        sample_flows_.erase(samples);
+    packets_.bare(sequence, f::event::slice_end, 0, row.taken_ns != no_stamp ? row.taken_ns : end_ns);
+    if (row.taken_ns != no_stamp) {
+        counter(ready_batches_, row.taken_ns, row.ready_batches, last_ready_batches_);
+        // A loader's batches are about equal, and only this one's bytes are known.
+        counter(ready_bytes_, row.taken_ns, row.ready_batches * row.bytes, last_ready_bytes_);
+    }
+    batch_bytes_ = packets_.position() - before - flow_bytes;
+    end_record();
+}
+
+TraceSequence& TraceWriter::worker(std::uint16_t number) {
+    if (workers_.size() <= number)
+        workers_.resize(number + 1u);
+    std::optional<TraceSequence>& sequence = workers_[number];
+    if (!sequence)
+        sequence = packets_.new_sequence(packets_.new_track("worker " + std::to_string(number), rank_workers + number),
+                                         worker_names_);
+    return *sequence;
+}
+
+TraceSequence& TraceWriter::lane(std::uint8_t pipeline, std::uint32_t slot) {
+    const auto [at, added] = lanes_.try_emplace({pipeline, slot});
+    if (added)
+        at->second = packets_.new_sequence(packets_.new_track("batches", rank_batches), lane_names_);
+    return at->second;
+}
+
+void TraceWriter::counter(TraceSequence& sequence, std::int64_t stamp_ns, std::uint64_t value,
+                          std::optional<std::uint64_t>& last) {
+    if (last == value)
+        return;
+    last = value;
+    packets_.open(sequence);
+    packets_.counter(sequence, packets_.place(sequence, stamp_ns), static_cast<std::int64_t>(value));
+}
+
+template <class Value>
+void TraceWriter::bound(std::map<BatchKey, Value>& flows) {
+    while (flows.size() > most_flows)
+        flows.erase(flows.begin());
+}
+
+}   // namespace drawpoint

@@ -1,0 +1,223 @@
+// TraceWriter's part for operators, allocations, stack samples and what they name.
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include <protozero/pbf_writer.hpp>
+
+#include "instrumentation/trace/trace_fields.hpp"
+#include "instrumentation/trace/trace_put.hpp"
+#include "instrumentation/trace/trace_writer.hpp"
+#include "instrumentation/wrapping.hpp"
+
+namespace drawpoint {
+namespace {
+
+namespace f = trace_fields;
+using protozero::pbf_writer;
+
+constexpr std::size_t definitions_values = 6'000;   // of a packet
+
+/// 0 for `nothing`, and for device -1.
+constexpr std::uint32_t plus_1(std::uint32_t value) noexcept { return value + 1u; }
+
+std::string name_of(std::string_view what, const ThreadRow& thread) {
+    std::string name{what};
+    name += thread.name.empty() ? ":" : ": " + thread.name;
+    return name +
+           (thread.device < 0
+                ? " (" + std::to_string(thread.tid)
+                : " (device " + std::to_string(thread.device) + ", stream " + std::to_string(thread.tid)) +
+           ")";
+}
+
+}   // namespace
+
+void TraceWriter::definitions(const Definitions& added) {
+    const auto append = [](auto& all, const auto& more) { all.insert(all.end(), more.begin(), more.end()); };
+    append(definitions_.names, added.names);
+    add_threads(definitions_.threads, thread_positions_, added.threads);
+    append(definitions_.frames, added.frames);
+    append(definitions_.stacks, added.stacks);
+    if (!packets_.file().is_open())
+        return;
+
+    std::string& record_bytes = packets_.new_record();
+    for (const std::string& name : added.names) {
+        pbf_writer{record_bytes}.add_string(f::definitions::names, name);
+        end_definitions();
+    }
+    for (const ThreadRow& row : added.threads) {
+        {
+            pbf_writer record{record_bytes};
+            pbf_writer thread{record, f::definitions::threads};
+            // One field is always there: an empty message would be left out.
+            thread.add_uint64(f::thread::tid, row.tid);
+            if (!row.name.empty())
+                thread.add_string(f::thread::name, row.name);
+            put(thread, f::thread::device, plus_1(static_cast<std::uint32_t>(row.device)));
+        }
+        end_definitions();
+    }
+    const auto add_packed = [&](f::Tag tag, const auto& rows, auto values_of) {
+        values_.clear();
+        for (const auto& row : rows) {
+            for (const std::uint32_t value : values_of(row))
+                values_.push_back(value);
+            if (values_.size() >= definitions_values || &row == &rows.back()) {
+                pbf_writer record{record_bytes};
+                put(record, tag, values_);
+                values_.clear();
+                end_definitions();
+            }
+        }
+    };
+    add_packed(f::definitions::frames, added.frames,
+               [](const FrameRow& row) { return std::array{row.function, plus_1(row.file), row.line}; });
+    add_packed(f::definitions::stacks, added.stacks,
+               [](const StackRow& row) { return std::array{plus_1(row.parent), row.frame}; });
+    end_definitions(0);
+}
+
+/// Writes the record at hand as a packet if that is more than so many bytes.
+void TraceWriter::end_definitions(std::size_t more_than) {
+    if (packets_.record().size() <= more_than)
+        return;
+    const std::size_t before = packets_.position();
+    packets_.message(f::packet::definitions, packets_.record());
+    packets_.record().clear();
+    packets_.file().count_record();
+    end_operator_record(before);
+}
+
+void TraceWriter::operator_begin(const OperatorRow& row) {
+    if (!packets_.file().is_open())
+        return;
+    const std::size_t before = packets_.position();
+    NamedTrack& track = named_track(tracks_of(row.thread).operators, "operators", row.thread);
+    const std::uint32_t name = interned(track, row.name);
+    const TracePlace at = packets_.place(track.sequence, row.begin_ns);
+    pbf_writer record{packets_.new_record()};
+    put(record, f::operator_begin::thread, row.thread);
+    put(record, f::operator_begin::name, row.name);
+    put(record, f::operator_begin::kind, row.kind);
+    put(record, f::operator_begin::shapes, plus_1(row.shapes));
+    put(record, f::operator_begin::stack, plus_1(row.stack));
+    put(record, f::operator_begin::sequence, static_cast<std::uint64_t>(row.sequence) + 1);
+    put(record, f::operator_begin::forward_thread, row.forward_thread);
+    put(record, f::operator_begin::flops, row.flops);
+    put(record, f::operator_begin::correlation, row.correlation);
+    put(record, f::early_ns, at.early_ns);
+    packets_.event(track.sequence, f::event::slice_begin, name, at, f::record::operator_begin);
+    ++track.open;
+    end_operator_record(before);
+}
+
+void TraceWriter::operator_end(std::uint32_t thread, std::int64_t at_ns, bool lost) {
+    if (!packets_.file().is_open() || thread >= thread_tracks_.size() || !thread_tracks_[thread].operators ||
+        thread_tracks_[thread].operators->open == 0)
+        return;
+    const std::size_t before = packets_.position();
+    NamedTrack& track = *thread_tracks_[thread].operators;
+    const TracePlace at = packets_.place(track.sequence, at_ns);
+    pbf_writer record{packets_.new_record()};
+    put(record, f::operator_end::thread, thread);
+    if (lost)
+        record.add_bool(f::operator_end::lost, true);
+    put(record, f::early_ns, at.early_ns);
+    packets_.event(track.sequence, f::event::slice_end, 0, at, f::record::operator_end);
+    --track.open;
+    end_operator_record(before);
+}
+
+void TraceWriter::allocation(const AllocationRow& row) {
+    if (!packets_.file().is_open())
+        return;
+    const std::size_t before = packets_.position();
+    DeviceTrack& device = device_tracks_[row.device];
+    if (device.track == 0)
+        device.track = packets_.new_track(row.device < 0 ? "allocated_bytes"
+                                                         : "allocated_bytes of device " + std::to_string(row.device),
+                                          rank_allocated_bytes, 3);
+    const auto [sequence, added] = tracks_of(row.thread).allocations.try_emplace(row.device);
+    if (added)
+        sequence->second = packets_.new_sequence(device.track, no_names_);
+    packets_.open(sequence->second);
+    const TracePlace at = packets_.place(sequence->second, row.at_ns);
+    pbf_writer record{packets_.new_record()};
+    put(record, f::allocation::thread, row.thread);
+    put(record, f::allocation::device, plus_1(static_cast<std::uint32_t>(row.device)));
+    record.add_sint64(f::allocation::bytes, row.bytes);
+    put(record, f::allocation::address, row.address);
+    put(record, f::allocation::total_allocated, static_cast<std::uint64_t>(row.total_allocated));
+    put(record, f::early_ns, at.early_ns);
+    device.bytes = row.total_allocated != 0 ? row.total_allocated : wrapping_sum(device.bytes, row.bytes);
+    packets_.counter(sequence->second, at, device.bytes, f::record::allocation);
+    end_operator_record(before);
+}
+
+void TraceWriter::stack_sample(const StackSampleRow& row) {
+    if (!packets_.file().is_open())
+        return;
+    const std::size_t before = packets_.position();
+    NamedTrack& track = named_track(tracks_of(row.thread).samples, "stack samples", row.thread);
+    const std::uint32_t name = interned(track, definitions_.frames[definitions_.stacks[row.stack].frame].function);
+    const TracePlace at = packets_.place(track.sequence, row.at_ns);
+    pbf_writer record{packets_.new_record()};
+    put(record, f::stack_sample::thread, row.thread);
+    put(record, f::stack_sample::stack, row.stack);
+    put(record, f::stack_sample::weight_ns, static_cast<std::uint64_t>(row.weight_ns));
+    put(record, f::early_ns, at.early_ns);
+    packets_.event(track.sequence, f::event::instant, name, at, f::record::stack_sample);
+    end_operator_record(before);
+}
+
+TraceWriter::ThreadTracks& TraceWriter::tracks_of(std::uint32_t thread) {
+    if (thread_tracks_.size() <= thread)
+        thread_tracks_.resize(thread + 1u);
+    return thread_tracks_[thread];
+}
+
+/// A thread's track keeps the name that the thread had when it was made.
+TraceWriter::NamedTrack& TraceWriter::named_track(std::optional<NamedTrack>& track, std::string_view what,
+                                                  std::uint32_t thread) {
+    if (!track) {
+        const int rank = rank_operators + static_cast<int>(std::min(thread, 1u << 20)) * 2 + (what != "operators");
+        track = NamedTrack{.sequence = packets_.new_sequence(
+                               packets_.new_track(name_of(what, definitions_.threads[thread]), rank), no_names_),
+                           .named = {}};
+        packets_.open(track->sequence);
+    }
+    return *track;
+}
+
+/// The number of a name on this track, written before it is first used.
+std::uint32_t TraceWriter::interned(NamedTrack& track, std::uint32_t name) {
+    if (track.named.size() <= name)
+        track.named.resize(definitions_.names.size());
+    if (!track.named[name]) {
+        const std::string& text = definitions_.names[name];
+        // A slice without a name is none.
+        packets_.add_name(track.sequence, name + std::uint64_t{1}, text.empty() ? "operator" : text);
+        track.named[name] = true;
+    }
+    return name + 1;
+}
+
+void TraceWriter::end_operator_record(std::size_t block_before) {
+    operator_bytes_ += packets_.position() - block_before;
+    end_record();
+}
+
+/// A slice that is still open when the file ends would have no length.
+void TraceWriter::end_operator_slices() {
+    for (ThreadTracks& tracks : thread_tracks_)
+        for (; tracks.operators && tracks.operators->open != 0; --tracks.operators->open) {
+            TraceSequence& sequence = tracks.operators->sequence;
+            packets_.bare(sequence, f::event::slice_end, 0,
+                          wrapping_sum(packets_.start_ns(), std::max(sequence.last_ns, loop_.last_ns)));
+        }
+}
+
+}   // namespace drawpoint

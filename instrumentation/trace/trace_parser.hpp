@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <protozero/pbf_reader.hpp>
+
+#include "instrumentation/ledger/ledger_builder.hpp"
+
+namespace drawpoint {
+
+/// A place in the file that can't be read, and why.
+struct TraceDamage {
+    std::string what;
+};
+
+/// Packets of a recording on their way into a ledger.
+class TraceParser {
+public:
+    /// One packet, without its tag and length. Throws TraceDamage and protozero::exception.
+    void packet(std::string_view content);
+    [[nodiscard]] bool has_run() const noexcept { return builder_.has_value(); }
+    [[nodiscard]] Ledger ledger() const { return builder_ ? builder_->ledger() : Ledger{}; }
+
+private:
+    void event(protozero::pbf_reader, std::optional<std::uint64_t> timestamp);
+    void run(protozero::pbf_reader);
+    void sample(protozero::pbf_reader, std::int64_t time_ns);
+    void batch(protozero::pbf_reader, std::int64_t time_ns);
+    void step(protozero::pbf_reader, std::int64_t time_ns);
+    void pass_begin(protozero::pbf_reader, std::int64_t time_ns);
+    void pass(protozero::pbf_reader, std::int64_t time_ns);
+    void dropped(protozero::pbf_reader);
+    void thinning(protozero::pbf_reader, std::int64_t time_ns);
+    void failure(protozero::pbf_reader);
+    void end_of_data(protozero::pbf_reader, std::int64_t time_ns);
+    void fact(protozero::pbf_reader);
+    void pipeline(protozero::pbf_reader);
+    void setting(protozero::pbf_reader, std::int64_t time_ns);
+    void host(protozero::pbf_reader, std::int64_t time_ns);
+
+    void read_packed(protozero::pbf_reader&, std::vector<std::uint64_t>& into);
+    void spans_from(std::size_t first, std::int64_t from_ns);
+
+    std::int64_t start_ns_ = 0;
+    std::optional<LedgerBuilder> builder_;
+    std::vector<std::optional<Span>> spans_by_number_;
+    std::vector<std::uint64_t> values_, gaps_, idle_;
+    std::vector<SpanRow> spans_;
+    std::vector<StageRow> stages_;
+};
+
+}   // namespace drawpoint

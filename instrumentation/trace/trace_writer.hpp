@@ -1,0 +1,172 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
+
+#include "instrumentation/ledger/definitions.hpp"
+#include "instrumentation/recorder/start_times.hpp"
+#include "instrumentation/ledger/step_slices.hpp"
+#include "instrumentation/trace/trace_packets.hpp"
+
+namespace drawpoint {
+
+/// Writes rows as a `.pftrace`: each as a typed record, with slices, counters and flows for the eye around it. A failing write
+/// ends the file for good; calls go on doing nothing. One thread at a time. Throws std::bad_alloc.
+class TraceWriter {
+public:
+    /// Creates or replaces the file and writes its first block. Throws std::system_error naming it if it can't be
+    /// opened.
+    TraceWriter(const std::filesystem::path&, const StartTimes&);
+    // Without `close()` the file ends with the last block written.
+    TraceWriter(const TraceWriter&) = delete;
+    TraceWriter& operator=(const TraceWriter&) = delete;
+
+    void sample(const SampleRow&, std::span<const StageRow>, bool slices);
+    void collate(std::uint16_t worker, std::int64_t begin_ns, std::int64_t end_ns);
+    void batch(const BatchRow&, bool slices);
+    void step(const StepRow&, std::span<const SpanRow>);
+    void pass_begin(const PassRow&);
+    void pass(const PassRow&, std::span<const SpanRow>);
+    void end_of_data(const EndOfDataRow&);
+    void dropped(const DroppedRow&);
+    void thinning(const ThinningRow&);
+    void pipeline(const PipelineRow&, std::int64_t now_ns);
+    void failure(const FailureRow&, std::int64_t now_ns);
+    void setting(const SettingRow&);
+    void host(const HostRow&);
+    void fact(std::string_view key, std::string_view value, std::int64_t now_ns);
+
+    // What these name has been handed to `definitions()` before.
+    void definitions(const Definitions&);
+    void operator_begin(const OperatorRow&);
+    /// Ends the thread's innermost operator.
+    void operator_end(std::uint32_t thread, std::int64_t at_ns, bool lost);
+    void allocation(const AllocationRow&);
+    void stack_sample(const StackSampleRow&);
+
+    /// Ends the block if its first record came nearly a second ago.
+    void end_block_if_due(std::chrono::steady_clock::time_point now) { packets_.file().end_block_if_due(now); }
+    /// Ends open slices, the block and the file.
+    void close();
+
+    /// Bytes of samples with their slices and flows so far: what a limit holds for.
+    [[nodiscard]] std::uint64_t detail_bytes() const noexcept { return detail_bytes_; }
+    /// Bytes of definitions, operators, allocations and stack samples so far: what a limit of their own holds for.
+    [[nodiscard]] std::uint64_t operator_bytes() const noexcept { return operator_bytes_; }
+    [[nodiscard]] std::uint64_t file_bytes() const noexcept { return packets_.file().bytes(); }
+    /// Why the file ended early; empty: it did not.
+    [[nodiscard]] const std::string& error() const noexcept { return packets_.file().error(); }
+
+    /// Most bytes a sample takes, with its slices and flow.
+    static constexpr std::uint64_t max_sample_bytes = 512;
+
+private:
+    /// A flow begun, and when.
+    struct Flow {
+        std::uint64_t id = 0;
+        std::uint64_t timestamp_ns = 0;
+    };
+    /// A track of a thread, its names written as they come: number = position of the ledger's + 1.
+    struct NamedTrack {
+        TraceSequence sequence;
+        std::vector<bool> named;
+        std::size_t open = 0;   // slices
+    };
+    /// A thread's part of the file.
+    struct ThreadTracks {
+        std::optional<NamedTrack> operators, samples;
+        std::map<std::int32_t, TraceSequence> allocations;   // by device; a device's sequences share its track
+    };
+    /// Allocated bytes of a device.
+    struct DeviceTrack {
+        std::uint64_t track = 0;
+        std::int64_t bytes = 0;
+    };
+    enum Rank : int {
+        rank_loop,
+        rank_ready_batches,
+        rank_ready_bytes,
+        rank_own_cpu,
+        rank_other_cpu,
+        rank_allocated_bytes,
+        rank_batches,
+        rank_workers,
+        rank_operators = rank_workers + (1 << 16)
+    };
+    enum InstantName : std::uint32_t {
+        name_run = 1,
+        name_fact,
+        name_pipeline,
+        name_setting,
+        name_failure,
+        name_dropped,
+        name_thinned
+    };
+    using BatchKey = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;   // pipeline (0 for steps), epoch, batch
+    static constexpr std::size_t definitions_bytes = 32u << 10;                 // of a packet
+
+    void write_run();
+    void instant(InstantName, TracePlace, std::uint32_t record_tag);
+    void end_record() { packets_.file().end_block_if_large(); }
+    // trace_loader.cpp
+    TraceSequence& worker(std::uint16_t);
+    TraceSequence& lane(std::uint8_t pipeline, std::uint32_t slot);
+    void stage_slices(TraceSequence&, const SampleRow&, std::span<const StageRow>, std::size_t most);
+    void counter(TraceSequence&, std::int64_t stamp_ns, std::uint64_t value, std::optional<std::uint64_t>& last);
+    template <class Value>
+    static void bound(std::map<BatchKey, Value>&);
+    // trace_loop.cpp
+    void add_spans(std::uint32_t spans_tag, std::uint32_t gaps_tag, std::int64_t from_ns, std::span<const SpanRow>);
+    void inner_slices(StepSlice::Where);
+    void end_pass_slices();
+    // trace_operators.cpp
+    ThreadTracks& tracks_of(std::uint32_t thread);
+    NamedTrack& named_track(std::optional<NamedTrack>&, std::string_view what, std::uint32_t thread);
+    std::uint32_t interned(NamedTrack&, std::uint32_t name);
+    void end_definitions(std::size_t more_than = definitions_bytes);
+    void end_operator_record(std::size_t block_before);
+    void end_operator_slices();
+
+    TracePackets packets_;
+    std::vector<std::uint64_t> values_, gaps_, idle_;   // scratch, kept for its memory
+    std::vector<StepSlice> inner_;                      // likewise
+
+    const std::vector<std::string> lane_names_, instant_names_, no_names_;
+    std::vector<std::string> loop_names_, worker_names_;
+    std::vector<std::vector<std::uint32_t>> stage_names_;   // of each pipeline, numbers in worker_names_
+    TraceSequence loop_, instants_, ready_batches_, ready_bytes_;
+    std::optional<TraceSequence> own_cpu_, other_cpu_;
+    HostRow last_host_;
+    std::vector<std::optional<TraceSequence>> workers_;
+    std::map<std::pair<std::uint8_t, std::uint32_t>, TraceSequence> lanes_;
+    std::optional<std::uint64_t> last_ready_batches_, last_ready_bytes_;
+    std::vector<PassRow> open_passes_;
+    std::uint64_t detail_bytes_ = 0;
+    std::size_t batch_bytes_ = 0;   // of the batch just written, without its samples' flows
+
+    Definitions definitions_;   // all so far
+    ThreadPositions thread_positions_;
+    std::vector<ThreadTracks> thread_tracks_;
+    std::map<std::int32_t, DeviceTrack> device_tracks_;
+    std::uint64_t operator_bytes_ = 0;
+
+    // Flows begun and not yet ended. Bounded: what a lost record leaves behind is thrown away, the oldest first.
+    const std::uint64_t flow_base_;
+    std::uint64_t next_flow_ = 1;
+    std::map<BatchKey, std::vector<Flow>> sample_flows_;
+    std::map<BatchKey, Flow> batch_flows_;
+};
+
+}   // namespace drawpoint

@@ -1,0 +1,226 @@
+#include <drawpoint/pipeline/loader/data_loader.hpp>
+
+#include <algorithm>
+#include <limits>
+#include <stdexcept>
+#include <utility>
+
+#include <sys/stat.h>
+
+#include <drawpoint/pipeline/cache/sample_cache.hpp>
+#include <drawpoint/pipeline/storage/file_reader.hpp>
+
+#include "pipeline/loader/threads/prefetch_core.hpp"
+#include "pipeline/loader/machine/slot_bytes.hpp"
+
+namespace drawpoint {
+
+static_assert(BatchSource<DataLoader::Pass> && EpochSource<DataLoader> && StampedBatch<Batch> && SizedBatch<Batch>);
+static_assert(sizeof(Batch) == 16);
+
+namespace {
+
+constexpr std::size_t most_reads = 4096, most_retries = 100;
+constexpr std::chrono::hours longest_deadline{24};
+
+void check_range(const char* field, std::size_t value, std::size_t least, std::size_t most) {
+    if (value < least)
+        throw std::invalid_argument{std::string{field} + " must be at least " + std::to_string(least) + ", got " +
+                                    std::to_string(value)};
+    if (value > most)
+        throw std::invalid_argument{std::string{field} + " must be at most " + std::to_string(most) + ", got " +
+                                    std::to_string(value)};
+}
+
+/// What may change while a loader runs.
+void check_numbers(const LoaderOptions& options, std::size_t threads) {
+    check_range("num_workers", options.num_workers, 0, max_worker_threads);
+    if (threads != 0 && options.num_workers > threads)
+        throw std::invalid_argument{"num_workers must be at most max_threads = " + std::to_string(threads) + ", got " +
+                                    std::to_string(options.num_workers)};
+    check_range("prefetch_depth", options.prefetch_depth, 1, LoaderPolicy::max_slots - 1);
+    if (options.order == BatchOrder::bounded)
+        check_range("max_overtakes", options.max_overtakes, 1, any_order - 1);
+}
+
+const LoaderOptions& checked(const LoaderOptions& options, const Runtime& runtime, const SampleSource& source) {
+    check_range("batch_size", options.batch_size, 1, std::size_t{1} << 20);
+    check_numbers(options, runtime.options().max_threads);
+    check_range("read_concurrency", options.read_concurrency, 0, most_reads);
+    if (options.read_deadline.count() < 0)
+        throw std::invalid_argument{"read_deadline must be at least 0, got " +
+                                    std::to_string(options.read_deadline.count()) + " ns"};
+    if (options.read_deadline > longest_deadline)
+        throw std::invalid_argument{"read_deadline must be at most 24 h, got " +
+                                    std::to_string(options.read_deadline.count()) + " ns"};
+    check_range("read_retries", options.read_retries, 0, most_retries);
+    const SampleLayout layout = source.layout();
+    check_range("the sample's rank", layout.rank, 0, layout.shape.size());
+    for (std::size_t dimension = 0; dimension < layout.rank; ++dimension)
+        if (layout.shape[dimension] < 0)
+            throw std::invalid_argument{"the sample's shape[" + std::to_string(dimension) +
+                                        "] must be at least 1, or 0 if it varies, got " +
+                                        std::to_string(layout.shape[dimension])};
+    if (layout.varies() && options.collate == nullptr)
+        throw std::invalid_argument{"samples of varying shape need LoaderOptions::collate, e.g. PadCollate"};
+    return options;
+}
+
+/// What a sample's contents take in memory once read, the largest of a few: so much a buffer grows to that is used again and
+/// again. 0: nothing is read.
+std::uint64_t contents_bytes_of(const SampleSource& source, bool collates) {
+    const SampleReads* const reads = source.reads();
+    constexpr std::uint64_t most_looked_at = std::uint64_t{1} << 56;   // so that twice as many are no more than 64 bits
+    if (reads == nullptr || (source.fills_runs() && !collates) || source.size() == 0)
+        return 0;
+    const std::uint64_t looked_at = std::min<std::uint64_t>(32, source.size());
+    std::uint64_t largest = 0;
+    for (std::uint64_t i = 0; i < looked_at; ++i) {
+        const std::uint64_t index = i * source.size() / looked_at;
+        const auto range = reads->location(index);
+        const bool whole = !range || range->bytes == FileRange::whole;
+        struct stat status{};
+        if (whole &&
+            (::stat(range ? range->path : source.path(index).c_str(), &status) != 0 || !S_ISREG(status.st_mode)))
+            continue;
+        const std::uint64_t stored = whole ? static_cast<std::uint64_t>(status.st_size) : range->bytes;
+        largest = std::max(largest, contents_memory_bytes(std::min(stored, most_looked_at)));
+    }
+    return largest == 0 ? detail::contents_capacity(0) : largest;
+}
+
+MemoryNeeds needs_of(const SampleSource& source, const Sampler& sampler, const LoaderOptions& options) {
+    const SampleCache* const cache = source.cache();
+    return {.sample_bytes = source.layout().bytes(),
+            .collates = options.collate != nullptr,
+            .batch_size = options.batch_size,
+            .num_workers = options.num_workers,
+            .prefetch_depth = options.prefetch_depth,
+            .read_concurrency = options.read_concurrency,
+            .encoded_bytes = contents_bytes_of(source, options.collate != nullptr),
+            .cache_bytes = cache != nullptr && !cache->in_file() ? cache->counters().budget_bytes : 0,
+            .dataset_size = sampler.size(),
+            .memory_budget = options.memory_budget};
+}
+
+MemoryPlan plan_of(const MemoryNeeds& needs) {
+    const MemoryPlan plan = plan_memory(needs);
+    if (plan.missing_bytes != 0)
+        throw std::invalid_argument{"memory_budget = " + std::to_string(needs.memory_budget) + " is " +
+                                    std::to_string(plan.missing_bytes) + " bytes less than " +
+                                    (needs.collates ? "reads, the order, " : "two batches, ") +
+                                    "the workers and the cache need"};
+    return plan;
+}
+
+PrefetchCore* new_core(Runtime& runtime, const SampleSource& source, const Sampler& sampler,
+                       const LoaderOptions& options, std::string_view name) {
+    const LoaderOptions& asked = checked(options, runtime, source);
+    const MemoryNeeds needs = needs_of(source, sampler, asked);
+    return new PrefetchCore{runtime, source, sampler, asked, needs, plan_of(needs), name};
+}
+
+/// Keeps the handler of a suspended next() where only the loop's thread touches it.
+class Park {
+public:
+    explicit Park(PrefetchCore* core) noexcept : core_{core} {}
+    template <class Handler>
+    void operator()(Handler&& handler) const {
+        core_->park(std::forward<Handler>(handler));
+    }
+
+private:
+    PrefetchCore* core_;
+};
+
+}   // namespace
+
+DataLoader::DataLoader(Runtime& runtime, const SampleSource& source, const Sampler& sampler,
+                       const LoaderOptions& options, std::string_view name)
+    : core_{new_core(runtime, source, sampler, options, name)} {}
+
+DataLoader::~DataLoader() {
+    core_->shut_down_loader();
+    core_->release();
+}
+
+DataLoader::Pass DataLoader::epoch(std::size_t e, EpochOptions options) {
+    const std::uint64_t serial = core_->begin_pass(e, options);
+    return Pass{core_, serial};
+}
+
+void DataLoader::reconfigure(const LoaderChange& change) {
+    LoaderOptions asked = core_->asked();
+    const bool has_workers = asked.num_workers != 0;
+    if (has_workers)
+        check_range("num_workers", change.num_workers.value_or(1), 1, max_worker_threads);
+    else if (change.num_workers.value_or(0) != 0)
+        throw std::invalid_argument{"num_workers must stay 0: the loader was made without workers, got " +
+                                    std::to_string(*change.num_workers)};
+    asked.num_workers = change.num_workers.value_or(asked.num_workers);
+    asked.prefetch_depth = change.prefetch_depth.value_or(asked.prefetch_depth);
+    asked.memory_budget = change.memory_budget.value_or(asked.memory_budget);
+    asked.order = change.order.value_or(asked.order);
+    asked.max_overtakes = change.max_overtakes.value_or(asked.max_overtakes);
+    check_numbers(asked, core_->max_threads());
+    MemoryNeeds needs = core_->needs();
+    needs.num_workers = asked.num_workers;
+    needs.prefetch_depth = asked.prefetch_depth;
+    needs.memory_budget = asked.memory_budget;
+    core_->reconfigure(asked, needs, plan_of(needs));
+}
+
+void DataLoader::request_stop() noexcept { core_->stop(); }
+const LoaderOptions& DataLoader::options() const noexcept { return core_->options(); }
+const MemoryPlan& DataLoader::memory_plan() const noexcept { return core_->memory_plan(); }
+const SampleLayout& DataLoader::layout() const noexcept { return core_->layout(); }
+std::size_t DataLoader::batches_per_epoch() const noexcept { return core_->batches_per_epoch(); }
+LoaderCounters DataLoader::counters() const noexcept { return core_->counters(); }
+void DataLoader::enable_digest() noexcept { core_->enable_digest(); }
+std::string DataLoader::digest() const { return core_->digest(); }
+
+DataLoader::Pass::Pass(PrefetchCore* core, std::uint64_t serial) noexcept : core_{core}, serial_{serial} {
+    core_->retain();
+}
+DataLoader::Pass::Pass(Pass&& other) noexcept : core_{std::exchange(other.core_, nullptr)}, serial_{other.serial_} {}
+
+DataLoader::Pass& DataLoader::Pass::operator=(Pass&& other) noexcept {
+    Pass before{std::move(*this)};
+    core_ = std::exchange(other.core_, nullptr);
+    serial_ = other.serial_;
+    return *this;
+}
+
+DataLoader::Pass::~Pass() {
+    if (core_) {
+        core_->end_pass(serial_);
+        core_->release();
+    }
+}
+
+std::optional<std::size_t> DataLoader::Pass::size() const noexcept { return core_->batches_per_epoch(); }
+
+Awaitable<std::optional<Batch>> DataLoader::Pass::next() {
+    PrefetchCore* const core = core_;
+    if (core->exhausted(serial_))
+        co_return std::nullopt;
+    if (!core->ready() && core->must_wait(PrefetchCore::waiting)) {
+        Park park(core);
+        asio::use_awaitable_t<> token;
+        co_await asio::async_initiate<asio::use_awaitable_t<>, void()>(park, token);
+        core->resumed();
+        if (!core->ready() && !core->stopping())
+            throw std::logic_error{"next(): another next() of the same pass took its batch"};
+    }
+    co_return core->take();
+}
+
+std::optional<Batch> DataLoader::Pass::next_blocking() {
+    if (core_->exhausted(serial_))
+        return std::nullopt;
+    if (!core_->ready() && core_->must_wait(PrefetchCore::waiting_blocked))
+        core_->wait_blocked();
+    return core_->take();
+}
+
+}   // namespace drawpoint

@@ -1,0 +1,199 @@
+#include "pipeline/loader/loader_core.hpp"
+
+#include <new>
+#include <thread>
+#include <utility>
+
+namespace drawpoint {
+
+LoaderCore::LoaderCore(const SampleLayout& layout, std::size_t batch_size, std::size_t slots, bool collates,
+                       std::size_t most_slots)
+    : layout_{layout},
+      sample_bytes_{collates ? 0 : layout.bytes()},
+      batch_size_{batch_size},
+      slot_count_{slots},
+      slots_{std::make_unique<Slot[]>(std::max(slots, most_slots))},
+      collates_{collates} {
+    prepare_slots(slots);
+}
+
+void LoaderCore::prepare_slots(std::size_t slots) {
+    for (std::size_t i = 0; i < slots; ++i) {
+        if (!slots_[i].indices)
+            slots_[i].indices = std::make_unique<std::uint64_t[]>(batch_size_);
+        if (collates_ && !slots_[i].collation)
+            slots_[i].collation = std::make_unique<SlotCollation>();
+    }
+}
+
+LoaderCore::~LoaderCore() {
+    for (std::size_t i = 0; i < slot_count_; ++i)
+        trim(static_cast<std::uint32_t>(i));
+}
+
+bool LoaderCore::try_retain() noexcept {
+    std::uint32_t now = references_.load(std::memory_order_relaxed);
+    while (now != 0)
+        if (references_.compare_exchange_weak(now, now + 1, std::memory_order_relaxed))
+            return true;
+    return false;
+}
+
+void LoaderCore::release() noexcept {
+    if (references_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+        delete this;
+}
+
+void LoaderCore::furnish(Slot& slot) {
+    if (slot.memory)
+        return;
+    slot.memory = SlotMemory::allocate(batch_size_ * sample_bytes_, batch_size_);
+    slot.held.fetch_add(slot.memory->bytes(), std::memory_order_relaxed);
+}
+
+void LoaderCore::take_samples(Slot& slot) {
+    SlotCollation& to = *slot.collation;
+    SlotCollation* from = nullptr;
+    const std::size_t sets = sample_sets();
+    for (std::size_t i = 0; i < slot_count_; ++i) {
+        SlotCollation& other = *slots_[i].collation;
+        if (other.samples && !other.making.load(std::memory_order_relaxed) &&
+            (!from || other.samples_taken < from->samples_taken))
+            from = &other;
+    }
+    bool takes_over = from && from != &to && sets >= sample_sets_;
+    if (!from || (!to.samples && sets < sample_sets_)) {
+        try {
+            to.samples = std::make_unique<SampleBuffer[]>(batch_size_);
+            to.samples_held.store(batch_size_ * sizeof(SampleBuffer), std::memory_order_relaxed);
+        } catch (const std::bad_alloc&) {
+            if (!from)
+                throw;
+            takes_over = true;
+        }
+    }
+    if (takes_over) {   // in turn, so that all of them soon have seen the largest samples
+        std::swap(to.samples, from->samples);
+        std::swap(to.samples_taken, from->samples_taken);
+        to.samples_held.store(
+            from->samples_held.exchange(to.samples_held.load(std::memory_order_relaxed), std::memory_order_relaxed),
+            std::memory_order_relaxed);
+    }
+    to.samples_taken = ++sample_takes_;
+}
+
+std::size_t LoaderCore::sample_sets() const noexcept {
+    std::size_t sets = 0;
+    for (std::size_t i = 0; i < slot_count_; ++i)
+        sets += slots_[i].collation->samples ? 1 : 0;
+    return sets;
+}
+
+void LoaderCore::free_samples(Slot& slot) noexcept {
+    slot.collation->samples.reset();
+    slot.collation->samples_held.store(0, std::memory_order_relaxed);
+}
+
+void LoaderCore::trim(std::uint32_t i) noexcept {
+    Slot& slot = slots_[i];
+    if (const SlotAttachment attached = std::exchange(slot.attachment, {}); attached.destroy)
+        attached.destroy(attached.object);
+    if (slot.memory)
+        std::exchange(slot.memory, nullptr)->release();
+    if (slot.collation) {
+        free_samples(slot);
+        slot.collation->batch.release_memory();
+    }
+    slot.held.store(0, std::memory_order_relaxed);
+}
+
+std::uint64_t LoaderCore::slots_bytes() const noexcept {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < slot_count_; ++i)
+        sum += held_bytes(static_cast<std::uint32_t>(i));
+    return sum;
+}
+
+void LoaderCore::leave_held(Slot& slot) noexcept {
+    bool left = false;
+    if (slot.memory && slot.memory->is_shared()) {   // the targets
+        slot.held.fetch_sub(slot.memory->bytes(), std::memory_order_relaxed);
+        std::exchange(slot.memory, nullptr)->release();
+        left = true;
+    }
+    CollatedBatch& batch = slot.collation->batch;
+    const std::uint64_t before = batch.bytes();
+    left |= batch.release_shared() != 0;
+    if (left) {
+        slot.held.fetch_sub(before - batch.bytes(), std::memory_order_relaxed);
+        replaced_.fetch_add(1, std::memory_order_relaxed);
+    }
+}
+
+void LoaderCore::give_back(std::uint32_t i) noexcept {
+    Slot& slot = slots_[i];
+    if (slot.attachment.held && asks_holder() && slot.attachment.held(slot.attachment.object)) {
+        slot.attachment.destroy(slot.attachment.object);
+        slot.attachment = {};
+        slot.held.fetch_sub(slot.memory->bytes(), std::memory_order_relaxed);
+        slot.memory->release();
+        slot.memory = nullptr;
+        replaced_.fetch_add(1, std::memory_order_relaxed);
+    } else if (slot.collation && asks_holder()) {
+        leave_held(slot);
+    }
+    // Once the slot is back, this core may be gone: such a give-back must end with the exchange. One that has more to do
+    // announces itself first, so that close() waits for it.
+    const std::uint64_t slot_bit = std::uint64_t{1} << i;
+    std::uint64_t gate = gate_.load(std::memory_order_relaxed);
+    for (;;) {
+        const std::uint64_t left = threshold(gate);
+        std::uint64_t next = gate + slot_bit;
+        if (left != nobody) {
+            if (left == closed || left == 1 || (gate & waits) != 0)
+                return give_back_to_sleepers(gate, slot_bit);
+            next -= one_threshold;
+        }
+        if (gate_.compare_exchange_weak(gate, next, std::memory_order_acq_rel, std::memory_order_relaxed))
+            return;
+    }
+}
+
+void LoaderCore::give_back_to_sleepers(std::uint64_t gate, std::uint64_t slot_bit) noexcept {
+    visitors_.fetch_add(1, std::memory_order_relaxed);
+    std::uint64_t next;
+    do {
+        next = gate + slot_bit;
+        if (threshold(gate) < closed)
+            // Whoever makes the threshold `nobody` has decided to wake one worker; the policy counts it at its next turn.
+            next = threshold(gate) == 1 || (gate & waits) != 0 ? next | nobody << 56 : next - one_threshold;
+    } while (!gate_.compare_exchange_weak(gate, next, std::memory_order_acq_rel, std::memory_order_relaxed));
+    if (threshold(gate) < closed && threshold(next) == nobody) {
+        tokens_.fetch_add(1, std::memory_order_release);
+        tokens_.notify_one();
+        user_wakes_.fetch_add(1, std::memory_order_relaxed);
+    }
+    visitors_.fetch_sub(1, std::memory_order_release);
+    if (threshold(gate) == closed && outstanding_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+        release();
+}
+
+void LoaderCore::close(std::uint64_t out) noexcept {
+    std::uint64_t gate = gate_.load(std::memory_order_acquire);
+    retain();
+    for (;;) {
+        const std::uint64_t left = out & ~gate;
+        outstanding_.store(static_cast<std::uint32_t>(std::popcount(left)), std::memory_order_relaxed);
+        const std::uint64_t next = (gate & slot_bits) | closed << 56;
+        if (gate_.compare_exchange_weak(gate, next, std::memory_order_acq_rel, std::memory_order_acquire)) {
+            if (left == 0)
+                release();
+            break;
+        }
+    }
+    // A give-back that found sleepers is between its exchange and its last touch for some nanoseconds.
+    while (visitors_.load(std::memory_order_acquire) != 0)
+        std::this_thread::yield();
+}
+
+}   // namespace drawpoint

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+
+#include <boost/test/unit_test.hpp>
+
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
+
+namespace drawpoint::test {
+
+/// How many batches are admitted and not drawn, on average, is their rate times their mean stay; and they are never more
+/// than there are slots for: prefetch_depth, and the one that the loop holds. Of batches that were drawn.
+inline void check_littles_law(const Ledger& ledger, std::size_t prefetch_depth) {
+    std::map<std::int64_t, int> changes;
+    double stays_ns = 0;
+    for (const BatchRow& row : ledger.batches) {
+        if (row.admitted_ns == no_stamp || row.taken_ns == no_stamp)
+            continue;
+        ++changes[row.admitted_ns];
+        --changes[row.taken_ns];
+        stays_ns += static_cast<double>(row.taken_ns - row.admitted_ns);
+    }
+    double area = 0;
+    std::int64_t at_ns = 0, inside = 0;
+    for (const auto& [time_ns, change] : changes) {
+        area += static_cast<double>(inside) * static_cast<double>(time_ns - at_ns);
+        BOOST_TEST(inside >= 0);
+        BOOST_TEST(inside <= static_cast<std::int64_t>(prefetch_depth) + 1);
+        inside += change;
+        at_ns = time_ns;
+    }
+    BOOST_TEST(inside == 0);
+    BOOST_TEST(area == stays_ns, boost::test_tools::tolerance(1e-9));
+}
+
+}   // namespace drawpoint::test

@@ -1,0 +1,562 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <random>
+#include <string>
+#include <utility>
+
+#include <boost/test/unit_test.hpp>
+#include <nlohmann/json.hpp>
+
+#include "diagnosis/verdict/evidence.hpp"
+#include "diagnosis/verdict/interventions.hpp"
+#include "diagnosis/verdict/refutation.hpp"
+#include <drawpoint/diagnosis/replay/replay.hpp>
+#include <drawpoint/diagnosis/verdict/verdict.hpp>
+#include <drawpoint/diagnosis/verdict/verdict_report.hpp>
+#include <drawpoint/instrumentation/facts.hpp>
+
+using namespace drawpoint;
+
+namespace {
+
+constexpr std::int64_t ms = 1'000'000, us = 1000;
+
+/// A pipeline that keeps up: 8 cores, 4 workers, samples of 1 ms ± 10 %, batches of 8, a loop of 4 ms a step on a device.
+RecordedRun healthy(std::size_t steps = 200) {
+    RecordedRun run;
+    run.pipeline = "train";
+    run.stages = {"read", "decode", "transform"};
+    run.setting = {.num_workers = 4, .prefetch_depth = 4, .batch_size = 8};
+    run.cores = 8;
+    run.cpu_measured = run.loop_cpu_measured = true;
+    std::mt19937_64 random{7};
+    std::normal_distribution<double> noise{1, 0.1};
+    for (std::uint32_t batch = 0; batch < steps; ++batch) {
+        for (std::uint64_t i = 0; i < run.setting.batch_size; ++i) {
+            const double factor = std::max(0.5, noise(random));
+            const auto ns = [&](double base) { return static_cast<std::int64_t>(base * factor); };
+            SampleDemand& sample = run.samples.emplace_back();
+            sample.index = batch * run.setting.batch_size + i;
+            sample.batch = batch;
+            sample.bytes = static_cast<std::uint64_t>(10'000 * factor);
+            sample.stages[0].wait_ns = ns(100 * us);
+            sample.stages[1].cpu_ns = ns(600 * us);
+            sample.stages[2].cpu_ns = ns(300 * us);
+        }
+        run.batches.push_back({.collate = {}, .transfer_ns = 0, .bytes = 100'000});
+        run.steps.push_back({.compute = {.cpu_ns = 0, .wait_ns = 4 * ms}});
+    }
+    return run;
+}
+
+/// What a recorder would have seen of it.
+Ledger recorded(const RecordedRun& run, std::size_t steps = 0) {
+    ReplayOptions options;
+    options.setting = run.setting;
+    options.steps = steps;
+    options.keep_rows = true;
+    Ledger ledger = replay(run, options).ledger;
+    ledger.set_fact(facts::machine_cores, std::to_string(static_cast<int>(run.cores)));
+    ledger.set_fact(facts::host_cores, std::to_string(run.cores));
+    return ledger;
+}
+
+Diagnosis diagnosed(const RecordedRun& run) {
+    const Diagnosis found = drawpoint::diagnose(recorded(run), {.most_samples = 600'000});
+    BOOST_TEST_MESSAGE(to_text(found));
+    return found;
+}
+
+bool names(const Diagnosis& found, std::string_view verdict) {
+    return found.verdict == verdict || std::ranges::find(found.co_verdicts, verdict) != found.co_verdicts.end();
+}
+
+const Intervention& change_of(const Diagnosis& found, std::string_view key) {
+    const auto change = std::ranges::find(found.interventions, key, &Intervention::key);
+    BOOST_REQUIRE_MESSAGE(change != found.interventions.end(), key);
+    return *change;
+}
+
+void each(RecordedRun& run, const std::function<void(SampleDemand&)>& change) {
+    std::ranges::for_each(run.samples, change);
+}
+
+}   // namespace
+
+BOOST_AUTO_TEST_SUITE(verdict)
+
+BOOST_AUTO_TEST_CASE(a_loader_that_keeps_up_is_given_no_cause_and_no_advice) {
+    const Diagnosis found = diagnosed(healthy());
+    BOOST_TEST(!found.abstained, found.abstained.value_or(""));
+    BOOST_TEST(found.verdict == "compute-bound");
+    BOOST_TEST(!found.advice.has_value());
+    BOOST_TEST(found.draw_share < 0.03);
+    BOOST_TEST(found.replayed_batches_per_s == found.batches_per_s, boost::test_tools::tolerance(0.03));
+}
+
+BOOST_AUTO_TEST_CASE(a_slow_decode_on_full_cores_is_decode) {
+    RecordedRun run = healthy();
+    run.cores = 2;
+    run.setting.num_workers = 2;
+    each(run, [](SampleDemand& sample) { sample.stages[1].cpu_ns *= 4; });
+    const Diagnosis found = diagnosed(run);
+    BOOST_TEST(found.verdict == "decode");
+    BOOST_TEST(change_of(found, "stage:decode").gain.median > 0.4);
+    BOOST_TEST(change_of(found, "num_workers").gain.median < 0.1);
+    BOOST_TEST_REQUIRE(found.advice.has_value());
+    BOOST_TEST(found.advice->key == "stage:decode");   // no setting helps where cores are full
+}
+
+BOOST_AUTO_TEST_CASE(a_slow_transform_on_full_cores_is_transform) {
+    RecordedRun run = healthy();
+    run.cores = 2;
+    run.setting.num_workers = 2;
+    each(run, [](SampleDemand& sample) { sample.stages[2].cpu_ns *= 8; });
+    BOOST_TEST(diagnosed(run).verdict == "transform");
+}
+
+BOOST_AUTO_TEST_CASE(too_few_workers_are_advised_to_be_more_of) {
+    RecordedRun run = healthy();
+    run.setting.num_workers = 1;
+    const Diagnosis found = diagnosed(run);
+    BOOST_TEST(names(found, "workers"), found.verdict);
+    BOOST_REQUIRE(found.advice.has_value());
+    BOOST_TEST(found.advice->key == "num_workers");
+    BOOST_TEST(found.advice->setting.num_workers == 2u);
+    BOOST_TEST(found.advice->gain.median == 1.0, boost::test_tools::tolerance(0.15));
+    BOOST_TEST(found.how_to_refute.find("num_workers 1 -> 2") != std::string::npos, found.how_to_refute);
+}
+
+BOOST_AUTO_TEST_CASE(of_changes_that_gain_as_much_one_that_can_be_set_comes_first) {
+    // Both leave the loop's 5 ms; a second worker has its core to share with the loop.
+    RecordedRun run = healthy();
+    run.setting.num_workers = 1;
+    run.cores = 2;
+    each(run, [](SampleDemand& sample) {
+        sample.stages[1].cpu_ns = 800 * us;
+        sample.stages[0] = sample.stages[2] = {};
+    });
+    for (StepDemand& step : run.steps)
+        step.compute = {.cpu_ns = 500 * us, .wait_ns = 4'500 * us};
+    const Diagnosis found = diagnosed(run);
+    BOOST_TEST(found.verdict == "workers");
+    BOOST_TEST(names(found, "decode"));
+    BOOST_TEST(change_of(found, "stage:decode").gain.median > change_of(found, "num_workers").gain.median);
+}
+
+BOOST_AUTO_TEST_CASE(samples_that_wait_for_storage_are_read_latency) {
+    RecordedRun run = healthy();
+    each(run, [](SampleDemand& sample) { sample.stages[0].wait_ns *= 80; });
+    const Diagnosis found = diagnosed(run);
+    BOOST_TEST(found.verdict == "read-latency");
+    BOOST_REQUIRE(found.advice.has_value());
+    BOOST_TEST(found.advice->key == "num_workers");
+}
+
+BOOST_AUTO_TEST_CASE(reads_that_share_a_line_are_read_bandwidth_and_more_workers_are_not_advised) {
+    RecordedRun run = healthy();
+    std::int64_t line_free_ns = 0;
+    std::array<std::int64_t, 4> worker_free_ns{};   // as many as there are
+    for (SampleDemand& sample : run.samples) {
+        std::int64_t& worker_ns = *std::ranges::min_element(worker_free_ns);
+        sample.bytes = 8000 + (sample.index * 2654435761u) % 4000;
+        line_free_ns = std::max(line_free_ns, worker_ns) + static_cast<std::int64_t>(sample.bytes) * 100;
+        sample.stages[0].wait_ns = line_free_ns - worker_ns;
+        worker_ns = line_free_ns + sample.stages[1].cpu_ns + sample.stages[2].cpu_ns;
+    }
+    const Diagnosis found = diagnosed(run);
+    BOOST_TEST(found.verdict == "read-bandwidth");
+    BOOST_TEST(change_of(found, "num_workers").gain.high < 0.05);
+    BOOST_TEST(change_of(found, "waiting").gain.median > 0.3);
+    BOOST_TEST((!found.advice || !found.advice->can_be_set));
+    BOOST_TEST(word_of("waiting", run, {.bandwidth = true}) == "read-bandwidth");
+    BOOST_TEST(word_of("waiting", run, {}) == "read-latency");
+}
+
+BOOST_AUTO_TEST_CASE(a_rare_slow_sample_with_a_shallow_window_is_a_straggler) {
+    RecordedRun run = healthy(300);
+    run.setting.prefetch_depth = 1;
+    run.setting.num_workers = 3;
+    for (std::size_t i = 0; i < run.samples.size(); i += 60)
+        run.samples[i].stages[2].cpu_ns = 25 * ms;
+    const Diagnosis found = diagnosed(run);
+    BOOST_TEST(names(found, "stragglers"), found.verdict);
+    BOOST_TEST(change_of(found, "variance").gain.median > 0.1);
+}
+
+BOOST_AUTO_TEST_CASE(a_window_too_shallow_for_uneven_steps_is_deepened) {
+    RecordedRun run = healthy(240);
+    run.setting.prefetch_depth = 1;
+    run.setting.num_workers = 3;
+    run.cores = 3;
+    for (std::size_t i = 0; i < run.steps.size();
+         ++i)   // a long step, three that are none: the loader needs 2.7 ms each
+        run.steps[i].compute.wait_ns = i % 4 == 0 ? 12 * ms : 10 * us;
+    const Diagnosis found = diagnosed(run);
+    BOOST_TEST(change_of(found, "variance").verdict == "bursty-consumer");
+    BOOST_TEST(change_of(found, "prefetch_depth").verdict == "bursty-consumer");
+    BOOST_REQUIRE(found.advice.has_value());
+    BOOST_TEST(found.advice->key == "prefetch_depth");
+    BOOST_TEST(found.advice->gain.median > 0.1);
+}
+
+BOOST_AUTO_TEST_CASE(a_slow_collate_is_collate) {
+    RecordedRun run = healthy();
+    run.collates = true;
+    run.cores = 2;
+    run.setting.num_workers = 2;
+    for (BatchDemand& batch : run.batches)
+        batch.collate.cpu_ns = 12 * ms;
+    BOOST_TEST(names(diagnosed(run), "collate"));
+}
+
+BOOST_AUTO_TEST_CASE(a_slow_transfer_is_transfer) {
+    RecordedRun run = healthy();
+    for (BatchDemand& batch : run.batches)
+        batch.transfer_ns = 6 * ms;
+    BOOST_TEST(names(diagnosed(run), "transfer"));
+}
+
+BOOST_AUTO_TEST_CASE(more_cores_than_there_are_is_no_verdict_however_much_they_would_gain) {
+    RecordedRun run = healthy();
+    run.cores = 2;
+    run.setting.num_workers = 8;
+    each(run, [](SampleDemand& sample) { sample.stages[1].cpu_ns *= 4; });
+    const Diagnosis found = diagnosed(run);
+    BOOST_TEST(found.interventions.front().key == "cores");
+    BOOST_TEST(found.verdict == "decode");
+    BOOST_TEST(found.co_verdicts.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_loader_and_a_loop_of_one_speed_are_balanced) {
+    RecordedRun run = healthy();
+    run.setting.num_workers = 2;
+    const Diagnosis found = diagnosed(run);
+    BOOST_TEST(!found.abstained, found.abstained.value_or(""));
+    BOOST_TEST(found.verdict == "balanced");
+    BOOST_TEST(!found.advice.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_first_draw_that_takes_long_and_no_other_is_the_warm_up) {
+    RecordedRun run = healthy();
+    run.samples[0].stages[0].wait_ns = 400 * ms;
+    const Diagnosis found = diagnosed(run);
+    BOOST_TEST(found.verdict == "warm-up");
+    BOOST_TEST(found.draw_share < 0.03);
+    BOOST_TEST(!found.advice.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(few_steps_are_no_verdict_but_say_how_many_are_missing) {
+    const Diagnosis found = drawpoint::diagnose(recorded(healthy(), 30));
+    BOOST_REQUIRE(found.abstained.has_value());
+    BOOST_TEST(found.verdict == "undecided");
+    BOOST_TEST(found.steady_steps < 50u);
+    BOOST_TEST(found.more_steps_needed == 50 - found.steady_steps);
+    BOOST_TEST(
+        found.abstained->starts_with("undecided, needs " + std::to_string(found.more_steps_needed) + " more steps"),
+        *found.abstained);
+    BOOST_TEST(found.interventions.empty());
+    BOOST_TEST(!found.advice.has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_becomes_steady_only_at_its_half_may_not_be_steady_yet) {
+    RecordedRun run = healthy();
+    const std::size_t half = run.batches.size() / 2;
+    each(run, [half](SampleDemand& sample) { sample.stages[1].cpu_ns *= sample.batch < half ? 40 : 1; });
+    const Diagnosis found = diagnosed(run);
+    BOOST_TEST(found.verdict == "undecided");
+    BOOST_REQUIRE(found.abstained.has_value());
+    BOOST_TEST(found.abstained->find("the warm-up took") != std::string::npos, *found.abstained);
+    BOOST_TEST(found.more_steps_needed > 0u);
+    BOOST_TEST(found.interventions.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_ledger_without_steps_is_no_verdict) {
+    const Diagnosis found = drawpoint::diagnose(Ledger{});
+    BOOST_TEST(found.abstained.has_value());
+    BOOST_TEST(found.more_steps_needed == 50u);
+    BOOST_TEST(!to_text(found).empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_neighbour_that_takes_a_core_is_interference_and_no_verdict) {
+    Ledger ledger = recorded(healthy());
+    const std::int64_t end_ns =
+        ledger.steps.back().draw_begin_ns + ledger.steps.back().draw_ns + ledger.steps.back().batch_ns;
+    for (std::int64_t at = ledger.start_ns; at <= end_ns; at += (end_ns - ledger.start_ns) / 10) {
+        HostRow row;
+        row.at_ns = at;
+        row.own_cpu_ns = at - ledger.start_ns;
+        row.busy_ns = 3 * (at - ledger.start_ns);   // two cores' worth by others
+        ledger.host.push_back(row);
+    }
+    ledger.sort();
+    const Diagnosis found = drawpoint::diagnose(ledger);
+    BOOST_REQUIRE(found.abstained.has_value());
+    BOOST_TEST(found.verdict == "interference");
+    BOOST_TEST(!found.trust.trusted);
+    BOOST_TEST(found.interventions.empty());
+}
+
+BOOST_AUTO_TEST_CASE(lost_records_are_no_verdict) {
+    Ledger ledger = recorded(healthy());
+    ledger.dropped.push_back({.records = ledger.samples.size() / 10,
+                              .from_ns = ledger.start_ns,
+                              .to_ns = ledger.steps.back().draw_begin_ns,
+                              .ring = 1});
+    const Diagnosis found = drawpoint::diagnose(ledger);
+    BOOST_REQUIRE(found.abstained.has_value());
+    BOOST_TEST(found.verdict == "undecided");
+}
+
+BOOST_AUTO_TEST_CASE(the_same_ledger_gives_the_same_diagnosis) {
+    RecordedRun run = healthy();
+    run.setting.num_workers = 1;
+    BOOST_TEST(to_text(diagnosed(run)) == to_text(diagnosed(run)));
+}
+
+BOOST_AUTO_TEST_CASE(every_key_has_a_word_and_settings_alone_have_a_cost) {
+    RecordedRun run = healthy();
+    run.setting.read_concurrency = 8;
+    run.setting.memory_budget = 1 << 20;
+    run.samples[0].read.wait_ns = 1;
+    run.batches[0].collate.cpu_ns = 1;
+    run.batches[0].transfer_ns = 1;
+    std::vector<std::string> keys;
+    for (const Intervention& change : unit_interventions(run, {})) {
+        keys.push_back(change.key);
+        BOOST_TEST(change.verdict != "undecided", change.key);
+        BOOST_TEST(change.can_be_set == (change.setting != run.setting), change.key);
+        BOOST_TEST(change.can_be_set == (change.what == Change{}), change.key);
+        BOOST_TEST(change.can_be_set == !option_of(change).empty(), change.key);
+    }
+    const std::vector<std::string> expected{"num_workers/2",   "order",         "prefetch_depth", "read_concurrency",
+                                            "num_workers",     "memory_budget", "stage:read",     "stage:decode",
+                                            "stage:transform", "read",          "collate",        "transfer",
+                                            "compute",         "variance",      "waiting",        "cores"};
+    BOOST_TEST(keys == expected, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_change_that_changes_nothing_is_not_tried) {
+    RecordedRun run = healthy();
+    run.setting.num_workers = 1;
+    run.setting.max_overtakes = any_order;
+    for (const Intervention& change : unit_interventions(run, {})) {
+        BOOST_TEST(change.key != "order");
+        BOOST_TEST(change.key != "num_workers/2");
+        BOOST_TEST(change.key != "read_concurrency");
+        BOOST_TEST(change.key != "collate");
+    }
+}
+
+BOOST_AUTO_TEST_CASE(stages_get_the_words_of_what_they_do) {
+    RecordedRun run = healthy();
+    run.stages = {"fetch", "decode+crop+resize+normalize", "augment"};
+    BOOST_TEST(word_of("stage:fetch", run, {}) == "read-latency");
+    BOOST_TEST(word_of("stage:decode+crop+resize+normalize", run, {}) == "decode");
+    BOOST_TEST(word_of("stage:augment", run, {}) == "transform");
+    each(run, [](SampleDemand& sample) { sample.stages[2].wait_ns = 50 * ms; });
+    BOOST_TEST(word_of("stage:augment", run, {}) == "read-latency");   // it waits for something that is no core
+    BOOST_TEST(word_of("prefetch_depth", run, {}) == "prefetch-depth");
+    BOOST_TEST(word_of("prefetch_depth", run, {.bursty_compute = true}) == "bursty-consumer");
+}
+
+BOOST_AUTO_TEST_CASE(a_recorded_command_line_is_what_refutes) {
+    Ledger ledger;
+    Intervention advice{.key = "num_workers",
+                        .change = "num_workers 2 -> 4",
+                        .verdict = "workers",
+                        .setting = {.num_workers = 4},
+                        .what = {},
+                        .can_be_set = true,
+                        .gain = {0.41, 0.35, 0.47}};
+    ledger.set_fact(facts::command, "drawpoint profile --data pictures --num-workers 2");
+    ledger.set_fact("option.data", "my pictures");
+    ledger.set_fact("option.num-workers", "2");
+    ledger.set_fact("option.inject", R"(["decode=x3","read-latency=5ms"])");
+    BOOST_TEST(how_to_refute(ledger, advice) ==
+               "drawpoint profile '--data=my pictures' --inject=decode=x3 --inject=read-latency=5ms --num-workers 4 -o "
+               "refute.pftrace: throughput should rise by 41 % (35 … 47 %)");
+    ledger.set_fact(facts::command, "python train.py");
+    BOOST_TEST(how_to_refute(ledger, advice).find("python") == std::string::npos);
+    BOOST_TEST(how_to_refute(ledger, advice).find("drawpoint profile") == std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(no_recording_can_make_a_command_that_writes_or_runs_what_it_says) {
+    Ledger ledger;
+    Intervention advice{.key = "num_workers", .change = "num_workers 2 -> 4", .setting = {.num_workers = 4}};
+    ledger.set_fact(facts::command, "drawpoint profile; rm -rf /");
+    ledger.set_fact("option.data", "a'$(touch b)'");
+    for (const char* name : {"json", "output", "checkpoint", "resume", "report", "config", "profiler", "data=x --json",
+                             "DATA", "", "o", "csv"})
+        ledger.set_fact(std::string{facts::option_prefix} + name, "/victim");
+    const std::string said = how_to_refute(ledger, advice);
+    BOOST_TEST(
+        said.starts_with(R"x(drawpoint profile '--data=a'\''$(touch b)'\''' --num-workers 4 -o refute.pftrace: )x"),
+        said);
+    BOOST_TEST(recorded_options(ledger).size() == 1u);
+    ledger.set_fact("option.data", "a\x1b[2J");
+    BOOST_TEST(how_to_refute(ledger, advice).starts_with("run with num_workers 2 -> 4"), how_to_refute(ledger, advice));
+}
+
+BOOST_AUTO_TEST_CASE(a_number_is_raised_no_further_than_it_can_go) {
+    const auto change = [](const RecordedRun& run, std::string_view key) -> std::optional<LoaderSetting> {
+        for (const Intervention& one : unit_interventions(run, {}))
+            if (one.key == key)
+                return one.setting;
+        return std::nullopt;
+    };
+    RecordedRun run = healthy();
+    run.setting.prefetch_depth = 28;
+    run.setting.num_workers = 3000;
+    run.setting.memory_budget = std::numeric_limits<std::uint64_t>::max() / 2 + 2;
+    run.setting.read_concurrency = 20'000;
+    run.samples[0].read.wait_ns = 1;
+    BOOST_TEST(change(run, "prefetch_depth").value().prefetch_depth == 55u);
+    BOOST_TEST(change(run, "num_workers").value().num_workers == 4096u);
+    BOOST_TEST(change(run, "memory_budget").value().memory_budget == std::numeric_limits<std::uint64_t>::max());
+    BOOST_TEST(change(run, "read_concurrency").value().read_concurrency == 65'536u);
+    run.setting.prefetch_depth = 55;
+    run.setting.num_workers = 4096;
+    run.setting.memory_budget = std::numeric_limits<std::uint64_t>::max();
+    run.setting.read_concurrency = 65'536;
+    for (const char* key : {"prefetch_depth", "num_workers", "memory_budget", "read_concurrency"})
+        BOOST_TEST(!change(run, key).has_value(), key);
+}
+
+BOOST_AUTO_TEST_CASE(a_deep_window_is_diagnosed_and_a_setting_that_cannot_be_is_no_verdict) {
+    RecordedRun run = healthy();
+    run.setting.prefetch_depth = 40;
+    const Diagnosis deep = diagnosed(run);
+    BOOST_TEST(!deep.abstained, deep.abstained.value_or(""));
+    BOOST_TEST(change_of(deep, "prefetch_depth").setting.prefetch_depth == 55u);
+    for (const std::uint32_t depth : {0u, 4'000'000'000u}) {
+        Ledger ledger = recorded(healthy());
+        ledger.pipelines.front().prefetch_depth = depth;
+        const Diagnosis found = drawpoint::diagnose(ledger);
+        BOOST_REQUIRE(found.abstained.has_value());
+        BOOST_TEST(found.abstained->find("cannot be replayed: ") != std::string::npos, *found.abstained);
+        BOOST_TEST(found.interventions.empty());
+    }
+    Ledger ledger = recorded(healthy());
+    ledger.pipelines.front().num_workers = 5000;
+    const Diagnosis found = drawpoint::diagnose(ledger);
+    BOOST_REQUIRE(found.abstained.has_value());
+    BOOST_TEST(found.abstained->find("cannot be replayed: ") != std::string::npos, *found.abstained);
+}
+
+BOOST_AUTO_TEST_CASE(what_late_delivery_costs_is_measured_and_has_no_interval) {
+    constexpr std::int64_t late_ns = ms;
+    Ledger ledger = recorded(healthy());
+    const std::vector<SpanRow> pieces = std::exchange(ledger.spans, {});
+    const auto take = [&](Slice& slice, std::int64_t later_ns) {
+        for (std::size_t i = slice.first; i < slice.first + slice.count; ++i) {
+            ledger.spans.push_back(pieces[i]);
+            ledger.spans.back().begin_ns += later_ns;
+        }
+        slice.first = static_cast<std::uint32_t>(ledger.spans.size() - slice.count);
+    };
+    for (std::size_t i = 0; i < ledger.steps.size(); ++i) {
+        StepRow& step = ledger.steps[i];
+        step.draw_begin_ns += late_ns * static_cast<std::int64_t>(i);
+        step.draw_ns += late_ns;
+        ledger.spans.push_back({Span::handoff, step.draw_begin_ns, late_ns});
+        take(step.spans, late_ns * static_cast<std::int64_t>(i + 1));
+        --step.spans.first;
+        ++step.spans.count;
+    }
+    for (PassRow& pass : ledger.passes)
+        take(pass.spans, late_ns * static_cast<std::int64_t>(ledger.steps.size()));
+    for (PassRow& pass : ledger.passes)
+        pass.end_ns += late_ns * static_cast<std::int64_t>(ledger.steps.size());
+    const Diagnosis found = drawpoint::diagnose(ledger, {.most_samples = 600'000});
+    BOOST_TEST(!found.abstained, found.abstained.value_or(""));
+    const Interval gain = change_of(found, "delivery").gain;
+    BOOST_TEST(gain.median == 0.25, boost::test_tools::tolerance(0.05));
+    BOOST_TEST(gain.low == gain.median);
+    BOOST_TEST(gain.high == gain.median);
+}
+
+BOOST_AUTO_TEST_CASE(cores_that_others_took_are_left_to_a_run_that_had_them) {
+    RecordedRun run = healthy();
+    run.cores = 1;
+    run.setting.num_workers = 1;   // 0.9 of each ms on a core, while others are said to take 0.4 of it
+    ReplayOptions alone;
+    alone.setting = run.setting;
+    run.batches_per_s = replay(run, alone).batches_per_s;
+    const Interference others{.cores = 1, .own_cores = 0.9, .foreign_cores = 0.4, .measured = true};
+    const auto ratio = [&](Interference of) {
+        RecordedRun copy = run;
+        return replay_recorded(copy, of, 1'000'000) / run.batches_per_s;
+    };
+    BOOST_TEST(ratio(others) == 1.0, boost::test_tools::tolerance(0.02));
+    Interference contended = others;
+    contended.run_queue_share = 0.2;
+    BOOST_TEST(ratio(contended) < 0.8);
+    RecordedRun fits = run;
+    fits.batches_per_s *= 0.6;   // it was as slow as that
+    (void)replay_recorded(fits, others, 1'000'000);
+    BOOST_TEST(fits.foreign_cores == 0.4);
+}
+
+BOOST_AUTO_TEST_CASE(a_long_run_is_replayed_no_further_than_the_budget) {
+    RecordedRun run = healthy(200);
+    for (std::size_t i = 100; i < run.steps.size(); ++i)
+        run.steps[i].compute.wait_ns = 40 * ms;
+    const double all = replay_recorded(run, {}, 1'000'000),
+                 half = replay_recorded(run, {}, 100 * run.setting.batch_size);
+    BOOST_TEST(all < 0.5 * half);
+}
+
+BOOST_AUTO_TEST_CASE(the_document_has_every_field_of_its_schema) {
+    RecordedRun run = healthy();
+    run.setting.num_workers = 1;
+    const Diagnosis found = diagnosed(run);
+    const auto document = to_json(found, {.version = "1", .command = "drawpoint diagnose"}, {});
+    BOOST_TEST(document.begin().key() == "schema");
+    BOOST_TEST(document["schema"] == "drawpoint.diagnosis/1");
+    BOOST_TEST(document["verdict"] == found.verdict);
+    BOOST_TEST(document["abstained"].is_null());
+    BOOST_TEST(document["evidence"].size() > 1);
+    BOOST_REQUIRE(document["interventions"].size() == found.interventions.size());
+    double last = 1e9;
+    for (const auto& change : document["interventions"]) {
+        BOOST_TEST(change["predicted_gain"].get<double>() <= last);
+        last = change["predicted_gain"];
+        BOOST_TEST(change["low"].get<double>() <= change["high"].get<double>());
+    }
+    for (const char* key : {"change", "predicted_gain", "low", "high", "how_to_refute"})
+        BOOST_TEST(document["advice"].contains(key), key);
+    BOOST_TEST(document["trust"]["trusted"] == true);
+    double shares = 0;
+    for (const auto& row : document["blame"])
+        shares += row["share"].get<double>();
+    BOOST_TEST(shares == 1.0, boost::test_tools::tolerance(1e-9));
+}
+
+BOOST_AUTO_TEST_CASE(no_name_acts_on_a_terminal_or_breaks_a_table) {
+    Diagnosis found;
+    found.verdict = "decode";
+    found.blame_rows = {{.cause = "evil\x1b[2J|`<b>", .ns = 5, .share = 1}};
+    found.interventions.push_back(
+        {.key = "stage:x", .change = "x\ny twice as fast", .verdict = "decode", .setting = {}, .what = {}});
+    BOOST_TEST(to_text(found).find('\x1b') == std::string::npos);
+    BOOST_TEST(to_text(found).find("x\\ny twice") != std::string::npos);
+    BOOST_TEST(verdict_lines(found).find('\x1b') == std::string::npos);
+    BOOST_TEST(to_markdown(found).find("\\|\\`\\<b>") != std::string::npos, to_markdown(found));
+    found.blame_rows = {{.cause = "![a](b)&amp;\\|", .ns = 5, .share = 1}};
+    BOOST_TEST(to_markdown(found).find("| !\\[a\\](b)\\&amp;\\\\\\| |") != std::string::npos, to_markdown(found));
+}
+
+BOOST_AUTO_TEST_CASE(a_report_ends_with_the_verdict_and_what_is_predicted) {
+    RecordedRun run = healthy();
+    run.setting.num_workers = 1;
+    const std::string lines = verdict_lines(diagnosed(run));
+    BOOST_TEST(std::ranges::count(lines, '\n') == 2);
+    BOOST_TEST(lines.starts_with("why the draw waits: "));
+    BOOST_TEST(lines.find("predicted: num_workers 1 -> 2: +") != std::string::npos, lines);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,346 @@
+#include <signal.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <thread>
+
+#include <boost/test/unit_test.hpp>
+
+#include <drawpoint/instrumentation/recorder/loop_track.hpp>
+#include <drawpoint/instrumentation/trace/trace.hpp>
+
+#include "instrumentation/trace/allocations.hpp"
+#include "support/burn_cpu.hpp"
+#include "instrumentation/trace/recorded_run.hpp"
+
+using namespace drawpoint;
+
+namespace {
+
+SampleRecord sample_of(std::uint32_t batch, std::uint32_t slot) {
+    SampleRecord record;
+    record.row.batch = batch;
+    record.row.slot = slot;
+    record.row.begin_ns = 1'000'000 * (static_cast<std::int64_t>(batch) * 64 + slot);
+    record.stage_count = 2;
+    record.stages = {StageRow{record.row.begin_ns, 1000}, StageRow{record.row.begin_ns + 1000, 900'000}};
+    return record;
+}
+
+}   // namespace
+
+BOOST_AUTO_TEST_SUITE(recorder)
+
+BOOST_AUTO_TEST_CASE(a_ledger_taken_while_it_runs_holds_all_that_was_pushed_before) {
+    Recorder recorder;
+    WorkerTrack track = recorder.add_worker();
+    for (std::uint32_t i = 0; i < 100; ++i) {
+        SampleRecord record = sample_of(0, i);
+        track.push(record);
+        recorder.set_fact("last", std::to_string(i));
+        const Ledger ledger = recorder.ledger();
+        BOOST_TEST_REQUIRE(ledger.samples.size() == i + 1);
+        BOOST_TEST_REQUIRE(ledger.fact("last").value() == std::to_string(i));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(whatever_the_rings_did_not_take_is_counted) {
+    const TemporaryFile file;
+    Recorder recorder{file.path(), {.ring_records = 64}};
+    constexpr std::uint32_t samples = 50'000, steps = 5'000;
+    {
+        std::jthread worker{[track = recorder.add_worker()]() mutable {
+            for (std::uint32_t i = 0; i < samples; ++i) {
+                SampleRecord record = sample_of(i / 64, i % 64);
+                track.push(record);
+            }
+        }};
+        const std::array spans{SpanRow{Span::starved, 0, 5}, SpanRow{Span::forward, 5, 7}};
+        for (std::uint32_t i = 0; i < steps; ++i)
+            recorder.push(StepRow{.step = i, .draw_ns = 5, .batch_ns = 7, .loss = {}, .spans = {}}, spans);
+    }
+    recorder.finish();
+    const Ledger ledger = recorder.ledger();
+    BOOST_TEST(ledger.samples.size() + ledger.steps.size() + ledger.dropped_records() == samples + steps);
+    BOOST_TEST(ledger.dropped_records() == recorder.state().dropped);
+    std::uint64_t of_loop = 0, of_worker = 0;
+    for (const DroppedRow& row : ledger.dropped) {
+        BOOST_TEST((row.ring == 0 || row.ring == 1));
+        BOOST_TEST(row.from_ns <= row.to_ns);
+        (row.ring == 0 ? of_loop : of_worker) += row.records;
+    }
+    BOOST_TEST(of_loop == steps - ledger.steps.size());
+    BOOST_TEST(of_worker == samples - ledger.samples.size());
+    BOOST_TEST(of_worker > 0u);   // 50,000 do not go through 64 records in one pause of the writer
+    BOOST_TEST((read_trace(file.path()).ledger == ledger));
+}
+
+BOOST_AUTO_TEST_CASE(a_loop_faster_than_the_writer_loses_no_step) {
+    Recorder recorder;
+    LoopTrack track{recorder};
+    constexpr std::uint32_t steps = 60'000;   // many rings full
+    track.begin_pass(PassKind::train, 0);
+    for (std::uint32_t i = 0; i < steps; ++i) {
+        track.begin_step(Phase::train, 0, i);
+        track.mark(Span::starved);
+        track.end_draw(1);
+        for (const Span span : {Span::forward, Span::loss, Span::backward, Span::opt_step, Span::zero_grad})
+            track.mark(span);
+        track.end_step(StepStatus::complete, std::nullopt);
+        track.mark(Span::between);
+    }
+    track.end_pass();
+    const Ledger ledger = recorder.ledger();
+    BOOST_TEST(ledger.steps.size() == steps);
+    BOOST_TEST(ledger.dropped_records() == 0u);
+    BOOST_TEST(max_residual_ns(ledger) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_step_says_what_the_loop_computed_with_its_batch_unless_the_clock_is_moved_by_hand) {
+    using namespace std::chrono_literals;
+    const auto run = [](Recorder& recorder) {
+        LoopTrack track{recorder};
+        track.begin_pass(PassKind::train, 0);
+        for (std::uint32_t i = 0; i < 3; ++i) {
+            track.begin_step(Phase::train, 0, i);
+            test::burn_cpu(5ms);   // of the draw: not counted
+            track.mark(Span::starved);
+            track.end_draw(1);
+            test::burn_cpu(2ms);
+            track.mark(Span::forward);
+            track.end_step(StepStatus::complete, std::nullopt);
+            test::burn_cpu(1ms);   // between steps: nor this
+            track.mark(Span::between);
+        }
+        track.end_pass();
+        return recorder.ledger();
+    };
+    Recorder recorder;
+    const Ledger ledger = run(recorder);
+    BOOST_TEST_REQUIRE(ledger.steps.size() == 3u);
+    for (const StepRow& step : ledger.steps) {
+        BOOST_TEST_REQUIRE(step.cpu_ns.has_value());
+        BOOST_TEST(*step.cpu_ns >= 2'000'000 - 100'000);   // the reading at the draw's end follows its stamp
+        BOOST_TEST(*step.cpu_ns <= step.batch_ns);
+        BOOST_TEST(step.run_queue_ns.has_value() == test::counts_run_queue());
+        BOOST_TEST(step.between_run_queue_ns.has_value() == test::counts_run_queue());
+        BOOST_TEST(step.between_run_queue_ns.value_or(0) >= 0);
+    }
+    const ManualClock clock;
+    Recorder manual{{}, AnyClock{clock}};
+    for (const StepRow& step : run(manual).steps)
+        BOOST_TEST((!step.cpu_ns && !step.run_queue_ns && !step.between_run_queue_ns));
+}
+
+BOOST_AUTO_TEST_CASE(steps_are_measured_as_often_as_their_readings_may_cost) {
+    Recorder recorder{{.ring_records = 1u << 14}, AnyClock{SteadyClock{}}};
+    LoopTrack track{recorder};
+    track.begin_pass(PassKind::train, 0);
+    std::int64_t at_ns = recorder.now_ns();
+    constexpr std::uint32_t steps = 4000;
+    for (std::uint32_t i = 0; i < steps; ++i) {
+        track.begin_step(Phase::train, 0, i);
+        track.mark_until(Span::starved, at_ns += 100'000);
+        track.end_draw(1);
+        track.mark_until(Span::forward, at_ns += 100'000);
+        track.end_step(StepStatus::complete, std::nullopt);
+    }
+    track.end_pass();
+    const Ledger ledger = recorder.ledger();
+    BOOST_TEST_REQUIRE(ledger.steps.size() == steps);
+    const auto measured =
+        std::ranges::count_if(ledger.steps, [](const StepRow& row) { return row.cpu_ns.has_value(); });
+    const double every = 7 * ReadingBudget::reading_ns / (ReadingBudget::share * 200'000);
+    BOOST_TEST(static_cast<double>(measured) == steps / every, boost::test_tools::tolerance(0.1));
+}
+
+BOOST_AUTO_TEST_CASE(a_share_of_samples_thrown_away_is_exact_and_counted) {
+    for (const double share : {0.0, 0.25, 0.5, 1.0}) {
+        Recorder recorder{{.drop_share = share}};
+        WorkerTrack track = recorder.add_worker();
+        for (std::uint32_t i = 0; i < 1000; ++i) {
+            SampleRecord record = sample_of(0, i);
+            track.push(record);
+        }
+        const Ledger ledger = recorder.ledger();
+        BOOST_TEST(static_cast<double>(ledger.dropped_records()) == share * 1000);
+        BOOST_TEST(ledger.samples.size() + ledger.dropped_records() == 1000u);
+    }
+    BOOST_CHECK_THROW((Recorder{{.drop_share = 1.5}}), std::invalid_argument);
+}
+
+BOOST_AUTO_TEST_CASE(a_push_never_allocates) {
+    const TemporaryFile file;
+    Recorder recorder{file.path(), {.ring_records = 256}};
+    WorkerTrack track = recorder.add_worker();
+    LoopTrack loop{recorder};
+    SampleRecord record = sample_of(0, 0);
+    const BatchRow batch{.admitted_ns = 1, .taken_ns = 2};
+    const std::array spans{SpanRow{Span::starved, 0, 5}, SpanRow{Span::forward, 5, 7}};
+    const std::size_t before = allocations();
+    for (std::uint32_t i = 0; i < 2000; ++i) {   // more than the ring holds: drops do not allocate either
+        track.push(record);
+        recorder.push(batch, recorder.batch_detail(i));
+        loop.begin_pass(PassKind::train, 0);
+        loop.begin_step(Phase::train, 0, i);
+        loop.mark(Span::starved);
+        loop.end_draw(8);
+        loop.mark(Span::forward);
+        loop.end_step(StepStatus::complete, 0.5);
+        loop.mark(Span::between);
+        loop.end_pass();
+        recorder.push(EndOfDataRow{});
+        recorder.push(StepRow{}, spans);
+    }
+    BOOST_TEST(allocations() - before == 0u);
+    const std::size_t counted = allocations();
+    std::string* made = new std::string(100, 'x');
+    BOOST_TEST(allocations() > counted);   // the counter counts
+    delete made;
+}
+
+BOOST_AUTO_TEST_CASE(tracks_given_back_are_reused_and_others_are_new) {
+    Recorder recorder;
+    WorkerTrack first = recorder.add_worker(), second = recorder.add_worker();
+    BOOST_TEST(first.worker() == 0);
+    BOOST_TEST(second.worker() == 1);
+    first = WorkerTrack{};
+    BOOST_TEST(!first);
+    WorkerTrack third = recorder.add_worker(), fourth = recorder.add_worker();
+    BOOST_TEST(third.worker() == 0);
+    BOOST_TEST(fourth.worker() == 2);
+    const WorkerTrack moved = std::move(fourth);
+    BOOST_TEST(moved.worker() == 2);
+    BOOST_TEST(!fourth);
+    SampleRecord record = sample_of(0, 0);
+    fourth.push(record);   // an empty track takes nothing
+    BOOST_TEST(recorder.ledger().samples.empty());
+}
+
+BOOST_AUTO_TEST_CASE(after_finish_nothing_is_recorded_and_what_comes_is_counted) {
+    const TemporaryFile file;
+    Recorder recorder{file.path()};
+    WorkerTrack track = recorder.add_worker();
+    SampleRecord record = sample_of(0, 0);
+    track.push(record);
+    recorder.finish();
+    const Ledger finished = recorder.ledger();
+    BOOST_TEST(finished.samples.size() == 1u);
+    track.push(record);
+    recorder.push(EndOfDataRow{});
+    recorder.set_fact("late", "yes");
+    recorder.finish();
+    WorkerTrack late = recorder.add_worker();
+    late.push(record);
+    BOOST_TEST((recorder.ledger() == finished));
+    BOOST_TEST(recorder.state().dropped == 4u);
+    BOOST_TEST((read_trace(file.path()).ledger == finished));
+}
+
+BOOST_AUTO_TEST_CASE(a_recording_stays_within_its_limit_and_keeps_every_step_and_batch) {
+    for (const std::uint64_t limit : {0u, 1000u, 100'000u, 400'000u}) {
+        const TemporaryFile file;
+        Recorder recorder{file.path(), {.limit_bytes = limit}};
+        recorder.add_pipeline({"train", {"read", "decode"}, 16, 1, 2});
+        WorkerTrack track = recorder.add_worker();
+        constexpr std::uint32_t batches = 1500;
+        std::uint64_t kept = 0;
+        for (std::uint32_t b = 0; b < batches; ++b) {
+            const BatchDetail detail = recorder.batch_detail(b);
+            BOOST_TEST_REQUIRE((detail.samples || !detail.slices));
+            for (std::uint32_t slot = 0; slot < 16 && detail.samples; ++slot, ++kept) {
+                SampleRecord record = sample_of(b, slot);
+                record.slices = detail.slices;
+                track.push(record);
+            }
+            const std::int64_t begin_ns = sample_of(b, 0).row.begin_ns, end_ns = sample_of(b + 1, 0).row.begin_ns;
+            recorder.push(
+                BatchRow{.batch = b, .size = 16, .admitted_ns = begin_ns, .offered_ns = end_ns, .taken_ns = end_ns},
+                detail);
+            recorder.push(StepRow{.step = b,
+                                  .batch = b,
+                                  .size = 16,
+                                  .draw_begin_ns = begin_ns,
+                                  .draw_ns = end_ns - begin_ns,
+                                  .batch_ns = 100,
+                                  .loss = {},
+                                  .spans = {}},
+                          {});
+            if (b % 8 == 0)
+                (void)recorder.ledger();   // the writer keeps up
+        }
+        recorder.finish();
+        const Ledger ledger = recorder.ledger();
+        BOOST_TEST(ledger.steps.size() == batches);
+        BOOST_TEST(ledger.batches.size() == batches);
+        BOOST_TEST(ledger.samples.size() + ledger.dropped_records() == kept);
+        BOOST_TEST(ledger.thinned_to() > 1u);
+        BOOST_TEST(recorder.state().bytes <= limit + 600u * batches + 10'000u);
+        if (limit >= 100'000u) {
+            BOOST_TEST(ledger.samples.size() > 500u);
+            BOOST_TEST(ledger.thinnings.front().slices_every == 8u);
+            BOOST_TEST(ledger.thinnings.front().samples_every == 1u);
+        }
+        BOOST_TEST((read_trace(file.path()).ledger == ledger));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_full_disk_ends_the_file_and_not_the_ledger) {
+    ManualClock clock{100};
+    Recorder recorder{"/dev/full", {}, AnyClock{clock}};
+    const RecordedRun run = random_run(4, 100);
+    play(run, recorder, &clock);
+    recorder.finish();
+    BOOST_TEST((recorder.ledger() == ledger_of(run, 100)));
+    BOOST_TEST(recorder.state().error == "/dev/full: No space left on device");
+    BOOST_TEST(recorder.state().dropped == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_disk_that_fills_up_leaves_a_file_that_can_be_read_up_to_there) {
+    const TemporaryFile file;
+    ManualClock clock{100};
+    Recorder recorder{file.path(), {}, AnyClock{clock}};
+    rlimit before{};
+    BOOST_TEST_REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+    rlimit small = before;
+    small.rlim_cur = 100'000;
+    BOOST_TEST_REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);   // the signal that comes with it must not end us
+    const RecordedRun run = random_run(4, 100, {.train_batches = 100});
+    play(run, recorder, &clock);
+    recorder.finish();
+    BOOST_TEST(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+    const Ledger live = recorder.ledger();
+    BOOST_TEST((live == ledger_of(run, 100)));
+    BOOST_TEST(recorder.state().error == file.path().string() + ": File too large");
+    BOOST_TEST(recorder.state().bytes == 100'000u);
+    const ReadTrace read = read_trace(file.path());
+    BOOST_TEST(read.warning == file.path().string() + ": cut at byte 100000");
+    BOOST_TEST(read.ledger.samples.size() > 100u);
+    BOOST_TEST(is_part_of(read.ledger, live));
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_can_not_be_made_is_an_error_that_names_it) {
+    const TemporaryFile file;
+    const auto absent = file.path() / "no" / "run.pftrace";
+    BOOST_CHECK_EXCEPTION(Recorder{absent}, std::system_error, [&](const std::system_error& error) {
+        return std::string{error.what()}.find(absent.string()) != std::string::npos;
+    });
+}
+
+BOOST_AUTO_TEST_CASE(a_recording_can_be_read_from_the_moment_it_is_made) {
+    const TemporaryFile file;
+    const Recorder recorder{file.path()};
+    const ReadTrace read = read_trace(file.path());
+    BOOST_TEST(read.warning == "");
+    BOOST_TEST(rows_of(read.ledger) == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_recording_names_256_loaders_and_no_more) {
+    Recorder recorder;
+    for (unsigned i = 0; i < 256; ++i)
+        BOOST_TEST_REQUIRE(recorder.add_pipeline({"loader", {}, 1, 1, 1}) == i);
+    BOOST_CHECK_THROW(recorder.add_pipeline({"loader", {}, 1, 1, 1}), std::length_error);
+    BOOST_TEST(recorder.ledger().pipelines.size() == 256u);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,180 @@
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <sstream>
+
+#include <drawpoint/instrumentation/facts.hpp>
+#include <drawpoint/instrumentation/report/text.hpp>
+
+#include "tests/instrumentation/report/hand_made.hpp"
+
+namespace {
+
+using namespace drawpoint;
+
+bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
+
+std::size_t columns(std::string_view line) {
+    return static_cast<std::size_t>(std::ranges::count_if(line, [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+Summary whole_report() {
+    Ledger ledger = hand_made::one_epoch();
+    ledger.set_fact(std::string{facts::option_prefix} + "model", "small_cnn");
+    ledger.set_fact(std::string{facts::option_prefix} + "data", "pictures\n\x1b[2J");
+    ledger.set_fact(facts::machine_cpu, "A processor");
+    ledger.set_fact(facts::clock, "tsc");
+    for (std::uint16_t worker = 0; worker < 12; ++worker)
+        ledger.samples.push_back({.slot = worker, .worker = worker, .begin_ns = ledger.steps.front().draw_begin_ns});
+    ledger.dropped.push_back({.records = 7});
+    Summary report = summarize(ledger);
+    report.recording.file = "run.pftrace";
+    return report;
+}
+
+BOOST_AUTO_TEST_SUITE(text)
+
+BOOST_AUTO_TEST_CASE(durations_have_three_digits_and_a_fitting_unit) {
+    BOOST_TEST(format_duration(0) == "0 s");
+    BOOST_TEST(format_duration(9.1) == "9.10 s");
+    BOOST_TEST(format_duration(12.345) == "12.3 s");
+    BOOST_TEST(format_duration(0.0099996) == "10.0 ms");
+    BOOST_TEST(format_duration(0.99999) == "1.00 s");
+    BOOST_TEST(format_duration(456e-6) == "456 µs");
+    BOOST_TEST(format_duration(7e-9) == "7 ns");
+    BOOST_TEST(format_duration(-0.0012) == "-1.20 ms");
+    BOOST_TEST(format_duration(123456) == "123,456 s");
+}
+
+BOOST_AUTO_TEST_CASE(counts_are_grouped_and_bytes_have_a_fitting_unit) {
+    BOOST_TEST(format_count(0) == "0");
+    BOOST_TEST(format_count(999) == "999");
+    BOOST_TEST(format_count(-1000) == "-1,000");
+    BOOST_TEST(format_count(1234567) == "1,234,567");
+    BOOST_TEST(format_bytes(512) == "512 B");
+    BOOST_TEST(format_bytes(19.31e6) == "19.3 MB");
+    BOOST_TEST(format_bytes(999999) == "1.00 MB");
+}
+
+BOOST_AUTO_TEST_CASE(control_characters_and_broken_utf_8_are_written_out) {
+    BOOST_TEST(printable("Lily Valley/bild ä.jpg") == "Lily Valley/bild ä.jpg");
+    BOOST_TEST(printable("a\nb\tc\x1b[31m\x7f") == "a\\nb\\tc\\x1b[31m\\x7f");
+    BOOST_TEST(printable("\xff\xc3") == "\\xff\\xc3");
+    BOOST_TEST(printable("\xc0\x8a") == "\\xc0\\x8a");   // an overlong newline
+    BOOST_TEST(printable("\xc2\x9b"
+                         "31m") == "\\xc2\\x9b31m");              // the one-character form of escape [
+    BOOST_TEST(printable("\xe2\x80\xae") == "\\xe2\\x80\\xae");   // right-to-left override
+}
+
+BOOST_AUTO_TEST_CASE(the_first_lines_say_what_the_run_was_and_what_drawing_cost) {
+    const std::string report = to_text(whole_report());
+    std::istringstream lines{report};
+    std::string head, line;
+    for (int i = 0; i < 8 && std::getline(lines, line); ++i)
+        head += line + "\n";
+    for (const std::string_view part :
+         {"small_cnn on pictures\\n\\x1b[2J", "batch 4", "2 workers", "depth 3", "5 steps", "28 samples", "samples/s",
+          "of wall", "starved", "handoff", "if the draw were free: ×1.0"})
+        BOOST_TEST(contains(head, part), part << " is missing in:\n" << head);
+    for (const std::string_view part : {"run.pftrace", "7 events DROPPED", "first batches (warm-up)", "tsc of the host",
+                                        "A processor", "0 ns unaccounted"})
+        BOOST_TEST(contains(report, part), part << " is missing in:\n" << report);
+}
+
+BOOST_AUTO_TEST_CASE(no_line_is_wider_than_a_terminal) {
+    std::istringstream lines{to_text(whole_report())};
+    for (std::string line; std::getline(lines, line);) {
+        BOOST_TEST(columns(line) <= 120u, line);
+        BOOST_TEST(!line.ends_with(' '), line);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_cache_has_a_line_where_there_is_one) {
+    Summary report = whole_report();
+    BOOST_TEST(!contains(to_text(report), "cache"));
+    report.cache = Summary::Cache{
+        .hits = 3, .misses = 1, .samples = 1360, .bytes = 5000, .budget_bytes = 2'000'000, .origin = "memory"};
+    BOOST_TEST(contains(to_text(report), "hits 75 % of samples, 1,360 samples in 5.00 kB of 2.00 MB, memory"));
+}
+
+BOOST_AUTO_TEST_CASE(a_report_says_that_its_percentiles_have_an_error_where_they_do) {
+    Summary report = whole_report();
+    BOOST_TEST(!contains(to_text(report), "percentiles"));
+    report.recording.percentile_error_share = 0.01;
+    BOOST_TEST(contains(to_text(report), "percentiles within 1 %, queue of the steps kept"));
+    BOOST_TEST(contains(to_markdown(report), "percentiles within 1 %"));
+}
+
+BOOST_AUTO_TEST_CASE(colour_changes_nothing_but_adds_escapes) {
+    const Summary report = whole_report();
+    std::string coloured = to_text(report, {.colour = true});
+    const std::string plain = to_text(report);
+    BOOST_TEST(!contains(plain, "\x1b"));
+    BOOST_TEST(contains(coloured, "\x1b[1m"));
+    for (const std::string_view escape : {"\x1b[1m", "\x1b[0m"})
+        for (auto at = coloured.find(escape); at != coloured.npos; at = coloured.find(escape))
+            coloured.erase(at, escape.size());
+    BOOST_TEST(coloured == plain);
+}
+
+BOOST_AUTO_TEST_CASE(csv_has_every_row_with_numbers_that_read_back) {
+    const Summary report = whole_report();
+    std::istringstream lines{to_csv(report)};
+    std::string line;
+    std::getline(lines, line);
+    BOOST_TEST(line == "phase,action,calls,mean_s,std_s,median_s,p90_s,p99_s,total_s,share_of_total,samples_per_s");
+    for (const SummaryRow& row : report.rows) {
+        BOOST_REQUIRE(std::getline(lines, line));
+        BOOST_TEST(std::ranges::count(line, ',') == 10);
+        BOOST_TEST(line.starts_with(std::string{row.phase} + "," + std::string{name_of(row.action)} + ","));
+        std::string mean = line.substr(line.find(',', line.find(',') + 1) + 1);
+        mean = mean.substr(mean.find(',') + 1);
+        BOOST_TEST(std::stod(mean) == row.mean_s);
+    }
+    BOOST_TEST(!std::getline(lines, line));
+}
+
+BOOST_AUTO_TEST_CASE(markdown_tables_have_equally_many_cells_in_each_line) {
+    std::istringstream lines{to_markdown(whole_report())};
+    std::ptrdiff_t bars = 0, rows = 0;
+    for (std::string line; std::getline(lines, line);) {
+        const bool in_table = line.starts_with('|');
+        if (in_table && bars > 0)
+            BOOST_TEST(std::ranges::count(line, '|') == bars, line);
+        bars = in_table ? std::ranges::count(line, '|') : 0;
+        rows += in_table ? 1 : 0;
+    }
+    BOOST_TEST(rows > 20);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_without_a_step_says_so) {
+    BOOST_TEST(to_text(summarize(Ledger{})) == "no steps\n");
+    BOOST_TEST(to_markdown(summarize(Ledger{})) == "no steps\n");
+}
+
+BOOST_AUTO_TEST_CASE(blame_and_distrust_stand_at_the_top_where_they_are_known) {
+    Summary report = whole_report();
+    BOOST_TEST(!contains(to_text(report), "blame"));
+    BOOST_TEST(!contains(to_text(report), "trust"));
+    report.blame = {{.cause = "decode+crop", .total_s = 0.3, .share = 0.5}};
+    for (int i = 0; i < 6; ++i)
+        report.blame->push_back({.cause = "cause\x1b" + std::to_string(i), .total_s = 0.05, .share = 0.05});
+    report.trust = {.interference_share = 0.025, .steal_share = 0};
+    for (const std::string& text : {to_text(report), to_markdown(report)}) {
+        BOOST_TEST(contains(text, "decode+crop 300 ms (50 %), cause\\x1b0 50.0 ms (5.0 %)"), text);
+        BOOST_TEST(contains(text, "others 100 ms"), text);
+        BOOST_TEST(contains(text, "nothing speaks against these numbers, others took 2.5 % of the cores"), text);
+        BOOST_TEST(!contains(text, "DISTRUST"), text);
+    }
+    report.trust = {.trusted = false, .reasons = {"others kept 1.00 of 2 cores busy", "the clock went back"}};
+    for (const std::string& text : {to_text(report), to_markdown(report)}) {
+        const std::size_t first = text.find("others kept 1.00"), second = text.find("the clock went back");
+        BOOST_TEST(first < second, text);
+        BOOST_TEST(second < text.find("phase"), text);   // before the table
+        BOOST_TEST(contains(text, "see DISTRUST above"), text);
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}   // namespace

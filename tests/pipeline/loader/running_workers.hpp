@@ -1,0 +1,19 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <thread>
+
+#include <drawpoint/pipeline/loader/data_loader.hpp>
+
+namespace drawpoint::test {
+
+/// Has `wanted` workers running soon; they come and go when they are scheduled.
+inline bool comes_to(DataLoader& loader, std::uint64_t wanted) {
+    const auto latest = std::chrono::steady_clock::now() + std::chrono::minutes{1};
+    while (loader.counters().workers_running != wanted && std::chrono::steady_clock::now() < latest)
+        std::this_thread::yield();
+    return loader.counters().workers_running == wanted;
+}
+
+}   // namespace drawpoint::test

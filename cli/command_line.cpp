@@ -154,6 +154,8 @@ void CommandLine::add_from_config(std::vector<std::string>& arguments) const {
         if (!option || !option->get_configurable())
             throw UsageError{fmt::format("--config {}: unknown option {}{}", file, abbreviated(item.name),
                                          did_you_mean("--" + abbreviated(item.name), option_names()))};
+        if (item.inputs.empty() && option->get_multi_option_policy() != CLI::MultiOptionPolicy::TakeAll)
+            throw UsageError{fmt::format("--config {}: {} has no value", file, item.name)};
         if (!is_given(given, *option))
             for (const std::string& value : item.inputs)
                 arguments.push_back(fmt::format("--{}={}", item.name, value));

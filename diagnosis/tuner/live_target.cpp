@@ -72,12 +72,14 @@ struct LiveTarget::Impl {
             begin_ns = now_ns;
             begin_offered_ns = loader.counters().last_offered_ns;
             pause_ns = draws_ns = 0;
-            before = host.read(now_ns);
+            before = late = host.read(now_ns);
             return;
         case Phase::counting:
             draws_ns += state.track != nullptr ? state.track->step().draw_ns : 0;
             if (--left == 0)
                 end(now_ns);
+            else if (left == 1)
+                late = host.read(now_ns);
             return;
         case Phase::idle:
         case Phase::settling:
@@ -167,7 +169,7 @@ struct LiveTarget::Impl {
     int passes_left = 0;
     std::int64_t pause_ns = 0, paused_ns = no_stamp, draws_ns = 0, begin_offered_ns = no_stamp;
     HostCounters host;
-    HostRow before;
+    HostRow before, late;   // late: a step before the end, so that every step up to there is in the window
 };
 
 LiveTarget::LiveTarget(DataLoader& loader, Recorder& recorder) : impl_{std::make_unique<Impl>(loader, recorder)} {}
@@ -179,7 +181,11 @@ TuneTarget::Block LiveTarget::run(const LoaderSetting& setting, std::size_t warm
 
 RecordedRun LiveTarget::record(const LoaderSetting& setting, std::size_t warm_up, std::size_t steps) {
     (void)impl_->ask(setting, warm_up, steps);
-    RecordedRun run = steady_run(window(impl_->recorder.ledger(), impl_->begin_ns, impl_->end_ns));
+    Ledger counted = window(impl_->recorder.ledger(), impl_->begin_ns, impl_->end_ns);
+    // The recorder's own host rows may be further apart than a block is long.
+    for (const HostRow& row : {impl_->before, impl_->late})
+        counted.host.insert(std::ranges::upper_bound(counted.host, row.at_ns, {}, &HostRow::at_ns), row);
+    RecordedRun run = steady_run(counted);
     run.setting.num_workers = setting.num_workers;
     run.setting.prefetch_depth = setting.prefetch_depth;
     run.setting.max_overtakes = setting.max_overtakes;

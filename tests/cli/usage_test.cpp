@@ -205,6 +205,9 @@ BOOST_AUTO_TEST_CASE(a_bad_configuration_is_named) {
     std::ofstream{folder.file("bad.toml")} << "bach-size = 3\n";
     check_complaint(run_program(profile({"--config", folder.file("bad.toml")})), 2, {"bad.toml", "bach-size"});
     check_complaint(run_program(profile({"--config", folder.path().string()})), 2, {"--config", "a folder"});
+    std::ofstream{folder.file("none_of_one.toml")} << "inject = []\nbatch-size = []\n";
+    check_complaint(run_program(profile({"--config", folder.file("none_of_one.toml")})), 2,
+                    {"none_of_one.toml", "batch-size has no value"});
     std::ofstream{folder.file("typing.toml")} << "[profil]\nbatch-size = 3\n";
     check_complaint(run_program(profile({"--config", folder.file("typing.toml")})), 2,
                     {"typing.toml", "unknown section [profil]", "did you mean profile"});

@@ -1,4 +1,4 @@
-// The simulated loader's workers, as in pipeline/prefetch_workers.cpp and sample_maker.cpp, and its reads.
+// The workers of the simulated loader, and its reads.
 #include <algorithm>
 #include <bit>
 #include <stdexcept>
@@ -16,7 +16,7 @@ void ReplayLoader::run_worker(std::uint32_t number) {
     for (;;) {
         switch (worker.state) {
         case WorkerState::spinning:
-            if (!work_is_open() && back_ == 0) {
+            if (!work_is_open() && !gate_.has_slots()) {
                 if (time_.now_ns() < worker.spin_until_ns) {   // another one was quicker
                     ++spinning_;
                     return time_.wait(number, worker.spin_until_ns - time_.now_ns());
@@ -32,7 +32,7 @@ void ReplayLoader::run_worker(std::uint32_t number) {
                 return time_.compute(number, options_.costs.look_ns);
             break;
         case WorkerState::looking:
-        case WorkerState::benched:
+        case WorkerState::resting:
         case WorkerState::parked: worker.state = WorkerState::idle; break;
         case WorkerState::idle:
             if (is_over_)
@@ -47,13 +47,13 @@ void ReplayLoader::run_worker(std::uint32_t number) {
                 throw std::logic_error{"replay: a loader without workers has no batch to make"};
             observe(worker);
             turn(false);
-            if (work_is_open() || back_ != 0)
+            if (work_is_open() || gate_.has_slots())
                 break;
             worker.state = WorkerState::spinning;
-            worker.spin_until_ns = time_.now_ns() + spin_ns;
+            worker.spin_until_ns = time_.now_ns() + SpinPolicy::worker_ns;
             ++spinning_;
             time_.yield(number);   // std::atomic::wait does before it sleeps
-            return time_.wait(number, spin_ns);
+            return time_.wait(number, SpinPolicy::worker_ns);
         case WorkerState::waiting_for_read:
             worker.waited_ns += time_.now_ns() - worker.sample_ns;
             note_use(worker, false, time_.now_ns() - worker.sample_ns);
@@ -74,11 +74,10 @@ void ReplayLoader::run_worker(std::uint32_t number) {
 
 bool ReplayLoader::sleeps(std::uint32_t number) {
     turn(false);
-    if (work_is_open() || policy_.begun() > policy_.wanted_workers())
+    if (!machine_.sleeps(work_is_open()))
         return false;
-    policy_.park();
-    if (!arm()) {
-        policy_.woken(1);
+    if (!gate_.arm(machine_.policy().wake_threshold())) {
+        machine_.woken();
         return false;
     }
     if (tokens_ != 0) {
@@ -107,30 +106,30 @@ void ReplayLoader::end_use(Worker& worker) noexcept {
 }
 
 bool ReplayLoader::leaves(std::uint32_t number) {
-    if (inline_ || policy_.begun() <= policy_.wanted_workers())
+    if (inline_ || !machine_.too_many())
         return false;
     observe(workers_[number]);
-    if (policy_.begun() <= policy_.wanted_workers())
+    if (!machine_.leaves())
         return false;
-    policy_.end();
-    workers_[number].state = WorkerState::benched;
-    benched_.push_back(number);
+    workers_[number].state = WorkerState::resting;
+    resting_.push_back(number);
     turn(false, true);
+    machine_.rests();
+    recall_resting_workers();
     return true;
 }
 
 void ReplayLoader::observe(Worker& worker) noexcept {
     if (worker.samples == 0)
         return;
-    policy_.observe(std::exchange(worker.samples, 0), std::exchange(worker.ns, 0));
-    const WorkerUse use = std::exchange(worker.use, {});
-    if (use.claims == 0)
-        return;
-    policy_.observe_use(use);
-    for (; !benched_.empty() && policy_.begun() < policy_.wanted_workers(); benched_.pop_back()) {
-        policy_.begin();
-        workers_[benched_.back()].state = WorkerState::waking;
-        time_.wait(benched_.back(), options_.costs.wake_ns);
+    if (machine_.observe(std::exchange(worker.samples, 0), std::exchange(worker.ns, 0), std::exchange(worker.use, {})))
+        recall_resting_workers();
+}
+
+void ReplayLoader::recall_resting_workers() {
+    for (std::size_t back = machine_.recall(); back != 0; --back, resting_.pop_back()) {
+        workers_[resting_.back()].state = WorkerState::waking;
+        time_.wait(resting_.back(), options_.costs.wake_ns);
     }
 }
 
@@ -139,7 +138,7 @@ bool ReplayLoader::claim(Worker& worker) {
         return false;
     const std::uint32_t slot = slot_of_[current_ % slot_of_.size()];
     Slot& s = slots_[slot];
-    const std::uint32_t count = std::min(policy_.claim_size(), s.size - s.next);
+    const std::uint32_t count = std::min(machine_.policy().claim_size(), s.size - s.next);
     if (s.next == 0)
         s.row.first_claim_ns = time_.now_ns();
     worker.slot = slot;
@@ -148,13 +147,13 @@ bool ReplayLoader::claim(Worker& worker) {
     worker.part = 0;
     worker.claimed = count;
     worker.busy_ns = 0;
-    worker.measured = policy_.may_have_too_many() && worker.budget.next();
+    worker.measured = machine_.policy().may_have_too_many() && worker.budget.next();
     worker.claim_ns = time_.now_ns();
     worker.state = WorkerState::making;
     if (s.next == s.size)
         ++current_;
     if (run_.collates && !s.making)
-        take_samples(s);
+        take_samples(slot);
     return true;
 }
 
@@ -268,11 +267,11 @@ bool ReplayLoader::collate(std::uint32_t number, Worker& worker) {
 void ReplayLoader::finish(Worker& worker) {
     end_use(worker);
     observe(worker);
-    if (policy_.counts_bytes())
-        count_bytes();
+    if (run_.collates)
+        free_surplus_samples(slots_[worker.slot]);
     worker.owes_ns += options_.costs.hand_over_ns;
     worker.state = WorkerState::idle;
-    policy_.complete(worker.slot, false);
+    machine_.complete(worker.slot, false);
     turn(false);
 }
 

@@ -43,9 +43,9 @@ public:
     void add(Check check) { checks_.push_back(std::move(check)); }
 
     [[nodiscard]] std::size_t size() const noexcept { return checks_.size(); }
-    /// Asks a copy of the machine as it was at first. The number of the first decision that differs.
-    [[nodiscard]] std::optional<std::size_t> replay() const {
-        LoaderMachine machine = first_;
+    /// Asks a machine as the first one was when it was made. The number of the first decision that differs.
+    [[nodiscard]] std::optional<std::size_t> replay() const { return replay(first_); }
+    [[nodiscard]] std::optional<std::size_t> replay(LoaderMachine machine) const {
         for (std::size_t i = 0; i < checks_.size(); ++i)
             if (!checks_[i](machine))
                 return i;

@@ -50,10 +50,10 @@ void ReplayLoader::run_worker(std::uint32_t number) {
             if (work_is_open() || gate_.has_slots())
                 break;
             worker.state = WorkerState::spinning;
-            worker.spin_until_ns = time_.now_ns() + SpinPolicy::worker_ns;
+            worker.spin_until_ns = time_.now_ns() + SpinPolicy::worker_spin_ns;
             ++spinning_;
             time_.yield(number);   // std::atomic::wait does before it sleeps
-            return time_.wait(number, SpinPolicy::worker_ns);
+            return time_.wait(number, SpinPolicy::worker_spin_ns);
         case WorkerState::waiting_for_read:
             worker.waited_ns += time_.now_ns() - worker.sample_ns;
             note_use(worker, false, time_.now_ns() - worker.sample_ns);

@@ -252,44 +252,6 @@ void PrefetchCore::recall_resting_workers(Guard& guard) noexcept {
     }
 }
 
-void PrefetchCore::abandon(Guard& guard) noexcept {
-    const std::int64_t now = recorder_ ? clock_.now_ns() : no_stamp;
-    const auto record_slot = [&](std::uint32_t slot) { record(slots_[slot], slot, BatchStatus::abandoned, now, 0); };
-    std::uint64_t undrawn = 0;
-    for (; position_ != guard.machine->policy().next_position(); ++position_) {
-        const std::uint32_t slot = mailbox_.at(position_).slot;
-        record_slot(slot);
-        undrawn |= std::uint64_t{1} << slot;
-    }
-    const LoaderPolicy::Abandoned given_up = guard.machine.decide<&LoaderMachine::abandon>(undrawn);
-    for (std::uint64_t left = given_up.complete; left != 0; left &= left - 1)
-        record_slot(static_cast<std::uint32_t>(std::countr_zero(left)));
-    for (std::uint64_t left = given_up.open; left != 0; left &= left - 1) {
-        const auto slot = static_cast<std::uint32_t>(std::countr_zero(left));
-        Slot& s = slots_[slot];
-        record_slot(slot);
-        if (s.collation)
-            s.collation->lacks_samples.store(true, std::memory_order_relaxed);
-        // Claims what nobody has begun, and counts it as done. Workers in the midst of a sample finish it.
-        const std::uint64_t before = s.claim.fetch_add(s.size, std::memory_order_acq_rel);
-        const auto next = static_cast<std::uint32_t>(before);
-        const std::uint32_t rest = next < s.size ? s.size - next : 0;
-        if (reads_)
-            reads_->withdraw(slot, s.size - rest);
-        if (rest != 0 && (rest == s.size || s.remaining.fetch_sub(rest, std::memory_order_acq_rel) == rest))
-            complete(guard, slot, false);
-    }
-    trim_slots(guard.machine.decide<&LoaderMachine::retire>());
-}
-
-void PrefetchCore::extend(Guard& guard) noexcept {
-    guard.order_first_batch = guard.machine->policy().limit();
-    guard.machine.decide<&LoaderMachine::extend>(LoaderMachine::PassShape{
-        .batches = batches_per_epoch_,
-        .samples = std::min<std::uint64_t>(order_size_, batches_per_epoch_ * options_.batch_size)});
-    note_setting(guard);   // a pass may have an order of its own
-}
-
 // ---------------------------------------------------------------------------------------------- the end
 
 void PrefetchCore::stop() noexcept {

@@ -134,10 +134,12 @@ private:
     void count_released(Guard&, Slot&) noexcept;   // what its samples gave up
     void observe(Guard&, SampleWorker&) noexcept;
     void recall_resting_workers(Guard&) noexcept;
-    void abandon(Guard&) noexcept;
-    void extend(Guard&) noexcept;   // by a pass
     void perform(Wakes) noexcept;
     void wake_loop() noexcept;
+
+    // Passes: prefetch_passes.cpp.
+    void abandon(Guard&) noexcept;
+    void extend(Guard&) noexcept;   // by a pass
     void prepare_next_order() noexcept;
 
     // Workers: prefetch_workers.cpp.

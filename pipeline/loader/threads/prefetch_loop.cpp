@@ -1,4 +1,4 @@
-// PrefetchCore's part for the loop: passes, draws and the wake-up.
+// PrefetchCore's part for the loop: draws and the wake-up.
 #include <algorithm>
 #include <new>
 #include <stdexcept>
@@ -49,43 +49,6 @@ void PrefetchCore::context_shutdown() noexcept {
            0)   // a store to `down_` before it, as in wake_loop() the other way
         std::this_thread::yield();
     handler_.reset();
-}
-
-std::uint64_t PrefetchCore::begin_pass(std::size_t epoch, EpochOptions options) {
-    if (pass_left_ != 0)
-        throw std::logic_error{"DataLoader::epoch: the pass before must be used up or destroyed first"};
-    auto guard = guarded_.lock();
-    order_done_.wait(guard.mutex_lock(), [&] { return !guard->machine->is_preparing(); });
-    if (!guard->machine.decide<&LoaderMachine::begin_pass>(std::uint64_t{epoch})) {
-        abandon(*guard);
-        std::vector<std::uint64_t>& order = guard->order;   // nobody prepares one
-        guard.unlock();
-        sampler_->order(epoch, order);
-        guard.lock_again();
-        guard->machine.decide<&LoaderMachine::orders>(std::uint64_t{epoch});
-        extend(*guard);
-    }
-    guard->machine.decide<&LoaderMachine::want_next>(options.next_epoch && !inline_ && batches_per_epoch_ > 0);
-    Wakes wakes;
-    if (!inline_) {
-        wakes = turn(*guard);
-        wakes += raise_limits_if_room(*guard);
-    }
-    guard.unlock();
-    if (!started_)
-        start_crew();
-    perform(wakes);
-    pass_left_ = batches_per_epoch_;
-    return ++pass_serial_;
-}
-
-void PrefetchCore::end_pass(std::uint64_t serial) noexcept {
-    if (exhausted(serial))
-        return;
-    auto guard = guarded_.lock();
-    order_done_.wait(guard.mutex_lock(), [&] { return !guard->machine->is_preparing(); });
-    abandon(*guard);
-    pass_left_ = 0;
 }
 
 bool PrefetchCore::spin_until_ready() noexcept {

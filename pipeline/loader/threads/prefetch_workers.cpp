@@ -27,30 +27,6 @@ void PrefetchCore::perform(Wakes wakes) noexcept {
         prepare_next_order();
 }
 
-void PrefetchCore::prepare_next_order() noexcept {
-    auto guard = guarded_.lock();
-    const std::optional<std::uint64_t> epoch = guard->machine.decide<&LoaderMachine::begin_preparing>();
-    if (!epoch)
-        return;
-    std::vector<std::uint64_t>& order = guard->order;   // nobody else writes or reads it until it is prepared
-    guard.unlock();
-    bool made = true;
-    try {
-        sampler_->order(*epoch, order);
-    } catch (...) {
-        made = false;   // the pass itself will ask again, and throw
-    }
-    guard.lock_again();
-    Wakes wakes;
-    if (guard->machine.decide<&LoaderMachine::prepared>(made)) {
-        extend(*guard);
-        wakes = turn(*guard);
-    }
-    guard.unlock();
-    order_done_.notify_all();
-    perform(wakes);
-}
-
 bool PrefetchCore::claim_one(SampleWorker& worker) noexcept {
     for (;;) {
         if (stopping())
@@ -161,7 +137,7 @@ bool PrefetchCore::idle(SampleWorker& worker) noexcept {
         wakes = turn(*guard);
     }
     perform(wakes);
-    const std::int64_t until = clock_.now_ns() + SpinPolicy::worker_ns;
+    const std::int64_t until = clock_.now_ns() + SpinPolicy::worker_spin_ns;
     do {
         if (stopping())
             return false;

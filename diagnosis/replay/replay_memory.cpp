@@ -44,7 +44,7 @@ const LoaderMachine::HeldBytes& ReplayLoader::held_bytes() noexcept {
 }
 
 std::uint64_t ReplayLoader::peak_bytes() const noexcept {
-    return machine_.peak_bytes() + run_.other_bytes + reads_.bytes();
+    return machine_.peak_bytes() + run_.other_bytes + reads_.most_bytes();
 }
 
 }   // namespace drawpoint

@@ -50,7 +50,7 @@ ReplayLoader::ReplayLoader(const RecordedRun& run, const ReplayOptions& options,
       steps_{steps},
       inline_{options.setting.num_workers == 0},
       workers_(std::max<std::size_t>(options.setting.num_workers, 1)),
-      reader_parts_(3 * plan.read_concurrency, 0),
+      reader_phases_(3 * plan.read_concurrency, Phase::begins),
       pass_end_{run.pass_samples == 0 ? endless : 0},
       spin_{static_cast<std::size_t>(std::ceil(run.cores)), options.setting.num_workers} {
     if (run.pass_samples != 0) {

@@ -50,10 +50,13 @@ private:
         making,
         collating
     };
+    /// A piece of work is waiting, then computing.
+    enum class Phase : std::uint8_t { begins, waits, computes, ends };
     struct Worker {
         WorkerState state = WorkerState::idle;
         std::uint32_t slot = 0, at = 0, end = 0, claimed = 0;   // places in the slot's batch
-        std::uint32_t part = 0;                                 // of the sample at `at`, or of the collating: the next
+        std::uint32_t piece = 0;                                // of the sample at `at`: its read, then its stages
+        Phase phase = Phase::begins;                            // of the sample, its piece, or the collating
         std::uint32_t read = ReplayReads::nobody;
         std::int64_t spin_until_ns = 0, claim_ns = 0, sample_ns = 0, bytes_ns = 0;   // bytes: since they are there
         std::int64_t waited_ns = 0, stage_cpu_ns = 0;                                // of the sample, of its stage
@@ -96,9 +99,14 @@ private:
     [[nodiscard]] bool sleeps(std::uint32_t);
     [[nodiscard]] bool leaves(std::uint32_t);   // for the bench, if there are too many
     [[nodiscard]] bool claim(Worker&);
-    [[nodiscard]] bool make(std::uint32_t, Worker&);      // false: it waits for something
-    [[nodiscard]] bool collate(std::uint32_t, Worker&);   // likewise
-    [[nodiscard]] bool begin_part(std::uint32_t, Worker&, bool computes, std::int64_t ns);   // false: there is none
+    [[nodiscard]] bool make(std::uint32_t, Worker&);                                 // false: it waits for something
+    [[nodiscard]] bool make_sample(std::uint32_t, Worker&, std::uint32_t sample);    // likewise
+    [[nodiscard]] bool begin_sample(std::uint32_t, Worker&, std::uint32_t sample);   // likewise
+    void end_sample(std::uint32_t, Worker&, std::uint32_t sample);
+    void end_claim(Worker&);
+    [[nodiscard]] bool collate(std::uint32_t, Worker&);                            // likewise
+    [[nodiscard]] bool begin_waiting(std::uint32_t, Worker&, std::int64_t ns);     // false: there is none
+    [[nodiscard]] bool begin_computing(std::uint32_t, Worker&, std::int64_t ns);   // likewise
     void finish(Worker&);
     void observe(Worker&) noexcept;
     void note_use(Worker&, bool computes, std::int64_t ns) noexcept;   // of its claim, if that is measured
@@ -146,7 +154,7 @@ private:
     std::vector<Worker> workers_;
     std::vector<std::uint32_t> sleeping_;   // parked workers, the longest first
     std::vector<std::uint32_t> resting_;    // those not wanted
-    std::vector<std::uint32_t> reader_parts_;
+    std::vector<Phase> reader_phases_;
     std::int64_t line_free_ns_ = 0;
     std::array<Slot, LoaderPolicy::max_slots> slots_{};
     LoaderMachine::HeldBytes held_bytes_{};

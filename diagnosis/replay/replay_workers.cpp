@@ -89,7 +89,7 @@ bool ReplayLoader::sleeps(std::uint32_t number) {
     return true;
 }
 
-void ReplayLoader::note_use(Worker& worker, bool computes, std::int64_t ns) noexcept {
+inline void ReplayLoader::note_use(Worker& worker, bool computes, std::int64_t ns) noexcept {
     if (!worker.measured)
         return;
     (computes ? worker.use.computed_ns : worker.use.waited_ns) += static_cast<std::uint64_t>(ns);
@@ -157,7 +157,7 @@ bool ReplayLoader::claim(Worker& worker) {
     return true;
 }
 
-bool ReplayLoader::begin_waiting(std::uint32_t number, Worker& worker, std::int64_t ns) {
+inline bool ReplayLoader::begin_waiting(std::uint32_t number, Worker& worker, std::int64_t ns) {
     note_use(worker, false, ns);
     worker.waited_ns += ns;
     if (ns > 0)
@@ -165,7 +165,7 @@ bool ReplayLoader::begin_waiting(std::uint32_t number, Worker& worker, std::int6
     return ns > 0;
 }
 
-bool ReplayLoader::begin_computing(std::uint32_t number, Worker& worker, std::int64_t ns) {
+inline bool ReplayLoader::begin_computing(std::uint32_t number, Worker& worker, std::int64_t ns) {
     if (ns > 0)
         ns += std::exchange(worker.owes_ns, 0);
     note_use(worker, true, ns);
@@ -188,7 +188,7 @@ bool ReplayLoader::make(std::uint32_t number, Worker& worker) {
     return true;
 }
 
-bool ReplayLoader::begin_sample(std::uint32_t number, Worker& worker, std::uint32_t sample) {
+inline bool ReplayLoader::begin_sample(std::uint32_t number, Worker& worker, std::uint32_t sample) {
     worker.sample_ns = worker.bytes_ns = time_.now_ns();
     worker.waited_ns = worker.stage_cpu_ns = 0;
     worker.owes_ns += run_.overhead_ns;
@@ -209,7 +209,7 @@ bool ReplayLoader::begin_sample(std::uint32_t number, Worker& worker, std::uint3
     return how != ReplayReads::Take::waits;
 }
 
-bool ReplayLoader::make_sample(std::uint32_t number, Worker& worker, std::uint32_t sample) {
+inline bool ReplayLoader::make_sample(std::uint32_t number, Worker& worker, std::uint32_t sample) {
     const std::span<const Demand> pieces = demands_.pieces_of(sample);
     for (; worker.piece < pieces.size(); ++worker.piece, worker.phase = Phase::waits) {
         const Demand& piece = pieces[worker.piece];
@@ -235,7 +235,7 @@ bool ReplayLoader::make_sample(std::uint32_t number, Worker& worker, std::uint32
     return true;
 }
 
-void ReplayLoader::end_sample(std::uint32_t number, Worker& worker, std::uint32_t sample) {
+inline void ReplayLoader::end_sample(std::uint32_t number, Worker& worker, std::uint32_t sample) {
     if (rows_) {
         const SampleDemand& row = demands_.sample(sample);
         rows_->end_sample(number, slots_[worker.slot].row, worker.at, row.index, row.bytes, worker.waited_ns);

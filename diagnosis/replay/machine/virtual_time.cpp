@@ -124,12 +124,12 @@ void VirtualTime::stop_spinning(std::uint32_t number) {
     reckon();
 }
 
-void VirtualTime::own(std::uint32_t number, Entity owner) noexcept {
+inline void VirtualTime::own(std::uint32_t number, Entity owner) noexcept {
     jobs_[number].owner = owner;
     turns_[number].slice = (owner == prompt_ ? linux_scheduler::base_slice_ns : worker_slice_ns) * Turn::ns;
 }
 
-void VirtualTime::start(std::uint32_t number, std::int64_t cpu_ns) {
+inline void VirtualTime::start(std::uint32_t number, std::int64_t cpu_ns) {
     Job& job = jobs_[number];
     job.left = cpu_ns * one;
     if (core_.empty())
@@ -171,14 +171,14 @@ void VirtualTime::start(std::uint32_t number, std::int64_t cpu_ns) {
     schedule(running);   // now its slices count
 }
 
-void VirtualTime::account(std::uint32_t number) noexcept {
+inline void VirtualTime::account(std::uint32_t number) noexcept {
     Job& job = jobs_[number];
     const std::int64_t served = served_ - std::exchange(job.since, served_);
     job.left -= served;
     turns_[number].ran += served / (one / Turn::ns);
 }
 
-void VirtualTime::change_turns(Core& core, std::uint32_t to) {
+inline void VirtualTime::change_turns(Core& core, std::uint32_t to) {
     if (core.running == to)
         return schedule(to);
     ++queued_;
@@ -188,7 +188,7 @@ void VirtualTime::change_turns(Core& core, std::uint32_t to) {
     occupy(to);
 }
 
-void VirtualTime::occupy(std::uint32_t number) {
+inline void VirtualTime::occupy(std::uint32_t number) {
     Core& core = core_[jobs_[number].core];
     core.running = number;
     core.queue.protect(turns_, number, true);
@@ -196,13 +196,13 @@ void VirtualTime::occupy(std::uint32_t number) {
     run(number);
 }
 
-void VirtualTime::run(std::uint32_t number) {
+inline void VirtualTime::run(std::uint32_t number) {
     ++running_;
     jobs_[number].since = served_;
     schedule(number);
 }
 
-void VirtualTime::schedule(std::uint32_t number) {
+inline void VirtualTime::schedule(std::uint32_t number) {
     Job& job = jobs_[number];
     std::int64_t at = job.since + job.left;
     if (!core_.empty() && core_[job.core].queue.size() > 1)
@@ -211,7 +211,7 @@ void VirtualTime::schedule(std::uint32_t number) {
     computing_.push({at, sequence_, number});
 }
 
-void VirtualTime::leave(std::uint32_t number) {
+inline void VirtualTime::leave(std::uint32_t number) {
     Job& job = jobs_[number];
     job.event = 0;
     job.ran_until = now_;
@@ -228,7 +228,7 @@ void VirtualTime::look_at_slice(std::uint32_t number) {
     schedule(number);
 }
 
-void VirtualTime::release_ended() {
+inline void VirtualTime::release_ended() {
     if (ended_ == nobody)
         return;
     const std::uint32_t number = std::exchange(ended_, nobody), at = jobs_[number].core;
@@ -296,13 +296,13 @@ void VirtualTime::rebase() noexcept {                    // the order stays
     served_ -= before;
 }
 
-void VirtualTime::settle() noexcept {
+inline void VirtualTime::settle() noexcept {
     served_ += (now_ - settled_at_) * rate_;
     busy_ns_ += static_cast<double>(now_ - settled_at_) * static_cast<double>(running_);
     settled_at_ = now_;
 }
 
-void VirtualTime::reckon() noexcept {
+inline void VirtualTime::reckon() noexcept {
     if (computing_.empty())
         return void(rate_ = 0);
     if (running_ != rate_of_) {

@@ -85,21 +85,21 @@ private:
 
     /// The others of its entity have ended.
     void stop_spinning(std::uint32_t number);
-    void own(std::uint32_t number, Entity owner) noexcept;
-    void start(std::uint32_t number, std::int64_t cpu_ns);
+    inline void own(std::uint32_t number, Entity owner) noexcept;
+    inline void start(std::uint32_t number, std::int64_t cpu_ns);
     /// What it has computed since it was last looked at.
-    void account(std::uint32_t number) noexcept;
-    void change_turns(Core& core, std::uint32_t to);
+    inline void account(std::uint32_t number) noexcept;
+    inline void change_turns(Core& core, std::uint32_t to);
     /// One that is in its core's queue.
-    void occupy(std::uint32_t number);
-    void run(std::uint32_t number);
+    inline void occupy(std::uint32_t number);
+    inline void run(std::uint32_t number);
     /// When it ends or, where others queue, at the next tick.
-    void schedule(std::uint32_t number);
+    inline void schedule(std::uint32_t number);
     [[nodiscard]] bool is_prompt(const Job& job) const noexcept { return job.owner == prompt_; }
-    void leave(std::uint32_t number);
+    inline void leave(std::uint32_t number);
     /// A tick: one that queues goes to an idle core, if there is one, or has this one if it is its turn.
     void look_at_slice(std::uint32_t number);
-    void release_ended();
+    inline void release_ended();
     /// A core that has fallen idle may take a thread from another's queue.
     void pull(std::uint32_t at);
     /// One that queues at `from` and did not run just now.
@@ -107,8 +107,8 @@ private:
     [[nodiscard]] std::optional<std::uint32_t> look_for_idle(std::uint32_t from);
 
     void rebase() noexcept;
-    void settle() noexcept;
-    void reckon() noexcept;
+    inline void settle() noexcept;
+    inline void reckon() noexcept;
 
     double cores_, efficiency_;
     Entity prompt_;

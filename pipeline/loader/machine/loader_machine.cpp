@@ -53,7 +53,7 @@ const LoaderMachine::Effects& LoaderMachine::turn(const Seen& seen) noexcept {
     return effects_;
 }
 
-void LoaderMachine::admit(const Seen& seen) noexcept {
+inline void LoaderMachine::admit(const Seen& seen) noexcept {
     const bool counts = policy_.counts_bytes();
     std::uint64_t samples = 0;
     while (const auto admission = policy_.admit(seen.drawn, counts ? seen.unclaimed + effects_.open.size() : 0)) {
@@ -68,7 +68,7 @@ void LoaderMachine::admit(const Seen& seen) noexcept {
     wake(seen, samples);
 }
 
-void LoaderMachine::wake(const Seen& seen, std::uint64_t samples) noexcept {
+inline void LoaderMachine::wake(const Seen& seen, std::uint64_t samples) noexcept {
     const bool work_is_open = seen.unclaimed + effects_.open.size() != 0;
     effects_.wake = policy_.wake(samples);
     // Those awake may be stuck in a batch that nobody wants any more.
@@ -91,7 +91,7 @@ void LoaderMachine::wake(const Seen& seen, std::uint64_t samples) noexcept {
 
 void LoaderMachine::count(const HeldBytes& held) noexcept { count_but(0, held); }
 
-void LoaderMachine::count_but(std::uint64_t retired, const HeldBytes& held) noexcept {
+inline void LoaderMachine::count_but(std::uint64_t retired, const HeldBytes& held) noexcept {
     for (const bool grown : {false, true})   // else buffers that went to another slot would count in both for a moment
         for (std::uint32_t slot = 0; slot < slots_used_; ++slot) {
             if ((retired >> slot & 1) != 0)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import coroutines
 import include_graph
+import machine
 import parity
 
 
@@ -80,6 +81,33 @@ class IncludeGraph(unittest.TestCase):
     def test_names_the_line(self):
         finding, = include_graph.check(Path("loop/fit.cpp"), "#include <vector>\n\n#include <torch/torch.h>\n")
         self.assertEqual(3, finding[0])
+
+
+class Machine(unittest.TestCase):
+    SPIN = ("include/drawpoint/pipeline/loader/machine/spin.hpp", "constexpr std::int64_t spin_ns = 5, long_spin_ns = f(1, 2);")
+
+    def rules(self, *files):
+        return [(path, rule) for path, _, rule, _ in machine.check(files)]
+
+    def test_a_constant_that_stands_twice(self):
+        for text in ("constexpr std::int64_t long_spin_ns = 80'000;", "static constexpr int a_b = 1, spin_ns = 2;",
+                     "inline constexpr std::uint64_t spin_ns = 1 + 2;"):
+            for path in ("diagnosis/replay/loop.cpp", "pipeline/loader/threads/core.hpp", "pipeline/loader/machine/a.cpp"):
+                with self.subTest(text=text, path=path):
+                    self.assertEqual([(path, "machine-once")], self.rules(self.SPIN, (path, text)))
+
+    def test_a_decision_that_is_not_pure(self):
+        for text in ("#include <atomic>", "#include <drawpoint/instrumentation/clock.hpp>", "std::mutex m;",
+                     '#include "pipeline/loader/threads/core.hpp"'):
+            with self.subTest(text=text):
+                self.assertEqual([("pipeline/loader/machine/a.cpp", "machine-pure")],
+                                 self.rules(("pipeline/loader/machine/a.cpp", text)))
+
+    def test_accepted(self):
+        self.assertEqual([], self.rules(
+            self.SPIN, ("diagnosis/a.cpp", "constexpr int other_ns = 5; int spin_ns = 3;  // constexpr int spin_ns = 1;"),
+            ("tests/a.cpp", "constexpr int spin_ns = 5;"),
+            ("pipeline/loader/machine/b.cpp", "#include <vector>\n#include <drawpoint/pipeline/loader/machine/spin.hpp>\n")))
 
 
 class Coroutines(unittest.TestCase):

@@ -18,7 +18,7 @@
 #include "diagnosis/rows/loader_rows.hpp"
 #include "diagnosis/demands/cpu_shares.hpp"
 #include "diagnosis/demands/recorded_steps.hpp"
-#include "diagnosis/replay/machine/virtual_time.hpp"
+#include "diagnosis/demands/demand_limit.hpp"
 
 namespace drawpoint {
 namespace {

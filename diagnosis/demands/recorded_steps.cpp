@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "diagnosis/rows/loader_rows.hpp"
-#include "diagnosis/replay/machine/virtual_time.hpp"
+#include "diagnosis/demands/demand_limit.hpp"
 
 namespace drawpoint {
 namespace {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 #include <random>
 #include <span>
@@ -9,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "diagnosis/replay/machine/virtual_time.hpp"
+#include "diagnosis/demands/demand_limit.hpp"
 
 namespace drawpoint {
 namespace {
@@ -23,10 +24,9 @@ std::int64_t times(std::int64_t ns, double factor) noexcept {
 /// Of what a core or a device is asked for at once: what virtual time takes.
 std::int64_t asked(std::int64_t ns, double factor) {
     const double all = static_cast<double>(ns) * factor;
-    if (!(all >= 0 && all < static_cast<double>(VirtualTime::most_cpu_ns)))
-        throw std::invalid_argument{"replay: a demand must be 0 to " +
-                                    std::to_string(VirtualTime::most_cpu_ns / 1'000'000'000) + " s, got " +
-                                    std::to_string(all * 1e-9)};
+    if (!(all >= 0 && all < static_cast<double>(most_demand_ns)))
+        throw std::invalid_argument{"replay: a demand must be 0 to " + std::to_string(most_demand_ns / 1'000'000'000) +
+                                    " s, got " + std::to_string(all * 1e-9)};
     return times(ns, factor);
 }
 Demand asked(Demand demand, double factor) { return {asked(demand.cpu_ns, factor), asked(demand.wait_ns, factor)}; }
@@ -38,13 +38,14 @@ std::uint64_t bytes_times(std::uint64_t bytes, double factor) noexcept {
 
 using Picks = std::span<const std::uint32_t>;
 
-/// Every `stride`-th from `at` becomes the mean of those picked: a bootstrap's work stays as much as it is.
-void level(std::vector<std::int64_t>& values, std::size_t at, std::size_t stride, Picks picks) {
+/// The field of every `stride`-th row from `at` on becomes the mean of those picked: a bootstrap's work stays as much as it is.
+template <class Row, class Field>
+void level(std::vector<Row>& rows, std::size_t at, std::size_t stride, Picks picks, Field field) {
     double sum = 0;
     for (const std::uint32_t pick : picks)
-        sum += static_cast<double>(values[pick * stride + at]);
-    for (std::size_t i = at; i < values.size(); i += stride)
-        values[i] = std::llround(sum / static_cast<double>(picks.size()));
+        sum += static_cast<double>(std::invoke(field, rows[pick * stride + at]));
+    for (std::size_t i = at; i < rows.size(); i += stride)
+        std::invoke(field, rows[i]) = std::llround(sum / static_cast<double>(picks.size()));
 }
 
 /// The same for one field, in proportion to the rows' samples.
@@ -112,52 +113,67 @@ std::size_t block_of(std::span<const StepDemand> steps, std::size_t least) {
 
 ReplayDemands::ReplayDemands(const RecordedRun& run, const ReplayOptions& options, std::size_t warm_up,
                              std::size_t batches)
-    : run_{&run}, stages_{std::clamp<std::size_t>(run.stages.size(), 1, max_stages)} {
-    const Change& change = options.change;
+    : run_{&run},
+      stages_{std::clamp<std::size_t>(run.stages.size(), 1, max_stages)},
+      batches_{run.batches},
+      steps_{run.steps} {
     if (batches > most_picks / options.setting.batch_size)
         throw std::invalid_argument{"replay: " + std::to_string(batches) + " batches of " +
                                     std::to_string(options.setting.batch_size) + " samples are more than " +
                                     std::to_string(most_picks) + " samples"};
-    const std::size_t width = 2 * (stages_ + 1);
-    parts_.resize(run.samples.size() * width);
-    std::int64_t* to = parts_.data();
-    const auto add = [&](Demand demand, double factor) {
+    add_samples(options);
+    add_line(options);
+    add_batches_and_steps(options);
+    pick(options, warm_up, batches);
+    if (options.change.without_variance)
+        level_all(options.bootstrap_seed != 0);
+    compute_short_waits();
+}
+
+void ReplayDemands::add_samples(const ReplayOptions& options) {
+    const Change& change = options.change;
+    pieces_.reserve(run_->samples.size() * piece_count());
+    const auto add = [&](const Demand& demand, double factor) {
         // What a sleep takes of a core stays as it is however short it is, and goes with it.
-        const std::int64_t asleep_ns = demand.wait_ns < least_wait_ns ? 0 : std::min(demand.cpu_ns, run.sleep_cpu_ns);
-        *to++ = change.without_waiting ? 0 : asked(demand.wait_ns, factor);
-        *to++ = asked(demand.cpu_ns - asleep_ns, factor) + (change.without_waiting ? 0 : asleep_ns);
+        const std::int64_t asleep_ns = demand.wait_ns < least_wait_ns ? 0 : std::min(demand.cpu_ns, run_->sleep_cpu_ns);
+        pieces_.push_back(
+            {.cpu_ns = asked(demand.cpu_ns - asleep_ns, factor) + (change.without_waiting ? 0 : asleep_ns),
+             .wait_ns = change.without_waiting ? 0 : asked(demand.wait_ns, factor)});
     };
-    for (const SampleDemand& sample : run.samples) {
+    for (const SampleDemand& sample : run_->samples) {
         add(sample.read, change.read);
         for (std::size_t stage = 0; stage < stages_; ++stage)
             add(sample.stages[stage], change.stages[stage]);
     }
-    if (run.line_ns_per_byte > 0 && !change.without_waiting) {
-        const double factor = run.reads_ahead ? change.read : change.stages[0];
-        for (std::size_t sample = 0; sample < run.samples.size(); ++sample) {
-            std::int64_t& latency_ns = parts_[sample * width + line_part()];
-            const double passes_ns = static_cast<double>(run.samples[sample].bytes) * run.line_ns_per_byte;
-            const std::int64_t most_ns = latency_ns;   // its time in the queue was waiting, too
-            latency_ns = std::min(latency_ns, asked(run.line_latency_ns, factor));
-            line_ns_.push_back(most_ns > 0 ? std::llround(std::min(passes_ns * factor, static_cast<double>(most_ns)))
-                                           : 0);
-        }
+}
+
+void ReplayDemands::add_line(const ReplayOptions& options) {
+    if (run_->line_ns_per_byte <= 0 || options.change.without_waiting)
+        return;
+    const double factor = run_->reads_ahead ? options.change.read : options.change.stages[0];
+    for (std::size_t sample = 0; sample < run_->samples.size(); ++sample) {
+        std::int64_t& latency_ns = pieces_[sample * piece_count() + line_piece()].wait_ns;
+        const double passes_ns = static_cast<double>(run_->samples[sample].bytes) * run_->line_ns_per_byte;
+        const std::int64_t most_ns = latency_ns;   // its time in the queue was waiting, too
+        latency_ns = std::min(latency_ns, asked(run_->line_latency_ns, factor));
+        line_ns_.push_back(most_ns > 0 ? std::llround(std::min(passes_ns * factor, static_cast<double>(most_ns))) : 0);
     }
-    batches_ = run.batches;
+}
+
+void ReplayDemands::add_batches_and_steps(const ReplayOptions& options) {
     batches_.resize(std::max<std::size_t>(batches_.size(), 1));
     for (BatchDemand& batch : batches_) {
-        batch.collate = asked(batch.collate, change.collate);
-        batch.transfer_ns = asked(batch.transfer_ns, change.transfer);
+        batch.collate = asked(batch.collate, options.change.collate);
+        batch.transfer_ns = asked(batch.transfer_ns, options.change.transfer);
     }
-    steps_ = run.steps;
     for (StepDemand& step : steps_) {
-        step.compute = asked(step.compute, change.compute);
-        step.after = asked(step.after, change.compute);
+        step.compute = asked(step.compute, options.change.compute);
+        step.after = asked(step.after, options.change.compute);
     }
     // The largest that any is scaled to (batch_at, step_at).
     const auto most_of = [&](std::uint32_t was) {
         return static_cast<double>(options.setting.batch_size) /
-               static_cast<double>(was == 0 ? run.setting.batch_size : was);
+               static_cast<double>(was == 0 ? run_->setting.batch_size : was);
     };
     for (const BatchDemand& batch : batches_) {
         (void)asked(batch.collate, most_of(batch.size));
@@ -165,22 +181,21 @@ ReplayDemands::ReplayDemands(const RecordedRun& run, const ReplayOptions& option
     }
     for (const StepDemand& step : steps_)
         (void)asked(step.compute, most_of(step.size));
+}
 
+void ReplayDemands::pick(const ReplayOptions& options, std::size_t warm_up, std::size_t batches) {
     // The warm-up takes what lies before the first one, so that counted steps are the recorded ones.
     const auto before = [warm_up](std::size_t of, std::size_t each) { return (of - warm_up * each % of) % of; };
-    const std::size_t size = options.setting.batch_size, samples = run.samples.size(), steps = steps_.size();
-    const std::size_t one_batch = run.setting.batch_size;
+    const std::size_t size = options.setting.batch_size, samples = run_->samples.size(), steps = steps_.size();
+    const std::size_t one_batch = run_->setting.batch_size;
     picks_ = picks(batches * size, samples, before(samples, size), one_batch, 4 * one_batch, options.bootstrap_seed);
     if (options.bootstrap_seed == 0) {
         step_picks_ = picks(batches, steps, before(steps, 1), 0, 0, 0);
     } else {
         constexpr std::size_t least = 4;
-        const std::size_t burst = block_of(run.steps, least);
+        const std::size_t burst = block_of(run_->steps, least);
         step_picks_ = picks(batches, steps, 0, burst, std::max(2 * burst, 4 * least), ~options.bootstrap_seed);
     }
-    if (change.without_variance)
-        level_all(options.bootstrap_seed != 0);
-    compute_short_waits();
 }
 
 void ReplayDemands::compute_short_waits() noexcept {
@@ -188,10 +203,9 @@ void ReplayDemands::compute_short_waits() noexcept {
         if (wait_ns < least_wait_ns)
             cpu_ns += std::exchange(wait_ns, 0);
     };
-    const std::size_t width = 2 * (stages_ + 1);
-    for (std::size_t part = 0; part < parts_.size(); part += 2)
-        if (line_ns_.empty() || part % width != line_part())
-            merge(parts_[part], parts_[part + 1]);
+    for (std::size_t piece = 0; piece < pieces_.size(); ++piece)
+        if (line_ns_.empty() || piece % piece_count() != line_piece())
+            merge(pieces_[piece].wait_ns, pieces_[piece].cpu_ns);
     for (StepDemand& step : steps_)
         for (Demand* const demand : {&step.compute, &step.after})
             merge(demand->wait_ns, demand->cpu_ns);
@@ -201,24 +215,20 @@ void ReplayDemands::level_all(bool resampled) {
     const std::vector<std::uint32_t> samples = resampled ? picks_ : each_of(run_->samples.size()),
                                      steps = resampled ? step_picks_ : each_of(steps_.size()),
                                      batches = each_of(batches_.size());
-    const std::size_t width = 2 * (stages_ + 1);
-    for (std::size_t part = 0; part < width; ++part)
-        level(parts_, part, width, samples);
+    for (std::size_t piece = 0; piece < piece_count(); ++piece)
+        for (std::int64_t Demand::* const field : {&Demand::wait_ns, &Demand::cpu_ns})
+            level(pieces_, piece, piece_count(), samples, field);
     if (!line_ns_.empty())
-        level(line_ns_, 0, 1, samples);
+        level(line_ns_, 0, 1, samples, std::identity{});
     const auto full = static_cast<std::uint32_t>(run_->setting.batch_size);
     level_field(batches_, full, batches, [](BatchDemand& b) -> std::int64_t& { return b.collate.cpu_ns; });
     level_field(batches_, full, batches, [](BatchDemand& b) -> std::int64_t& { return b.collate.wait_ns; });
     level_field(batches_, full, batches, [](BatchDemand& b) -> std::int64_t& { return b.transfer_ns; });
     level_field(steps_, full, steps, [](StepDemand& s) -> std::int64_t& { return s.compute.cpu_ns; });
     level_field(steps_, full, steps, [](StepDemand& s) -> std::int64_t& { return s.compute.wait_ns; });
-    std::vector<std::int64_t> after;   // whatever the step's size
-    for (const StepDemand& step : steps_)
-        after.insert(after.end(), {step.after.cpu_ns, step.after.wait_ns});
-    level(after, 0, 2, steps);
-    level(after, 1, 2, steps);
-    for (StepDemand& step : steps_)
-        step.after = {after[0], after[1]};
+    // Whatever the step's size:
+    level(steps_, 0, 1, steps, [](StepDemand& step) -> std::int64_t& { return step.after.cpu_ns; });
+    level(steps_, 0, 1, steps, [](StepDemand& step) -> std::int64_t& { return step.after.wait_ns; });
 }
 
 BatchDemand ReplayDemands::batch_at(std::uint64_t position, std::uint32_t size) const noexcept {

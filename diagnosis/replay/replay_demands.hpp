@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <drawpoint/diagnosis/replay/replay.hpp>
@@ -12,21 +13,18 @@ namespace drawpoint {
 /// are replayed. Position 0 is the first sample of the warm-up, step 0 its first step.
 class ReplayDemands {
 public:
-    static constexpr std::size_t max_parts = 2 * (max_stages + 1);
-
-    /// Parts of a sample in order: its read's waiting and computing, then each stage's. `batches`: most that are
-    /// opened.
+    /// `batches`: most that are opened.
     ReplayDemands(const RecordedRun&, const ReplayOptions&, std::size_t warm_up, std::size_t batches);
 
-    [[nodiscard]] std::size_t stage_count() const noexcept { return stages_; }
     [[nodiscard]] std::uint32_t sample_at(std::uint64_t position) const noexcept {
         return picks_[static_cast<std::size_t>(position)];
     }
-    [[nodiscard]] const std::int64_t* parts_of(std::uint32_t sample) const noexcept {
-        return &parts_[sample * 2 * (stages_ + 1)];
+    /// What a sample asks for, in order: its read, then each stage.
+    [[nodiscard]] std::span<const Demand> pieces_of(std::uint32_t sample) const noexcept {
+        return {&pieces_[sample * piece_count()], piece_count()};
     }
-    /// The part of which a sample passes the line that all reads share, after that part's own time, and for how long.
-    [[nodiscard]] std::size_t line_part() const noexcept { return run_->reads_ahead ? 0 : 2; }
+    /// The piece in which a sample passes the line that all reads share, after that piece's own waiting, and for how long.
+    [[nodiscard]] std::size_t line_piece() const noexcept { return run_->reads_ahead ? 0 : 1; }
     [[nodiscard]] std::int64_t line_ns(std::uint32_t sample) const noexcept {
         return line_ns_.empty() ? 0 : line_ns_[sample];
     }
@@ -41,9 +39,16 @@ private:
     /// By less than it takes to leave a core two clocks differ; as a wait it would hand the core to whoever queues for it.
     void compute_short_waits() noexcept;
 
+    [[nodiscard]] std::size_t piece_count() const noexcept { return 1 + stages_; }
+    void add_samples(const ReplayOptions&);
+    void add_line(const ReplayOptions&);
+    void add_batches_and_steps(const ReplayOptions&);
+    void pick(const ReplayOptions&, std::size_t warm_up, std::size_t batches);
+
     const RecordedRun* run_;
     std::size_t stages_;
-    std::vector<std::int64_t> parts_, line_ns_;
+    std::vector<Demand> pieces_;   // of each sample
+    std::vector<std::int64_t> line_ns_;
     std::vector<BatchDemand> batches_;
     std::vector<StepDemand> steps_;
     std::vector<std::uint32_t> picks_, step_picks_;

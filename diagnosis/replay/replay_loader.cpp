@@ -1,4 +1,4 @@
-// The simulated loader's decisions, as in pipeline/prefetch_core.cpp, and its passes.
+// The turns of the simulated loader, and its passes.
 #include "diagnosis/replay/replay_loader.hpp"
 
 #include <algorithm>
@@ -6,8 +6,6 @@
 #include <cmath>
 #include <stdexcept>
 #include <utility>
-
-#include "pipeline/loader/machine/slot_bytes.hpp"
 
 namespace drawpoint {
 namespace {
@@ -32,7 +30,7 @@ ReplayLoader::ReplayLoader(const RecordedRun& run, const ReplayOptions& options,
       time_{cores, options.core_efficiency,
             std::max<std::size_t>(options.setting.num_workers, 1) + 1 + 3 * plan.read_concurrency,
             static_cast<VirtualTime::Entity>(std::max<std::size_t>(options.setting.num_workers, 1))},
-      policy_{
+      machine_{
           {.batch_size = options.setting.batch_size,
            .num_workers = options.setting.num_workers,
            .prefetch_depth = plan.prefetch_depth,
@@ -40,15 +38,21 @@ ReplayLoader::ReplayLoader(const RecordedRun& run, const ReplayOptions& options,
            .max_overtakes = options.setting.max_overtakes,
            .batches_budget_bytes = plan.batches_budget_bytes,
            .batch_bytes_hint = run.collates ? plan.slot_bytes : 0,
-           .cores = cores == 0 ? 0 : static_cast<std::size_t>(std::ceil(std::max(run.cores, options.cores - 0.5)))}},
+           .cores = cores == 0 ? 0 : static_cast<std::size_t>(std::ceil(std::max(run.cores, options.cores - 0.5)))},
+          {.num_workers = options.setting.num_workers,
+           .prefetch_depth = plan.prefetch_depth,
+           .read_concurrency = plan.read_concurrency,
+           .sample_sets = plan.sample_sets,
+           .batches_budget_bytes = plan.batches_budget_bytes,
+           .worker_bytes = run.worker_bytes}},
       reads_{plan.read_concurrency, options.setting.num_workers, options.setting.batch_size,
              options.setting.memory_budget == 0 ? 0 : plan.in_flight_bytes},
       steps_{steps},
       inline_{options.setting.num_workers == 0},
       workers_(std::max<std::size_t>(options.setting.num_workers, 1)),
-      reader_parts_(3 * plan.read_concurrency, 0),
+      reader_phases_(3 * plan.read_concurrency, Phase::begins),
       pass_end_{run.pass_samples == 0 ? endless : 0},
-      most_spin_ns_{std::ceil(run.cores) > static_cast<double>(options.setting.num_workers) ? long_spin_ns : spin_ns} {
+      spin_{static_cast<std::size_t>(std::ceil(run.cores)), options.setting.num_workers} {
     if (run.pass_samples != 0) {
         const std::uint64_t before = options.warm_up_steps * options.setting.batch_size % run.pass_samples;
         pass_begin_ = -static_cast<std::int64_t>((run.first_in_pass + run.pass_samples - before) % run.pass_samples);
@@ -57,14 +61,14 @@ ReplayLoader::ReplayLoader(const RecordedRun& run, const ReplayOptions& options,
     draw_ns_.reserve(steps);
     step_ns_.reserve(steps);
     sleeping_.reserve(workers_.size());
-    benched_.reserve(workers_.size());
+    resting_.reserve(workers_.size());
 }
 
 void ReplayLoader::run() {
     begin_draw();
     if (!inline_)
         for (std::uint32_t worker = 0; worker < workers_.size(); ++worker) {
-            policy_.begin();
+            (void)machine_.arrives();
             run_worker(worker);
         }
     const auto loop = static_cast<std::uint32_t>(workers_.size());
@@ -82,100 +86,69 @@ void ReplayLoader::run() {
     }
 }
 
-// ---------------------------------------------------------------------------------------------- decisions
+// ---------------------------------------------------------------------------------------------- turns
 
 void ReplayLoader::turn(bool loop_waits, bool leaves) {
     std::size_t wakes = 0;
+    const LoaderMachine::Effects* effects;
     do {
-        if (loop_waits || armed_ || !policy_.claims_whole_batches() || policy_.parked() != 0 || !work_is_open())
-            take_up();
-        const bool counts = policy_.counts_bytes();
-        if (counts)
-            count_bytes();
-        std::uint64_t samples = 0;
-        while (const auto admission = policy_.admit(inline_ || loop_waits ? position_ : 0,
-                                                    counts ? opened_ - std::min(current_, opened_) : 0)) {
-            if (counts)
-                trim_slots();
-            open(*admission);
-            samples += slots_[admission->slot].size;
-        }
-        if (counts)
-            trim_slots();
-        while (const auto batch = policy_.hand_over())
-            publish(*batch);
-        wakes += policy_.wake(samples);
-        if ((loop_waits || leaves) && wakes == 0 && policy_.parked() > 0 && work_is_open()) {
-            policy_.woken(1);
-            ++wakes;
-        }
-        if (armed_ && policy_.parked() == 0) {
-            if (std::exchange(threshold_, nobody) == nobody)
-                --wakes;
-            armed_ = false;
-        }
-    } while (policy_.parked() > 0 && !is_armed() && !arm());
+        effects = &machine_.turn(look(loop_waits, leaves));
+        carry_out(*effects);
+        wakes += effects->wake;
+        if (effects->disarm)
+            gate_.disarm();
+    } while (effects->arm && !gate_.arm(*effects->arm));
+    const bool prepares = effects->prepare_order;
     wake(wakes);
-    if (next_wanted_ && !loop_waits && policy_.admitted() == policy_.limit() && !work_is_open()) {
-        next_wanted_ = false;
+    if (prepares && machine_.begin_preparing() && machine_.prepared(true)) {
         prepared_ = extend();
         turn(false);
     }
 }
 
-void ReplayLoader::take_up() noexcept {
-    if (armed_ && threshold_ == nobody) {
-        armed_ = false;
-        policy_.woken(1);
-    } else if (armed_ && back_ != 0) {
-        threshold_ = policy_.wake_threshold();
+LoaderMachine::Seen ReplayLoader::look(bool loop_waits, bool leaves) noexcept {
+    LoaderMachine::Seen seen{.drawn = inline_ || loop_waits ? position_ : 0,
+                             .unclaimed = opened_ - current_,
+                             .loop_waits = loop_waits,
+                             .leaves = leaves};
+    if (machine_.takes_up(loop_waits, gate_.is_armed(), work_is_open()))
+        gate_.take_up(machine_.policy().wake_threshold(), seen);
+    if (machine_.policy().counts_bytes())
+        seen.held = &held_bytes();
+    return seen;
+}
+
+void ReplayLoader::carry_out(const LoaderMachine::Effects& effects) {
+    for (std::uint64_t left = effects.trim; left != 0; left &= left - 1) {
+        Slot& s = slots_[static_cast<std::size_t>(std::countr_zero(left))];
+        s.arrays = s.samples = 0;
     }
-    for (std::uint64_t left = std::exchange(back_, 0); left != 0; left &= left - 1)
-        policy_.release(static_cast<std::uint32_t>(std::countr_zero(left)));
+    for (const LoaderMachine::Open& batch : effects.open)
+        open(batch);
+    for (const LoaderPolicy::HandOver& batch : effects.hand_over)
+        publish(batch);
 }
 
-bool ReplayLoader::is_armed() const noexcept {
-    return armed_ && (threshold_ == nobody || threshold_ <= policy_.wake_threshold());
-}
-
-bool ReplayLoader::arm() noexcept {
-    if (back_ != 0)
-        return false;
-    if (armed_ && threshold_ <= policy_.wake_threshold())
-        return true;
-    threshold_ = policy_.wake_threshold();
-    armed_ = true;
-    return true;
-}
-
-std::uint32_t ReplayLoader::size_at(std::uint64_t position) const noexcept {
-    const std::uint64_t size = options_.setting.batch_size;
-    if (pass_end_ == endless)
-        return static_cast<std::uint32_t>(size);
-    const auto in_pass = static_cast<std::uint64_t>(static_cast<std::int64_t>(position) - pass_begin_);
-    return static_cast<std::uint32_t>(std::min(size - in_pass % size, pass_end_ - position));
-}
-
-void ReplayLoader::open(LoaderPolicy::Admission admission) {
-    Slot& s = slots_[admission.slot];
+void ReplayLoader::open(const LoaderMachine::Open& batch) {
+    Slot& s = slots_[batch.slot];
     s.position = admitted_samples_;
-    s.size = s.remaining = size_at(s.position);
+    s.size = s.remaining = batch.size;
     s.next = 0;
     admitted_samples_ += s.size;
-    if (!policy_.counts_bytes() && std::exchange(s.arrays, plan_.slot_bytes) == 0)
-        most_slots_bytes_ += plan_.slot_bytes;
+    if (!machine_.policy().counts_bytes() && std::exchange(s.arrays, plan_.slot_bytes) == 0)
+        machine_.holds_slots(slots_bytes_ += plan_.slot_bytes);
     if (rows_) {
         const auto in_pass = static_cast<std::uint64_t>(static_cast<std::int64_t>(s.position) - pass_begin_);
-        s.row = {.epoch = admitted_epoch_,
+        s.row = {.epoch = static_cast<std::uint32_t>(machine_.epoch()),
                  .batch = static_cast<std::uint32_t>(in_pass / options_.setting.batch_size),
-                 .slot = admission.slot,
+                 .slot = batch.slot,
                  .size = s.size,
                  .admitted_ns = time_.now_ns()};
     }
     if (reads_.any())
-        reads_.want(admission.slot, s.size);
-    slot_of_[admission.batch % slot_of_.size()] = admission.slot;
-    opened_ = admission.batch + 1;
+        reads_.want(batch.slot, s.size);
+    slot_of_[batch.batch % slot_of_.size()] = batch.slot;
+    opened_ = batch.batch + 1;
     if (reads_.any())
         begin_reads(false);
     notify_spinning();
@@ -214,11 +187,8 @@ void ReplayLoader::wake(std::size_t wakes) {
 }
 
 void ReplayLoader::give_back(std::uint32_t slot) {
-    back_ |= std::uint64_t{1} << slot;
-    if (threshold_ != nobody && --threshold_ == 0) {
-        threshold_ = nobody;
+    if (gate_.give(slot))
         wake(1);
-    }
     notify_spinning();
 }
 
@@ -232,27 +202,35 @@ void ReplayLoader::notify_spinning() {
 // ---------------------------------------------------------------------------------------------- passes
 
 std::uint64_t ReplayLoader::extend() {
-    const std::uint64_t before = policy_.limit();
-    std::uint64_t batches = steps_ + LoaderPolicy::max_slots;
+    const std::uint64_t before = machine_.policy().limit();
+    const std::uint64_t size = options_.setting.batch_size;
+    LoaderMachine::PassShape pass{.batches = steps_ + LoaderPolicy::max_slots, .samples = endless};
     if (pass_end_ != endless) {
         if (before != 0) {
             pass_begin_ = static_cast<std::int64_t>(pass_end_);
             pass_end_ += run_.pass_samples;
-            ++admitted_epoch_;
         }
-        const std::uint64_t size = options_.setting.batch_size;
-        const auto done = static_cast<std::uint64_t>(static_cast<std::int64_t>(admitted_samples_) - pass_begin_) / size;
-        batches = (run_.pass_samples + size - 1) / size - done;
+        const auto done = static_cast<std::uint64_t>(static_cast<std::int64_t>(admitted_samples_) - pass_begin_);
+        pass = {.batches = (run_.pass_samples + size - 1) / size - done / size,
+                .samples = pass_end_ - admitted_samples_,
+                .first_size = static_cast<std::uint32_t>(size - done % size)};
     }
     if (options_.ends)
-        batches = std::min(batches, steps_ - before);
-    policy_.extend(batches);
-    return batches;
+        pass.batches = std::min(pass.batches, steps_ - before);
+    machine_.extend(pass);
+    return pass.batches;
 }
 
 void ReplayLoader::begin_pass() {
-    undrawn_ = prepared_ != 0 ? std::exchange(prepared_, 0) : extend();
-    next_wanted_ = !inline_ && pass_end_ != endless && !(options_.ends && policy_.limit() == steps_);
+    if (machine_.begin_pass(next_epoch_)) {
+        undrawn_ = std::exchange(prepared_, 0);
+    } else {
+        machine_.orders(next_epoch_);
+        undrawn_ = extend();
+    }
+    ++next_epoch_;
+    const bool is_last = options_.ends && machine_.policy().limit() == steps_;
+    machine_.want_next(!inline_ && pass_end_ != endless && !is_last);
     if (rows_)
         rows_->begin_pass(time_.now_ns());
     if (!inline_)

@@ -5,10 +5,12 @@
 #include <cstdint>
 #include <vector>
 
-#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
+#include <drawpoint/pipeline/loader/machine/loader_machine.hpp>
 #include <drawpoint/pipeline/loader/machine/memory_plan.hpp>
+#include <drawpoint/pipeline/loader/machine/spin_policy.hpp>
 
 #include "diagnosis/replay/replay_demands.hpp"
+#include "diagnosis/replay/replay_gate.hpp"
 #include "diagnosis/replay/replay_reads.hpp"
 #include "diagnosis/replay/replay_rows.hpp"
 #include "diagnosis/replay/machine/virtual_time.hpp"
@@ -16,8 +18,8 @@
 
 namespace drawpoint {
 
-/// A loader and the loop that draws from it, in virtual time: pipeline/prefetch_core.cpp, _workers.cpp and _loop.cpp
-/// turned into a state machine, decision by decision, around the same LoaderPolicy.
+/// A loader and the loop that draws from it, in virtual time: a LoaderMachine, which decides as for a real loader, and what its
+/// workers, their reads and the loop spend between its decisions.
 class ReplayLoader {
 public:
     ReplayLoader(const RecordedRun&, const ReplayOptions&, const MemoryPlan&, const ReplayDemands&, double cores,
@@ -36,8 +38,6 @@ public:
 
 private:
     static constexpr std::uint32_t none = ~std::uint32_t{0};
-    static constexpr std::uint64_t nobody = 127;   // a threshold: nobody sleeps who wants to know
-    static constexpr std::int64_t spin_ns = 5'000, long_spin_ns = 80'000, least_spin_ns = 500;
 
     enum class WorkerState : std::uint8_t {
         idle,
@@ -45,15 +45,18 @@ private:
         parked,
         waking,
         looking,
-        benched,
+        resting,
         waiting_for_read,
         making,
         collating
     };
+    /// A piece of work is waiting, then computing.
+    enum class Phase : std::uint8_t { begins, waits, computes, ends };
     struct Worker {
         WorkerState state = WorkerState::idle;
         std::uint32_t slot = 0, at = 0, end = 0, claimed = 0;   // places in the slot's batch
-        std::uint32_t part = 0;                                 // of the sample at `at`, or of the collating: the next
+        std::uint32_t piece = 0;                                // of the sample at `at`: its read, then its stages
+        Phase phase = Phase::begins;                            // of the sample, its piece, or the collating
         std::uint32_t read = ReplayReads::nobody;
         std::int64_t spin_until_ns = 0, claim_ns = 0, sample_ns = 0, bytes_ns = 0;   // bytes: since they are there
         std::int64_t waited_ns = 0, stage_cpu_ns = 0;                                // of the sample, of its stage
@@ -74,32 +77,36 @@ private:
         BatchRow row{};
     };
 
-    // The loader (prefetch_core.cpp).
+    // Turns.
     void turn(bool loop_waits, bool leaves = false);
-    void take_up() noexcept;
-    [[nodiscard]] bool is_armed() const noexcept;
-    [[nodiscard]] bool arm() noexcept;
-    void open(LoaderPolicy::Admission);
+    [[nodiscard]] LoaderMachine::Seen look(bool loop_waits, bool leaves) noexcept;
+    void carry_out(const LoaderMachine::Effects&);
+    void open(const LoaderMachine::Open&);
     void publish(const LoaderPolicy::HandOver&);
     void wake(std::size_t workers);
+    void recall_resting_workers();
     void begin_pass();
     [[nodiscard]] std::uint64_t extend();   // the batches that are new
     void give_back(std::uint32_t slot);
     void notify_spinning();
     [[nodiscard]] bool work_is_open() const noexcept { return current_ < opened_; }
-    [[nodiscard]] std::uint32_t size_at(std::uint64_t position) const noexcept;
-    void take_samples(Slot&) noexcept;
-    void count_bytes() noexcept;
-    void trim_slots() noexcept;
+    void take_samples(std::uint32_t slot) noexcept;
+    void free_surplus_samples(Slot&) noexcept;
+    const LoaderMachine::HeldBytes& held_bytes() noexcept;
 
-    // Workers (prefetch_workers.cpp).
+    // Workers.
     void run_worker(std::uint32_t);   // until it has something to wait for
     [[nodiscard]] bool sleeps(std::uint32_t);
     [[nodiscard]] bool leaves(std::uint32_t);   // for the bench, if there are too many
     [[nodiscard]] bool claim(Worker&);
-    [[nodiscard]] bool make(std::uint32_t, Worker&);      // false: it waits for something
-    [[nodiscard]] bool collate(std::uint32_t, Worker&);   // likewise
-    [[nodiscard]] bool begin_part(std::uint32_t, Worker&, bool computes, std::int64_t ns);   // false: there is none
+    [[nodiscard]] bool make(std::uint32_t, Worker&);                                 // false: it waits for something
+    [[nodiscard]] bool make_sample(std::uint32_t, Worker&, std::uint32_t sample);    // likewise
+    [[nodiscard]] bool begin_sample(std::uint32_t, Worker&, std::uint32_t sample);   // likewise
+    void end_sample(std::uint32_t, Worker&, std::uint32_t sample);
+    void end_claim(Worker&);
+    [[nodiscard]] bool collate(std::uint32_t, Worker&);                            // likewise
+    [[nodiscard]] bool begin_waiting(std::uint32_t, Worker&, std::int64_t ns);     // false: there is none
+    [[nodiscard]] bool begin_computing(std::uint32_t, Worker&, std::int64_t ns);   // likewise
     void finish(Worker&);
     void observe(Worker&) noexcept;
     void note_use(Worker&, bool computes, std::int64_t ns) noexcept;   // of its claim, if that is measured
@@ -111,7 +118,7 @@ private:
     void begin_reads(bool running);
     void step_reader(std::uint32_t reader);
 
-    // The loop (prefetch_loop.cpp, loop/fit.hpp).
+    // The loop.
     enum class LoopState : std::uint8_t {
         drawing,
         spinning,
@@ -138,39 +145,41 @@ private:
     const ReplayDemands& demands_;
     ReplayRows* rows_;   // null: none are kept
     VirtualTime time_;
-    LoaderPolicy policy_;
+    LoaderMachine machine_;
+    ReplayGate gate_;
     ReplayReads reads_;
     std::uint64_t steps_;
     bool inline_;
 
     std::vector<Worker> workers_;
     std::vector<std::uint32_t> sleeping_;   // parked workers, the longest first
-    std::vector<std::uint32_t> benched_;    // those not wanted
-    std::vector<std::uint32_t> reader_parts_;
+    std::vector<std::uint32_t> resting_;    // those not wanted
+    std::vector<Phase> reader_phases_;
     std::int64_t line_free_ns_ = 0;
     std::array<Slot, LoaderPolicy::max_slots> slots_{};
+    LoaderMachine::HeldBytes held_bytes_{};
     std::array<std::uint32_t, 64> slot_of_{}, cells_{};   // by batch; by position
     std::uint64_t current_ = 0, opened_ = 0, published_ = 0;
-    std::uint64_t back_ = 0, threshold_ = nobody, tokens_ = 0;
+    std::uint64_t tokens_ = 0;
     std::size_t spinning_ = 0;
-    bool armed_ = false, next_wanted_ = false;
 
     std::uint64_t admitted_samples_ = 0;   // positions
     std::int64_t pass_begin_ = 0;          // of the pass being admitted; it may have begun before the replay
     std::uint64_t pass_end_;               // likewise
     std::uint64_t undrawn_ = 0;            // batches of the pass being drawn
     std::uint64_t prepared_ = 0;           // of the next one, admitted ahead
-    std::uint32_t admitted_epoch_ = 0;
+    std::uint64_t next_epoch_ = 0;         // of the pass that begins next
 
     LoopState loop_ = LoopState::drawing;
     std::uint64_t position_ = 0;
-    std::uint32_t held_ = none, waits_ = 0;
+    std::uint32_t held_ = none;
+    SpinPolicy spin_;
     StepDemand step_{};
     BatchRow released_{};   // of the step's batch, whose slot may be in use again
-    std::int64_t draw_begin_ns_ = 0, taken_ns_ = 0, released_ns_ = 0, loop_spin_ns_ = spin_ns, most_spin_ns_;
+    std::int64_t draw_begin_ns_ = 0, taken_ns_ = 0, released_ns_ = 0;
     std::vector<std::int64_t> draw_ns_, step_ns_;
 
-    std::uint64_t events_ = 0, most_slots_bytes_ = 0, sample_takes_ = 0;
+    std::uint64_t events_ = 0, slots_bytes_ = 0, sample_takes_ = 0;
     bool is_over_ = false;
 };
 

@@ -1,15 +1,10 @@
-// The simulated loop: its draws, as in pipeline/prefetch_loop.cpp, and its steps, as in loop/fit.hpp.
+// The simulated loop: its draws and its steps.
 #include <algorithm>
 #include <utility>
 
 #include "diagnosis/replay/replay_loader.hpp"
 
 namespace drawpoint {
-namespace {
-
-constexpr std::uint64_t waits_between_probes = 32;   // of the longest spin, once shorter ones have failed
-
-}   // namespace
 
 void ReplayLoader::step_loop() {
     const auto loop = static_cast<std::uint32_t>(workers_.size());
@@ -18,11 +13,10 @@ void ReplayLoader::step_loop() {
     case LoopState::suspended: break;   // nothing is under way
     case LoopState::spinning:
         if (ready()) {
-            loop_spin_ns_ =
-                std::clamp(2 * (time_.now_ns() - draw_begin_ns_), std::min(spin_ns, most_spin_ns_), most_spin_ns_);
+            spin_.succeeded(time_.now_ns() - draw_begin_ns_);
             return take();
         }
-        loop_spin_ns_ = std::max(loop_spin_ns_ / 2, least_spin_ns);
+        spin_.failed();
         loop_ = LoopState::drawing;
         turn(true);
         if (ready())
@@ -59,8 +53,7 @@ void ReplayLoader::begin_draw() {
         return run_worker(0);
     }
     loop_ = LoopState::spinning;
-    time_.wait(static_cast<std::uint32_t>(workers_.size()),
-               ++waits_ % waits_between_probes == 0 ? most_spin_ns_ : loop_spin_ns_);
+    time_.wait(static_cast<std::uint32_t>(workers_.size()), spin_.begin());
 }
 
 void ReplayLoader::take() {

@@ -1,54 +1,50 @@
-// The simulated loader's memory, as in pipeline/loader_core.cpp.
+// The memory of the simulated loader.
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "diagnosis/replay/replay_loader.hpp"
 
+#include <drawpoint/pipeline/loader/machine/sample_sets.hpp>
+
 namespace drawpoint {
 
-/// As LoaderCore::take_samples: each set as large as the largest batch that was made with it.
-void ReplayLoader::take_samples(Slot& to) noexcept {
+/// Each set is as large as the largest batch that was made with it.
+void ReplayLoader::take_samples(std::uint32_t slot) noexcept {
+    Slot& to = slots_[slot];
+    const SampleSetChoice choice =
+        choose_sample_set(static_cast<std::uint32_t>(machine_.policy().slots()), slot, plan_.sample_sets,
+                          [this](std::uint32_t i) -> SampleSet {
+                              return {slots_[i].samples != 0, slots_[i].making, slots_[i].samples_taken};
+                          });
     to.making = true;
-    Slot* from = nullptr;
-    std::size_t sets = 0;
-    for (Slot& other : slots_)
-        if (other.samples != 0) {
-            ++sets;
-            if (&other != &to && other.making)
-                continue;
-            if (from == nullptr || other.samples_taken < from->samples_taken)
-                from = &other;
-        }
-    if (from != nullptr && from != &to && sets >= plan_.sample_sets) {
-        std::swap(to.samples, from->samples);
-        std::swap(to.samples_taken, from->samples_taken);
+    if (choice.from && !choice.makes_new) {
+        std::swap(to.samples, slots_[*choice.from].samples);
+        std::swap(to.samples_taken, slots_[*choice.from].samples_taken);
     }
     to.samples = std::max(to.samples, demands_.batch_at(to.position, to.size).bytes);
     to.samples_taken = ++sample_takes_;
 }
 
-void ReplayLoader::count_bytes() noexcept {
-    const std::uint64_t indices = options_.setting.batch_size * sizeof(std::uint64_t);
-    for (const bool grown : {false, true})   // else what went to another slot would count in both for a moment
-        for (std::uint32_t slot = 0; slot < policy_.slots(); ++slot) {
-            const Slot& s = slots_[slot];
-            const std::uint64_t held = s.arrays + s.samples, all = held == 0 ? 0 : held + indices;
-            if (all != policy_.bytes_of(slot) && (all >= policy_.bytes_of(slot)) == grown)
-                policy_.holds(slot, all, s.samples);
-        }
-    most_slots_bytes_ = std::max(most_slots_bytes_, policy_.batches_bytes());
+void ReplayLoader::free_surplus_samples(Slot& s) noexcept {
+    const auto sets = std::ranges::count_if(slots_, [](const Slot& other) { return other.samples != 0; });
+    if (s.samples == 0 || !machine_.frees_samples(static_cast<std::size_t>(sets)))
+        return;
+    if (machine_.policy().counts_bytes())
+        machine_.count(held_bytes());   // with what it took until now
+    s.samples = 0;
 }
 
-void ReplayLoader::trim_slots() noexcept {
-    for (std::uint64_t left = policy_.trims(); left != 0; left &= left - 1) {
-        Slot& s = slots_[static_cast<std::size_t>(std::countr_zero(left))];
-        s.arrays = s.samples = 0;
+const LoaderMachine::HeldBytes& ReplayLoader::held_bytes() noexcept {
+    const std::uint64_t indices = options_.setting.batch_size * sizeof(std::uint64_t);
+    for (std::uint32_t slot = 0; slot < machine_.policy().slots(); ++slot) {
+        const std::uint64_t held = slots_[slot].arrays + slots_[slot].samples;
+        held_bytes_[slot] = {.all = held == 0 ? 0 : held + indices, .passing = slots_[slot].samples};
     }
+    return held_bytes_;
 }
 
 std::uint64_t ReplayLoader::peak_bytes() const noexcept {
-    return plan_.workers_bytes + run_.other_bytes + most_slots_bytes_ + reads_.bytes();
+    return machine_.peak_bytes() + run_.other_bytes + reads_.most_bytes();
 }
 
 }   // namespace drawpoint

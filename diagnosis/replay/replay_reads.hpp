@@ -7,14 +7,12 @@
 #include <optional>
 #include <vector>
 
-#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
-#include <drawpoint/pipeline/loader/machine/read_policy.hpp>
+#include <drawpoint/pipeline/loader/machine/read_machine.hpp>
 
 namespace drawpoint {
 
-/// The reads ahead of a simulated loader: the real one's rules (pipeline/read_ahead.cpp) over the same ReadPolicy,
-/// without threads. A
-/// sample's read is idle, reading, ready or taken; whoever comes first has it.
+/// The reads ahead of a simulated loader: a ReadMachine decides. A sample's read is idle, reading, ready or taken; whoever comes
+/// first has it.
 class ReplayReads {
 public:
     static constexpr std::uint32_t nobody = ~std::uint32_t{0};
@@ -48,54 +46,44 @@ public:
     void read_here(std::uint32_t worker, std::int64_t ns, bool blocked) noexcept;
 
     [[nodiscard]] const Read& read(std::uint32_t number) const noexcept { return reads_[number]; }
-    [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }   ///< of memory, which is kept
+    [[nodiscard]] std::uint64_t most_bytes() const noexcept {
+        return machine_.most_bytes();
+    }   ///< of memory, at a time
 
 private:
     enum State : std::uint32_t { idle, taken, reading, ready };
-    struct Wanted {
-        std::uint32_t slot = 0, next = 0, size = 0;
-    };
-    struct Worker {
-        std::uint64_t reads = 0, looked_at = 0, looked_at_ns = 0, blocked_ns = 0, samples = 0, sample_ns = 0;
-        bool blocked = true;
-    };
+    /// Whether the reader, which sleeps, begins to read: it is there at once.
+    [[nodiscard]] bool calls_reader() noexcept;
+    [[nodiscard]] ReadMachine::Buffer next_buffer() const noexcept {
+        return {!free_.empty(), !free_.empty() && counted_[free_.back()] != 0};
+    }
     [[nodiscard]] std::uint32_t& cell(std::uint32_t slot, std::uint32_t at) noexcept {
         return cells_[slot * batch_size_ + at];
     }
 
     std::size_t concurrency_, batch_size_;
-    ReadPolicy policy_;
+    ReadMachine machine_;
     std::vector<std::uint32_t> cells_;   // number << 2 | state
     std::vector<Read> reads_;
     std::vector<std::uint32_t> free_;
-    std::vector<Worker> workers_;
-    std::array<Wanted, LoaderPolicy::max_slots> wanted_{};
-    std::size_t wanted_count_ = 0, active_ = 0, held_ = 0;
-    std::vector<std::uint64_t> counted_;   // bytes of each buffer's memory, which it keeps
-    std::uint64_t memory_, bytes_ = 0;
+    std::vector<ReadReporter> workers_;
+    std::vector<std::uint64_t> counted_;   // bytes of each buffer's memory
 };
 
 template <class Wants>
 std::optional<std::uint32_t> ReplayReads::begin_next(bool running, std::int64_t now_ns, Wants wants) {
-    if (!policy_.ahead() || active_ >= policy_.in_flight() || free_.empty() ||
-        held_ >= (running ? policy_.hold() : policy_.wake_below()) ||
-        (memory_ != 0 && bytes_ >= memory_ && counted_[free_.back()] == 0))
+    if (running ? !machine_.goes_on(next_buffer()) : !calls_reader())
         return std::nullopt;
-    while (wanted_count_ != 0) {
-        Wanted& oldest = wanted_[0];
-        while (oldest.next < oldest.size) {
-            const std::uint32_t at = oldest.next++;
-            if (cell(oldest.slot, at) != idle || !wants(oldest.slot, at))
-                continue;
-            const std::uint32_t number = free_.back();
-            free_.pop_back();
-            reads_[number] = {.slot = oldest.slot, .at = at, .begin_ns = now_ns};
-            cell(oldest.slot, at) = number << 2 | reading;
-            ++active_;
-            ++held_;
-            return number;
-        }
-        std::move(wanted_.begin() + 1, wanted_.begin() + static_cast<std::ptrdiff_t>(wanted_count_--), wanted_.begin());
+    while (const std::optional<ReadMachine::Place> place = machine_.next()) {
+        std::uint32_t& read = cell(place->slot, place->at);
+        if (read != idle || !wants(place->slot, place->at))
+            continue;
+        const std::uint32_t number = free_.back();
+        free_.pop_back();
+        reads_[number] = {.slot = place->slot, .at = place->at, .begin_ns = now_ns};
+        read = number << 2 | reading;
+        machine_.begun();
+        return number;
     }
     return std::nullopt;
 }

@@ -45,8 +45,8 @@ public:
     }
 
     Batch lend_next() {
-        if ((gate_.load(std::memory_order_acquire) & slot_bits) != 0)
-            out_ &= ~(gate_.fetch_and(~slot_bits, std::memory_order_acq_rel) & slot_bits);
+        if (gate_.has_slots())
+            out_ &= ~gate_.take();
         for (std::size_t tried = 0; tried < copies_; ++tried) {
             const std::size_t i = next_;
             next_ = next_ + 1 == copies_ ? 0 : next_ + 1;

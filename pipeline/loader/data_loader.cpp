@@ -204,7 +204,7 @@ Awaitable<std::optional<Batch>> DataLoader::Pass::next() {
     PrefetchCore* const core = core_;
     if (core->exhausted(serial_))
         co_return std::nullopt;
-    if (!core->ready() && core->must_wait(PrefetchCore::waiting)) {
+    if (!core->ready() && core->must_wait(DrawMailbox::Kind::waiting)) {
         Park park(core);
         asio::use_awaitable_t<> token;
         co_await asio::async_initiate<asio::use_awaitable_t<>, void()>(park, token);
@@ -218,7 +218,7 @@ Awaitable<std::optional<Batch>> DataLoader::Pass::next() {
 std::optional<Batch> DataLoader::Pass::next_blocking() {
     if (core_->exhausted(serial_))
         return std::nullopt;
-    if (!core_->ready() && core_->must_wait(PrefetchCore::waiting_blocked))
+    if (!core_->ready() && core_->must_wait(DrawMailbox::Kind::waiting_blocked))
         core_->wait_blocked();
     return core_->take();
 }

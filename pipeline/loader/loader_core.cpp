@@ -4,6 +4,8 @@
 #include <thread>
 #include <utility>
 
+#include <drawpoint/pipeline/loader/machine/sample_sets.hpp>
+
 namespace drawpoint {
 
 LoaderCore::LoaderCore(const SampleLayout& layout, std::size_t batch_size, std::size_t slots, bool collates,
@@ -52,31 +54,29 @@ void LoaderCore::furnish(Slot& slot) {
 }
 
 void LoaderCore::take_samples(Slot& slot) {
+    const auto number = static_cast<std::uint32_t>(&slot - slots_.get());
     SlotCollation& to = *slot.collation;
-    SlotCollation* from = nullptr;
-    const std::size_t sets = sample_sets();
-    for (std::size_t i = 0; i < slot_count_; ++i) {
-        SlotCollation& other = *slots_[i].collation;
-        if (other.samples && !other.making.load(std::memory_order_relaxed) &&
-            (!from || other.samples_taken < from->samples_taken))
-            from = &other;
-    }
-    bool takes_over = from && from != &to && sets >= sample_sets_;
-    if (!from || (!to.samples && sets < sample_sets_)) {
+    SampleSetChoice choice = choose_sample_set(
+        static_cast<std::uint32_t>(slot_count_), number, sample_sets_, [this](std::uint32_t i) -> SampleSet {
+            const SlotCollation& set = *slots_[i].collation;
+            return {set.samples != nullptr, set.making.load(std::memory_order_relaxed), set.samples_taken};
+        });
+    if (choice.makes_new) {
         try {
             to.samples = std::make_unique<SampleBuffer[]>(batch_size_);
             to.samples_held.store(batch_size_ * sizeof(SampleBuffer), std::memory_order_relaxed);
+            choice.from.reset();
         } catch (const std::bad_alloc&) {
-            if (!from)
+            if (!choice.from)
                 throw;
-            takes_over = true;
         }
     }
-    if (takes_over) {   // in turn, so that all of them soon have seen the largest samples
-        std::swap(to.samples, from->samples);
-        std::swap(to.samples_taken, from->samples_taken);
+    if (choice.from) {
+        SlotCollation& from = *slots_[*choice.from].collation;
+        std::swap(to.samples, from.samples);
+        std::swap(to.samples_taken, from.samples_taken);
         to.samples_held.store(
-            from->samples_held.exchange(to.samples_held.load(std::memory_order_relaxed), std::memory_order_relaxed),
+            from.samples_held.exchange(to.samples_held.load(std::memory_order_relaxed), std::memory_order_relaxed),
             std::memory_order_relaxed);
     }
     to.samples_taken = ++sample_takes_;
@@ -144,53 +144,32 @@ void LoaderCore::give_back(std::uint32_t i) noexcept {
     }
     // Once the slot is back, this core may be gone: such a give-back must end with the exchange. One that has more to do
     // announces itself first, so that close() waits for it.
-    const std::uint64_t slot_bit = std::uint64_t{1} << i;
-    std::uint64_t gate = gate_.load(std::memory_order_relaxed);
-    for (;;) {
-        const std::uint64_t left = threshold(gate);
-        std::uint64_t next = gate + slot_bit;
-        if (left != nobody) {
-            if (left == closed || left == 1 || (gate & waits) != 0)
-                return give_back_to_sleepers(gate, slot_bit);
-            next -= one_threshold;
-        }
-        if (gate_.compare_exchange_weak(gate, next, std::memory_order_acq_rel, std::memory_order_relaxed))
-            return;
-    }
+    if (!gate_.give_quietly(i))
+        give_back_announced(i);
 }
 
-void LoaderCore::give_back_to_sleepers(std::uint64_t gate, std::uint64_t slot_bit) noexcept {
+void LoaderCore::give_back_announced(std::uint32_t i) noexcept {
     visitors_.fetch_add(1, std::memory_order_relaxed);
-    std::uint64_t next;
-    do {
-        next = gate + slot_bit;
-        if (threshold(gate) < closed)
-            // Whoever makes the threshold `nobody` has decided to wake one worker; the policy counts it at its next turn.
-            next = threshold(gate) == 1 || (gate & waits) != 0 ? next | nobody << 56 : next - one_threshold;
-    } while (!gate_.compare_exchange_weak(gate, next, std::memory_order_acq_rel, std::memory_order_relaxed));
-    if (threshold(gate) < closed && threshold(next) == nobody) {
+    const GiveBackGate::Then then = gate_.give(i);
+    if (then == GiveBackGate::Then::wake_worker) {
         tokens_.fetch_add(1, std::memory_order_release);
         tokens_.notify_one();
         user_wakes_.fetch_add(1, std::memory_order_relaxed);
     }
     visitors_.fetch_sub(1, std::memory_order_release);
-    if (threshold(gate) == closed && outstanding_.fetch_sub(1, std::memory_order_acq_rel) == 1)
+    if (then == GiveBackGate::Then::note_closed && outstanding_.fetch_sub(1, std::memory_order_acq_rel) == 1)
         release();
 }
 
 void LoaderCore::close(std::uint64_t out) noexcept {
-    std::uint64_t gate = gate_.load(std::memory_order_acquire);
+    std::uint64_t word = gate_.word(), left;
     retain();
-    for (;;) {
-        const std::uint64_t left = out & ~gate;
+    do {
+        left = GiveBackGate::still_out(word, out);
         outstanding_.store(static_cast<std::uint32_t>(std::popcount(left)), std::memory_order_relaxed);
-        const std::uint64_t next = (gate & slot_bits) | closed << 56;
-        if (gate_.compare_exchange_weak(gate, next, std::memory_order_acq_rel, std::memory_order_acquire)) {
-            if (left == 0)
-                release();
-            break;
-        }
-    }
+    } while (!gate_.close(word));
+    if (left == 0)
+        release();
     // A give-back that found sleepers is between its exchange and its last touch for some nanoseconds.
     while (visitors_.load(std::memory_order_acquire) != 0)
         std::this_thread::yield();

@@ -14,6 +14,8 @@
 #include <drawpoint/pipeline/loader/batch_slots.hpp>
 #include <drawpoint/pipeline/loader/collate.hpp>
 
+#include "pipeline/loader/give_back_gate.hpp"
+
 namespace drawpoint {
 
 /// Two of x86's 64-byte lines: its prefetcher pulls them in pairs.
@@ -39,6 +41,14 @@ struct SlotCollation {
     std::atomic<std::int32_t> worker{-1};     // who collates, as the recorder numbers them
     std::atomic<std::uint64_t> bytes{0};      // of the batch's arrays, once there are any
     std::atomic<bool> lacks_samples{false};   // given up before all were made
+
+    void begin() noexcept {   // a batch
+        begin_ns.store(no_stamp, std::memory_order_relaxed);
+        end_ns.store(no_stamp, std::memory_order_relaxed);
+        worker.store(-1, std::memory_order_relaxed);
+        bytes.store(0, std::memory_order_relaxed);
+        lacks_samples.store(false, std::memory_order_relaxed);
+    }
 };
 
 /// One batch's place. Its plain fields belong to whoever opens it (under the loader's mutex), then to the workers that
@@ -64,20 +74,10 @@ struct alignas(line_bytes) Slot {
     std::int64_t admitted_ns = no_stamp, offered_ns = no_stamp, taken_ns = no_stamp;
 };
 
-/// The slots of a loader and the word through which batches come back, from any thread. Counted intrusively: the
-/// loader, each pass, a wake-up under way and, after close(), all batches still out together hold one reference.
-///
-/// `gate`: bit 63 the loop waits; 62 … 56 a threshold; 55 … 0 slots given back and not yet taken up. The threshold
-/// says after how many more give-backs a sleeping worker wants to be woken, that nobody sleeps, or that the loader is
-/// closed. A give-back is one exchange of this word, and only the one that wakes somebody, or comes after the end, has
-/// more to do.
+/// The slots of a loader and the gate through which batches come back, from any thread. Counted intrusively: the loader, each
+/// pass, a wake-up under way and, after close(), all batches still out together hold one reference.
 class LoaderCore {
 public:
-    static constexpr std::uint64_t slot_bits = (std::uint64_t{1} << 56) - 1;
-    static constexpr std::uint64_t waits = std::uint64_t{1} << 63;
-    static constexpr std::uint64_t nobody = 127, closed = 126;   // thresholds
-    static constexpr std::uint64_t one_threshold = std::uint64_t{1} << 56;
-
     /// `most_slots`: so many there may ever be; `slots`, if that is more.
     LoaderCore(const SampleLayout&, std::size_t batch_size, std::size_t slots, bool collates,
                std::size_t most_slots = 0);
@@ -133,15 +133,11 @@ public:
 protected:
     virtual ~LoaderCore();
 
-    [[nodiscard]] static constexpr std::uint64_t threshold(std::uint64_t gate) noexcept { return gate >> 56 & 127; }
-    [[nodiscard]] static constexpr std::uint64_t with_threshold(std::uint64_t gate, std::uint64_t threshold) noexcept {
-        return (gate & ~(nobody << 56)) | threshold << 56;
-    }
     /// Batches are asked whether somebody still holds their memory. Off for memory that is never written again.
     virtual bool asks_holder() const noexcept { return true; }
     [[nodiscard]] Batch lend(std::uint32_t i) noexcept { return Batch{this, i}; }
 
-    alignas(line_bytes) std::atomic<std::uint64_t> gate_{nobody << 56};
+    alignas(line_bytes) GiveBackGate gate_;
     alignas(line_bytes) std::atomic<std::uint32_t> tokens_{0};   // wakes for sleeping workers
     std::atomic<std::uint64_t> user_wakes_{0};                   // by give-backs
 
@@ -153,7 +149,7 @@ protected:
 
 private:
     void leave_held(Slot&) noexcept;   // of a collated batch: what others retain
-    void give_back_to_sleepers(std::uint64_t gate, std::uint64_t slot_bit) noexcept;
+    void give_back_announced(std::uint32_t slot) noexcept;
 
     std::atomic<std::uint32_t> references_{1};
     std::atomic<std::uint32_t> visitors_{0};   // give-backs that may still touch this after their slot is back

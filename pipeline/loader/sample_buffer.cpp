@@ -14,6 +14,8 @@ namespace drawpoint {
 
 namespace {
 
+static_assert(sizeof(SampleBuffer) == sample_buffer_bytes);   // as plan_memory() counts it
+
 constexpr std::align_val_t alignment{64};
 constexpr std::size_t excess = 4;   // times what is needed
 

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "diagnosis/replay/machine/linux_scheduler.hpp"
+
 namespace drawpoint {
 
 /// What a thread has had of a core, and is to have. Times are of service, in 1024ths of a nanosecond of a whole core.
@@ -28,7 +30,7 @@ public:
     using Thread = std::uint32_t;
     using Turns = std::span<Turn>;
     static constexpr Thread nobody = ~Thread{0};
-    static constexpr std::int64_t tick = 4'000'000 * Turn::ns;   // of CONFIG_HZ=250
+    static constexpr std::int64_t tick = linux_scheduler::tick_ns * Turn::ns;
 
     [[nodiscard]] std::size_t size() const noexcept { return threads_.size(); }
     [[nodiscard]] std::span<const Thread> threads() const noexcept { return threads_; }

@@ -4,7 +4,6 @@
 #include <limits>
 
 #include <drawpoint/pipeline/loader/machine/read_policy.hpp>
-#include <drawpoint/pipeline/loader/sample_buffer.hpp>
 
 #include "pipeline/loader/machine/slot_bytes.hpp"
 
@@ -40,7 +39,7 @@ MemoryPlan plan_memory(const MemoryNeeds& needs) noexcept {
     Bytes making{};                                                   // besides, for each batch in the making
     if (needs.collates) {
         slot = known ? slot + samples : Bytes{};
-        making = known ? samples + Bytes{sizeof(SampleBuffer)} * plan.slot_samples : Bytes{};
+        making = known ? samples + Bytes{sample_buffer_bytes} * plan.slot_samples : Bytes{};
         plan.sample_sets = std::max<std::size_t>(needs.num_workers, 1);
     }
     const Bytes held = Bytes{needs.encoded_bytes} * ReadPolicy::most_held(1);

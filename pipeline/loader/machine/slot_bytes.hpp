@@ -7,6 +7,7 @@ namespace drawpoint {
 
 inline constexpr std::uint64_t slot_line = 128, slot_huge_page = std::uint64_t{2} << 20;
 inline constexpr std::uint64_t memory_page = 4096;
+inline constexpr std::uint64_t sample_buffer_bytes = 96;   // a SampleBuffer without its memory
 /// From here on memory is mapped, so that what is given up leaves the process: a heap would keep it in pieces.
 inline constexpr std::uint64_t mapped_from = std::uint64_t{64} << 10;
 

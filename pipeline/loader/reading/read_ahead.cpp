@@ -22,9 +22,6 @@ constexpr std::uint32_t word(State state, const ReadBuffer& buffer) noexcept { r
 constexpr State state_of(std::uint32_t cell) noexcept { return static_cast<State>(cell & 7); }
 
 constexpr std::int64_t quick_ns = 100'000;   // where waiting cannot be seen, a read so short has not waited
-constexpr std::uint64_t look_at_every = 4;   // reads: looking costs two system calls
-constexpr std::uint64_t report_after = 8;    // samples
-constexpr std::uint64_t report_at_once_ns = 200'000;
 
 }   // namespace
 
@@ -53,7 +50,7 @@ ReadAhead::ReadAhead(const SampleSource& source, const SampleReads& reads, const
       most_{options.concurrency == 0 ? 0 : std::max(options.concurrency, options.most_concurrency)},
       counts_switches_{system_counts_switches()},
       retried_{reads, options.rules},
-      policy_{options.concurrency, options.num_workers} {
+      machine_{options.concurrency, most_, options.num_workers, options.memory} {
     if (most_ == 0)
         return;
     prepare_slots(options_.slots);
@@ -79,10 +76,8 @@ void ReadAhead::retarget(std::size_t concurrency, std::size_t num_workers, std::
     Act then;
     {
         const std::lock_guard lock{mutex_};
-        policy_.retarget(std::min(concurrency, most_), num_workers);
-        options_.memory = memory;
-        for (std::size_t i = 0; i < free_.size() && memory != 0 && counts_.bytes > memory;
-             ++i)   // the next to be used last
+        machine_.retarget(concurrency, num_workers, memory);
+        for (std::size_t i = 0; i < free_.size() && machine_.exceeds_memory(); ++i)   // the next to be used last
             give_up(buffers_[free_[i]]);
         then = act();
     }
@@ -100,7 +95,8 @@ void ReadAhead::want(std::uint32_t slot, std::span<const std::uint64_t> indices)
         const auto size = static_cast<std::uint32_t>(indices.size());
         for (std::uint32_t at = 0; at < size; ++at)
             cell(slot, at).store(word(idle, 0), std::memory_order_relaxed);   // seen by the claim's release
-        wanted_[wanted_count_++] = {.slot = slot, .next = 0, .size = size, .indices = indices.data()};
+        indices_[slot] = indices.data();
+        machine_.want(slot, size);
         then = act();
     }
     perform(then);
@@ -110,14 +106,7 @@ void ReadAhead::withdraw(std::uint32_t slot, std::uint32_t first) noexcept {
     if (most_ == 0)
         return;
     const std::lock_guard lock{mutex_};
-    const auto end = wanted_.begin() + static_cast<std::ptrdiff_t>(wanted_count_);
-    const auto found = std::find_if(wanted_.begin(), end, [&](const Wanted& one) { return one.slot == slot; });
-    if (found != end && first == 0) {
-        std::move(found + 1, end, found);
-        --wanted_count_;
-    } else if (found != end) {
-        found->size = std::min(found->size, first);
-    }
+    machine_.withdraw(slot, first);
     for (std::uint32_t at = first; at < options_.batch_size; ++at) {
         const std::uint32_t before = cell(slot, at).exchange(word(taken, 0), std::memory_order_acq_rel);
         if (state_of(before) == ready)
@@ -127,36 +116,29 @@ void ReadAhead::withdraw(std::uint32_t slot, std::uint32_t first) noexcept {
 
 // ---------------------------------------------------------------------------------------------- readers
 
-bool ReadAhead::room() const noexcept {
-    return policy_.ahead() && !stopping() && active_ < policy_.in_flight() && !free_.empty() &&
-           (options_.memory == 0 || counts_.bytes < options_.memory || buffers_[free_.back()].counted_bytes != 0);
+ReadMachine::Buffer ReadAhead::next_buffer() const noexcept {
+    return {!free_.empty(), !free_.empty() && buffers_[free_.back()].counted_bytes != 0};
 }
 
 ReadBuffer* ReadAhead::claim_next() noexcept {
-    if (!room() || held_ - late_ >= policy_.hold())
+    if (!machine_.goes_on(next_buffer()))
         return nullptr;
     ReadBuffer& buffer = buffers_[free_.back()];
-    while (wanted_count_ != 0) {
-        Wanted& oldest = wanted_[0];
-        while (oldest.next < oldest.size) {
-            const std::uint32_t at = oldest.next++;
-            const std::uint64_t index = oldest.indices[at];
-            if (index >= source_size_ || !reads_->wants(index))
-                continue;   // the worker's to say so
-            buffer.index = index;
-            buffer.cell = &cell(oldest.slot, at);
-            buffer.times = {.begin_ns = clock_.now_ns()};
-            if (options_.rules.deadline.count() > 0)
-                buffer.due = std::chrono::steady_clock::now() + options_.rules.deadline;
-            std::uint32_t before = word(idle, 0);
-            if (!buffer.cell->compare_exchange_strong(before, word(reading, buffer), std::memory_order_acq_rel))
-                continue;
-            free_.pop_back();
-            ++active_;
-            counts_.most_held = std::max<std::uint64_t>(counts_.most_held, ++held_);
-            return &buffer;
-        }
-        std::move(wanted_.begin() + 1, wanted_.begin() + static_cast<std::ptrdiff_t>(wanted_count_--), wanted_.begin());
+    while (const std::optional<ReadMachine::Place> place = machine_.next()) {
+        const std::uint64_t index = indices_[place->slot][place->at];
+        if (index >= source_size_ || !reads_->wants(index))
+            continue;   // the worker's to say so
+        buffer.index = index;
+        buffer.cell = &cell(place->slot, place->at);
+        buffer.times = {.begin_ns = clock_.now_ns()};
+        if (options_.rules.deadline.count() > 0)
+            buffer.due = std::chrono::steady_clock::now() + options_.rules.deadline;
+        std::uint32_t before = word(idle, 0);
+        if (!buffer.cell->compare_exchange_strong(before, word(reading, buffer), std::memory_order_acq_rel))
+            continue;
+        free_.pop_back();
+        machine_.begun();
+        return &buffer;
     }
     return nullptr;
 }
@@ -167,14 +149,14 @@ ReadBuffer* ReadAhead::next_read(Idle how, bool slept) noexcept {
     {
         Lock lock{mutex_};
         if (slept)
-            --(tokens_ != 0 ? tokens_ : asleep_);
+            machine_.awake();
         while ((buffer = claim_next()) == nullptr && how == Idle::blocks && !stopping()) {
-            ++asleep_;
-            tokens_given_.wait(lock, [this] { return tokens_ != 0 || stopping(); });
-            --(tokens_ != 0 ? tokens_ : asleep_);
+            machine_.sleeps();
+            called_.wait(lock, [this] { return machine_.is_called() || stopping(); });
+            machine_.awake();
         }
         if (buffer == nullptr && how == Idle::sleeps)
-            ++asleep_;
+            machine_.sleeps();
         if (buffer != nullptr && how == Idle::blocks)
             then = act();
     }
@@ -188,12 +170,9 @@ void ReadAhead::end_read(ReadBuffer& buffer) noexcept {
     {
         const std::lock_guard lock{mutex_};
         const std::uint64_t touched = std::max(buffer.counted_bytes, contents_memory_bytes(buffer.bytes.size()));
-        counts_.bytes += touched - buffer.counted_bytes;
-        buffer.counted_bytes = touched;
-        counts_.most_bytes = std::max(counts_.most_bytes, counts_.bytes);
-        ++counts_.ahead;
-        policy_.observe_reads(1, ns, buffer.blocked ? ns : 0);
-        --(buffer.late.exchange(false, std::memory_order_relaxed) ? late_ : active_);
+        ++ahead_;
+        machine_.ended(ns, buffer.blocked, buffer.late.exchange(false, std::memory_order_relaxed),
+                       touched - std::exchange(buffer.counted_bytes, touched));
         std::uint32_t before = word(reading, buffer);
         if (!buffer.cell->compare_exchange_strong(before, word(ready, buffer), std::memory_order_acq_rel)) {
             somebody_waits =
@@ -210,26 +189,13 @@ void ReadAhead::end_read(ReadBuffer& buffer) noexcept {
 }
 
 // Under the mutex, so that whoever announces sleep afterwards is seen by the next.
-ReadAhead::Act ReadAhead::act() noexcept {
-    if (!room() || held_ - late_ + tokens_ >= policy_.wake_below() || active_ + tokens_ >= policy_.in_flight() ||
-        wanted_count_ == 0)
-        return Act::none;
-    if (asleep_ != 0) {
-        --asleep_;
-        ++tokens_;
-        return Act::wake;
-    }
-    if (refused_ || tokens_ != 0 || started_ >= std::min(policy_.in_flight() + late_, 2 * most_))
-        return Act::none;
-    ++started_;
-    return Act::grow;
-}
+ReadAhead::Act ReadAhead::act() noexcept { return machine_.act(next_buffer()); }
 
 void ReadAhead::perform(Act what) noexcept {
     if (what == Act::none)
         return;
     if (what == Act::wake) {
-        tokens_given_.notify_one();
+        called_.notify_one();
         return wake_readers();
     }
     bool grown = false;
@@ -240,10 +206,8 @@ void ReadAhead::perform(Act what) noexcept {
         grown = false;   // no memory for it: the workers read for themselves
     }
     const std::lock_guard lock{mutex_};
-    if (!grown) {
-        refused_ = true;
-        --started_;
-    }
+    if (!grown)
+        machine_.not_started();
 }
 
 Readers& ReadAhead::readers() {
@@ -321,9 +285,8 @@ void ReadAhead::wait_for(ReadBuffer& buffer, std::atomic<std::uint32_t>& cell) {
         if (!cell.compare_exchange_strong(before, word(taken, 0), std::memory_order_acq_rel))
             return;   // it is there
         buffer.late.store(true, std::memory_order_relaxed);
-        --active_;
-        ++late_;
-        counts_.late += !stopping();
+        machine_.late();
+        late_ += !stopping();
         then = act();
     }
     perform(then);
@@ -334,52 +297,39 @@ void ReadAhead::wait_for(ReadBuffer& buffer, std::atomic<std::uint32_t>& cell) {
 }
 
 void ReadAhead::read_here(WorkerReads& worker, std::uint64_t index) {
-    const bool look = most_ != 0 && (worker.blocked || worker.reads % look_at_every == 0);
-    ++worker.reads;
     ++worker.unreported;
-    if (!look)
+    if (most_ == 0 || !worker.reporter.looks())
         return retried_.read(index, worker.own);
     const long switches = counts_switches_ ? voluntary_switches() : 0;
     const std::int64_t begin = clock_.now_ns();
     retried_.read(index, worker.own);
     const std::int64_t ns = std::max<std::int64_t>(clock_.now_ns() - begin, 0);
-    worker.blocked = has_blocked(ns, counts_switches_ ? voluntary_switches() - switches : 0);
-    ++worker.looked_at;
-    worker.looked_at_ns += static_cast<std::uint64_t>(ns);
-    worker.blocked_ns += worker.blocked ? static_cast<std::uint64_t>(ns) : 0;
-}
-
-void ReadAhead::report(WorkerReads& worker) noexcept {
-    counts_.own += std::exchange(worker.unreported, 0);
-    const std::uint64_t looked_at = std::exchange(worker.looked_at, 0), samples = std::exchange(worker.samples, 0);
-    policy_.observe_reads(looked_at, std::exchange(worker.looked_at_ns, 0), std::exchange(worker.blocked_ns, 0));
-    policy_.observe_samples(samples, std::exchange(worker.sample_ns, 0));
+    worker.reporter.looked(static_cast<std::uint64_t>(ns),
+                           has_blocked(ns, counts_switches_ ? voluntary_switches() - switches : 0));
 }
 
 void ReadAhead::give_up(ReadBuffer& buffer) noexcept {
     std::vector<std::byte>{}.swap(buffer.bytes);
-    counts_.bytes -= std::exchange(buffer.counted_bytes, 0);
+    machine_.gave_up(std::exchange(buffer.counted_bytes, 0));
 }
 
 void ReadAhead::put_back(ReadBuffer& buffer) noexcept {
-    if (options_.memory != 0 && counts_.bytes > options_.memory)
+    if (machine_.put_back())
         give_up(buffer);
     buffer.error = nullptr;
     free_.push_back(buffer.number);
-    --held_;
 }
 
 void ReadAhead::done(WorkerReads& worker, const Taken& sample, std::int64_t made_ns) noexcept {
-    if (made_ns >= 0) {
-        ++worker.samples;
-        worker.sample_ns += static_cast<std::uint64_t>(made_ns);
-    }
-    if (sample.buffer == nullptr && worker.samples < report_after && worker.blocked_ns < report_at_once_ns)
+    if (made_ns >= 0)
+        worker.reporter.made(static_cast<std::uint64_t>(made_ns));
+    if (sample.buffer == nullptr && !worker.reporter.is_due())
         return;
     Act then;
     {
         const std::lock_guard lock{mutex_};
-        report(worker);
+        own_ += std::exchange(worker.unreported, 0);
+        machine_.observe(worker.reporter.take());
         if (sample.buffer != nullptr)
             put_back(*sample.buffer);
         then = act();
@@ -394,8 +344,9 @@ void ReadAhead::stop() noexcept {
         const std::lock_guard lock{mutex_};
         if (stopping_.exchange(true, std::memory_order_relaxed))
             return;
+        machine_.stop();
     }
-    tokens_given_.notify_all();
+    called_.notify_all();
     retried_.stop();
     for (std::size_t i = 0; i < free_.capacity(); ++i) {
         const std::lock_guard lock{buffers_[i].mutex};
@@ -417,10 +368,14 @@ void ReadAhead::join() noexcept {
 
 ReadAheadCounters ReadAhead::counters() const noexcept {
     const std::lock_guard lock{mutex_};
-    ReadAheadCounters counts = counts_;
-    counts.retries = retried_.retries();
-    counts.readers = started_;
-    return counts;
+    return {.ahead = ahead_,
+            .own = own_,
+            .late = late_,
+            .retries = retried_.retries(),
+            .readers = machine_.started(),
+            .bytes = machine_.bytes(),
+            .most_bytes = machine_.most_bytes(),
+            .most_held = machine_.most_held()};
 }
 
 }   // namespace drawpoint

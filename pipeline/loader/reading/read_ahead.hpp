@@ -15,7 +15,7 @@
 #include <drawpoint/instrumentation/clock.hpp>
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
 #include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
-#include <drawpoint/pipeline/loader/machine/read_policy.hpp>
+#include <drawpoint/pipeline/loader/machine/read_machine.hpp>
 #include <drawpoint/pipeline/loader/sample_source.hpp>
 
 #include "pipeline/loader/reading/read_retry.hpp"
@@ -72,9 +72,8 @@ struct ReadAheadOptions {
 /// What a worker keeps of its own reads.
 struct WorkerReads {
     std::vector<std::byte> own;
-    std::uint64_t reads = 0;   // in all
-    bool blocked = true;       // the last one that was looked at had to wait for storage
-    std::uint64_t unreported = 0, looked_at = 0, looked_at_ns = 0, blocked_ns = 0, samples = 0, sample_ns = 0;
+    ReadReporter reporter;
+    std::uint64_t unreported = 0;   // reads
 };
 
 /// Counters of a ReadAhead; exact when nothing is being read.
@@ -147,22 +146,17 @@ public:
 
 private:
     using Lock = std::unique_lock<std::mutex>;
-    enum class Act : std::uint8_t { none, wake, grow };
-    struct Wanted {
-        std::uint32_t slot = 0, next = 0, size = 0;
-        const std::uint64_t* indices = nullptr;
-    };
+    using Act = ReadMachine::Act;
 
     [[nodiscard]] std::atomic<std::uint32_t>& cell(std::uint32_t slot, std::uint32_t at) noexcept {
         return cells_[slot][at];
     }
-    [[nodiscard]] ReadBuffer* claim_next() noexcept;   // under the mutex
-    [[nodiscard]] bool room() const noexcept;          // under the mutex
-    [[nodiscard]] Act act() noexcept;                  // under the mutex; performed without it
+    [[nodiscard]] ReadBuffer* claim_next() noexcept;                  // under the mutex
+    [[nodiscard]] ReadMachine::Buffer next_buffer() const noexcept;   // under the mutex
+    [[nodiscard]] Act act() noexcept;                                 // under the mutex; performed without it
     void perform(Act) noexcept;
     void put_back(ReadBuffer&) noexcept;                                // under the mutex
     void give_up(ReadBuffer&) noexcept;                                 // under the mutex; its memory
-    void report(WorkerReads&) noexcept;                                 // under the mutex
     [[nodiscard]] ReadBuffer* take_cell(std::atomic<std::uint32_t>&);   // null: nobody had begun
     void wait_for(ReadBuffer&, std::atomic<std::uint32_t>& cell);       // throws when given up
     void wake_readers() noexcept;
@@ -182,15 +176,11 @@ private:
     std::atomic<bool> stopping_{false};
 
     mutable std::mutex mutex_;
-    std::condition_variable tokens_given_;
-    ReadPolicy policy_;
-    std::array<Wanted, LoaderPolicy::max_slots> wanted_;   // oldest first
-    std::size_t wanted_count_ = 0;
-    std::vector<std::uint32_t> free_;   // buffers
-    std::size_t active_ = 0, late_ = 0, held_ = 0;
-    std::size_t asleep_ = 0, tokens_ = 0, started_ = 0;
-    bool refused_ = false;
-    ReadAheadCounters counts_;
+    std::condition_variable called_;
+    ReadMachine machine_;
+    std::array<const std::uint64_t*, LoaderPolicy::max_slots> indices_{};   // by slot
+    std::vector<std::uint32_t> free_;                                       // buffers
+    std::uint64_t ahead_ = 0, own_ = 0, late_ = 0;                          // reads that ended, by whom; given up
 
     std::mutex start_mutex_;
     std::unique_ptr<Readers> readers_;

@@ -1,4 +1,4 @@
-// PrefetchCore's part for the loop: passes, draws and the wake-up.
+// PrefetchCore's part for the loop: draws and the wake-up.
 #include <algorithm>
 #include <new>
 #include <stdexcept>
@@ -12,13 +12,6 @@
 #include "pipeline/loader/threads/prefetch_core.hpp"
 
 namespace drawpoint {
-
-namespace {
-
-constexpr std::int64_t least_spin_ns = 500;
-constexpr std::uint64_t waits_between_probes = 32;   // of the longest spin, once shorter ones have failed
-
-}   // namespace
 
 struct PrefetchCore::WakeOp {
     using allocator_type = WakeAllocator<void>;
@@ -58,68 +51,22 @@ void PrefetchCore::context_shutdown() noexcept {
     handler_.reset();
 }
 
-std::uint64_t PrefetchCore::begin_pass(std::size_t epoch, EpochOptions options) {
-    if (pass_left_ != 0)
-        throw std::logic_error{"DataLoader::epoch: the pass before must be used up or destroyed first"};
-    std::unique_lock lock{mutex_};
-    order_done_.wait(lock, [this] { return !order_busy_; });
-    if (next_prepared_ && order_epoch_ == epoch) {
-        next_prepared_ = false;
-    } else {
-        abandon();
-        lock.unlock();
-        sampler_->order(epoch, order_);
-        lock.lock();
-        order_epoch_ = epoch;
-        order_first_batch_ = policy_.limit();
-        extend();
-    }
-    next_wanted_ = options.next_epoch && !inline_ && batches_per_epoch_ > 0;
-    Wakes wakes;
-    if (!inline_) {
-        wakes = turn();
-        wakes += go_on();
-    }
-    lock.unlock();
-    if (!started_)
-        start_crew();
-    perform(wakes);
-    pass_left_ = batches_per_epoch_;
-    return ++pass_serial_;
-}
-
-void PrefetchCore::end_pass(std::uint64_t serial) noexcept {
-    if (exhausted(serial))
-        return;
-    std::unique_lock lock{mutex_};
-    order_done_.wait(lock, [this] { return !order_busy_; });
-    abandon();
-    pass_left_ = 0;
-}
-
 bool PrefetchCore::spin_until_ready() noexcept {
-    const std::int64_t begin = clock_.now_ns();
-    const std::int64_t most = ++waits_ % waits_between_probes == 0 ? most_spin_ns_ : spin_ns_;
+    const std::int64_t begin = clock_.now_ns(), most = spin_.begin();
     std::int64_t spun = 0;
     do {
         if (ready() || stopping()) {
-            spin_ns_ = std::clamp(2 * spun, std::min(spin_ns, most_spin_ns_), most_spin_ns_);
+            spin_.succeeded(spun);
             return true;
         }
         spin_pause();
         spun = clock_.now_ns() - begin;
     } while (spun < most);
-    spin_ns_ = std::max(spin_ns_ / 2, least_spin_ns);
+    spin_.failed();
     return false;
 }
 
-bool PrefetchCore::holds_all() const noexcept {
-    // Where the depth has shrunk, more may be held than there are to be, and others still come.
-    return policy_.next_position() == position_ && policy_.wanted() == 0 &&
-           static_cast<std::size_t>(std::popcount(policy_.handed())) >= policy_.slots();
-}
-
-bool PrefetchCore::must_wait(Kind how) {
+bool PrefetchCore::must_wait(DrawMailbox::Kind how) {
     if (stopping())
         throw_aborted();
     if (inline_) {
@@ -128,54 +75,44 @@ bool PrefetchCore::must_wait(Kind how) {
     }
     if (spin_until_ready())
         return false;
-    gate_.fetch_or(waits, std::memory_order_acq_rel);
+    gate_.announce_wait();
     Wakes wakes;
     bool user_holds_all;
     {
         // The turn takes up slots that came back while too few to wake anybody; what comes back from now on wakes.
-        const std::lock_guard lock{mutex_};
-        wakes = turn(Asks{.loop_waits = true});
-        if (waits_for_room_ && holds_all()) {   // room would come from what the user holds
-            hold_to(numbers());
-            note_setting();
-            wakes += turn(Asks{.loop_waits = true});
+        const auto guard = guarded_.lock();
+        wakes = turn(*guard, Asks{.loop_waits = true});
+        if (waits_for_room_ && guard->machine->holds_all(position_)) {   // room would come from what the user holds
+            guard->machine.decide<&LoaderMachine::raise_limits>(slots_bytes());
+            follow_limits(*guard);
+            note_setting(*guard);
+            wakes += turn(*guard, Asks{.loop_waits = true});
         }
-        user_holds_all = holds_all();
+        user_holds_all = guard->machine->holds_all(position_);
     }
-    wakes.prepare_next = false;   // a worker's: one finishes the batch that is waited for
     perform(wakes);
     if (user_holds_all && !stopping()) {
         resumed();
         throw_all_held();
     }
-    std::atomic<std::uint64_t>& cell = cells_[position_ & cell_mask].word;
-    std::uint64_t seen = cell.load(std::memory_order_acquire);
-    const std::uint64_t tag = (position_ + 1) << 32;
-    if (seen >> 32 == tag >> 32 && (seen & 7) > stopped) {
+    switch (mailbox_.announce(position_, how)) {
+    case DrawMailbox::Wait::another:
         throw std::logic_error{"next(): called while another next() of the same pass is waiting"};
-    }
-    if (seen >> 32 == tag >> 32 || !cell.compare_exchange_strong(seen, tag | how, std::memory_order_acq_rel)) {
-        resumed();
-        return false;
+    case DrawMailbox::Wait::is_there: resumed(); return false;
+    case DrawMailbox::Wait::announced: break;
     }
     ++suspensions_;
     return true;
 }
 
 void PrefetchCore::wait_blocked() noexcept {
-    const std::uint64_t announced = (position_ + 1) << 32 | waiting_blocked;
-    cells_[position_ & cell_mask].word.wait(announced, std::memory_order_acquire);
+    mailbox_.wait(position_);
     resumed();
 }
 
-void PrefetchCore::resumed() noexcept { gate_.fetch_and(~waits, std::memory_order_acq_rel); }
-
 void PrefetchCore::draw_inline() {
     for (;;) {
-        {
-            const std::lock_guard lock{mutex_};
-            (void)turn();   // nobody sleeps here
-        }
+        (void)turn(*guarded_.lock());   // nobody sleeps here
         bool worked = false;
         while (!ready() && claim_one(*inline_worker_))
             worked = true;
@@ -191,13 +128,12 @@ void PrefetchCore::draw_inline() {
 Batch PrefetchCore::take() {
     if (stopping())
         throw_aborted();
-    const Cell& mailbox = cells_[position_ & cell_mask];
-    const std::uint64_t cell = mailbox.word.load(std::memory_order_acquire);
-    const auto i = static_cast<std::uint32_t>(cell >> 3 & 0x1fff'ffff);
+    const DrawMailbox::Entry entry = mailbox_.at(position_);
+    const std::uint32_t i = entry.slot;
     ++position_;
     --pass_left_;
     Slot& s = slots_[i];
-    const bool whole = (cell & 7) == batch;
+    const bool whole = entry.kind == DrawMailbox::Kind::batch;
     if (recorder_) {
         s.taken_ns = clock_.now_ns();
         last_offered_ns_ = s.offered_ns;
@@ -207,7 +143,7 @@ Batch PrefetchCore::take() {
     if (!whole) [[unlikely]]
         throw_failure(i);
     ++batches_taken_;
-    samples_taken_ += mailbox.size;   // the slot's own line is the workers'
+    samples_taken_ += entry.size;   // the slot's own line is the workers'
     if (digest_) [[unlikely]] {
         digest_->add(std::as_bytes(std::span{s.indices.get(), s.size}));
         digest_->add(std::as_bytes(std::span{s.memory->targets(), s.size}));
@@ -220,7 +156,7 @@ Batch PrefetchCore::take() {
             }
     }
     if (waits_for_room_) [[unlikely]]
-        look_for_room();
+        retry_raise_at_draw();
     return lend(i);
 }
 

@@ -1,4 +1,4 @@
-// PrefetchCore's part for the workers: claims, turns and sleep.
+// PrefetchCore's part for the workers: claims, sleep and rest.
 #include <new>
 #include <utility>
 
@@ -27,45 +27,16 @@ void PrefetchCore::perform(Wakes wakes) noexcept {
         prepare_next_order();
 }
 
-void PrefetchCore::prepare_next_order() noexcept {
-    std::unique_lock lock{mutex_};
-    if (!next_wanted_ || order_busy_ || policy_.admitted() != policy_.limit() || policy_.stopped())
-        return;
-    order_busy_ = true;
-    const std::uint64_t next = order_epoch_ + 1;
-    lock.unlock();
-    bool done = true;
-    try {
-        sampler_->order(next, order_);
-    } catch (...) {
-        done = false;   // the pass itself will ask again, and throw
-    }
-    lock.lock();
-    order_busy_ = next_wanted_ = false;
-    Wakes wakes;
-    if (done && !policy_.stopped()) {
-        order_epoch_ = next;
-        order_first_batch_ = policy_.limit();
-        extend();
-        next_prepared_ = true;
-        wakes = turn();
-    }
-    lock.unlock();
-    order_done_.notify_all();
-    perform(wakes);
-}
-
 bool PrefetchCore::claim_one(SampleWorker& worker) noexcept {
     for (;;) {
         if (stopping())
             return false;
-        std::uint64_t oldest = current_.load(std::memory_order_acquire);
-        if (oldest >= opened_.load(std::memory_order_acquire))
+        ClaimBoard::Oldest oldest;
+        if (!board_.find(oldest))
             return false;
-        // A stale hint leads to a newer batch at worst: what is claimed says itself what it is.
-        const std::uint32_t i = slot_of_[oldest % slot_of_.size()].load(std::memory_order_relaxed);
+        const std::uint32_t i = oldest.slot;
         Slot& s = slots_[i];
-        const std::uint32_t most = claim_size_.load(std::memory_order_relaxed);
+        const std::uint32_t most = board_.claim_size();
         // Before the claim: no sample of the batch begins earlier. Unrecorded, some claims are timed for their size alone.
         const bool timed = recorder_ || worker.claims < first_claims || worker.claims % timed_every == 0;
         std::int64_t begin = timed ? clock_.now_ns() : no_stamp;
@@ -73,7 +44,7 @@ bool PrefetchCore::claim_one(SampleWorker& worker) noexcept {
         const auto size = static_cast<std::uint32_t>(before >> 32);
         const auto next = static_cast<std::uint32_t>(before);
         if (std::uint64_t{next} + most >= size)
-            current_.compare_exchange_strong(oldest, oldest + 1, std::memory_order_acq_rel);
+            board_.pass_by(oldest.batch);
         if (next >= size)
             continue;
         const std::uint32_t count = std::min(most, size - next);
@@ -86,7 +57,7 @@ bool PrefetchCore::claim_one(SampleWorker& worker) noexcept {
         const bool measured = measures_use_.load(std::memory_order_relaxed) && worker.use.begin(clock_);
         if (s.collation && !s.collation->making.load(std::memory_order_acquire))
             begin_making(s);
-        const std::int64_t end = maker_.make(worker, s, i, next, count, begin, stopping_, mutex_);
+        const std::int64_t end = maker_.make(worker, s, i, next, count, begin, stopping_, guarded_.mutex());
         if (timed) {
             worker.samples += count;
             worker.ns += static_cast<std::uint64_t>(std::max<std::int64_t>(end - begin, 0));
@@ -99,7 +70,7 @@ bool PrefetchCore::claim_one(SampleWorker& worker) noexcept {
             if (recorder_)
                 s.last_done_ns.store(done, std::memory_order_relaxed);
             if (s.collation)
-                maker_.collate(worker, s, done, stopping_, mutex_);
+                maker_.collate(worker, s, done, stopping_, guarded_.mutex());
             if (measured)
                 worker.use.end(clock_);
             finish(worker, i);
@@ -111,7 +82,7 @@ bool PrefetchCore::claim_one(SampleWorker& worker) noexcept {
 }
 
 void PrefetchCore::begin_making(Slot& s) noexcept {
-    const std::lock_guard lock{mutex_};
+    const auto guard = guarded_.lock();
     if (s.collation->making.load(std::memory_order_relaxed))
         return;
     try {
@@ -125,11 +96,11 @@ void PrefetchCore::begin_making(Slot& s) noexcept {
 void PrefetchCore::finish(SampleWorker& worker, std::uint32_t slot) noexcept {
     Wakes wakes;
     {
-        const std::lock_guard lock{mutex_};
-        observe(worker);
-        count_released(slots_[slot]);
-        complete(slot, slots_[slot].failed);
-        wakes = turn();
+        const auto guard = guarded_.lock();
+        observe(*guard, worker);
+        count_released(*guard, slots_[slot]);
+        complete(*guard, slot, slots_[slot].failed);
+        wakes = turn(*guard);
     }
     perform(wakes);
 }
@@ -161,32 +132,30 @@ void PrefetchCore::work(std::size_t) noexcept {
 bool PrefetchCore::idle(SampleWorker& worker) noexcept {
     Wakes wakes;
     {
-        const std::lock_guard lock{mutex_};
-        observe(worker);
-        wakes = turn();
+        const auto guard = guarded_.lock();
+        observe(*guard, worker);
+        wakes = turn(*guard);
     }
     perform(wakes);
-    const std::int64_t until = clock_.now_ns() + spin_ns;
+    const std::int64_t until = clock_.now_ns() + SpinPolicy::worker_spin_ns;
     do {
         if (stopping())
             return false;
-        if (work_is_open() || too_many_.load(std::memory_order_relaxed) ||
-            (gate_.load(std::memory_order_relaxed) & slot_bits) != 0)
+        if (board_.is_open() || too_many_.load(std::memory_order_relaxed) || gate_.has_slots())
             return true;
         spin_pause();
     } while (clock_.now_ns() < until);
 
     bool sleeps = false;
     {
-        const std::lock_guard lock{mutex_};
-        wakes = turn();
-        if (!stopping() && !work_is_open() && !wakes.prepare_next && !too_many_.load(std::memory_order_relaxed)) {
-            policy_.park();
-            sleeps = arm();
+        const auto guard = guarded_.lock();
+        wakes = turn(*guard);
+        if (!stopping() && guard->machine.decide<&LoaderMachine::sleeps>(board_.is_open())) {
+            sleeps = gate_.arm(guard->machine->policy().wake_threshold());
             if (sleeps)
-                ++parks_;
+                ++guard->parks;
             else
-                policy_.woken(1);
+                guard->machine.decide<&LoaderMachine::woken>();
         }
     }
     perform(wakes);
@@ -203,6 +172,68 @@ void PrefetchCore::wait_for_token(std::atomic<std::uint32_t>& tokens) noexcept {
                 return;
         tokens.wait(0, std::memory_order_acquire);
     }
+}
+
+// ---------------------------------------------------------------------------------------------- who works
+
+void PrefetchCore::start_crew() {
+    if (!inline_) {
+        start_workers(options_.num_workers);
+        if (!crews_.empty()) {
+            started_ = true;
+            return;
+        }
+        inline_ = true;   // only now that no worker reads it
+    }
+    inline_worker_ = maker_.make_worker();
+    guarded_.lock()->machine.decide<&LoaderMachine::work_inline>();
+    measures_use_.store(false, std::memory_order_relaxed);
+    started_ = true;
+}
+
+void PrefetchCore::start_workers(std::size_t num_workers) {
+    std::size_t there = 0;
+    for (const Crew& crew : crews_)
+        there += crew.size();
+    if (num_workers <= there)
+        return;
+    crews_.reserve(crews_.size() + 1);   // a crew that has begun is kept
+    Crew crew = pool_->start(num_workers - there, *this);
+    if (crew.size() != 0)
+        crews_.push_back(std::move(crew));
+}
+
+void PrefetchCore::arrive() noexcept {
+    {
+        const auto guard = guarded_.lock();
+        if (guard->machine.decide<&LoaderMachine::arrives>())
+            return;
+        ++guard->parks;
+    }
+    wait_for_token(rest_tokens_);
+}
+
+bool PrefetchCore::leave(SampleWorker& worker) noexcept {
+    Wakes wakes;
+    {
+        const auto guard = guarded_.lock();
+        observe(*guard, worker);
+        if (!guard->machine.decide<&LoaderMachine::leaves>())
+            return !stopping();
+        recall_resting_workers(*guard);
+        wakes = turn(*guard, Asks{.leaves = true});
+    }
+    perform(wakes);
+    worker.scratch.reset();   // what it holds belongs to nobody's plan while it sleeps
+    std::vector<std::byte>{}.swap(worker.reads.own);
+    {
+        const auto guard = guarded_.lock();
+        guard->machine.decide<&LoaderMachine::rests>();
+        ++guard->parks;
+        recall_resting_workers(*guard);
+    }
+    wait_for_token(rest_tokens_);
+    return !stopping();
 }
 
 }   // namespace drawpoint

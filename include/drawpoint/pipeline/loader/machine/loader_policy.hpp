@@ -55,11 +55,13 @@ public:
         std::uint64_t batch, position;
         std::uint32_t slot;
         bool failed;
+        bool operator==(const HandOver&) const = default;
     };
     /// Slots by state, a bit each.
     struct Abandoned {
         std::uint64_t open = 0;       ///< workers may still write there: complete() frees them
         std::uint64_t complete = 0;   ///< free already
+        bool operator==(const Abandoned&) const = default;
     };
 
     explicit LoaderPolicy(const PolicyOptions&) noexcept;

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
+
+#include "pipeline/loader/loader_core.hpp"
+
+namespace drawpoint {
+
+/// Finished batches by position, each put by whoever turns and taken by the loop. Taking one that is there is a load.
+class DrawMailbox {
+public:
+    enum class Kind : std::uint8_t { none, batch, failed, stopped, waiting, waiting_blocked };
+    /// What announce() found: the caller waits now, the batch is there, or another draw waits already.
+    enum class Wait : std::uint8_t { announced, is_there, another };
+    struct Entry {
+        Kind kind = Kind::none;
+        std::uint32_t slot = 0, size = 0;   ///< size: the batch's samples
+    };
+
+    // The loop.
+    /// Whether the batch of this position, or the stop, is there.
+    [[nodiscard]] bool has(std::uint64_t position) const noexcept {
+        const std::uint64_t word = cell(position).word.load(std::memory_order_acquire);
+        return word >> 32 == tag(position) >> 32 && kind_of(word) <= Kind::stopped;
+    }
+    /// The entry of a position that has() one.
+    [[nodiscard]] Entry at(std::uint64_t position) const noexcept {
+        const Cell& from = cell(position);
+        const std::uint64_t word = from.word.load(std::memory_order_acquire);
+        return {kind_of(word), static_cast<std::uint32_t>(word >> kind_bits & most_slot), from.size};
+    }
+    [[nodiscard]] Wait announce(std::uint64_t position, Kind how) noexcept {
+        std::atomic<std::uint64_t>& word = cell(position).word;
+        std::uint64_t seen = word.load(std::memory_order_acquire);
+        const bool is_of_position = seen >> 32 == tag(position) >> 32;
+        if (is_of_position)
+            return kind_of(seen) > Kind::stopped ? Wait::another : Wait::is_there;
+        const bool waits = word.compare_exchange_strong(seen, tag(position) | static_cast<std::uint64_t>(how),
+                                                        std::memory_order_acq_rel);
+        return waits ? Wait::announced : Wait::is_there;
+    }
+    /// Blocks until the entry that was announced as `waiting_blocked` is there.
+    void wait(std::uint64_t position) noexcept {
+        cell(position).word.wait(tag(position) | static_cast<std::uint64_t>(Kind::waiting_blocked),
+                                 std::memory_order_acquire);
+    }
+
+    // Whoever turns, one thread at a time.
+    /// Puts an entry. True: the loop is suspended for it and must be resumed.
+    [[nodiscard]] bool put(std::uint64_t position, const Entry& entry) noexcept {
+        Cell& to = cell(position);
+        to.size = entry.size;
+        const std::uint64_t word =
+            tag(position) | std::uint64_t{entry.slot} << kind_bits | static_cast<std::uint64_t>(entry.kind);
+        const Kind before = kind_of(to.word.exchange(word, std::memory_order_acq_rel));
+        if (before == Kind::waiting_blocked)
+            to.word.notify_one();
+        return before == Kind::waiting;
+    }
+
+private:
+    static constexpr std::size_t count = 64;   // a power of two ≥ slots + 1: a stop needs a cell but no slot
+    static constexpr std::uint64_t kind_bits = 3, most_slot = 0x1fff'ffff;
+    static_assert(count > LoaderPolicy::max_slots);
+
+    /// (position + 1) << 32 | slot << 3 | kind.
+    struct alignas(line_bytes) Cell {
+        std::atomic<std::uint64_t> word{0};
+        std::uint32_t size = 0;
+    };
+    [[nodiscard]] static constexpr std::uint64_t tag(std::uint64_t position) noexcept { return (position + 1) << 32; }
+    [[nodiscard]] static constexpr Kind kind_of(std::uint64_t word) noexcept { return static_cast<Kind>(word & 7); }
+    [[nodiscard]] Cell& cell(std::uint64_t position) noexcept { return cells_[position & (count - 1)]; }
+    [[nodiscard]] const Cell& cell(std::uint64_t position) const noexcept { return cells_[position & (count - 1)]; }
+
+    std::array<Cell, count> cells_;
+};
+
+}   // namespace drawpoint

@@ -19,7 +19,7 @@ def tests_of(project):
     for cmake in [*project.glob("tests/**/CMakeLists.txt"), *project.glob("examples/CMakeLists.txt")]:
         text = cmake.read_text()
         names |= {f"example_{name}" for name in re.findall(r"^\s*drawpoint_example\((\w+)", text, re.MULTILINE)}
-        for source in re.findall(r"([\w/]+_test\.cpp)", text):
+        for source in re.findall(r"([\w./]+_test\.cpp)", text):
             code = (cmake.parent / source).read_text()
             for suite in SUITE.findall(code):
                 names |= {f"{suite}/{case}" for case in CASE.findall(code)}

@@ -14,7 +14,7 @@
 
 #include "diagnosis/replay/machine/run_queue.hpp"
 
-#include "pipeline/loader/threads/thread_scheduling.hpp"
+#include <drawpoint/pipeline/loader/machine/worker_costs.hpp>
 
 namespace drawpoint {
 

@@ -6,7 +6,7 @@
 #include <drawpoint/pipeline/loader/machine/read_policy.hpp>
 #include <drawpoint/pipeline/loader/sample_buffer.hpp>
 
-#include "pipeline/loader/machine/slot_bytes.hpp"
+#include <drawpoint/pipeline/loader/machine/slot_bytes.hpp>
 
 namespace drawpoint {
 

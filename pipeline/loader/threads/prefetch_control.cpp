@@ -15,15 +15,6 @@ std::uint64_t first_slots(std::size_t count) noexcept { return (std::uint64_t{1}
 
 }   // namespace
 
-std::uint32_t PrefetchCore::overtakes_of(BatchOrder order, std::size_t max_overtakes) noexcept {
-    switch (order) {
-    case BatchOrder::in_order: return 0;
-    case BatchOrder::out_of_order: return any_order;
-    case BatchOrder::bounded: break;
-    }
-    return static_cast<std::uint32_t>(max_overtakes);
-}
-
 LoaderOptions PrefetchCore::within(const MemoryPlan& plan, LoaderOptions options) noexcept {
     options.prefetch_depth = plan.prefetch_depth;
     options.read_concurrency = plan.read_concurrency;
@@ -54,7 +45,7 @@ void PrefetchCore::reconfigure(const LoaderOptions& asked, const MemoryNeeds& ne
         options_ = next;
         needs_ = needs;
         memory_plan_ = plan;
-        policy_.reorder(next.order, next.max_overtakes);
+        policy_.reorder(next.order);
         const Numbers all = numbers();
         if (!waits_for_room_)
             settled_at_ = policy_.next_position() + static_cast<std::uint64_t>(std::popcount(policy_.wanted()));
@@ -152,7 +143,7 @@ SettingRow PrefetchCore::setting() const noexcept {
     return {.pipeline = pipeline_,
             .num_workers = static_cast<std::uint32_t>(held_to_.num_workers),
             .prefetch_depth = static_cast<std::uint32_t>(held_to_.prefetch_depth),
-            .max_overtakes = overtakes_of(policy_.order(), policy_.max_overtakes()),
+            .max_overtakes = policy_.order().max_overtakes,
             .read_concurrency = reads_ ? static_cast<std::uint32_t>(held_to_.read_concurrency) : 0u,
             .memory_budget = options_.memory_budget};
 }

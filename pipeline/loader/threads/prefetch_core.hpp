@@ -174,7 +174,6 @@ private:
 
     [[nodiscard]] static LoaderOptions within(const MemoryPlan&, LoaderOptions) noexcept;   // what it leaves of them
     [[nodiscard]] static std::uint64_t reads_memory(const LoaderOptions&, const MemoryPlan&) noexcept;
-    [[nodiscard]] static std::uint32_t overtakes_of(BatchOrder, std::size_t max_overtakes) noexcept;
     [[nodiscard]] static std::int64_t most_spin_ns(std::size_t num_workers) noexcept;
 
     /// Of a worker, and of the loop where threads outnumber cores: there a longer one harms.

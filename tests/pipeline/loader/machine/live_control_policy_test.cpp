@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "pipeline/loader/machine/bytes_in_virtual_time.hpp"
+#include "pipeline/loader/orders.hpp"
 
 namespace drawpoint {
 namespace {
@@ -25,10 +26,6 @@ void require(bool holds, const std::string& law) {
 /// A loader in virtual time, driven as the threads drive it: workers that claim, sleep and sit on the bench, a loop that
 /// draws, holds and gives back, passes that end early. All its numbers change at random while it runs.
 struct Live : test::Driven {
-    struct Rule {
-        BatchOrder order;
-        std::size_t most;
-    };
     struct Made {   // by slot
         std::uint64_t batch = 0, bytes = 0;
         std::uint32_t unclaimed = 0, undone = 0;
@@ -48,14 +45,14 @@ struct Live : test::Driven {
     std::map<std::uint64_t, Pending> pending{};
     std::vector<Worker> workers{};
     std::vector<std::uint32_t> back{};   // given back and not taken up
-    std::vector<Rule> rules{};           // by pass, as asked for last before its first batch was admitted
-    Rule asked;
+    std::vector<OrderRule> rules{};      // by pass, as asked for last before its first batch was admitted
+    OrderRule asked;
     std::size_t num_workers;
     std::uint64_t retiring = 0, pass_first = 0, budget, changes = 0, handed_over = 0, came_back = 0;
 
     Live(const PolicyOptions& with, test::Sizes sizes, std::uint64_t seed)
         : Driven{with, std::move(sizes), seed},
-          asked{with.order, with.max_overtakes},
+          asked{with.order},
           num_workers{with.num_workers},
           budget{with.batches_budget_bytes} {
         for (std::size_t i = 0; i < with.num_workers; ++i)
@@ -126,11 +123,10 @@ struct Live : test::Driven {
             require(at != pending.end(), "a batch that nobody waits for is handed over");
             require(next->position == drawn_count + ready.size(), "positions do not follow each other");
             require(pending.begin()->second.pass == at->second.pass, "a batch overtakes one of the pass before");
-            const Rule& rule = rules[at->second.pass];
-            require(rule.order != BatchOrder::in_order || at == pending.begin(), "a batch is out of order");
+            const OrderRule rule = rules[at->second.pass];
+            require(rule != OrderRule::in_order() || at == pending.begin(), "a batch is out of order");
             for (auto older = pending.begin(); older != at; ++older)
-                require(++older->second.overtaken <= rule.most || rule.order != BatchOrder::bounded,
-                        "a batch is overtaken too often");
+                require(++older->second.overtaken <= rule.max_overtakes, "a batch is overtaken too often");
             pending.erase(at);
             ready.push_back(*next);
             ++handed_over;
@@ -276,8 +272,8 @@ struct Live : test::Driven {
         else if (what == 2 && budget != 0)
             policy.rebudget(budget = 1 + any(60'000));
         else if (what == 3)
-            asked = {static_cast<BatchOrder>(any(3)), 1 + any(3)};
-        policy.reorder(asked.order, asked.most);
+            asked = test::nth_order(any(3), static_cast<std::uint32_t>(1 + changes % 3));
+        policy.reorder(asked);
         policy.retarget(num_workers, depth);
         require(policy.slots() == depth + 1, "the depth is another");
         retiring = ((std::uint64_t{1} << LoaderPolicy::max_slots) - 1) & ~((std::uint64_t{1} << policy.slots()) - 1);
@@ -301,8 +297,7 @@ BOOST_AUTO_TEST_CASE(whatever_changes_every_batch_is_handed_over_once_in_its_ord
         const PolicyOptions options{.batch_size = batch_size,
                                     .num_workers = 1 + seed % 3,
                                     .prefetch_depth = 1 + seed % 5,
-                                    .order = static_cast<BatchOrder>(seed % 3),
-                                    .max_overtakes = 1 + seed % 2,
+                                    .order = test::nth_order(seed, static_cast<std::uint32_t>(1 + seed % 2)),
                                     .batches_budget_bytes = seed % 2 * 20'000,
                                     .cores = seed % 4};
         Live live{options, [seed](std::uint64_t batch) { return 1 + (batch * 7919 + seed) * 104'729 % 9'000; }, seed};
@@ -359,17 +354,17 @@ BOOST_AUTO_TEST_CASE(whatever_changes_every_batch_is_handed_over_once_in_its_ord
 
 BOOST_AUTO_TEST_CASE(an_order_is_that_of_the_pass_whose_admission_has_not_begun) {
     LoaderPolicy policy{{.num_workers = 2, .prefetch_depth = 5}};
-    policy.reorder(BatchOrder::out_of_order, 0);   // nothing is admitted: at once
+    policy.reorder(OrderRule::out_of_order());   // nothing is admitted: at once
     policy.extend(2);
     BOOST_TEST(policy.admit().has_value());
-    policy.reorder(BatchOrder::in_order, 0);
-    BOOST_TEST((policy.order() == BatchOrder::out_of_order));
+    policy.reorder(OrderRule::in_order());
+    BOOST_TEST((policy.order() == OrderRule::out_of_order()));
     BOOST_TEST(policy.admit().has_value());
     policy.extend(2);   // a pass of its own
-    BOOST_TEST((policy.order() == BatchOrder::in_order));
-    policy.reorder(BatchOrder::bounded, 3);   // none of its batches is admitted yet
-    BOOST_TEST(policy.max_overtakes() == 3u);
-    policy.reorder(BatchOrder::in_order, 0);
+    BOOST_TEST((policy.order() == OrderRule::in_order()));
+    policy.reorder(OrderRule::bounded(3));   // none of its batches is admitted yet
+    BOOST_TEST((policy.order() == OrderRule::bounded(3)));
+    policy.reorder(OrderRule::in_order());
     while (policy.admit())
         ;
     // Batch n lies in slot n. The older pass goes by its own rule, though another is in force.

@@ -139,13 +139,7 @@ Ledger run_really(const Workload& workload, const Options& options, const Loader
                                         std::this_thread::sleep_for(workload.sample(u, random.uniform()));
                                     });
     const SequentialSampler order{rows.size()};
-    DataLoader loader{runtime,
-                      rows,
-                      order,
-                      {.batch_size = setting.batch_size,
-                       .num_workers = setting.num_workers,
-                       .prefetch_depth = setting.prefetch_depth,
-                       .order = setting.max_overtakes == 0 ? BatchOrder::in_order : BatchOrder::out_of_order}};
+    DataLoader loader{runtime, rows, order, options_of(setting)};
     WaitingLearner learner{workload.step};
     run(runtime, fit(learner, loader, FitOptions{}, recorder));
     return recorder.ledger();
@@ -194,7 +188,7 @@ void print_errors(const Options& options) {
             LoaderSetting setting = recorded;
             setting.num_workers = workers;
             setting.prefetch_depth = depth;
-            setting.max_overtakes = free ? any_order : 0;
+            setting.order = free ? OrderRule::out_of_order() : OrderRule::in_order();
             const Replayed replayed = replay(run, {.setting = setting, .warm_up_steps = warm_up, .ends = true});
             const double predicted = static_cast<double>(replayed.wall_ns) * 1e-9;
             std::vector<double> walls;

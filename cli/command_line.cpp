@@ -84,6 +84,7 @@ std::string read_config(const std::string& file) {
 CommandLine::CommandLine(const Invocation& invocation, std::string description)
     : command_{invocation.command},
       arguments_{invocation.arguments},
+      commands_{invocation.commands},
       app_{std::move(description), "drawpoint " + invocation.command} {
     app_.allow_extras();
     app_.option_defaults()->always_capture_default()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
@@ -143,11 +144,10 @@ void CommandLine::add_from_config(std::vector<std::string>& arguments) const {
             continue;
         if (const std::string section = fmt::format("{}", fmt::join(item.parents, " "));
             !section.empty() && section != command_) {
-            const std::vector<std::string> commands = command_names();
-            if (std::ranges::find(commands, item.parents.front()) == commands.end())
+            if (std::ranges::find(commands_, item.parents.front()) == commands_.end())
                 throw UsageError{fmt::format("--config {}: unknown section [{}]{}", file,
                                              abbreviated(fmt::format("{}", fmt::join(item.parents, "."))),
-                                             did_you_mean(abbreviated(item.parents.front()), commands))};
+                                             did_you_mean(abbreviated(item.parents.front()), commands_))};
             continue;   // another command's section
         }
         const CLI::Option* option = find(item.name);

@@ -36,7 +36,7 @@ private:
     [[nodiscard]] std::string source_of(std::string_view complaint) const;
 
     std::string command_;
-    std::vector<std::string> arguments_;
+    std::vector<std::string> arguments_, commands_;
     CLI::App app_;
     std::string config_;
     bool print_config_ = false;

@@ -1,12 +1,10 @@
 #include "cli/machine.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <fstream>
 #include <string>
 
 #include <asio/version.hpp>
-#include <drawpoint/instrumentation/host/host.hpp>
 #include <fmt/format.h>
 #include <jconfig.h>
 #include <sys/utsname.h>
@@ -36,8 +34,6 @@ std::string compiler() {
 }
 
 }   // namespace
-
-std::int64_t whole_usable_cores() { return std::llround(std::ceil(usable_cores())); }
 
 Machine this_machine() {
     utsname names{};

@@ -1,14 +1,16 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <string>
 
+#include <drawpoint/instrumentation/host/host.hpp>
 #include <drawpoint/instrumentation/report/summary.hpp>
 
 namespace drawpoint::cli {
 
 /// Cores this process may use (`usable_cores`), counting a part of one as one.
-[[nodiscard]] std::int64_t whole_usable_cores();
+[[nodiscard]] inline std::int64_t whole_usable_cores() { return std::llround(std::ceil(usable_cores())); }
 
 /// Of the LibTorch this program was built with.
 [[nodiscard]] std::string libtorch_version();

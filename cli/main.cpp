@@ -103,60 +103,26 @@ int dispatch(const std::vector<std::string>& words) {
         fmt::print("drawpoint {}\n", DRAWPOINT_VERSION);
         return exit_ok;
     }
+    std::vector<std::string> names;
+    for (const Command& command : commands)
+        names.emplace_back(command.name);
     const auto found = std::ranges::find(commands, name, &Command::name);
     if (found == commands.end()) {
-        const std::vector<std::string> names = command_names();
         throw UsageError{fmt::format("unknown {} {}{}", name.starts_with('-') ? "option" : "command", name,
                                      did_you_mean(name, names))};
     }
     if (!found->run)
         throw UsageError{fmt::format("the command {} is not delivered yet", name)};
-    Invocation invocation{.command = name, .line = "drawpoint", .arguments = {words.begin() + 1, words.end()}};
+    Invocation invocation{.command = name,
+                          .line = "drawpoint",
+                          .arguments = {words.begin() + 1, words.end()},
+                          .commands = std::move(names)};
     for (const std::string& word : words)
         invocation.line += " " + in_quotes(word);
     return found->run(invocation);
 }
 
 }   // namespace
-
-void write_to(std::FILE* to, std::string_view text) noexcept {
-    (void)std::fwrite(text.data(), 1, text.size(), to);
-    (void)std::fflush(to);
-}
-
-void complain(std::string_view text) { write_to(stderr, fmt::format("drawpoint: {}\n", printable(text))); }
-
-std::vector<std::string> command_names() {
-    std::vector<std::string> names;
-    for (const Command& command : commands)
-        names.emplace_back(command.name);
-    return names;
-}
-
-std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
-    const auto distance = [&](std::string_view other) {   // insertions, removals and replacements
-        std::vector<std::size_t> row(other.size() + 1);
-        for (std::size_t j = 0; j < row.size(); ++j)
-            row[j] = j;
-        for (std::size_t i = 0; i < word.size(); ++i) {
-            std::size_t diagonal = std::exchange(row[0], i + 1);
-            for (std::size_t j = 0; j < other.size(); ++j) {
-                const std::size_t replaced = diagonal + (word[i] == other[j] ? 0 : 1);
-                diagonal = row[j + 1];
-                row[j + 1] = std::min({replaced, row[j] + 1, diagonal + 1});
-            }
-        }
-        return row.back();
-    };
-    const std::string* best = nullptr;
-    std::size_t least = std::max<std::size_t>(2, word.size() / 3) + 1;
-    for (const std::string& candidate : candidates)
-        if (const std::size_t away = distance(candidate); away < least) {
-            best = &candidate;
-            least = away;
-        }
-    return best ? fmt::format(" (did you mean {}?)", *best) : std::string{};
-}
 
 }   // namespace drawpoint::cli
 

@@ -104,7 +104,7 @@ OutputOptions OutputFlags::read() const {
 }
 
 void ProfileOptions::add_to(CLI::App& app) {
-    num_workers = whole_usable_cores();
+    num_workers = std::min<std::int64_t>(whole_usable_cores(), loader_limits::most_workers);
     app.add_option(
         "--data", data,
         "an image folder (one folder a class), tar shards, MNIST or CIFAR as torchvision lays them out, a .npy "
@@ -201,12 +201,12 @@ void ProfileOptions::check() const {
                 throw UsageError{fmt::format("--{} {} needs a model, got --model none", name, *file)};
     if (output.empty())
         throw UsageError{"-o must name a file (--profiler none writes none)"};
-    check_range("read-concurrency", read_concurrency, 0, 1024);
+    check_range("read-concurrency", read_concurrency, 0, loader_limits::most_read_concurrency);
     check_range("epochs", epochs, 1, UINT32_MAX);
     check_range("steps", steps, 0, UINT32_MAX);
-    check_range("batch-size", batch_size, 1, 1 << 20);
-    check_range("num-workers", num_workers, 0, 128);
-    check_range("prefetch-depth", prefetch_depth, 1, 55);
+    check_range("batch-size", batch_size, 1, loader_limits::most_batch_size);
+    check_range("num-workers", num_workers, 0, loader_limits::most_workers);
+    check_range("prefetch-depth", prefetch_depth, 1, loader_limits::most_prefetch_depth);
     check_range("seed", seed, 0, INT64_MAX);
     check_range("image-size", image_size, 1, 65'500);
     if (image_size < 32 && (model == "small_cnn" || model == "resnet18"))
@@ -251,15 +251,11 @@ JpegBackend ProfileOptions::jpeg_backend() const {
                                        : JpegBackend::automatic;
 }
 
-std::pair<BatchOrder, std::size_t> ProfileOptions::batch_order() const {
-    if (order == "in")
-        return {BatchOrder::in_order, 1};
-    if (order == "out")
-        return {BatchOrder::out_of_order, 1};
-    const auto overtakes = number_in<std::uint32_t>(order);
-    if (!overtakes || *overtakes == 0)
+OrderRule ProfileOptions::batch_order() const {
+    const auto rule = OrderRule::parse(order);
+    if (!rule)
         throw UsageError{fmt::format("--order must be in, out or a number of batches above 0, got '{}'", order)};
-    return {BatchOrder::bounded, *overtakes};
+    return *rule;
 }
 
 std::optional<double> ProfileOptions::valid_share() const {

@@ -16,7 +16,7 @@
 #include "cli/program.hpp"   // UsageError, which all readers of options throw
 #include <drawpoint/instrumentation/schedule.hpp>
 #include <drawpoint/pipeline/image/jpeg.hpp>
-#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
+#include <drawpoint/pipeline/loader/loader_setting.hpp>
 
 namespace drawpoint::cli {
 
@@ -69,8 +69,7 @@ struct ProfileOptions {
     [[nodiscard]] std::uint64_t memory_budget_bytes() const;   ///< 0: none
     [[nodiscard]] std::uint64_t cache_bytes() const;           ///< 0: none
     [[nodiscard]] JpegBackend jpeg_backend() const;
-    /// `--order`, and how many batches may overtake one.
-    [[nodiscard]] std::pair<BatchOrder, std::size_t> batch_order() const;
+    [[nodiscard]] OrderRule batch_order() const;   ///< `--order`
     /// Of `--schedule`, if it is given.
     [[nodiscard]] std::optional<ScheduleOptions> profiler_schedule() const;
     /// Throws UsageError where the recording would take the place of a checkpoint.

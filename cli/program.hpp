@@ -27,6 +27,7 @@ struct Invocation {
     std::string command;   ///< "profile" or "dataset crops"
     std::string line;      ///< the whole command line, for the record
     std::vector<std::string> arguments;
+    std::vector<std::string> commands = {};   ///< all that the program has: sections that a --config file may hold
 };
 
 int profile(const Invocation&);
@@ -38,9 +39,6 @@ int doctor(const Invocation&);
 int dataset(const Invocation&);
 int bench(const Invocation&);
 int tune_loader(const Invocation&);
-
-/// What the program does or will do, as its command line names it.
-[[nodiscard]] std::vector<std::string> command_names();
 
 /// Writes to a terminal or a log what it takes: one that is closed, full or gone is no reason to end anything.
 void write_to(std::FILE*, std::string_view text) noexcept;

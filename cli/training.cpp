@@ -122,8 +122,7 @@ LoaderOptions options_of(const ProfileOptions& options) {
             .prefetch_depth = static_cast<std::size_t>(options.prefetch_depth),
             .seed = static_cast<std::uint64_t>(options.seed),
             .drop_last = options.drop_last,
-            .order = options.batch_order().first,
-            .max_overtakes = options.batch_order().second,
+            .order = options.batch_order(),
             .read_concurrency = static_cast<std::size_t>(options.read_concurrency),
             .memory_budget = options.memory_budget_bytes()};
 }

@@ -29,30 +29,29 @@ namespace {
 
 constexpr std::size_t blocks_of_pass = 10;   // about a round of the race: the next one is of other samples
 
-std::string order_text(std::uint32_t max_overtakes) {
-    return max_overtakes == 0 ? "in" : max_overtakes == any_order ? "out" : std::to_string(max_overtakes);
-}
-
 std::string to_text(const Tuning& tuning) {
     std::string text = fmt::format("{:>8} {:>6} {:>6} {:>26} {:>10} {:>7}  {}\n", "workers", "depth", "order",
                                    "predicted batches/s", "measured", "blocks", "decision");
     for (const TuneTrial& trial : tuning.log)
         text += fmt::format(
             "{:>8} {:>6} {:>6} {:>26} {:>10} {:>7}  {}\n", trial.tried.num_workers, trial.tried.prefetch_depth,
-            order_text(trial.tried.max_overtakes),
+            to_string(trial.tried.order),
             fmt::format("{:.4g} ({:.4g} - {:.4g})", trial.predicted.median, trial.predicted.low, trial.predicted.high),
             trial.blocks != 0 ? fmt::format("{:.4g}", trial.measured) : "-", trial.blocks, trial.decision);
     return text +
            fmt::format("\n--num-workers {} --prefetch-depth {} --order {}: {:.4g} batches/s, best seen {:.4g}; {} "
                        "steps; {}\n",
-                       tuning.chosen.num_workers, tuning.chosen.prefetch_depth, order_text(tuning.chosen.max_overtakes),
+                       tuning.chosen.num_workers, tuning.chosen.prefetch_depth, to_string(tuning.chosen.order),
                        tuning.batches_per_s, tuning.best_seen, tuning.steps_used, tuning.why);
 }
 
 nlohmann::ordered_json to_json(const LoaderSetting& setting) {
-    return {{"num_workers", setting.num_workers},           {"prefetch_depth", setting.prefetch_depth},
-            {"order", order_text(setting.max_overtakes)},   {"batch_size", setting.batch_size},
-            {"read_concurrency", setting.read_concurrency}, {"memory_budget_bytes", setting.memory_budget}};
+    return {{"num_workers", setting.num_workers},
+            {"prefetch_depth", setting.prefetch_depth},
+            {"order", to_string(setting.order)},
+            {"batch_size", setting.batch_size},
+            {"read_concurrency", setting.read_concurrency},
+            {"memory_budget_bytes", setting.memory_budget}};
 }
 
 nlohmann::ordered_json to_json(const Tuning& tuning, const JsonHead& head) {
@@ -89,7 +88,7 @@ std::string to_config(const Tuning& tuning, const ProfileOptions& options, const
                     in_comment(options.data), data.train->size(), options.model, in_comment(tuning.why));
     text +=
         fmt::format("num-workers = {}\nprefetch-depth = {}\norder = \"{}\"\nbatch-size = {}\nread-concurrency = {}\n",
-                    tuning.chosen.num_workers, tuning.chosen.prefetch_depth, order_text(tuning.chosen.max_overtakes),
+                    tuning.chosen.num_workers, tuning.chosen.prefetch_depth, to_string(tuning.chosen.order),
                     tuning.chosen.batch_size, tuning.chosen.read_concurrency);
     if (tuning.chosen.memory_budget != 0)
         text += fmt::format("memory-budget = \"{}B\"\n", tuning.chosen.memory_budget);
@@ -130,11 +129,12 @@ int tune_loader(const Invocation& invocation) {
     options.check();
     if (options.num_workers < 1)
         throw UsageError{"--num-workers must be at least 1 to be tuned, got 0"};
-    if (limits.most_depth < 1 || limits.most_depth > 55)
-        throw UsageError{fmt::format("--most-depth must be between 1 and 55, got {}", limits.most_depth)};
-    if (limits.most_workers > max_worker_threads)
+    if (limits.most_depth < 1 || limits.most_depth > loader_limits::most_prefetch_depth)
+        throw UsageError{fmt::format("--most-depth must be between 1 and {}, got {}",
+                                     loader_limits::most_prefetch_depth, limits.most_depth)};
+    if (limits.most_workers > loader_limits::most_workers)
         throw UsageError{
-            fmt::format("--most-workers must be at most {}, got {}", max_worker_threads, limits.most_workers)};
+            fmt::format("--most-workers must be at most {}, got {}", loader_limits::most_workers, limits.most_workers)};
     if (limits.most_steps < 200)
         throw UsageError{fmt::format("--most-steps must be at least 200, got {}", limits.most_steps)};
     limits.steps = std::min(limits.steps, limits.most_steps);
@@ -168,7 +168,7 @@ int tune_loader(const Invocation& invocation) {
         const StopRequest::Watch watch{stop, loaders.all()};
         LiveTarget target{loaders.train, recorder};
         callbacks.add(target);
-        limits.start = setting_of(loaders.train.options());
+        limits.start = loaders.train.options().setting();
         options.epochs = std::numeric_limits<std::int32_t>::max();
         try {
             tuning = tune_live(target, limits, [&] {

@@ -124,7 +124,7 @@ double measure(const Folder& folder, std::vector<std::string> arguments, const L
     for (const auto& [name, value] : {std::pair{"num-workers", std::to_string(setting.num_workers)},
                                       {"prefetch-depth", std::to_string(setting.prefetch_depth)},
                                       {"batch-size", std::to_string(setting.batch_size)},
-                                      {"order", order_text(setting.max_overtakes)},
+                                      {"order", to_string(setting.order)},
                                       {"output", recording}})
         arguments.push_back(fmt::format("--{}={}", name, value));
     if (const int code = run(arguments, err); code != exit_ok)
@@ -186,7 +186,7 @@ std::string to_text(const Verification& found) {
     for (const auto* side : {&found.recorded, &found.recommended})
         text += fmt::format("  {:<50}{:>10.4g}{:>22}{:>10.4g}{:>+6.1f} %\n",
                             fmt::format("num_workers {}, prefetch_depth {}, order {}", side->setting.num_workers,
-                                        side->setting.prefetch_depth, order_text(side->setting.max_overtakes)),
+                                        side->setting.prefetch_depth, to_string(side->setting.order)),
                             side->predicted.median,
                             fmt::format("{:.4g} … {:.4g}", side->predicted.low, side->predicted.high), side->measured(),
                             100 * gain_of(side->predicted.median, side->measured()));
@@ -202,7 +202,7 @@ nlohmann::ordered_json to_json(const Verification& found) {
     const auto side_json = [](const Verification::Side& side) {
         return nlohmann::ordered_json{{"num_workers", side.setting.num_workers},
                                       {"prefetch_depth", side.setting.prefetch_depth},
-                                      {"order", order_text(side.setting.max_overtakes)},
+                                      {"order", to_string(side.setting.order)},
                                       {"batch_size", side.setting.batch_size},
                                       {"predicted_batches_per_s", side.predicted.median},
                                       {"low", side.predicted.low},

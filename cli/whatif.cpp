@@ -52,15 +52,15 @@ std::vector<std::size_t> numbers_in(std::string_view option, std::string_view te
     return numbers;
 }
 
-std::vector<std::uint32_t> orders_in(std::string_view text) {
-    std::vector<std::uint32_t> orders;
+std::vector<OrderRule> orders_in(std::string_view text) {
+    std::vector<OrderRule> orders;
     if (text.empty())
         return orders;
     for (const std::string_view part : split(text, ',')) {
-        const auto overtakes = number_in<std::uint32_t>(part);
-        if (part != "in" && part != "out" && (!overtakes || *overtakes == 0))
+        const auto order = OrderRule::parse(part);
+        if (!order)
             throw UsageError{fmt::format("--order must be in, out or numbers of batches above 0, got '{}'", text)};
-        orders.push_back(part == "in" ? 0 : part == "out" ? any_order : *overtakes);
+        orders.push_back(*order);
     }
     return orders;
 }
@@ -132,10 +132,10 @@ int whatif_run(const Invocation& invocation) {
     if (!line.parse())
         return exit_ok;
     const OutputOptions output = flags.read();
-    WhatifGrid grid{.num_workers = numbers_in("num-workers", workers, 0, 128),
-                    .prefetch_depth = numbers_in("prefetch-depth", depths, 1, 55),
-                    .batch_size = numbers_in("batch-size", sizes, 1, 1 << 20),
-                    .max_overtakes = orders_in(orders)};
+    WhatifGrid grid{.num_workers = numbers_in("num-workers", workers, 0, loader_limits::most_workers),
+                    .prefetch_depth = numbers_in("prefetch-depth", depths, 1, loader_limits::most_prefetch_depth),
+                    .batch_size = numbers_in("batch-size", sizes, 1, loader_limits::most_batch_size),
+                    .order = orders_in(orders)};
     if (rounds < 1 || rounds > 100)
         throw UsageError{fmt::format("--rounds must be between 1 and 100, got {}", rounds)};
     if (verify && (!speedups.empty() || without_variance))

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """include_graph.py [PROJECT]: who may include whom. Rooms depend one way: instrumentation <- pipeline <- loop <-
-diagnosis <- cli; each heavy library stays in the place that needs it. Prints file:line: rule: text."""
+diagnosis <- cli; each heavy library stays in the place that needs it,
+and each private header in its room. Prints file:line: rule: text."""
 
 import posixpath
 import re
@@ -16,7 +17,7 @@ ROOMS = [
     ("pipeline/torch/*", ["pipeline/*", "instrumentation/*"]),
     # The pipeline feeds instrumentation and never reads it: names of facts, but no reports, no statistics, no files.
     ("pipeline/*", ["instrumentation/clock", "instrumentation/event", "instrumentation/facts", "instrumentation/recorder/*",
-                    "instrumentation/ledger/ledger", "instrumentation/host/*"]),
+                    "instrumentation/ledger/ledger", "instrumentation/ledger/order_rule", "instrumentation/host/*"]),
     # A learner of LibTorch takes the loader's own batches, so it may know them.
     ("loop/torch/*", ["instrumentation/*", "pipeline/torch/*", "pipeline/loader/batch_slots", "pipeline/loader/runtime",
                       "pipeline/loader/batch_source", "pipeline/errors", "pipeline/rng"]),
@@ -38,6 +39,17 @@ LIBRARIES = [
     ("LibTorch, through a header of a torch/ folder,", r"drawpoint/(.*/)?torch/",
      ["*/torch/*", "cli/*", "bench/*", "examples/*", "tests/cli/*"]),
 ]
+# A private header lies beside its sources and belongs to that folder; tests/ and bench/ may look inside. Who else does, and
+# for what.
+PRIVATE_READERS = ("tests", "bench")
+PRIVATE_SHARED = {
+    "instrumentation/replaced_file": ["cli/*", "loop/callbacks/*"],       # files that appear whole or not at all
+    "instrumentation/wrapping": ["diagnosis/*"],                         # arithmetic on stamps that a damaged file may hold
+    "instrumentation/ledger/order_loss": ["diagnosis/blame/*"],          # one definition of the time lost to order
+    "instrumentation/host/host_counters": ["diagnosis/tuner/*"],         # the recorder's own readings, at a block's ends
+    "pipeline/loader/batch_digest": ["cli/*"],                           # the digest of a loader that the program wraps
+    "diagnosis/verdict/refutation": ["cli/*"],                           # the options that made a recording
+}
 UMBRELLA = "drawpoint/drawpoint.hpp"
 UMBRELLA_READERS = ["examples/*", "tests/consumer/*", "tests/compile_fail/*"]   # they stand for users
 
@@ -66,6 +78,13 @@ def included_place(path, target):
     return None
 
 
+def is_foreign_private(path, target, other):
+    """A header without drawpoint/ is of its room's folder alone; include/ is another folder."""
+    folder = str(path).split("/")[0]
+    return (not target.startswith("drawpoint/") and folder not in (room_of(other), *PRIVATE_READERS)
+            and not matches(place(path), PRIVATE_SHARED.get(other, [])))
+
+
 def check(path, text):
     me = place(path)
     findings = []
@@ -78,6 +97,9 @@ def check(path, text):
             findings.append((line, "include-umbrella", f"{target} is for users; include what is used"))
             continue
         other = included_place(path, target)
+        if other is not None and is_foreign_private(path, target, other):
+            findings.append((line, "include-private", f"{target} is private to {room_of(other)}/: make it public "
+                             "(include/drawpoint/) or do without it"))
         if other is None or room_of(other) == room_of(me) and "/" in me:
             continue
         for files, allowed in ROOMS:

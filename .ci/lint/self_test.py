@@ -41,6 +41,10 @@ class IncludeGraph(unittest.TestCase):
         ("pipeline/data_loader.cpp", "<protozero/pbf_writer.hpp>", "include-library"),
         ("cli/profile.cpp", "<drawpoint/drawpoint.hpp>", "include-umbrella"),
         ("tests/loop/fit_test.cpp", "<drawpoint/drawpoint.hpp>", "include-umbrella"),
+        ("diagnosis/replay.cpp", '"pipeline/loader/threads/claim_use.hpp"', "include-private"),
+        ("cli/tune.cpp", '"diagnosis/verdict/interventions.hpp"', "include-private"),
+        ("include/drawpoint/pipeline/loader/blocking.hpp", '"pipeline/loader/loader_core.hpp"', "include-private"),
+        ("loop/fit.cpp", '"../instrumentation/wrapping.hpp"', "include-private"),
         ("include/drawpoint/newroom/thing.hpp", "<drawpoint/loop/fit.hpp>", "include-graph"),
     ]
     ACCEPTED = [
@@ -64,6 +68,10 @@ class IncludeGraph(unittest.TestCase):
         ("tests/pipeline/worker_pool_test.cpp", "<tbb/task_arena.h>"),
         ("examples/first.cpp", "<drawpoint/drawpoint.hpp>"),
         ("include/drawpoint/drawpoint.hpp", "<drawpoint/loop/fit.hpp>"),
+        ("pipeline/loader/data_loader.cpp", '"pipeline/loader/threads/prefetch_core.hpp"'),
+        ("tests/pipeline/loader/data_loader_test.cpp", '"pipeline/loader/threads/prefetch_core.hpp"'),
+        ("bench/draw.cpp", '"pipeline/loader/threads/prefetch_core.hpp"'),
+        ("cli/verification.cpp", '"diagnosis/verdict/refutation.hpp"'),
         ("loop/fit.cpp", "<vector>"),
         ("loop/fit.cpp", '"helper.hpp"'),
     ]

@@ -192,12 +192,7 @@ RunFigures figures_of(const Ledger& ledger, std::size_t first_step, double cores
     if (ledger.pipelines.empty())
         return run;
     const PipelineRow& pipeline = ledger.pipelines.front();
-    run.setting = {.num_workers = pipeline.num_workers,
-                   .prefetch_depth = pipeline.prefetch_depth,
-                   .batch_size = pipeline.batch_size,
-                   .max_overtakes = pipeline.max_overtakes,
-                   .read_concurrency = pipeline.read_concurrency,
-                   .memory_budget = pipeline.memory_budget};
+    run.setting = setting_of(pipeline);
     run.stages = pipeline.stages;
     run.stage_us.resize(run.stages.size());
     run.stage_cpu_us.resize(run.stages.size());

@@ -115,12 +115,10 @@ void read_setting(const Json& json, const std::string& where, LoaderSetting& set
     fields.count("read_concurrency", setting.read_concurrency, 0, 256);
     fields.count("memory_budget", setting.memory_budget, 0, std::uint64_t{1} << 40);
     if (const Json* const order = fields.find("order")) {
-        if (*order == "in")
-            setting.max_overtakes = 0;
-        else if (*order == "out")
-            setting.max_overtakes = any_order;
+        if (*order == "in" || *order == "out")
+            setting.order = OrderRule::parse(order->get<std::string>()).value();
         else
-            fields.count("order", setting.max_overtakes, 1, 54);
+            fields.count("order", setting.order.max_overtakes, 1, 54);
     }
     fields.end();
 }

@@ -61,18 +61,8 @@ private:
 };
 
 LoaderOptions loader_options(const LoaderSetting& setting, const Collate* collate) {
-    LoaderOptions options{.batch_size = setting.batch_size,
-                          .num_workers = setting.num_workers,
-                          .prefetch_depth = setting.prefetch_depth,
-                          .read_concurrency = setting.read_concurrency,
-                          .memory_budget = setting.memory_budget,
-                          .collate = collate};
-    if (setting.max_overtakes == any_order) {
-        options.order = BatchOrder::out_of_order;
-    } else if (setting.max_overtakes > 0) {
-        options.order = BatchOrder::bounded;
-        options.max_overtakes = setting.max_overtakes;
-    }
+    LoaderOptions options = options_of(setting);
+    options.collate = collate;
     return options;
 }
 

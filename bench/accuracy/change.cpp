@@ -12,7 +12,6 @@ namespace drawpoint::bench {
 namespace {
 
 constexpr std::string_view stage_prefix = "stage:";
-constexpr std::size_t deepest = 55, most_workers = 256;
 
 bool varies(const Variation& variation) noexcept {
     return !variation.constant && (variation.sigma > 0 || (variation.rare_share > 0 && variation.rare_factor > 1));
@@ -22,17 +21,17 @@ bool varies(const Variation& variation) noexcept {
 bool change_setting(LoaderSetting& setting, std::string_view key) {
     const LoaderSetting before = setting;
     if (key == "num_workers")
-        setting.num_workers = std::min(setting.num_workers * 2, most_workers);
+        setting.num_workers = std::min(setting.num_workers * 2, loader_limits::most_workers);
     else if (key == "num_workers/2" && setting.num_workers >= 2)
         setting.num_workers /= 2;
     else if (key == "prefetch_depth")
-        setting.prefetch_depth = std::min(setting.prefetch_depth * 2, deepest);
+        setting.prefetch_depth = std::min(setting.prefetch_depth * 2, loader_limits::most_prefetch_depth);
     else if (key == "order")
-        setting.max_overtakes = any_order;
+        setting.order = OrderRule::out_of_order();
     else if (key == "read_concurrency")
-        setting.read_concurrency *= 4;
+        setting.read_concurrency = std::min(setting.read_concurrency * 4, loader_limits::most_read_concurrency);
     else if (key == "memory_budget")
-        setting.memory_budget *= 2;
+        setting.memory_budget = std::min(setting.memory_budget * 2, loader_limits::most_memory_budget);
     return !(setting == before);
 }
 
@@ -183,9 +182,9 @@ std::optional<std::string> key_of(const LoaderSetting& base, const LoaderSetting
 
 std::string to_string(const LoaderSetting& setting) {
     std::string text = fmt::format("workers {}, depth {}, {}", setting.num_workers, setting.prefetch_depth,
-                                   setting.max_overtakes == 0           ? "in order"
-                                   : setting.max_overtakes == any_order ? "out of order"
-                                                                        : "bounded order");
+                                   setting.order == OrderRule::in_order()       ? "in order"
+                                   : setting.order == OrderRule::out_of_order() ? "out of order"
+                                                                                : "bounded order");
     if (setting.read_concurrency > 0)
         text += fmt::format(", {} reads", setting.read_concurrency);
     if (setting.memory_budget > 0)

@@ -89,7 +89,7 @@ public:
                    .num_workers = w.num_workers,
                    .prefetch_depth = prefetch_depth(w),
                    .seed = w.seed,
-                   .order = w.order == "in" ? BatchOrder::in_order : BatchOrder::out_of_order}} {}
+                   .order = w.order == "in" ? OrderRule::in_order() : OrderRule::out_of_order()}} {}
 
     void pass(std::size_t epoch, bool more, const std::function<bool(const BatchView&)>& see) override {
         run(runtime_, draw_all(loader_, epoch, {.next_epoch = more}, see));

@@ -13,8 +13,6 @@
 
 #include <drawpoint/instrumentation/facts.hpp>
 
-#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
-
 #include "diagnosis/rows/loader_rows.hpp"
 #include "diagnosis/demands/cpu_shares.hpp"
 #include "diagnosis/demands/recorded_steps.hpp"
@@ -27,9 +25,8 @@ constexpr std::uint64_t worker_bytes = std::uint64_t{2} << 20;   // as MemoryNee
 constexpr std::int64_t longest_gap_ns = 50'000;   // of two samples of a worker: longer ones were preempted
 
 // What no run reaches, and a file may tell of.
-constexpr std::uint32_t most_batch_samples = 1u << 20;
 constexpr std::uint64_t most_samples = 10'000'000, most_bytes = std::uint64_t{1} << 50;
-constexpr double most_sleep_cpu_ns = 1e6, most_cores = 1e5, most_depth = LoaderPolicy::max_slots - 1;
+constexpr double most_sleep_cpu_ns = 1e6, most_cores = 1e5, most_depth = loader_limits::most_prefetch_depth;
 constexpr std::size_t most_pipelines =
     std::size_t{std::numeric_limits<std::uint8_t>::max()} + 1;   // that rows can name
 
@@ -47,7 +44,7 @@ using Samples = std::span<const std::uint32_t>;   // positions in Ledger::sample
 
 /// All of the batch's samples are there, and whole.
 bool is_whole(const Ledger& ledger, Samples samples, const BatchRow& batch, const RecordedRun& run) {
-    if (batch.size == 0 || batch.size > most_batch_samples ||
+    if (batch.size == 0 || batch.size > loader_limits::most_batch_size ||
         (run.setting.batch_size != 0 && batch.size > run.setting.batch_size))
         return false;
     std::uint64_t count = 0;
@@ -132,23 +129,14 @@ struct Window {
 
 LoaderSetting setting_of(const Ledger& ledger, std::uint8_t pipeline, std::int64_t& since_ns) {
     const PipelineRow& row = ledger.pipelines[pipeline];
-    LoaderSetting setting{.num_workers = row.num_workers,
-                          .prefetch_depth = row.prefetch_depth,
-                          .batch_size = row.batch_size,
-                          .max_overtakes = row.max_overtakes,
-                          .read_concurrency = row.read_concurrency,
-                          .memory_budget = row.memory_budget};
+    LoaderSetting setting = drawpoint::setting_of(row);
     // What was asked for, as another budget may leave more of it; the replay plans what this one leaves.
     if (const auto asked = number_in(ledger, std::string{facts::asked_depth_prefix} + row.name, most_depth))
         setting.prefetch_depth = static_cast<std::size_t>(*asked);
     for (const SettingRow& change : ledger.settings)
         if (change.pipeline == pipeline) {
             since_ns = std::max(since_ns, change.at_ns);
-            setting.num_workers = change.num_workers;
-            setting.prefetch_depth = change.prefetch_depth;
-            setting.max_overtakes = change.max_overtakes;
-            setting.read_concurrency = change.read_concurrency;
-            setting.memory_budget = change.memory_budget;
+            setting = changed_by(change, setting);
         }
     return setting;
 }

@@ -13,7 +13,7 @@
 #include "diagnosis/replay/replay_loader.hpp"
 #include "diagnosis/replay/replay_rows.hpp"
 #include "diagnosis/replay/machine/virtual_time.hpp"
-#include "pipeline/loader/machine/slot_bytes.hpp"
+#include <drawpoint/pipeline/loader/machine/slot_bytes.hpp>
 
 namespace drawpoint {
 namespace {
@@ -22,10 +22,9 @@ constexpr double least_cores = 0.01;   // others never take all
 
 [[noreturn]] void refuse(const std::string& what) { throw std::invalid_argument{"replay: " + what}; }
 
-void check(std::string_view name, std::size_t value, std::size_t least, std::size_t most) {
-    if (value < least || value > most)
-        refuse(std::string{name} + " must be " + std::to_string(least) + " to " + std::to_string(most) + ", got " +
-               std::to_string(value));
+void check(const std::string& complaint) {
+    if (!complaint.empty())
+        refuse(complaint);
 }
 
 void check(const RecordedRun& run, const ReplayOptions& options) {
@@ -34,11 +33,8 @@ void check(const RecordedRun& run, const ReplayOptions& options) {
     if (run.samples.empty() || run.steps.empty())
         refuse("the recording has no samples or no steps");
     const LoaderSetting& setting = options.setting;
-    check("num_workers", setting.num_workers, 0, 4096);
-    check("prefetch_depth", setting.prefetch_depth, 1, LoaderPolicy::max_slots - 1);
-    check("batch_size", setting.batch_size, 1, std::size_t{1} << 20);
-    check("read_concurrency", setting.read_concurrency, 0, std::size_t{1} << 16);
-    check("recorded batch_size", run.setting.batch_size, 1, std::size_t{1} << 20);
+    check(out_of_range(setting));
+    check(out_of_range("recorded batch_size", run.setting.batch_size, 1, loader_limits::most_batch_size));
     if (!(options.core_efficiency > 0 && options.core_efficiency <= 1))
         refuse("core_efficiency must be above 0 and at most 1, got " + std::to_string(options.core_efficiency));
     const Change& change = options.change;

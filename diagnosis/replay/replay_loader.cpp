@@ -12,12 +12,6 @@ namespace {
 
 constexpr std::uint64_t endless = ~std::uint64_t{0};
 
-BatchOrder order_of(std::uint32_t max_overtakes) noexcept {
-    return max_overtakes == 0           ? BatchOrder::in_order
-           : max_overtakes == any_order ? BatchOrder::out_of_order
-                                        : BatchOrder::bounded;
-}
-
 }   // namespace
 
 ReplayLoader::ReplayLoader(const RecordedRun& run, const ReplayOptions& options, const MemoryPlan& plan,
@@ -34,8 +28,7 @@ ReplayLoader::ReplayLoader(const RecordedRun& run, const ReplayOptions& options,
           {.batch_size = options.setting.batch_size,
            .num_workers = options.setting.num_workers,
            .prefetch_depth = plan.prefetch_depth,
-           .order = order_of(options.setting.max_overtakes),
-           .max_overtakes = options.setting.max_overtakes,
+           .order = options.setting.order,
            .batches_budget_bytes = plan.batches_budget_bytes,
            .batch_bytes_hint = run.collates ? plan.slot_bytes : 0,
            .cores = cores == 0 ? 0 : static_cast<std::size_t>(std::ceil(std::max(run.cores, options.cores - 0.5)))},

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include <drawpoint/instrumentation/recorder/reading_budget.hpp>
 #include <drawpoint/pipeline/loader/machine/loader_machine.hpp>
 #include <drawpoint/pipeline/loader/machine/memory_plan.hpp>
 #include <drawpoint/pipeline/loader/machine/spin_policy.hpp>
@@ -14,7 +15,6 @@
 #include "diagnosis/replay/replay_reads.hpp"
 #include "diagnosis/replay/replay_rows.hpp"
 #include "diagnosis/replay/machine/virtual_time.hpp"
-#include "pipeline/loader/threads/claim_use.hpp"
 
 namespace drawpoint {
 

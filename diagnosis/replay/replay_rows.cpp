@@ -6,14 +6,8 @@
 namespace drawpoint {
 
 ReplayRows::ReplayRows(const RecordedRun& run, const LoaderSetting& setting, std::size_t workers) : open_(workers) {
-    ledger_.pipelines.push_back({.name = run.pipeline,
-                                 .stages = run.stages.empty() ? std::vector<std::string>{"sample"} : run.stages,
-                                 .batch_size = static_cast<std::uint32_t>(setting.batch_size),
-                                 .num_workers = static_cast<std::uint32_t>(setting.num_workers),
-                                 .prefetch_depth = static_cast<std::uint32_t>(setting.prefetch_depth),
-                                 .max_overtakes = setting.max_overtakes,
-                                 .read_concurrency = static_cast<std::uint32_t>(setting.read_concurrency),
-                                 .memory_budget = setting.memory_budget});
+    ledger_.pipelines.push_back(
+        pipeline_row(run.pipeline, run.stages.empty() ? std::vector<std::string>{"sample"} : run.stages, setting));
 }
 
 void ReplayRows::begin_pass(std::int64_t now_ns) {

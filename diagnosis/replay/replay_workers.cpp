@@ -5,7 +5,8 @@
 #include <utility>
 
 #include "diagnosis/replay/replay_loader.hpp"
-#include "pipeline/loader/machine/slot_bytes.hpp"
+#include <drawpoint/pipeline/loader/machine/slot_bytes.hpp>
+#include <drawpoint/pipeline/loader/machine/worker_costs.hpp>
 
 namespace drawpoint {
 
@@ -100,7 +101,7 @@ void ReplayLoader::end_use(Worker& worker) noexcept {
     if (!std::exchange(worker.measured, false))
         return;
     const std::int64_t ns = time_.now_ns() - worker.claim_ns;
-    worker.budget.took(ns, ClaimUse::readings);
+    worker.budget.took(ns, readings_a_claim);
     ++worker.use.claims;
     worker.use.queued_ns += static_cast<std::uint64_t>(std::max<std::int64_t>(ns - worker.busy_ns, 0));
 }

@@ -25,33 +25,13 @@ namespace {
 constexpr int passes_until_order_changes = 2;
 
 LoaderChange change_to(const LoaderSetting& setting) {
-    LoaderChange change{.num_workers = setting.num_workers,
-                        .prefetch_depth = setting.prefetch_depth,
-                        .memory_budget = setting.memory_budget,
-                        .order = BatchOrder::in_order};
-    if (setting.max_overtakes == any_order)
-        change.order = BatchOrder::out_of_order;
-    else if (setting.max_overtakes != 0) {
-        change.order = BatchOrder::bounded;
-        change.max_overtakes = setting.max_overtakes;
-    }
-    return change;
+    return {.num_workers = setting.num_workers,
+            .prefetch_depth = setting.prefetch_depth,
+            .memory_budget = setting.memory_budget,
+            .order = setting.order};
 }
 
 }   // namespace
-
-LoaderSetting setting_of(const LoaderOptions& options) {
-    const std::uint32_t overtakes = options.order == BatchOrder::in_order ? 0
-                                    : options.order == BatchOrder::out_of_order
-                                        ? any_order
-                                        : static_cast<std::uint32_t>(options.max_overtakes);
-    return {.num_workers = options.num_workers,
-            .prefetch_depth = options.prefetch_depth,
-            .batch_size = options.batch_size,
-            .max_overtakes = overtakes,
-            .read_concurrency = options.read_concurrency,
-            .memory_budget = options.memory_budget};
-}
 
 struct LiveTarget::Impl {
     Impl(DataLoader& of, Recorder& to) : loader{of}, recorder{to} {}
@@ -90,12 +70,8 @@ struct LiveTarget::Impl {
     void begin() {
         taken = 0;
         try {
-            const LoaderChange change = change_to(setting);
-            const LoaderOptions& now = loader.options();
-            const bool same_order =
-                now.order == *change.order && now.max_overtakes == change.max_overtakes.value_or(now.max_overtakes);
-            passes_left = same_order ? 0 : passes_until_order_changes;
-            loader.reconfigure(change);
+            passes_left = loader.options().order == setting.order ? 0 : passes_until_order_changes;
+            loader.reconfigure(change_to(setting));
             left = warm_up;
             phase = passes_left != 0 ? Phase::settling : Phase::warming_up;
         } catch (...) {
@@ -188,10 +164,12 @@ RecordedRun LiveTarget::record(const LoaderSetting& setting, std::size_t warm_up
     RecordedRun run = steady_run(counted);
     run.setting.num_workers = setting.num_workers;
     run.setting.prefetch_depth = setting.prefetch_depth;
-    run.setting.max_overtakes = setting.max_overtakes;
+    run.setting.order = setting.order;
     run.setting.memory_budget = setting.memory_budget;
     return run;
 }
+
+std::size_t LiveTarget::most_workers() const { return impl_->loader.most_workers(); }
 
 void LiveTarget::end_fit() noexcept { impl_->to_be_ended.store(true, std::memory_order_relaxed); }
 

@@ -18,7 +18,6 @@
 #include <drawpoint/instrumentation/host/host.hpp>
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/pipeline/loader/data_loader.hpp>
-#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
 
 #include "instrumentation/host/host_counters.hpp"
 
@@ -38,9 +37,9 @@ const OnlineTunerOptions& checked(const OnlineTunerOptions& options, const DataL
         refuse("observe_steps", 20, options.observe_steps);
     if (options.block_steps < 1)
         refuse("block_steps", 1, options.block_steps);
-    if (options.most_depth < 1 || options.most_depth > LoaderPolicy::max_slots - 1)
-        throw std::invalid_argument{fmt::format("most_depth must be between 1 and {}, got {}",
-                                                LoaderPolicy::max_slots - 1, options.most_depth)};
+    if (const auto found = out_of_range("most_depth", options.most_depth, 1, loader_limits::most_prefetch_depth);
+        !found.empty())
+        throw std::invalid_argument{found};
     if (loader.options().num_workers == 0)
         throw std::invalid_argument{"a loader without workers (num_workers 0) has nothing to tune"};
     return options;
@@ -66,9 +65,10 @@ struct OnlineTuner::Impl {
         : options{checked(given, loader)},
           recorder{to},
           target{loader, to},
-          current{setting_of(loader.options())},
-          most_workers{given.most_workers != 0 ? given.most_workers
-                                               : 2 * static_cast<std::size_t>(std::ceil(usable_cores())) + 8},
+          current{loader.options().setting()},
+          most_workers{std::min(given.most_workers != 0 ? given.most_workers
+                                                        : 2 * static_cast<std::size_t>(std::ceil(usable_cores())) + 8,
+                                loader.most_workers())},
           thread{[this] { run(); }} {}
     ~Impl() {
         target.fit_over();

@@ -15,7 +15,6 @@
 
 #include <drawpoint/diagnosis/tuner/race.hpp>
 #include <drawpoint/diagnosis/whatif/whatif.hpp>
-#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
 
 namespace drawpoint {
 
@@ -36,9 +35,11 @@ void check(const TuneOptions& options) {
     };
     if (options.start.num_workers < 1)
         refuse("num_workers", 1, options.start.num_workers);
-    if (options.most_depth < 1 || options.most_depth > LoaderPolicy::max_slots - 1)
-        throw std::invalid_argument{fmt::format("most_depth must be between 1 and {}, got {}",
-                                                LoaderPolicy::max_slots - 1, options.most_depth)};
+    for (const std::string& complaint :
+         {out_of_range("most_depth", options.most_depth, 1, loader_limits::most_prefetch_depth),
+          out_of_range("most_workers", options.most_workers, 0, loader_limits::most_workers)})
+        if (!complaint.empty())
+            throw std::invalid_argument{complaint};
     if (options.most_candidates < 2)
         refuse("most_candidates", 2, options.most_candidates);
     if (options.block_steps < 1)
@@ -47,9 +48,7 @@ void check(const TuneOptions& options) {
         refuse("reference_steps", 20, options.reference_steps);
 }
 
-std::size_t most_workers(const RecordedRun& run, const TuneOptions& options) {
-    if (options.most_workers != 0)
-        return options.most_workers;
+std::size_t most_useful_workers(const RecordedRun& run) {
     Demand all;
     for (const SampleDemand& sample : run.samples)
         for (const Demand& stage : sample.stages) {
@@ -66,10 +65,10 @@ std::vector<std::size_t> each_once(std::vector<std::size_t> numbers) {
     return numbers;
 }
 
-/// Every worker count up to twice the cores, then in steps of about a fifth.
+/// Every worker count up to twice the cores, 64 at most, then in steps of about a fifth.
 std::vector<std::size_t> worker_counts(const RecordedRun& run, std::size_t most, std::size_t start) {
     std::vector<std::size_t> counts{start};
-    const auto each_up_to = std::max<std::size_t>(static_cast<std::size_t>(2 * std::ceil(run.cores)), 4);
+    const auto each_up_to = std::clamp<std::size_t>(static_cast<std::size_t>(2 * std::ceil(run.cores)), 4, 64);
     for (std::size_t n = 1; n < most; n += n < each_up_to ? 1 : std::max<std::size_t>(n / 5, 1))
         counts.push_back(n);
     counts.push_back(most);
@@ -87,9 +86,8 @@ std::vector<std::size_t> depths(std::size_t most, std::size_t start) {
 
 /// Cheaper first.
 bool is_cheaper(const WhatifRow& a, const WhatifRow& b) {
-    return std::tuple{a.setting.num_workers, a.prediction.peak_bytes, a.setting.prefetch_depth,
-                      a.setting.max_overtakes} < std::tuple{b.setting.num_workers, b.prediction.peak_bytes,
-                                                            b.setting.prefetch_depth, b.setting.max_overtakes};
+    return std::tuple{a.setting.num_workers, a.prediction.peak_bytes, a.setting.prefetch_depth, a.setting.order} <
+           std::tuple{b.setting.num_workers, b.prediction.peak_bytes, b.setting.prefetch_depth, b.setting.order};
 }
 
 double spread_of(double log_ratio) { return model_error + distance_error * std::abs(log_ratio); }
@@ -114,7 +112,7 @@ std::vector<double> chances(const std::vector<WhatifRow>& rows, double within) {
 bool is_alike(const WhatifRow& a, const WhatifRow& b) {
     constexpr double alike = 0.01;
     const double rate = a.prediction.batches_per_s.median;
-    return a.setting.num_workers == b.setting.num_workers && a.setting.max_overtakes == b.setting.max_overtakes &&
+    return a.setting.num_workers == b.setting.num_workers && a.setting.order == b.setting.order &&
            std::abs(b.prediction.batches_per_s.median - rate) < alike * rate;
 }
 
@@ -319,18 +317,24 @@ std::size_t steps_to_settle(const LoaderSetting& from, const LoaderSetting& to) 
            (exchanges ? from.prefetch_depth + to.prefetch_depth : std::max(from.prefetch_depth, to.prefetch_depth));
 }
 
+WhatifGrid tune_grid(const RecordedRun& run, const TuneOptions& options, std::size_t most_workers) {
+    const LoaderSetting& start = options.start;
+    const std::size_t most = options.most_workers != 0 ? options.most_workers : most_useful_workers(run);
+    WhatifGrid grid{.num_workers = worker_counts(run, std::min(most, most_workers), start.num_workers),
+                    .prefetch_depth = depths(options.most_depth, start.prefetch_depth),
+                    .order = {start.order}};
+    if (options.may_leave_order && start.order != OrderRule::out_of_order())
+        grid.order.push_back(OrderRule::out_of_order());
+    return grid;
+}
+
 Tuning tune(TuneTarget& target, const TuneOptions& options) {
     check(options);
     const LoaderSetting& start = options.start;
     const std::size_t reference_warm_up = 2 * start.prefetch_depth + start.num_workers;
     const RecordedRun run = target.record(start, reference_warm_up, options.reference_steps);
     const std::size_t used = reference_warm_up + options.reference_steps;
-    WhatifGrid grid{.num_workers = worker_counts(run, most_workers(run, options), start.num_workers),
-                    .prefetch_depth = depths(options.most_depth, start.prefetch_depth),
-                    .max_overtakes = {start.max_overtakes}};
-    if (options.may_leave_order && start.max_overtakes != any_order)
-        grid.max_overtakes.push_back(any_order);
-    Whatif predicted = whatif(run, grid, {.predict = {.replications = 20}});
+    Whatif predicted = whatif(run, tune_grid(run, options, target.most_workers()), {.predict = {.replications = 20}});
     std::erase_if(predicted.rows, [&](const WhatifRow& row) {
         return start.memory_budget != 0 && row.prediction.peak_bytes > start.memory_budget;
     });

@@ -174,10 +174,7 @@ std::vector<std::string> evidence_text(const Evidence& found, const std::vector<
                                    format_duration(found.all_draw_s - found.draw_s),
                                    percent((found.all_draw_s - found.draw_s) / found.all_wall_s)));
     said.push_back(fmt::format("recorded with num_workers {}, prefetch_depth {}, order {}", run.setting.num_workers,
-                               run.setting.prefetch_depth,
-                               run.setting.max_overtakes == 0           ? std::string{"in"}
-                               : run.setting.max_overtakes == any_order ? std::string{"out"}
-                                                                        : std::to_string(run.setting.max_overtakes)));
+                               run.setting.prefetch_depth, to_string(run.setting.order)));
     return said;
 }
 

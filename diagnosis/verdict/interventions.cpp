@@ -3,20 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
-
-#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
 
 namespace drawpoint {
 namespace {
 
 constexpr std::string_view stage_prefix = "stage:";
-// The most that a replay takes.
-constexpr std::size_t most_workers = 4096, most_depth = LoaderPolicy::max_slots - 1, most_reads = std::size_t{1} << 16;
-
 template <class Number>
 Number times(Number now, Number factor, Number most) {
     return now > most / factor ? most : now * factor;
@@ -101,25 +95,26 @@ std::vector<Intervention> unit_interventions(const RecordedRun& run, const Trait
         added.setting = run.setting;
         return added;
     };
+    using namespace loader_limits;
     const LoaderSetting& now = run.setting;
     if (now.num_workers >= 2)
         add("num_workers/2", fmt::format("num_workers {} -> {}", now.num_workers, now.num_workers / 2))
             .setting.num_workers = now.num_workers / 2;
-    if (now.max_overtakes != any_order && now.num_workers > 0)
-        add("order", "order in -> out").setting.max_overtakes = any_order;
-    const std::size_t deeper = times<std::size_t>(now.prefetch_depth, 2, most_depth);
+    if (now.order != OrderRule::out_of_order() && now.num_workers > 0)
+        add("order", "order in -> out").setting.order = OrderRule::out_of_order();
+    const std::size_t deeper = times<std::size_t>(now.prefetch_depth, 2, most_prefetch_depth);
     if (now.num_workers > 0 && deeper > now.prefetch_depth)
         add("prefetch_depth", fmt::format("prefetch_depth {} -> {}", now.prefetch_depth, deeper))
             .setting.prefetch_depth = deeper;
     const bool reads_ahead = any(run.samples, [](const SampleDemand& sample) { return sample.read.ns(); });
-    const std::size_t reads = times<std::size_t>(now.read_concurrency, 4, most_reads);
+    const std::size_t reads = times<std::size_t>(now.read_concurrency, 4, most_read_concurrency);
     if (reads > now.read_concurrency && reads_ahead)
         add("read_concurrency", fmt::format("read_concurrency {} -> {}", now.read_concurrency, reads))
             .setting.read_concurrency = reads;
     const std::size_t more = std::max<std::size_t>(1, times<std::size_t>(now.num_workers, 2, most_workers));
     if (more > now.num_workers)
         add("num_workers", fmt::format("num_workers {} -> {}", now.num_workers, more)).setting.num_workers = more;
-    const std::uint64_t budget = times<std::uint64_t>(now.memory_budget, 2, std::numeric_limits<std::uint64_t>::max());
+    const std::uint64_t budget = times<std::uint64_t>(now.memory_budget, 2, most_memory_budget);
     if (budget > now.memory_budget)
         add("memory_budget", "twice the memory_budget").setting.memory_budget = budget;
     // Reads ahead do the first one's work.

@@ -46,7 +46,7 @@ bool dominates(const WhatifRow& a, const WhatifRow& b) {
 bool smaller(const WhatifRow& a, const WhatifRow& b) {
     const auto key = [](const WhatifRow& row) {
         return std::tuple{row.setting.num_workers, row.prediction.peak_bytes, row.setting.prefetch_depth,
-                          row.setting.max_overtakes, row.setting.batch_size};
+                          row.setting.order, row.setting.batch_size};
     };
     return key(a) < key(b);
 }
@@ -59,7 +59,7 @@ Whatif whatif(const RecordedRun& run, const WhatifGrid& grid, const WhatifOption
     const auto workers = numbers(grid.num_workers, run.setting.num_workers);
     const auto depths = numbers(grid.prefetch_depth, run.setting.prefetch_depth);
     const auto sizes = numbers(grid.batch_size, run.setting.batch_size);
-    const auto orders = numbers(grid.max_overtakes, run.setting.max_overtakes);
+    const auto orders = numbers(grid.order, run.setting.order);
     const std::size_t settings = workers.size() * depths.size() * sizes.size() * orders.size();
     if (settings > options.most_rows)
         throw std::invalid_argument{
@@ -75,12 +75,12 @@ Whatif whatif(const RecordedRun& run, const WhatifGrid& grid, const WhatifOption
     // What the replay is off where the truth is known, it is off elsewhere, too.
     const double off = run.batches_per_s > 0 ? found.as_recorded.batches_per_s.median / run.batches_per_s : 1;
     for (const std::size_t size : sizes)
-        for (const std::uint32_t order : orders)
+        for (const OrderRule order : orders)
             for (const std::size_t worker_count : workers)
                 for (const std::size_t depth : depths) {
                     LoaderSetting setting = run.setting;
                     setting.batch_size = size;
-                    setting.max_overtakes = order;
+                    setting.order = order;
                     setting.num_workers = worker_count;
                     setting.prefetch_depth = depth;
                     if (!fits_memory(run, setting))

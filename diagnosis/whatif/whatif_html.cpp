@@ -59,7 +59,7 @@ void put_heat_map(std::string& html, const Whatif& found, const WhatifRow& of) {
     const auto workers = values_of(found, &LoaderSetting::num_workers);
     const auto depths = values_of(found, &LoaderSetting::prefetch_depth);
     const double most = std::max(found.rows[found.best].samples_per_s, 1e-12);
-    put(html, "<h2>order {}, batch_size {}</h2>\n", order_text(of.setting.max_overtakes), of.setting.batch_size);
+    put(html, "<h2>order {}, batch_size {}</h2>\n", to_string(of.setting.order), of.setting.batch_size);
     put(html, "<svg width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" role=\"img\">\n",
         left + cell_width * static_cast<double>(depths.size()) + 8,
         top + cell_height * static_cast<double>(workers.size()) + 8);
@@ -71,7 +71,7 @@ void put_heat_map(std::string& html, const Whatif& found, const WhatifRow& of) {
         put(html, "<text class=\"e\" x=\"{:.0f}\" y=\"{:.0f}\">{}</text>\n", left - 10,
             top + cell_height * (static_cast<double>(i) + 0.65), workers[i]);
     for (const WhatifRow& row : found.rows) {
-        if (row.setting.max_overtakes != of.setting.max_overtakes || row.setting.batch_size != of.setting.batch_size)
+        if (row.setting.order != of.setting.order || row.setting.batch_size != of.setting.batch_size)
             continue;
         const double x = left + cell_width * static_cast<double>(place(depths, row.setting.prefetch_depth));
         const double y = top + cell_height * static_cast<double>(place(workers, row.setting.num_workers));
@@ -114,8 +114,8 @@ void put_frontier(std::string& html, const Whatif& found) {
             chosen            ? "r"
             : row.on_frontier ? "f"
                               : "o",
-            row.setting.num_workers, row.setting.prefetch_depth, order_text(row.setting.max_overtakes),
-            row.setting.batch_size, about(row));
+            row.setting.num_workers, row.setting.prefetch_depth, to_string(row.setting.order), row.setting.batch_size,
+            about(row));
     }
     html += "</svg>\n";
 }
@@ -129,7 +129,7 @@ void put_table(std::string& html, const Whatif& found) {
         put(html,
             "<tr{}><td>{}<td>{}<td>{}<td>{}<td>{:.4g}<td>{:.4g} … {:.4g}<td>{:.1f} %<td>{}<td>{}<td>{}{}{}</tr>\n",
             &row == &found.rows[found.recommended] ? " class=\"r\"" : "", row.setting.num_workers,
-            row.setting.prefetch_depth, order_text(row.setting.max_overtakes), row.setting.batch_size,
+            row.setting.prefetch_depth, to_string(row.setting.order), row.setting.batch_size,
             expected.batches_per_s.median, expected.batches_per_s.low, expected.batches_per_s.high,
             expected.draw_share.median * 100, format_duration(expected.p99_draw_s.median),
             format_bytes(static_cast<double>(expected.peak_bytes)), row.recorded ? "recorded " : "",
@@ -153,20 +153,19 @@ std::string to_html(const Whatif& found, std::string_view title) {
         "<p>Recorded: num_workers {}, prefetch_depth {}, order {}: {:.4g} batches/s (the replay of the same setting "
         "makes "
         "{:.4g}, {:.4g} … {:.4g}).</p>\n",
-        found.recorded.num_workers, found.recorded.prefetch_depth, order_text(found.recorded.max_overtakes),
+        found.recorded.num_workers, found.recorded.prefetch_depth, to_string(found.recorded.order),
         found.recorded_batches_per_s, found.as_recorded.batches_per_s.median, found.as_recorded.batches_per_s.low,
         found.as_recorded.batches_per_s.high);
     put(html,
         "<p>Recommended, the smallest within 2 % of the best: <b>num_workers {}, prefetch_depth {}, order {}, "
         "batch_size "
         "{}</b>: {}.{}</p>\n",
-        chosen.setting.num_workers, chosen.setting.prefetch_depth, order_text(chosen.setting.max_overtakes),
+        chosen.setting.num_workers, chosen.setting.prefetch_depth, to_string(chosen.setting.order),
         chosen.setting.batch_size, about(chosen),
         found.on_edge ? " It is the largest that was asked for: a larger one may be better." : "");
     const WhatifRow* last = nullptr;
     for (const WhatifRow& row : found.rows) {
-        if (!last || last->setting.max_overtakes != row.setting.max_overtakes ||
-            last->setting.batch_size != row.setting.batch_size)
+        if (!last || last->setting.order != row.setting.order || last->setting.batch_size != row.setting.batch_size)
             put_heat_map(html, found, row);
         last = &row;
     }

@@ -13,7 +13,7 @@ namespace {
 
 std::string setting_text(const LoaderSetting& setting, const LoaderSetting& recorded) {
     return fmt::format("num_workers {}, prefetch_depth {}, order {}{}", setting.num_workers, setting.prefetch_depth,
-                       order_text(setting.max_overtakes),
+                       to_string(setting.order),
                        setting.batch_size == recorded.batch_size ? std::string{}
                                                                  : fmt::format(", batch_size {}", setting.batch_size));
 }
@@ -26,10 +26,6 @@ std::string expected_text(const WhatifRow& row) {
 }
 
 }   // namespace
-
-std::string order_text(std::uint32_t max_overtakes) {
-    return max_overtakes == 0 ? "in" : max_overtakes == any_order ? "out" : std::to_string(max_overtakes);
-}
 
 std::string to_text(const Whatif& found) {
     constexpr std::array<std::string_view, 5> shades{" ", "░", "▒", "▓", "█"};
@@ -44,14 +40,13 @@ std::string to_text(const Whatif& found) {
     const WhatifRow* last = nullptr;
     for (const WhatifRow& row : found.rows) {
         const auto& now = row.setting;
-        const bool new_table =
-            !last || last->setting.batch_size != now.batch_size || last->setting.max_overtakes != now.max_overtakes;
+        const bool new_table = !last || last->setting.batch_size != now.batch_size || last->setting.order != now.order;
         if (new_table) {
             text += last ? "\n" : "";
             text += fmt::format("\nbatches/s, order {}, batch_size {}\n  num_workers  prefetch_depth\n             ",
-                                order_text(now.max_overtakes), now.batch_size);
+                                to_string(now.order), now.batch_size);
             for (const WhatifRow& other : found.rows)
-                if (other.setting.batch_size == now.batch_size && other.setting.max_overtakes == now.max_overtakes &&
+                if (other.setting.batch_size == now.batch_size && other.setting.order == now.order &&
                     other.setting.num_workers == now.num_workers)
                     text += fmt::format("{:>9}  ", other.setting.prefetch_depth);
         }
@@ -84,7 +79,7 @@ nlohmann::ordered_json to_json(const Whatif& found, const JsonHead& head, const 
         const Prediction& expected = row.prediction;
         return Json{{"num_workers", row.setting.num_workers},
                     {"prefetch_depth", row.setting.prefetch_depth},
-                    {"order", order_text(row.setting.max_overtakes)},
+                    {"order", to_string(row.setting.order)},
                     {"batch_size", row.setting.batch_size},
                     {"batches_per_s", expected.batches_per_s.median},
                     {"low", expected.batches_per_s.low},
@@ -99,7 +94,7 @@ nlohmann::ordered_json to_json(const Whatif& found, const JsonHead& head, const 
     Json document = json_document("drawpoint.whatif/1", head, machine);
     document["recorded"] = {{"num_workers", found.recorded.num_workers},
                             {"prefetch_depth", found.recorded.prefetch_depth},
-                            {"order", order_text(found.recorded.max_overtakes)},
+                            {"order", to_string(found.recorded.order)},
                             {"batch_size", found.recorded.batch_size},
                             {"batches_per_s", found.recorded_batches_per_s},
                             {"draw_share", found.recorded_draw_share},

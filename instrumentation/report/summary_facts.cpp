@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <drawpoint/instrumentation/facts.hpp>
+#include <drawpoint/instrumentation/ledger/order_rule.hpp>
 
 #include "instrumentation/report/durations.hpp"
 #include "instrumentation/report/summary_parts.hpp"
@@ -76,8 +77,7 @@ void add_facts(Summary& summary, const Ledger& ledger) {
     if (const auto order = ledger.fact(std::string{facts::option_prefix} + "order"))
         run.order = *order;
     else if (!ledger.pipelines.empty())
-        if (const std::uint32_t most = ledger.pipelines.front().max_overtakes; most != 0)
-            run.order = most == any_order ? "out" : std::to_string(most);
+        run.order = to_string(OrderRule{ledger.pipelines.front().max_overtakes});
     if (!ledger.pipelines.empty()) {
         const PipelineRow& pipeline = ledger.pipelines.front();
         run.batch_size = pipeline.batch_size;

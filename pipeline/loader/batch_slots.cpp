@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "pipeline/loader/loader_core.hpp"
-#include "pipeline/loader/machine/slot_bytes.hpp"
+#include <drawpoint/pipeline/loader/machine/slot_bytes.hpp>
 
 namespace drawpoint {
 

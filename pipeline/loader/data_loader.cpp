@@ -11,7 +11,7 @@
 #include <drawpoint/pipeline/storage/file_reader.hpp>
 
 #include "pipeline/loader/threads/prefetch_core.hpp"
-#include "pipeline/loader/machine/slot_bytes.hpp"
+#include <drawpoint/pipeline/loader/machine/slot_bytes.hpp>
 
 namespace drawpoint {
 
@@ -20,40 +20,19 @@ static_assert(sizeof(Batch) == 16);
 
 namespace {
 
-constexpr std::size_t most_reads = 4096, most_retries = 100;
 constexpr std::chrono::hours longest_deadline{24};
 
-void check_range(const char* field, std::size_t value, std::size_t least, std::size_t most) {
-    if (value < least)
-        throw std::invalid_argument{std::string{field} + " must be at least " + std::to_string(least) + ", got " +
-                                    std::to_string(value)};
-    if (value > most)
-        throw std::invalid_argument{std::string{field} + " must be at most " + std::to_string(most) + ", got " +
-                                    std::to_string(value)};
+void refuse(std::string complaint) {
+    if (!complaint.empty())
+        throw std::invalid_argument{std::move(complaint)};
 }
 
-/// What may change while a loader runs.
-void check_numbers(const LoaderOptions& options, std::size_t threads) {
-    check_range("num_workers", options.num_workers, 0, max_worker_threads);
-    if (threads != 0 && options.num_workers > threads)
-        throw std::invalid_argument{"num_workers must be at most max_threads = " + std::to_string(threads) + ", got " +
-                                    std::to_string(options.num_workers)};
-    check_range("prefetch_depth", options.prefetch_depth, 1, LoaderPolicy::max_slots - 1);
-    if (options.order == BatchOrder::bounded)
-        check_range("max_overtakes", options.max_overtakes, 1, any_order - 1);
+void check_range(const char* field, std::size_t value, std::size_t least, std::size_t most) {
+    refuse(out_of_range(field, value, least, most));
 }
 
 const LoaderOptions& checked(const LoaderOptions& options, const Runtime& runtime, const SampleSource& source) {
-    check_range("batch_size", options.batch_size, 1, std::size_t{1} << 20);
-    check_numbers(options, runtime.options().max_threads);
-    check_range("read_concurrency", options.read_concurrency, 0, most_reads);
-    if (options.read_deadline.count() < 0)
-        throw std::invalid_argument{"read_deadline must be at least 0, got " +
-                                    std::to_string(options.read_deadline.count()) + " ns"};
-    if (options.read_deadline > longest_deadline)
-        throw std::invalid_argument{"read_deadline must be at most 24 h, got " +
-                                    std::to_string(options.read_deadline.count()) + " ns"};
-    check_range("read_retries", options.read_retries, 0, most_retries);
+    check_options(options, runtime.options().max_threads);
     const SampleLayout layout = source.layout();
     check_range("the sample's rank", layout.rank, 0, layout.shape.size());
     for (std::size_t dimension = 0; dimension < layout.rank; ++dimension)
@@ -135,6 +114,27 @@ private:
 
 }   // namespace
 
+LoaderOptions options_of(const LoaderSetting& setting) noexcept {
+    return {.batch_size = setting.batch_size,
+            .num_workers = setting.num_workers,
+            .prefetch_depth = setting.prefetch_depth,
+            .order = setting.order,
+            .read_concurrency = setting.read_concurrency,
+            .memory_budget = setting.memory_budget};
+}
+
+void check_options(const LoaderOptions& options, std::size_t max_threads) {
+    refuse(out_of_range(options.setting()));
+    if (max_threads != 0 && options.num_workers > max_threads)
+        refuse("num_workers must be at most max_threads = " + std::to_string(max_threads) + ", got " +
+               std::to_string(options.num_workers));
+    if (options.read_deadline.count() < 0)
+        refuse("read_deadline must be at least 0, got " + std::to_string(options.read_deadline.count()) + " ns");
+    if (options.read_deadline > longest_deadline)
+        refuse("read_deadline must be at most 24 h, got " + std::to_string(options.read_deadline.count()) + " ns");
+    check_range("read_retries", options.read_retries, 0, loader_limits::most_read_retries);
+}
+
 DataLoader::DataLoader(Runtime& runtime, const SampleSource& source, const Sampler& sampler,
                        const LoaderOptions& options, std::string_view name)
     : core_{new_core(runtime, source, sampler, options, name)} {}
@@ -153,7 +153,7 @@ void DataLoader::reconfigure(const LoaderChange& change) {
     LoaderOptions asked = core_->asked();
     const bool has_workers = asked.num_workers != 0;
     if (has_workers)
-        check_range("num_workers", change.num_workers.value_or(1), 1, max_worker_threads);
+        check_range("num_workers", change.num_workers.value_or(1), 1, loader_limits::most_workers);
     else if (change.num_workers.value_or(0) != 0)
         throw std::invalid_argument{"num_workers must stay 0: the loader was made without workers, got " +
                                     std::to_string(*change.num_workers)};
@@ -161,8 +161,7 @@ void DataLoader::reconfigure(const LoaderChange& change) {
     asked.prefetch_depth = change.prefetch_depth.value_or(asked.prefetch_depth);
     asked.memory_budget = change.memory_budget.value_or(asked.memory_budget);
     asked.order = change.order.value_or(asked.order);
-    asked.max_overtakes = change.max_overtakes.value_or(asked.max_overtakes);
-    check_numbers(asked, core_->max_threads());
+    check_options(asked, core_->max_threads());
     MemoryNeeds needs = core_->needs();
     needs.num_workers = asked.num_workers;
     needs.prefetch_depth = asked.prefetch_depth;
@@ -175,6 +174,9 @@ const LoaderOptions& DataLoader::options() const noexcept { return core_->option
 const MemoryPlan& DataLoader::memory_plan() const noexcept { return core_->memory_plan(); }
 const SampleLayout& DataLoader::layout() const noexcept { return core_->layout(); }
 std::size_t DataLoader::batches_per_epoch() const noexcept { return core_->batches_per_epoch(); }
+std::size_t DataLoader::most_workers() const noexcept {
+    return core_->max_threads() != 0 ? core_->max_threads() : loader_limits::most_workers;
+}
 LoaderCounters DataLoader::counters() const noexcept { return core_->counters(); }
 void DataLoader::enable_digest() noexcept { core_->enable_digest(); }
 std::string DataLoader::digest() const { return core_->digest(); }

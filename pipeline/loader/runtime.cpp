@@ -4,6 +4,7 @@
 #include <string>
 
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
+#include <drawpoint/pipeline/loader/loader_setting.hpp>
 
 #include "pipeline/loader/threads/worker_pool.hpp"
 
@@ -19,9 +20,9 @@ struct Runtime::Impl {
 };
 
 Runtime::Runtime(const RuntimeOptions& options, Recorder& recorder) {
-    if (options.max_threads > max_worker_threads)
-        throw std::invalid_argument{"max_threads must be at most " + std::to_string(max_worker_threads) + ", got " +
-                                    std::to_string(options.max_threads)};
+    if (options.max_threads > loader_limits::most_workers)
+        throw std::invalid_argument{"max_threads must be at most " + std::to_string(loader_limits::most_workers) +
+                                    ", got " + std::to_string(options.max_threads)};
     impl_ = std::make_unique<Impl>(options, recorder);
 }
 

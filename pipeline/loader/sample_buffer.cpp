@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "pipeline/loader/machine/slot_bytes.hpp"
+#include <drawpoint/pipeline/loader/machine/slot_bytes.hpp>
 
 namespace drawpoint {
 

@@ -104,7 +104,7 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
     check_complaint(run_program({"whatif"}), 2, {"RUN"});
     check_complaint(run_program({"whatif", folder.file("none.pftrace")}), 1, {folder.file("none.pftrace")});
     check_complaint(run_program({"whatif", run, "--num-workers", "4..1"}), 2, {"--num-workers", "4..1"});
-    check_complaint(run_program({"whatif", run, "--num-workers", "1..999"}), 2, {"--num-workers", "128"});
+    check_complaint(run_program({"whatif", run, "--num-workers", "1..999"}), 2, {"--num-workers", "256"});
     check_complaint(run_program({"whatif", run, "--prefetch-depth", "0"}), 2, {"--prefetch-depth", "between 1 and"});
     check_complaint(run_program({"whatif", run, "--batch-size", "a"}), 2, {"--batch-size", "'a'"});
     check_complaint(run_program({"whatif", run, "--order", "in,sideways"}), 2, {"--order", "in,sideways"});

@@ -5,8 +5,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include <drawpoint/pipeline/loader/machine/worker_costs.hpp>
+
 #include "diagnosis/replay/machine/linux_scheduler.hpp"
-#include "pipeline/loader/threads/thread_scheduling.hpp"
 
 namespace drawpoint {
 

@@ -200,9 +200,9 @@ std::size_t LoaderMachine::running() const noexcept {
 
 // ---------------------------------------------------------------------------------------------- limits
 
-std::size_t LoaderMachine::reconfigure(const LiveLimits& asked, BatchOrder order, std::size_t max_overtakes,
-                                       bool holds_back, std::uint64_t slots_bytes) noexcept {
-    policy_.reorder(order, max_overtakes);
+std::size_t LoaderMachine::reconfigure(const LiveLimits& asked, OrderRule order, bool holds_back,
+                                       std::uint64_t slots_bytes) noexcept {
+    policy_.reorder(order);
     if (!waits_for_room())
         settled_at_ = policy_.next_position() + static_cast<std::uint64_t>(std::popcount(policy_.wanted()));
     asked_ = asked;

@@ -38,7 +38,7 @@ LoaderPolicy::LoaderPolicy(const PolicyOptions& options) noexcept
     : batch_size_{options.batch_size},
       num_workers_{options.num_workers},
       depth_{options.prefetch_depth},
-      rule_{options.order, options.max_overtakes},
+      rule_{options.order},
       next_rule_{rule_},
       budget_{options.batches_budget_bytes},
       largest_{options.batch_bytes_hint},
@@ -227,10 +227,7 @@ std::optional<LoaderPolicy::HandOver> LoaderPolicy::hand_over() noexcept {
         return std::nullopt;
     const std::uint32_t oldest = oldest_pending();
     std::uint32_t slot = oldest;
-    const Rule& rule = places_[oldest].rule;
-    const bool only_oldest = rule.order == BatchOrder::in_order ||
-                             (rule.order == BatchOrder::bounded && places_[oldest].overtaken >= rule.max_overtakes);
-    if (only_oldest) {
+    if (places_[oldest].overtaken >= places_[oldest].rule.max_overtakes) {
         if ((complete_ & bit(oldest)) == 0)
             return std::nullopt;
     } else {
@@ -272,8 +269,8 @@ void LoaderPolicy::retarget(std::size_t num_workers, std::size_t prefetch_depth)
     depth_ = std::min(prefetch_depth, max_slots - 1);
 }
 
-void LoaderPolicy::reorder(BatchOrder order, std::size_t max_overtakes) noexcept {
-    next_rule_ = {order, max_overtakes};
+void LoaderPolicy::reorder(OrderRule order) noexcept {
+    next_rule_ = order;
     if (admitted_ == pass_begin_)
         rule_ = next_rule_;
 }

@@ -5,7 +5,7 @@
 
 #include <drawpoint/pipeline/loader/machine/read_policy.hpp>
 
-#include "pipeline/loader/machine/slot_bytes.hpp"
+#include <drawpoint/pipeline/loader/machine/slot_bytes.hpp>
 
 namespace drawpoint {
 

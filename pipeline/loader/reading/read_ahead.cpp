@@ -9,7 +9,7 @@
 
 #include "pipeline/loader/reading/read_ring.hpp"
 #include "pipeline/loader/reading/read_threads.hpp"
-#include "pipeline/loader/machine/slot_bytes.hpp"
+#include <drawpoint/pipeline/loader/machine/slot_bytes.hpp>
 
 namespace drawpoint {
 

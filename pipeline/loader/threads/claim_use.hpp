@@ -9,14 +9,13 @@
 #include <drawpoint/instrumentation/recorder/reading_budget.hpp>
 #include <drawpoint/instrumentation/host/thread_usage.hpp>
 #include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
+#include <drawpoint/pipeline/loader/machine/worker_costs.hpp>
 
 namespace drawpoint {
 
 /// Measures some of a worker's claims, as many as the budget allows. One thread at a time.
 class ClaimUse {
 public:
-    static constexpr std::uint32_t readings = 6;
-
     /// Whether the claim that begins is measured: then end() follows.
     [[nodiscard]] bool begin(const AnyClock& clock) noexcept {
         if (clock.is_manual() || !budget_.next())
@@ -30,7 +29,7 @@ public:
     void end(const AnyClock& clock) noexcept {
         const std::int64_t ns = clock.now_ns() - at_ns_, run_queue_ns = usage_.run_queue_ns(),
                            cpu_ns = std::max<std::int64_t>(ThreadUsage::cpu_ns() - cpu_ns_, 0);
-        budget_.took(ns, readings);
+        budget_.took(ns, readings_a_claim);
         if (run_queue_ns == no_stamp || run_queue_ns_ == no_stamp)
             return;   // else a wait for a core would look like another
         const std::int64_t queued_ns = std::max<std::int64_t>(run_queue_ns - run_queue_ns_, 0);

@@ -8,15 +8,6 @@
 
 namespace drawpoint {
 
-std::uint32_t PrefetchCore::overtakes_of(BatchOrder order, std::size_t max_overtakes) noexcept {
-    switch (order) {
-    case BatchOrder::in_order: return 0;
-    case BatchOrder::out_of_order: return any_order;
-    case BatchOrder::bounded: break;
-    }
-    return static_cast<std::uint32_t>(max_overtakes);
-}
-
 LoaderOptions PrefetchCore::within(const MemoryPlan& plan, LoaderOptions options) noexcept {
     options.prefetch_depth = plan.prefetch_depth;
     options.read_concurrency = plan.read_concurrency;
@@ -54,8 +45,8 @@ void PrefetchCore::reconfigure(const LoaderOptions& asked, const MemoryNeeds& ne
         needs_ = needs;
         memory_plan_ = plan;
         const bool holds_back = !inline_ && next.memory_budget != 0;
-        const std::size_t surplus = guard->machine.decide<&LoaderMachine::reconfigure>(
-            limits_asked(), next.order, next.max_overtakes, holds_back, slots_bytes());
+        const std::size_t surplus =
+            guard->machine.decide<&LoaderMachine::reconfigure>(limits_asked(), next.order, holds_back, slots_bytes());
         follow_limits(*guard);
         if (inline_) {
             trim_slots(guard->machine.decide<&LoaderMachine::retire>());   // the draw takes its turn itself
@@ -109,7 +100,7 @@ SettingRow PrefetchCore::setting(Guard& guard) const noexcept {
     return {.pipeline = pipeline_,
             .num_workers = static_cast<std::uint32_t>(limits.num_workers),
             .prefetch_depth = static_cast<std::uint32_t>(limits.prefetch_depth),
-            .max_overtakes = overtakes_of(policy.order(), policy.max_overtakes()),
+            .max_overtakes = policy.order().max_overtakes,
             .read_concurrency = reads_ ? static_cast<std::uint32_t>(limits.read_concurrency) : 0u,
             .memory_budget = options_.memory_budget};
 }

@@ -21,22 +21,17 @@ bool reads_ahead(const SampleSource& source, const LoaderOptions& options) {
 }
 
 std::uint8_t add_pipeline(Recorder* recorder, const SampleSource& source, const LoaderOptions& options,
-                          std::uint32_t max_overtakes, std::string_view name) {
+                          std::string_view name) {
     std::vector<std::string> stages = source.stages();
     if (stages.empty() || stages.size() > max_stages)
         throw std::invalid_argument{"a sample source must have 1 to " + std::to_string(max_stages) + " stages, got " +
                                     std::to_string(stages.size())};
     if (!recorder)
         return 0;
-    return recorder->add_pipeline(
-        {.name = std::string{name},
-         .stages = std::move(stages),
-         .batch_size = static_cast<std::uint32_t>(options.batch_size),
-         .num_workers = static_cast<std::uint32_t>(options.num_workers),
-         .prefetch_depth = static_cast<std::uint32_t>(options.prefetch_depth),
-         .max_overtakes = max_overtakes,
-         .read_concurrency = reads_ahead(source, options) ? static_cast<std::uint32_t>(options.read_concurrency) : 0u,
-         .memory_budget = options.memory_budget});
+    LoaderSetting setting = options.setting();
+    if (!reads_ahead(source, options))
+        setting.read_concurrency = 0;
+    return recorder->add_pipeline(pipeline_row(std::string{name}, std::move(stages), setting));
 }
 
 std::unique_ptr<ReadAhead> reads_of(const SampleSource& source, const LoaderOptions& options,
@@ -79,7 +74,7 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
                                          : order_size_ / asked.batch_size + (order_size_ % asked.batch_size != 0)},
       recorder_{runtime.options().record ? &runtime.recorder() : nullptr},
       clock_{runtime.recorder().clock()},
-      pipeline_{add_pipeline(recorder_, source, options_, overtakes_of(options_.order, options_.max_overtakes), name)},
+      pipeline_{add_pipeline(recorder_, source, options_, name)},
       reads_{reads_of(source, options_, asked, plan.slot_samples, reads_memory(options_, plan), recorder_ != nullptr,
                       clock_)},
       maker_{source, reads_.get(), recorder_, clock_, pipeline_, asked.seed, asked.collate},
@@ -88,7 +83,6 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
                              .num_workers = options_.num_workers,
                              .prefetch_depth = options_.prefetch_depth,
                              .order = options_.order,
-                             .max_overtakes = options_.max_overtakes,
                              .batches_budget_bytes = plan.batches_budget_bytes,
                              .batch_bytes_hint = asked.collate != nullptr ? plan.slot_bytes : 0,
                              .cores = static_cast<std::size_t>(std::ceil(usable_cores()))},

@@ -169,7 +169,6 @@ private:
 
     [[nodiscard]] static LoaderOptions within(const MemoryPlan&, LoaderOptions) noexcept;   // what it leaves of them
     [[nodiscard]] static std::uint64_t reads_memory(const LoaderOptions&, const MemoryPlan&) noexcept;
-    [[nodiscard]] static std::uint32_t overtakes_of(BatchOrder, std::size_t max_overtakes) noexcept;
 
     DrawMailbox mailbox_;
     ClaimBoard board_;

@@ -8,9 +8,6 @@
 
 namespace drawpoint {
 
-/// That workers ask for: longer than any usual thread's, so that one which wakes takes a worker's core at once.
-inline constexpr std::int64_t worker_slice_ns = 10'000'000;
-
 /// How the system schedules a thread: Linux's `sched_attr`, first version. glibc has it and its two system calls from 2.41 on;
 /// the kernel's header collides with <sched.h>.
 struct ThreadScheduling {

@@ -18,6 +18,8 @@
 #include <oneapi/tbb/task_arena.h>
 #endif
 
+#include <drawpoint/pipeline/loader/machine/worker_costs.hpp>
+
 #include "pipeline/loader/threads/thread_scheduling.hpp"
 
 namespace drawpoint {

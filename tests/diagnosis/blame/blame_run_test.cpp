@@ -81,10 +81,9 @@ BOOST_AUTO_TEST_CASE(every_draw_of_every_kind_of_loader_is_accounted_for) {
                                           static_cast<std::int64_t>(samples.samples.size());
                                   }};
     for (const std::size_t workers : {0u, 1u, 3u})
-        for (const BatchOrder order : {BatchOrder::in_order, BatchOrder::out_of_order, BatchOrder::bounded})
+        for (const OrderRule order : {OrderRule::in_order(), OrderRule::out_of_order(), OrderRule::bounded(2)})
             for (const bool collated : {false, true}) {
-                BOOST_TEST_CONTEXT(workers << " workers, order " << static_cast<int>(order) << ", collated "
-                                           << collated) {
+                BOOST_TEST_CONTEXT(workers << " workers, order " << to_string(order) << ", collated " << collated) {
                     Bench bench{true};
                     NumberedSource source{50};
                     source.before_fill = [](std::uint64_t index) {
@@ -93,7 +92,6 @@ BOOST_AUTO_TEST_CASE(every_draw_of_every_kind_of_loader_is_accounted_for) {
                     };
                     const RandomSampler sampler{50, 2};
                     LoaderOptions options{.batch_size = 4, .num_workers = workers, .prefetch_depth = 3, .order = order};
-                    options.max_overtakes = 2;
                     if (collated)
                         options.collate = &collate;
                     DataLoader loader{bench.runtime, source, sampler, options};

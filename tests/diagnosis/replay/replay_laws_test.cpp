@@ -104,12 +104,12 @@ BOOST_AUTO_TEST_CASE(batches_in_the_loader_are_their_rate_times_their_stay) {
 
 BOOST_AUTO_TEST_CASE(every_sample_is_made_once_and_a_pass_is_drawn_in_order_unless_order_is_free) {
     for (std::uint64_t seed = 1; seed <= 30; ++seed)
-        for (const std::uint32_t overtakes : {0u, 2u, any_order}) {
+        for (const OrderRule order : {OrderRule::in_order(), OrderRule::bounded(2), OrderRule::out_of_order()}) {
             RecordedRun run = random_run(seed);
             run.pass_samples = run.samples.size() / 3 + 1;   // passes with a short last batch
             ReplayOptions options = exact(run.setting);
             options.keep_rows = options.ends = true;
-            options.setting.max_overtakes = overtakes;
+            options.setting.order = order;
             options.steps = 3 * ((run.pass_samples + run.setting.batch_size - 1) / run.setting.batch_size);
             const Replayed replayed = drawpoint::replay(run, options);
             BOOST_TEST(max_residual_ns(replayed.ledger) == 0);
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(every_sample_is_made_once_and_a_pass_is_drawn_in_order_unle
                 in_order &= step.epoch != before.epoch || step.batch == before.batch + 1;
             }
             BOOST_TEST(in_passes);
-            if (overtakes == 0)
+            if (order == OrderRule::in_order())
                 BOOST_TEST(in_order);
         }
 }
@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(a_replayed_ledger_can_be_blamed_and_summed_like_any_other) 
             sample.read = {0, 400'000};
         ReplayOptions options = exact(run.setting);
         options.setting.read_concurrency = seed % 4 == 0 ? 8 : 0;
-        options.setting.max_overtakes = seed % 5 == 0 ? any_order : 0;
+        options.setting.order = seed % 5 == 0 ? OrderRule::out_of_order() : OrderRule::in_order();
         options.keep_rows = options.ends = true;
         options.costs = {};
         const Ledger ledger = drawpoint::replay(run, options).ledger;

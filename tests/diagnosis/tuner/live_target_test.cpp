@@ -119,10 +119,11 @@ BOOST_AUTO_TEST_CASE(a_recorded_block_holds_the_setting_it_ran_with_and_can_be_r
 BOOST_AUTO_TEST_CASE(order_changes_with_a_pass_and_what_is_counted_comes_after_it) {
     AskedFit fit{40, {.batch_size = 4, .num_workers = 2, .prefetch_depth = 2}};
     const TuneTarget::Block block = fit.while_it_trains([](LiveTarget& target) {
-        return target.run({.num_workers = 2, .prefetch_depth = 2, .batch_size = 4, .max_overtakes = any_order}, 3, 10);
+        return target.run({.num_workers = 2, .prefetch_depth = 2, .batch_size = 4, .order = OrderRule::out_of_order()},
+                          3, 10);
     });
     BOOST_TEST(block.batches_per_s > 0);
-    BOOST_CHECK(fit.loader.options().order == BatchOrder::out_of_order);
+    BOOST_CHECK(fit.loader.options().order == OrderRule::out_of_order());
 }
 
 BOOST_AUTO_TEST_CASE(a_setting_that_is_refused_is_refused_where_it_was_asked_for_and_the_fit_goes_on) {
@@ -144,7 +145,7 @@ BOOST_AUTO_TEST_CASE(a_fit_ends_once_it_is_tuned_and_its_loader_runs_on_with_wha
         run(asked.bench.runtime,
             fit(asked.learner, asked.loader, {.epochs = 1'000'000}, callbacks, *asked.bench.recorder));
     };
-    const TuneOptions options{.start = setting_of(asked.loader.options()), .most_workers = 3, .most_depth = 3};
+    const TuneOptions options{.start = asked.loader.options().setting(), .most_workers = 3, .most_depth = 3};
     const Tuning tuning = tune_live(target, options, train);
     BOOST_TEST(tuning.chosen.num_workers <= 3);
     BOOST_TEST(tuning.steps_used <= 1000);
@@ -154,7 +155,7 @@ BOOST_AUTO_TEST_CASE(a_fit_ends_once_it_is_tuned_and_its_loader_runs_on_with_wha
 BOOST_AUTO_TEST_CASE(a_fit_that_is_over_before_its_tuner_or_fails_is_said) {
     AskedFit asked{8, {.batch_size = 4, .num_workers = 1, .prefetch_depth = 2}};
     LiveTarget target{asked.loader, *asked.bench.recorder};
-    const TuneOptions options{.start = setting_of(asked.loader.options())};
+    const TuneOptions options{.start = asked.loader.options().setting()};
     BOOST_CHECK_THROW((void)tune_live(target, options, [] {}), FitOver);
     BOOST_CHECK_THROW((void)tune_live(target, options, [] { throw std::domain_error{"the fit's own"}; }),
                       std::domain_error);

@@ -17,18 +17,13 @@
 #include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
 
 #include "pipeline/loader/numbered_source.hpp"
+#include "pipeline/loader/orders.hpp"
 #include "support/coro_test.hpp"
 
 namespace drawpoint {
 namespace {
 
 using test::NumberedSource;
-
-std::uint32_t overtakes_of(BatchOrder order, std::size_t most) {
-    return order == BatchOrder::in_order       ? 0
-           : order == BatchOrder::out_of_order ? any_order
-                                               : static_cast<std::uint32_t>(most);
-}
 
 /// A loader in virtual time, moment by moment: what a run of it records, and what order cost it.
 struct Timeline {
@@ -38,12 +33,11 @@ struct Timeline {
 
 Timeline timeline(std::uint64_t seed) {
     std::mt19937_64 random{seed};
-    const auto order = static_cast<BatchOrder>(seed % 3);
-    const std::size_t most = 1 + seed % 4;
+    const OrderRule order = test::nth_order(seed, static_cast<std::uint32_t>(1 + seed % 4));
     const std::vector<std::uint64_t> passes{1 + seed % 20, 1, 13};
-    LoaderPolicy policy{{.num_workers = 2, .prefetch_depth = 1 + seed % 9, .order = order, .max_overtakes = most}};
+    LoaderPolicy policy{{.num_workers = 2, .prefetch_depth = 1 + seed % 9, .order = order}};
     Timeline made;
-    made.ledger.pipelines = {{"train", {"read"}, 1, 2, 2, overtakes_of(order, most)}};
+    made.ledger.pipelines = {{"train", {"read"}, 1, 2, 2, order.max_overtakes}};
 
     struct Made {
         BatchRow row;
@@ -185,7 +179,7 @@ BOOST_AUTO_TEST_CASE(
 
 BOOST_AUTO_TEST_CASE(in_every_order_each_batch_of_a_pass_comes_once_and_says_which_it_is) {
     constexpr std::size_t batches = 60, batch_size = 3;
-    for (const BatchOrder order : {BatchOrder::in_order, BatchOrder::out_of_order, BatchOrder::bounded})
+    for (const OrderRule order : {OrderRule::in_order(), OrderRule::out_of_order(), OrderRule::bounded(2)})
         for (const std::size_t workers : {0u, 1u, 3u}) {
             const auto recorder = test::small_recorder();
             Runtime runtime{{}, *recorder};
@@ -195,12 +189,8 @@ BOOST_AUTO_TEST_CASE(in_every_order_each_batch_of_a_pass_comes_once_and_says_whi
                     busy(std::chrono::microseconds{300});
             };
             const SequentialSampler sampler{source.size()};
-            const LoaderOptions options{.batch_size = batch_size,
-                                        .num_workers = workers,
-                                        .prefetch_depth = 7,
-                                        .seed = 5,
-                                        .order = order,
-                                        .max_overtakes = 2};
+            const LoaderOptions options{
+                .batch_size = batch_size, .num_workers = workers, .prefetch_depth = 7, .seed = 5, .order = order};
             {
                 DataLoader loader{runtime, source, sampler, options};
                 LoopTrack track{recorder.get()};
@@ -214,8 +204,7 @@ BOOST_AUTO_TEST_CASE(in_every_order_each_batch_of_a_pass_comes_once_and_says_whi
                         const auto overtaken =
                             std::count_if(drawn.numbers.begin(), drawn.numbers.begin() + static_cast<std::ptrdiff_t>(i),
                                           [&](std::size_t number) { return number > drawn.numbers[i]; });
-                        if (order != BatchOrder::out_of_order)
-                            BOOST_TEST(overtaken <= (order == BatchOrder::in_order ? 0 : 2));
+                        BOOST_TEST(overtaken <= order.max_overtakes);
                     }
                     std::ranges::sort(drawn.numbers);
                     BOOST_REQUIRE(drawn.numbers.size() == batches);
@@ -224,7 +213,7 @@ BOOST_AUTO_TEST_CASE(in_every_order_each_batch_of_a_pass_comes_once_and_says_whi
                 }
             }
             const Ledger ledger = recorder->ledger();
-            BOOST_TEST(ledger.pipelines.at(0).max_overtakes == overtakes_of(order, 2));
+            BOOST_TEST(ledger.pipelines.at(0).max_overtakes == order.max_overtakes);
             BOOST_TEST(max_residual_ns(ledger) == 0);
             for (const StepRow& step : ledger.steps) {   // the batch that a step names is the one it took
                 const auto row = std::ranges::find_if(ledger.batches, [&](const BatchRow& batch) {
@@ -236,11 +225,11 @@ BOOST_AUTO_TEST_CASE(in_every_order_each_batch_of_a_pass_comes_once_and_says_whi
             }
             const Summary summary = summarize(ledger, {.drop_first_batch = false});
             BOOST_TEST(summary.draw.order_s <= summary.draw.starved_s);
-            if (order == BatchOrder::out_of_order || workers == 0)
+            if (order == OrderRule::out_of_order() || workers == 0)
                 BOOST_TEST(summary.draw.order_s == 0.0);
-            BOOST_TEST(summary.run.order == (order == BatchOrder::in_order       ? "in"
-                                             : order == BatchOrder::out_of_order ? "out"
-                                                                                 : "2"));
+            BOOST_TEST(summary.run.order == (order == OrderRule::in_order()       ? "in"
+                                             : order == OrderRule::out_of_order() ? "out"
+                                                                                  : "2"));
         }
 }
 
@@ -264,7 +253,7 @@ BOOST_AUTO_TEST_CASE(a_straggler_holds_back_the_batches_behind_it_in_order_and_n
                           {.batch_size = 1,
                            .num_workers = 2,
                            .prefetch_depth = 7,
-                           .order = in_order ? BatchOrder::in_order : BatchOrder::out_of_order}};
+                           .order = in_order ? OrderRule::in_order() : OrderRule::out_of_order()}};
         LoopTrack track{recorder.get()};
         Drawn drawn;
         track.begin_pass(PassKind::train, 0);

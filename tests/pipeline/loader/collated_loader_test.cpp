@@ -30,7 +30,7 @@ using namespace drawpoint::test;
 BOOST_AUTO_TEST_SUITE(collated_loader)
 
 BOOST_AUTO_TEST_CASE(padded_batches_are_right_in_every_order_with_any_number_of_workers) {
-    for (const BatchOrder order : {BatchOrder::in_order, BatchOrder::out_of_order, BatchOrder::bounded})
+    for (const OrderRule order : {OrderRule::in_order(), OrderRule::out_of_order(), OrderRule::bounded(1)})
         for (const auto& [workers, depth] : {std::pair{0u, 2u}, {1u, 2u}, {3u, 2u}, {3u, 9u}}) {
             Loaded loaded{42};
             LoaderOptions options = loaded.options(workers);

@@ -138,8 +138,6 @@ BOOST_AUTO_TEST_CASE(wrong_options_are_refused_by_name_and_value) {
                           says("batch_size must be at most 1048576, got 1048577"));
     BOOST_CHECK_EXCEPTION(make({.num_workers = 257}), std::invalid_argument,
                           says("num_workers must be at most 256, got 257"));
-    BOOST_CHECK_EXCEPTION(make({.order = BatchOrder::bounded, .max_overtakes = 0}), std::invalid_argument,
-                          says("max_overtakes must be at least 1, got 0"));
     BOOST_CHECK_EXCEPTION(make({.read_concurrency = 4097}), std::invalid_argument,
                           says("read_concurrency must be at most 4096, got 4097"));
     BOOST_CHECK_EXCEPTION(make({.read_deadline = std::chrono::nanoseconds{-1}}), std::invalid_argument,

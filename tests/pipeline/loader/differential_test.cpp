@@ -83,11 +83,10 @@ BOOST_AUTO_TEST_CASE(a_fresh_machine_decides_as_every_kind_of_loader_did) {
                                 name + ", reads ahead");
         decided += decisions_of(numbers, plain, {.draws = 5}, name + ", ends early");
         decided += decisions_of(numbers, plain, {.draws = 5, .stops = true}, name + ", stops");
-        for (const BatchOrder order : {BatchOrder::out_of_order, BatchOrder::bounded})
-            decided += decisions_of(
-                numbers,
-                {.batch_size = 8, .num_workers = workers, .prefetch_depth = 6, .order = order, .max_overtakes = 2}, {},
-                name + ", another order");
+        for (const OrderRule order : {OrderRule::out_of_order(), OrderRule::bounded(2)})
+            decided +=
+                decisions_of(numbers, {.batch_size = 8, .num_workers = workers, .prefetch_depth = 6, .order = order},
+                             {}, name + ", another order");
         if (workers != 0)
             decided += decisions_of(numbers, plain, {.reconfigures = true}, name + ", reconfigured");
     }

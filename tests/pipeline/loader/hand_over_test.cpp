@@ -18,6 +18,7 @@
 #include <asio/error.hpp>
 
 #include "pipeline/loader/numbered_source.hpp"
+#include "pipeline/loader/orders.hpp"
 #include "support/coro_test.hpp"
 
 namespace drawpoint {
@@ -39,8 +40,7 @@ struct Case {
                           .prefetch_depth = 1 + below(9),
                           .seed = seed,
                           .drop_last = below(2) == 0,
-                          .order = static_cast<BatchOrder>(below(3)),
-                          .max_overtakes = 1 + below(4)};
+                          .order = test::nth_order(below(3), static_cast<std::uint32_t>(1 + seed % 4))};
     bool runs = below(3) == 0;
     std::size_t samples = below(2) == 0 ? below(40) : below(400);
     std::size_t epochs = 1 + below(3);
@@ -128,10 +128,7 @@ Awaitable<void> draw_pass(Case& a_case, DataLoader& loader, NumberedSource& sour
             co_return;
         }
         const auto overtaken = std::count_if(came.begin(), came.end(), [&](std::size_t n) { return n > number; });
-        if (overtaken > (a_case.options.order == BatchOrder::in_order ? 0
-                         : a_case.options.order == BatchOrder::bounded
-                             ? std::ptrdiff_t(a_case.options.max_overtakes)
-                             : std::ptrdiff_t(a_case.options.prefetch_depth) * 1000))
+        if (overtaken > std::ptrdiff_t{a_case.options.order.max_overtakes})
             seen.fault = "batch " + std::to_string(number) + " overtaken by " + std::to_string(overtaken);
         came.push_back(number);
         const std::size_t first = number * size_of_batch;

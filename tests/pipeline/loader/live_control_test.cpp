@@ -16,6 +16,7 @@
 #include <drawpoint/pipeline/loader/collate.hpp>
 #include <drawpoint/pipeline/loader/sample_buffer.hpp>
 
+#include "pipeline/loader/orders.hpp"
 #include "pipeline/loader/running_workers.hpp"
 #include "pipeline/loader/stored_source.hpp"
 #include "support/coro_test.hpp"
@@ -63,8 +64,8 @@ LoaderChange random_change(std::mt19937_64& random, const May& may) {
     if (what == 6 && !may.budgets.empty())
         change.memory_budget = may.budgets[random() % may.budgets.size()];
     if (what == 7 && may.order) {
-        change.order = static_cast<BatchOrder>(random() % 3);
-        change.max_overtakes = 1 + random() % 3;
+        const std::uint64_t which = random();
+        change.order = test::nth_order(which, static_cast<std::uint32_t>(1 + random() % 3));
     }
     return change;
 }
@@ -188,13 +189,9 @@ BOOST_AUTO_TEST_CASE(in_any_order_each_epoch_has_every_sample_once) {
     const NumberedSource source{samples};
     const May may{.order = true, .budgets = {0, std::uint64_t{17} << 20}};
     for (std::uint64_t seed = 0; seed < 12; ++seed)
-        check_whole(draw(source,
-                         {.batch_size = batch_size,
-                          .num_workers = 3,
-                          .order = static_cast<BatchOrder>(seed % 3),
-                          .max_overtakes = 2},
-                         &may, seed),
-                    seed);
+        check_whole(
+            draw(source, {.batch_size = batch_size, .num_workers = 3, .order = test::nth_order(seed, 2)}, &may, seed),
+            seed);
 }
 
 BOOST_AUTO_TEST_CASE(samples_that_fail_in_between_fail_their_batches_and_no_others) {
@@ -372,13 +369,11 @@ BOOST_AUTO_TEST_CASE(numbers_out_of_range_are_refused_by_name_and_change_nothing
     BOOST_TEST(refusal(loader, {.num_workers = 5}) == "num_workers must be at most max_threads = 4, got 5");
     BOOST_TEST(refusal(loader, {.num_workers = 3, .prefetch_depth = 0}) == "prefetch_depth must be at least 1, got 0");
     BOOST_TEST(refusal(loader, {.prefetch_depth = 56}) == "prefetch_depth must be at most 55, got 56");
-    BOOST_TEST(refusal(loader, {.order = BatchOrder::bounded, .max_overtakes = 0}) ==
-               "max_overtakes must be at least 1, got 0");
     BOOST_TEST(refusal(loader, {.prefetch_depth = 7, .memory_budget = 1}).starts_with("memory_budget = 1 is "));
     BOOST_TEST(loader.options().num_workers == 2u);
     BOOST_TEST(loader.options().prefetch_depth == 3u);
     BOOST_TEST(loader.options().memory_budget == 0u);
-    BOOST_TEST((loader.options().order == BatchOrder::in_order));
+    BOOST_TEST((loader.options().order == OrderRule::in_order()));
     DataLoader alone{runtime, source, sampler, {.batch_size = batch_size, .num_workers = 0}};
     BOOST_TEST(refusal(alone, {.num_workers = 2}) ==
                "num_workers must stay 0: the loader was made without workers, got 2");
@@ -396,8 +391,8 @@ BOOST_AUTO_TEST_CASE(each_change_in_effect_is_a_setting_in_the_recording) {
         auto pass = loader.epoch(0);
         (void)pass.next_blocking();
         loader.reconfigure({.num_workers = 2});
-        loader.reconfigure({.num_workers = 2});                                   // it is so
-        loader.reconfigure({.order = BatchOrder::bounded, .max_overtakes = 3});   // of the next pass
+        loader.reconfigure({.num_workers = 2});                 // it is so
+        loader.reconfigure({.order = OrderRule::bounded(3)});   // of the next pass
         loader.reconfigure({.prefetch_depth = 4, .memory_budget = std::uint64_t{1} << 30});
         while (pass.next_blocking())
             ;
@@ -455,7 +450,7 @@ BOOST_AUTO_TEST_CASE(an_order_begins_with_the_next_pass) {
     DataLoader loader{runtime, source, sampler, {.batch_size = 4, .num_workers = 2, .prefetch_depth = 3}};
     {
         auto pass = loader.epoch(0);
-        loader.reconfigure({.order = BatchOrder::out_of_order});
+        loader.reconfigure({.order = OrderRule::out_of_order()});
         for (std::size_t number = 0; const auto batch = pass.next_blocking(); ++number)
             BOOST_TEST(batch->number() == number);
     }

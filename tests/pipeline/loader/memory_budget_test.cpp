@@ -91,7 +91,7 @@ BOOST_AUTO_TEST_SUITE(memory_budget)
 BOOST_AUTO_TEST_CASE(batches_of_all_sizes_stay_within_the_budget_and_one_batch) {
     for (const std::size_t workers : {0u, 1u, 3u})
         for (const std::uint64_t budget : {12 * MiB, 24 * MiB, 48 * MiB})
-            for (const BatchOrder order : {BatchOrder::in_order, BatchOrder::out_of_order}) {
+            for (const OrderRule order : {OrderRule::in_order(), OrderRule::out_of_order()}) {
                 Loaded loaded{[](std::uint64_t i) { return 1 + i * 7919 % 300; },
                               budget,
                               {.num_workers = workers, .order = order}};

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/loader/orders.hpp"
 #include "support/coro_test.hpp"
 #include "support/count_allocations.hpp"
 
@@ -95,7 +96,7 @@ BOOST_AUTO_TEST_CASE(workers_and_draws_allocate_nothing_and_touch_no_new_page) {
     for (int way = 0; way < 36; ++way) {
         const bool record = way % 2 != 0, runs = way / 2 % 2 != 0;
         const auto workers = static_cast<std::size_t>(way / 4 % 3);
-        const auto order = static_cast<BatchOrder>(way / 12);
+        const OrderRule order = test::nth_order(static_cast<std::uint64_t>(way / 12), 1);
         const auto recorder = test::small_recorder();
         // A thread that comes late begins anew: it may have counted for a loader before.
         Runtime runtime{{.record = record, .on_worker_start = []() noexcept { test::count_this_thread(false); }},

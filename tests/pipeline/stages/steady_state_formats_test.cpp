@@ -116,7 +116,7 @@ Awaitable<void> draw(Runtime& runtime, DataLoader& loader, test::UntilSuspended&
 using Source = std::shared_ptr<const SampleSource>;
 
 struct Way {
-    BatchOrder order = BatchOrder::in_order;
+    OrderRule order{};
     bool record = false, reads_ahead = true;
 };
 
@@ -152,8 +152,8 @@ Counted check_steady_state(const std::string& format, const std::function<Source
     Counted most;
     const auto check = [&](const Way& way) {
         const Counted counted = load(make(), sampler, way);
-        BOOST_TEST_CONTEXT(format << ", order " << static_cast<int>(way.order) << ", record " << way.record
-                                  << ", reads ahead " << way.reads_ahead) {
+        BOOST_TEST_CONTEXT(format << ", order " << to_string(way.order) << ", record " << way.record << ", reads ahead "
+                                  << way.reads_ahead) {
             BOOST_TEST(counted.batches == counted_epochs * sampler.size() / batch_size);
             const bool may_grow = growth != Growth::none && way.reads_ahead;
             BOOST_TEST(counted.quiet_epochs() >= (may_grow ? counted_epochs / 2 : counted_epochs),
@@ -168,7 +168,7 @@ Counted check_steady_state(const std::string& format, const std::function<Source
         most.batches = counted.batches;
         most.reads_ahead = std::max(most.reads_ahead, counted.reads_ahead);
     };
-    for (const BatchOrder order : {BatchOrder::in_order, BatchOrder::bounded, BatchOrder::out_of_order})
+    for (const OrderRule order : {OrderRule::in_order(), OrderRule::bounded(1), OrderRule::out_of_order()})
         for (const bool record : {false, true}) {
             check({order, record});
             if (growth == Growth::of_buffers && !record)

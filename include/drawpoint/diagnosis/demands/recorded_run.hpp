@@ -8,17 +8,9 @@
 
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
 #include <drawpoint/instrumentation/recorder/records.hpp>
+#include <drawpoint/pipeline/loader/loader_setting.hpp>
 
 namespace drawpoint {
-
-/// The numbers of a loader that can be chosen.
-struct LoaderSetting {
-    std::size_t num_workers = 1, prefetch_depth = 2, batch_size = 1;
-    std::uint32_t max_overtakes = 0;   ///< 0: in order, `any_order`: as they are finished
-    std::size_t read_concurrency = 0;
-    std::uint64_t memory_budget = 0;   ///< bytes; 0: none
-    bool operator==(const LoaderSetting&) const = default;
-};
 
 /// Work: on a core (nanoseconds of a whole core that nothing disturbs), and off it (asleep, reading, a device).
 struct Demand {

@@ -13,10 +13,6 @@ namespace drawpoint {
 
 class DataLoader;
 class Recorder;
-struct LoaderOptions;
-
-/// The numbers among them that can be tuned.
-[[nodiscard]] LoaderSetting setting_of(const LoaderOptions&);
 
 /// What `LiveTarget` throws at whoever asks once the fit is over.
 struct FitOver : std::runtime_error {
@@ -36,6 +32,8 @@ public:
     // DataLoader::reconfigure does.
     Block run(const LoaderSetting&, std::size_t warm_up, std::size_t steps) override;
     RecordedRun record(const LoaderSetting&, std::size_t warm_up, std::size_t steps) override;
+
+    [[nodiscard]] std::size_t most_workers() const override;
 
     /// Ends the fit before its next draw, as CancelFit does. Any thread.
     void end_fit() noexcept;

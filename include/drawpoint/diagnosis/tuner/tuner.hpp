@@ -10,6 +10,8 @@
 
 namespace drawpoint {
 
+struct WhatifGrid;   // whatif.hpp
+
 /// A loop that runs on under whatever setting it is given: a live loader that is reconfigured in place, or a replay.
 class TuneTarget {
 public:
@@ -27,6 +29,8 @@ public:
     virtual Block run(const LoaderSetting&, std::size_t warm_up, std::size_t steps) = 0;
     /// The same, recorded.
     virtual RecordedRun record(const LoaderSetting&, std::size_t warm_up, std::size_t steps) = 0;
+    /// That it can run.
+    [[nodiscard]] virtual std::size_t most_workers() const { return loader_limits::most_workers; }
 };
 
 /// Steps that a loader takes from one setting to the other: until what was prefetched under `from` is drawn and the window
@@ -35,7 +39,7 @@ public:
 
 struct TuneOptions {
     LoaderSetting start;                ///< batch_size, read_concurrency and memory_budget stay as they are here
-    std::size_t most_workers = 0;       ///< 0: twice the cores and 8 more; where samples mostly wait, 64
+    std::size_t most_workers = 0;       ///< 0: twice the cores and 8 more, or 64 where samples mostly wait
     std::size_t most_depth = 16;        ///< 1 … 55
     bool may_leave_order = false;       ///< batches may be drawn as they are finished
     std::size_t most_candidates = 5;    ///< that are raced, ≥ 2
@@ -66,6 +70,10 @@ struct Tuning {
     std::string why;              ///< a sentence
     std::vector<TuneTrial> log;   ///< the cheapest first
 };
+
+/// The settings that `tune` chooses among, of a loader with at most `most_workers`.
+[[nodiscard]] WhatifGrid tune_grid(const RecordedRun&, const TuneOptions&,
+                                   std::size_t most_workers = loader_limits::most_workers);
 
 /// Finds the cheapest setting within 2 % of the best: records, simulates the grid, then races the likeliest candidates on
 /// the target in interleaved blocks. Cheaper: fewer workers, then less memory. Settings whose memory exceeds the budget

@@ -13,8 +13,8 @@ namespace drawpoint {
 /// Which settings to predict: all combinations. An empty list: the recorded number alone.
 struct WhatifGrid {
     std::vector<std::size_t> num_workers, prefetch_depth, batch_size;
-    std::vector<std::uint32_t> max_overtakes;   ///< 0: in order, `any_order`: out
-    Change change;                              ///< of all settings: stages made faster, a variance removed …
+    std::vector<OrderRule> order;
+    Change change;   ///< of all settings: stages made faster, a variance removed …
 };
 
 struct WhatifOptions {

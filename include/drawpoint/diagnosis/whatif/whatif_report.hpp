@@ -20,7 +20,4 @@ namespace drawpoint {
 /// A page that needs nothing else: SVG charts and all rows as a table. `title`: any text, escaped. Any thread.
 [[nodiscard]] std::string to_html(const Whatif&, std::string_view title);
 
-/// "in", "out", or how many batches may overtake one.
-[[nodiscard]] std::string order_text(std::uint32_t max_overtakes);
-
 }   // namespace drawpoint

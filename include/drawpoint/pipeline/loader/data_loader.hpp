@@ -10,6 +10,7 @@
 
 #include <drawpoint/pipeline/loader/batch_slots.hpp>
 #include <drawpoint/pipeline/loader/batch_source.hpp>
+#include <drawpoint/pipeline/loader/loader_setting.hpp>
 #include <drawpoint/pipeline/errors.hpp>
 #include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
 #include <drawpoint/pipeline/loader/machine/memory_plan.hpp>
@@ -31,8 +32,7 @@ struct LoaderOptions {
     std::size_t prefetch_depth = 2;   ///< D: batches admitted and not yet drawn, 1 … 55; 2 = double buffering
     std::uint64_t seed = 0;           ///< of everything random in a sample
     bool drop_last = false;   ///< leaves a short last batch out; a data set smaller than one batch still gives one
-    BatchOrder order = BatchOrder::in_order;   ///< in which order finished batches are drawn
-    std::size_t max_overtakes = 1;             ///< `bounded` only: batches that may be drawn before an older one, ≥ 1
+    OrderRule order{};        ///< in which order finished batches are drawn
     // Of sources that read from storage (`SampleSource::reads`).
     std::size_t read_concurrency =
         64;   ///< reads in flight, whatever num_workers is; 0: the workers read for themselves
@@ -48,16 +48,31 @@ struct LoaderOptions {
     /// Makes each batch of its finished samples, by the worker that finished the last; null: samples are made at their
     /// place in the batch, which takes one shape for all. Outlives the loader.
     const Collate* collate = nullptr;
+
+    [[nodiscard]] LoaderSetting setting() const noexcept {
+        return {.num_workers = num_workers,
+                .prefetch_depth = prefetch_depth,
+                .batch_size = batch_size,
+                .order = order,
+                .read_concurrency = read_concurrency,
+                .memory_budget = memory_budget};
+    }
 };
 static_assert(std::is_trivially_destructible_v<LoaderOptions>);
+
+/// A loader of this setting, else as LoaderOptions begins.
+[[nodiscard]] LoaderOptions options_of(const LoaderSetting&) noexcept;
+
+/// What every loader refuses, whatever its source: throws std::invalid_argument naming field and value
+/// ("prefetch_depth must be at least 1, got 0"). `max_threads`: as in RuntimeOptions.
+void check_options(const LoaderOptions&, std::size_t max_threads = 0);
 
 /// What `DataLoader::reconfigure` changes; what is absent stays. Ranges are those of LoaderOptions.
 struct LoaderChange {
     std::optional<std::size_t> num_workers{};      ///< ≥ 1; of a loader without workers: 0
     std::optional<std::size_t> prefetch_depth{};   ///< as asked for: a budget may leave less
     std::optional<std::uint64_t> memory_budget{};
-    std::optional<BatchOrder> order{};
-    std::optional<std::size_t> max_overtakes{};
+    std::optional<OrderRule> order{};
     bool operator==(const LoaderChange&) const = default;
 };
 
@@ -117,8 +132,7 @@ public:
         std::uint64_t serial_;
     };
 
-    /// Starts the workers and admits the first batches when the first pass is asked for. Throws std::invalid_argument naming
-    /// field and value ("prefetch_depth must be at least 1, got 0"), also of a
+    /// Starts the workers and admits the first batches when the first pass is asked for. Throws as `check_options`, also of a
     /// memory_budget that the smallest loader exceeds. `name` is the pipeline's in the recording.
     DataLoader(Runtime&, const SampleSource&, const Sampler&, const LoaderOptions&, std::string_view name = "train");
     DataLoader(Runtime&, const SampleSource&&, const Sampler&, const LoaderOptions&, std::string_view = "") = delete;
@@ -138,7 +152,7 @@ public:
     /// threads that the system refuses are missing in `counters().workers_running`. prefetch_depth: batches beyond a
     /// smaller one are drawn, then their memory is given up. memory_budget: depth and reads are planned again from what
     /// was asked for; what is held beyond a smaller one is given up as batches come back. Under a budget, what there is to
-    /// be more of begins at a later draw, once there is less of the rest. order, max_overtakes: of the passes of which
+    /// be more of begins at a later draw, once there is less of the rest. order: of the passes of which
     /// nothing is prefetched yet. Each change in effect is a SettingRow in the recording.
     /// Throws std::invalid_argument as the constructor does, and std::bad_alloc; then nothing has changed. Some µs, more
     /// where threads start.
@@ -153,6 +167,7 @@ public:
     [[nodiscard]] const MemoryPlan& memory_plan() const noexcept;
     [[nodiscard]] const SampleLayout& layout() const noexcept;   ///< of one sample
     [[nodiscard]] std::size_t batches_per_epoch() const noexcept;
+    [[nodiscard]] std::size_t most_workers() const noexcept;   ///< that reconfigure() takes
     [[nodiscard]] LoaderCounters counters() const noexcept;
     /// A rolling digest of everything drawn so far: indices, targets and data in order of drawing (only when asked for in time:
     /// `enable_digest()` before the first pass; costs a pass over the data per draw). 16 hex digits.

@@ -27,15 +27,14 @@ using Awaitable = asio::awaitable<T>;
 enum class WorkerThreads : std::uint8_t { arena, threads };
 
 struct RuntimeOptions {
-    std::size_t max_threads =
-        0;   ///< workers a loader may have, 1 … 256 (asleep they cost nothing, so loaders don't share); 0: 256
+    /// Workers a loader may have (asleep they cost nothing, so loaders don't share); 0: loader_limits::most_workers, and no more.
+    std::size_t max_threads = 0;
     WorkerThreads workers = WorkerThreads::arena;   ///< `arena` in a build without oneTBB means `threads`
     bool record = true;                             ///< whether loaders record their batches and samples
     /// Called on every worker thread before its first sample, e.g. pipeline/torch's `limit_torch_threads`. null: nothing.
     /// Threads started here or inside a sample inherit the worker's SCHED_BATCH (docs/design.md) and keep it.
     void (*on_worker_start)() noexcept = nullptr;
 };
-inline constexpr std::size_t max_worker_threads = 256;
 static_assert(std::is_trivially_destructible_v<RuntimeOptions>);
 
 /// Owns the loop's event loop and every loader thread; outlives all loaders, passes and coroutines made with it.

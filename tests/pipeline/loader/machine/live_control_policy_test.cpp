@@ -11,17 +11,17 @@ BOOST_AUTO_TEST_SUITE(live_control_policy)
 
 BOOST_AUTO_TEST_CASE(an_order_is_that_of_the_pass_whose_admission_has_not_begun) {
     LoaderPolicy policy{{.num_workers = 2, .prefetch_depth = 5}};
-    policy.reorder(BatchOrder::out_of_order, 0);   // nothing is admitted: at once
+    policy.reorder(OrderRule::out_of_order());   // nothing is admitted: at once
     policy.extend(2);
     BOOST_TEST(policy.admit().has_value());
-    policy.reorder(BatchOrder::in_order, 0);
-    BOOST_TEST((policy.order() == BatchOrder::out_of_order));
+    policy.reorder(OrderRule::in_order());
+    BOOST_TEST((policy.order() == OrderRule::out_of_order()));
     BOOST_TEST(policy.admit().has_value());
     policy.extend(2);   // a pass of its own
-    BOOST_TEST((policy.order() == BatchOrder::in_order));
-    policy.reorder(BatchOrder::bounded, 3);   // none of its batches is admitted yet
-    BOOST_TEST(policy.max_overtakes() == 3u);
-    policy.reorder(BatchOrder::in_order, 0);
+    BOOST_TEST((policy.order() == OrderRule::in_order()));
+    policy.reorder(OrderRule::bounded(3));   // none of its batches is admitted yet
+    BOOST_TEST((policy.order() == OrderRule::bounded(3)));
+    policy.reorder(OrderRule::in_order());
     while (policy.admit())
         ;
     // Batch n lies in slot n. The older pass goes by its own rule, though another is in force.

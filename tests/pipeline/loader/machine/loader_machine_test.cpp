@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "pipeline/loader/give_back_gate.hpp"
+#include "pipeline/loader/orders.hpp"
 
 namespace drawpoint {
 namespace {
@@ -37,10 +38,6 @@ struct Events {
         Doing doing = Doing::looks;
         std::uint32_t slot = 0, samples = 0;
     };
-    struct Rule {
-        BatchOrder order;
-        std::size_t most;
-    };
     struct Pending {   // admitted, not given up, not handed over
         std::size_t pass;
         std::size_t overtaken = 0;
@@ -49,7 +46,7 @@ struct Events {
     std::mt19937_64 random;
     PolicyOptions options;
     LiveLimits asked;
-    Rule rule;
+    OrderRule rule;
     LoaderMachine machine;
     GiveBackGate gate{};
     LoaderMachine::HeldBytes held{};
@@ -58,7 +55,7 @@ struct Events {
     std::vector<Worker> workers{};
     std::deque<LoaderPolicy::HandOver> ready{};
     std::vector<std::uint32_t> drawn{};   // slots of the user
-    std::vector<Rule> rules{};            // by pass, as asked for last before its first batch was admitted
+    std::vector<OrderRule> rules{};       // by pass, as asked for last before its first batch was admitted
     std::uint64_t position = 0, pass_first = 0, epoch = 0;
     std::uint64_t changes = 0, handed_over = 0, came_back = 0, trimmed = 0, raised_late = 0;
 
@@ -66,8 +63,7 @@ struct Events {
         return {.batch_size = batch_size,
                 .num_workers = 1 + seed % 3,
                 .prefetch_depth = 1 + seed % 5,
-                .order = static_cast<BatchOrder>(seed % 3),
-                .max_overtakes = 1 + seed % 2,
+                .order = test::nth_order(seed, static_cast<std::uint32_t>(1 + seed % 2)),
                 .batches_budget_bytes = seed % 2 * 20'000,
                 .cores = seed % 4};
     }
@@ -80,7 +76,7 @@ struct Events {
         : random{seed},
           options{options_of(seed)},
           asked{limits_of(options)},
-          rule{options.order, options.max_overtakes},
+          rule{options.order},
           machine{options, asked} {
         for (std::size_t i = 0; i < options.num_workers; ++i)
             add_worker();
@@ -188,11 +184,10 @@ struct Events {
         require(at != pending.end(), "a batch that nobody waits for is handed over");
         require(batch.position == position + ready.size(), "positions do not follow each other");
         require(pending.begin()->second.pass == at->second.pass, "a batch overtakes one of the pass before");
-        const Rule& of_pass = rules[at->second.pass];
-        require(of_pass.order != BatchOrder::in_order || at == pending.begin(), "a batch is out of order");
+        const OrderRule of_pass = rules[at->second.pass];
+        require(of_pass != OrderRule::in_order() || at == pending.begin(), "a batch is out of order");
         for (auto older = pending.begin(); older != at; ++older)
-            require(++older->second.overtaken <= of_pass.most || of_pass.order != BatchOrder::bounded,
-                    "a batch is overtaken too often");
+            require(++older->second.overtaken <= of_pass.max_overtakes, "a batch is overtaken too often");
         pending.erase(at);
         ready.push_back(batch);
         ++handed_over;
@@ -341,9 +336,9 @@ struct Events {
         else if (what == 2 && counts())
             asked.batches_budget_bytes = 1 + any(60'000);
         else if (what == 3)
-            rule = {static_cast<BatchOrder>(any(3)), 1 + any(3)};
+            rule = test::nth_order(any(3), static_cast<std::uint32_t>(1 + changes % 3));
         const bool holds_back = counts() && any(2) != 0;
-        const std::size_t surplus = machine.reconfigure(asked, rule.order, rule.most, holds_back, 0);
+        const std::size_t surplus = machine.reconfigure(asked, rule, holds_back, 0);
         require(policy().slots() <= asked.prefetch_depth + 1, "the depth is above what is asked for");
         recall();
         while (workers.size() < asked.num_workers)

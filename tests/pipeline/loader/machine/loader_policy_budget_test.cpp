@@ -7,6 +7,7 @@
 #include <random>
 
 #include "pipeline/loader/machine/bytes_in_virtual_time.hpp"
+#include "pipeline/loader/orders.hpp"
 
 namespace drawpoint {
 namespace {
@@ -22,8 +23,7 @@ BOOST_AUTO_TEST_CASE(no_more_than_the_budget_is_held_as_long_as_no_batch_is_larg
         const std::uint64_t most = 1 + random() % 1000, budget = 2 * most + random() % (20 * most);
         Driven driven{{.num_workers = 3,
                        .prefetch_depth = 1 + random() % 30,
-                       .order = static_cast<BatchOrder>(random() % 3),
-                       .max_overtakes = 2,
+                       .order = test::nth_order(random(), 2),
                        .batches_budget_bytes = budget,
                        .batch_bytes_hint = most},
                       [&](std::uint64_t) { return 1 + random() % most; },
@@ -88,8 +88,7 @@ BOOST_AUTO_TEST_CASE(every_batch_is_made_however_small_the_budget_and_however_ma
         std::mt19937_64 random{seed};
         Driven driven{{.num_workers = 1 + seed % 4,
                        .prefetch_depth = 1 + random() % 10,
-                       .order = static_cast<BatchOrder>(seed % 3),
-                       .max_overtakes = 1,
+                       .order = test::nth_order(seed, 1),
                        .batches_budget_bytes = 1 + random() % 50},
                       [&](std::uint64_t) { return 1 + random() % 100; },
                       seed};

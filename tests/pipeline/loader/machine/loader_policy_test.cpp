@@ -9,6 +9,8 @@
 #include <set>
 #include <vector>
 
+#include "pipeline/loader/orders.hpp"
+
 namespace drawpoint {
 namespace {
 
@@ -85,7 +87,7 @@ BOOST_AUTO_TEST_CASE(in_order_hands_over_every_batch_once_in_order_of_admission)
 }
 
 BOOST_AUTO_TEST_CASE(out_of_order_hands_over_in_order_of_completion) {
-    LoaderPolicy policy{{.num_workers = 2, .prefetch_depth = 3, .order = BatchOrder::out_of_order}};
+    LoaderPolicy policy{{.num_workers = 2, .prefetch_depth = 3, .order = OrderRule::out_of_order()}};
     policy.extend(4);
     while (policy.admit())
         ;
@@ -111,12 +113,10 @@ BOOST_AUTO_TEST_CASE(out_of_order_hands_over_in_order_of_completion) {
 BOOST_AUTO_TEST_CASE(bounded_order_overtakes_no_batch_more_often_than_allowed) {
     bool some_overtaken = false;
     for (std::uint64_t seed = 0; seed < 300; ++seed) {
-        const std::size_t most = seed % 4;
-        Driven driven{LoaderPolicy{{.num_workers = 2,
-                                    .prefetch_depth = 1 + seed % 9,
-                                    .order = BatchOrder::bounded,
-                                    .max_overtakes = most}},
-                      std::mt19937_64{seed}};
+        const auto most = static_cast<std::uint32_t>(seed % 4);
+        Driven driven{
+            LoaderPolicy{{.num_workers = 2, .prefetch_depth = 1 + seed % 9, .order = OrderRule::bounded(most)}},
+            std::mt19937_64{seed}};
         driven.run(60);
         std::set<std::uint64_t> all;
         for (std::size_t i = 0; i < driven.handed.size(); ++i) {
@@ -135,10 +135,9 @@ BOOST_AUTO_TEST_CASE(bounded_order_overtakes_no_batch_more_often_than_allowed) {
 BOOST_AUTO_TEST_CASE(no_batch_of_a_pass_comes_before_the_last_one_of_the_pass_before) {
     bool another_order = false;
     for (std::uint64_t seed = 0; seed < 600; ++seed) {
-        const auto order = static_cast<BatchOrder>(seed % 3);
-        Driven driven{
-            LoaderPolicy{{.num_workers = 2, .prefetch_depth = 1 + seed % 9, .order = order, .max_overtakes = 2}},
-            std::mt19937_64{seed}};
+        const OrderRule order = test::nth_order(seed, 2);
+        Driven driven{LoaderPolicy{{.num_workers = 2, .prefetch_depth = 1 + seed % 9, .order = order}},
+                      std::mt19937_64{seed}};
         const std::vector<std::uint64_t> passes{1 + seed % 7, 1, 5, seed % 11, 3};
         driven.run_passes(passes);
         std::uint64_t first = 0;

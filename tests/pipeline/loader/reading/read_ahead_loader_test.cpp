@@ -14,7 +14,7 @@
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/pipeline/sampling/sampler.hpp>
 
-#include "pipeline/loader/machine/slot_bytes.hpp"
+#include <drawpoint/pipeline/loader/machine/slot_bytes.hpp>
 #include "pipeline/loader/stored_source.hpp"
 #include "support/coro_test.hpp"
 #include "support/count_allocations.hpp"
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(batches_are_the_same_to_the_byte_with_and_without_reading_a
             BOOST_TEST(ahead.digest == alone.digest);
             BOOST_TEST(ahead.counters.reads_ahead > 0u);
         }
-        for (const BatchOrder order : {BatchOrder::out_of_order, BatchOrder::bounded}) {
+        for (const OrderRule order : {OrderRule::out_of_order(), OrderRule::bounded(1)}) {
             LoaderOptions options = none;
             options.order = order;
             options.read_concurrency = 16;

@@ -12,7 +12,7 @@
 
 #include <drawpoint/pipeline/loader/read_backend.hpp>
 
-#include "pipeline/loader/machine/slot_bytes.hpp"
+#include <drawpoint/pipeline/loader/machine/slot_bytes.hpp>
 #include "pipeline/loader/stored_source.hpp"
 
 BOOST_AUTO_TEST_SUITE(read_ahead)

@@ -162,8 +162,8 @@ public:
     /// Other limits are asked for, and an order for passes of which nothing is admitted. Under a budget (`holds_back`) increases
     /// wait until there is less of the rest. `slots_bytes`: what all slots hold, where bytes are not counted. Returns how many
     /// sleepers the turn that follows must wake, because they are too many.
-    [[nodiscard]] std::size_t reconfigure(const LiveLimits& asked, BatchOrder, std::size_t max_overtakes,
-                                          bool holds_back, std::uint64_t slots_bytes) noexcept;
+    [[nodiscard]] std::size_t reconfigure(const LiveLimits& asked, OrderRule, bool holds_back,
+                                          std::uint64_t slots_bytes) noexcept;
     /// Whether there is room for all that is asked for; `reads_bytes`: held by what is read ahead, `drawn`: positions.
     [[nodiscard]] bool has_room(std::uint64_t drawn, std::uint64_t reads_bytes) const noexcept;
     /// All that is asked for is in force from now on.

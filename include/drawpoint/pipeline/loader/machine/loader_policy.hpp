@@ -7,19 +7,16 @@
 #include <limits>
 #include <optional>
 
-namespace drawpoint {
+#include <drawpoint/pipeline/loader/loader_setting.hpp>
 
-/// In which order the finished batches of a pass are handed to the loop. `bounded`: as they finish, but none is
-/// overtaken more than `max_overtakes` times.
-enum class BatchOrder : std::uint8_t { in_order, out_of_order, bounded };
+namespace drawpoint {
 
 /// The plain facts a LoaderPolicy decides from.
 struct PolicyOptions {
     std::size_t batch_size = 1;
     std::size_t num_workers = 1;      ///< 0: the loop makes the samples itself, one batch at a time
     std::size_t prefetch_depth = 2;   ///< 1 … 55
-    BatchOrder order = BatchOrder::in_order;
-    std::size_t max_overtakes = 0;   ///< of `bounded` only
+    OrderRule order{};
     /// Most bytes of all slots together, where a batch takes as many as its samples need; 0: slots are not counted.
     std::uint64_t batches_budget_bytes = 0;
     std::uint64_t batch_bytes_hint = 0;   ///< what a batch takes, before one is complete; 0: unknown
@@ -45,7 +42,7 @@ struct WorkerUse {
 /// is admitted when none is open or complete and the loop has drawn them all.
 class LoaderPolicy {
 public:
-    static constexpr std::size_t max_slots = 56;   ///< the give-back word has a bit for each
+    static constexpr std::size_t max_slots = loader_limits::most_prefetch_depth + 1;
 
     struct Admission {
         std::uint64_t batch;
@@ -112,12 +109,11 @@ public:
     /// workers nothing changes, beyond what begin() and end() say.
     void retarget(std::size_t num_workers, std::size_t prefetch_depth) noexcept;
     /// Of the pass being admitted if none of its batches is yet, else of the passes after it.
-    void reorder(BatchOrder order, std::size_t max_overtakes) noexcept;
+    void reorder(OrderRule) noexcept;
     /// Another `batches_budget_bytes`, ≥ 1: of a policy that counts bytes, else nothing happens. What is held beyond it
     /// is given up as slots come back.
     void rebudget(std::uint64_t batches_budget_bytes) noexcept;
-    [[nodiscard]] BatchOrder order() const noexcept { return rule_.order; }   ///< of the pass being admitted
-    [[nodiscard]] std::size_t max_overtakes() const noexcept { return rule_.max_overtakes; }
+    [[nodiscard]] OrderRule order() const noexcept { return rule_; }   ///< of the pass being admitted
 
     [[nodiscard]] bool stopped() const noexcept { return stopped_; }
     [[nodiscard]] std::size_t slots() const noexcept { return depth_ + 1; }
@@ -168,12 +164,8 @@ private:
     [[nodiscard]] bool has_budget() const noexcept;
     [[nodiscard]] std::uint64_t charged_bytes() const noexcept;
     void trim_until(std::uint64_t bytes_to_go, std::uint64_t slots) noexcept;
-    struct Rule {   // of a pass
-        BatchOrder order = BatchOrder::in_order;
-        std::size_t max_overtakes = 0;
-    };
     struct Place {
-        Rule rule{};
+        OrderRule rule{};                                         // of its pass
         std::uint64_t batch = 0, pass_begin = 0, completed = 0;   // completed: running number of its completion
         std::uint64_t bytes = 0, passing = 0;                     // of its memory, where counted; of these may pass on
         std::uint64_t own_before = 0;                             // its own bytes when it was admitted
@@ -188,7 +180,7 @@ private:
                   abandoned_ = 0;   // slots by state, a bit each; abandoned ⊂ open
     std::uint64_t limit_ = 0, pass_begin_ = 0, admitted_ = 0, position_ = 0, completions_ = 0;
     std::size_t batch_size_, num_workers_, depth_;
-    Rule rule_, next_rule_;   // of the pass being admitted, of those after it
+    OrderRule rule_, next_rule_;   // of the pass being admitted, of those after it
     std::size_t begun_ = 0, parked_ = 0;
     std::uint64_t sample_ns_x256_ = 0;   // moving average; 0: not measured yet
     std::uint64_t budget_, largest_;     // largest_: or what a batch is believed to take; 0: unknown

@@ -42,9 +42,9 @@ inline constexpr std::uint64_t first_own_tid = std::uint64_t{1} << 22;
 [[nodiscard]] std::optional<std::uint32_t> loop_thread_of(const Ledger&);
 [[nodiscard]] std::uint64_t loop_tid_of(const Ledger&);
 
-/// Hands every track with something on it to `take`, one at a time: the loop, then other threads, workers, batch slots, device
-/// streams. Slices that overlap are handed over as a further track. Returns how many slices were left out: those that end before
-/// they begin, and calls of threads that the ledger does not have.
+/// Hands every track with something on it to `take`, one at a time: the loop, then other threads, workers, batch slots,
+/// device streams. Slices that overlap are handed over as a further track. Returns how many slices were left out: those
+/// that end before they begin, and calls of threads that the ledger does not have.
 std::uint64_t for_each_track(const Ledger&, const std::function<void(const Track&)>& take);
 
 /// When a sample was done: its last stage's end.

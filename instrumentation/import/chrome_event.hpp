@@ -54,8 +54,8 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-/// Microseconds with any number of decimals, or with an exponent, in whole nanoseconds, exactly; nothing when it is no number
-/// or would not fit.
+/// Microseconds with any number of decimals, or with an exponent, in whole nanoseconds, exactly; nothing when it is no
+/// number or would not fit.
 [[nodiscard]] std::optional<std::int64_t> nanoseconds_of(std::string_view microseconds) noexcept;
 
 /// JSON lists as Python prints them: "[[16, 3], []]".

@@ -15,8 +15,8 @@
 
 namespace drawpoint {
 
-/// Gives operators their stacks: those that the trace's `stackFrames` say or, where no event names one, the Python functions
-/// around them.
+/// Gives operators their stacks: those that the trace's `stackFrames` say or, where no event names one, the Python
+/// functions around them.
 class ChromeStacks {
 public:
     /// `name`: the position of a text in `Ledger::names`.

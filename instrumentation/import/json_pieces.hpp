@@ -27,7 +27,8 @@ public:
     /// `name` stands for the file in errors. `read` returns fewer bytes than it is asked for only at the end.
     JsonPieces(Read read, std::string_view name, std::size_t block_bytes, std::size_t max_piece_bytes);
 
-    /// The next whole piece, or nothing at the end. Throws std::runtime_error naming the byte where it is no JSON or no trace.
+    /// The next whole piece, or nothing at the end. Throws std::runtime_error naming the byte where it is no JSON or no
+    /// trace.
     [[nodiscard]] std::optional<Piece> next();
     /// The text ends before its outermost bracket closes; where a list stands alone, inside an element.
     [[nodiscard]] bool truncated() const noexcept { return truncated_; }

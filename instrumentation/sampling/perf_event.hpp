@@ -7,7 +7,8 @@
 
 namespace drawpoint {
 
-/// Samples by the kernel's perf_event, a software event on each thread's CPU clock. It interrupts and walks the stack in the kernel.
+/// Samples by the kernel's perf_event, a software event on each thread's CPU clock. It interrupts and walks the stack
+/// in the kernel.
 class PerfEvents final : public SamplingBackend {
 public:
     /// Throws std::system_error naming the system's setting when perf_event is refused.

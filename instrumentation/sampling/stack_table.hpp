@@ -10,8 +10,8 @@
 
 namespace drawpoint {
 
-/// Turns stacks of addresses into the recorder's stacks. Each address is looked up once, each caller with each callee once; what is
-/// remembered is bounded and forgotten when it grows beyond that. Of the sampler's thread.
+/// Turns stacks of addresses into the recorder's stacks. Each address is looked up once, each caller with each callee
+/// once; what is remembered is bounded and forgotten when it grows beyond that. Of the sampler's thread.
 class StackTable {
 public:
     explicit StackTable(Recorder& recorder) : recorder_{&recorder} { steps_.resize(1u << 12); }

@@ -7,9 +7,9 @@
 
 namespace drawpoint {
 
-/// Samples by a timer and a signal per thread: for where perf_event is refused. Timers run on the monotonic clock, since those
-/// of CPU clocks go no finer than the kernel's tick; a thread's samples weigh the CPU time it used since the one
-/// before, and a thread that sleeps has its timer stopped until it runs again.
+/// Samples by a timer and a signal per thread: for where perf_event is refused. Timers run on the monotonic clock,
+/// since those of CPU clocks go no finer than the kernel's tick; a thread's samples weigh the CPU time it used since
+/// the one before, and a thread that sleeps has its timer stopped until it runs again.
 class ThreadTimers final : public SamplingBackend {
 public:
     /// Takes a free real-time signal. Throws std::system_error when there is none.

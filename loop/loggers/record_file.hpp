@@ -7,8 +7,8 @@
 
 namespace drawpoint {
 
-/// A file of records that outlives its writer: each is handed to the system whole. The first that fails is cut off again, kept as
-/// `error()`, and ends the writing. One thread at a time.
+/// A file of records that outlives its writer: each is handed to the system whole. The first that fails is cut off
+/// again, kept as `error()`, and ends the writing. One thread at a time.
 class RecordFile {
 public:
     /// `anew`: begins an existing file again. `append`: goes on in it, on a new line. `exclusive`: there must be none.

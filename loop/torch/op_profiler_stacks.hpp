@@ -12,8 +12,8 @@
 
 namespace drawpoint::detail {
 
-/// Call stacks of one thread, walked by the unwinder (LibTorch keeps no frame pointers), in the recorder's columns. A stack seen
-/// before costs its walk and one look-up.
+/// Call stacks of one thread, walked by the unwinder (LibTorch keeps no frame pointers), in the recorder's columns. A
+/// stack seen before costs its walk and one look-up.
 class CallStacks {
 public:
     CallStacks();
@@ -21,8 +21,8 @@ public:
     CallStacks& operator=(const CallStacks&) = delete;
     ~CallStacks();
 
-    /// Where in `Ledger::stacks` the stack of the operator that is beginning stands: its innermost `max_frames` frames, without
-    /// those of the observer. `nothing` when it cannot be walked.
+    /// Where in `Ledger::stacks` the stack of the operator that is beginning stands: its innermost `max_frames` frames,
+    /// without those of the observer. `nothing` when it cannot be walked.
     std::uint32_t here(Recorder&, std::uint32_t max_frames);
 
     /// What the walk loads, loaded now: the first walk would allocate.

@@ -41,7 +41,8 @@ struct ArrayData final : SampleReads {
 
     [[nodiscard]] const ArrayPart& part_of(std::uint64_t index) const noexcept;
     [[nodiscard]] std::uint64_t offset_of(std::uint64_t index) const noexcept;   ///< in its part's file
-    /// The target of sample `index`, whose record lies at `record`. Throws ArrayFileError: a label that is none of the classes.
+    /// The target of sample `index`, whose record lies at `record`. Throws ArrayFileError: a label that is none of the
+    /// classes.
     [[nodiscard]] std::int64_t target_of(std::uint64_t index, const std::byte* record) const;
     /// Makes values as files have them this machine's.
     void to_native(std::byte* values, std::size_t bytes) const noexcept;

@@ -12,8 +12,8 @@
 
 namespace drawpoint::detail {
 
-/// The cache that `stage` asks for, for a data set of `size` samples. For one in a file `add_samples` adds what they depend on
-/// to the fingerprint, and says whether all of them come from files.
+/// The cache that `stage` asks for, for a data set of `size` samples. For one in a file `add_samples` adds what they
+/// depend on to the fingerprint, and says whether all of them come from files.
 [[nodiscard]] std::unique_ptr<SampleCache> cache_of(const Cached& stage, std::size_t size,
                                                     const std::function<bool(Fingerprint&)>& add_samples);
 

@@ -21,8 +21,8 @@ public:
     void add(std::span<const std::byte> bytes) noexcept { digest_.add(bytes); }
     void add(std::string_view text) noexcept { add(std::as_bytes(std::span{text})); }
     void add(std::uint64_t number) noexcept { add(std::as_bytes(std::span{&number, 1})); }
-    /// The size and the time of the last change of the file that a sample lies in, and which part of it; `path` is asked where
-    /// no location is known. False: there is no such file.
+    /// The size and the time of the last change of the file that a sample lies in, and which part of it; `path` is
+    /// asked where no location is known. False: there is no such file.
     [[nodiscard]] bool add_file(const std::optional<FileRange>& location, std::string_view path);
     [[nodiscard]] std::uint64_t value() const noexcept { return digest_.value(); }
 

@@ -32,8 +32,8 @@ private:
 
 }   // namespace detail
 
-/// What an image recipe does: files, their decoder, stages over whole images with perhaps a cache among them, the crop, what
-/// follows on the cropped pixels in the order given, and the normalisation.
+/// What an image recipe does: files, their decoder, stages over whole images with perhaps a cache among them, the crop,
+/// what follows on the cropped pixels in the order given, and the normalisation.
 struct ImageRecipe::Plan {
     std::shared_ptr<const detail::EncodedImages> data;
     DecodedImages::Decode decode;

@@ -9,7 +9,8 @@ namespace drawpoint {
 /// The most bytes of a file that its header is looked for in.
 inline constexpr std::size_t most_header_bytes = 1 << 16;
 
-/// Sets `offset` and `bytes` from type and shape. Throws ArrayFileError at `byte`: a dimension is 0 or the size overflows.
+/// Sets `offset` and `bytes` from type and shape. Throws ArrayFileError at `byte`: a dimension is 0 or the size
+/// overflows.
 void finish_header(ArrayHeader&, const std::filesystem::path&, std::uint64_t byte, std::uint64_t offset);
 
 /// The header of the file that begins with `begin`: most_header_bytes, or the whole file if it is shorter.

@@ -9,8 +9,8 @@ namespace drawpoint {
 /// Whether a file of this name is taken for a shard: .tar, .tar.gz, .tgz, .tar.zst; not hidden.
 [[nodiscard]] bool is_tar_name(std::string_view name);
 
-/// "a-{08..10}.{tar,tgz}" as a shell has it: a-08.tar, a-08.tgz, a-09.tar … Throws std::invalid_argument naming the pattern:
-/// broken, or more than 100,000 names.
+/// "a-{08..10}.{tar,tgz}" as a shell has it: a-08.tar, a-08.tgz, a-09.tar … Throws std::invalid_argument naming the
+/// pattern: broken, or more than 100,000 names.
 [[nodiscard]] std::vector<std::string> expand_braces(const std::string& pattern);
 
 /// The shards that `where` names, a file, folder or pattern; at least one. Throws std::invalid_argument naming it.

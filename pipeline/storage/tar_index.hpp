@@ -34,8 +34,8 @@ struct TarIndex {
 /// The largest label that a data set may have: what counts its classes takes memory by it.
 inline constexpr std::int64_t largest_label = (std::int64_t{1} << 24) - 1;
 
-/// A member name as WebDataset takes it apart: the path up to the first dot of its last part, and what follows, in small
-/// letters. nullopt: no sample's member (hidden, without a dot, __meta__).
+/// A member name as WebDataset takes it apart: the path up to the first dot of its last part, and what follows, in
+/// small letters. nullopt: no sample's member (hidden, without a dot, __meta__).
 struct TarKey {
     std::string_view key;
     std::string field;

@@ -13,8 +13,8 @@
 
 namespace drawpoint {
 
-/// The bytes of an archive, read forward: a file as it is, or decompressed. Used by one thread at a time; opening the next file
-/// allocates nothing.
+/// The bytes of an archive, read forward: a file as it is, or decompressed. Used by one thread at a time; opening the
+/// next file allocates nothing.
 class TarInput {
 public:
     /// `buffer_bytes`: of the file, read at once.

@@ -11,8 +11,8 @@
 
 namespace drawpoint {
 
-/// Writes one tar file, compressed or not: ustar, regular files of no owner and no date, so equal members give equal bytes.
-/// Throws std::filesystem::filesystem_error naming the file.
+/// Writes one tar file, compressed or not: ustar, regular files of no owner and no date, so equal members give equal
+/// bytes. Throws std::filesystem::filesystem_error naming the file.
 class TarOutput {
 public:
     TarOutput(std::filesystem::path path, TarCompression compression);

@@ -33,8 +33,8 @@ struct TarMember {
     std::uint64_t bytes = 0;
 };
 
-/// Goes through an archive's headers: ustar, GNU and pax, long names and sizes. Links, devices and sparse files are refused.
-/// Every size is checked before it is believed; no contents are read that are not asked for.
+/// Goes through an archive's headers: ustar, GNU and pax, long names and sizes. Links, devices and sparse files are
+/// refused. Every size is checked before it is believed; no contents are read that are not asked for.
 class TarReader {
 public:
     /// `input` is open, at its begin, and outlives the reader.

@@ -21,14 +21,15 @@ struct TarShard {
     RegularFile file;   ///< open where it is read at random
 };
 
-/// Makes room for `bytes`, at once as much as most images of a data set need, so that memory which goes round stops growing.
+/// Makes room for `bytes`, at once as much as most images of a data set need, so that memory which goes round stops
+/// growing.
 void reserve_image(std::vector<std::byte>& contents, std::uint64_t bytes, std::uint64_t largest);
 
 /// Throws TarError unless the block is the header of this image's member: the shard is not what was indexed.
 void check_tar_header(const TarShard& shard, std::size_t sample, const TarBlock& header);
 
-/// Reads shards forward. Images passed by are kept, the last `held` of each shard, until they are read. Thread-safe; threads
-/// that read the same shard take turns.
+/// Reads shards forward. Images passed by are kept, the last `held` of each shard, until they are read. Thread-safe;
+/// threads that read the same shard take turns.
 class TarStreams {
 public:
     TarStreams(std::size_t open_streams, std::size_t held, std::uint64_t largest_image) noexcept;

@@ -38,8 +38,8 @@ private:
     std::uint32_t bits_ = 0;
 };
 
-/// The events of a single batch: only these are gated by `run_train` and `run_valid`. As in fastai `after_cancel_step` is not
-/// among them.
+/// The events of a single batch: only these are gated by `run_train` and `run_valid`. As in fastai `after_cancel_step`
+/// is not among them.
 inline constexpr EventSet inner_loop_events{
     Event::before_draw,     Event::before_batch,          Event::after_pred,     Event::after_loss,
     Event::before_backward, Event::after_cancel_backward, Event::after_backward, Event::before_step,
@@ -60,21 +60,23 @@ struct LoopState {
     const LoopTrack* track = nullptr;   ///< the pieces of the step at hand, as far as they are over; null: no recorder
 };
 
-/// Something that acts at events of the loop. It says which events it wants; the others cost it nothing. Called on the loop's
-/// thread. It may throw a Cancel (cancel.hpp); any other exception leaves the fit with its type, see `CallbackList::fire`.
-/// Most are written as an `EventCallback` (event_callback.hpp): a class with a member function for each event it cares about.
+/// Something that acts at events of the loop. It says which events it wants; the others cost it nothing. Called on the
+/// loop's thread. It may throw a Cancel (cancel.hpp); any other exception leaves the fit with its type, see
+/// `CallbackList::fire`. Most are written as an `EventCallback` (event_callback.hpp): a class with a member function
+/// for each event it cares about.
 class Callback {
 public:
     virtual ~Callback() = default;
     [[nodiscard]] virtual std::string_view name() const noexcept = 0;
     /// Asked once, when added.
     [[nodiscard]] virtual EventSet events() const noexcept = 0;
-    /// Lower runs earlier; equal: in the order added. Above -9 and up to 49 its time counts into the event it acts at (a
-    /// profiler's two stamps stand there, added last), outside it is counted apart as `callbacks`. Asked once, when added.
+    /// Lower runs earlier; equal: in the order added. Above -9 and up to 49 its time counts into the event it acts at
+    /// (a profiler's two stamps stand there, added last), outside it is counted apart as `callbacks`. Asked once, when
+    /// added.
     [[nodiscard]] virtual int order() const noexcept { return 0; }
     virtual void on(Event event, LoopState& state) = 0;
-    /// A fit that used it is over, whichever way it was left (`CallbackList::reset_run`); may come twice. True: take me off the
-    /// list.
+    /// A fit that used it is over, whichever way it was left (`CallbackList::reset_run`); may come twice. True: take me
+    /// off the list.
     virtual bool fit_over() noexcept { return false; }
 
     bool run = true;         ///< false: no event reaches it until the fit at hand is over, which sets it back to true
@@ -82,22 +84,23 @@ public:
     bool run_valid = true;   ///< whether the events of a validation batch reach it
 };
 
-/// The callbacks of a fit, in their order. They outlive it. May be changed while the loop runs, also by a callback: one added
-/// joins at the next event, one removed is not called again.
+/// The callbacks of a fit, in their order. They outlive it. May be changed while the loop runs, also by a callback: one
+/// added joins at the next event, one removed is not called again.
 class CallbackList {
 public:
     void add(Callback& callback);
     /// No effect when it is not there.
     void remove(Callback& callback) noexcept;
 
-    /// What a fit or a validation begins with. The first one that uses the list fires `after_create`, before any level of the
-    /// loop: a cancel thrown there is caught by none. Callbacks added later never see that event.
+    /// What a fit or a validation begins with. The first one that uses the list fires `after_create`, before any level
+    /// of the loop: a cancel thrown there is caught by none. Callbacks added later never see that event.
     void open(LoopState& state, LoopTrack& track);
 
-    /// Runs the callbacks of `event` and marks the time each part took. Without any: one comparison, no clock reading. What a
-    /// callback throws leaves as the same object, after an event's remaining callbacks are skipped. A Cancel is untouched; any
-    /// other std::runtime_error or std::logic_error whose what() is the base's own has its message replaced, once, by "Exception
-    /// occured in `NAME` when calling event `EVENT`:\n\tMESSAGE"; of every other exception `last_error()` says it.
+    /// Runs the callbacks of `event` and marks the time each part took. Without any: one comparison, no clock reading.
+    /// What a callback throws leaves as the same object, after an event's remaining callbacks are skipped. A Cancel is
+    /// untouched; any other std::runtime_error or std::logic_error whose what() is the base's own has its message
+    /// replaced, once, by "Exception occured in `NAME` when calling event `EVENT`:\n\tMESSAGE"; of every other
+    /// exception `last_error()` says it.
     void fire(Event event, LoopState& state, LoopTrack& track) {
         if (wanted_.contains(event)) [[unlikely]] {
             fire_wanted(event, state, track);

@@ -6,10 +6,11 @@
 
 namespace drawpoint {
 
-/// What a callback throws to leave a level of the loop early, as in fastai. It is caught when thrown in its level's before_X event
-/// or body; thrown in its own after_X or after_cancel_X it goes one level up, where no level of its own is open it leaves the fit.
-/// Unlike fastai's, one of a batch, step or backward thrown in before_draw skips that draw: no sample is consumed, one of `size()`
-/// turns is used up, what is undrawn at the pass's end is dropped. A pass of unknown size whose draws are all skipped never ends.
+/// What a callback throws to leave a level of the loop early, as in fastai. It is caught when thrown in its level's
+/// before_X event or body; thrown in its own after_X or after_cancel_X it goes one level up, where no level of its own
+/// is open it leaves the fit. Unlike fastai's, one of a batch, step or backward thrown in before_draw skips that draw:
+/// no sample is consumed, one of `size()` turns is used up, what is undrawn at the pass's end is dropped. A pass of
+/// unknown size whose draws are all skipped never ends.
 class Cancel : public std::exception {};
 
 /// Skips the rest of the batch and goes on with after_batch.

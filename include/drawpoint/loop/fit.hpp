@@ -127,7 +127,8 @@ private:
     L* learner_;
 };
 
-/// Splits the draw at the stamps that the batch brings along: it did not exist yet, it existed, the loop waited for the device.
+/// Splits the draw at the stamps that the batch brings along: it did not exist yet, it existed, the loop waited for the
+/// device.
 template <class Batch>
 void mark_draw(LoopTrack& track, const Batch& batch) noexcept {
     if constexpr (StampedBatch<Batch>) {
@@ -357,12 +358,12 @@ Awaitable<void> validate(L& learner, Source& source, CallbackList& callbacks, Re
 
 }   // namespace detail
 
-/// Trains `learner` on `train` for some epochs, with a validation pass after each, firing the events of event.hpp in their order
-/// and recording every nanosecond in `recorder`. Lazy: nothing happens until it is awaited or `run()`. On the loop's executor
-/// throughout. Throws what callbacks, learner or source throw, except the cancels of its own levels; of these only what a
-/// callback threw has its message changed (`CallbackList::fire`). Everything handed in outlives it; destroying it while
-/// suspended closes the passes in the recording. It is one process's own loop: in distributed training each rank runs one,
-/// with its own callbacks and recorder, and nothing here is summed over ranks.
+/// Trains `learner` on `train` for some epochs, with a validation pass after each, firing the events of event.hpp in
+/// their order and recording every nanosecond in `recorder`. Lazy: nothing happens until it is awaited or `run()`. On
+/// the loop's executor throughout. Throws what callbacks, learner or source throw, except the cancels of its own
+/// levels; of these only what a callback threw has its message changed (`CallbackList::fire`). Everything handed in
+/// outlives it; destroying it while suspended closes the passes in the recording. It is one process's own loop: in
+/// distributed training each rank runs one, with its own callbacks and recorder, and nothing here is summed over ranks.
 template <class L, EpochSource Train, EpochSource Valid>
 [[nodiscard]] Awaitable<void> fit(L& learner, Train& train, Valid& valid, FitOptions options, CallbackList& callbacks,
                                   Recorder& recorder) {

@@ -44,16 +44,16 @@ struct StackSamplerState {
     }
 };
 
-/// Interrupts every thread of the process at an even rate per second of its CPU time, notes where it is (the call stack) and
-/// pushes it into the recorder as `StackSampleRow`s. A thread that sleeps is not sampled. Threads that begin later are found
-/// within 100 ms; shorter ones are missed. One thread of its own drains, symbolises and pushes; what that cost, the
-/// back end and the rate obtained are facts of the recording (`facts::sampling_*`).
+/// Interrupts every thread of the process at an even rate per second of its CPU time, notes where it is (the call
+/// stack) and pushes it into the recorder as `StackSampleRow`s. A thread that sleeps is not sampled. Threads that begin
+/// later are found within 100 ms; shorter ones are missed. One thread of its own drains, symbolises and pushes; what
+/// that cost, the back end and the rate obtained are facts of the recording (`facts::sampling_*`).
 ///
-/// Stacks are walked along frame pointers: code built without `-fno-omit-frame-pointer -mno-omit-leaf-frame-pointer` (LibTorch,
-/// the C library) gives its innermost function and a truncated rest. The back end `timers` interrupts with a real-time
-/// signal that nobody else handles, with SA_RESTART: system calls that never restart (poll, nanosleep) return EINTR a little more
-/// often. The recorder outlives it. start() and stop() from one thread at a time; two samplers at once are refused only by
-/// the system's limits.
+/// Stacks are walked along frame pointers: code built without `-fno-omit-frame-pointer -mno-omit-leaf-frame-pointer`
+/// (LibTorch, the C library) gives its innermost function and a truncated rest. The back end `timers` interrupts with a
+/// real-time signal that nobody else handles, with SA_RESTART: system calls that never restart (poll, nanosleep) return
+/// EINTR a little more often. The recorder outlives it. start() and stop() from one thread at a time; two samplers at
+/// once are refused only by the system's limits.
 class StackSampler {
 public:
     /// Throws std::invalid_argument naming the option that is out of range.
@@ -63,11 +63,11 @@ public:
     StackSampler(const StackSampler&) = delete;
     StackSampler& operator=(const StackSampler&) = delete;
 
-    /// Samples every thread there is from here on, and later ones. Does nothing while it runs. Throws std::system_error when
-    /// the back end asked for is refused, naming the system's setting that refuses it.
+    /// Samples every thread there is from here on, and later ones. Does nothing while it runs. Throws std::system_error
+    /// when the back end asked for is refused, naming the system's setting that refuses it.
     void start();
-    /// Takes what the rings hold, sets the facts, joins. Bounded: some 100 ms beyond the symbols still to be looked up. Does
-    /// nothing when it does not run; may be started again.
+    /// Takes what the rings hold, sets the facts, joins. Bounded: some 100 ms beyond the symbols still to be looked up.
+    /// Does nothing when it does not run; may be started again.
     void stop() noexcept;
 
     /// As of the last drain (at most 100 ms ago). Any thread.

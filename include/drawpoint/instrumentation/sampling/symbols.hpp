@@ -19,8 +19,9 @@ struct Frame {
 };
 
 /// Says where in this process's code an address lies. A module's symbols are read when its first address is asked for
-/// (some 10 ms per 100,000 symbols), a compilation unit's functions likewise; then an address costs some microseconds. Modules
-/// loaded later are found. One thread at a time. Keeps nothing per address: callers do. Never downloads debug information.
+/// (some 10 ms per 100,000 symbols), a compilation unit's functions likewise; then an address costs some microseconds.
+/// Modules loaded later are found. One thread at a time. Keeps nothing per address: callers do. Never downloads debug
+/// information.
 class Symbols {
 public:
     Symbols();
@@ -28,8 +29,8 @@ public:
     Symbols(const Symbols&) = delete;
     Symbols& operator=(const Symbols&) = delete;
 
-    /// The function at `address` and those it was inlined into, innermost first; at least one. A return address stands behind
-    /// its call: hand in one less.
+    /// The function at `address` and those it was inlined into, innermost first; at least one. A return address stands
+    /// behind its call: hand in one less.
     [[nodiscard]] std::vector<Frame> frames_of(std::uint64_t address);
     /// The innermost of them.
     [[nodiscard]] Frame frame_of(std::uint64_t address) { return frames_of(address).front(); }

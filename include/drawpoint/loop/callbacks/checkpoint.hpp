@@ -38,8 +38,8 @@ void load_states(const Checkpoint& from, std::span<Stateful* const> states);
 
 }   // namespace detail
 
-/// Writes model, optimizer, callbacks' states and position to one file, whole or not at all. Between two steps, best at an epoch's
-/// end. Throws CheckpointError.
+/// Writes model, optimizer, callbacks' states and position to one file, whole or not at all. Between two steps, best at
+/// an epoch's end. Throws CheckpointError.
 template <SavableLearner L>
 void save_checkpoint(const std::filesystem::path& file, const L& learner, const TrainingPosition& position,
                      std::span<Stateful* const> states = {}, const RunOptions& options = {}) {
@@ -50,9 +50,9 @@ void save_checkpoint(const std::filesystem::path& file, const L& learner, const 
     checkpoint.write(file);
 }
 
-/// Takes all of it over again; fit with `first_epoch` = position.epochs then goes on as if never interrupted. States are found by
-/// name, equal names in their order. Throws CheckpointError naming the file when it is none, cut short or changed, has other
-/// options, another model, or lacks a state; then neither learner nor states have changed.
+/// Takes all of it over again; fit with `first_epoch` = position.epochs then goes on as if never interrupted. States
+/// are found by name, equal names in their order. Throws CheckpointError naming the file when it is none, cut short or
+/// changed, has other options, another model, or lacks a state; then neither learner nor states have changed.
 template <SavableLearner L>
 TrainingPosition load_checkpoint(const std::filesystem::path& file, L& learner, std::span<Stateful* const> states = {},
                                  const RunOptions& options = {}) {
@@ -108,8 +108,8 @@ private:
 template <SavableLearner L>
 class CheckpointCallback final : public EventCallback<CheckpointCallback<L>> {
 public:
-    /// `states`: what else a resumed run needs, mostly recorder, schedule and accumulation. All of them outlive it. Throws
-    /// std::invalid_argument naming option and value.
+    /// `states`: what else a resumed run needs, mostly recorder, schedule and accumulation. All of them outlive it.
+    /// Throws std::invalid_argument naming option and value.
     CheckpointCallback(const L& learner, CheckpointOptions options, std::vector<Stateful*> states = {},
                        const MetricsRecorder* recorder = nullptr)
         : learner_{&learner}, states_{std::move(states)}, plan_{std::move(options), recorder} {}

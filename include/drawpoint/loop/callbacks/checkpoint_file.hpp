@@ -19,8 +19,8 @@ public:
     using std::runtime_error::runtime_error;
 };
 
-/// Named arrays and texts, in memory and as one file. The file is in the safetensors format, so other tools read the weights off
-/// it; a checksum over all of it is among its texts. One thread at a time.
+/// Named arrays and texts, in memory and as one file. The file is in the safetensors format, so other tools read the
+/// weights off it; a checksum over all of it is among its texts. One thread at a time.
 class Checkpoint {
 public:
     /// Values of one type in row-major order.
@@ -52,8 +52,9 @@ public:
     /// Throws CheckpointError: "FILE: what".
     [[noreturn]] void refuse(const std::string& what) const;
 
-    /// Replaces `file`, or what it links to, whole or not at all, also when the machine stops or another run writes it, too:
-    /// writes a file without a name (or `file`.PID.N.tmp), has the disk take it, and puts it there. Throws CheckpointError.
+    /// Replaces `file`, or what it links to, whole or not at all, also when the machine stops or another run writes it,
+    /// too: writes a file without a name (or `file`.PID.N.tmp), has the disk take it, and puts it there. Throws
+    /// CheckpointError.
     void write(const std::filesystem::path& file) const;
     /// Throws CheckpointError for what is no checkpoint, cut short or changed.
     [[nodiscard]] static Checkpoint read(const std::filesystem::path& file);

@@ -13,9 +13,9 @@
 
 namespace drawpoint {
 
-/// Adds up gradients over batches until `samples` samples were seen, and only then lets the optimizer step: a batch before that
-/// ends with CancelBatch in before_step. Each batch's gradients count by its share, batch size / `samples`; its loss stays as it
-/// is. What is left at a fit's end is not stepped, and dropped when another fit starts at epoch 0.
+/// Adds up gradients over batches until `samples` samples were seen, and only then lets the optimizer step: a batch
+/// before that ends with CancelBatch in before_step. Each batch's gradients count by its share, batch size / `samples`;
+/// its loss stays as it is. What is left at a fit's end is not stepped, and dropped when another fit starts at epoch 0.
 template <ScalingLearner L>
 class GradientAccumulation final : public EventCallback<GradientAccumulation<L>>, public Stateful {
 public:

@@ -10,8 +10,8 @@
 
 namespace drawpoint {
 
-/// Before each optimizer step, shrinks all gradients by one factor so that their total 2-norm is at most `max_norm`. Ordered after
-/// GradientAccumulation: only gradients that are stepped are clipped.
+/// Before each optimizer step, shrinks all gradients by one factor so that their total 2-norm is at most `max_norm`.
+/// Ordered after GradientAccumulation: only gradients that are stepped are clipped.
 template <ClippingLearner L>
 class GradientClipping final : public EventCallback<GradientClipping<L>> {
 public:

@@ -6,8 +6,8 @@
 #include <drawpoint/loop/callbacks/checkpoint_file.hpp>
 #include <drawpoint/loop/callbacks/metrics.hpp>
 
-// What callbacks may ask of a learner beyond the loop's own calls (loop/learner.hpp): each callback names the one it needs, so a
-// learner offers what it can and no more.
+// What callbacks may ask of a learner beyond the loop's own calls (loop/learner.hpp): each callback names the one it
+// needs, so a learner offers what it can and no more.
 
 namespace drawpoint {
 
@@ -37,7 +37,8 @@ concept MeasuredLearner = requires(const L& learner) {
     { learner.metrics() } -> std::convertible_to<Metrics>;
 };
 
-/// A learner that a checkpoint can hold. `load` throws CheckpointError for one that does not fit, and then changes nothing.
+/// A learner that a checkpoint can hold. `load` throws CheckpointError for one that does not fit, and then changes
+/// nothing.
 template <class L>
 concept SavableLearner = requires(L& learner, const L& const_learner, Checkpoint& to, const Checkpoint& from) {
     const_learner.save(to);

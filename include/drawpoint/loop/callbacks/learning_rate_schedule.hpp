@@ -16,8 +16,8 @@ namespace drawpoint {
 /// What a schedule's steps count.
 enum class ScheduleUnit : std::uint8_t { batch, epoch };
 
-/// Sets the learning rate before each training batch as a schedule says. Batches count from the fit's start, cancelled ones too; a
-/// fit with `first_epoch` goes on.
+/// Sets the learning rate before each training batch as a schedule says. Batches count from the fit's start, cancelled
+/// ones too; a fit with `first_epoch` goes on.
 template <TunableLearner L>
 class LearningRateSchedule final : public EventCallback<LearningRateSchedule<L>>, public Stateful {
 public:

@@ -31,7 +31,8 @@ struct Metric {
     std::function<double()> value;
 };
 
-/// The share of samples whose largest output is their target's: "accuracy". The learner outlives it, as for those below.
+/// The share of samples whose largest output is their target's: "accuracy". The learner outlives it, as for those
+/// below.
 template <class L>
 [[nodiscard]] Metric accuracy_of(const L& learner) {
     return {"accuracy", [&learner] { return learner.metrics().accuracy(); }};

@@ -31,8 +31,8 @@ struct EpochMetrics {
 };
 
 /// Notes loss, smoothed loss and learning rate of every training step, and losses and metrics of every epoch: fastai's
-/// Recorder. Losses need `FitOptions::record_loss`; a step cancelled before its loss has none and is left out. A fit that
-/// starts at epoch 0 starts it afresh, one with `first_epoch` goes on.
+/// Recorder. Losses need `FitOptions::record_loss`; a step cancelled before its loss has none and is left out. A fit
+/// that starts at epoch 0 starts it afresh, one with `first_epoch` goes on.
 class MetricsRecorder final : public EventCallback<MetricsRecorder>, public Stateful {
 public:
     /// Metrics alone. Throws std::invalid_argument naming option and value, or a name that two columns share.

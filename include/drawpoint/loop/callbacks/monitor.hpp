@@ -20,11 +20,12 @@ struct MonitorOptions {
     bool relative = false;   ///< min_delta is a share of the best value, as in PyTorch's plateau schedule
 };
 
-/// Watches one column of a MetricsRecorder's log and knows the best value so far. It follows from the log alone, so it needs no
-/// saving: a resumed fit reads it off the log that was loaded.
+/// Watches one column of a MetricsRecorder's log and knows the best value so far. It follows from the log alone, so it
+/// needs no saving: a resumed fit reads it off the log that was loaded.
 class Monitor {
 public:
-    /// Throws std::invalid_argument naming `who` watches, option and value, or the columns there are. The recorder outlives it.
+    /// Throws std::invalid_argument naming `who` watches, option and value, or the columns there are. The recorder
+    /// outlives it.
     Monitor(const MetricsRecorder& recorder, MonitorOptions options, std::string who);
 
     /// Begins before the log's first row.

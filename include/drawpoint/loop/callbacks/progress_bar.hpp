@@ -20,8 +20,8 @@ struct ProgressBarOptions {
     const MetricsRecorder* recorder = nullptr;   ///< prints its newest row at each epoch's end; outlives the bar
 };
 
-/// Says how a fit gets on: a bar that redraws itself on a terminal, else a line every 5 s. Each shows the place, samples/s, the
-/// draw's share since the last one, and the loss. Text that cannot be written is dropped.
+/// Says how a fit gets on: a bar that redraws itself on a terminal, else a line every 5 s. Each shows the place,
+/// samples/s, the draw's share since the last one, and the loss. Text that cannot be written is dropped.
 class ProgressBar final : public EventCallback<ProgressBar> {
 public:
     explicit ProgressBar(const AnyClock& clock, const ProgressBarOptions& options = {});

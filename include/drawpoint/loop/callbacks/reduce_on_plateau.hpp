@@ -42,8 +42,8 @@ private:
     std::size_t patience_, cooldown_, bad_epochs_ = 0, cooling_ = 0;
 };
 
-/// Reduces the learning rate, at an epoch's end, when the monitored value has stopped improving. Not together with a schedule: that
-/// sets the rate anew.
+/// Reduces the learning rate, at an epoch's end, when the monitored value has stopped improving. Not together with a
+/// schedule: that sets the rate anew.
 template <TunableLearner L>
 class ReduceOnPlateau final : public EventCallback<ReduceOnPlateau<L>> {
 public:

@@ -9,12 +9,14 @@ namespace drawpoint {
 
 class RecordFile;
 
-/// Numbers as CSV, `step,name,value`, one a line, in the shortest form that reads back exactly ("nan", "inf"). Summaries go to
-/// `FILE.summary.csv` (`name,index,value`) and tables to `FILE.NAME.csv` beside it, FILE without its ".csv"; a name's characters
-/// that no file name takes become "_". Each record is in the system's hands when logged, so a killed run leaves it.
+/// Numbers as CSV, `step,name,value`, one a line, in the shortest form that reads back exactly ("nan", "inf").
+/// Summaries go to `FILE.summary.csv` (`name,index,value`) and tables to `FILE.NAME.csv` beside it, FILE without its
+/// ".csv"; a name's characters that no file name takes become "_". Each record is in the system's hands when logged, so
+/// a killed run leaves it.
 class CsvLogger final : public Logger {
 public:
-    /// Begins `file` anew, or goes on in it (`append`: a resumed run). Creates its folder. Throws std::system_error naming it.
+    /// Begins `file` anew, or goes on in it (`append`: a resumed run). Creates its folder. Throws std::system_error
+    /// naming it.
     explicit CsvLogger(std::filesystem::path file, bool append = false);
     ~CsvLogger() override;
     void log_scalars(std::span<const Scalar>, std::uint64_t step) override;
@@ -30,9 +32,10 @@ private:
     std::string table_error_;
 };
 
-/// One JSON object a line, `time_s` being seconds since 1970: `{"step":12,"time_s":…,"scalars":{"throughput/step":1645.5}}`,
-/// `{"time_s":…,"summary":"fit/duration","values":[…]}`, `{"time_s":…,"table":"profile_report","columns":[…],"rows":[[…]]}`.
-/// What is not finite is null; what is not UTF-8 is replaced. A killed run leaves all records but at most a part of the last.
+/// One JSON object a line, `time_s` being seconds since 1970:
+/// `{"step":12,"time_s":…,"scalars":{"throughput/step":1645.5}}`, `{"time_s":…,"summary":"fit/duration","values":[…]}`,
+/// `{"time_s":…,"table":"profile_report","columns":[…],"rows":[[…]]}`. What is not finite is null; what is not UTF-8 is
+/// replaced. A killed run leaves all records but at most a part of the last.
 class JsonLinesLogger final : public Logger {
 public:
     /// As `CsvLogger`.
@@ -47,12 +50,13 @@ private:
     std::unique_ptr<RecordFile> file_;
 };
 
-/// An event file of TensorBoard (`tensorboard --logdir FOLDER`): scalars as such, in single precision; a summary as a histogram
-/// of 30 buckets over its finite values; a table as text, in Markdown. One file a logger, never an old one; every record in the
-/// system's hands when logged.
+/// An event file of TensorBoard (`tensorboard --logdir FOLDER`): scalars as such, in single precision; a summary as a
+/// histogram of 30 buckets over its finite values; a table as text, in Markdown. One file a logger, never an old one;
+/// every record in the system's hands when logged.
 class TensorBoardLogger final : public Logger {
 public:
-    /// Makes a file `events.out.tfevents.TIME.HOST.PID.N` in `folder`, which is created. Throws std::system_error naming it.
+    /// Makes a file `events.out.tfevents.TIME.HOST.PID.N` in `folder`, which is created. Throws std::system_error
+    /// naming it.
     explicit TensorBoardLogger(const std::filesystem::path& folder);
     ~TensorBoardLogger() override;
     void log_scalars(std::span<const Scalar>, std::uint64_t step) override;

@@ -20,8 +20,9 @@ struct LogTable {
     std::vector<std::vector<std::string>> rows;
 };
 
-/// Where a training's numbers go. One thread at a time. A logger of one's own derives from it; what it throws leaves the loop
-/// like any callback's exception. Those of drawpoint never throw once made: they keep the first `error()` and go on without.
+/// Where a training's numbers go. One thread at a time. A logger of one's own derives from it; what it throws leaves
+/// the loop like any callback's exception. Those of drawpoint never throw once made: they keep the first `error()` and
+/// go on without.
 class Logger {
 public:
     virtual ~Logger() = default;

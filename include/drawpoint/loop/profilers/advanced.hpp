@@ -22,19 +22,20 @@ struct AdvancedProfilerOptions {
 static_assert(std::is_trivially_destructible_v<AdvancedProfilerOptions>);
 
 /// Lightning's advanced profiler: which functions each action's time went to, by sampling. Actions are regions of the
-/// recording; of nested ones a sample counts for the innermost, and the outer one goes on when that ends. Samples from its first
-/// action until `teardown`, every thread: what `fit` does in the same recorder is reported under the loop's own actions. The
-/// recorder outlives it.
+/// recording; of nested ones a sample counts for the innermost, and the outer one goes on when that ends. Samples from
+/// its first action until `teardown`, every thread: what `fit` does in the same recorder is reported under the loop's
+/// own actions. The recorder outlives it.
 class AdvancedProfiler final : public Profiler {
 public:
     explicit AdvancedProfiler(Recorder&, ProfilerFiles files = {}, const AdvancedProfilerOptions& options = {});
 
-    /// Throws std::invalid_argument "Attempted to start ACTION which has already started.", or what `StackSampler::start` throws.
+    /// Throws std::invalid_argument "Attempted to start ACTION which has already started.", or what
+    /// `StackSampler::start` throws.
     void start(std::string_view action) override;
     /// Throws std::invalid_argument "Attempting to stop recording an action (ACTION) which was never started."
     void stop(std::string_view action) override;
-    /// The report since the last `teardown`; with `dump_stats` it writes the profiles. Throws std::invalid_argument when these have
-    /// no dirpath, std::system_error naming a file that can't be written.
+    /// The report since the last `teardown`; with `dump_stats` it writes the profiles. Throws std::invalid_argument
+    /// when these have no dirpath, std::system_error naming a file that can't be written.
     [[nodiscard]] std::string summary() override;
     void setup(std::string_view stage, int local_rank = 0, const std::filesystem::path& log_dir = {}) override;
     /// Stops sampling; actions still open are ended and forgotten.

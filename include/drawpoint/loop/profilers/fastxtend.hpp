@@ -34,9 +34,10 @@ struct FastxtendSettings {
     std::ostream* out = nullptr;   ///< where the report is printed; null: standard output
 };
 
-/// fastxtend's profiler: a report of one fit from the recorder's ledger, and live throughput while it trains. Add it to the
-/// fit's callbacks; it leaves them when the fit is over, whichever way. Nothing is kept from one fit to the next. What goes
-/// wrong with its files is kept in `error()` and printed, never thrown into the loop. Recorder and logger outlive it.
+/// fastxtend's profiler: a report of one fit from the recorder's ledger, and live throughput while it trains. Add it to
+/// the fit's callbacks; it leaves them when the fit is over, whichever way. Nothing is kept from one fit to the next.
+/// What goes wrong with its files is kept in `error()` and printed, never thrown into the loop. Recorder and logger
+/// outlive it.
 class FastxtendCallback : public Callback {
 public:
     FastxtendCallback(Recorder& recorder, ProfileMode mode, FastxtendSettings settings = {});
@@ -47,7 +48,8 @@ public:
     void on(Event event, LoopState& state) override;
     bool fit_over() noexcept override;
 
-    /// The last fit's report; nothing before its end. As a table, formatted (`profile_report`) or raw (`profile_results`).
+    /// The last fit's report; nothing before its end. As a table, formatted (`profile_report`) or raw
+    /// (`profile_results`).
     [[nodiscard]] const std::optional<FastxtendReport>& report() const noexcept { return report_; }
     [[nodiscard]] LogTable profile_report() const;
     [[nodiscard]] LogTable profile_results() const;

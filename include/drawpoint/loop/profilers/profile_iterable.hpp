@@ -11,8 +11,8 @@
 
 namespace drawpoint {
 
-/// A pass whose draws are timed as an action: only the draw, not what is done with the batch; also the draw that finds the end,
-/// and one that throws. The profiler outlives it.
+/// A pass whose draws are timed as an action: only the draw, not what is done with the batch; also the draw that finds
+/// the end, and one that throws. The profiler outlives it.
 template <BatchSource Source>
 class ProfiledPass {
 public:

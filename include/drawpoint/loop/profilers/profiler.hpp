@@ -18,8 +18,8 @@ struct ProfilerFiles {
     std::string filename;            ///< without stage, rank and extension
 };
 
-/// Times actions by name. The base of all profilers in Lightning's manner, and of one's own: override `start` and `stop`, then
-/// `summary`. One thread at a time.
+/// Times actions by name. The base of all profilers in Lightning's manner, and of one's own: override `start` and
+/// `stop`, then `summary`. One thread at a time.
 class Profiler {
 public:
     explicit Profiler(ProfilerFiles files = {}) : files_{std::move(files)} {}
@@ -30,15 +30,16 @@ public:
     virtual void start(std::string_view action) = 0;
     virtual void stop(std::string_view action) = 0;
 
-    /// Times the action until the end of the scope, also by an exception: `const auto timed = profiler.profile("augment");`.
-    /// Throws what `start` throws; then nothing is stopped, and an outer scope of the same name goes on.
+    /// Times the action until the end of the scope, also by an exception: `const auto timed =
+    /// profiler.profile("augment");`. Throws what `start` throws; then nothing is stopped, and an outer scope of the
+    /// same name goes on.
     [[nodiscard]] ProfiledAction profile(std::string_view action);
 
     /// The report as text; empty: there is none.
     [[nodiscard]] virtual std::string summary() { return {}; }
 
-    /// Writes the summary, if there is one, to the file or else on rank 0 to `output()`, then `teardown`s. A file is appended to.
-    /// Throws std::system_error naming the file. Keeps what was measured: a second call reports it again.
+    /// Writes the summary, if there is one, to the file or else on rank 0 to `output()`, then `teardown`s. A file is
+    /// appended to. Throws std::system_error naming the file. Keeps what was measured: a second call reports it again.
     void describe();
 
     /// A stage ("fit", "validate", "test", "predict") begins on this rank.
@@ -64,8 +65,8 @@ private:
     std::ofstream file_;
 };
 
-/// `STAGE-FILENAME-RANK-ACTION` of the parts there are, with an extension. What no file name takes (\ / : * ? " < > | line
-/// ends, tabs) becomes "_", runs of "_" one, outer blanks go; of nothing: "profile".
+/// `STAGE-FILENAME-RANK-ACTION` of the parts there are, with an extension. What no file name takes (\ / : * ? " < > |
+/// line ends, tabs) becomes "_", runs of "_" one, outer blanks go; of nothing: "profile".
 [[nodiscard]] std::string profile_file_name(std::string_view stage, std::string_view filename,
                                             std::optional<int> local_rank, std::string_view action,
                                             std::string_view extension);

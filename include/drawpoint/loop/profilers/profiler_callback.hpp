@@ -12,10 +12,11 @@
 
 namespace drawpoint {
 
-/// Drives any `Profiler` by the loop's events, with the actions of `lightning_hooks` and `lightning_spans`: it sets the profiler
-/// up when a fit (or a validation alone) begins, starts and stops actions, and lets it `describe` when the fit ends. A cancel or
-/// an exception stops what it left open (one that leaves a validation alone: when the next run begins). A report that cannot be
-/// written is said by `error()` and on the profiler's output. Two callbacks, ordered -9 and 49: others' time counts into their hooks.
+/// Drives any `Profiler` by the loop's events, with the actions of `lightning_hooks` and `lightning_spans`: it sets the
+/// profiler up when a fit (or a validation alone) begins, starts and stops actions, and lets it `describe` when the fit
+/// ends. A cancel or an exception stops what it left open (one that leaves a validation alone: when the next run
+/// begins). A report that cannot be written is said by `error()` and on the profiler's output. Two callbacks, ordered
+/// -9 and 49: others' time counts into their hooks.
 class ProfilerCallback {
 public:
     /// The profiler outlives it.

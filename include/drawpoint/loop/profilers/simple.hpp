@@ -29,17 +29,17 @@ private:
     bool is_special_ = false;
 };
 
-/// Records each action's durations and prints their means and totals. Calls and totals are exact for any number of calls;
-/// single durations are kept of the first `kept_durations` calls of an action, so memory is bounded by the number of actions.
-/// About 100 ns for a start and its stop. One thread at a time.
+/// Records each action's durations and prints their means and totals. Calls and totals are exact for any number of
+/// calls; single durations are kept of the first `kept_durations` calls of an action, so memory is bounded by the
+/// number of actions. About 100 ns for a start and its stop. One thread at a time.
 class SimpleProfiler final : public Profiler {
 public:
     static constexpr std::size_t kept_durations = 1u << 16;
 
     explicit SimpleProfiler(ProfilerFiles files = {}, LightningOptions options = {},
                             const AnyClock& clock = AnyClock{});
-    /// Also records every action as a region of its name, on the recorder's clock; the recorder outlives it. Regions nest: of
-    /// actions that overlap without nesting, the inner one is two regions.
+    /// Also records every action as a region of its name, on the recorder's clock; the recorder outlives it. Regions
+    /// nest: of actions that overlap without nesting, the inner one is two regions.
     SimpleProfiler(Recorder& recorder, ProfilerFiles files = {}, LightningOptions options = {});
 
     /// Throws std::invalid_argument "Attempted to start ACTION which has already started."

@@ -12,9 +12,9 @@
 
 namespace drawpoint {
 
-/// Records training_step, backward, validation_step, test_step and predict_step (the word after an action's last ".") as regions;
-/// the last three as numbered steps, "validation_step#1" onwards. Other actions are no error and leave nothing. One thread at a
-/// time. The recorder outlives it.
+/// Records training_step, backward, validation_step, test_step and predict_step (the word after an action's last ".")
+/// as regions; the last three as numbered steps, "validation_step#1" onwards. Other actions are no error and leave
+/// nothing. One thread at a time. The recorder outlives it.
 class XlaProfiler final : public Profiler {
 public:
     /// `port`: throws std::invalid_argument, because the service that captures a running program is not there yet.

@@ -72,7 +72,8 @@ public:
     void opt_step();
     /// Forgets gradients, output and graph of the step.
     void zero_grad();
-    /// Forgets output and graph; gradients stay. However the step ended, nothing of the batch's memory is held from here on.
+    /// Forgets output and graph; gradients stay. However the step ended, nothing of the batch's memory is held from
+    /// here on.
     void end_batch() noexcept;
     /// Of the batch last given to loss(); waits for it. NaN before the first.
     [[nodiscard]] double loss_value() const;
@@ -84,13 +85,15 @@ public:
     void set_learning_rate(double rate);
     /// Multiplies what the batch at hand adds to the gradients; its loss stays. After loss() and before backward().
     void scale_gradients(double factor);
-    /// Shrinks all gradients by one factor so that their total 2-norm is at most `max_norm`. The norm before; waits for it.
+    /// Shrinks all gradients by one factor so that their total 2-norm is at most `max_norm`. The norm before; waits for
+    /// it.
     double clip_gradients(double max_norm);
 
-    /// Puts weights, buffers, gradients, the optimizer's state and rates, and LibTorch's CPU random state into a checkpoint.
-    /// Some of it is not copied: write it before the next step.
+    /// Puts weights, buffers, gradients, the optimizer's state and rates, and LibTorch's CPU random state into a
+    /// checkpoint. Some of it is not copied: write it before the next step.
     void save(Checkpoint& to) const;
-    /// Takes all of that over. Throws CheckpointError naming what does not fit this model or optimizer; then nothing changed.
+    /// Takes all of that over. Throws CheckpointError naming what does not fit this model or optimizer; then nothing
+    /// changed.
     void load(const Checkpoint& from);
 
 private:

@@ -34,14 +34,15 @@ struct PyTorchProfilerOptions {
     std::optional<std::int64_t> total_steps;
     /// Absent: `default_schedule`. An empty function is refused.
     std::optional<Schedule> schedule;
-    /// activities, record_shapes, profile_memory, with_stack, with_flops, on_trace_ready, …; no `schedule`, no `execution_trace`.
+    /// activities, record_shapes, profile_memory, with_stack, with_flops, on_trace_ready, …; no `schedule`, no
+    /// `execution_trace`.
     TorchProfilerOptions profiler;
 };
 
-/// Lightning's PyTorchProfiler: LibTorch's operators while a schedule says so, a table of them, and a Chrome trace for each cycle.
-/// Steps end where the actions training_step, validation_step, test_step and predict_step stop; each kind counts for itself.
-/// Times of operators are longer than without a profiler: take SimpleProfiler for those of the whole. One thread, the one
-/// that runs the model. The recorder outlives it.
+/// Lightning's PyTorchProfiler: LibTorch's operators while a schedule says so, a table of them, and a Chrome trace for
+/// each cycle. Steps end where the actions training_step, validation_step, test_step and predict_step stop; each kind
+/// counts for itself. Times of operators are longer than without a profiler: take SimpleProfiler for those of the
+/// whole. One thread, the one that runs the model. The recorder outlives it.
 class PyTorchProfiler final : public Profiler {
 public:
     /// Throws std::invalid_argument naming the option that is wrong.

@@ -45,10 +45,10 @@ struct TorchProfilerOptions {
     std::function<void(std::string_view)> warn;                ///< empty: to standard error
 };
 
-/// torch.profiler.profile for LibTorch: its API, its names and its schedule, recording into `recorder`, so that one ledger and one
-/// clock hold draws, stages and operators. Where PyTorch's has defects it has none: `stop()` is idempotent, a trace may be
-/// exported any number of times, metadata may come before `start`. start(), step() and stop() on one thread, the one that runs
-/// the model; the rest when it pleases. The recorder outlives it.
+/// torch.profiler.profile for LibTorch: its API, its names and its schedule, recording into `recorder`, so that one
+/// ledger and one clock hold draws, stages and operators. Where PyTorch's has defects it has none: `stop()` is
+/// idempotent, a trace may be exported any number of times, metadata may come before `start`. start(), step() and
+/// stop() on one thread, the one that runs the model; the rest when it pleases. The recorder outlives it.
 class TorchProfiler {
 public:
     /// Throws std::invalid_argument naming the option that is refused.
@@ -68,8 +68,8 @@ public:
     [[nodiscard]] std::int64_t step_num() const noexcept;
     [[nodiscard]] ProfilerAction current_action() const noexcept;
 
-    /// The last cycle's rows (of all cycles with `acc_events`), also while it is recorded; until the next call or `step`. What
-    /// follows reads it. O(rows). All of these throw std::logic_error before the first `start`.
+    /// The last cycle's rows (of all cycles with `acc_events`), also while it is recorded; until the next call or
+    /// `step`. What follows reads it. O(rows). All of these throw std::logic_error before the first `start`.
     [[nodiscard]] const Ledger& ledger();
     [[nodiscard]] std::vector<OperatorEvent> events();
     [[nodiscard]] std::vector<OperatorAverage> key_averages(const KeyAveragesOptions& = {});
@@ -77,14 +77,15 @@ public:
     void export_chrome_trace(const std::filesystem::path&);
     /// Folded stacks for flame graphs. `metric`: self_cpu_time_total or self_cuda_time_total. Needs `with_stack`.
     void export_stacks(const std::filesystem::path&, std::string_view metric = "self_cpu_time_total");
-    /// `.html`, `.json`, `.json.gz` or `.raw.json.gz`; device: "cpu" or "cuda:0". Needs `record_shapes`, `profile_memory` and
-    /// `with_stack`; throws std::invalid_argument naming what is missing.
+    /// `.html`, `.json`, `.json.gz` or `.raw.json.gz`; device: "cpu" or "cuda:0". Needs `record_shapes`,
+    /// `profile_memory` and `with_stack`; throws std::invalid_argument naming what is missing.
     void export_memory_timeline(const std::filesystem::path&, std::string_view device = "cpu");
 
     /// Leaves what these activities collect out, or takes it in again, in mid-run. Nothing before `start`.
     void toggle_collection_dynamic(bool enable, std::span<const ProfilerActivity> activities);
 
-    /// A text, or a JSON value, under a key of the trace's own; from now on. Throws std::invalid_argument when it is no JSON.
+    /// A text, or a JSON value, under a key of the trace's own; from now on. Throws std::invalid_argument when it is no
+    /// JSON.
     void add_metadata(std::string_view key, std::string_view value);
     void add_metadata_json(std::string_view key, std::string_view value);
     /// The same when the next cycle starts.
@@ -117,9 +118,10 @@ private:
     int exceptions_ = std::uncaught_exceptions();
 };
 
-/// Binds a profiler's steps to the training draws of a fit: `ProfilerStep#k` holds the k-th draw, what is computed with its batch
-/// and nothing of another, whatever else the loop does. Starts the profiler with the fit and stops it with the fit, whichever
-/// way that ends. Its own work, exports of `on_trace_ready` included, is counted as `callbacks`. The profiler outlives it.
+/// Binds a profiler's steps to the training draws of a fit: `ProfilerStep#k` holds the k-th draw, what is computed with
+/// its batch and nothing of another, whatever else the loop does. Starts the profiler with the fit and stops it with
+/// the fit, whichever way that ends. Its own work, exports of `on_trace_ready` included, is counted as `callbacks`. The
+/// profiler outlives it.
 class TorchProfilerCallback final : public Callback {
 public:
     explicit TorchProfilerCallback(TorchProfiler& profiler) noexcept : profiler_{&profiler} { run_valid = false; }
@@ -136,8 +138,8 @@ private:
     bool drawn_ = false;     // … and found a batch
 };
 
-/// What `on_trace_ready` takes to write each cycle as `dir/WORKER.TIME.pt.trace.json`, for TensorBoard. `worker_name` empty:
-/// HOST_PID. The handler throws std::runtime_error "Can't create directory: DIR".
+/// What `on_trace_ready` takes to write each cycle as `dir/WORKER.TIME.pt.trace.json`, for TensorBoard. `worker_name`
+/// empty: HOST_PID. The handler throws std::runtime_error "Can't create directory: DIR".
 [[nodiscard]] std::function<void(TorchProfiler&)>
 tensorboard_trace_handler(std::filesystem::path dir, std::string worker_name = {}, bool use_gzip = false);
 

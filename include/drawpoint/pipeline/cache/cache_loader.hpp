@@ -10,9 +10,9 @@ namespace drawpoint {
 
 class CacheCore;   // the copies and the way back to them; pipeline/cache_loader.cpp
 
-/// Draws the first few batches from a loader once and serves copies of them for ever at no cost: what a training loop could do
-/// if the draw were free. Passes have the loader's size. The loader outlives it and is not drawn from elsewhere until the
-/// copies are made (`filled()`). Batches may outlive it. The loop's thread only.
+/// Draws the first few batches from a loader once and serves copies of them for ever at no cost: what a training loop
+/// could do if the draw were free. Passes have the loader's size. The loader outlives it and is not drawn from
+/// elsewhere until the copies are made (`filled()`). Batches may outlive it. The loop's thread only.
 class CacheLoader {
 public:
     using Batch = drawpoint::Batch;
@@ -27,9 +27,9 @@ public:
 
         /// Batches in the pass: as many as in one of the loader's.
         [[nodiscard]] std::optional<std::size_t> size() const noexcept;
-        /// A cached batch; while the copies are still being made, one freshly drawn. nullopt after the last, for ever. Throws
-        /// what the loader's next() throws, and std::logic_error while the user holds every cached batch. It must not be
-        /// written to: the same samples come again.
+        /// A cached batch; while the copies are still being made, one freshly drawn. nullopt after the last, for ever.
+        /// Throws what the loader's next() throws, and std::logic_error while the user holds every cached batch. It
+        /// must not be written to: the same samples come again.
         [[nodiscard]] Awaitable<std::optional<Batch>> next();
         /// next() for threads without a coroutine.
         [[nodiscard]] std::optional<Batch> next_blocking();

@@ -22,8 +22,8 @@ struct DatasetInfo {
 /// Reads every file of `folder` and checks its header and its end; pixels are not decoded. O(bytes).
 DatasetInfo dataset_info(const ImageFolder& folder);
 
-/// The same of shards; only if `read_all`, every image is read and checked: without it only the index is looked at, pixels
-/// are 0x0 and every image counts as one that passed.
+/// The same of shards; only if `read_all`, every image is read and checked: without it only the index is looked at,
+/// pixels are 0x0 and every image counts as one that passed.
 DatasetInfo dataset_info(const TarShards& shards, bool read_all);
 
 }   // namespace drawpoint

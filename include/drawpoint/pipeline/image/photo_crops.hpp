@@ -34,12 +34,12 @@ struct PhotoCropSummary {
     std::vector<RefusedFile> skipped;
 };
 
-/// Cuts a labelled data set out of photographs: the label of a crop is the photograph it comes from.
-/// Each photograph gives up a band along one side for held-out crops; training crops come from the rest, so the two
-/// share no pixel. Windows of random place and scale are resized down to `size`, never up. Files appear under their
-/// names only when complete; those of an earlier run are replaced, and class folders of photographs that are not in `from`
-/// are refused. Takes about 6 bytes of memory per pixel of a photograph.
-/// Throws std::invalid_argument naming the option, std::filesystem::filesystem_error naming the path.
+/// Cuts a labelled data set out of photographs: the label of a crop is the photograph it comes from. Each photograph
+/// gives up a band along one side for held-out crops; training crops come from the rest, so the two share no pixel.
+/// Windows of random place and scale are resized down to `size`, never up. Files appear under their names only when
+/// complete; those of an earlier run are replaced, and class folders of photographs that are not in `from` are refused.
+/// Takes about 6 bytes of memory per pixel of a photograph. Throws std::invalid_argument naming the option,
+/// std::filesystem::filesystem_error naming the path.
 PhotoCropSummary cut_photo_crops(const PhotoCropOptions& options);
 
 /// Writes `count` generated photo-like pictures, each with colours and textures of its own, for where there are no

@@ -45,12 +45,13 @@ private:
 };
 
 /// Resizes `crop` of `image` to `target`, mirrors it left to right if `flip`, normalises it and writes it planar.
-/// `planar_out` takes 3 * target.height * target.width floats: all R, all G, all B; pixels outside `crop` have no influence.
-/// Each pass rounds to 8 bits, as Pillow's does, but rows are joined before columns: no value is more than 1 level of 255 from
-/// Pillow's, and the mean distance is 0.13 levels on photographs, up to 0.25 on noise. The bytes do not depend on the
-/// processor's instruction set. Outputs of 32 KB a channel and more are written past the cache if their begin, their rows and
-/// their channels are multiples of 64 bytes (of 32 with AVX2). Never allocates once `scratch` has grown. Throws
-/// std::invalid_argument if the crop is empty or leaves the image, if the target is empty, or if a standard deviation is 0.
+/// `planar_out` takes 3 * target.height * target.width floats: all R, all G, all B; pixels outside `crop` have no
+/// influence. Each pass rounds to 8 bits, as Pillow's does, but rows are joined before columns: no value is more than 1
+/// level of 255 from Pillow's, and the mean distance is 0.13 levels on photographs, up to 0.25 on noise. The bytes do
+/// not depend on the processor's instruction set. Outputs of 32 KB a channel and more are written past the cache if
+/// their begin, their rows and their channels are multiples of 64 bytes (of 32 with AVX2). Never allocates once
+/// `scratch` has grown. Throws std::invalid_argument if the crop is empty or leaves the image, if the target is empty,
+/// or if a standard deviation is 0.
 void resize_normalize(const ImageView& image, CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
                       const ChannelNormalization& normalization, ResizeScratch& scratch, float* planar_out);
 

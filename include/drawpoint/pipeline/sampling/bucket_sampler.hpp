@@ -15,14 +15,14 @@ struct BucketOptions {
     bool shuffle = true;   ///< false: index order instead of a random one, buckets and batches in their order
 };
 
-/// Orders samples so that batches hold samples of similar length, and little of them is padding: a random order keyed by
-/// (seed, epoch), cut into buckets of `bucket_batches` batches, each sorted by length; then whole batches in a random order. What
-/// is too few for a batch comes last, and is any samples, not the longest. Each index once. For a DataLoader of the same
-/// `batch_size`.
+/// Orders samples so that batches hold samples of similar length, and little of them is padding: a random order keyed
+/// by (seed, epoch), cut into buckets of `bucket_batches` batches, each sorted by length; then whole batches in a
+/// random order. What is too few for a batch comes last, and is any samples, not the longest. Each index once. For a
+/// DataLoader of the same `batch_size`.
 class BucketSampler final : public Sampler {
 public:
-    /// `lengths[i]` is sample i's, in any unit. batch_size and bucket_batches at least 1: throws std::invalid_argument naming the
-    /// value.
+    /// `lengths[i]` is sample i's, in any unit. batch_size and bucket_batches at least 1: throws std::invalid_argument
+    /// naming the value.
     BucketSampler(std::span<const std::uint32_t> lengths, std::size_t batch_size, std::uint64_t seed,
                   BucketOptions options = {});
     [[nodiscard]] std::size_t size() const noexcept override { return lengths_.size(); }

@@ -15,7 +15,8 @@ public:
     virtual ~Sampler() = default;
     /// How many indices a pass draws.
     [[nodiscard]] virtual std::size_t size() const noexcept = 0;
-    /// Writes the order of `epoch` into `order`, whose size is size(). O(size()); allocates nothing but what the sampler owns.
+    /// Writes the order of `epoch` into `order`, whose size is size(). O(size()); allocates nothing but what the
+    /// sampler owns.
     virtual void order(std::size_t epoch, std::span<std::uint64_t> order) const = 0;
 };
 
@@ -56,8 +57,8 @@ private:
     std::uint64_t seed_;
 };
 
-/// Every rank's share of another sampler's order: indices rank, rank + ranks, … after padding the order (by repeating it from
-/// its begin) or, with `drop_last`, cutting it to a multiple of `ranks`. The other sampler outlives this one.
+/// Every rank's share of another sampler's order: indices rank, rank + ranks, … after padding the order (by repeating
+/// it from its begin) or, with `drop_last`, cutting it to a multiple of `ranks`. The other sampler outlives this one.
 class DistributedSampler final : public Sampler {
 public:
     /// rank < ranks, ranks ≥ 1. Throws std::invalid_argument naming the value.
@@ -71,9 +72,9 @@ private:
     bool drop_last_;
 };
 
-/// For data in shards that are read forward: the shards in random order, the indices of each shuffled within a window that moves
-/// through it, as through a buffer of `window` samples; keyed by (seed, epoch). Of a shard, what is drawn at place p lies
-/// below p + window. Shards follow one another in the data set's numbering, as in TarShards.
+/// For data in shards that are read forward: the shards in random order, the indices of each shuffled within a window
+/// that moves through it, as through a buffer of `window` samples; keyed by (seed, epoch). Of a shard, what is drawn at
+/// place p lies below p + window. Shards follow one another in the data set's numbering, as in TarShards.
 class ShardSampler final : public Sampler {
 public:
     /// window ≥ 1; 1 draws each shard in its own order. Throws std::invalid_argument naming the value.
@@ -98,9 +99,9 @@ private:
     std::vector<std::uint64_t> indices_;
 };
 
-/// Epoch 0 is another sampler's first, as far as it fits, or several times over. Each later one is a block of that, `times` over,
-/// the next with each epoch: what is measured of one turn and of another is of the same samples, and over epochs of all. A
-/// block that would be short is left out. Keeps nothing of `of`.
+/// Epoch 0 is another sampler's first, as far as it fits, or several times over. Each later one is a block of that,
+/// `times` over, the next with each epoch: what is measured of one turn and of another is of the same samples, and over
+/// epochs of all. A block that would be short is left out. Keeps nothing of `of`.
 class RepeatedSampler final : public Sampler {
 public:
     /// samples (of a block; of less than that, all) and times ≥ 1. Throws std::invalid_argument naming the value.

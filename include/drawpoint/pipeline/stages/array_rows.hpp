@@ -16,16 +16,17 @@ namespace drawpoint {
 struct ArrayData;     // the rows; pipeline/stages/array_data.hpp
 struct ArrayFloats;   // means and deviations
 
-/// Samples that are the rows of array files: what idx(), npy(), mnist(), cifar10(), cifar100() and raw_records() return. In memory
-/// if they fit, else read from disk, neighbours in one piece. One timed stage: `copy`, `read` or either with `+to_float`. A value;
-/// copies share the rows. Failed samples throw ArrayFileError or std::filesystem::filesystem_error.
+/// Samples that are the rows of array files: what idx(), npy(), mnist(), cifar10(), cifar100() and raw_records()
+/// return. In memory if they fit, else read from disk, neighbours in one piece. One timed stage: `copy`, `read` or
+/// either with `+to_float`. A value; copies share the rows. Failed samples throw ArrayFileError or
+/// std::filesystem::filesystem_error.
 class ArrayRows final : public SampleSource {
 public:
     explicit ArrayRows(std::shared_ptr<const ArrayData>);
 
-    /// The same rows as float32: (value / 255 - mean) / standard deviation, made while they are copied. One mean and deviation for
-    /// each channel, which is the first of three dimensions, or one for all; none: 0 and 1. Throws std::invalid_argument
-    /// unless the values are uint8, the numbers fit and every deviation is above 0.
+    /// The same rows as float32: (value / 255 - mean) / standard deviation, made while they are copied. One mean and
+    /// deviation for each channel, which is the first of three dimensions, or one for all; none: 0 and 1. Throws
+    /// std::invalid_argument unless the values are uint8, the numbers fit and every deviation is above 0.
     [[nodiscard]] ArrayRows to_float(std::vector<float> mean = {}, std::vector<float> standard_deviation = {}) const;
 
     /// Whether the rows are in memory.
@@ -53,8 +54,8 @@ private:
 
 /// How array files are read.
 struct ArrayOptions {
-    /// The most bytes that are kept in memory, read when the source is made; larger data stays on disk. By default half of what
-    /// the machine has available.
+    /// The most bytes that are kept in memory, read when the source is made; larger data stays on disk. By default half
+    /// of what the machine has available.
     std::optional<std::uint64_t> memory_limit = std::nullopt;
     /// How rows on disk are drawn. Shuffled: read one by one ahead of the workers, as many at once as the loader's
     /// read_concurrency says. Mostly in order: true, and the workers read neighbours in one piece.
@@ -62,15 +63,16 @@ struct ArrayOptions {
 };
 
 // All of these throw ArrayFileError naming the file and the byte where it is not what it should be,
-// std::filesystem::filesystem_error for a file that cannot be read and std::invalid_argument for arguments that do not fit. Files
-// packed by gzip are unpacked into memory, and refused if the limit is too low for that.
+// std::filesystem::filesystem_error for a file that cannot be read and std::invalid_argument for arguments that do not
+// fit. Files packed by gzip are unpacked into memory, and refused if the limit is too low for that.
 
-/// The rows of an idx file (n × up to 4 dimensions), packed by gzip or not, with the n whole numbers of another as targets; an
-/// empty path: all 0.
+/// The rows of an idx file (n × up to 4 dimensions), packed by gzip or not, with the n whole numbers of another as
+/// targets; an empty path: all 0.
 [[nodiscard]] ArrayRows idx(const std::filesystem::path& data, const std::filesystem::path& targets = {},
                             const ArrayOptions& = {});
 
-/// As idx() for numpy's .npy: versions 1 to 3, either byte order, C order; bool, int8 … int64, uint8, float16 … float64.
+/// As idx() for numpy's .npy: versions 1 to 3, either byte order, C order; bool, int8 … int64, uint8, float16 …
+/// float64.
 [[nodiscard]] ArrayRows npy(const std::filesystem::path& data, const std::filesystem::path& targets = {},
                             const ArrayOptions& = {});
 

@@ -15,10 +15,11 @@
 
 namespace drawpoint {
 
-/// Keeps what the recipe before it makes from the second time on, within a budget of bytes (`SampleCache` says how): decoded
-/// images in `photos | decode_image | cached(2_GiB) | RandomResizedCrop{224, 224}`, whose crops stay random; finished samples
-/// behind any other source. What it keeps must not be random, else composing throws std::invalid_argument naming what is. In
-/// a `file` the samples last from run to run, for as long as the data set's files, the recipe and `tag` stay the same.
+/// Keeps what the recipe before it makes from the second time on, within a budget of bytes (`SampleCache` says how):
+/// decoded images in `photos | decode_image | cached(2_GiB) | RandomResizedCrop{224, 224}`, whose crops stay random;
+/// finished samples behind any other source. What it keeps must not be random, else composing throws
+/// std::invalid_argument naming what is. In a `file` the samples last from run to run, for as long as the data set's
+/// files, the recipe and `tag` stay the same.
 struct Cached {
     std::uint64_t bytes = 0;      ///< in all: samples, 64 bytes with each, 8 bytes for each sample of the data set
     std::filesystem::path file;   ///< empty: in memory
@@ -31,12 +32,12 @@ struct Cached {
     return {bytes, std::move(file), std::move(tag)};
 }
 
-/// A source's finished samples, kept. Its last timed stage is `cache`: copying a sample out of the cache, or into it; the
-/// stages before take no time where it is a hit. A value; copies share the cache.
+/// A source's finished samples, kept. Its last timed stage is `cache`: copying a sample out of the cache, or into it;
+/// the stages before take no time where it is a hit. A value; copies share the cache.
 class CachedSamples final : public SampleSource {
 public:
-    /// Throws as SampleCache's constructors, and std::invalid_argument naming what is random, a stage too many, or a shape that
-    /// varies.
+    /// Throws as SampleCache's constructors, and std::invalid_argument naming what is random, a stage too many, or a
+    /// shape that varies.
     CachedSamples(std::shared_ptr<const SampleSource> source, const Cached&);
 
     [[nodiscard]] std::size_t size() const noexcept override;

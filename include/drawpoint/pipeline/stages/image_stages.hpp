@@ -115,8 +115,8 @@ private:
 }   // namespace detail
 
 /// A data set whose samples are files: `size()`, `label(i)`, `path(i)`, and, if the files do not lie at their paths,
-/// `read(i, std::vector<std::byte>&)` and perhaps `location(i)`, a FileRange whose path lives as long as the data set. const
-/// calls are thread-safe. `ImageFolder` is one.
+/// `read(i, std::vector<std::byte>&)` and perhaps `location(i)`, a FileRange whose path lives as long as the data set.
+/// const calls are thread-safe. `ImageFolder` is one.
 template <class D>
 concept EncodedDataset = !std::derived_from<D, SampleSource> && requires(const D& data, std::size_t index) {
     { data.size() } -> std::convertible_to<std::size_t>;
@@ -147,10 +147,10 @@ private:
 /// Files to planar float32 [3, height, width] and their label. Adjacent image stages fuse into one timed stage that
 /// writes into the batch: `read`, `decode+crop+resize+normalize`. A user's stage over pixels splits it, through the
 /// worker's scratch: `read`, `decode+crop+resize`, `augment`, `normalize`; so does a cache: `read`, `decode`,
-/// `crop+resize+normalize`, and an image that it holds takes no time in the stages before it (one that it has no room for is
-/// made in one go, all in `decode`). The pixels are the same with and without it. Without `Normalize` values are in [0, 1] (and
-/// behind a user's stage over pixels the last stage is called `to_float`). A value; copies share the data set and what it was
-/// composed of.
+/// `crop+resize+normalize`, and an image that it holds takes no time in the stages before it (one that it has no room
+/// for is made in one go, all in `decode`). The pixels are the same with and without it. Without `Normalize` values are
+/// in [0, 1] (and behind a user's stage over pixels the last stage is called `to_float`). A value; copies share the
+/// data set and what it was composed of.
 class ImageRecipe final : public SampleSource {
 public:
     using Crop = std::variant<RandomResizedCrop, CenterCrop>;

@@ -37,10 +37,10 @@ struct SampleView {
         check_size_of_value(sizeof(T));
         return {reinterpret_cast<T*>(data.data()), data.size() / sizeof(T)};
     }
-    /// Says all sizes of a sample that is to be collated, whether its layout varies or not, and gives its place: of one made
-    /// smaller the first bytes stay, else contents are undefined. Allocates only beyond the largest so far. Throws
-    /// std::logic_error where the loader does not collate, std::invalid_argument for a number of sizes other than the layout's,
-    /// or sizes beyond memory. Behind it nothing can be `cached` unless the layout's own sizes are said.
+    /// Says all sizes of a sample that is to be collated, whether its layout varies or not, and gives its place: of one
+    /// made smaller the first bytes stay, else contents are undefined. Allocates only beyond the largest so far. Throws
+    /// std::logic_error where the loader does not collate, std::invalid_argument for a number of sizes other than the
+    /// layout's, or sizes beyond memory. Behind it nothing can be `cached` unless the layout's own sizes are said.
     std::span<std::byte> reshape(std::span<const std::int64_t> sizes);
     std::span<std::byte> reshape(std::initializer_list<std::int64_t> sizes) { return reshape(std::span{sizes}); }
 
@@ -72,8 +72,8 @@ public:
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
     void operator()(View& view) const { function_(view); }
 
-    /// This stage, said to be no matter of chance, so that what it makes can be cached: it sees the same random numbers, and
-    /// epoch 0, whatever seed and epoch are.
+    /// This stage, said to be no matter of chance, so that what it makes can be cached: it sees the same random
+    /// numbers, and epoch 0, whatever seed and epoch are.
     [[nodiscard]] NamedStage deterministic() const {
         NamedStage same = *this;
         same.deterministic_ = true;

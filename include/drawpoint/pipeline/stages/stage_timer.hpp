@@ -9,8 +9,8 @@ namespace drawpoint {
 
 /// Stamps the stages of one sample into its task: `begin()` is one reading that ends a stage and begins the next, so
 /// stages tile the sample. A source that wraps another continues where the other's last stage ended. The destructor
-/// ends the last stage, also when it threw. Where the sample is measured, it reads the thread's CPU time at each stage's end.
-/// Without a clock it only counts. One thread; never allocates, never throws.
+/// ends the last stage, also when it threw. Where the sample is measured, it reads the thread's CPU time at each
+/// stage's end. Without a clock it only counts. One thread; never allocates, never throws.
 class StageTimer {
 public:
     explicit StageTimer(SampleTask& task) noexcept : task_{&task} {}

@@ -7,10 +7,9 @@
 
 namespace drawpoint {
 
-/// A labelled data set on disk: one folder per class, images (.jpg, .jpeg, .png or .webp in any case) anywhere
-/// below it.
-/// Classes are sorted by name, files by path, both by byte value; names that begin with a dot are left out.
-/// Links to folders are followed, each real folder once per class. Immutable after construction: any thread may read it.
+/// A labelled data set on disk: one folder per class, images (.jpg, .jpeg, .png or .webp in any case) anywhere below
+/// it. Classes are sorted by name, files by path, both by byte value; names that begin with a dot are left out. Links
+/// to folders are followed, each real folder once per class. Immutable after construction: any thread may read it.
 class ImageFolder {
 public:
     /// Lists the folder; O(files log files). Throws std::invalid_argument naming the path: missing, not a folder,

@@ -34,8 +34,8 @@ struct TarRange {
 struct TarOptions {
     /// Read shards that are not compressed forward too, in large pieces: for disks that are slow to seek.
     bool sequential = false;
-    /// Images that the reader of a shard without random access keeps after passing them by, until they are read: at least
-    /// the ShardSampler's window and the reads in flight; ≥ 1.
+    /// Images that the reader of a shard without random access keeps after passing them by, until they are read: at
+    /// least the ShardSampler's window and the reads in flight; ≥ 1.
     std::size_t held = 1024;
     /// Shards without random access that are open at once, ≥ 1. More only while that many threads read at once.
     std::size_t open_streams = 4;
@@ -44,21 +44,22 @@ struct TarOptions {
 /// The largest image file, in bytes, that a shard may hold.
 inline constexpr std::uint64_t max_tar_image_bytes = std::uint64_t{1} << 28;
 
-/// Labelled images in tar archives, named as WebDataset does: members of one sample follow one another and share their key,
-/// the path up to the first dot of its last part; what follows the dot names the field. The image is in jpg, jpeg, png or
-/// webp (the first of these that the sample has); the label, 0 to 16777215, in cls, as decimal text, or in json as "label" or
-/// "cls". Samples are numbered in the order of shards and members. Archives may be compressed by gzip or zstd; what a file is,
-/// is told by its first bytes.
+/// Labelled images in tar archives, named as WebDataset does: members of one sample follow one another and share their
+/// key, the path up to the first dot of its last part; what follows the dot names the field. The image is in jpg, jpeg,
+/// png or webp (the first of these that the sample has); the label, 0 to 16777215, in cls, as decimal text, or in json
+/// as "label" or "cls". Samples are numbered in the order of shards and members. Archives may be compressed by gzip or
+/// zstd; what a file is, is told by its first bytes.
 ///
-/// A data set of files for `shards | decode_jpeg | …`. A cheap value: copies share everything. const calls are thread-safe.
-/// Plain shards are read at random; compressed ones forward only, so draw from those with a ShardSampler: a sample behind
-/// the place that a shard's reader has reached starts it anew.
+/// A data set of files for `shards | decode_jpeg | …`. A cheap value: copies share everything. const calls are
+/// thread-safe. Plain shards are read at random; compressed ones forward only, so draw from those with a ShardSampler:
+/// a sample behind the place that a shard's reader has reached starts it anew.
 class TarShards {
 public:
-    /// `where`: a shard, a folder of shards (*.tar, *.tar.gz, *.tgz, *.tar.zst), or a pattern as train-{0000..0146}.tar or
-    /// {train,more}.tar. Reads every header, or a valid index beside the shard (SHARD.idx, made by pack_image_folder); of
-    /// a compressed shard without one all is decompressed once. `classes.txt` beside the first shard names the classes,
-    /// one a line. Throws TarError, std::filesystem::filesystem_error or std::invalid_argument naming the file.
+    /// `where`: a shard, a folder of shards (*.tar, *.tar.gz, *.tgz, *.tar.zst), or a pattern as train-{0000..0146}.tar
+    /// or {train,more}.tar. Reads every header, or a valid index beside the shard (SHARD.idx, made by
+    /// pack_image_folder); of a compressed shard without one all is decompressed once. `classes.txt` beside the first
+    /// shard names the classes, one a line. Throws TarError, std::filesystem::filesystem_error or std::invalid_argument
+    /// naming the file.
     explicit TarShards(const std::string& where, const TarOptions& options = {});
     ~TarShards();
     TarShards(const TarShards&) noexcept;
@@ -74,8 +75,8 @@ public:
     [[nodiscard]] std::int64_t label(std::size_t index) const noexcept;
     [[nodiscard]] std::string path(std::size_t index) const;   ///< "SHARD:MEMBER"
     [[nodiscard]] std::uint64_t bytes(std::size_t index) const noexcept;
-    /// Reads the image's file into `contents`, whose memory is reused or swapped with what was passed by: allocates nothing in
-    /// steady state. Throws TarError, std::filesystem::filesystem_error.
+    /// Reads the image's file into `contents`, whose memory is reused or swapped with what was passed by: allocates
+    /// nothing in steady state. Throws TarError, std::filesystem::filesystem_error.
     void read(std::size_t index, std::vector<std::byte>& contents) const;
     /// Whether every image can be read at random, and so location() told.
     [[nodiscard]] bool random_access() const noexcept;

@@ -87,9 +87,9 @@ template <class Dataset>
     return TorchDataset{std::make_unique<detail::TorchExamplesOf<Dataset>>(std::move(dataset))};
 }
 
-/// Samples that are the rows of a tensor in memory, with the whole numbers of another as targets, or 0: copied in runs, never one
-/// by one. Shares the tensors' memory where it is contiguous (and the targets int64), so later changes to them are seen. Throws
-/// std::invalid_argument saying why tensors cannot be used.
+/// Samples that are the rows of a tensor in memory, with the whole numbers of another as targets, or 0: copied in runs,
+/// never one by one. Shares the tensors' memory where it is contiguous (and the targets int64), so later changes to
+/// them are seen. Throws std::invalid_argument saying why tensors cannot be used.
 [[nodiscard]] TensorRows from_tensors(const at::Tensor& data, const at::Tensor& targets = {});
 
 /// As from_tensors().

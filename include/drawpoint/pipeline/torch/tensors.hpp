@@ -19,8 +19,8 @@ namespace drawpoint {
 /// The batch's targets as an int64 tensor of shape size(). As data_of().
 [[nodiscard]] at::Tensor targets_of(Batch&);
 
-/// An array of a collated batch as a tensor over its memory, of its shape and type: nothing is copied. Made anew by each call.
-/// Kept beyond the batch it stays valid and unchanged: the slot leaves this array's memory to it.
+/// An array of a collated batch as a tensor over its memory, of its shape and type: nothing is copied. Made anew by
+/// each call. Kept beyond the batch it stays valid and unchanged: the slot leaves this array's memory to it.
 [[nodiscard]] at::Tensor tensor_of(const BatchPart&);
 
 /// `tensor_of(batch.part(name))`, e.g. of "lengths" or "mask". Throws as Batch::part().

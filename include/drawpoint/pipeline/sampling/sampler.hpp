@@ -15,7 +15,7 @@ public:
     virtual ~Sampler() = default;
     /// The number of indices that a pass draws.
     [[nodiscard]] virtual std::size_t size() const noexcept = 0;
-    /// Writes the order of `epoch` into `order`, whose size is size(). O(size()); allocates nothing.
+    /// Writes the order of `epoch` into `order`, whose size is size(). O(size()); may allocate scratch of that size.
     virtual void order(std::size_t epoch, std::span<std::uint64_t> order) const = 0;
 };
 

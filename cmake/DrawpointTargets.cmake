@@ -58,21 +58,19 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   list(APPEND DRAWPOINT_QUICK_OPTIONS -Wno-mismatched-new-delete)
 endif()
 
-# drawpoint_test(NAME [OPTIMISED] SOURCES … LINK … [PRECOMPILED HEADER…]): one Boost.Test program; each of its files is a
-# ctest test, named as its suite. Its main() and its precompiled header are those of drawpoint_test_main (tests/support), which
-# test programs share: they have the same options and definitions, to which a program may only add definitions. A program that
-# cannot (LibTorch has options of its own) names what to precompile for it alone; one that is OPTIMISED precompiles nothing.
+# drawpoint_test(NAME [OPTIMISED | OWN_OPTIONS] SOURCES … LINK …): one Boost.Test program; each of its files is a ctest test,
+# named as its suite. main() and the precompiled header are those of drawpoint_test_main (tests/support), which test programs
+# share: they have the same options and definitions, to which a program may only add definitions. One that is OPTIMISED, or
+# links what has options of its own (OWN_OPTIONS: LibTorch, whose precompiled header would cost 600 MB), does without it.
 function(drawpoint_test name)
-  cmake_parse_arguments(TEST "OPTIMISED" "" "SOURCES;LINK;PRECOMPILED" ${ARGN})
+  cmake_parse_arguments(TEST "OPTIMISED;OWN_OPTIONS" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${TEST_SOURCES})
   target_link_libraries(${name} PRIVATE drawpoint_test_main ${TEST_LINK})
   if(NOT TEST_OPTIMISED)
     target_compile_options(${name} PRIVATE ${DRAWPOINT_QUICK_OPTIONS})
-    if(TEST_PRECOMPILED)
-      drawpoint_precompiled_header(${name} PRIVATE ${TEST_PRECOMPILED})
-    else()
-      drawpoint_precompiled_header(${name} REUSE_FROM drawpoint_test_main)
-    endif()
+  endif()
+  if(NOT TEST_OPTIMISED AND NOT TEST_OWN_OPTIONS)
+    drawpoint_precompiled_header(${name} REUSE_FROM drawpoint_test_main)
   endif()
   # One ctest entry per test file: BOOST_AUTO_TEST_SUITE(name of the file without _test).
   foreach(source IN LISTS TEST_SOURCES)

@@ -50,14 +50,28 @@ function(drawpoint_room name)
   target_link_libraries(drawpoint_${name} PUBLIC ${ROOM_LINK} PRIVATE $<BUILD_INTERFACE:drawpoint_developer> ${ROOM_PRIVATE_LINK})
 endfunction()
 
-# drawpoint_test(NAME SOURCES … LINK …): one Boost.Test program; each of its cases is a ctest test of its own name's suite.
+# What tests and benchmarks of a developer's build are compiled with: they are compiled far more often than they compute, so
+# -Og halves their compile time. What they test keeps its own level, and so does a test that computes for long (OPTIMISED).
+set(DRAWPOINT_QUICK_OPTIONS $<$<CONFIG:RelWithDebInfo>:-Og>)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Below -O2 too GCC 12 takes a coroutine's operator new and delete for strangers.
+  list(APPEND DRAWPOINT_QUICK_OPTIONS -Wno-mismatched-new-delete)
+endif()
+
+# drawpoint_test(NAME [OPTIMISED | OWN_OPTIONS] SOURCES … LINK …): one Boost.Test program; each of its files is a ctest test,
+# named as its suite. main() and the precompiled header are those of drawpoint_test_main (tests/support), which test programs
+# share: they have the same options and definitions, to which a program may only add definitions. One that is OPTIMISED, or
+# links what has options of its own (OWN_OPTIONS: LibTorch, whose precompiled header would cost 600 MB), does without it.
 function(drawpoint_test name)
-  cmake_parse_arguments(TEST "" "" "SOURCES;LINK" ${ARGN})
-  add_executable(${name} ${PROJECT_SOURCE_DIR}/tests/support/main.cpp ${TEST_SOURCES})
-  target_compile_features(${name} PRIVATE cxx_std_20)
-  target_compile_definitions(${name} PRIVATE BOOST_TEST_DYN_LINK DRAWPOINT_TEST_DIR="${PROJECT_SOURCE_DIR}/tests")
-  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR} ${PROJECT_SOURCE_DIR}/tests)
-  target_link_libraries(${name} PRIVATE drawpoint_developer Boost::unit_test_framework ${TEST_LINK})
+  cmake_parse_arguments(TEST "OPTIMISED;OWN_OPTIONS" "" "SOURCES;LINK" ${ARGN})
+  add_executable(${name} ${TEST_SOURCES})
+  target_link_libraries(${name} PRIVATE drawpoint_test_main ${TEST_LINK})
+  if(NOT TEST_OPTIMISED)
+    target_compile_options(${name} PRIVATE ${DRAWPOINT_QUICK_OPTIONS})
+  endif()
+  if(NOT TEST_OPTIMISED AND NOT TEST_OWN_OPTIONS)
+    drawpoint_precompiled_header(${name} REUSE_FROM drawpoint_test_main)
+  endif()
   # One ctest entry per test file: BOOST_AUTO_TEST_SUITE(name of the file without _test).
   foreach(source IN LISTS TEST_SOURCES)
     get_filename_component(stem ${source} NAME_WE)
@@ -66,4 +80,17 @@ function(drawpoint_test name)
       add_test(NAME ${suite} COMMAND ${name} --run_test=${suite} --log_level=message --color_output=no)
     endif()
   endforeach()
+endfunction()
+
+# drawpoint_precompiled_header(TARGET …): target_precompile_headers(TARGET …), so that ccache still knows its files.
+function(drawpoint_precompiled_header target)
+  target_precompile_headers(${target} ${ARGN})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -fpch-preprocess)
+  endif()
+  if(DRAWPOINT_CCACHE AND CMAKE_CXX_COMPILER_LAUNCHER STREQUAL DRAWPOINT_CCACHE)
+    set(sloppiness pch_defines,time_macros,include_file_mtime,include_file_ctime)
+    set_target_properties(${target} PROPERTIES
+      CXX_COMPILER_LAUNCHER "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=${sloppiness};${DRAWPOINT_CCACHE}")
+  endif()
 endfunction()

@@ -8,8 +8,8 @@
 namespace drawpoint {
 namespace {
 
-// Where a profiler's two callbacks stamp, being the last of their order: what runs before the first or after the second is not
-// in the event's time. fastai's TrainEvalCallback stands before the first and its Recorder after the second.
+// Where a profiler's two callbacks stamp, being the last of their order: what runs before the first or after the second
+// is not in the event's time. fastai's TrainEvalCallback stands before the first and its Recorder after the second.
 constexpr int first_stamp = -9, second_stamp = 49;
 
 bool reaches(const Callback& callback, Event event, const LoopState& state) noexcept {

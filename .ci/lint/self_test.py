@@ -6,6 +6,7 @@ from pathlib import Path
 
 import coroutines
 import include_graph
+import layout
 import machine
 import parity
 
@@ -224,6 +225,23 @@ class Parity(unittest.TestCase):
                            ("| E1 |  | `suite/case` | exact |", "parity-row")]:
             with self.subTest(line=line):
                 self.assertEqual([rule], self.faults(line, *self.WHOLE[1:]))
+
+
+class Layout(unittest.TestCase):
+    HERE = "pipeline/image/crop.cpp"
+
+    def test_a_line_of_more_than_120_columns_is_rejected(self):
+        finding, = layout.check(Path(self.HERE), "int a;\n// " + "x" * 118 + "\n")
+        self.assertEqual((2, "layout"), finding[:2])
+
+    def test_120_columns_are_accepted_whatever_their_bytes(self):
+        self.assertEqual([], rules(layout, self.HERE, "// " + "≤" * 117 + "\n"))
+
+    def test_the_lines_of_a_raw_string_are_accepted(self):
+        self.assertEqual([], rules(layout, self.HERE, 'auto a = R"(\n' + "x" * 130 + '\n)";\n'))
+
+    def test_a_long_string_of_another_kind_is_rejected(self):
+        self.assertEqual(["layout"], rules(layout, self.HERE, 'auto a = "' + "x" * 130 + '";\n'))
 
 
 if __name__ == "__main__":

@@ -32,12 +32,12 @@ namespace drawpoint {
     return kind == OperatorKind::kernel || kind == OperatorKind::memcpy || kind == OperatorKind::memset;
 }
 
-/// The list of a Chrome trace's events on its way into a stream: what stands between two, and when they are.
+/// Keeps what a stream of Chrome trace events needs: the separators between events, and the base of their times.
 class ChromeEvents {
 public:
     ChromeEvents(const Ledger& ledger, TextStream& out) noexcept : start_ns_{ledger.start_ns}, out_{&out} {}
 
-    /// What stands between two events.
+    /// The separator before the next event.
     std::string_view next() { return std::exchange(first_, false) ? "\n    " : ",\n    "; }
 
     [[nodiscard]] Microseconds time(std::int64_t at_ns) const noexcept {

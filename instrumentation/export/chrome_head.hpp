@@ -5,7 +5,7 @@
 
 namespace drawpoint {
 
-/// A Chrome trace as far as its first event: metadata, facts, the rank, the base of its stamps, and each stack once.
+/// Writes a Chrome trace up to its first event: metadata, facts, the rank, the time base, and each stack once.
 void write_chrome_head(const Ledger&, TextStream&);
 
 }   // namespace drawpoint

@@ -6,14 +6,14 @@
 
 namespace drawpoint {
 
-/// Texts of one column as JSON, each made at its first use.
+/// The texts of one column as JSON, each converted at its first use.
 class JsonTexts {
 public:
     explicit JsonTexts(const std::vector<std::string>& texts) : texts_{&texts}, strings_(texts.size()) {}
 
-    /// The text as a JSON string; "" in quotes where there is no such text.
+    /// The text as a JSON string; `""` if there is no such text.
     [[nodiscard]] std::string_view string(std::uint32_t position);
-    /// The text itself where it is a JSON array, else as a JSON string.
+    /// The text itself if it is a JSON array, else as a JSON string.
     [[nodiscard]] std::string_view array(std::uint32_t position);
 
 private:

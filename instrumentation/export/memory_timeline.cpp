@@ -68,8 +68,8 @@ std::vector<MemoryEvent> events_of(const Ledger& ledger, std::int32_t device) {
     return before;
 }
 
-/// Bytes held from each moment on, in units of `unit_ns`. What was held before the recording is a point of its own, at the
-/// first moment known.
+/// Bytes held from each moment on, in units of `unit_ns`. What was held before the recording is a point of its own, at
+/// the first moment known.
 std::vector<std::pair<std::int64_t, std::int64_t>> totals(const std::vector<MemoryEvent>& events,
                                                           std::int64_t unit_ns) {
     std::vector<std::pair<std::int64_t, std::int64_t>> result;

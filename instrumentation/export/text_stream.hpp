@@ -9,7 +9,7 @@
 
 namespace drawpoint {
 
-/// Formatted text on its way into a stream, in pieces of 64 KiB. `flush()` hands over the last of it.
+/// Writes formatted text to a stream in blocks of 64 KiB. `flush()` writes the last one.
 class TextStream {
 public:
     explicit TextStream(std::ostream& out) noexcept : out_{&out} {}

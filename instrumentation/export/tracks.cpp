@@ -52,8 +52,8 @@ private:
     std::vector<std::pair<std::int64_t, std::int64_t>> intervals_;
 };
 
-/// The tracks of one row of slices: the first, and as many more as it takes for slices of each to nest. A slice stands with the
-/// shortest one around it.
+/// The tracks of one row of slices: the first, and as many more as it takes for slices of each to nest. A slice stands
+/// with the shortest one around it.
 std::vector<Slices> nested(Slices slices) {
     std::stable_sort(slices.begin(), slices.end(), [](const TrackSlice& a, const TrackSlice& b) {
         return std::tuple{a.begin_ns, b.end_ns, a.kind} < std::tuple{b.begin_ns, a.end_ns, b.kind};

@@ -184,8 +184,8 @@ std::uint32_t add_steps(Ledger& ledger, std::span<const OperatorRow> operators, 
                 rows.push_back(*next);
         marks.push_back(marks_of(ledger, operators, rows, step.at));
     }
-    // An epoch's last `__next__` finds no batch; in the same step the next epoch's first one follows, and that is the step's
-    // draw. Unless most steps begin with several: they accumulate, and the first one is.
+    // An epoch's last `__next__` finds no batch; in the same step the next epoch's first one follows, and that is the
+    // step's draw. Unless most steps begin with several: they accumulate, and the first one is.
     const auto redrawn = std::ranges::count_if(marks, [](const auto& of) { return draws_at_front(of).size() > 1; });
     const bool by_epoch = 2 * redrawn <= std::ssize(marks);
     std::vector<std::int64_t> draw_begins;

@@ -4,8 +4,9 @@
 
 namespace drawpoint {
 
-/// Whether the JSON object of an event may be one that `import_chrome_trace` keeps without the operators: false only where
-/// it surely is none. Looks at bytes, whatever the order of keys and the white space; several times faster than parsing.
+/// Whether `import_chrome_trace` might keep this event, a JSON object, when it leaves out operators; false only if it
+/// certainly does not. Looks at bytes, whatever the order of keys and the white space; several times faster than
+/// parsing.
 [[nodiscard]] bool may_say_of_steps(std::string_view event) noexcept;
 
 }   // namespace drawpoint

@@ -9,7 +9,7 @@
 
 namespace drawpoint {
 
-/// Reads a stream that may be gzip (told by its first bytes; several members in a row too) as what it holds.
+/// Reads a stream, decompressing it if its first bytes are gzip's (also several members in a row).
 class InflatingReader {
 public:
     explicit InflatingReader(std::istream&);
@@ -17,9 +17,9 @@ public:
     InflatingReader& operator=(const InflatingReader&) = delete;
     ~InflatingReader();
 
-    /// Fills `to` from the front; fewer bytes than it asks for only at the end.
+    /// Fills `to`; returns fewer bytes than requested only at the end.
     std::size_t read(char* to, std::size_t size);
-    /// Why the data ends where it does; empty: it is whole.
+    /// Why the data ends early; empty if it is complete.
     [[nodiscard]] const std::string& damage() const noexcept { return damage_; }
 
 private:

@@ -147,7 +147,8 @@ void JsonPieces::fail(std::string_view what) const {
     throw std::runtime_error{name_ + ": byte " + std::to_string(offset_ + begin_) + ": " + std::string{what}};
 }
 
-/// What `step` makes of the value that begins here, block after block, until it knows the length. False: the text ends inside.
+/// What `step` makes of the value that begins here, block after block, until it knows the length. False: the text ends
+/// inside.
 template <class Step>
 bool JsonPieces::cut_with(std::size_t& length, Step step) {
     for (std::size_t at = 0;;) {

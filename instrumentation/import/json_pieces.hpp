@@ -10,26 +10,27 @@
 
 namespace drawpoint {
 
-/// Cuts the JSON text of a Chrome trace at the ends of its events, reading block after block: `{"key": value, …,
+/// Splits the JSON text of a Chrome trace at the ends of its events, reading block by block: `{"key": value, …,
 /// "traceEvents": [{…}, {…}], "key": value}`, or only the list. Memory: two blocks and twice the longest piece.
 class JsonPieces {
 public:
-    /// Bytes that may be read behind the end of a piece.
+    /// Bytes behind the end of a piece that may be read.
     static constexpr std::size_t padding = 64;
 
     /// An element of `traceEvents` (`key` empty), or another member of the outermost object.
     struct Piece {
-        std::string_view key, text;   ///< until the next call of `next`
-        std::uint64_t offset = 0;     ///< of `text` in all the text
+        std::string_view key, text;   ///< valid until the next call of `next`
+        std::uint64_t offset = 0;     ///< of `text` in the whole text
     };
     using Read = std::function<std::size_t(char* to, std::size_t size)>;
 
-    /// `name` stands for the file in errors. `read` returns fewer bytes than it is asked for only at the end.
+    /// `name` is used for the file in errors. `read` returns fewer bytes than requested only at the end.
     JsonPieces(Read read, std::string_view name, std::size_t block_bytes, std::size_t max_piece_bytes);
 
-    /// The next whole piece, or nothing at the end. Throws std::runtime_error naming the byte where it is no JSON or no trace.
+    /// The next complete piece, or nullopt at the end. Throws std::runtime_error naming the byte where the text is not
+    /// JSON or not a trace.
     [[nodiscard]] std::optional<Piece> next();
-    /// The text ends before its outermost bracket closes; where a list stands alone, inside an element.
+    /// Whether the text ends before its outermost bracket closes; for a list on its own, inside an element.
     [[nodiscard]] bool truncated() const noexcept { return truncated_; }
     [[nodiscard]] bool has_events() const noexcept { return has_events_; }
     [[nodiscard]] std::uint64_t bytes() const noexcept { return offset_ + end_; }
@@ -52,7 +53,7 @@ private:
     std::string name_, key_;
     std::size_t block_, max_piece_, most_ = 0;
     std::vector<char> buffer_;
-    std::size_t begin_ = 0, end_ = 0;   // of what is not yet used, in the buffer
+    std::size_t begin_ = 0, end_ = 0;   // the unused part of the buffer
     std::uint64_t offset_ = 0;          // of the buffer's first byte in the text
     In in_ = In::start;
     bool list_alone_ = false, truncated_ = false, has_events_ = false, ended_ = false, comma_ = false;

@@ -7,10 +7,10 @@
 
 namespace drawpoint {
 
-/// Samples by the kernel's perf_event, a software event on each thread's CPU clock. It interrupts and walks the stack in the kernel.
+/// Samples by the kernel's perf_event: a software event on each thread's CPU clock, whose interrupt walks the stack.
 class PerfEvents final : public SamplingBackend {
 public:
-    /// Throws std::system_error naming the system's setting when perf_event is refused.
+    /// Throws std::system_error naming the system's setting that refuses perf_event.
     PerfEvents(std::uint32_t rate_hz, std::uint32_t ring_bytes, std::uint32_t max_depth);
 
     [[nodiscard]] std::unique_ptr<ThreadSource> add(pid_t thread) override;

@@ -12,11 +12,11 @@
 
 namespace drawpoint {
 
-/// Lists the threads of this process, again and again.
+/// Lists the threads of this process; for repeated use.
 class ThreadList {
 public:
     ThreadList();
-    /// Their ids, ascending, into `threads` (reused memory).
+    /// Writes their ids, ascending, into `threads` (reused memory).
     void read(std::vector<pid_t>& threads);
 
 private:
@@ -35,15 +35,15 @@ private:
 /// Whether a thread of this process blocks `signal`; true when it has ended.
 [[nodiscard]] bool blocks_signal(pid_t thread, int signal);
 
-/// A part of the address space; empty: none.
+/// A mapping of the address space; empty: none.
 struct Mapping {
     std::uint64_t begin = 0, end = 0;
 };
 
-/// The mapping that `address` lies in.
+/// The mapping that contains `address`.
 [[nodiscard]] Mapping mapping_of(std::uint64_t address);
 
-/// Nanoseconds of a clock of the system.
+/// The time of a system clock in nanoseconds.
 [[nodiscard]] std::int64_t read_clock(clockid_t) noexcept;
 
 }   // namespace drawpoint

@@ -6,23 +6,23 @@
 
 namespace drawpoint {
 
-/// What a signal handler knows of the code it interrupted.
+/// The state of the interrupted code, from a signal handler.
 struct Interrupted {
     std::uint64_t pc = 0, sp = 0, fp = 0;
-    bool in_system_call = false;   ///< right behind the instruction that enters the kernel
+    bool in_system_call = false;   ///< the next instruction follows one that enters the kernel
 };
 
 /// Reads the third argument of a signal handler. Async-signal-safe.
 [[nodiscard]] Interrupted interrupted_by(const void* context) noexcept;
 
-/// How far the stack that `sp` lies on may be read in a mapping that ends at `mapping_end`. The mapping may hold neighbours of
-/// the stack, which may go while it stays: reads neither into the thread's own block, which lies above its stack, nor 16 MiB
-/// on. Of the thread itself. Async-signal-safe.
+/// The end of the readable part of the stack that contains `sp`, in a mapping that ends at `mapping_end`. The mapping
+/// may also contain neighbours of the stack, which can be unmapped meanwhile, so the limit excludes the thread's
+/// control block above its stack, and is at most 16 MiB away. To be called by that thread. Async-signal-safe.
 [[nodiscard]] std::uint64_t stack_limit(std::uint64_t sp, std::uint64_t mapping_end) noexcept;
 
-/// Walks frame pointers from `at` outwards, never below its stack pointer nor at or above `stack_end`, which must be mapped up
-/// to there (0: takes the innermost address only). Returns how many addresses it put into `addresses`, innermost first.
-/// Async-signal-safe.
+/// Walks frame pointers from `at` outwards, but not below its stack pointer nor at or above `stack_end`, up to which
+/// the memory must be mapped (0: take only the innermost address). Writes addresses into `addresses`, innermost first,
+/// and returns their number. Async-signal-safe.
 [[nodiscard]] std::size_t walk_stack(const Interrupted& at, std::uint64_t stack_end,
                                      std::span<std::uint64_t> addresses) noexcept;
 

@@ -151,8 +151,8 @@ private:
         symbols_.shrink_to_fit();
     }
 
-    /// Of debug information in a file of its own, as system libraries have it, only the symbols are read: the rest costs
-    /// more than it tells.
+    /// Of debug information in a file of its own, as system libraries have it, only the symbols are read: the rest
+    /// costs more than it tells.
     [[nodiscard]] bool has_separate_file() const {
         const char* file = nullptr;
         dwfl_module_info(module_, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &file);

@@ -8,15 +8,15 @@
 
 namespace drawpoint {
 
-/// A moment of a thread as a back end saw it.
+/// A sample as a back end delivers it.
 struct RawSample {
     std::int64_t at_ns = 0;   ///< CLOCK_MONOTONIC
     std::int64_t weight_ns = 0;
     bool in_kernel = false;
-    std::span<const std::uint64_t> addresses;   ///< innermost first; only for the time of the call
+    std::span<const std::uint64_t> addresses;   ///< innermost first; valid only during the call
 };
 
-/// Takes raw samples.
+/// Receives raw samples.
 class RawSink {
 public:
     virtual void take(const RawSample&) = 0;
@@ -25,17 +25,17 @@ protected:
     ~RawSink() = default;
 };
 
-/// One thread under sampling, from construction on. Of the sampler's thread.
+/// One thread that is sampled from construction on. For the sampler's thread only.
 class ThreadSource {
 public:
     virtual ~ThreadSource() = default;
-    /// Hands over what has come since the last time. Returns how many were lost in between.
+    /// Delivers the samples since the last call. Returns how many were lost in between.
     virtual std::uint64_t drain(RawSink&) = 0;
-    /// No sample comes after this; `drain` may follow.
+    /// Stops sampling; `drain` may follow.
     virtual void end() noexcept = 0;
-    /// CPU time the thread itself has spent on being sampled, as far as it can be measured.
+    /// CPU time that the thread itself has spent on being sampled, where it can be measured.
     [[nodiscard]] virtual std::int64_t own_ns() const noexcept { return 0; }
-    /// The thread's CPU time now and how much of it came since the last call.
+    /// Informs about the thread's CPU time and how much of it was used since the last call.
     virtual void on_cpu_time(std::int64_t /*cpu_ns*/, std::int64_t /*since_ns*/) noexcept {}
 };
 
@@ -43,9 +43,9 @@ public:
 class SamplingBackend {
 public:
     virtual ~SamplingBackend() = default;
-    /// Begins to sample a thread; nullptr and errno when it can't be.
+    /// Begins to sample a thread; nullptr with errno set if that is not possible.
     [[nodiscard]] virtual std::unique_ptr<ThreadSource> add(pid_t thread) = 0;
-    /// Time inside the kernel is seen.
+    /// Whether time inside the kernel is sampled.
     [[nodiscard]] virtual bool kernel() const noexcept = 0;
 };
 

@@ -39,8 +39,8 @@ using namespace std::chrono_literals;
 constexpr std::size_t most_frames = 127;
 constexpr auto longest_farewell = 100ms;
 
-/// What a thread's signal handler writes and the sampler's thread reads: samples of some words each, [count, system call], time,
-/// weight, addresses.
+/// What a thread's signal handler writes and the sampler's thread reads: samples of some words each, [count, system
+/// call], time, weight, addresses.
 class TimerRing {
 public:
     TimerRing(std::uint32_t bytes, std::uint32_t max_depth, std::int64_t period_ns)
@@ -54,8 +54,8 @@ public:
         const std::int64_t cpu_ns = read_clock(CLOCK_THREAD_CPUTIME_ID);
         credit_ns_ += std::max<std::int64_t>(0, cpu_ns - seen_cpu_ns_.load(std::memory_order_relaxed));
         const Interrupted at = interrupted_by(context);
-        // A thread found in a system call slept, unless it has used the time. What it used waits for the next sample, and so
-        // does what it used since a tick that came late because it had no processor.
+        // A thread found in a system call slept, unless it has used the time. What it used waits for the next sample,
+        // and so does what it used since a tick that came late because it had no processor.
         if (credit_ns_ >= (at.in_system_call ? period_ns_ : period_ns_ / 2)) {
             write(at);
             credit_ns_ = 0;
@@ -112,7 +112,8 @@ private:
         head_.store(head + 3 + count, std::memory_order_release);
     }
 
-    /// Where the stack that `sp` lies on ends, as far as the sampler's thread has found that out; else 0, and it is asked to.
+    /// Where the stack that `sp` lies on ends, as far as the sampler's thread has found that out; else 0, and it is
+    /// asked to.
     std::uint64_t stack_end(std::uint64_t sp) noexcept {
         const std::uint64_t end = stack_end_.load(std::memory_order_acquire);
         if (end != 0 && stack_begin_.load(std::memory_order_acquire) <= sp && sp < end &&

@@ -7,14 +7,14 @@
 
 namespace drawpoint {
 
-/// Samples by a timer and a signal per thread: for where perf_event is refused. Timers run on the monotonic clock, since those
-/// of CPU clocks go no finer than the kernel's tick; a thread's samples weigh the CPU time it used since the one
-/// before, and a thread that sleeps has its timer stopped until it runs again.
+/// Samples by a timer and a signal per thread, where perf_event is refused. The timers use the monotonic clock, since
+/// those on CPU clocks are no finer than the kernel's tick. A sample's weight is the CPU time that its thread used
+/// since the previous one; the timer of a sleeping thread is stopped until it runs again.
 class ThreadTimers final : public SamplingBackend {
 public:
-    /// Takes a free real-time signal. Throws std::system_error when there is none.
+    /// Reserves an unused real-time signal. Throws std::system_error if there is none.
     ThreadTimers(std::uint32_t rate_hz, std::uint32_t ring_bytes, std::uint32_t max_depth);
-    /// Gives the signal back, once every source is gone.
+    /// Releases the signal; every source must be gone.
     ~ThreadTimers() override;
     ThreadTimers(const ThreadTimers&) = delete;
     ThreadTimers& operator=(const ThreadTimers&) = delete;
@@ -25,7 +25,7 @@ public:
 private:
     std::uint32_t rate_hz_, ring_bytes_, max_depth_;
     int signal_ = 0;
-    std::shared_ptr<bool> signal_stays_;   // a handler may still come: the signal stays taken
+    std::shared_ptr<bool> signal_stays_;   // a handler may still run: the signal stays reserved
 };
 
 }   // namespace drawpoint

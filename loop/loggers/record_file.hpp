@@ -7,14 +7,14 @@
 
 namespace drawpoint {
 
-/// A file of records that outlives its writer: each is handed to the system whole. The first that fails is cut off again, kept as
-/// `error()`, and ends the writing. One thread at a time.
+/// A file of records. Each record is passed to the system as a whole, so that it survives the process. The first record
+/// that cannot be written is cut off again, kept as `error()`, and ends the writing. One thread at a time.
 class RecordFile {
 public:
-    /// `anew`: begins an existing file again. `append`: goes on in it, on a new line. `exclusive`: there must be none.
+    /// `anew` truncates an existing file, `append` continues it on a new line, `exclusive` refuses it.
     enum class Mode : std::uint8_t { anew, append, exclusive };
 
-    /// Creates the folder too. Throws std::system_error naming the file.
+    /// Also creates the folder. Throws std::system_error naming the file.
     RecordFile(std::filesystem::path path, Mode mode);
     RecordFile(const RecordFile&) = delete;
     RecordFile& operator=(const RecordFile&) = delete;
@@ -30,7 +30,7 @@ private:
 
     std::filesystem::path path_;
     int file_ = -1;
-    std::uint64_t bytes_ = 0;   // of whole records
+    std::uint64_t bytes_ = 0;   // size of the complete records
     std::string error_;
 };
 

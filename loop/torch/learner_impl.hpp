@@ -17,9 +17,9 @@ struct TorchLearner::Impl {
     std::size_t top_k;
     std::unique_ptr<torch::optim::Optimizer> optimizer;
     bool training = true;
-    double gradient_factor = 1;   // of the batch at hand
+    double gradient_factor = 1;   // of the current batch
     at::Tensor output, loss;
-    // Summed where the data is, read only when asked.
+    // Summed on the data's device and read only on request, so that no step waits.
     at::Tensor correct = at::zeros({}, at::kLong), in_top_k = at::zeros({}, at::kLong);
     at::Tensor loss_sum = at::zeros({}, at::kDouble);
     std::uint64_t seen = 0;

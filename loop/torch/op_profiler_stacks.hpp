@@ -12,8 +12,8 @@
 
 namespace drawpoint::detail {
 
-/// Call stacks of one thread, walked by the unwinder (LibTorch keeps no frame pointers), in the recorder's columns. A stack seen
-/// before costs its walk and one look-up.
+/// Call stacks of one thread, unwound from debug information (LibTorch has no frame pointers), in the recorder's
+/// columns. A stack seen before costs its unwinding and one look-up.
 class CallStacks {
 public:
     CallStacks();
@@ -21,17 +21,17 @@ public:
     CallStacks& operator=(const CallStacks&) = delete;
     ~CallStacks();
 
-    /// Where in `Ledger::stacks` the stack of the operator that is beginning stands: its innermost `max_frames` frames, without
-    /// those of the observer. `nothing` when it cannot be walked.
+    /// Index in `Ledger::stacks` of the stack of the operator that is beginning: its innermost `max_frames` frames,
+    /// without those of the observer. `nothing` if it cannot be unwound.
     std::uint32_t here(Recorder&, std::uint32_t max_frames);
 
-    /// What the walk loads, loaded now: the first walk would allocate.
+    /// Loads what the unwinder needs now, because the first unwinding would allocate.
     static void prepare();
 
 private:
     struct Place {
-        std::vector<std::uint32_t> frames;   // with what was inlined there, innermost first
-        bool observer = false;               // part of LibTorch's or our observing, not of the program
+        std::vector<std::uint32_t> frames;   // at this address, inlined ones included, innermost first
+        bool observer = false;               // part of the observation by LibTorch or us, not of the program
     };
     const Place& place_of(Recorder&, std::uint64_t return_address);
     std::uint32_t stack_of(Recorder&, std::uint32_t max_frames);

@@ -97,7 +97,8 @@ std::vector<ProfilerActivity> supported_activities() { return {ProfilerActivity:
 
 namespace {
 
-/// The engine's "evaluate_function: X" begins before X says whose backward it is: it gets X's numbers, as Kineto gives them.
+/// The engine's "evaluate_function: X" begins before X says whose backward it is: it gets X's numbers, as Kineto gives
+/// them.
 void complete_evaluations(Ledger& ledger) {
     constexpr std::string_view prefix = "autograd::engine::evaluate_function: ";
     for (std::size_t i = 0; i + 1 < ledger.operators.size(); ++i) {

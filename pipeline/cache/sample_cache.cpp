@@ -207,8 +207,8 @@ std::optional<SampleCache::Held> SampleCache::find(std::uint64_t index, Worker& 
     } else if ((found & state_bits) == whole) {
         bool damaged = false;
         held = read(index, offset, worker, damaged);
-        // Where others have abandoned it and kept it anew in its place meanwhile, the word is the same again: that costs
-        // a good sample.
+        // Where others have abandoned it and kept it anew in its place meanwhile, the word is the same again: that
+        // costs a good sample.
         if (damaged && !gives_up() &&
             word(index).compare_exchange_strong(found, offset | abandoned, std::memory_order_acq_rel))
             held_.fetch_sub(1, std::memory_order_relaxed);

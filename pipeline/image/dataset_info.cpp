@@ -24,8 +24,8 @@ Spread<T> spread(std::vector<T>& values) {
     return {values.front(), values[(values.size() - 1) / 2], values.back()};
 }
 
-/// `read(index, file)` reads an image into *file, unless that is null, and returns its bytes. Without `read_all` nothing is
-/// read and every image passes.
+/// `read(index, file)` reads an image into *file, unless that is null, and returns its bytes. Without `read_all`
+/// nothing is read and every image passes.
 template <class Images, class Read>
 DatasetInfo info_of(const Images& images, const Read& read, bool read_all) {
     DatasetInfo info;

@@ -12,8 +12,7 @@ namespace drawpoint {
 struct FilterTable {
     static constexpr int horizontal_bits = 14;   ///< two products are summed in 32 bits
     static constexpr int vertical_bits = 16;     ///< products are cut to 16 bits; a weight of 1 is stored as 65535
-    static constexpr int wide_bits =
-        22;   ///< Pillow's own precision: for many taps, where fewer bits would be too coarse
+    static constexpr int wide_bits = 22;         ///< Pillow's precision: for many taps, whose weights are small
     static constexpr std::uint32_t most_narrow_taps = 128;
 
     std::uint32_t outputs = 0;
@@ -24,12 +23,12 @@ struct FilterTable {
     std::uint16_t* narrow = nullptr;   ///< [outputs][stride] unless wide
     std::int32_t* wider = nullptr;     ///< [outputs][stride] if wide
 
-    /// Fills the table for `input` positions seen as `output` ones, mirrored if `flip`; `narrow_bits` is one of the
-    /// above.
+    /// Fills the table that maps `input` positions to `output` ones, mirrored if `flip`; `narrow_bits` is
+    /// horizontal_bits or vertical_bits.
     void fill(std::uint32_t input, std::uint32_t output, ResizeFilter filter, bool flip, int narrow_bits);
 
     /// Makes room for the table of `input` positions and of any fewer, so that fill() will not allocate for them;
-    /// returns the taps of the former, which are the most. Loses what is in the table.
+    /// returns the number of taps of `input` positions, the largest of all. The table's contents are lost.
     std::uint32_t reserve(std::uint32_t input, std::uint32_t output, ResizeFilter filter);
 
 private:

@@ -246,7 +246,8 @@ struct JpegDecoder::State {
         return std::nullopt;
     }
 
-    /// Whether the library found at run time restricts columns as the one that was compiled for: the same samples, with and without.
+    /// Whether the library found at run time restricts columns as the one that was compiled for: the same samples, with
+    /// and without.
     bool restricts_columns() try {
         constexpr ImageSize pattern{80, 32};
         std::vector<std::uint8_t> pixels;

@@ -129,8 +129,8 @@ bool read_planes(JpegReader& reader, JpegBlocks& blocks, const JpegPlane* planes
         JSAMPROW rows[3][2 * DCTSIZE];
         JSAMPARRAY components[3] = {rows[0], rows[1], rows[2]};
         for (std::uint32_t row = 0; row < blocks.row_end; ++row) {
-            // Only entropy-decoded above the first row wanted. Not before the start: the entropy decoder would take such a
-            // component for one to be thrown away.
+            // Only entropy-decoded above the first row wanted. Not before the start: the entropy decoder would take
+            // such a component for one to be thrown away.
             const bool wanted = row >= blocks.row_begin;
             for (int c = 0; c < info.num_components; ++c) {
                 jpeg_component_info& component = info.comp_info[c];

@@ -9,9 +9,9 @@ struct PhotoSplit {
     CropBox training, held_out;
 };
 
-/// Gives up a band of about `share` of the photograph, at least as wide as a crop, along the side where it costs least;
-/// the longer one if both cost the same. It lies at the end of that side, or at its beginning if `at_begin`.
-/// Throws ImageError if a crop does not fit into both parts.
+/// Cuts off a band of about `share` of the photograph, at least as wide as a crop, along the side where the band is
+/// smallest, or along the longer side if both bands are equal. The band lies at the end of that side, or at its
+/// beginning if `at_begin`. Throws ImageError if a crop does not fit into both parts.
 PhotoSplit split_photograph(ImageSize photograph, ImageSize crop, double share, bool at_begin);
 
 /// A window of `region` with the shape of `crop`, between its size and the largest that fits into 0.7 of the region.

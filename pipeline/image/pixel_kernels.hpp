@@ -13,8 +13,8 @@ struct AffineNormalization {
     std::array<float, 3> scale, bias;
 };
 
-/// What chroma sums and widened chroma are stored less by: it centres them on 0, and the former also carry the rounding of an
-/// even pixel.
+/// Subtracted from chroma sums and from widened chroma before they are stored. It centres them on 0; in the sums it
+/// also carries the rounding of even pixels.
 inline constexpr std::int16_t sum_centre = 4 * 128 - 2, widened_centre = 128;
 
 /// Bytes that must be readable beyond the last row handed to a kernel, since the kernels load whole vectors.
@@ -25,8 +25,8 @@ struct PackedWeights {
     enum class Layout : std::uint8_t { as_in_table, near, far, along_taps };
     Layout layout = Layout::as_in_table;
 
-    /// At least so many bytes, aligned to 64; the ones of the last call if that asked for no fewer. Not inline: no code of a
-    /// file for one instruction set may serve the whole program.
+    /// A buffer of at least `count` bytes, aligned to 64; the previous one if it is large enough. Not inline: code
+    /// compiled for one instruction set must not be linked into the whole program.
     std::byte* bytes(std::size_t count);
 
     /// Makes room for every layout of tables of up to `taps` taps.
@@ -36,21 +36,21 @@ private:
     ScratchBuffer<std::byte, 262144> memory_;
 };
 
-/// The inner loops over pixels for one instruction set. Every set gives the same bytes. Planar rows are R, G and B side by
-/// side, `plane` bytes apart.
+/// The inner loops over pixels for one instruction set. Every set gives the same bytes. Planar rows are R, G and B side
+/// by side, `plane` bytes apart.
 struct PixelKernels {
     /// sums[i] = 3 * near[i] + far[i] - sum_centre for i < count. Reads and writes up to 31 elements more.
     void (*chroma_sums)(const std::uint8_t* near, const std::uint8_t* far, std::size_t count, std::int16_t* sums);
     /// widened[i] = samples[i] - widened_centre for i < count. Reads and writes up to 31 elements more.
     void (*widen)(const std::uint8_t* samples, std::size_t count, std::int16_t* widened);
-    /// 2 * pairs pixels from luma and chroma sums of half its columns, as libjpeg's fancy upsampling and colour conversion
-    /// make them; element -1 and element `pairs` of the sums are read too. Reads and writes up to 63 pixels more.
+    /// Writes 2 * pairs RGB pixels from luma and from chroma sums at half its columns, with libjpeg's fancy upsampling
+    /// and colour conversion. Elements -1 and `pairs` of the sums are read too. Reads and writes up to 63 pixels more.
     void (*rgb_420)(const std::uint8_t* luma, const std::int16_t* blue, const std::int16_t* red, std::size_t pairs,
                     std::uint8_t* rgb, std::size_t plane);
-    /// The same from chroma of every row, widened.
+    /// As rgb_420, from widened chroma at half the columns of every row.
     void (*rgb_422)(const std::uint8_t* luma, const std::int16_t* blue, const std::int16_t* red, std::size_t pairs,
                     std::uint8_t* rgb, std::size_t plane);
-    /// The same from chroma of every pixel.
+    /// As rgb_420, from chroma of every pixel.
     void (*rgb_444)(const std::uint8_t* luma, const std::uint8_t* blue, const std::uint8_t* red, std::size_t pairs,
                     std::uint8_t* rgb, std::size_t plane);
     /// Interleaved to planar; reads and writes up to 31 pixels more.
@@ -58,16 +58,17 @@ struct PixelKernels {
     /// Planar to interleaved; reads up to 63 pixels more and writes nothing beyond.
     void (*interleave)(const std::uint8_t* rgb, std::size_t plane, std::size_t pixels, std::uint8_t* interleaved);
 
-    /// out[i] = (rounding + sum over t of weights[t] * rows[t * stride + i] / 256, each rounded down) / 256 for i < bytes, and
-    /// nothing beyond. Weights of FilterTable::vertical_bits.
+    /// out[i] = (rounding + sum over t of weights[t] * rows[t * stride + i] / 256, each rounded down) / 256 for i <
+    /// bytes; writes nothing beyond. The weights have FilterTable::vertical_bits.
     void (*vertical)(const std::uint8_t* rows, std::size_t stride, const std::uint16_t* weights, std::uint32_t taps,
                      std::uint16_t rounding, std::size_t bytes, std::uint8_t* out);
-    /// Puts the table's weights, of FilterTable::horizontal_bits, into `packed` for horizontal(); called once per image.
+    /// Puts the table's weights, of FilterTable::horizontal_bits, into `packed` for horizontal(); called once per
+    /// image.
     void (*pack)(const FilterTable& table, PackedWeights& packed);
-    /// One planar row to one row of each plane of floats, `out_plane` floats apart.
+    /// Resamples one planar row of bytes to one row of each plane of floats, `out_plane` floats apart.
     void (*horizontal)(const std::uint8_t* row, std::size_t plane, const FilterTable& table, PackedWeights& packed,
                        const AffineNormalization& normalization, float* red, std::size_t out_plane);
-    /// Makes what horizontal() stored past the cache visible to other threads in program order; called once per image.
+    /// Orders the stores with which horizontal() bypassed the cache before later ones; called once per image.
     void (*finish)();
 };
 

@@ -6,7 +6,8 @@
 
 #include <immintrin.h>
 
-// Only what follows uses AVX2, and it is called only after a check at run time; what the headers above define stays as it is.
+// Only what follows uses AVX2, and it is called only after a check at run time; what the headers above define stays as
+// it is.
 #if defined(__clang__)
 #pragma clang attribute push(__attribute__((target("avx2"))), apply_to = function)
 #else
@@ -116,8 +117,8 @@ inline Span span_of(const FilterTable& table, std::uint32_t o) {
     return {least, begin + end - 2 * least + (table.taps + 1) / 2 * 2};
 }
 
-// near: per step the two bases, then 32 places, then per pair of taps 8 pairs of weights. The taps of 4 outputs lie within one
-// load of 16 bytes.
+// near: per step the two bases, then 32 places, then per pair of taps 8 pairs of weights. The taps of 4 outputs lie
+// within one load of 16 bytes.
 struct NearStep {
     std::uint32_t base[2], unused[6];
     std::uint8_t places[32];

@@ -14,7 +14,7 @@
 namespace drawpoint {
 namespace {
 
-/// Whether all of a row's stores can go past the cache: a batch is far larger than it, and nobody reads it back soon.
+/// Whether all stores of a row may bypass the cache: a batch is far larger than the cache, and is not read back soon.
 inline bool can_stream(const float* red, std::size_t out_plane, std::uint32_t outputs, std::size_t vector_bytes) {
     const auto aligned = [vector_bytes](std::size_t bytes) { return bytes % vector_bytes == 0; };
     return out_plane >= 8192 && aligned(reinterpret_cast<std::uintptr_t>(red)) && aligned(out_plane * sizeof(float)) &&
@@ -57,8 +57,8 @@ struct VectorKernels {
         Words red, green, blue;
     };
 
-    // What libjpeg's conversion gives for every combination: 1.402 * cr, 0.34414 * cb + 0.71414 * cr and 1.772 * cb, each
-    // rounded. Chroma is centred on 0 and doubled, so that the factors fit 16 bits.
+    // What libjpeg's conversion gives for every combination: 1.402 * cr, 0.34414 * cb + 0.71414 * cr and 1.772 * cb,
+    // each rounded. Chroma is centred on 0 and doubled, so that the factors fit 16 bits.
     static inline Colors convert(Words luma, Words cb, Words cr) {
         return {luma + V::rounded(cr, 22970), luma + V::green(cb, cr), luma + V::rounded(cb, 29033)};
     }
@@ -75,8 +75,8 @@ struct VectorKernels {
         return (sum >> (Shift - 1)) & -2;
     }
 
-    // 3/4 of the nearer chroma sum and 1/4 of the further one. Luma of even and odd pixels are the lower and the upper bytes of
-    // words, so nothing is interleaved before the store. Rounds are what the sums do not carry yet.
+    // 3/4 of the nearer chroma sum and 1/4 of the further one. Luma of even and odd pixels are the lower and the upper
+    // bytes of words, so nothing is interleaved before the store. Rounds are what the sums do not carry yet.
     template <int Shift, int EvenRound, int OddRound>
     static void rgb_upsampled(const std::uint8_t* luma, const std::int16_t* blue, const std::int16_t* red,
                               std::size_t pairs, std::uint8_t* rgb, std::size_t plane) {

@@ -64,8 +64,8 @@ void check_sum(const Chunk& chunk) {
         throw ImageError("damaged PNG: wrong checksum of chunk " + name_of(chunk));
 }
 
-/// The file without what is not needed for its pixels, as the library asks for it: whatever lies in a text or a colour profile,
-/// it is never unpacked.
+/// The file without what is not needed for its pixels, as the library asks for it: whatever lies in a text or a colour
+/// profile, it is never unpacked.
 struct PixelChunks {
     std::span<const std::byte> file;
     std::size_t at = 0, until = signature_bytes;   // the bytes that may be handed out next

@@ -8,9 +8,9 @@
 
 namespace drawpoint {
 
-/// Reads PNG files to RGB8, from the first row of a crop's image to its last row. The values are Pillow's convert("RGB"): gray is
-/// repeated, palettes are looked up, transparency is dropped, 16-bit colour keeps its upper byte and 16-bit gray is cut off at
-/// 255. Gamma and colour profiles are ignored. One object per thread.
+/// Decodes PNG files to RGB8, from the first to the last row of a crop. The values are those of Pillow's
+/// convert("RGB"): gray is repeated, palettes are looked up, transparency is dropped, 16-bit colour keeps its upper
+/// byte and 16-bit gray is clamped to 255. Gamma and colour profiles are ignored. One object per thread.
 class PngReader {
 public:
     /// Checks the file's chunks, every checksum and the end. O(bytes). Throws ImageError.

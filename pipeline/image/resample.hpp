@@ -9,8 +9,8 @@
 
 namespace drawpoint {
 
-/// What a ResizeScratch holds. Sized by images, not by crops: once one of a size was resized to a target, none of its
-/// crops allocates.
+/// What a ResizeScratch holds. Sized by whole images: after one crop of an image size was resized to a target, no other
+/// crop of that size allocates.
 struct ResizeBuffers {
     const PixelKernels* kernels = &best_kernels();
     FilterTable vertical, horizontal;
@@ -20,16 +20,16 @@ struct ResizeBuffers {
     ScratchBuffer<std::int16_t, 16384> chroma;
 };
 
-/// resize_normalize() of a part of an image: `buffers` are made large enough for any crop of all of it, `whole`.
+/// resize_normalize() of part of an image of size `whole`: `buffers` are made large enough for any crop of the whole.
 void resize_normalize(const ImageView& part, ImageSize whole, CropBox crop, ImageSize target, bool flip,
                       ResizeFilter filter, const ChannelNormalization& normalization, ResizeBuffers& buffers,
                       float* planar_out);
 
-/// resize_normalize() from the planes of a JPEG file that hold what `crop` needs; likewise.
+/// The same from the planes of a JPEG file, which must hold all samples that `crop` needs.
 void resize_normalize(const YccPlanes& planes, CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
                       const ChannelNormalization& normalization, ResizeBuffers& buffers, float* planar_out);
 
-/// The crop's pixels from such planes, as interleaved RGB in rows without padding.
+/// Writes the pixels of `crop` from such planes as interleaved RGB in rows without padding.
 void write_rgb(const YccPlanes& planes, CropBox crop, ResizeBuffers& buffers, std::uint8_t* rgb);
 
 }   // namespace drawpoint

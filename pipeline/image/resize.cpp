@@ -15,8 +15,8 @@ namespace {
 constexpr std::uint32_t strip_rows = 32;
 constexpr std::uint32_t few_rows = 8;   // where none is read twice
 
-// Both passes over one output row after the other. Rows first: the dearer pass then runs over target.height rows instead of
-// crop.height.
+// Both passes over one output row after the other. Rows first: the dearer pass then runs over target.height rows
+// instead of crop.height.
 class Resampling {
 public:
     Resampling(ImageSize whole, CropBox crop, ImageSize target, bool flip, ResizeFilter filter,

@@ -7,9 +7,9 @@
 
 namespace drawpoint {
 
-/// What to ask a buffer of bytes for: what the whole image would need, so that no crop of it allocates again; pages
-/// that are never touched cost nothing. Address space does, and rows of few pixels are padded to many times their
-/// size: beyond a bound only what the crop needs.
+/// How many bytes to reserve: the needs of the whole image, so that no other crop of it allocates again, since
+/// untouched pages cost nothing. They do take address space, and rows of few pixels are padded to many times their
+/// size: above a bound, only what the crop needs.
 constexpr std::size_t reserved_bytes(std::size_t of_crop, std::size_t of_whole) noexcept {
     constexpr std::size_t most_for_any_crop = std::size_t{256} << 20;
     return of_whole <= most_for_any_crop ? of_whole : of_crop;
@@ -19,8 +19,8 @@ constexpr std::size_t reserved_bytes(std::size_t of_crop, std::size_t of_whole) 
 template <class T, std::size_t FirstBytes>
 class ScratchBuffer {
 public:
-    /// At least `count` elements. Allocates in powers of two from FirstBytes on, so that sizes that vary a little from
-    /// image to image stop allocating soon.
+    /// A buffer of at least `count` elements. Allocates powers of two, at least FirstBytes, so that sizes that vary a
+    /// little from image to image soon stop allocating.
     T* get(std::size_t count) {
         const std::size_t bytes = count * sizeof(T);
         if (bytes > bytes_) {

@@ -8,8 +8,8 @@
 
 namespace drawpoint {
 
-/// Reads WebP files to RGB8, only as far as a crop needs: libwebp's own values, transparency dropped. Animations are refused.
-/// One object per thread.
+/// Decodes WebP files to RGB8, only as far as a crop needs, with libwebp's values; transparency is dropped. Animations
+/// are refused. One object per thread.
 class WebpReader {
 public:
     /// Reads the header and checks that the file is whole. Throws ImageError.

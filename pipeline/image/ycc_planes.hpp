@@ -9,15 +9,16 @@ namespace drawpoint {
 /// How densely the two colour planes of a YCbCr image are sampled: as luma, at half its columns, or at half of both.
 enum class ChromaSampling : std::uint8_t { gray, s444, s422, s420 };
 
-/// Part of one plane.
+/// Part of one plane of samples.
 struct PlaneView {
-    const std::uint8_t* samples = nullptr;   ///< 64 bytes beyond the end of every row can be read
+    const std::uint8_t* samples = nullptr;   ///< readable up to 64 bytes beyond the end of every row
     std::size_t stride = 0;                  ///< bytes from row to row
-    std::uint32_t x = 0, y = 0;              ///< where in the whole plane `samples` begins
+    std::uint32_t x = 0, y = 0;              ///< position of `samples` in the whole plane
 };
 
-/// The decoded, not yet upsampled planes of the part of an image that a crop needs: its own samples and, where the plane has
-/// them, one more on each side. What lies beyond ceil(image / sampling) is an encoder's padding and never to be used.
+/// The decoded planes, not yet upsampled, of the part of an image that a crop needs: its own samples and, where the
+/// plane has them, one more on each side. Samples beyond ceil(image / sampling) are the encoder's padding and must not
+/// be used.
 struct YccPlanes {
     ChromaSampling sampling = ChromaSampling::s420;
     ImageSize image;

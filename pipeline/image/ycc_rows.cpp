@@ -19,8 +19,8 @@ YccRows::YccRows(const YccPlanes& planes, CropBox crop, const PixelKernels& kern
       pairs_{(std::size_t{crop.width} + crop.x % 2 + 1) / 2},
       stride_{(2 * pairs_ + 63) / 64 * 64} {}
 
-// The sums of one chroma row from the crop's first column on. What lies beyond the plane's ends counts as its first and last
-// sample; a sum beyond what the crop needs may be anything.
+// The sums of one chroma row from the crop's first column on. What lies beyond the plane's ends counts as its first and
+// last sample; a sum beyond what the crop needs may be anything.
 void YccRows::sums(const PlaneView& plane, std::uint32_t y, std::int16_t* sums) const noexcept {
     const std::uint32_t x = crop_.x / 2, last = (planes_.image.width + 1) / 2 - 1;
     const bool left = x > plane.x, right = x + pairs_ - 1 < last;

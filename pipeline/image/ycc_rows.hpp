@@ -7,21 +7,22 @@
 
 namespace drawpoint {
 
-/// Makes rows of RGB from planes, to the last bit as libjpeg's fancy upsampling and colour conversion do.
+/// Converts planes to rows of RGB, bit for bit as libjpeg's fancy upsampling and colour conversion do.
 class YccRows {
 public:
-    /// `planes` hold what `crop` needs and live as long as this. Images narrower than 5 pixels must be s444 or gray: libjpeg
-    /// does not interpolate their chroma.
+    /// `planes` must hold what `crop` needs and outlive this object. Images narrower than 5 pixels must be s444 or
+    /// gray: libjpeg does not interpolate their chroma.
     YccRows(const YccPlanes& planes, CropBox crop, const PixelKernels& kernels) noexcept;
 
-    /// Bytes from R to G to B of a row: its pixels, one more if the crop begins at an odd column, up to a multiple of 64.
+    /// Bytes between the R, G and B planes of a row: its pixels, plus one if the crop begins at an odd column, rounded
+    /// up to 64.
     [[nodiscard]] std::size_t plane_stride() const noexcept { return stride_; }
-    /// Where in each plane of a row the crop begins: 0 or 1.
+    /// Column of each plane of a row at which the crop begins: 0 or 1.
     [[nodiscard]] std::size_t skip() const noexcept { return crop_.x % 2; }
     /// 16-bit words of scratch that make() needs.
     [[nodiscard]] std::size_t scratch_words() const noexcept { return 4 * sums_stride(); }
 
-    /// The crop's rows [begin, end), 0 at its top: 3 * plane_stride() bytes each, the next `stride` bytes further.
+    /// Writes the crop's rows [begin, end), counted from its top: 3 * plane_stride() bytes each, `stride` bytes apart.
     void make(std::uint32_t begin, std::uint32_t end, std::int16_t* scratch, std::uint8_t* rgb,
               std::size_t stride) const noexcept;
 

@@ -109,8 +109,8 @@ ShardSampler::ShardSampler(std::span<const std::uint64_t> shard_sizes, std::uint
 
 void ShardSampler::order(std::size_t epoch, std::span<std::uint64_t> order) const {
     CounterRng rng{seed_, static_cast<std::uint32_t>(epoch), shard_stream};
-    // The shards' own order lies at the end of `order` until it is used up: a shard has an index at least, so what is written
-    // in front never reaches the numbers of shards to come.
+    // The shards' own order lies at the end of `order` until it is used up: a shard has an index at least, so what is
+    // written in front never reaches the numbers of shards to come.
     const std::span<std::uint64_t> shards = order.last(ends_.size());
     std::iota(shards.begin(), shards.end(), std::uint64_t{0});
     for (std::size_t left = shards.size(); left > 1; --left)

@@ -25,8 +25,9 @@ void copy_small(const std::byte* rows, std::size_t stride, std::span<const std::
 }
 
 #if defined(__x86_64__)
-// Rows this large fill the caches many times over in a batch. Stores past the caches save reading what is overwritten: a fifth of
-// the time for rows of 600 KB, and the batch's reader loses nothing; rows below 150 KB are read back from the caches sooner.
+// Rows this large fill the caches many times over in a batch. Stores past the caches save reading what is overwritten:
+// a fifth of the time for rows of 600 KB, and the batch's reader loses nothing; rows below 150 KB are read back from
+// the caches sooner.
 constexpr std::size_t large_row = std::size_t{256} << 10;
 
 void copy_past_caches(const std::byte* from, std::size_t bytes, std::byte* to) noexcept {

@@ -12,7 +12,7 @@
 
 namespace drawpoint::detail {
 
-/// The decoder that a recipe asks for; calls as those of JpegDecoder.
+/// The decoder that a recipe asks for, with the calls of JpegDecoder.
 class FileDecoder {
 public:
     explicit FileDecoder(const DecodedImages::Decode& decode) : decoder_{made(decode)} {}
@@ -45,12 +45,13 @@ private:
     return std::size_t{3} * size.width * size.height;
 }
 
-/// Whether so many bytes are an image of this size; rgb_bytes() of a size that nobody checked may wrap.
+/// Whether `bytes` is the size of an image of `size`; without overflow, which rgb_bytes() of an unchecked size may
+/// have.
 [[nodiscard]] constexpr bool is_rgb_of(ImageSize size, std::size_t bytes) noexcept {
     return bytes % 3 == 0 && std::uint64_t{size.width} * size.height == bytes / 3;
 }
 
-/// At least `bytes` of memory that only grows.
+/// A buffer of at least `bytes`; it only grows.
 inline std::uint8_t* grow(std::vector<std::uint8_t>& pixels, std::size_t bytes) {
     if (pixels.size() < bytes)
         pixels.resize(bytes);

@@ -15,14 +15,14 @@ struct stat;
 
 namespace drawpoint::detail {
 
-/// What cached samples depend on, in 64 bits.
+/// A 64-bit hash of everything that cached samples depend on.
 class Fingerprint {
 public:
     void add(std::span<const std::byte> bytes) noexcept { digest_.add(bytes); }
     void add(std::string_view text) noexcept { add(std::as_bytes(std::span{text})); }
     void add(std::uint64_t number) noexcept { add(std::as_bytes(std::span{&number, 1})); }
-    /// The size and the time of the last change of the file that a sample lies in, and which part of it; `path` is asked where
-    /// no location is known. False: there is no such file.
+    /// Adds size and modification time of the file that contains a sample, and the sample's part of it; `path` is used
+    /// where no location is known. False if there is no such file.
     [[nodiscard]] bool add_file(const std::optional<FileRange>& location, std::string_view path);
     [[nodiscard]] std::uint64_t value() const noexcept { return digest_.value(); }
 
@@ -30,12 +30,12 @@ private:
     void add(const struct stat&) noexcept;
 
     BatchDigest digest_;
-    // Of the file before: samples of one file follow each other.
+    // The previous file's values: consecutive samples often lie in one file.
     const char* path_ = nullptr;
     int descriptor_ = -1;
 };
 
-/// The first, middle and last index of a data set: what becomes of them stands for the recipe.
+/// The first, middle and last index of a data set: the recipe's results for these stand for the recipe.
 [[nodiscard]] std::array<std::uint64_t, 3> probes(std::size_t size) noexcept;
 
 }   // namespace drawpoint::detail

@@ -13,7 +13,7 @@ namespace drawpoint {
 
 namespace detail {
 
-/// What an image recipe reads: the files of images that its cache does not hold.
+/// The reads of an image recipe: the files of those images that its cache does not hold.
 class ImageReads final : public SampleReads {
 public:
     ImageReads(const EncodedImages& data, const SampleCache* cache) noexcept : data_{&data}, cache_{cache} {}
@@ -32,22 +32,23 @@ private:
 
 }   // namespace detail
 
-/// What an image recipe does: files, their decoder, stages over whole images with perhaps a cache among them, the crop, what
-/// follows on the cropped pixels in the order given, and the normalisation.
+/// The steps of an image recipe: files, their decoder, stages over whole images (a cache may be among them), the crop,
+/// stages over the cropped pixels in their order, and the normalisation.
 struct ImageRecipe::Plan {
     std::shared_ptr<const detail::EncodedImages> data;
     DecodedImages::Decode decode;
     std::vector<PixelStage> on_image;
     std::shared_ptr<SampleCache> cache;
-    std::size_t cache_place = 0;   // stages of on_image before it
+    std::size_t cache_place = 0;   // number of stages of on_image before the cache
     Crop crop;
-    std::optional<double> flip;   // its probability; as part of the resize, or where `flip_place` says
+    std::optional<double> flip;   // its probability; done in the resize, or at `flip_place`
     std::vector<PixelStage> on_crop;
-    std::size_t flip_place = 0;   // stages of on_crop before it
+    std::size_t flip_place = 0;   // number of stages of on_crop before the flip
     std::optional<ChannelNormalization> normalize;
 
-    std::vector<std::string> names;                   // of the timed stages
-    std::array<std::array<float, 256>, 3> values{};   // of each channel's levels, for pixels that a stage has seen
+    std::vector<std::string> names;   // of the timed stages
+    // Normalised value of each level and channel, after a user's stage
+    std::array<std::array<float, 256>, 3> values{};
     std::optional<detail::ImageReads> reads;
 
     void finish();

@@ -28,7 +28,8 @@ std::string count(std::uint64_t bytes) { return std::to_string(bytes) + (bytes =
 class Unpacked {
 public:
     explicit Unpacked(const DataFile& file) : file_{&file} {
-        // Of its own: zlib moves the descriptor's position, and closes it. Not by the path, where another file may lie by now.
+        // Of its own: zlib moves the descriptor's position, and closes it. Not by the path, where another file may lie
+        // by now.
         const std::string same = "/proc/self/fd/" + std::to_string(file.descriptor());
         const int descriptor = ::open(same.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
         if (descriptor < 0)

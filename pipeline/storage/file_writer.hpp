@@ -6,18 +6,18 @@
 
 namespace drawpoint {
 
-/// A new file, written from its begin to its end. What fails throws std::filesystem::filesystem_error with the path and
-/// the system's own reason, a full disk among them.
+/// A new file, written from its beginning to its end. Failures, such as a full disk, throw
+/// std::filesystem::filesystem_error with the path and the system's reason.
 class FileWriter {
 public:
-    /// Also throws when there is such a file.
+    /// Also throws when the file exists.
     explicit FileWriter(std::filesystem::path path);
     ~FileWriter();
     FileWriter(const FileWriter&) = delete;
     FileWriter& operator=(const FileWriter&) = delete;
 
     void write(std::span<const std::byte> bytes);
-    /// Without it nobody learns what some file systems say only now.
+    /// Call it: some file systems report write errors only when the file is closed.
     void close();
     [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
 

@@ -5,7 +5,7 @@
 
 namespace drawpoint {
 
-/// A regular file open for reading: never waits on a pipe, socket or device, which are refused. Or none.
+/// A regular file open for reading, or none. Pipes, sockets and devices are refused rather than waited for.
 class RegularFile {
 public:
     RegularFile() = default;
@@ -22,10 +22,10 @@ public:
     ~RegularFile();
 
     [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
-    /// In bytes, when it was opened.
+    /// Bytes, when it was opened.
     [[nodiscard]] std::uint64_t size() const noexcept { return size_; }
     [[nodiscard]] std::int64_t modified_ns() const noexcept { return modified_ns_; }
-    /// The descriptor, which the caller closes from here on.
+    /// Hands over the descriptor: the caller must close it.
     [[nodiscard]] int release() noexcept { return std::exchange(descriptor_, -1); }
 
 private:

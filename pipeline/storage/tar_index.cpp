@@ -15,7 +15,8 @@ namespace drawpoint {
 
 namespace {
 
-// An index file: this, four columns of 8 bytes a sample (offsets, bytes, labels, name_ends), the names, a CRC-32 of it all.
+// An index file: this, four columns of 8 bytes a sample (offsets, bytes, labels, name_ends), the names, a CRC-32 of it
+// all.
 struct Head {
     char magic[8];
     std::uint64_t file_bytes;

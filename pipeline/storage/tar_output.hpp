@@ -11,22 +11,23 @@
 
 namespace drawpoint {
 
-/// Writes one tar file, compressed or not: ustar, regular files of no owner and no date, so equal members give equal bytes.
-/// Throws std::filesystem::filesystem_error naming the file.
+/// Writes one tar file, compressed or not: ustar, regular files without owner or date, so equal members give equal
+/// bytes. Throws std::filesystem::filesystem_error naming the file.
 class TarOutput {
 public:
     TarOutput(std::filesystem::path path, TarCompression compression);
     ~TarOutput();
 
-    /// How many bytes of the archive a member takes.
+    /// Bytes of the archive that a member occupies.
     [[nodiscard]] static std::uint64_t member_bytes(std::string_view name, std::uint64_t bytes);
-    /// How long an archive is whose members take `members` bytes.
+    /// Length of an archive whose members occupy `members` bytes.
     [[nodiscard]] static std::uint64_t archive_bytes(std::uint64_t members) noexcept;
-    /// Returns where its contents begin in the archive. A name that ustar cannot hold goes into a pax header.
+    /// Appends a member; returns the offset of its contents in the archive. A name too long for ustar goes into a pax
+    /// header.
     std::uint64_t add(std::string_view name, std::span<const std::byte> contents);
-    /// Of the archive so far, before compression.
+    /// Length of the archive so far, before compression.
     [[nodiscard]] std::uint64_t position() const noexcept { return position_; }
-    /// Writes the archive's end and closes the file. Without it the file is not whole.
+    /// Writes the end of the archive and closes the file, which is incomplete without it.
     void finish();
 
 private:

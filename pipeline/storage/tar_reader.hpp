@@ -16,35 +16,36 @@ namespace drawpoint {
 inline constexpr std::size_t tar_block = 512;
 using TarBlock = std::array<std::byte, tar_block>;
 
-/// `bytes` in whole blocks.
+/// `bytes` rounded up to whole blocks.
 [[nodiscard]] constexpr std::uint64_t tar_padded(std::uint64_t bytes) noexcept {
     return (bytes + (tar_block - 1)) / tar_block * tar_block;
 }
 
-/// Whether the block's checksum is right: a header, of whatever kind.
+/// Whether the block's checksum is right, so that it is a header of some kind.
 [[nodiscard]] bool is_tar_header(const TarBlock& block) noexcept;
 
 /// One member of an archive.
 struct TarMember {
     std::string name;
     bool is_folder = false;
-    std::uint64_t header = 0;   ///< where its header begins, with those that lengthen it
-    std::uint64_t offset = 0;   ///< where its contents begin; its own header lies in the block before
+    std::uint64_t header = 0;   ///< offset of its first header: long names and pax records precede its own
+    std::uint64_t offset = 0;   ///< offset of its contents; its own header is the block before
     std::uint64_t bytes = 0;
 };
 
-/// Goes through an archive's headers: ustar, GNU and pax, long names and sizes. Links, devices and sparse files are refused.
-/// Every size is checked before it is believed; no contents are read that are not asked for.
+/// Iterates over an archive's members: ustar, GNU and pax, with long names and sizes. Links, devices and sparse files
+/// are refused. Every size is checked before it is used; only requested contents are read.
 class TarReader {
 public:
-    /// `input` is open, at its begin, and outlives the reader.
+    /// `input` is open and at its beginning; it must outlive the reader.
     explicit TarReader(TarInput& input) noexcept : input_{&input} {}
-    /// From the header at `next` on, which is not behind the input's position.
+    /// Starts at the header at offset `next`, which must not be before the input's position.
     TarReader(TarInput& input, std::uint64_t next) noexcept : input_{&input}, next_{next} {}
 
-    /// The next member; false at the archive's end, once all that follows was found to be padding. Throws TarError.
+    /// Moves to the next member; false at the archive's end, after checking that only padding follows. Throws TarError.
     bool next(TarMember& member);
-    /// What the member that next() gave last holds, at most `limit` bytes: more is refused. Once per member.
+    /// Reads the contents of the member that next() returned last; more than `limit` bytes are refused. Once per
+    /// member.
     void contents(const TarMember& member, std::size_t limit, std::string& out);
 
 private:
@@ -57,7 +58,7 @@ private:
     void check_end(std::uint64_t offset);
 
     TarInput* input_;
-    std::uint64_t next_ = 0;   // where the next header begins
+    std::uint64_t next_ = 0;   // offset of the next header
 };
 
 }   // namespace drawpoint

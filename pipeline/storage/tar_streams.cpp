@@ -121,7 +121,8 @@ private:
         ++next_;
     }
 
-    // The compressed data's own checksum stands at its end; members and padding before it are held to the scan's limits.
+    // The compressed data's own checksum stands at its end; members and padding before it are held to the scan's
+    // limits.
     void finish() {
         if (input_.compression() != TarCompression::none) {
             const std::size_t last = shard->index.size() - 1;

@@ -14,21 +14,22 @@
 
 namespace drawpoint {
 
-/// A shard as the data set holds it.
+/// A shard of the data set.
 struct TarShard {
     std::string path;
     TarIndex index;
-    RegularFile file;   ///< open where it is read at random
+    RegularFile file;   ///< open if it is read at random
 };
 
-/// Makes room for `bytes`, at once as much as most images of a data set need, so that memory which goes round stops growing.
+/// Reserves room for `bytes`, and at once as much as most images of the data set need, so that reused buffers soon stop
+/// growing.
 void reserve_image(std::vector<std::byte>& contents, std::uint64_t bytes, std::uint64_t largest);
 
-/// Throws TarError unless the block is the header of this image's member: the shard is not what was indexed.
+/// Throws TarError unless the block is the header of this image's member: the shard has changed since it was indexed.
 void check_tar_header(const TarShard& shard, std::size_t sample, const TarBlock& header);
 
-/// Reads shards forward. Images passed by are kept, the last `held` of each shard, until they are read. Thread-safe; threads
-/// that read the same shard take turns.
+/// Reads shards sequentially. Of each shard, the last `held` images that were passed over are kept until they are asked
+/// for. Thread-safe; threads that read the same shard take turns.
 class TarStreams {
 public:
     TarStreams(std::size_t open_streams, std::size_t held, std::uint64_t largest_image) noexcept;
@@ -44,7 +45,7 @@ private:
     std::size_t open_streams_, held_;
     std::uint64_t largest_;
     std::atomic<std::uint64_t> started_{0};
-    std::mutex mutex_;   // of the list and of who uses what
+    std::mutex mutex_;   // guards the list and which stream is in use
     std::vector<std::unique_ptr<Stream>> streams_;
     std::uint64_t lent_ = 0;
 };

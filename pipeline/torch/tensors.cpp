@@ -65,8 +65,8 @@ at::Tensor first_samples(const at::Tensor& tensor, std::size_t samples) {
 
 }   // namespace
 
-// Batches that are collated differ in shape, so their tensors are not kept for the next: the memory's references tell who
-// still holds it.
+// Batches that are collated differ in shape, so their tensors are not kept for the next: the memory's references tell
+// who still holds it.
 
 at::Tensor data_of(Batch& batch) {
     const auto parts = batch.parts();

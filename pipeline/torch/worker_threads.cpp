@@ -12,7 +12,8 @@ void limit_torch_threads() noexcept {
     } catch (...) {
         return;
     }
-    // Looked up: LibTorch's packages bring an OpenMP of their own under another name, and another library's would not do.
+    // Looked up: LibTorch's packages bring an OpenMP of their own under another name, and another library's would not
+    // do.
     if (void* const set = ::dlsym(RTLD_DEFAULT, "omp_set_num_threads"))
         reinterpret_cast<void (*)(int)>(set)(1);
 }

@@ -38,81 +38,84 @@ private:
     std::uint32_t bits_ = 0;
 };
 
-/// The events of a single batch: only these are gated by `run_train` and `run_valid`. As in fastai `after_cancel_step` is not
-/// among them.
+/// The events of a single batch, the only ones that `run_train` and `run_valid` switch off. As in fastai,
+/// `after_cancel_step` is not among them.
 inline constexpr EventSet inner_loop_events{
     Event::before_draw,     Event::before_batch,          Event::after_pred,     Event::after_loss,
     Event::before_backward, Event::after_cancel_backward, Event::after_backward, Event::before_step,
     Event::after_step,      Event::after_cancel_batch,    Event::after_batch};
 
-/// The event of this name; throws std::invalid_argument "missing NAME" when there is none.
+/// The event with this name; throws std::invalid_argument "missing NAME" if there is none.
 [[nodiscard]] Event event_named(std::string_view name);
 
-/// Where the loop stands, as callbacks see it.
+/// The position of the loop, as callbacks see it.
 struct LoopState {
     std::size_t epochs = 0, epoch = 0;
-    std::optional<std::size_t> batches;   ///< of the pass at hand; nullopt: unknown
-    std::size_t batch = 0;                ///< number in its pass
-    std::size_t batch_size = 0;           ///< of the batch at hand; 0 before the first draw
+    std::optional<std::size_t> batches;   ///< of the current pass; nullopt: unknown
+    std::size_t batch = 0;                ///< index in its pass
+    std::size_t batch_size = 0;           ///< of the current batch; 0 before the first draw
     std::optional<bool> training;         ///< nullopt: outside any pass
-    std::optional<double> loss;           ///< of the step at hand, once known
+    std::optional<double> loss;           ///< of the current step, once known
     std::size_t train_steps = 0;          ///< training steps finished in this fit
-    const LoopTrack* track = nullptr;   ///< the pieces of the step at hand, as far as they are over; null: no recorder
+    const LoopTrack* track = nullptr;     ///< the finished pieces of the current step; null: no recorder
 };
 
-/// Something that acts at events of the loop. It says which events it wants; the others cost it nothing. Called on the loop's
-/// thread. It may throw a Cancel (cancel.hpp); any other exception leaves the fit with its type, see `CallbackList::fire`.
-/// Most are written as an `EventCallback` (event_callback.hpp): a class with a member function for each event it cares about.
+/// An object that acts at events of the loop. It says which events it wants; the others cost it nothing. It is called
+/// on the loop's thread. It may throw a Cancel (cancel.hpp); any other exception leaves the fit with its type, see
+/// `CallbackList::fire`. Most callbacks are written as an `EventCallback` (event_callback.hpp): a class with a member
+/// function for each event it cares about.
 class Callback {
 public:
     virtual ~Callback() = default;
     [[nodiscard]] virtual std::string_view name() const noexcept = 0;
-    /// Asked once, when added.
+    /// The events it wants. Asked once, when it is added.
     [[nodiscard]] virtual EventSet events() const noexcept = 0;
-    /// Lower runs earlier; equal: in the order added. Above -9 and up to 49 its time counts into the event it acts at (a
-    /// profiler's two stamps stand there, added last), outside it is counted apart as `callbacks`. Asked once, when added.
+    /// Callbacks with a lower order run earlier, equal ones in the order in which they were added. Between -9 and 49
+    /// (where a profiler's two timestamps are taken) a callback's time counts towards its event; otherwise it is
+    /// reported separately as `callbacks`. Asked once, when it is added.
     [[nodiscard]] virtual int order() const noexcept { return 0; }
     virtual void on(Event event, LoopState& state) = 0;
-    /// A fit that used it is over, whichever way it was left (`CallbackList::reset_run`); may come twice. True: take me off the
-    /// list.
+    /// Called when a fit that used it has ended, normally or by an exception (`CallbackList::reset_run`); may be called
+    /// twice. Returns true to be removed from the list.
     virtual bool fit_over() noexcept { return false; }
 
-    bool run = true;         ///< false: no event reaches it until the fit at hand is over, which sets it back to true
+    bool run = true;         ///< false: it receives no event until the current fit ends, which resets it to true
     bool run_train = true;   ///< whether the events of a training batch reach it
     bool run_valid = true;   ///< whether the events of a validation batch reach it
 };
 
-/// The callbacks of a fit, in their order. They outlive it. May be changed while the loop runs, also by a callback: one added
-/// joins at the next event, one removed is not called again.
+/// The callbacks of a fit, in their order. They must outlive the list. The list may be changed while the loop runs,
+/// also by a callback: one that is added joins at the next event, one that is removed is not called again.
 class CallbackList {
 public:
     void add(Callback& callback);
-    /// No effect when it is not there.
+    /// No effect when the callback is not in the list.
     void remove(Callback& callback) noexcept;
 
-    /// What a fit or a validation begins with. The first one that uses the list fires `after_create`, before any level of the
-    /// loop: a cancel thrown there is caught by none. Callbacks added later never see that event.
+    /// Called when a fit or a validation begins. The first call for this list fires `after_create`, before any level of
+    /// the loop, so that a cancel thrown there is not caught. Callbacks added later never receive that event.
     void open(LoopState& state, LoopTrack& track);
 
-    /// Runs the callbacks of `event` and marks the time each part took. Without any: one comparison, no clock reading. What a
-    /// callback throws leaves as the same object, after an event's remaining callbacks are skipped. A Cancel is untouched; any
-    /// other std::runtime_error or std::logic_error whose what() is the base's own has its message replaced, once, by "Exception
-    /// occured in `NAME` when calling event `EVENT`:\n\tMESSAGE"; of every other exception `last_error()` says it.
+    /// Runs the callbacks of `event` and records the time of each part. Without any it costs one comparison and no
+    /// clock reading. An exception of a callback skips the event's remaining callbacks and propagates as the same
+    /// object. A Cancel is unchanged. Any other std::runtime_error or std::logic_error that does not override what()
+    /// gets its message replaced, once, by "Exception occured in `NAME` when calling event `EVENT`:\n\tMESSAGE"; for
+    /// all other exceptions `last_error()` returns that sentence.
     void fire(Event event, LoopState& state, LoopTrack& track) {
         if (wanted_.contains(event)) [[unlikely]] {
             fire_wanted(event, state, track);
             return;
         }
-        // A piece without a length, so that actions have their edge.
+        // A piece of length 0, which marks where the event's actions begin.
         track.mark_until(span_of(event), track.last_ns());
         if (event == Event::after_fit)
             reset_run();
     }
 
-    /// Sets every callback's `run` back to true: after `after_fit`, and whichever way a fit is left.
+    /// Resets every callback's `run` to true: after `after_fit`, and however a fit ends.
     void reset_run() noexcept;
 
-    /// The sentence of the last exception that a callback threw since `open()`; empty: none did.
+    /// The sentence about the last exception that a callback threw since `open()`; empty if none did.
     [[nodiscard]] const std::string& last_error() const noexcept { return last_error_; }
 
     /// The callbacks that want `event`, in the order in which they run.
@@ -120,7 +123,7 @@ public:
 
 private:
     struct Entry {
-        Callback* callback;   // null: removed while firing
+        Callback* callback;   // null: removed during fire()
         EventSet events;
         int order;
     };
@@ -135,7 +138,7 @@ private:
     std::vector<Entry> entries_, added_;
     EventSet wanted_;
     int firing_ = 0;
-    bool changed_ = false;   // while firing: somebody was added or removed
+    bool changed_ = false;   // a callback was added or removed during fire()
     bool created_ = false;
     std::string last_error_;
 };

@@ -6,43 +6,44 @@
 
 namespace drawpoint {
 
-/// What a callback throws to leave a level of the loop early, as in fastai. It is caught when thrown in its level's before_X event
-/// or body; thrown in its own after_X or after_cancel_X it goes one level up, where no level of its own is open it leaves the fit.
-/// Unlike fastai's, one of a batch, step or backward thrown in before_draw skips that draw: no sample is consumed, one of `size()`
-/// turns is used up, what is undrawn at the pass's end is dropped. A pass of unknown size whose draws are all skipped never ends.
+/// Thrown by a callback to leave a level of the loop early, as in fastai. It is caught if thrown in the before_X event
+/// or the body of its level; thrown in that level's after_X or after_cancel_X it propagates one level up, and where its
+/// level is not active it leaves the fit. Unlike in fastai, a cancel of a batch, step or backward thrown in before_draw
+/// skips that draw: no sample is consumed, but one of the pass's `size()` turns is used up, and batches not drawn by
+/// the end of the pass are dropped. A pass of unknown size that skips every draw never ends.
 class Cancel : public std::exception {};
 
-/// Skips the rest of the batch and goes on with after_batch.
+/// Skips the rest of the batch and continues with after_batch.
 class CancelBatch final : public Cancel {
 public:
     [[nodiscard]] const char* what() const noexcept override { return "batch cancelled"; }
 };
-/// Skips the backward pass and goes on with after_backward.
+/// Skips the backward pass and continues with after_backward.
 class CancelBackward final : public Cancel {
 public:
     [[nodiscard]] const char* what() const noexcept override { return "backward cancelled"; }
 };
-/// Skips stepping the optimizer and goes on with after_step.
+/// Skips the optimizer's step and continues with after_step.
 class CancelStep final : public Cancel {
 public:
     [[nodiscard]] const char* what() const noexcept override { return "step cancelled"; }
 };
-/// Ends the training pass and goes on with after_train.
+/// Ends the training pass and continues with after_train.
 class CancelTrain final : public Cancel {
 public:
     [[nodiscard]] const char* what() const noexcept override { return "train cancelled"; }
 };
-/// Ends the validation pass and goes on with after_validate.
+/// Ends the validation pass and continues with after_validate.
 class CancelValid final : public Cancel {
 public:
     [[nodiscard]] const char* what() const noexcept override { return "valid cancelled"; }
 };
-/// Ends the epoch and goes on with after_epoch.
+/// Ends the epoch and continues with after_epoch.
 class CancelEpoch final : public Cancel {
 public:
     [[nodiscard]] const char* what() const noexcept override { return "epoch cancelled"; }
 };
-/// Ends the fit and goes on with after_fit.
+/// Ends the fit and continues with after_fit.
 class CancelFit final : public Cancel {
 public:
     [[nodiscard]] const char* what() const noexcept override { return "fit cancelled"; }

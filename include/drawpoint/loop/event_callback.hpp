@@ -22,8 +22,9 @@ constexpr std::string_view class_name() noexcept {
 
 }   // namespace detail
 
-/// A callback written as a class with a public member function for each event it cares about, named as the event and taking
-/// the `LoopState&` or nothing; the others cost it nothing. `name()` is the class's name unless it is overridden.
+/// A callback written as a class with a public member function for each event it cares about, named like the event and
+/// taking the `LoopState&` or nothing. Other events cost it nothing. `name()` is the class's name unless it is
+/// overridden.
 ///
 ///     class Announce final : public EventCallback<Announce> {
 ///     public:

@@ -14,16 +14,16 @@
 namespace drawpoint {
 
 struct FitOptions {
-    std::size_t epochs = 1;        ///< ≥ 0
-    std::size_t first_epoch = 0;   ///< a resumed run's finished epochs: the fit goes on with this one, up to `epochs`
-    std::size_t max_steps = 0;     ///< ends training after so many steps in all; 0: no such limit
+    std::size_t epochs = 1;        ///< number of epochs, counting those before first_epoch; ≥ 0
+    std::size_t first_epoch = 0;   ///< for a resumed run: the epochs already finished
+    std::size_t max_steps = 0;     ///< ends training after this many steps of this fit; 0: no limit
     bool record_loss = true;       ///< asks the learner for each step's loss (waits for a device; counted as `other`)
 };
 static_assert(std::is_trivially_destructible_v<FitOptions>);
 
 namespace detail {
 
-/// What every coroutine of one fit shares: named here once, so that the loop below reads as the loop.
+/// What the coroutines of one fit share, so that the loop below reads as the loop.
 struct Loop {
     Loop(Recorder* recorder, CallbackList& list, const FitOptions& fit_options)
         : track{recorder}, callbacks{&list}, options{fit_options} {
@@ -45,7 +45,7 @@ struct Loop {
     LoopState state;
 };
 
-/// Lets every callback run again, whichever way the fit is left.
+/// Re-enables every callback (`run`) however the fit ends.
 class RunReset {
 public:
     explicit RunReset(CallbackList& callbacks) noexcept : callbacks_{&callbacks} {}
@@ -57,7 +57,7 @@ private:
     CallbackList* callbacks_;
 };
 
-/// Ends a pass in the recording whichever way its level is left, also when a suspended loop is destroyed.
+/// Ends a pass in the recording however its level is left, also when a suspended loop is destroyed.
 class PassScope {
 public:
     PassScope(LoopTrack& track, PassKind kind, std::size_t epoch) noexcept : track_{&track} {
@@ -66,7 +66,7 @@ public:
     PassScope(const PassScope&) = delete;
     PassScope& operator=(const PassScope&) = delete;
     ~PassScope() {
-        track_->mark(Span::between);   // what an exception cut short, or nothing
+        track_->mark(Span::between);   // the piece that an exception interrupted, if any
         track_->end_pass();
     }
 
@@ -74,7 +74,7 @@ private:
     LoopTrack* track_;
 };
 
-/// Ends a step likewise: as failed, unless `end()` said otherwise.
+/// Ends a step in the same way: as failed, unless `end()` was called.
 class StepScope {
 public:
     StepScope(LoopTrack& track, Phase phase, const LoopState& state) noexcept : track_{&track} {
@@ -85,7 +85,7 @@ public:
     ~StepScope() {
         if (!open_)
             return;
-        track_->mark(drawn_ ? Span::other : Span::starved);   // what nobody came to mark
+        track_->mark(drawn_ ? Span::other : Span::starved);   // the piece that was interrupted
         track_->end_step(StepStatus::failed, std::nullopt);
     }
     template <class Batch>
@@ -111,7 +111,8 @@ private:
     bool open_ = true, drawn_ = false;
 };
 
-/// Lets the learner forget a batch whichever way its step is left, so that the batch goes back with its memory free.
+/// Makes the learner release a batch however its step ends, so that nobody holds the batch's memory when it is given
+/// back.
 template <class L>
 class BatchScope {
 public:
@@ -127,7 +128,8 @@ private:
     L* learner_;
 };
 
-/// Splits the draw at the stamps that the batch brings along: it did not exist yet, it existed, the loop waited for the device.
+/// Splits the draw at the timestamps that the batch carries: waiting until the batch was ready, its hand-over, and the
+/// wait for the device.
 template <class Batch>
 void mark_draw(LoopTrack& track, const Batch& batch) noexcept {
     if constexpr (StampedBatch<Batch>) {
@@ -147,7 +149,8 @@ void mark_draw(LoopTrack& track, const Batch& batch) noexcept {
     track.mark(Span::starved);
 }
 
-/// One level of the loop that does not suspend: before, body; on its cancel after_cancel; then always after.
+/// One level of the loop that does not suspend: the before event, the body, on the level's cancel the after_cancel
+/// event, and always the after event.
 template <class Cancelled, class Body>
 bool with_events(Loop& loop, Event before, Event after_cancel, Event after, Body body) {
     bool cancelled = false;
@@ -156,7 +159,7 @@ bool with_events(Loop& loop, Event before, Event after_cancel, Event after, Body
         body();
     } catch (const Cancelled&) {
         cancelled = true;
-        loop.track.mark(Span::other);   // what the learner took that threw it, if it was not a callback
+        loop.track.mark(Span::other);   // the time of the learner, if the learner threw it and not a callback
     }
     if (cancelled)
         loop.fire(after_cancel);
@@ -164,7 +167,7 @@ bool with_events(Loop& loop, Event before, Event after_cancel, Event after, Body
     return cancelled;
 }
 
-/// A batch that does not say so has targets.
+/// A batch that does not tell has targets.
 template <class Batch>
 bool has_targets(const Batch& batch) {
     if constexpr (TargetedBatch<Batch>)
@@ -173,7 +176,7 @@ bool has_targets(const Batch& batch) {
         return true;
 }
 
-/// From before_batch to after_batch. Whether any part of it was cancelled.
+/// Everything from before_batch to after_batch. Returns whether any part of it was cancelled.
 template <class L, class Batch>
 bool one_batch(Loop& loop, L& learner, Batch& batch, bool training) {
     LoopTrack& track = loop.track;
@@ -210,7 +213,7 @@ bool one_batch(Loop& loop, L& learner, Batch& batch, bool training) {
     return cancelled;
 }
 
-/// Fires before_draw. False when a callback cancelled the batch there, or its step or backward: the draw is skipped.
+/// Fires before_draw. Returns false, so that the draw is skipped, if a callback cancelled the batch, step or backward.
 inline bool before_draw(Loop& loop, StepScope& step) {
     try {
         loop.fire(Event::before_draw);
@@ -218,7 +221,7 @@ inline bool before_draw(Loop& loop, StepScope& step) {
     } catch (const CancelBatch&) {
     } catch (const CancelStep&) {
     } catch (const CancelBackward&) {
-    } catch (const Cancel&) {   // of a level further up
+    } catch (const Cancel&) {   // of an outer level
         step.end(StepStatus::cancelled, std::nullopt);
         throw;
     }
@@ -226,7 +229,7 @@ inline bool before_draw(Loop& loop, StepScope& step) {
     return false;
 }
 
-/// All draws of one pass.
+/// All draws and steps of one pass.
 template <class L, class Source>
 Awaitable<void> all_batches(Loop& loop, L& learner, Source& source, bool training, EpochOptions epoch_options) {
     LoopTrack& track = loop.track;
@@ -243,7 +246,7 @@ Awaitable<void> all_batches(Loop& loop, L& learner, Source& source, bool trainin
         StepScope step(track, phase, state);
         state.loss.reset();
         if (!before_draw(loop, step))
-            continue;                        // cancelled: it used up its turn, no sample is consumed
+            continue;                        // cancelled: this turn is used up, but no sample is consumed
         auto batch = co_await pass.next();   // the draw: all waiting for data is here
         if (!batch) {
             track.mark(Span::starved);
@@ -257,18 +260,18 @@ Awaitable<void> all_batches(Loop& loop, L& learner, Source& source, bool trainin
             const BatchScope held(learner);
             const bool cancelled = one_batch(loop, learner, *batch, training);
             step.end(cancelled ? StepStatus::cancelled : StepStatus::complete, state.loss);
-        } catch (const Cancel&) {   // of a level further up
+        } catch (const Cancel&) {   // of an outer level
             track.mark(Span::other);
             step.end(StepStatus::cancelled, state.loss);
             throw;
         }
         state.train_steps += training ? 1 : 0;
-        batch.reset();   // what giving back and the loop's own turn cost lies between steps
+        batch.reset();   // giving the batch back, and the loop's own turn, are counted between the steps
         track.mark(Span::between);
     }
 }
 
-/// A pass with its events. `Cancelled` is its level's cancel.
+/// A pass with its events. `Cancelled` is the cancel of its level.
 template <class Cancelled, class L, class Source>
 Awaitable<void> one_pass(Loop& loop, L& learner, Source& source, bool training, EpochOptions epoch_options) {
     PassScope pass(loop.track, training ? PassKind::train : PassKind::valid, loop.state.epoch);
@@ -280,14 +283,14 @@ Awaitable<void> one_pass(Loop& loop, L& learner, Source& source, bool training, 
     } catch (const Cancelled&) {
         cancelled = true;
     }
-    loop.track.mark(Span::between);   // the end of the source's pass
+    loop.track.mark(Span::between);   // the source's work at the end of its pass
     loop.track.end_steps();
     if (cancelled)
         loop.fire(training ? Event::after_cancel_train : Event::after_cancel_validate);
     loop.fire(training ? Event::after_train : Event::after_validate);
 }
 
-/// Stands for "no validation data".
+/// The type of "no validation data".
 struct NoSource {};
 
 template <class L, class Train, class Valid>
@@ -357,12 +360,14 @@ Awaitable<void> validate(L& learner, Source& source, CallbackList& callbacks, Re
 
 }   // namespace detail
 
-/// Trains `learner` on `train` for some epochs, with a validation pass after each, firing the events of event.hpp in their order
-/// and recording every nanosecond in `recorder`. Lazy: nothing happens until it is awaited or `run()`. On the loop's executor
-/// throughout. Throws what callbacks, learner or source throw, except the cancels of its own levels; of these only what a
-/// callback threw has its message changed (`CallbackList::fire`). Everything handed in outlives it; destroying it while
-/// suspended closes the passes in the recording. It is one process's own loop: in distributed training each rank runs one,
-/// with its own callbacks and recorder, and nothing here is summed over ranks.
+/// Trains `learner` on `train` for a number of epochs, with a validation pass after each. Fires the events of event.hpp
+/// in their order and records every nanosecond in `recorder`. Lazy: nothing happens until it is awaited or passed to
+/// `run()`. It stays on the loop's executor.
+///
+/// Throws what callbacks, learner or source throw, except the cancels of its own levels; only exceptions from callbacks
+/// get a new message (`CallbackList::fire`). All arguments passed by reference must outlive it. Destroying it while it
+/// is suspended closes the passes in the recording. In distributed training each rank runs its own loop with its own
+/// callbacks and recorder; nothing is summed over ranks.
 template <class L, EpochSource Train, EpochSource Valid>
 [[nodiscard]] Awaitable<void> fit(L& learner, Train& train, Valid& valid, FitOptions options, CallbackList& callbacks,
                                   Recorder& recorder) {
@@ -396,12 +401,12 @@ template <class L, EpochSource Train>
     return detail::fit_alone(learner, train, options, nullptr);
 }
 
-// A temporary handed to a lazy coroutine would be gone before it starts.
+// A temporary passed to a lazy coroutine would be destroyed before the coroutine starts.
 template <class L, class Source, class... Rest>
     requires(!std::is_lvalue_reference_v<L> || !std::is_lvalue_reference_v<Source>)
 Awaitable<void> fit(L&&, Source&&, Rest&&...) = delete;
 
-/// One pass over `source` without training: `fit`'s validation pass alone.
+/// One pass over `source` without training: only the validation pass of `fit`.
 template <class L, EpochSource Source>
 [[nodiscard]] Awaitable<void> validate(L& learner, Source& source, CallbackList& callbacks, Recorder& recorder) {
     return detail::validate(learner, source, callbacks, &recorder);

@@ -4,27 +4,28 @@
 
 namespace drawpoint {
 
-/// What is trained: the loop calls these in this order, on its own thread, and times each. Any exception leaves the fit.
+/// The model side of training: the loop calls these functions in this order, on its own thread, and times each. Any
+/// exception leaves the fit.
 template <class L, class Batch>
 concept Learner = requires(L& learner, Batch& batch, bool training) {
-    learner.begin_phase(training);   // before the first batch of a pass; resets what metrics count
+    learner.begin_phase(training);   // before the first batch of a pass; resets the metrics' counts
     learner.forward(batch);
     learner.loss(batch);
     learner.backward();
     learner.opt_step();
     learner.zero_grad();
-    { learner.loss_value() } -> std::convertible_to<double>;   // of the batch at hand; waits for the device
+    { learner.loss_value() } -> std::convertible_to<double>;   // of the current batch; waits for the device
 };
 
-/// A learner that is told when a batch is over, whichever way its step ended: it keeps nothing of the batch's memory, but the
-/// value of its loss.
+/// A learner that is informed when a batch is over, however its step ended. From then on it holds nothing of the
+/// batch's memory, only the value of its loss.
 template <class L>
 concept ForgettingLearner = requires(L& learner) {
     { learner.end_batch() } noexcept;
 };
 
-/// A batch that knows whether it has targets. Without any, nothing is asked of the learner but `forward`: the step ends after
-/// `after_loss`, in training too. Other batches always have them.
+/// A batch that knows whether it has targets. If it has none, the learner is only asked to `forward`: the step ends
+/// after `after_loss`, in training too. Batches of other types always have targets.
 template <class B>
 concept TargetedBatch = requires(const B& batch) {
     { batch.has_targets() } -> std::convertible_to<bool>;

@@ -7,14 +7,14 @@
 
 namespace drawpoint::own_jpeg {
 
-/// The next bits of the compressed data, the first one on top. Does not check where the data ends: whoever reads looks at
-/// `next` before it can be reader_padding bytes beyond.
+/// The next bits of the compressed data, the first one on top. It does not check for the end of the data: the caller
+/// compares `next` with the end before it can be reader_padding bytes beyond.
 struct BitReader {
     std::uint64_t bits = 0;
     const std::uint8_t* next = nullptr;   ///< the first byte that is not wholly in `bits`
-    std::uint32_t count = 0;              ///< how many of `bits` count; those below are right or 0
+    std::uint32_t count = 0;              ///< number of valid bits; the bits below are right too, or 0
 
-    /// Makes them at least 56.
+    /// Raises `count` to at least 56.
     DRAWPOINT_ALWAYS_INLINE void refill() noexcept {
         std::uint64_t word;
         std::memcpy(&word, next, sizeof word);

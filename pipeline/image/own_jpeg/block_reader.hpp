@@ -8,13 +8,13 @@
 
 namespace drawpoint::own_jpeg {
 
-/// Two blocks of coefficients side by side, as the IDCT loads them: row r of the first at 16 r, of the second at 16 r + 8.
-/// What is written beyond the 128th belongs to no block.
+/// Two blocks of coefficients side by side, as the IDCT loads them: row r of the first at 16 r, of the second at 16 r +
+/// 8. Elements beyond the 128th belong to no block; reading a damaged block may write them.
 struct alignas(64) CoefficientPair {
     std::int16_t values[160];
 };
 
-/// Where the coefficient k of zigzag order lies in a CoefficientPair; for k > 63 beyond both blocks.
+/// Index in a CoefficientPair of coefficient k in zigzag order; beyond both blocks for k > 63.
 inline constexpr std::array<std::uint8_t, 128> zigzag_places = [] {
     std::array<std::uint8_t, 128> places{};
     places.fill(128);
@@ -38,19 +38,20 @@ inline constexpr std::array<std::uint8_t, 128> zigzag_places = [] {
     return places;
 }();
 
-/// What decoding the blocks of one component takes.
+/// What is needed to decode the blocks of one component.
 struct BlockCoding {
     const DcTable* dc = nullptr;
     const AcTable* ac = nullptr;
     const std::uint8_t* quantization = nullptr;   ///< in zigzag order
-    std::uint32_t dc_limit = 0;                   ///< a larger DC coefficient leaves 16 bits when dequantised
+    std::uint32_t dc_limit = 0;                   ///< a larger DC coefficient exceeds 16 bits when dequantised
     std::int32_t prediction = 0;
 };
 
-// A read block's highest coefficient number is at most its result; a negative result: give up.
+// Reading a block returns an upper bound of its highest coefficient's index, or a negative value: give up.
 inline constexpr int broken_block = -1;
 
-/// Symbol by symbol with every check: decides the cases that the loops below leave open. `block` null: skip the block.
+/// Decodes symbol by symbol with every check, for what the fast loops below cannot decide. `block` null: skip the
+/// block.
 int read_block_carefully(BitReader& reader, BlockCoding& coding, std::int16_t* block) noexcept;
 
 DRAWPOINT_ALWAYS_INLINE bool read_difference(BitReader& reader, BlockCoding& coding) noexcept {
@@ -67,7 +68,8 @@ DRAWPOINT_ALWAYS_INLINE bool read_difference(BitReader& reader, BlockCoding& cod
     return symbol.length != 0;
 }
 
-/// The coefficients of one look-up, from number k on, into `block`. False: give up. Needs ac_bits bits.
+/// Writes the coefficients of one table look-up, from index k on, into `block`. False: give up. Needs ac_bits valid
+/// bits.
 DRAWPOINT_ALWAYS_INLINE bool look_up(BitReader& reader, const BlockCoding& coding, const AcTable& table,
                                      std::int16_t* block, std::uint32_t& k) noexcept {
     const std::uint32_t entry = table.pairs[reader.bits >> (64 - ac_bits)];
@@ -95,7 +97,7 @@ DRAWPOINT_ALWAYS_INLINE bool look_up(BitReader& reader, const BlockCoding& codin
     return symbol.run == end_of_block;
 }
 
-/// As look_up(), for nobody.
+/// As look_up(), but drops the coefficients.
 DRAWPOINT_ALWAYS_INLINE bool look_past(BitReader& reader, const AcTable& table, std::uint32_t& k) noexcept {
     const std::uint32_t entry = table.pairs[reader.bits >> (64 - ac_bits)];
     if (__builtin_expect((entry & 63) != 0, 1)) {
@@ -111,7 +113,8 @@ DRAWPOINT_ALWAYS_INLINE bool look_past(BitReader& reader, const AcTable& table, 
     return symbol.length != 0;
 }
 
-/// Reads a block into `block`, the first or second of a pair, all zero before. Dequantised, its coefficients fit 16 bits.
+/// Decodes a block into `block`, the first or second of a pair, which must be all zero. Its dequantised values fit 16
+/// bits.
 DRAWPOINT_ALWAYS_INLINE int read_block(BitReader& reader, BlockCoding& coding, std::int16_t* block) noexcept {
     reader.refill();
     const BitReader before = reader;
@@ -123,7 +126,7 @@ DRAWPOINT_ALWAYS_INLINE int read_block(BitReader& reader, BlockCoding& coding, s
 
     const AcTable& table = *coding.ac;
     std::uint32_t k = 1;
-    // refill() is enough for three look-ups behind a difference. Written out, since compilers disagree about unrolling this.
+    // One refill() suffices for three look-ups. Written out, since compilers disagree about unrolling this.
     for (;;) {
         if (!look_up(reader, coding, table, block, k))
             return broken_block;
@@ -139,7 +142,8 @@ DRAWPOINT_ALWAYS_INLINE int read_block(BitReader& reader, BlockCoding& coding, s
             break;
         reader.refill();
     }
-    if (__builtin_expect(k - end_of_block - 1 <= 62, 1))   // the end counts as one where it stands alone
+    if (__builtin_expect(k - end_of_block - 1 <= 62,
+                         1))   // an end of block that stands alone counts as one coefficient
         return k == end_of_block + 2 ? 0 : static_cast<int>(k - end_of_block - 1);
     if (k == 64)
         return 63;
@@ -153,7 +157,7 @@ DRAWPOINT_ALWAYS_INLINE int read_block(BitReader& reader, BlockCoding& coding, s
     return highest;
 }
 
-/// Reads past a block.
+/// Reads past a block without storing its coefficients.
 DRAWPOINT_ALWAYS_INLINE bool skip_block(BitReader& reader, BlockCoding& coding) noexcept {
     reader.refill();
     const BitReader before = reader;

@@ -31,8 +31,8 @@ struct Value {
     std::int32_t value;
 };
 
-// Calls take(value, begin, count) for all values that `Bits` bits hold with their codes: those bits are then one of the `count`
-// numbers from `begin` on.
+// Calls take(value, begin, count) for all values that `Bits` bits hold with their codes: those bits are then one of the
+// `count` numbers from `begin` on.
 template <unsigned Bits, class Take>
 void for_each_value(const CodeTable& codes, const HuffmanSpec& spec, const Take& take) {
     std::uint32_t code = 0, index = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// The inverse DCT of libjpeg's jidctint.c ("islow") as sums of products: each pass is an exact integer matrix and one rounded
-// shift, so any way to sum gives the same samples.
+// The inverse DCT of libjpeg's jidctint.c ("islow") as sums of products: each pass is an exact integer matrix and one
+// rounded shift, so any way to sum gives the same samples.
 #include "pipeline/image/own_jpeg/block_reader.hpp"
 
 #include <cstddef>
@@ -19,10 +19,9 @@ struct SampleRows {
     std::size_t stride = 0;
 };
 
-/// The largest sample, before 128 is added and it is clipped, that a block may have. Where it is kept, all of libjpeg-turbo's
-/// own versions agree: with a coefficient or an intermediate sum of 16384 and more, at which sums of 16 bits may wrap in the
-/// vector versions, the root mean square of a row is at least 512 (the transform keeps energy), and beyond that the plain
-/// version wraps. Photographs stay far below.
+/// The largest |sample|, before 128 is added and it is clipped, that a block may have. Up to it all versions of
+/// libjpeg-turbo agree. Its vector versions wrap at a coefficient or intermediate sum of 16384, which implies a row
+/// with a root mean square of at least 512, since the transform preserves energy. Photographs stay far below.
 inline constexpr int max_sample = 500;
 
 // The matrix, times 2^13.
@@ -37,8 +36,8 @@ inline constexpr int first_shift = 11, second_shift = 18;
 
 /// Plain C++.
 struct PortableIdct {
-    /// Turns a pair into samples and leaves zeros in it. `highest`: as read_block() says of both. Returns the largest |sample|
-    /// before clipping, at least where that is above max_sample.
+    /// Turns a pair into samples and zeroes it. `highest`: the larger result of read_block() for the two. Returns the
+    /// largest |sample| before clipping, exact where it is above max_sample.
     static int pair(CoefficientPair& coefficients, const QuantizationPair& quantization, int highest, SampleRows first,
                     SampleRows second) noexcept;
 };

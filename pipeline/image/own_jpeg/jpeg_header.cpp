@@ -70,7 +70,8 @@ bool read_frame(Bytes segment, JpegHeader& header) {
     }
     auto& [luma, blue, red] = header.components;
     if (header.component_count == 1) {
-        // The only component of a scan is not interleaved, whatever its factors; others than 1 change nothing but are rare.
+        // The only component of a scan is not interleaved, whatever its factors; others than 1 change nothing but are
+        // rare.
         header.sampling = ChromaSampling::gray;
         return luma.across == 1 && luma.down == 1;
     }

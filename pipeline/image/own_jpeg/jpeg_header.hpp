@@ -23,7 +23,7 @@ struct ComponentSpec {
     std::uint8_t quantization = 0, dc_table = 0, ac_table = 0;
 };
 
-/// What a file says of itself before its compressed data.
+/// The content of a file up to its compressed data.
 struct JpegHeader {
     ImageSize size;
     ChromaSampling sampling = ChromaSampling::gray;
@@ -36,8 +36,8 @@ struct JpegHeader {
     std::size_t scan_begin = 0;           ///< offset of the compressed data
 };
 
-/// Reads the header of a file that the decoder knows: baseline, 8 bit, YCbCr 4:2:0, 4:2:2 or 4:4:4 or gray, all of it in one
-/// scan, tables complete. False for any other and for everything that libjpeg-turbo might warn of. Keeps no pointer.
+/// Reads the header of a file that this decoder supports: baseline, 8 bit, YCbCr 4:2:0, 4:2:2 or 4:4:4 or gray, in one
+/// scan, with complete tables. False for any other and for whatever libjpeg-turbo might warn about. Keeps no pointer.
 bool read_header(std::span<const std::byte> file, JpegHeader& header) noexcept;
 
 }   // namespace drawpoint::own_jpeg

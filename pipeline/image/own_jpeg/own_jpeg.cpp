@@ -72,7 +72,8 @@ struct OwnJpegDecoder::State {
         mcu_height = 8 * scan.components[0].down;
         mcus_across = divided_up(header.size.width, mcu_width);
         mcus_down = divided_up(header.size.height, mcu_height);
-        // Every block takes at least a bit for each of its two codes, so a small file cannot ask for much memory or time.
+        // Every block takes at least a bit for each of its two codes, so a small file cannot ask for much memory or
+        // time.
         return std::uint64_t{mcus_across} * mcus_down * blocks * 2 <= std::uint64_t{rest().size()} * 8;
     }
 

@@ -8,12 +8,12 @@
 
 namespace drawpoint {
 
-/// Decodes the usual JPEG file (baseline, 8 bit, YCbCr or gray, one scan) to planes, in about half of libjpeg-turbo's time.
-/// It never errs: whatever is unusual or damaged it leaves to the library, whose planes it would otherwise have made to the
-/// last bit (JDCT_ISLOW). One object per thread, movable. Never allocates once its scratch has grown.
+/// Decodes common JPEG files (baseline, 8 bit, YCbCr or gray, one scan) to planes, in about half of libjpeg-turbo's
+/// time. The planes equal the library's to the last bit (JDCT_ISLOW); unusual and damaged files are refused and left to
+/// the library. One object per thread, movable. Never allocates once its scratch has grown.
 class OwnJpegDecoder {
 public:
-    /// The instructions it may use: the best that the processor has, or plain C++. The planes are the same.
+    /// Instruction sets it may use: the best of the processor, or plain C++. The planes are the same.
     enum class Instructions : unsigned char { best, portable };
 
     explicit OwnJpegDecoder(Instructions instructions = Instructions::best);
@@ -21,20 +21,21 @@ public:
     OwnJpegDecoder(OwnJpegDecoder&&) noexcept;
     OwnJpegDecoder& operator=(OwnJpegDecoder&&) noexcept;
 
-    /// Reads the header; true if this decoder takes the file. Costs about a microsecond, and some 20 where the Huffman tables
-    /// are not those of the file before. `file` must outlive the decode calls that follow.
+    /// Reads the header; true if this decoder supports the file. Costs about 1 µs, and about 20 µs where the Huffman
+    /// tables differ from those of the previous file. `file` must outlive the decode calls that follow.
     [[nodiscard]] bool open(std::span<const std::byte> file) noexcept;
 
     /// Size of the opened image; 0x0 if none is open.
     [[nodiscard]] ImageSize size() const noexcept;
 
-    /// What follows the header: the compressed data up to the end of the file. libjpeg's `bytes_in_buffer` after
-    /// jpeg_read_header() counts the same bytes.
+    /// The compressed data after the header, up to the end of the file: the bytes that libjpeg's `bytes_in_buffer`
+    /// counts after jpeg_read_header().
     [[nodiscard]] std::span<const std::byte> scan() const noexcept;
 
-    /// Decodes what `crop`, which lies inside the image, needs: its own samples and those of one more pixel on each side, as
-    /// far as the image goes. The planes are valid until the next call. False: the data is damaged or unusual down to the
-    /// crop's last row of blocks; what the library says of it is the file's error. May be called again with other crops.
+    /// Decodes what `crop`, which lies inside the image, needs: its own samples and those of one more pixel on each
+    /// side, within the image. The planes are valid until the next call. False if the data is damaged or unusual
+    /// somewhere above the last row of blocks of the crop: then the library decides what is wrong. May be called again
+    /// with other crops.
     [[nodiscard]] bool decode_planes(CropBox crop, YccPlanes& planes) noexcept;
 
 private:

@@ -1,5 +1,5 @@
 #pragma once
-// The body of every decode_mcus_…(): compiled once for each set of instructions.
+// The body of every decode_mcus_…(): compiled once for each instruction set.
 #include "pipeline/image/own_jpeg/scan_decoder.hpp"
 
 #include <algorithm>
@@ -48,8 +48,8 @@ DRAWPOINT_ALWAYS_INLINE bool decode_mcus(ScanState& state, std::uint32_t row, Ra
         }
         if (reader.next > state.data_end + 8)
             return false;
-        // After all blocks are read: what was written two bytes at a time has then reached the cache and can be loaded
-        // as vectors.
+        // Only after all blocks are read: values written two bytes at a time have then reached the cache and can be
+        // loaded as vectors.
         for (std::uint32_t p = 0; p < state.pair_count; ++p) {
             ScanPair& pair = state.pairs[p];
             const int most = std::max(highest[pair.first], highest[pair.second]);
@@ -69,7 +69,7 @@ DRAWPOINT_ALWAYS_INLINE bool decode_mcus(ScanState& state, std::uint32_t row, Ra
     if (largest > max_sample || !skip_mcus(state, reader, columns.end - window.end))
         return false;
     state.reader = reader;
-    // Many wrong differences could add up to more than 32 bits hold.
+    // The differences of a damaged file could add up to more than 32 bits.
     return std::all_of(state.components.begin(), state.components.end(), [](const ScanComponent& component) {
         return component.coding.prediction < 1 << 24 && component.coding.prediction > -(1 << 24);
     });

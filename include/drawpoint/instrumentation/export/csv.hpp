@@ -6,10 +6,11 @@
 
 namespace drawpoint {
 
-/// Writes one row a step, in order of time, under a row of column names: step, epoch, batch, phase, status, size,
-/// draw_begin_ns (since the run's start), step_ns, draw_ns and its starved_ns, handoff_ns and transfer_ns, batch_ns and the
-/// actions in it, between_ns, loss. Durations are whole nanoseconds, the loss as many digits as give it back exactly; what a
-/// step does not have is empty. Equal ledgers give equal bytes. A failing stream shows in its state. Any thread.
+/// Writes one row per step, in order of time, below a row of column names: step, epoch, batch, phase, status, size,
+/// draw_begin_ns (since the run's start), step_ns, draw_ns and its parts starved_ns, handoff_ns and transfer_ns,
+/// batch_ns and its actions, between_ns, loss. Durations are integer nanoseconds; the loss has enough digits to be read
+/// back exactly; missing values are empty. Equal ledgers give equal bytes. A failing stream shows in its state. Any
+/// thread.
 void write_csv_steps(const Ledger&, std::ostream&);
 
 }   // namespace drawpoint

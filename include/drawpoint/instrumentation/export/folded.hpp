@@ -6,9 +6,10 @@
 
 namespace drawpoint {
 
-/// Writes collapsed stacks, "frame;frame;frame count" a line, sorted: flamegraph.pl, inferno and speedscope read it. With stack
-/// samples "thread;action;outermost;…;innermost samples"; else the loop's pieces, "fit;epoch;train;step;draw;starved µs".
-/// A `;` in a name becomes `,`, control characters blanks. Nothing is written when there is neither. O(rows log rows).
+/// Writes collapsed stacks, "frame;frame;frame count" per line, sorted, for flamegraph.pl, inferno and speedscope: from
+/// stack samples "thread;action;outermost;…;innermost samples", without any the loop's pieces,
+/// "fit;epoch;train;step;draw;starved µs". A `;` in a name becomes `,`, control characters become blanks. Writes
+/// nothing if the ledger has neither. O(rows log rows).
 void write_folded(const Ledger&, std::ostream&);
 
 }   // namespace drawpoint

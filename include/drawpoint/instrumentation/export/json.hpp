@@ -6,11 +6,11 @@
 
 namespace drawpoint {
 
-/// Writes the whole ledger as `drawpoint.ledger/1`: every column by its name, a row an object whose keys are the row's fields,
-/// with their units; stamps are absolute, on the recording's clock. Where a row names another (a name, thread, stack or
-/// pipeline), it holds its position in that column; side columns (spans, stages) stand inside the rows they belong to. Null:
-/// not measured, did not happen, or a number JSON has no word for. A row a line. Streaming, in constant memory. A failing
-/// stream shows in its state. Any thread.
+/// Writes the whole ledger as `drawpoint.ledger/1`. Every column appears by its name; a row is an object whose keys are
+/// the row's fields, with their units. Timestamps are absolute, on the recording's clock. A reference to another row (a
+/// name, thread, stack or pipeline) is its index in that column; side columns (spans, stages) are nested in the rows
+/// they belong to. null: not measured, did not happen, or not representable in JSON. One row per line. Streaming, in
+/// constant memory. A failing stream shows in its state. Any thread.
 void write_json_ledger(const Ledger&, std::ostream&);
 
 }   // namespace drawpoint

@@ -8,19 +8,20 @@
 
 namespace drawpoint {
 
-/// A place in the code, as debug information knows it.
+/// A place in the code, from debug information.
 struct Frame {
-    std::string function;     ///< demangled; "[unknown]", and no file, outside every module
-    std::string file;         ///< the source file; without debug information the module's ("libc.so.6"); else empty
-    std::uint32_t line = 0;   ///< of the address; 0: not known
-    std::uint32_t first_line = 0;   ///< where the function is declared; 0: not known
-    bool inlined = false;           ///< has no code of its own: it stands inside the next frame out
+    std::string function;     ///< demangled; "[unknown]", without a file, outside every module
+    std::string file;         ///< source file; without debug information the module's name ("libc.so.6"); else empty
+    std::uint32_t line = 0;   ///< of the address; 0: unknown
+    std::uint32_t first_line = 0;   ///< of the function's declaration; 0: unknown
+    bool inlined = false;           ///< inlined into the next frame outwards
     bool operator==(const Frame&) const = default;
 };
 
-/// Says where in this process's code an address lies. A module's symbols are read when its first address is asked for
-/// (some 10 ms per 100,000 symbols), a compilation unit's functions likewise; then an address costs some microseconds. Modules
-/// loaded later are found. One thread at a time. Keeps nothing per address: callers do. Never downloads debug information.
+/// Maps addresses in this process's code to functions and lines. A module's symbols are read at the first look-up in it
+/// (about 10 ms per 100,000 symbols), and so are a compilation unit's functions; later look-ups take a few
+/// microseconds. Modules loaded later are found. One thread at a time. Results are not cached per address; callers do
+/// that. Never downloads debug information.
 class Symbols {
 public:
     Symbols();
@@ -28,10 +29,10 @@ public:
     Symbols(const Symbols&) = delete;
     Symbols& operator=(const Symbols&) = delete;
 
-    /// The function at `address` and those it was inlined into, innermost first; at least one. A return address stands behind
-    /// its call: hand in one less.
+    /// The function at `address` and those it was inlined into, innermost first; at least one. For a return address
+    /// pass the address minus one, since it points behind its call.
     [[nodiscard]] std::vector<Frame> frames_of(std::uint64_t address);
-    /// The innermost of them.
+    /// The innermost function of frames().
     [[nodiscard]] Frame frame_of(std::uint64_t address) { return frames_of(address).front(); }
 
     /// "libdw" (functions, inlined ones, files and lines) or "dladdr" (exported functions only).

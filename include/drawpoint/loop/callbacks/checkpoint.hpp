@@ -18,14 +18,14 @@
 
 namespace drawpoint {
 
-/// How far a run had got.
+/// The progress of a run.
 struct TrainingPosition {
-    std::size_t epochs = 0;   ///< finished: the `first_epoch` of the fit that goes on
+    std::size_t epochs = 0;   ///< finished epochs: the `first_epoch` of the fit that continues
     std::size_t steps = 0;    ///< training steps finished
     bool operator==(const TrainingPosition&) const = default;
 };
 
-/// What a run must have in common with the one it resumes, by name: model, data, batch size, seed …
+/// Options, by name, that a run must share with the one it resumes: model, data, batch size, seed …
 using RunOptions = std::map<std::string, std::string>;
 
 namespace detail {
@@ -38,8 +38,8 @@ void load_states(const Checkpoint& from, std::span<Stateful* const> states);
 
 }   // namespace detail
 
-/// Writes model, optimizer, callbacks' states and position to one file, whole or not at all. Between two steps, best at an epoch's
-/// end. Throws CheckpointError.
+/// Writes model, optimizer, the callbacks' states and the position to one file, atomically. Call it between two steps,
+/// best at the end of an epoch. Throws CheckpointError.
 template <SavableLearner L>
 void save_checkpoint(const std::filesystem::path& file, const L& learner, const TrainingPosition& position,
                      std::span<Stateful* const> states = {}, const RunOptions& options = {}) {
@@ -50,9 +50,10 @@ void save_checkpoint(const std::filesystem::path& file, const L& learner, const 
     checkpoint.write(file);
 }
 
-/// Takes all of it over again; fit with `first_epoch` = position.epochs then goes on as if never interrupted. States are found by
-/// name, equal names in their order. Throws CheckpointError naming the file when it is none, cut short or changed, has other
-/// options, another model, or lacks a state; then neither learner nor states have changed.
+/// Restores what save_checkpoint() wrote; a fit with `first_epoch` = position.epochs then continues as if never
+/// interrupted. States are matched by name, those with equal names in their order. Throws CheckpointError naming the
+/// file when it is not a checkpoint, truncated or modified, has other options or another model, or lacks a state;
+/// learner and states are then unchanged.
 template <SavableLearner L>
 TrainingPosition load_checkpoint(const std::filesystem::path& file, L& learner, std::span<Stateful* const> states = {},
                                  const RunOptions& options = {}) {
@@ -71,28 +72,28 @@ TrainingPosition load_checkpoint(const std::filesystem::path& file, L& learner, 
 }
 
 struct CheckpointOptions {
-    std::filesystem::path file;   ///< with keep > 1 its stem gets the number of epochs: run.ckpt becomes run-0004.ckpt
-    std::size_t every = 1;        ///< epochs from one to the next, ≥ 1
-    std::size_t keep = 1;         ///< of the files made, so many of the last stay; 0: all
-    bool best_only = false;       ///< only when the monitored value is the best so far; `every` is 1 then
+    std::filesystem::path file;   ///< with keep > 1 the number of epochs is added: run.ckpt becomes run-0004.ckpt
+    std::size_t every = 1;        ///< epochs between checkpoints, ≥ 1
+    std::size_t keep = 1;         ///< number of latest files to keep; 0: all
+    bool best_only = false;       ///< save only when the monitored value is the best so far; `every` must be 1
     MonitorOptions monitor{};
-    RunOptions run{};             ///< kept in the file, for load_checkpoint to compare
+    RunOptions run{};             ///< stored in the file, for load_checkpoint to compare
     std::size_t first_step = 0;   ///< training steps of the run before this fit: TrainingPosition::steps
 };
 
-/// When a checkpoint is due and under which name; no learner in it.
+/// Decides when a checkpoint is due and how its file is named; independent of the learner.
 class CheckpointPlan {
 public:
     /// Throws std::invalid_argument naming option and value; `best_only` needs the recorder.
     CheckpointPlan(CheckpointOptions options, const MetricsRecorder* recorder);
 
-    /// A fit begins at this epoch.
+    /// Call it when a fit begins, with its first epoch.
     void restart(std::size_t first_epoch);
-    /// Whether the end of this epoch makes one.
+    /// Whether a checkpoint is due at the end of this epoch.
     [[nodiscard]] bool due(std::size_t epoch);
-    /// The file for so many finished epochs.
+    /// The file for this number of finished epochs.
     [[nodiscard]] std::filesystem::path file_of(std::size_t epochs) const;
-    /// A file was made: removes those no longer kept. One that cannot be removed stays.
+    /// Call it when a file was written: removes the files that are no longer kept, except one that cannot be removed.
     void made(std::size_t epochs);
     [[nodiscard]] const CheckpointOptions& options() const noexcept { return options_; }
 
@@ -102,14 +103,13 @@ private:
     std::vector<std::size_t> made_;   // epochs of the files that are kept
 };
 
-/// Saves a checkpoint at the ends of epochs. None at the end of one whose training
-/// was cut short (a cancel, `max_steps`): a resumed run would leave its rest out. Ordered after the
-/// recorder and ReduceOnPlateau, before EarlyStopping.
+/// Saves a checkpoint at the ends of epochs, except of one whose training was cut short (by a cancel or `max_steps`),
+/// since a resumed run would miss its rest. It runs after the recorder and ReduceOnPlateau and before EarlyStopping.
 template <SavableLearner L>
 class CheckpointCallback final : public EventCallback<CheckpointCallback<L>> {
 public:
-    /// `states`: what else a resumed run needs, mostly recorder, schedule and accumulation. All of them outlive it. Throws
-    /// std::invalid_argument naming option and value.
+    /// `states` is what else a resumed run needs, usually recorder, schedule and accumulation. All arguments must
+    /// outlive the callback. Throws std::invalid_argument naming option and value.
     CheckpointCallback(const L& learner, CheckpointOptions options, std::vector<Stateful*> states = {},
                        const MetricsRecorder* recorder = nullptr)
         : learner_{&learner}, states_{std::move(states)}, plan_{std::move(options), recorder} {}
@@ -128,7 +128,7 @@ public:
         saved_ = position;
     }
 
-    /// Of the last file made in this run; 0 epochs: none.
+    /// The position of the last file written in this run; 0 epochs if there is none.
     [[nodiscard]] const TrainingPosition& saved() const noexcept { return saved_; }
 
 private:
@@ -136,7 +136,7 @@ private:
     std::vector<Stateful*> states_;
     CheckpointPlan plan_;
     TrainingPosition saved_;
-    bool trained_ = false;   // the epoch at hand, to its end
+    bool trained_ = false;   // the current epoch's training has reached its end
 };
 
 }   // namespace drawpoint

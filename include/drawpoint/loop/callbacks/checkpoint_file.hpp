@@ -13,14 +13,14 @@
 
 namespace drawpoint {
 
-/// A checkpoint that cannot be written, read or used. The text names the file.
+/// A checkpoint that cannot be written, read or used. The message names the file.
 class CheckpointError : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;
 };
 
-/// Named arrays and texts, in memory and as one file. The file is in the safetensors format, so other tools read the weights off
-/// it; a checksum over all of it is among its texts. One thread at a time.
+/// Named arrays and texts, in memory and as one file in the safetensors format, so that other tools can read the
+/// weights; one of the texts is a checksum over everything else. One thread at a time.
 class Checkpoint {
 public:
     /// Values of one type in row-major order.
@@ -31,51 +31,52 @@ public:
         std::shared_ptr<const void> owner;   ///< keeps `data` alive
     };
 
-    // Setting a name again replaces it.
+    // Setting a name again replaces its value.
     void set(const std::string& name, Array array);
     void set_integer(const std::string& name, std::int64_t value);
     void set_number(const std::string& name, double value);
     void set_numbers(const std::string& name, std::vector<double> values);
     void set_text(const std::string& name, std::string text);
 
-    /// Null when there is none.
+    /// Null if there is none.
     [[nodiscard]] const Array* find(const std::string& name) const noexcept;
     [[nodiscard]] const std::string* find_text(const std::string& name) const noexcept;
-    // These throw CheckpointError when it is not there, or of another type.
+    // These throw CheckpointError if the value is missing or has another type.
     [[nodiscard]] std::int64_t integer(const std::string& name) const;
     [[nodiscard]] double number(const std::string& name) const;
     [[nodiscard]] std::vector<double> numbers(const std::string& name) const;
     [[nodiscard]] const std::string& text(const std::string& name) const;
-    /// Of the arrays whose name begins so, in order.
+    /// Names of the arrays that begin with the prefix, in order.
     [[nodiscard]] std::vector<std::string> names(std::string_view prefix) const;
 
     /// Throws CheckpointError: "FILE: what".
     [[noreturn]] void refuse(const std::string& what) const;
 
-    /// Replaces `file`, or what it links to, whole or not at all, also when the machine stops or another run writes it, too:
-    /// writes a file without a name (or `file`.PID.N.tmp), has the disk take it, and puts it there. Throws CheckpointError.
+    /// Replaces `file`, or what it links to, atomically, even if the machine stops or another run writes it at the same
+    /// time: writes an unnamed file (or `file`.PID.N.tmp), syncs it to disk, and moves it into place. Throws
+    /// CheckpointError.
     void write(const std::filesystem::path& file) const;
-    /// Throws CheckpointError for what is no checkpoint, cut short or changed.
+    /// Throws CheckpointError for a file that is not a checkpoint, truncated or modified.
     [[nodiscard]] static Checkpoint read(const std::filesystem::path& file);
 
 private:
     [[nodiscard]] const Array& array(const std::string& name, std::string_view type, std::size_t dimensions) const;
     void parse(const std::shared_ptr<std::vector<std::byte>>& file);
 
-    std::string file_ = "checkpoint";   // it was read from
+    std::string file_ = "checkpoint";   // the file it was read from
     std::map<std::string, Array> arrays_;
     std::map<std::string, std::string> texts_;
 };
 
-/// Something, mostly a callback, whose state a checkpoint holds so that a resumed run goes on exactly.
+/// An object, usually a callback, whose state is stored in checkpoints so that a resumed run continues exactly.
 class Stateful {
 public:
     virtual ~Stateful() = default;
-    /// What its state is filed under: never changes.
+    /// The name under which its state is stored; must never change.
     [[nodiscard]] virtual std::string_view state_name() const noexcept = 0;
-    /// Every name it sets begins with `prefix`.
+    /// Every name it sets must begin with `prefix`.
     virtual void save(Checkpoint& to, const std::string& prefix) const = 0;
-    /// Takes over what `save` wrote. Throws CheckpointError.
+    /// Restores what `save` wrote. Throws CheckpointError.
     virtual void load(const Checkpoint& from, const std::string& prefix) = 0;
 };
 

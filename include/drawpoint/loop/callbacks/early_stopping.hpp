@@ -8,11 +8,12 @@
 
 namespace drawpoint {
 
-/// Ends the fit (CancelFit in after_epoch) when the monitored value has not improved for `patience` epochs. A resumed fit counts
-/// on from the recorder's log, and ends at once if that had already stopped.
+/// Ends the fit (CancelFit in after_epoch) when the monitored value has not improved for `patience` epochs. A resumed
+/// fit continues the count from the recorder's log, and ends at once if it had stopped already.
 class EarlyStopping final : public EventCallback<EarlyStopping> {
 public:
-    /// `patience` ≥ 1. Throws std::invalid_argument naming option and value. The recorder outlives it and is among the callbacks.
+    /// `patience` ≥ 1. The recorder must outlive it and be among the callbacks. Throws std::invalid_argument naming
+    /// option and value.
     explicit EarlyStopping(const MetricsRecorder& recorder, MonitorOptions monitor = {}, std::size_t patience = 1);
 
     [[nodiscard]] int order() const noexcept override { return 63; }

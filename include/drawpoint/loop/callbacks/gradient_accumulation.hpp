@@ -13,13 +13,13 @@
 
 namespace drawpoint {
 
-/// Adds up gradients over batches until `samples` samples were seen, and only then lets the optimizer step: a batch before that
-/// ends with CancelBatch in before_step. Each batch's gradients count by its share, batch size / `samples`; its loss stays as it
-/// is. What is left at a fit's end is not stepped, and dropped when another fit starts at epoch 0.
+/// Accumulates gradients over batches of at least `samples` samples in all before the optimizer steps: earlier batches
+/// end with CancelBatch in before_step. Each batch's gradients are weighted by batch size / `samples`; its loss is not
+/// changed. Gradients left over at the end of a fit are not stepped, and dropped when another fit starts at epoch 0.
 template <ScalingLearner L>
 class GradientAccumulation final : public EventCallback<GradientAccumulation<L>>, public Stateful {
 public:
-    /// `samples` ≥ 1. Throws std::invalid_argument. The learner outlives it.
+    /// `samples` ≥ 1. The learner must outlive it. Throws std::invalid_argument.
     explicit GradientAccumulation(L& learner, std::size_t samples = 32) : learner_{&learner}, samples_{samples} {
         if (samples == 0)
             throw std::invalid_argument{"GradientAccumulation: samples must be at least 1, got 0"};
@@ -42,7 +42,7 @@ public:
         count_ = 0;
     }
 
-    /// Samples whose gradients wait for a step.
+    /// Samples accumulated since the last step.
     [[nodiscard]] std::size_t count() const noexcept { return count_; }
 
     [[nodiscard]] std::string_view state_name() const noexcept override { return name(); }

@@ -13,15 +13,15 @@
 
 namespace drawpoint {
 
-/// What a schedule's steps count.
+/// The unit of a schedule's steps.
 enum class ScheduleUnit : std::uint8_t { batch, epoch };
 
-/// Sets the learning rate before each training batch as a schedule says. Batches count from the fit's start, cancelled ones too; a
-/// fit with `first_epoch` goes on.
+/// Sets the learning rate before each training batch according to a schedule. Batches are counted from the start of the
+/// fit, cancelled ones included; a fit with `first_epoch` continues the count.
 template <TunableLearner L>
 class LearningRateSchedule final : public EventCallback<LearningRateSchedule<L>>, public Stateful {
 public:
-    /// The learner outlives it.
+    /// The learner must outlive it.
     LearningRateSchedule(L& learner, RateSchedule schedule, ScheduleUnit unit = ScheduleUnit::batch)
         : learner_{&learner}, schedule_{std::move(schedule)}, unit_{unit} {
         this->run_valid = false;

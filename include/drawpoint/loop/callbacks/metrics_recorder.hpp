@@ -17,27 +17,27 @@
 namespace drawpoint {
 
 struct MetricsOptions {
-    double smoothing = 0.98;      ///< share of the loss so far in the smoothed loss, 0 ≤ smoothing < 1
-    bool train_metrics = false;   ///< metrics of training passes too, as train_NAME beside valid_NAME
-    bool steps = true;            ///< keeps every training step's values: 24 bytes a step
+    double smoothing = 0.98;      ///< weight of the past in the smoothed loss, 0 ≤ smoothing < 1
+    bool train_metrics = false;   ///< also compute metrics of training passes: train_NAME in addition to valid_NAME
+    bool steps = true;            ///< keep every training step's values: 24 bytes per step
 };
 static_assert(std::is_trivially_destructible_v<MetricsOptions>);
 
-/// What one epoch came to.
+/// The results of one epoch.
 struct EpochMetrics {
     std::size_t epoch = 0;
-    std::vector<std::optional<double>> values;   ///< as `MetricsRecorder::names()`; nullopt: the epoch had none
+    std::vector<std::optional<double>> values;   ///< in the order of `MetricsRecorder::names()`; nullopt: no value
     bool operator==(const EpochMetrics&) const = default;
 };
 
-/// Notes loss, smoothed loss and learning rate of every training step, and losses and metrics of every epoch: fastai's
-/// Recorder. Losses need `FitOptions::record_loss`; a step cancelled before its loss has none and is left out. A fit that
-/// starts at epoch 0 starts it afresh, one with `first_epoch` goes on.
+/// Records loss, smoothed loss and learning rate of every training step, and losses and metrics of every epoch, like
+/// fastai's Recorder. Losses need `FitOptions::record_loss`; a step cancelled before its loss is left out. A fit that
+/// starts at epoch 0 clears the record, one with `first_epoch` continues it.
 class MetricsRecorder final : public EventCallback<MetricsRecorder>, public Stateful {
 public:
-    /// Metrics alone. Throws std::invalid_argument naming option and value, or a name that two columns share.
+    /// Records metrics only. Throws std::invalid_argument naming option and value, or a name shared by two columns.
     explicit MetricsRecorder(std::vector<Metric> metrics = {}, const MetricsOptions& = {});
-    /// With the learner's learning rate. The learner outlives it.
+    /// Also records the learner's learning rate. The learner must outlive it.
     template <TunableLearner L>
     explicit MetricsRecorder(const L& learner, std::vector<Metric> metrics = {}, const MetricsOptions& options = {})
         : MetricsRecorder{std::move(metrics), options} {
@@ -53,20 +53,20 @@ public:
     void after_validate();
     void after_epoch(const LoopState& state);
 
-    /// Of every training step that had a loss, in order.
+    /// Losses of all training steps that had one, in order.
     [[nodiscard]] const std::vector<double>& losses() const noexcept { return losses_; }
-    /// Exponentially weighted mean of the losses so far, without the bias of its start; over all epochs.
+    /// Exponentially weighted mean of the losses so far, bias-corrected; over all epochs.
     [[nodiscard]] const std::vector<double>& smooth_losses() const noexcept { return smooth_losses_; }
-    /// NaN without a learner.
+    /// Learning rates of these steps; NaN without a learner.
     [[nodiscard]] const std::vector<double>& learning_rates() const noexcept { return learning_rates_; }
 
     /// The columns of `log()`: train_loss (smoothed), valid_loss (mean over samples), then the metrics.
     [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
-    /// A row per finished epoch.
+    /// One row per finished epoch.
     [[nodiscard]] const std::vector<EpochMetrics>& log() const noexcept { return log_; }
-    /// The position of a column. Throws std::invalid_argument naming `who` asks, and the columns there are.
+    /// Index of a column. Throws std::invalid_argument with `who` asked and the names of the existing columns.
     [[nodiscard]] std::size_t column(std::string_view name, std::string_view who) const;
-    /// The log as a table with a header, for people.
+    /// The log as a text table with a header.
     [[nodiscard]] std::string table() const;
 
     [[nodiscard]] std::string_view state_name() const noexcept override { return name(); }
@@ -86,7 +86,7 @@ private:
     double smooth_sum_ = 0, smooth_weight_ = 0;   // the weight is 1 - smoothing^steps
     double valid_sum_ = 0;
     std::uint64_t valid_seen_ = 0;
-    std::vector<std::optional<double>> row_;   // of the epoch at hand
+    std::vector<std::optional<double>> row_;   // of the current epoch
 };
 
 }   // namespace drawpoint

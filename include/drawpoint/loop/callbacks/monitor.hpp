@@ -10,29 +10,32 @@
 
 namespace drawpoint {
 
-/// Which way a monitored value improves. `automatic`: down for a name with "loss" or "error" in it, else up.
+/// The direction in which a monitored value improves. `automatic`: down if the name contains "loss" or "error", else
+/// up.
 enum class MonitorMode : std::uint8_t { automatic, min, max };
 
 struct MonitorOptions {
-    std::string column = "valid_loss";   ///< of the MetricsRecorder's log
+    std::string column = "valid_loss";   ///< in the MetricsRecorder's log
     MonitorMode mode = MonitorMode::automatic;
-    double min_delta = 0;    ///< an improvement is larger than this, ≥ 0
+    double min_delta = 0;    ///< an improvement must be larger than this, ≥ 0
     bool relative = false;   ///< min_delta is a share of the best value, as in PyTorch's plateau schedule
 };
 
-/// Watches one column of a MetricsRecorder's log and knows the best value so far. It follows from the log alone, so it needs no
-/// saving: a resumed fit reads it off the log that was loaded.
+/// Tracks the best value of one column of a MetricsRecorder's log. It depends on the log alone, so it need not be
+/// saved: a resumed fit reads it from the loaded log.
 class Monitor {
 public:
-    /// Throws std::invalid_argument naming `who` watches, option and value, or the columns there are. The recorder outlives it.
+    /// The recorder must outlive it. Throws std::invalid_argument naming `who` monitors, and option and value or the
+    /// existing columns.
     Monitor(const MetricsRecorder& recorder, MonitorOptions options, std::string who);
 
-    /// Begins before the log's first row.
+    /// Starts before the log's first row.
     void restart() noexcept;
-    /// Takes the next row; nullopt when there is none, else whether it is the best so far; NaN never is, nor is a
-    /// row without a value there. Throws std::runtime_error naming epoch and column when no row of the log has one.
+    /// Takes the next row. Returns nullopt if there is none, else whether its value is the best so far, which NaN and a
+    /// missing value never are. Throws std::runtime_error naming epoch and column if no row of the log has a value
+    /// there.
     [[nodiscard]] std::optional<bool> next();
-    /// The row that has just been added. Throws std::logic_error when the recorder is not among the fit's callbacks.
+    /// Takes the row just added. Throws std::logic_error if the recorder is not among the fit's callbacks.
     [[nodiscard]] bool newest();
 
     [[nodiscard]] std::optional<double> best() const noexcept { return best_; }

@@ -14,14 +14,14 @@ namespace drawpoint {
 
 struct ProgressBarOptions {
     std::FILE* to = stderr;
-    std::optional<bool> terminal;                ///< whether `to` is one; nullopt: ask the system
+    std::optional<bool> terminal;                ///< whether `to` is a terminal; nullopt: ask the system
     std::optional<bool> colour;                  ///< nullopt: on a terminal, unless NO_COLOR is set
-    std::string_view prefix = "";                ///< of a line that is no bar; static storage
-    const MetricsRecorder* recorder = nullptr;   ///< prints its newest row at each epoch's end; outlives the bar
+    std::string_view prefix = "";                ///< of lines other than the bar; static storage
+    const MetricsRecorder* recorder = nullptr;   ///< prints its newest row after each epoch; must outlive the bar
 };
 
-/// Says how a fit gets on: a bar that redraws itself on a terminal, else a line every 5 s. Each shows the place, samples/s, the
-/// draw's share since the last one, and the loss. Text that cannot be written is dropped.
+/// Shows the progress of a fit: a bar that redraws itself on a terminal, else a line every 5 s, with position,
+/// samples/s, the draw's share since the last update, and the loss. Text that cannot be written is dropped.
 class ProgressBar final : public EventCallback<ProgressBar> {
 public:
     explicit ProgressBar(const AnyClock& clock, const ProgressBarOptions& options = {});
@@ -33,7 +33,7 @@ public:
     void after_cancel_fit() { clear(); }
     void after_fit() { clear(); }
 
-    /// Removes the bar, so that something else can be printed.
+    /// Erases the bar, so that something else can be printed.
     void clear();
 
 private:

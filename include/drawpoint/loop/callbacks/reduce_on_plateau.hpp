@@ -13,27 +13,27 @@
 
 namespace drawpoint {
 
-/// As PyTorch's ReduceLROnPlateau.
+/// The options of PyTorch's ReduceLROnPlateau.
 struct PlateauOptions {
-    std::string column = "valid_loss";   ///< of the MetricsRecorder's log
+    std::string column = "valid_loss";   ///< in the MetricsRecorder's log
     MonitorMode mode = MonitorMode::automatic;
-    double threshold = 1e-4;     ///< an improvement is larger than this, ≥ 0
+    double threshold = 1e-4;     ///< an improvement must be larger than this, ≥ 0
     bool relative = true;        ///< the threshold is a share of the best value
     double factor = 0.1;         ///< the rate is multiplied by this, 0 < factor < 1
-    std::size_t patience = 10;   ///< epochs without an improvement that change nothing
-    std::size_t cooldown = 0;    ///< epochs after a reduction that do not count
+    std::size_t patience = 10;   ///< epochs without improvement before a reduction
+    std::size_t cooldown = 0;    ///< epochs after a reduction that are not counted
     double min_rate = 0;         ///< ≥ 0
     double eps = 1e-8;           ///< a smaller change of the rate is not made
 };
 
-/// Counts epochs without an improvement; no learner in it.
+/// Counts epochs without improvement; independent of the learner.
 class PlateauCounter {
 public:
     /// Throws std::invalid_argument naming option and value.
     PlateauCounter(const MetricsRecorder& recorder, const PlateauOptions& options);
-    /// Reads off the recorder's log where a resumed fit stands.
+    /// Replays the recorder's log, for a resumed fit.
     void restart();
-    /// Takes the newest epoch; whether the rate is to be reduced.
+    /// Takes the newest epoch; returns whether to reduce the rate.
     [[nodiscard]] bool newest() { return count(monitor_.newest()); }
 
 private:
@@ -42,12 +42,13 @@ private:
     std::size_t patience_, cooldown_, bad_epochs_ = 0, cooling_ = 0;
 };
 
-/// Reduces the learning rate, at an epoch's end, when the monitored value has stopped improving. Not together with a schedule: that
-/// sets the rate anew.
+/// Reduces the learning rate at the end of an epoch when the monitored value has stopped improving. Not together with a
+/// schedule, which would set the rate again.
 template <TunableLearner L>
 class ReduceOnPlateau final : public EventCallback<ReduceOnPlateau<L>> {
 public:
-    /// Throws std::invalid_argument naming option and value. Both outlive it; the recorder is among the callbacks.
+    /// Both arguments must outlive it; the recorder must be among the callbacks. Throws std::invalid_argument naming
+    /// option and value.
     ReduceOnPlateau(L& learner, const MetricsRecorder& recorder, const PlateauOptions& options = {})
         : learner_{&learner},
           counter_{recorder, options},
@@ -56,7 +57,7 @@ public:
           eps_{options.eps} {}
 
     [[nodiscard]] std::string_view name() const noexcept override { return "ReduceOnPlateau"; }
-    [[nodiscard]] int order() const noexcept override { return 60; }   // before a checkpoint is made
+    [[nodiscard]] int order() const noexcept override { return 60; }   // before a checkpoint is written
     void before_fit() { counter_.restart(); }
     void after_epoch() {
         if (!counter_.newest())

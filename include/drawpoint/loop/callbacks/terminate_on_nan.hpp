@@ -7,8 +7,8 @@
 
 namespace drawpoint {
 
-/// Ends the fit (CancelFit in after_batch) at the first batch, of training or validation, whose loss is infinite or not a
-/// number. Needs `FitOptions::record_loss`.
+/// Ends the fit (CancelFit in after_batch) at the first training or validation batch whose loss is infinite or NaN.
+/// Needs `FitOptions::record_loss`.
 class TerminateOnNaN final : public EventCallback<TerminateOnNaN> {
 public:
     [[nodiscard]] int order() const noexcept override { return -9; }

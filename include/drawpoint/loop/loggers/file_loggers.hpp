@@ -9,12 +9,14 @@ namespace drawpoint {
 
 class RecordFile;
 
-/// Numbers as CSV, `step,name,value`, one a line, in the shortest form that reads back exactly ("nan", "inf"). Summaries go to
-/// `FILE.summary.csv` (`name,index,value`) and tables to `FILE.NAME.csv` beside it, FILE without its ".csv"; a name's characters
-/// that no file name takes become "_". Each record is in the system's hands when logged, so a killed run leaves it.
+/// Logs scalars as CSV lines `step,name,value`, in the shortest form that reads back exactly ("nan", "inf"). Summaries
+/// go to `FILE.summary.csv` (`name,index,value`) and tables to `FILE.NAME.csv` in the same folder, where FILE lacks its
+/// ".csv"; characters of a name that file names cannot contain become "_". Each record is passed to the system when it
+/// is logged, so it survives a killed process.
 class CsvLogger final : public Logger {
 public:
-    /// Begins `file` anew, or goes on in it (`append`: a resumed run). Creates its folder. Throws std::system_error naming it.
+    /// Truncates `file`, or continues it (`append`, for a resumed run). Creates its folder. Throws std::system_error
+    /// naming it.
     explicit CsvLogger(std::filesystem::path file, bool append = false);
     ~CsvLogger() override;
     void log_scalars(std::span<const Scalar>, std::uint64_t step) override;
@@ -30,9 +32,10 @@ private:
     std::string table_error_;
 };
 
-/// One JSON object a line, `time_s` being seconds since 1970: `{"step":12,"time_s":…,"scalars":{"throughput/step":1645.5}}`,
-/// `{"time_s":…,"summary":"fit/duration","values":[…]}`, `{"time_s":…,"table":"profile_report","columns":[…],"rows":[[…]]}`.
-/// What is not finite is null; what is not UTF-8 is replaced. A killed run leaves all records but at most a part of the last.
+/// Logs one JSON object per line, with `time_s` in seconds since 1970:
+/// `{"step":12,"time_s":…,"scalars":{"throughput/step":1645.5}}`, `{"time_s":…,"summary":"fit/duration","values":[…]}`,
+/// `{"time_s":…,"table":"profile_report","columns":[…],"rows":[[…]]}`. Values that are not finite become null; bytes
+/// that are not UTF-8 are replaced. After a killed process all records are there, except perhaps part of the last.
 class JsonLinesLogger final : public Logger {
 public:
     /// As `CsvLogger`.
@@ -47,12 +50,13 @@ private:
     std::unique_ptr<RecordFile> file_;
 };
 
-/// An event file of TensorBoard (`tensorboard --logdir FOLDER`): scalars as such, in single precision; a summary as a histogram
-/// of 30 buckets over its finite values; a table as text, in Markdown. One file a logger, never an old one; every record in the
-/// system's hands when logged.
+/// Writes an event file for TensorBoard (`tensorboard --logdir FOLDER`): scalars in single precision, a summary as a
+/// histogram of 30 buckets over its finite values, a table as Markdown text. Each logger makes a new file. Every record
+/// is passed to the system when it is logged.
 class TensorBoardLogger final : public Logger {
 public:
-    /// Makes a file `events.out.tfevents.TIME.HOST.PID.N` in `folder`, which is created. Throws std::system_error naming it.
+    /// Makes a file `events.out.tfevents.TIME.HOST.PID.N` in `folder`, creating the folder if necessary. Throws
+    /// std::system_error naming it.
     explicit TensorBoardLogger(const std::filesystem::path& folder);
     ~TensorBoardLogger() override;
     void log_scalars(std::span<const Scalar>, std::uint64_t step) override;
@@ -63,7 +67,7 @@ public:
 
 private:
     std::unique_ptr<RecordFile> file_;
-    std::uint64_t last_step_ = 0;   // what has no step of its own stands at the last one
+    std::uint64_t last_step_ = 0;   // used for records without a step of their own
 };
 
 }   // namespace drawpoint

@@ -17,44 +17,48 @@ namespace drawpoint {
 
 class Recorder;
 
-/// fastxtend's options, under its names and with its defaults.
+/// fastxtend's options, with its names and defaults.
 struct FastxtendSettings {
     bool show_report = true;      ///< print the report after the fit
-    bool plain = false;           ///< plain text: what a terminal gets anyway, unless `markdown`
+    bool plain = false;           ///< plain text, as on a terminal without `markdown`
     bool markdown = false;        ///< print it as a Markdown table
     bool save_csv = false;        ///< write the raw results to `path / csv_name`
     std::filesystem::path path;   ///< folder of the CSV file, created when needed; empty: the working directory
-    std::string csv_name;   ///< empty: "throughput.csv", "simpleprofiler.csv", of `simple_old` "simple_profile.csv"
-    std::size_t rolling_average = 10;   ///< training batches of a live value, and between two, ≥ 1
-    bool drop_first_batch = true;       ///< leave the first batch of either phase out
+    /// Empty: "throughput.csv", "simpleprofiler.csv" or, for `simple_old`, "simple_profile.csv".
+    std::string csv_name;
+    std::size_t rolling_average = 10;   ///< training batches per live value, and between two of them, ≥ 1
+    bool drop_first_batch = true;       ///< leave out the first batch of each phase
     bool samples_per_second = true;     ///< `simple_old`: log rates while training
-    bool trial_fit =
-        false;   ///< a fit that looks for something else (a learning rate): shows, saves and logs nothing, and stays
-    Logger* logger = nullptr;      ///< gets live values and the final log; outlives the callback
+    /// For a fit that only searches for something, e.g. a learning rate: the callback shows, saves and logs nothing,
+    /// and stays among the callbacks.
+    bool trial_fit = false;
+    Logger* logger = nullptr;      ///< receives live values and the final log; must outlive the callback
     std::ostream* out = nullptr;   ///< where the report is printed; null: standard output
 };
 
-/// fastxtend's profiler: a report of one fit from the recorder's ledger, and live throughput while it trains. Add it to the
-/// fit's callbacks; it leaves them when the fit is over, whichever way. Nothing is kept from one fit to the next. What goes
-/// wrong with its files is kept in `error()` and printed, never thrown into the loop. Recorder and logger outlive it.
+/// fastxtend's profiler: a report of one fit from the recorder's ledger, and live throughput while it trains. Add it to
+/// the fit's callbacks; it removes itself when the fit ends, however that happens. Nothing is kept from one fit to the
+/// next. File errors are kept in `error()` and printed, never thrown into the loop. Recorder and logger must outlive
+/// it.
 class FastxtendCallback : public Callback {
 public:
     FastxtendCallback(Recorder& recorder, ProfileMode mode, FastxtendSettings settings = {});
 
     [[nodiscard]] std::string_view name() const noexcept override;
     [[nodiscard]] EventSet events() const noexcept override;
-    [[nodiscard]] int order() const noexcept override { return 50; }   // after every piece of a step is over
+    [[nodiscard]] int order() const noexcept override { return 50; }   // after all pieces of a step
     void on(Event event, LoopState& state) override;
     bool fit_over() noexcept override;
 
-    /// The last fit's report; nothing before its end. As a table, formatted (`profile_report`) or raw (`profile_results`).
+    /// The last fit's report as a table, formatted (`profile_report`) or raw (`profile_results`); empty before a fit's
+    /// end.
     [[nodiscard]] const std::optional<FastxtendReport>& report() const noexcept { return report_; }
     [[nodiscard]] LogTable profile_report() const;
     [[nodiscard]] LogTable profile_results() const;
-    /// The durations behind it.
+    /// The durations that the report summarises.
     [[nodiscard]] const FastxtendValues& values() const noexcept { return values_; }
     [[nodiscard]] const std::string& error() const noexcept { return error_; }
-    /// Where `save_csv` writes.
+    /// The file that `save_csv` writes.
     [[nodiscard]] std::filesystem::path csv_path() const;
 
 private:
@@ -74,21 +78,21 @@ private:
     std::string error_;
 };
 
-/// Draw, batch and step alone.
+/// Profiles draw, batch and step only.
 class ThroughputCallback final : public FastxtendCallback {
 public:
     explicit ThroughputCallback(Recorder& recorder, FastxtendSettings settings = {})
         : FastxtendCallback{recorder, ProfileMode::throughput, std::move(settings)} {}
 };
 
-/// Every action of a step.
+/// Profiles every action of a step.
 class SimpleProfilerCallback final : public FastxtendCallback {
 public:
     explicit SimpleProfilerCallback(Recorder& recorder, FastxtendSettings settings = {})
         : FastxtendCallback{recorder, ProfileMode::simple, std::move(settings)} {}
 };
 
-/// "throughput", "simple" or "simple_old"; throws std::invalid_argument naming any other.
+/// Makes "throughput", "simple" or "simple_old"; throws std::invalid_argument naming any other.
 [[nodiscard]] ProfileMode profile_mode_named(std::string_view name);
 
 }   // namespace drawpoint

@@ -11,8 +11,8 @@
 
 namespace drawpoint {
 
-/// A pass whose draws are timed as an action: only the draw, not what is done with the batch; also the draw that finds the end,
-/// and one that throws. The profiler outlives it.
+/// A pass whose draws are timed as an action: each draw alone, without the use of the batch, and also the draw that
+/// finds the end or throws. The profiler must outlive it.
 template <BatchSource Source>
 class ProfiledPass {
 public:
@@ -32,7 +32,7 @@ private:
     std::string action_;
 };
 
-/// A loader whose passes are `ProfiledPass`es; `fit` takes it. Loader and profiler outlive it.
+/// A loader whose passes are `ProfiledPass`es; `fit` accepts it. Loader and profiler must outlive it.
 template <EpochSource Loader>
 class ProfiledLoader {
 public:
@@ -48,8 +48,8 @@ private:
     std::string action_;
 };
 
-/// Times the draws of a loader, or of one pass, as `action`:
-/// `auto timed = profile_iterable(profiler, loader, "get_train_batch");`.
+/// Times the draws from a loader or a pass as `action`: `auto timed = profile_iterable(profiler, loader,
+/// "get_train_batch");`.
 template <EpochSource Loader>
 [[nodiscard]] ProfiledLoader<Loader> profile_iterable(Profiler& profiler, Loader& loader, std::string_view action) {
     return {profiler, loader, action};

@@ -12,14 +12,14 @@ namespace drawpoint {
 
 class ProfiledAction;
 
-/// Where a profiler's report goes. Without a file name: to a stream, on rank 0 alone.
+/// The file of a profiler's report. Without a file name the report goes to a stream, on rank 0 only.
 struct ProfilerFiles {
     std::filesystem::path dirpath;   ///< empty: the `log_dir` given at `setup`
     std::string filename;            ///< without stage, rank and extension
 };
 
-/// Times actions by name. The base of all profilers in Lightning's manner, and of one's own: override `start` and `stop`, then
-/// `summary`. One thread at a time.
+/// Times actions by name. The base class of all profilers with Lightning's interface, including users' own: override
+/// `start` and `stop`, then `summary`. One thread at a time.
 class Profiler {
 public:
     explicit Profiler(ProfilerFiles files = {}) : files_{std::move(files)} {}
@@ -30,30 +30,31 @@ public:
     virtual void start(std::string_view action) = 0;
     virtual void stop(std::string_view action) = 0;
 
-    /// Times the action until the end of the scope, also by an exception: `const auto timed = profiler.profile("augment");`.
-    /// Throws what `start` throws; then nothing is stopped, and an outer scope of the same name goes on.
+    /// Times the action until the end of the scope, also when an exception ends it: `const auto timed =
+    /// profiler.profile("augment");`. Throws what `start` throws; then nothing is stopped, and an outer scope of the
+    /// same name continues.
     [[nodiscard]] ProfiledAction profile(std::string_view action);
 
-    /// The report as text; empty: there is none.
+    /// The report as text; empty if there is none.
     [[nodiscard]] virtual std::string summary() { return {}; }
 
-    /// Writes the summary, if there is one, to the file or else on rank 0 to `output()`, then `teardown`s. A file is appended to.
-    /// Throws std::system_error naming the file. Keeps what was measured: a second call reports it again.
+    /// Appends the summary, if there is one, to the file, or else prints it on rank 0 to `output()`; then calls
+    /// `teardown`. Measurements are kept: a second call reports them again. Throws std::system_error naming the file.
     void describe();
 
     /// A stage ("fit", "validate", "test", "predict") begins on this rank.
     virtual void setup(std::string_view stage, int local_rank = 0, const std::filesystem::path& log_dir = {});
-    /// A stage is over; files are closed.
+    /// Ends a stage; files are closed.
     virtual void teardown(std::string_view stage);
 
-    /// Standard output unless set; outlives the profiler.
+    /// Standard output unless set; must outlive the profiler.
     void set_output(std::ostream& stream) noexcept { output_ = &stream; }
     [[nodiscard]] std::ostream& output() const noexcept;
 
     [[nodiscard]] int local_rank() const noexcept { return local_rank_.value_or(0); }
     [[nodiscard]] const std::string& stage() const noexcept { return stage_; }
     [[nodiscard]] const std::filesystem::path& dirpath() const noexcept { return files_.dirpath; }
-    /// The name this profiler gives a file, as `profile_file_name` says.
+    /// The name of a file of this profiler, from `profile_file_name`.
     [[nodiscard]] std::string file_name(std::string_view action = {}, std::string_view extension = ".txt") const;
 
 private:
@@ -64,13 +65,14 @@ private:
     std::ofstream file_;
 };
 
-/// `STAGE-FILENAME-RANK-ACTION` of the parts there are, with an extension. What no file name takes (\ / : * ? " < > | line
-/// ends, tabs) becomes "_", runs of "_" one, outer blanks go; of nothing: "profile".
+/// Joins the parts that are not empty to `STAGE-FILENAME-RANK-ACTION`, with an extension. Characters that file names
+/// cannot contain (\ / : * ? " < > |, line ends, tabs) become "_", runs of "_" are merged, and outer blanks removed;
+/// "profile" if nothing is left.
 [[nodiscard]] std::string profile_file_name(std::string_view stage, std::string_view filename,
                                             std::optional<int> local_rank, std::string_view action,
                                             std::string_view extension);
 
-/// An action being timed (`Profiler::profile`). An action stopped by hand before its scope ends stays as it was.
+/// An action being timed (`Profiler::profile`). If it was stopped by hand, the end of the scope does nothing.
 class ProfiledAction {
 public:
     ProfiledAction(Profiler& profiler, std::string_view action) : profiler_{&profiler}, action_{action} {
@@ -88,7 +90,7 @@ private:
 
 inline ProfiledAction Profiler::profile(std::string_view action) { return ProfiledAction{*this, action}; }
 
-/// Times nothing: what code that profiles itself takes when nobody asks.
+/// Times nothing: the default of code that accepts a profiler.
 class PassThroughProfiler final : public Profiler {
 public:
     using Profiler::Profiler;

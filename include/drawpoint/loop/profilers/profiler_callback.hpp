@@ -12,13 +12,14 @@
 
 namespace drawpoint {
 
-/// Drives any `Profiler` by the loop's events, with the actions of `lightning_hooks` and `lightning_spans`: it sets the profiler
-/// up when a fit (or a validation alone) begins, starts and stops actions, and lets it `describe` when the fit ends. A cancel or
-/// an exception stops what it left open (one that leaves a validation alone: when the next run begins). A report that cannot be
-/// written is said by `error()` and on the profiler's output. Two callbacks, ordered -9 and 49: others' time counts into their hooks.
+/// Drives any `Profiler` by the loop's events, with the actions of `lightning_hooks` and `lightning_spans`: it sets the
+/// profiler up when a fit (or a validation alone) begins, starts and stops actions, and calls `describe` when the fit
+/// ends. Actions left open by a cancel or an exception are stopped (when a validation alone is left: at the beginning
+/// of the next run). A report that cannot be written is reported by `error()` and on the profiler's output. It consists
+/// of two callbacks, of order -9 and 49, so that the time of the callbacks between them counts towards their hooks.
 class ProfilerCallback {
 public:
-    /// The profiler outlives it.
+    /// The profiler must outlive it.
     explicit ProfilerCallback(Profiler& profiler, int local_rank = 0, std::filesystem::path log_dir = {});
     ProfilerCallback(const ProfilerCallback&) = delete;
     ProfilerCallback& operator=(const ProfilerCallback&) = delete;
@@ -51,7 +52,7 @@ private:
     std::filesystem::path log_dir_;
     Stamp before_{*this, false}, after_{*this, true};
     std::vector<std::string_view> open_;             // of static storage, in the order of their start
-    std::array<std::size_t, event_count> depth_{};   // how many were open where a level began, by its before event
+    std::array<std::size_t, event_count> depth_{};   // number of open actions when a level began, by its before event
     bool in_fit_ = false;
     std::string error_;
 };

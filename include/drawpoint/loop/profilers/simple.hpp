@@ -16,42 +16,42 @@
 
 namespace drawpoint {
 
-/// A sum of doubles without rounding until it is read, as Python's math.fsum. Bounded memory, any number of addends.
+/// An exact sum of doubles, rounded only when read, like Python's math.fsum. Bounded memory, any number of addends.
 class ExactSum {
 public:
     void add(double value);
-    /// The double nearest to the sum of all finite addends; an infinity or NaN among them is the sum.
+    /// The double nearest to the sum of all addends, or the infinity or NaN among them.
     [[nodiscard]] double value() const noexcept;
 
 private:
-    std::vector<double> partials_;   // do not overlap, ascending; at most some forty
-    double special_ = 0;             // sum of what is not finite
+    std::vector<double> partials_;   // do not overlap, ascending; at most about forty
+    double special_ = 0;             // sum of the addends that are not finite
     bool is_special_ = false;
 };
 
-/// Records each action's durations and prints their means and totals. Calls and totals are exact for any number of calls;
-/// single durations are kept of the first `kept_durations` calls of an action, so memory is bounded by the number of actions.
-/// About 100 ns for a start and its stop. One thread at a time.
+/// Records each action's durations and prints their means and totals. Counts and totals are exact for any number of
+/// calls; single durations are kept for the first `kept_durations` calls of an action, so memory is bounded by the
+/// number of actions. A start and its stop cost about 100 ns. One thread at a time.
 class SimpleProfiler final : public Profiler {
 public:
     static constexpr std::size_t kept_durations = 1u << 16;
 
     explicit SimpleProfiler(ProfilerFiles files = {}, LightningOptions options = {},
                             const AnyClock& clock = AnyClock{});
-    /// Also records every action as a region of its name, on the recorder's clock; the recorder outlives it. Regions nest: of
-    /// actions that overlap without nesting, the inner one is two regions.
+    /// Also records every action as a region of its name, on the recorder's clock; the recorder must outlive it.
+    /// Regions nest: where two actions overlap without nesting, the inner one is recorded as two regions.
     SimpleProfiler(Recorder& recorder, ProfilerFiles files = {}, LightningOptions options = {});
 
     /// Throws std::invalid_argument "Attempted to start ACTION which has already started."
     void start(std::string_view action) override;
     /// Throws std::invalid_argument "Attempting to stop recording an action (ACTION) which was never started."
     void stop(std::string_view action) override;
-    /// Since it was made.
+    /// Time since the profiler was made.
     [[nodiscard]] std::string summary() override;
 
-    /// What the summary prints.
+    /// The numbers in the summary.
     [[nodiscard]] LightningProfile profile_values() const;
-    /// The first durations of an action, in seconds; empty: it never ended.
+    /// The first durations of an action, in seconds; empty if it never ended.
     [[nodiscard]] std::span<const double> durations(std::string_view action) const noexcept;
 
 private:

@@ -12,12 +12,12 @@
 
 namespace drawpoint {
 
-/// Records training_step, backward, validation_step, test_step and predict_step (the word after an action's last ".") as regions;
-/// the last three as numbered steps, "validation_step#1" onwards. Other actions are no error and leave nothing. One thread at a
-/// time. The recorder outlives it.
+/// Records the actions training_step, backward, validation_step, test_step and predict_step (by the word after the last
+/// ".") as regions, the last three as numbered steps: "validation_step#1" onwards. Other actions are ignored. One
+/// thread at a time. The recorder must outlive it.
 class XlaProfiler final : public Profiler {
 public:
-    /// `port`: throws std::invalid_argument, because the service that captures a running program is not there yet.
+    /// A `port` throws std::invalid_argument, because the service that captures a running program does not exist.
     explicit XlaProfiler(Recorder& recorder, std::optional<int> port = std::nullopt);
     void start(std::string_view action) override;
     void stop(std::string_view action) override;

@@ -15,8 +15,8 @@ struct Model::Impl {
     std::function<at::Tensor(const at::Tensor&)> forward;   // float32 samples to one output per class
 };
 
-/// A model from a user's own module, or holder (`TORCH_MODULE`), whose forward takes a tensor and gives one output per
-/// class.
+/// Makes a model from a user's own module or module holder (`TORCH_MODULE`), whose forward takes a tensor and returns
+/// one output per class.
 template <class Module>
 [[nodiscard]] Model model_of(std::shared_ptr<Module> module) {
     auto forward = [net = module.get()](const at::Tensor& samples) { return net->forward(samples); };

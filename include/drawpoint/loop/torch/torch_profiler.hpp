@@ -22,7 +22,7 @@ enum class ProfilerActivity : std::uint8_t { cpu, xpu, cuda, hpu, mtia, privateu
 
 /// "CPU", "XPU", "CUDA", "HPU", "MTIA", "PrivateUse1". Static storage.
 [[nodiscard]] std::string_view name_of(ProfilerActivity) noexcept;
-/// What can be profiled here, and is where `activities` says nothing: the CPU.
+/// The activities that can be profiled here, and the default of `activities`: CPU only.
 [[nodiscard]] std::vector<ProfilerActivity> supported_activities();
 
 class TorchProfiler;
@@ -37,59 +37,63 @@ struct TorchProfilerOptions {
     bool with_stack = false;                                   ///< C++ frames that called each operator
     bool with_flops = false;                                   ///< of matrix products and 2-D convolutions
     bool with_modules = false;                                 ///< refused: only TorchScript knows its modules
-    std::vector<std::string> experimental_config;              ///< refused, each by its name
-    std::filesystem::path execution_trace;                     ///< written over the same windows; empty: none
-    bool acc_events = false;                                   ///< events of all cycles, not of the last alone
+    std::vector<std::string> experimental_config;              ///< refused, naming each option
+    std::filesystem::path execution_trace;                     ///< written for the same windows; empty: none
+    bool acc_events = false;                                   ///< keep the events of all cycles, not only the last
     std::optional<bool> use_cuda;                              ///< deprecated: warns, and changes nothing
-    std::function<std::string()> custom_trace_id_callback;     ///< called once a cycle; empty: a random UUID
+    std::function<std::string()> custom_trace_id_callback;     ///< called once per cycle; empty: a random UUID
     std::function<void(std::string_view)> warn;                ///< empty: to standard error
 };
 
-/// torch.profiler.profile for LibTorch: its API, its names and its schedule, recording into `recorder`, so that one ledger and one
-/// clock hold draws, stages and operators. Where PyTorch's has defects it has none: `stop()` is idempotent, a trace may be
-/// exported any number of times, metadata may come before `start`. start(), step() and stop() on one thread, the one that runs
-/// the model; the rest when it pleases. The recorder outlives it.
+/// torch.profiler.profile for LibTorch, with its API, names and schedule. It records into `recorder`, so that draws,
+/// stages and operators share one ledger and one clock. Unlike PyTorch's, `stop()` is idempotent, a trace can be
+/// exported any number of times, and metadata can be added before `start`. Call start(), step() and stop() on the
+/// thread that runs the model; the other functions at any time. The recorder must outlive it.
 class TorchProfiler {
 public:
-    /// Throws std::invalid_argument naming the option that is refused.
+    /// Throws std::invalid_argument naming an option that is refused.
     explicit TorchProfiler(Recorder&, TorchProfilerOptions = {});
     TorchProfiler(const TorchProfiler&) = delete;
     TorchProfiler& operator=(const TorchProfiler&) = delete;
-    /// `stop()`s; what that throws becomes a warning.
+    /// Calls `stop()`; its exceptions become warnings.
     ~TorchProfiler();
 
     void start();
-    /// The next step begins. A `TorchProfilerCallback` calls it at each training draw, which cannot be off by one.
+    /// Begins the next step. A `TorchProfilerCallback` calls it at each training draw, so that steps cannot be off by
+    /// one.
     void step();
     void stop();
     [[nodiscard]] bool running() const noexcept;
-    /// A cycle has been recorded, or is being.
+    /// Whether a cycle has been recorded, or is being recorded.
     [[nodiscard]] bool recorded() const noexcept;
     [[nodiscard]] std::int64_t step_num() const noexcept;
     [[nodiscard]] ProfilerAction current_action() const noexcept;
 
-    /// The last cycle's rows (of all cycles with `acc_events`), also while it is recorded; until the next call or `step`. What
-    /// follows reads it. O(rows). All of these throw std::logic_error before the first `start`.
+    /// The rows of the last cycle (with `acc_events`, of all cycles), also while it is being recorded; valid until the
+    /// next call or `step`. The exports below use them. O(rows). All of these throw std::logic_error before the first
+    /// `start`.
     [[nodiscard]] const Ledger& ledger();
     [[nodiscard]] std::vector<OperatorEvent> events();
     [[nodiscard]] std::vector<OperatorAverage> key_averages(const KeyAveragesOptions& = {});
-    /// The last cycle; compressed where the name ends in `.gz`.
+    /// Writes the last cycle; compressed if the name ends in `.gz`.
     void export_chrome_trace(const std::filesystem::path&);
-    /// Folded stacks for flame graphs. `metric`: self_cpu_time_total or self_cuda_time_total. Needs `with_stack`.
+    /// Writes collapsed stacks for flame graphs. `metric`: self_cpu_time_total or self_cuda_time_total. Needs
+    /// `with_stack`.
     void export_stacks(const std::filesystem::path&, std::string_view metric = "self_cpu_time_total");
-    /// `.html`, `.json`, `.json.gz` or `.raw.json.gz`; device: "cpu" or "cuda:0". Needs `record_shapes`, `profile_memory` and
-    /// `with_stack`; throws std::invalid_argument naming what is missing.
+    /// Writes `.html`, `.json`, `.json.gz` or `.raw.json.gz`; `device`: "cpu" or "cuda:0". Needs `record_shapes`,
+    /// `profile_memory` and `with_stack`; throws std::invalid_argument naming what is missing.
     void export_memory_timeline(const std::filesystem::path&, std::string_view device = "cpu");
 
-    /// Leaves what these activities collect out, or takes it in again, in mid-run. Nothing before `start`.
+    /// Pauses or resumes the recording of these activities during the run. No effect before `start`.
     void toggle_collection_dynamic(bool enable, std::span<const ProfilerActivity> activities);
 
-    /// A text, or a JSON value, under a key of the trace's own; from now on. Throws std::invalid_argument when it is no JSON.
+    /// Adds a text, or a JSON value, under a key of its own to traces exported from now on. Throws
+    /// std::invalid_argument if it is not valid JSON.
     void add_metadata(std::string_view key, std::string_view value);
     void add_metadata_json(std::string_view key, std::string_view value);
-    /// The same when the next cycle starts.
+    /// The same from the start of the next cycle on.
     void preset_metadata_json(std::string_view key, std::string_view value);
-    /// Of the cycle at hand or the last one; empty before the first.
+    /// Identifier of the current or last cycle; empty before the first.
     [[nodiscard]] const std::string& get_trace_id() const noexcept;
 
     [[nodiscard]] const TorchProfilerOptions& options() const noexcept;
@@ -97,7 +101,7 @@ public:
 private:
     friend class TorchProfilerCallback;
     friend class PyTorchProfiler;
-    /// What a step's range is called by, in place of `step_num()`.
+    /// Number in the names of steps' ranges, instead of `step_num()`.
     void number_steps(std::function<std::int64_t()>);
     struct Impl;
     std::unique_ptr<Impl> impl_;
@@ -109,7 +113,7 @@ public:
     explicit TorchProfilerScope(TorchProfiler& profiler) : profiler_{&profiler} { profiler.start(); }
     TorchProfilerScope(const TorchProfilerScope&) = delete;
     TorchProfilerScope& operator=(const TorchProfilerScope&) = delete;
-    /// `stop()`s; throws what it throws, unless an exception is under way.
+    /// Calls `stop()`; throws what it throws, unless an exception is in flight.
     ~TorchProfilerScope() noexcept(false);
 
 private:
@@ -117,9 +121,10 @@ private:
     int exceptions_ = std::uncaught_exceptions();
 };
 
-/// Binds a profiler's steps to the training draws of a fit: `ProfilerStep#k` holds the k-th draw, what is computed with its batch
-/// and nothing of another, whatever else the loop does. Starts the profiler with the fit and stops it with the fit, whichever
-/// way that ends. Its own work, exports of `on_trace_ready` included, is counted as `callbacks`. The profiler outlives it.
+/// Aligns a profiler's steps with the training draws of a fit: `ProfilerStep#k` contains the k-th draw and the
+/// computation on its batch, and nothing of another batch. Starts the profiler with the fit and stops it with the fit,
+/// however that ends. Its own work, including exports by `on_trace_ready`, is counted as `callbacks`. The profiler must
+/// outlive it.
 class TorchProfilerCallback final : public Callback {
 public:
     explicit TorchProfilerCallback(TorchProfiler& profiler) noexcept : profiler_{&profiler} { run_valid = false; }
@@ -132,24 +137,24 @@ public:
 private:
     void before_draw(const LoopState& state);
     TorchProfiler* profiler_;
-    bool in_step_ = false;   // a draw has begun the step at hand
-    bool drawn_ = false;     // … and found a batch
+    bool in_step_ = false;   // a draw has begun the current step
+    bool drawn_ = false;     // that draw returned a batch
 };
 
-/// What `on_trace_ready` takes to write each cycle as `dir/WORKER.TIME.pt.trace.json`, for TensorBoard. `worker_name` empty:
-/// HOST_PID. The handler throws std::runtime_error "Can't create directory: DIR".
+/// A function for `on_trace_ready` that writes each cycle as `dir/WORKER.TIME.pt.trace.json`, for TensorBoard. Default
+/// of `worker_name`: HOST_PID. The function throws std::runtime_error "Can't create directory: DIR".
 [[nodiscard]] std::function<void(TorchProfiler&)>
 tensorboard_trace_handler(std::filesystem::path dir, std::string worker_name = {}, bool use_gzip = false);
 
-/// LibTorch's own observer, which writes every operator with its inputs and outputs as a graph (an execution trace, for
-/// replaying). One at a time in a process. Observes all threads.
+/// LibTorch's own observer, which writes every operator with its inputs and outputs as a graph that can be replayed (an
+/// execution trace). Only one per process. Observes all threads.
 class ExecutionTraceObserver {
 public:
-    /// Throws std::logic_error when there is one already, std::runtime_error naming `file` when it cannot be written.
+    /// Throws std::logic_error if there is one already, std::runtime_error naming `file` if it cannot be written.
     explicit ExecutionTraceObserver(const std::filesystem::path& file);
     ExecutionTraceObserver(const ExecutionTraceObserver&) = delete;
     ExecutionTraceObserver& operator=(const ExecutionTraceObserver&) = delete;
-    /// Now the file is there, whole.
+    /// Completes the file.
     ~ExecutionTraceObserver();
     void start();
     void stop();

@@ -8,16 +8,17 @@
 
 namespace drawpoint {
 
-class CacheCore;   // the copies and the way back to them; pipeline/cache_loader.cpp
+class CacheCore;   // the copies and the queue in which they come back; pipeline/cache/cache_loader.cpp
 
-/// Draws the first few batches from a loader once and serves copies of them for ever at no cost: what a training loop could do
-/// if the draw were free. Passes have the loader's size. The loader outlives it and is not drawn from elsewhere until the
-/// copies are made (`filled()`). Batches may outlive it. The loop's thread only.
+/// Draws the first few batches from a loader once and then serves copies of them for ever at no cost: the upper bound
+/// of what a training loop could do if drawing were free. Its passes are as long as the loader's. The loader must
+/// outlive it, and nobody else may draw from the loader until the copies are made (`filled()`). Batches may outlive it.
+/// The loop's thread only.
 class CacheLoader {
 public:
     using Batch = drawpoint::Batch;
 
-    /// One pass. Movable; outlives neither the loader nor the CacheLoader.
+    /// One pass. Movable; must not outlive the loader or the CacheLoader.
     class Pass {
     public:
         using Batch = drawpoint::Batch;
@@ -25,13 +26,13 @@ public:
         Pass& operator=(Pass&&) noexcept;
         ~Pass();
 
-        /// Batches in the pass: as many as in one of the loader's.
+        /// Batches in the pass, the same number as in the loader's.
         [[nodiscard]] std::optional<std::size_t> size() const noexcept;
-        /// A cached batch; while the copies are still being made, one freshly drawn. nullopt after the last, for ever. Throws
-        /// what the loader's next() throws, and std::logic_error while the user holds every cached batch. It must not be
-        /// written to: the same samples come again.
+        /// A cached batch, or a freshly drawn one while the copies are being made; nullopt after the last, for ever.
+        /// The batch must not be written to, since its samples are served again. Throws what the loader's next()
+        /// throws, and std::logic_error while the user holds every cached batch.
         [[nodiscard]] Awaitable<std::optional<Batch>> next();
-        /// next() for threads without a coroutine.
+        /// next() for callers that are not coroutines.
         [[nodiscard]] std::optional<Batch> next_blocking();
 
     private:
@@ -41,7 +42,7 @@ public:
         std::size_t drawn_ = 0;
     };
 
-    /// Keeps the first `batches` of the loader's epoch 0, 1 … 56, or all of them when there are fewer. Throws
+    /// Caches the first `batches` batches of the loader's epoch 0, 1 … 56, or all of them if there are fewer. Throws
     /// std::invalid_argument naming the value, std::bad_alloc.
     CacheLoader(DataLoader& loader, std::size_t batches);
     CacheLoader(DataLoader&& loader, std::size_t batches) = delete;
@@ -49,10 +50,10 @@ public:
     CacheLoader(const CacheLoader&) = delete;
     CacheLoader& operator=(const CacheLoader&) = delete;
 
-    /// A pass. The epoch does not matter: every one is the same.
+    /// A pass. The epoch has no influence: all passes are the same.
     [[nodiscard]] Pass epoch(std::size_t e, EpochOptions = {});
 
-    /// Whether all copies are made, and no batch costs anything any more.
+    /// Whether all copies are made, so that draws cost nothing from now on.
     [[nodiscard]] bool filled() const noexcept;
 
 private:

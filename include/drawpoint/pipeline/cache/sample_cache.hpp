@@ -16,27 +16,27 @@ namespace drawpoint {
 class Recorder;
 class CacheMapping;   // the memory or the file; pipeline/cache_mapping.hpp
 
-/// What a cache did and holds. Exact while no sample is in work.
+/// Activity and contents of a cache. Exact while no sample is being read or written.
 struct CacheCounters {
-    std::uint64_t hits = 0, misses = 0;   ///< samples asked for since the cache was made
-    std::uint64_t samples = 0;            ///< held
+    std::uint64_t hits = 0, misses = 0;   ///< look-ups since the cache was made
+    std::uint64_t samples = 0;            ///< samples held
     std::uint64_t bytes = 0;          ///< in use: samples, 64 bytes with each, 8 bytes for each sample of the data set
     std::uint64_t budget_bytes = 0;   ///< `bytes` never exceeds it
-    [[nodiscard]] double hit_share() const noexcept {   ///< 0 … 1; 0 before the first sample
+    [[nodiscard]] double hit_share() const noexcept {   ///< hits / (hits + misses), 0 … 1; 0 before the first look-up
         return hits == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(hits + misses);
     }
 };
 
-/// Keeps what samples are made of, by index, within a budget of bytes: it fills until nothing fits any more and never
-/// evicts. A pass asks for each sample once, so whatever an eviction would keep is asked for no sooner than what it
-/// throws out, and a cache that evicts the oldest has nothing left of a data set larger than itself when the next pass
-/// begins; this one has its whole budget's worth. Any thread. Of a cache in memory nothing locks or allocates, and a
-/// hit writes nothing but its worker's counter; one in a file reads and writes through the system, takes a worker room
-/// for a sample once and again for a larger one, and marks what it finds damaged.
+/// Keeps what samples are made from, by index, within a budget of bytes. It fills until nothing more fits and never
+/// evicts. A pass asks for each sample once, so an evicted sample would be needed as soon as the one kept instead; and
+/// a cache that evicts the oldest holds, when the next pass begins, nothing of a larger data set that is still to come,
+/// whereas this one serves its whole budget in every pass. Any thread. A cache in memory never locks or allocates, and
+/// a hit writes only its worker's counter. A cache in a file reads and writes through the system, allocates a worker's
+/// buffer once and again for a larger sample, and marks samples that it finds damaged.
 class SampleCache {
 public:
-    /// What one thread of those who use the cache has to itself. One that nobody numbered does as well, but its counter
-    /// is shared.
+    /// The private state of one thread that uses the cache. One that was not made by make_worker() works too, but
+    /// shares its counter.
     class Worker {
     public:
         Worker() = default;
@@ -44,20 +44,20 @@ public:
     private:
         friend class SampleCache;
         explicit Worker(std::size_t number) noexcept : number_{number} {}
-        [[nodiscard]] std::byte* room(std::uint64_t bytes) noexcept;   // null: no memory
+        [[nodiscard]] std::byte* room(std::uint64_t bytes) noexcept;   // null if there is no memory
         std::size_t number_ = 0;
-        std::unique_ptr<std::byte[]> room_;   // for a sample of a file
+        std::unique_ptr<std::byte[]> room_;   // for a sample read from or written to a file
         std::uint64_t room_bytes_ = 0;
     };
 
-    /// What is held of one sample; lives as long as the cache, or, of a cache in a file, until its worker's next call.
+    /// A sample found in the cache; valid as long as the cache or, for a cache in a file, until its worker's next call.
     struct Held {
         std::span<const std::byte> data;
         std::int64_t target = 0;
-        std::array<std::uint32_t, 4> shape{};   ///< for whoever kept it, e.g. height and width
+        std::array<std::uint32_t, 4> shape{};   ///< as passed to keep(), e.g. height and width
     };
 
-    /// Room for one sample that is not held yet. Giving it up without keep() leaves it to the next who asks for this
+    /// Reserved room for one sample that is not held yet. Destroying it without keep() lets another thread reserve the
     /// sample.
     class Place {
     public:
@@ -66,8 +66,8 @@ public:
         Place& operator=(Place&& other) noexcept;
         ~Place();
         explicit operator bool() const noexcept { return !data_.empty(); }
-        [[nodiscard]] std::span<std::byte> data() const noexcept { return data_; }   ///< as long as was asked for
-        /// What was written into data() is complete: from here on everybody finds it. At most once.
+        [[nodiscard]] std::span<std::byte> data() const noexcept { return data_; }   ///< of the requested size
+        /// Publishes what was written into data(): from now on every thread finds it. At most once.
         void keep(std::int64_t target, std::array<std::uint32_t, 4> shape = {}) noexcept;
 
     private:
@@ -75,39 +75,41 @@ public:
         Place(SampleCache* cache, std::uint64_t index, std::uint64_t offset, std::uint64_t capacity,
               std::span<std::byte> data) noexcept
             : cache_{cache}, index_{index}, offset_{offset}, capacity_{capacity}, data_{data} {}
-        SampleCache* cache_ = nullptr;   // null: none, or kept
+        SampleCache* cache_ = nullptr;   // null if there is no room, or after keep()
         std::uint64_t index_ = 0, offset_ = 0, capacity_ = 0;
         std::span<std::byte> data_;
     };
 
-    /// In memory, taken in huge pages as it fills. Throws std::invalid_argument when the budget does not even hold the
-    /// index, std::system_error when the system refuses the address space.
+    /// A cache in memory, taken in huge pages as it fills. Throws std::invalid_argument when the budget does not even
+    /// hold the index, std::system_error when the system refuses the address space.
     SampleCache(std::size_t samples, std::uint64_t budget_bytes);
-    /// In a file that outlives the process, and is `budget_bytes` long from the start. It is used again when
-    /// `fingerprint`, of everything the samples depend on, and `samples` are those it was made for, and begun anew
-    /// otherwise (`origin()` says). A sample is visible once it is complete, and checked against its checksum whenever
-    /// it is used, so a killed process or machine costs the samples it was writing, and whoever damages the file
-    /// meanwhile costs what was there. It is read and written, not mapped: once somebody has cut it, it is given up,
-    /// and nothing more is found. Throws std::invalid_argument naming a file that is not a cache, is in use already or
-    /// cannot hold the index; std::filesystem::filesystem_error.
+    /// A cache in a file of `budget_bytes`, allocated at the start, that outlives the process. It is reused if it was
+    /// made for the same `samples` and `fingerprint` (a hash of everything that the samples depend on), and emptied
+    /// otherwise; `origin()` says which. A sample becomes visible once it is complete, and its checksum is verified at
+    /// every use: a killed process or machine loses only the samples it was writing, and a damaged file only what was
+    /// damaged. The file is read and written, not mapped; once somebody has truncated it, it is given up and nothing
+    /// more is found. Throws std::invalid_argument naming a file that is not a cache, is in use already or cannot hold
+    /// the index; std::filesystem::filesystem_error.
     SampleCache(std::size_t samples, std::uint64_t budget_bytes, const std::filesystem::path& file,
                 std::uint64_t fingerprint);
     ~SampleCache();
     SampleCache(const SampleCache&) = delete;
     SampleCache& operator=(const SampleCache&) = delete;
 
-    /// The sample, counted as a hit, or nullopt, counted as a miss. `worker`: of this thread.
+    /// The sample, counted as a hit, or nullopt, counted as a miss. `worker` is the calling thread's.
     [[nodiscard]] std::optional<Held> find(std::uint64_t index, Worker& worker) noexcept;
-    /// Whether find() will most likely give it: a sample of a file is not checked here. Counts nothing.
+    /// Whether find() will most likely succeed; a sample in a file is not verified here. Counts as neither hit nor
+    /// miss.
     [[nodiscard]] bool holds(std::uint64_t index) const noexcept;
-    /// Room for `bytes` ≥ 1 of a sample; none when the budget does not allow it, or it is held or being written.
-    /// `worker`: of this thread; whose next call takes the room of a file's sample away.
+    /// Room for a sample of `bytes` ≥ 1; none when the budget does not allow it, or the sample is held or being
+    /// written. `worker` is the calling thread's; for a cache in a file, its next call invalidates the room.
     [[nodiscard]] Place reserve(std::uint64_t index, std::size_t bytes, Worker& worker) noexcept;
 
     [[nodiscard]] Worker make_worker() noexcept { return Worker{workers_.fetch_add(1, std::memory_order_relaxed)}; }
 
     [[nodiscard]] CacheCounters counters() const noexcept;
-    /// "memory", "new file …", "… samples found in …" or "… begun anew: why"; and whether the file was given up since.
+    /// "memory", "new file …", "… samples found in …" or "… begun anew: why", and whether the file was given up since
+    /// then.
     [[nodiscard]] std::string origin() const;
     [[nodiscard]] bool in_file() const noexcept { return in_file_; }
 
@@ -126,17 +128,17 @@ private:
 
     std::unique_ptr<CacheMapping> mapping_;
     std::size_t samples_;
-    std::uint64_t arena_ = 0;   // where in the mapping samples begin
+    std::uint64_t arena_ = 0;   // offset of the samples in the mapping
     bool in_file_;
     std::string origin_;
     std::atomic<std::uint64_t> held_{0};
-    std::atomic<bool> given_up_{false};   // the file was cut
+    std::atomic<bool> given_up_{false};   // somebody truncated the file
     std::atomic<std::size_t> workers_{0};
     std::array<Counted, 16> counted_;
 };
 
-/// Tells the reports what these caches did until now, added up; nulls are left out, and without a cache nothing is
-/// said. At the end of a run; may allocate.
+/// Records the sum of these caches' counters for the reports; null pointers are skipped, and without any cache nothing
+/// is recorded. Call it at the end of a run; may allocate.
 void set_cache_facts(Recorder&, std::initializer_list<const SampleCache*>);
 
 }   // namespace drawpoint

@@ -10,7 +10,7 @@
 
 namespace drawpoint {
 
-/// What random_resized_crop() draws from.
+/// Limits of the crops that random_resized_crop() draws.
 struct RandomCropRanges {
     double scale_min = 0.08, scale_max = 1.0;              ///< share of the image's area, 0 < min <= max
     double ratio_min = 3.0 / 4.0, ratio_max = 4.0 / 3.0;   ///< width / height, 0 < min <= max
@@ -29,10 +29,10 @@ inline CropBox centre_crop_within_ratio(ImageSize image, const RandomCropRanges&
     return {(image.width - width) / 2, (image.height - height) / 2, width, height};
 }
 
-/// A random crop by torchvision's rule: area and log aspect ratio uniform, ten tries, then the centre.
-/// `uniform` is called without arguments and returns doubles in [0, 1). Pure but for that, O(1), never allocates.
-/// Throws std::invalid_argument for an empty image or ranges that are not 0 < min <= max.
-/// Source: torchvision RandomResizedCrop.get_params.
+/// A random crop by torchvision's rule: area and log aspect ratio are uniform; after ten draws that do not fit, the
+/// centre crop. `uniform` is called without arguments and returns doubles in [0, 1). Otherwise pure, O(1), never
+/// allocates. Throws std::invalid_argument for an empty image or ranges that are not 0 < min <= max. Source:
+/// torchvision RandomResizedCrop.get_params.
 template <class Uniform>
     requires requires(Uniform& uniform) {
         { uniform() } -> std::convertible_to<double>;

@@ -9,21 +9,21 @@
 
 namespace drawpoint {
 
-/// What is in a data set.
+/// Counts and sizes of the images in a data set. A file passes if its header and its end are valid.
 struct DatasetInfo {
     std::size_t images = 0, classes = 0, ignored_files = 0;
-    std::size_t smallest_class = 0, largest_class = 0;                    ///< images
-    std::uint64_t bytes = 0;                                              ///< of the files that could be read
+    std::size_t smallest_class = 0, largest_class = 0;                    ///< images in the class
+    std::uint64_t bytes = 0;                                              ///< total, of the files that could be read
     std::uint64_t smallest_file = 0, median_file = 0, largest_file = 0;   ///< bytes, of the files that passed
-    ImageSize smallest, median, largest;   ///< each side on its own, of the files that passed
-    std::vector<RefusedFile> failures;     ///< unreadable, not an image, truncated, unsupported
+    ImageSize smallest, median, largest;   ///< of the files that passed; width and height each taken on its own
+    std::vector<RefusedFile> failures;     ///< files that are unreadable, not images, truncated or unsupported
 };
 
 /// Reads every file of `folder` and checks its header and its end; pixels are not decoded. O(bytes).
 DatasetInfo dataset_info(const ImageFolder& folder);
 
-/// The same of shards; only if `read_all`, every image is read and checked: without it only the index is looked at, pixels
-/// are 0x0 and every image counts as one that passed.
+/// The same for shards. Unless `read_all`, only the index is read: then sizes in pixels are 0x0 and every image counts
+/// as passed. With `read_all` every image is read and checked.
 DatasetInfo dataset_info(const TarShards& shards, bool read_all);
 
 }   // namespace drawpoint

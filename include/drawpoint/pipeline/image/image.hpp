@@ -17,7 +17,7 @@ struct CropBox {
     friend constexpr bool operator==(CropBox, CropBox) = default;
 };
 
-/// Somebody else's RGB8 pixels, interleaved, rows from top to bottom.
+/// A view of RGB8 pixels that somebody else owns: interleaved, rows from top to bottom.
 struct ImageView {
     const std::uint8_t* pixels = nullptr;
     ImageSize size;
@@ -25,7 +25,7 @@ struct ImageView {
 };
 
 /// An image that cannot be used: not a JPEG, damaged, truncated, unsupported or too large.
-/// The message is one line and names no path: the caller knows it and adds it.
+/// The message is one line and names no path, which the caller knows and adds.
 class ImageError : public std::runtime_error {
 public:
     using std::runtime_error::runtime_error;

@@ -11,12 +11,13 @@ namespace drawpoint {
 
 enum class ImageFormat : std::uint8_t { jpeg, png, webp };
 
-/// What the file's first bytes say it is. Throws ImageError naming what was found instead.
+/// The format by the file's first bytes. Throws ImageError naming what was found instead.
 [[nodiscard]] ImageFormat image_format(std::span<const std::byte> file);
 
-/// Decodes JPEG, PNG and WebP files from memory into the part, size and layout a sample needs, as `JpegDecoder` does for
-/// JPEG. Transparent pixels are taken without their transparency and palettes, gray and 16-bit samples become RGB8, as Pillow's
-/// convert("RGB") does. One object per thread, movable. Never allocates once its scratch has grown, beyond the libraries' own.
+/// Decodes JPEG, PNG and WebP files from memory into the crop, size and layout that a sample needs, as `JpegDecoder`
+/// does for JPEG. Transparency is dropped; palettes, gray and 16-bit samples become RGB8, as by Pillow's
+/// convert("RGB"). One object per thread, movable. Once its scratch has grown it allocates nothing but what the codec
+/// libraries allocate per image.
 class ImageDecoder {
 public:
     explicit ImageDecoder(JpegBackend backend = JpegBackend::automatic);

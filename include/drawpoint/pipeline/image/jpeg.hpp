@@ -9,24 +9,24 @@
 
 namespace drawpoint {
 
-/// The largest image the decoder touches, in pixels; more is refused before any memory is taken.
+/// The largest image that is decoded, in pixels; a larger one is refused before any memory is allocated.
 inline constexpr std::uint64_t max_jpeg_pixels = 178'000'000;
 
-/// The most scans of a progressive file that are decoded; more is refused.
+/// The largest number of scans in a progressive file; a file with more is refused.
 inline constexpr int max_jpeg_scans = 100;
 
-/// Which code decodes a JPEG file. The pixels are the same to the last bit.
+/// The code that decodes a JPEG file. All choices give the same pixels, bit for bit.
 enum class JpegBackend : std::uint8_t {
-    automatic,   ///< the fastest there is: `own`
+    automatic,   ///< the fastest, at present `own`
     library,     ///< libjpeg-turbo only
-    own,         ///< our baseline decoder; files it does not know, and every damaged one, go to libjpeg-turbo
+    own,         ///< our baseline decoder; libjpeg-turbo for files it does not support and for every damaged one
 };
 
-/// Decodes JPEG files from memory, only as far and as wide as a crop needs, fused with resize, flip and normalise.
-/// Gray images give three equal channels; CMYK and YCCK are converted as Pillow does; EXIF orientation is ignored, as
-/// torchvision does. Every warning of the library is an error: damaged pixels are never delivered.
-/// One object per thread, movable. Never allocates once its scratch has grown; libjpeg's own pools are taken and
-/// given back per image.
+/// Decodes JPEG files from memory, only the rows and columns that a crop needs, fused with resize, flip and
+/// normalisation. Gray images give three equal channels; CMYK and YCCK are converted as by Pillow; EXIF orientation is
+/// ignored, as by torchvision. Every warning of the library is an error: damaged pixels are never delivered. One object
+/// per thread, movable. Never allocates once its scratch has grown, except for libjpeg's own pools, which live for one
+/// image.
 class JpegDecoder {
 public:
     explicit JpegDecoder(JpegBackend backend = JpegBackend::automatic);
@@ -34,8 +34,8 @@ public:
     JpegDecoder(JpegDecoder&&) noexcept;
     JpegDecoder& operator=(JpegDecoder&&) noexcept;
 
-    /// Reads the header and checks that the file is whole. Costs some microseconds.
-    /// Throws ImageError; afterwards another file may be opened. `file` must outlive the decode calls that follow.
+    /// Reads the header and checks that the file is complete. Costs a few microseconds. Throws ImageError; afterwards
+    /// another file may be opened. `file` must outlive the decode calls that follow.
     void open(std::span<const std::byte> file);
 
     /// Size of the opened image; 0x0 if none is open.

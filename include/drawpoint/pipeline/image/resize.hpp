@@ -7,10 +7,10 @@
 
 namespace drawpoint {
 
-/// How a crop becomes the target size.
+/// How a crop is resampled to the target size.
 enum class ResizeFilter : std::uint8_t {
-    antialias,   ///< triangle filter as wide as the scale: what Pillow and torchvision's antialias do
-    bilinear,    ///< the nearest 2x2 pixels whatever the scale
+    antialias,   ///< triangle filter that widens with the scale, as in Pillow and torchvision with antialias
+    bilinear,    ///< the nearest 2x2 pixels, whatever the scale
 };
 
 /// Each output value is (pixel / 255 - mean) / standard_deviation, per channel R, G, B.
@@ -18,18 +18,17 @@ struct ChannelNormalization {
     std::array<float, 3> mean{0.0F, 0.0F, 0.0F};
     std::array<float, 3> standard_deviation{1.0F, 1.0F, 1.0F};
 
-    /// The means and deviations of ImageNet's training pictures, as torchvision's models expect.
+    /// Means and deviations of ImageNet's training set, as torchvision's models expect.
     static constexpr ChannelNormalization imagenet() noexcept {
         return {{0.485F, 0.456F, 0.406F}, {0.229F, 0.224F, 0.225F}};
     }
-    /// Values in [0, 1].
+    /// No normalisation: values in [0, 1].
     static constexpr ChannelNormalization none() noexcept { return {}; }
 };
 
 struct ResizeBuffers;
 
-/// The memory a resize works in: filter tables and one row, grown when needed and kept.
-/// One per thread; movable.
+/// Working memory of a resize: filter tables and one row, grown when needed and kept. One per thread; movable.
 class ResizeScratch {
 public:
     ResizeScratch();
@@ -45,12 +44,15 @@ private:
 };
 
 /// Resizes `crop` of `image` to `target`, mirrors it left to right if `flip`, normalises it and writes it planar.
-/// `planar_out` takes 3 * target.height * target.width floats: all R, all G, all B; pixels outside `crop` have no influence.
-/// Each pass rounds to 8 bits, as Pillow's does, but rows are joined before columns: no value is more than 1 level of 255 from
-/// Pillow's, and the mean distance is 0.13 levels on photographs, up to 0.25 on noise. The bytes do not depend on the
-/// processor's instruction set. Outputs of 32 KB a channel and more are written past the cache if their begin, their rows and
-/// their channels are multiples of 64 bytes (of 32 with AVX2). Never allocates once `scratch` has grown. Throws
-/// std::invalid_argument if the crop is empty or leaves the image, if the target is empty, or if a standard deviation is 0.
+/// `planar_out` takes 3 * target.height * target.width floats: all R, all G, all B. Pixels outside `crop` have no
+/// influence.
+///
+/// Each pass rounds to 8 bits, as Pillow's does, but the vertical pass comes first: no value differs by more than 1 of
+/// 255 levels from Pillow's, and the mean difference is 0.13 levels on photographs and up to 0.25 on noise. The result
+/// does not depend on the processor's instruction set. Channels of 32 KB and more are written past the cache if
+/// `planar_out`, rows and channels are aligned to 64 bytes (32 with AVX2). Never allocates once `scratch` has grown.
+/// Throws std::invalid_argument if the crop is empty or leaves the image, if the target is empty, or if a standard
+/// deviation is 0.
 void resize_normalize(const ImageView& image, CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
                       const ChannelNormalization& normalization, ResizeScratch& scratch, float* planar_out);
 

@@ -10,19 +10,20 @@
 namespace drawpoint {
 
 struct BucketOptions {
-    /// Batches whose samples are sorted by length together, ≥ 1. More: less padding. Fewer: batches more random.
+    /// Batches whose samples are sorted by length together, ≥ 1. More give less padding, fewer give more random
+    /// batches.
     std::size_t bucket_batches = 50;
-    bool shuffle = true;   ///< false: index order instead of a random one, buckets and batches in their order
+    bool shuffle = true;   ///< false: index order, and buckets and batches in their own order
 };
 
-/// Orders samples so that batches hold samples of similar length, and little of them is padding: a random order keyed by
-/// (seed, epoch), cut into buckets of `bucket_batches` batches, each sorted by length; then whole batches in a random order. What
-/// is too few for a batch comes last, and is any samples, not the longest. Each index once. For a DataLoader of the same
-/// `batch_size`.
+/// Orders samples so that batches hold samples of similar length and need little padding: a random order, keyed by
+/// (seed, epoch), is cut into buckets of `bucket_batches` batches, each bucket is sorted by length, and then whole
+/// batches are put into a random order. Samples left over from full batches come last and are not particularly long.
+/// Each index appears once. For a DataLoader of the same `batch_size`.
 class BucketSampler final : public Sampler {
 public:
-    /// `lengths[i]` is sample i's, in any unit. batch_size and bucket_batches at least 1: throws std::invalid_argument naming the
-    /// value.
+    /// `lengths[i]` is the length of sample i, in any unit. Throws std::invalid_argument naming batch_size or
+    /// bucket_batches if it is 0.
     BucketSampler(std::span<const std::uint32_t> lengths, std::size_t batch_size, std::uint64_t seed,
                   BucketOptions options = {});
     [[nodiscard]] std::size_t size() const noexcept override { return lengths_.size(); }
@@ -35,8 +36,8 @@ private:
     BucketOptions options_;
 };
 
-/// What of a pass is padding when every batch is padded to its longest sample: 0 … 1. Indices beyond `lengths` throw
-/// std::out_of_range, a batch_size of 0 std::invalid_argument. O(order).
+/// The share of a pass that is padding when every batch is padded to its longest sample: 0 … 1. Throws
+/// std::out_of_range for indices beyond `lengths`, std::invalid_argument for a batch_size of 0. O(order).
 [[nodiscard]] double padding_share(std::span<const std::uint64_t> order, std::span<const std::uint32_t> lengths,
                                    std::size_t batch_size);
 

@@ -9,13 +9,13 @@
 
 namespace drawpoint {
 
-/// Yields the order in which a pass visits the data set: a pure function of the epoch. const and thread-safe.
+/// Determines the order in which a pass visits the data set: a pure function of the epoch. const calls are thread-safe.
 class Sampler {
 public:
     virtual ~Sampler() = default;
-    /// How many indices a pass draws.
+    /// The number of indices that a pass draws.
     [[nodiscard]] virtual std::size_t size() const noexcept = 0;
-    /// Writes the order of `epoch` into `order`, whose size is size(). O(size()); allocates nothing but what the sampler owns.
+    /// Writes the order of `epoch` into `order`, whose size is size(). O(size()); may allocate scratch of that size.
     virtual void order(std::size_t epoch, std::span<std::uint64_t> order) const = 0;
 };
 
@@ -45,7 +45,7 @@ private:
 /// `draws` indices with replacement, index i with a probability proportional to weights[i], keyed by (seed, epoch).
 class WeightedSampler final : public Sampler {
 public:
-    /// Weights ≥ 0 and finite, not all 0. Throws std::invalid_argument naming the first that is not.
+    /// Weights must be finite and ≥ 0, and not all 0. Throws std::invalid_argument naming the first that is not.
     WeightedSampler(std::span<const double> weights, std::size_t draws, std::uint64_t seed);
     [[nodiscard]] std::size_t size() const noexcept override { return draws_; }
     void order(std::size_t epoch, std::span<std::uint64_t> order) const override;
@@ -56,8 +56,9 @@ private:
     std::uint64_t seed_;
 };
 
-/// Every rank's share of another sampler's order: indices rank, rank + ranks, … after padding the order (by repeating it from
-/// its begin) or, with `drop_last`, cutting it to a multiple of `ranks`. The other sampler outlives this one.
+/// One rank's share of another sampler's order: indices rank, rank + ranks, … after padding the order to a multiple of
+/// `ranks` (by repeating its beginning) or, with `drop_last`, cutting it to one. The other sampler must outlive this
+/// one.
 class DistributedSampler final : public Sampler {
 public:
     /// rank < ranks, ranks ≥ 1. Throws std::invalid_argument naming the value.
@@ -71,18 +72,18 @@ private:
     bool drop_last_;
 };
 
-/// For data in shards that are read forward: the shards in random order, the indices of each shuffled within a window that moves
-/// through it, as through a buffer of `window` samples; keyed by (seed, epoch). Of a shard, what is drawn at place p lies
-/// below p + window. Shards follow one another in the data set's numbering, as in TarShards.
+/// For data in shards that are read sequentially. Shards come in random order; within a shard, indices are shuffled as
+/// by a shuffle buffer of `window` samples: the index drawn at place p of a shard is below p + window. Keyed by (seed,
+/// epoch). Shards are numbered consecutively in the data set, as in TarShards.
 class ShardSampler final : public Sampler {
 public:
-    /// window ≥ 1; 1 draws each shard in its own order. Throws std::invalid_argument naming the value.
+    /// window ≥ 1; a window of 1 keeps each shard's own order. Throws std::invalid_argument naming the value.
     ShardSampler(std::span<const std::uint64_t> shard_sizes, std::uint64_t seed, std::size_t window = 512);
     [[nodiscard]] std::size_t size() const noexcept override { return ends_.empty() ? 0 : ends_.back(); }
     void order(std::size_t epoch, std::span<std::uint64_t> order) const override;
 
 private:
-    std::vector<std::size_t> ends_;   // of each shard that is not empty, in the numbering
+    std::vector<std::size_t> ends_;   // one past the last index of each shard that is not empty
     std::uint64_t seed_;
     std::size_t window_;
 };
@@ -98,12 +99,14 @@ private:
     std::vector<std::uint64_t> indices_;
 };
 
-/// Epoch 0 is another sampler's first, as far as it fits, or several times over. Each later one is a block of that, `times` over,
-/// the next with each epoch: what is measured of one turn and of another is of the same samples, and over epochs of all. A
-/// block that would be short is left out. Keeps nothing of `of`.
+/// For measuring: every epoch after the first repeats one block of `samples` consecutive indices of `of`'s epoch 0
+/// `times` times, so that repetitions within an epoch see equal samples, and epochs together see all of them. The
+/// blocks follow one another from epoch to epoch; a last, incomplete one is left out. Epoch 0 is `of`'s epoch 0, cut or
+/// repeated to the same length. `of` is not used after construction.
 class RepeatedSampler final : public Sampler {
 public:
-    /// samples (of a block; of less than that, all) and times ≥ 1. Throws std::invalid_argument naming the value.
+    /// `samples` per block (or all, if there are fewer) and `times` must be ≥ 1. Throws std::invalid_argument naming
+    /// the value.
     RepeatedSampler(const Sampler& of, std::size_t samples, std::size_t times);
     [[nodiscard]] std::size_t size() const noexcept override { return block_ * times_; }
     void order(std::size_t epoch, std::span<std::uint64_t> order) const override;

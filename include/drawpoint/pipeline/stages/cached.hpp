@@ -15,28 +15,29 @@
 
 namespace drawpoint {
 
-/// Keeps what the recipe before it makes from the second time on, within a budget of bytes (`SampleCache` says how): decoded
-/// images in `photos | decode_image | cached(2_GiB) | RandomResizedCrop{224, 224}`, whose crops stay random; finished samples
-/// behind any other source. What it keeps must not be random, else composing throws std::invalid_argument naming what is. In
-/// a `file` the samples last from run to run, for as long as the data set's files, the recipe and `tag` stay the same.
+/// Caches, within a budget of bytes, the results of the recipe before it, so that they are computed only in the first
+/// epoch (see `SampleCache`): decoded images in `photos | decode_image | cached(2_GiB) | RandomResizedCrop{224, 224}`,
+/// whose crops stay random, or finished samples behind any other source. What is cached must not be random, otherwise
+/// composing throws std::invalid_argument naming the random stage. In a `file` the samples persist from run to run, as
+/// long as the data set's files, the recipe and `tag` stay the same. files, the recipe and `tag` stay the same.
 struct Cached {
-    std::uint64_t bytes = 0;      ///< in all: samples, 64 bytes with each, 8 bytes for each sample of the data set
+    std::uint64_t bytes = 0;      ///< budget: samples, 64 bytes with each, 8 bytes for each sample of the data set
     std::filesystem::path file;   ///< empty: in memory
-    std::string
-        tag;   ///< a word to change when something changes that can be seen neither in the data set's files nor in
-               ///< what becomes of its first, middle and last sample; needed where samples come from no files
+    /// Change it when something changes that shows neither in the data set's files nor in the results for its first,
+    /// middle and last sample. Required where samples do not come from files.
+    std::string tag;
 };
 
 [[nodiscard]] inline Cached cached(std::uint64_t bytes, std::filesystem::path file = {}, std::string tag = {}) {
     return {bytes, std::move(file), std::move(tag)};
 }
 
-/// A source's finished samples, kept. Its last timed stage is `cache`: copying a sample out of the cache, or into it; the
-/// stages before take no time where it is a hit. A value; copies share the cache.
+/// A cache of a source's finished samples. Its last timed stage is `cache`, which copies a sample out of the cache or
+/// into it; on a hit the stages before it take no time. A value; copies share the cache.
 class CachedSamples final : public SampleSource {
 public:
-    /// Throws as SampleCache's constructors, and std::invalid_argument naming what is random, a stage too many, or a shape that
-    /// varies.
+    /// Throws as SampleCache's constructors, and std::invalid_argument if the source is random (naming the stage), has
+    /// too many stages, or samples of varying shape.
     CachedSamples(std::shared_ptr<const SampleSource> source, const Cached&);
 
     [[nodiscard]] std::size_t size() const noexcept override;

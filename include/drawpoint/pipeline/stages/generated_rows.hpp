@@ -13,7 +13,7 @@
 
 namespace drawpoint {
 
-/// Samples that a user's function makes: one timed stage under the name given. A value.
+/// Samples made by a user's function. One timed stage with the given name. A value.
 class FunctionRows final : public SampleSource {
 public:
     FunctionRows(std::size_t size, const SampleLayout& layout, SampleStage make);
@@ -33,7 +33,7 @@ private:
 };
 
 /// `size` samples of shape `layout`, each made by `make(SampleView&)`, which writes the data and may set the target
-/// (else 0). Called by all workers at once. Throws std::invalid_argument for an empty name.
+/// (default 0). All workers call it concurrently. Throws std::invalid_argument for an empty name.
 template <class F>
 [[nodiscard]] FunctionRows from_function(std::size_t size, const SampleLayout& layout, std::string name, F make) {
     static_assert(std::invocable<const F&, SampleView&>,
@@ -41,9 +41,9 @@ template <class F>
     return FunctionRows{size, layout, SampleStage{std::move(name), std::move(make)}};
 }
 
-/// Generated images with something to learn in them: a wave whose direction, length and colour tell the class, at a
-/// random phase, under noise; float32 [3, side, side], about 0 ± 1. Sample i has class i mod `num_classes` and is a
-/// pure function of (seed, i). One timed stage, `generate`. A value.
+/// Generated images of a learnable task: a wave whose direction, length and colour depend on the class, with random
+/// phase and noise; float32 [3, side, side], values about 0 ± 1. Sample i has class i mod `num_classes` and is a pure
+/// function of (seed, i). One timed stage, `generate`. A value.
 class SyntheticImages final : public SampleSource {
 public:
     /// All counts ≥ 1. Throws std::invalid_argument naming the one that is not.

@@ -21,35 +21,35 @@
 
 namespace drawpoint {
 
-/// Decodes the data set's files, which are all JPEG: the first stage behind a data set of files.
+/// Decodes the data set's files, all of which must be JPEG: the first stage behind a data set of files.
 struct DecodeJpeg {
     JpegBackend backend = JpegBackend::automatic;
 };
 inline constexpr DecodeJpeg decode_jpeg{};
 
-/// Decodes the data set's files, each by its first bytes: JPEG, PNG or WebP.
+/// Decodes the data set's files, whose first bytes say whether they are JPEG, PNG or WebP.
 struct DecodeImage {
     JpegBackend backend = JpegBackend::automatic;   ///< for the JPEG files among them
 };
 inline constexpr DecodeImage decode_image{};
 
-/// Cuts a random part by torchvision's rule and resizes it to height × width.
+/// Crops a random part by torchvision's rule and resizes it to height × width.
 struct RandomResizedCrop {
     std::uint32_t height = 0, width = 0;   ///< of the result, in pixels, 1 … 65,500
     RandomCropRanges ranges{};
     ResizeFilter filter = ResizeFilter::antialias;
 };
 
-/// Cuts the central part and resizes it to height × width: the largest box of that shape that fits, times `share`. The
-/// 0.875 of it is torchvision's Resize(256) and CenterCrop(224) in one.
+/// Crops the centre and resizes it to height × width. The crop is the largest box of that aspect ratio, with its sides
+/// scaled by `share`; a share of 0.875 is torchvision's Resize(256) and CenterCrop(224) in one.
 struct CenterCrop {
     std::uint32_t height = 0, width = 0;   ///< of the result, in pixels, 1 … 65,500
-    double share = 0.875;                  ///< of both sides of that box, 0 < share ≤ 1
+    double share = 0.875;                  ///< scale of that box's sides, 0 < share ≤ 1
     ResizeFilter filter = ResizeFilter::antialias;
 };
 
-/// Mirrors left to right with a probability. Right after the crop it is part of the resize, costs nothing and adds
-/// nothing to the stage's name; behind a user's stage it is a pass of its own, called `flip`.
+/// Mirrors left to right with a probability. Directly behind the crop it is part of the resize, costs nothing and does
+/// not appear in the stage's name; behind a user's stage it is a pass of its own, named `flip`.
 struct RandomHorizontalFlip {
     double probability = 0.5;   ///< 0 … 1
 };
@@ -59,12 +59,12 @@ struct Normalize : ChannelNormalization {
     [[nodiscard]] static constexpr Normalize imagenet() noexcept { return {ChannelNormalization::imagenet()}; }
 };
 
-/// The box that `CenterCrop` cuts out of an image. Pure, O(1).
+/// The box that `CenterCrop` crops from an image. Pure, O(1).
 [[nodiscard]] CropBox center_crop(ImageSize image, const CenterCrop&) noexcept;
 
 namespace detail {
 
-/// A data set of files, as an image recipe needs it.
+/// A data set of files, type-erased for image recipes.
 class EncodedImages {
 public:
     virtual ~EncodedImages() = default;
@@ -100,7 +100,7 @@ public:
         else if constexpr (!reads_itself && std::is_lvalue_reference_v<decltype(data_->path(index))>)
             return FileRange{.path = data_->path(index).c_str()};
         else
-            return std::nullopt;   // a path that does not last
+            return std::nullopt;   // the path must not be a temporary
     }
 
 private:
@@ -114,9 +114,9 @@ private:
 
 }   // namespace detail
 
-/// A data set whose samples are files: `size()`, `label(i)`, `path(i)`, and, if the files do not lie at their paths,
-/// `read(i, std::vector<std::byte>&)` and perhaps `location(i)`, a FileRange whose path lives as long as the data set. const
-/// calls are thread-safe. `ImageFolder` is one.
+/// A data set whose samples are files: `size()`, `label(i)`, `path(i)` and, if the data is not a file at that path,
+/// `read(i, std::vector<std::byte>&)` and optionally `location(i)`, a FileRange whose path is valid as long as the data
+/// set. const calls must be thread-safe. `ImageFolder` is one.
 template <class D>
 concept EncodedDataset = !std::derived_from<D, SampleSource> && requires(const D& data, std::size_t index) {
     { data.size() } -> std::convertible_to<std::size_t>;
@@ -124,15 +124,16 @@ concept EncodedDataset = !std::derived_from<D, SampleSource> && requires(const D
     { data.path(index) } -> std::convertible_to<std::string>;
 };
 
-/// Decoded images of different sizes: `photos | decode_image`. Becomes a source of samples with the crop behind it.
+/// Decoded images of different sizes: `photos | decode_image`. A crop behind it turns it into a source of samples.
 class DecodedImages {
 public:
     using Decode = std::variant<DecodeJpeg, DecodeImage>;
     DecodedImages(std::shared_ptr<const detail::EncodedImages> data, const Decode& decode) noexcept
         : data_{std::move(data)}, decode_{decode} {}
-    /// A stage over every whole decoded image; from here on all of an image is decoded, not only what the crop needs.
+    /// Adds a stage over every whole decoded image. The image is then decoded in full, not only where the crop needs
+    /// it.
     [[nodiscard]] DecodedImages with(PixelStage stage) const;
-    /// Keeps the images as they are here. Throws as `CachedSamples`.
+    /// Caches the images as they are at this point. Throws as `CachedSamples`.
     [[nodiscard]] DecodedImages with(const Cached&) const;
 
 private:
@@ -141,16 +142,16 @@ private:
     Decode decode_;
     std::vector<PixelStage> stages_;
     std::shared_ptr<SampleCache> cache_;
-    std::size_t cache_place_ = 0;   // stages before it
+    std::size_t cache_place_ = 0;   // number of stages before the cache
 };
 
-/// Files to planar float32 [3, height, width] and their label. Adjacent image stages fuse into one timed stage that
-/// writes into the batch: `read`, `decode+crop+resize+normalize`. A user's stage over pixels splits it, through the
-/// worker's scratch: `read`, `decode+crop+resize`, `augment`, `normalize`; so does a cache: `read`, `decode`,
-/// `crop+resize+normalize`, and an image that it holds takes no time in the stages before it (one that it has no room for is
-/// made in one go, all in `decode`). The pixels are the same with and without it. Without `Normalize` values are in [0, 1] (and
-/// behind a user's stage over pixels the last stage is called `to_float`). A value; copies share the data set and what it was
-/// composed of.
+/// A source of planar float32 [3, height, width] images and labels from files. Adjacent image stages fuse into one
+/// timed stage that writes into the batch: `read`, `decode+crop+resize+normalize`. A user's stage over pixels splits
+/// it, through the worker's scratch: `read`, `decode+crop+resize`, `augment`, `normalize`. So does a cache: `read`,
+/// `decode`, `crop+resize+normalize`; a cached image takes no time in the stages before the cache, and one that the
+/// cache has no room for is made in one go, all of it counted as `decode`. The pixels are the same with and without a
+/// cache. Without `Normalize`, values are in [0, 1] (and the last stage after a user's stage over pixels is named
+/// `to_float`). A value; copies share the data set and the stages.
 class ImageRecipe final : public SampleSource {
 public:
     using Crop = std::variant<RandomResizedCrop, CenterCrop>;
@@ -212,7 +213,7 @@ template <detail::CroppedStage S>
     return recipe.with(image_stage);
 }
 
-// Orders that make no sense compile no further than here, and say why.
+// Stages in an order that makes no sense fail here, with a message that says why.
 
 template <class Data, detail::ImageStage S>
     requires EncodedDataset<detail::shared_t<Data>> && (!detail::DecodeStage<S>)

@@ -18,8 +18,8 @@
 
 namespace drawpoint {
 
-/// Faults for experiments. The first five are made by `InjectedSource`, collate by `InjectedCollate`; the rest belong
-/// to the loop and the recorder.
+/// Faults for experiments. `InjectedSource` makes the first five and `InjectedCollate` makes collate; the rest concern
+/// the loop and the recorder.
 enum class InjectionKind : std::uint8_t {
     read_latency,
     read_bandwidth,
@@ -32,42 +32,45 @@ enum class InjectionKind : std::uint8_t {
     drop_events,
 };
 
-/// One fault: a kind and what it needs of the following.
+/// One fault: its kind and those of the following numbers that it uses.
 struct Injection {
     InjectionKind kind{};
-    double factor = 1;                   ///< decode, transform, collate: how many times its own time it takes, ≥ 1
+    double factor = 1;                   ///< decode, transform, collate: multiple of the measured time, ≥ 1
     double share = 0;                    ///< straggler, compute_jitter, drop_events: 0 … 1
     std::chrono::nanoseconds delay{0};   ///< read_latency, straggler, compute; ≥ 0
-    double bytes_per_s = 0;              ///< read_bandwidth, of all workers together; > 0
+    double bytes_per_s = 0;              ///< read_bandwidth, shared by all workers; > 0
     bool operator==(const Injection&) const = default;
 };
 
-/// Whether `InjectedSource` makes it.
+/// Whether `InjectedSource` makes this kind of fault.
 [[nodiscard]] constexpr bool is_of_source(InjectionKind kind) noexcept { return kind <= InjectionKind::straggler; }
 
-/// As on the command line, e.g. "read-latency".
+/// The name on the command line, e.g. "read-latency".
 [[nodiscard]] std::string_view to_string(InjectionKind) noexcept;
 
-/// Reads KIND=VALUE: read-latency=5ms, read-bandwidth=20MB/s, decode=x3, transform=x3, straggler=1%:30ms, collate=x5,
+/// Parses KIND=VALUE: read-latency=5ms, read-bandwidth=20MB/s, decode=x3, transform=x3, straggler=1%:30ms, collate=x5,
 /// compute=20ms, compute-jitter=50%, drop-events=1%. Durations in ns, us, ms or s. Throws std::invalid_argument that
-/// names the text and says what is wrong with it.
+/// quotes the text and says what is wrong with it.
 [[nodiscard]] Injection parse_injection(std::string_view text);
 
-/// How an injected fault lets time pass; tests put their own in.
+/// How an injected fault lets time pass; tests replace these.
 struct InjectedWaits {
-    std::function<void(std::chrono::nanoseconds)> sleep;   ///< waiting for storage; empty: sleeps
-    std::function<void(std::chrono::nanoseconds)> spin;    ///< computing; empty: keeps the core busy
+    std::function<void(std::chrono::nanoseconds)> sleep;   ///< waiting for storage; empty: sleep the thread
+    std::function<void(std::chrono::nanoseconds)> spin;    ///< computing; empty: keep the core busy
 };
 
-/// A source with faults added, each to the stage it is about, in the sample's stamps too (stages still tile the sample:
-/// those after a stage made longer move on). read-*: the first stage, or the source's reads() wherever they run, which
-/// then are no plain parts of files any more. decode: the stage whose name begins with "decode", which takes `factor`
-/// times what was measured. straggler: that stage, or the last one; which samples is keyed by (seed, index). transform:
-/// a stage of its own after the last, (factor - 1) times the same measured time. Thread-safe like any source.
+/// A source with injected faults. Each fault lengthens the stage it concerns, also in the sample's timestamps: later
+/// stages move on, so stages still tile the sample.
+/// - read-*: the first stage, or the source's reads() wherever they run; these are then no plain parts of files any
+/// more.
+/// - decode: the stage whose name begins with "decode" takes `factor` times its measured time.
+/// - straggler: that stage, or the last one, of samples chosen by (seed, index).
+/// - transform: a stage of its own at the end, which takes (factor - 1) times the measured time of that stage.
+/// Thread-safe like any source.
 class InjectedSource final : public SampleSource {
 public:
-    /// Kinds that are not the source's are left to others. Throws std::invalid_argument naming a kind given twice, a
-    /// decode without such a stage, and a stage too many.
+    /// Ignores faults that are not the source's. Throws std::invalid_argument naming a kind given twice, for decode
+    /// without such a stage, and for too many stages.
     InjectedSource(std::shared_ptr<const SampleSource> source, const std::vector<Injection>& injections,
                    std::uint64_t seed = 0, InjectedWaits waits = {});
     InjectedSource(const InjectedSource&) = delete;
@@ -100,7 +103,7 @@ private:
     };
 
     void fill_stamped(SampleTask&, WorkerScratch&) const;
-    /// Lets pass what `bytes` take in one line of waiting with all other reads: each begins where the one before ends.
+    /// Waits for the transfer of `bytes` at the limited bandwidth, in one queue with all other reads.
     void wait_for_bandwidth(std::uint64_t bytes, std::int64_t now_ns) const;
 
     std::shared_ptr<const SampleSource> source_;
@@ -109,10 +112,10 @@ private:
     std::optional<Injection> latency_, bandwidth_, decode_, transform_, straggler_;
     std::size_t image_stage_ = 0;
     Reads reads_{*this};
-    mutable std::atomic<std::int64_t> storage_free_ns_;   // when all reads promised so far are over
+    mutable std::atomic<std::int64_t> storage_free_ns_;   // when the last queued read will be finished
 };
 
-/// `source` with faults added; the source is copied, moved in, or shared if it is a shared_ptr.
+/// `source` with injected faults; the source is copied, moved in, or shared if it is a shared_ptr.
 template <class Source>
     requires std::derived_from<detail::shared_t<Source>, SampleSource>
 [[nodiscard]] std::shared_ptr<const InjectedSource> inject(Source&& source, const std::vector<Injection>& injections,
@@ -121,12 +124,11 @@ template <class Source>
                                                   std::move(waits));
 }
 
-/// A collate function that takes `factor` times the time it was measured to take; what it throws, it throws at once.
-/// Thread-safe like any.
+/// A collate function that takes `factor` times its measured time; exceptions are passed on without delay. Thread-safe
+/// like any collate function.
 class InjectedCollate final : public Collate {
 public:
-    /// Kinds other than collate are left to others. Throws std::invalid_argument for one given twice. `waits.sleep` is
-    /// not used.
+    /// Ignores kinds other than collate. Throws std::invalid_argument if it is given twice. `waits.sleep` is not used.
     InjectedCollate(std::shared_ptr<const Collate> collate, const std::vector<Injection>& injections,
                     InjectedWaits waits = {}, const AnyClock& clock = AnyClock{});
 

@@ -20,27 +20,29 @@
 
 namespace drawpoint {
 
-/// A sample's values in its place in the batch, as a user's stage sees and changes them.
+/// The values of one sample in the batch's memory, which a user's stage reads and changes in place.
 struct SampleView {
     std::span<std::byte> data;    ///< layout->bytes()
-    const SampleLayout* layout;   ///< of this sample; until a shape that varies is said, with its 0
+    const SampleLayout* layout;   ///< of this sample; varying sizes are 0 until reshape()
     std::int64_t* target;         ///< may be changed too
-    std::uint64_t index, epoch;   ///< of the data set; of the pass
-    CounterRng random;   ///< keyed by (seed, epoch, index) and the stage's place: the only source of chance to use
+    std::uint64_t index, epoch;   ///< sample in the data set, and pass
+    /// Keyed by (seed, epoch, index) and the stage's position: the only randomness a stage may use
+    CounterRng random;
     SampleBuffer* buffer = nullptr;   ///< where samples are collated; for reshape()
 
     /// The values. Throws std::logic_error unless the layout's type is float32.
     [[nodiscard]] std::span<float> floats() const;
-    /// The values as those of type T. Throws std::logic_error unless it is of the size of the layout's type.
+    /// The values as type T. Throws std::logic_error unless T has the size of the layout's type.
     template <class T>
     [[nodiscard]] std::span<T> values() const {
         check_size_of_value(sizeof(T));
         return {reinterpret_cast<T*>(data.data()), data.size() / sizeof(T)};
     }
-    /// Says all sizes of a sample that is to be collated, whether its layout varies or not, and gives its place: of one made
-    /// smaller the first bytes stay, else contents are undefined. Allocates only beyond the largest so far. Throws
-    /// std::logic_error where the loader does not collate, std::invalid_argument for a number of sizes other than the layout's,
-    /// or sizes beyond memory. Behind it nothing can be `cached` unless the layout's own sizes are said.
+    /// Sets all sizes of a sample that is to be collated, and returns its memory. The first bytes are kept if the
+    /// sample becomes smaller, else the contents are undefined. Allocates only beyond the largest sample so far. A
+    /// stage that changes the layout's own sizes cannot be followed by `cached`. Throws std::logic_error where the
+    /// loader does not collate, std::invalid_argument for another number of dimensions than the layout's, or for sizes
+    /// beyond memory.
     std::span<std::byte> reshape(std::span<const std::int64_t> sizes);
     std::span<std::byte> reshape(std::initializer_list<std::int64_t> sizes) { return reshape(std::span{sizes}); }
 
@@ -48,7 +50,7 @@ private:
     void check_size_of_value(std::size_t bytes) const;
 };
 
-/// A sample's pixels between two image stages, interleaved RGB8, as a user's stage sees and changes them in place.
+/// The pixels of one sample between two image stages, interleaved RGB8, which a user's stage changes in place.
 struct PixelView {
     std::uint8_t* pixels;
     ImageSize size;
@@ -72,8 +74,8 @@ public:
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
     void operator()(View& view) const { function_(view); }
 
-    /// This stage, said to be no matter of chance, so that what it makes can be cached: it sees the same random numbers, and
-    /// epoch 0, whatever seed and epoch are.
+    /// This stage declared deterministic, so that its results can be cached: whatever seed and epoch are, it sees the
+    /// same random numbers and epoch 0.
     [[nodiscard]] NamedStage deterministic() const {
         NamedStage same = *this;
         same.deterministic_ = true;
@@ -89,13 +91,13 @@ private:
 using SampleStage = NamedStage<SampleView>;
 using PixelStage = NamedStage<PixelView>;
 
-/// Something to put behind `|`: it has a `name()` and a const `operator()` over a `SampleView&` or a `PixelView&`.
+/// A stage to put behind `|`: it has a `name()` and a const `operator()` over a `SampleView&` or a `PixelView&`.
 template <class S>
 concept UserStage = !std::derived_from<S, SampleSource> && requires(const S& stage) {
     { stage.name() } -> std::convertible_to<std::string_view>;
 };
 
-/// What a stage of callable F is: one over pixels stands between image stages, one over the sample after the last of
+/// The kind of stage that a callable F makes. One over pixels goes between image stages, one over the sample behind
 /// them.
 template <class F>
 using StageOf = std::conditional_t<std::invocable<const F&, SampleView&>, SampleStage, PixelStage>;
@@ -111,13 +113,13 @@ template <class F>
     return StageOf<F>{std::move(name), std::move(function)};
 }
 
-/// A source with users' stages behind it: each changes the sample in place and is timed under its own name. A value;
-/// copies share the source.
+/// A source followed by users' stages, each of which changes the sample in place and is timed under its own name. A
+/// value; copies share the source.
 class Recipe final : public SampleSource {
 public:
-    /// Throws std::invalid_argument naming the stage that would be one too many (max_stages in all).
+    /// Throws std::invalid_argument naming the stage that exceeds max_stages.
     Recipe(std::shared_ptr<const SampleSource> source, SampleStage stage);
-    /// This recipe and one stage more. Throws as the constructor.
+    /// This recipe with one more stage. Throws as the constructor.
     [[nodiscard]] Recipe with(SampleStage stage) const;
 
     [[nodiscard]] std::size_t size() const noexcept override { return source_->size(); }
@@ -138,11 +140,11 @@ private:
 
 namespace detail {
 
-/// The sample as it stands, of a source of this layout; without index, epoch and random numbers.
+/// A view of the sample in `task` for a source of this layout, without index, epoch and random numbers.
 [[nodiscard]] SampleView view_of(const SampleTask&, const SampleLayout&) noexcept;
-/// The random stream of a stage: that of (seed, epoch, index), told apart by the stage's place.
+/// The random stream of a stage: that of (seed, epoch, index), made distinct by the stage's position.
 [[nodiscard]] CounterRng random_of_stage(const SampleTask&, std::uint32_t place, bool deterministic = false) noexcept;
-/// Runs `stage` on `view`, whose index, epoch and random numbers are filled in; `place` is the stage's.
+/// Runs `stage`, at position `place`, on `view`, whose index, epoch and random numbers it fills in.
 template <class View>
 void run_stage(const NamedStage<View>& stage, View view, const SampleTask& task, std::uint32_t place) {
     view.index = task.index;
@@ -150,7 +152,7 @@ void run_stage(const NamedStage<View>& stage, View view, const SampleTask& task,
     view.random = random_of_stage(task, place, stage.is_deterministic());
     stage(view);
 }
-/// What `random_part()` says of a stage; empty if it is deterministic.
+/// The `random_part()` text for a stage; empty if the stage is deterministic.
 template <class View>
 std::string random_part_of(const NamedStage<View>& stage) {
     return stage.is_deterministic()
@@ -160,7 +162,7 @@ std::string random_part_of(const NamedStage<View>& stage) {
 /// Throws std::invalid_argument naming `stage` if it makes `count` exceed max_stages.
 void check_stage_count(std::size_t count, std::string_view stage);
 
-/// A shared copy of a value, or what is shared already.
+/// Moves a value into a shared_ptr; a shared_ptr is passed on.
 template <class T>
 auto share(T&& value) {
     return std::make_shared<const std::remove_cvref_t<T>>(std::forward<T>(value));

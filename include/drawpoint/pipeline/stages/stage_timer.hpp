@@ -7,10 +7,10 @@
 
 namespace drawpoint {
 
-/// Stamps the stages of one sample into its task: `begin()` is one reading that ends a stage and begins the next, so
-/// stages tile the sample. A source that wraps another continues where the other's last stage ended. The destructor
-/// ends the last stage, also when it threw. Where the sample is measured, it reads the thread's CPU time at each stage's end.
-/// Without a clock it only counts. One thread; never allocates, never throws.
+/// Writes the timestamps of one sample's stages into its task. `begin()` reads the clock once to end a stage and begin
+/// the next, so stages tile the sample. A source that wraps another continues where the other's last stage ended. The
+/// destructor ends the last stage, also after an exception. For measured samples it also reads the thread's CPU time at
+/// each stage's end. Without a clock it only counts stages. One thread; never allocates, never throws.
 class StageTimer {
 public:
     explicit StageTimer(SampleTask& task) noexcept : task_{&task} {}
@@ -18,7 +18,7 @@ public:
     StageTimer(const StageTimer&) = delete;
     StageTimer& operator=(const StageTimer&) = delete;
 
-    /// Ends the running stage and begins the next. At most max_stages calls a sample, over all sources that wrap it.
+    /// Ends the running stage and begins the next. At most max_stages calls per sample, over all sources that wrap it.
     void begin() noexcept {
         std::int64_t at = 0;
         if (running_ || task_->stage_count == 0)
@@ -31,7 +31,7 @@ public:
         running_ = true;
     }
 
-    /// Ends the running stage, if there is one.
+    /// Ends the running stage, if any.
     void end() noexcept {
         if (running_)
             end_at(now());

@@ -6,28 +6,28 @@
 
 namespace drawpoint {
 
-/// Reads the whole regular file `path` into `contents`, whose memory is reused and grown in powers of two.
-/// Never allocates once `contents` has grown; never waits on a pipe, socket or device: those are refused.
-/// Any thread. Throws std::filesystem::filesystem_error naming the path: missing, unreadable, not a regular file, or
-/// the file shrank meanwhile.
+/// Reads the whole regular file `path` into `contents`, whose memory is reused and grows in powers of two. Never
+/// allocates once `contents` has grown. Pipes, sockets and devices are refused rather than waited for. Any thread.
+/// Throws std::filesystem::filesystem_error naming the path: missing, unreadable, not a regular file, or the file
+/// shrank meanwhile.
 void read_file(const char* path, std::vector<std::byte>& contents);
 
-/// Reads `bytes` bytes at `offset` of the open regular file `descriptor`, as read_file(); `path` is for messages.
+/// Reads `bytes` bytes at `offset` of the open regular file `descriptor`, as read_file() does; `path` is for messages.
 void read_file_part(int descriptor, const char* path, std::uint64_t offset, std::uint64_t bytes,
                     std::vector<std::byte>& contents);
 
 namespace detail {
 
-/// What reading or writing `path` ran into, as std::filesystem::filesystem_error.
+/// Throws the system's `error` of reading or writing `path` as std::filesystem::filesystem_error.
 [[noreturn]] void fail_io(const char* what, const char* path, int error);
-/// How data files are opened: a pipe without a writer must not hold the thread before it is refused.
+/// Flags with which data files are opened: opening a pipe that has no writer must not block.
 extern const int open_for_reading;
-/// The size of an open file; throws as read_file() when it is no regular file.
+/// Size of an open file; throws as read_file() does when it is not a regular file.
 [[nodiscard]] std::uint64_t size_of_regular(int descriptor, const char* path);
-/// The memory that resize_contents() takes for `bytes`, at most 2^62: a power of two, and not a small one.
+/// Capacity that resize_contents() allocates for `bytes` ≤ 2^62: a power of two, with a lower bound.
 [[nodiscard]] std::uint64_t contents_capacity(std::uint64_t bytes) noexcept;
-/// Makes `contents` `bytes` long, growing in powers of two. Throws filesystem_error naming the size and path when there
-/// is no such memory.
+/// Resizes `contents` to `bytes`, growing in powers of two. Throws filesystem_error naming size and path when the
+/// memory cannot be had.
 void resize_contents(std::vector<std::byte>& contents, std::uint64_t bytes, const char* path);
 
 }   // namespace detail

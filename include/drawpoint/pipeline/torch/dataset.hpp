@@ -21,13 +21,13 @@ struct TensorDataset;
 namespace drawpoint {
 namespace detail {
 
-/// A torch::data dataset without its type.
+/// A torch::data dataset, type-erased.
 class TorchExamples {
 public:
     virtual ~TorchExamples() = default;
     [[nodiscard]] virtual std::unique_ptr<TorchExamples> clone() const = 0;
     [[nodiscard]] virtual std::optional<std::size_t> size() const = 0;
-    /// Data, and the target or an undefined tensor.
+    /// The data, and the target or an undefined tensor.
     [[nodiscard]] virtual std::pair<at::Tensor, at::Tensor> get(std::size_t index) = 0;
 };
 
@@ -59,13 +59,13 @@ private:
 
 }   // namespace detail
 
-/// Samples of any map-style dataset of torch::data (`size()` and `get(i)`, or `get_batch` of single examples): one
-/// timed stage, `get`, which copies the example's tensor into the batch. All examples have the type (of `ScalarType`)
-/// and shape of the first; targets are single whole numbers, 0 where there are none. Every worker uses a copy of
-/// the dataset of its own.
+/// Samples of any map-style dataset of torch::data (with `size()` and `get(i)`, or `get_batch` of single examples). It
+/// has one timed stage, `get`, which copies the example's tensor into the batch. All examples must have the type (one
+/// of `ScalarType`) and shape of the first. Targets are single integers, or 0 if there are none. Every worker uses its
+/// own copy of the dataset.
 class TorchDataset final : public SampleSource {
 public:
-    /// Reads example 0. Throws std::invalid_argument saying why a dataset cannot be used.
+    /// Reads example 0. Throws std::invalid_argument saying why the dataset cannot be used.
     explicit TorchDataset(std::unique_ptr<detail::TorchExamples> examples);
 
     [[nodiscard]] std::size_t size() const noexcept override { return size_; }
@@ -87,9 +87,9 @@ template <class Dataset>
     return TorchDataset{std::make_unique<detail::TorchExamplesOf<Dataset>>(std::move(dataset))};
 }
 
-/// Samples that are the rows of a tensor in memory, with the whole numbers of another as targets, or 0: copied in runs, never one
-/// by one. Shares the tensors' memory where it is contiguous (and the targets int64), so later changes to them are seen. Throws
-/// std::invalid_argument saying why tensors cannot be used.
+/// Samples that are the rows of a tensor in memory; targets are the integers of another tensor, or 0. Rows are copied
+/// in runs, not one by one. Memory is shared with the tensors where they are contiguous (and the targets int64), so
+/// later changes to them are visible. Throws std::invalid_argument saying why the tensors cannot be used.
 [[nodiscard]] TensorRows from_tensors(const at::Tensor& data, const at::Tensor& targets = {});
 
 /// As from_tensors().

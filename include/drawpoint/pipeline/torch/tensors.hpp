@@ -9,18 +9,19 @@
 
 namespace drawpoint {
 
-/// The batch's samples as a tensor of shape size() × layout, over the batch's own memory: nothing is copied. Made once
-/// per memory and used again by later batches in it; only a batch of another size gets a view. A tensor (or view, or
-/// graph) kept beyond the batch stays valid and unchanged: the slot then leaves the memory to it and takes new
-/// (`slots_replaced`). Between giving a batch back and drawing, no tensor of it may be taken from the batch. From the
-/// thread that uses the batch. Of a collated batch: the first part.
+/// The batch's samples as a tensor of shape size() × layout over the batch's own memory: nothing is copied. The tensor
+/// is made once per slot memory and reused by later batches; only a batch of another size gets a view of it. A tensor
+/// (or a view or graph of it) that is kept beyond the batch stays valid and unchanged: the slot then leaves it the
+/// memory and allocates another (`slots_replaced`). Take no tensor from a batch that has been given back. Call it from
+/// the thread that uses the batch. Of a collated batch this is the first part.
 [[nodiscard]] at::Tensor data_of(Batch&);
 
 /// The batch's targets as an int64 tensor of shape size(). As data_of().
 [[nodiscard]] at::Tensor targets_of(Batch&);
 
-/// An array of a collated batch as a tensor over its memory, of its shape and type: nothing is copied. Made anew by each call.
-/// Kept beyond the batch it stays valid and unchanged: the slot leaves this array's memory to it.
+/// An array of a collated batch as a tensor over its memory, with its shape and type: nothing is copied. Each call
+/// makes a new tensor. One that is kept beyond the batch stays valid and unchanged: the slot leaves it this array's
+/// memory.
 [[nodiscard]] at::Tensor tensor_of(const BatchPart&);
 
 /// `tensor_of(batch.part(name))`, e.g. of "lengths" or "mask". Throws as Batch::part().

@@ -10,6 +10,9 @@ from fnmatch import fnmatch
 
 from sources import main
 
+# Headers for users, each of which includes those of one subject.
+DOORS = ["data", "loader", "loop", "torch", "recorder", "ledger", "report", "diagnose", "tune", "trace"]
+
 # What the files that match the first pattern may include of the project. Paths are below include/drawpoint or the root,
 # without extension. The first match decides; a room may always include itself.
 ROOMS = [
@@ -23,7 +26,8 @@ ROOMS = [
                       "pipeline/loader/batch_source", "pipeline/errors", "pipeline/rng"]),
     ("loop/*", ["instrumentation/*", "pipeline/loader/runtime", "pipeline/loader/batch_source", "pipeline/errors", "pipeline/rng"]),
     ("diagnosis/*", ["instrumentation/*", "pipeline/*", "loop/*"]),
-    ("drawpoint", ["instrumentation/*", "pipeline/*", "loop/*", "diagnosis/*"]),   # the umbrella
+    *((door, ["instrumentation/*", "pipeline/*", "loop/*", "diagnosis/*"]) for door in DOORS),
+    ("drawpoint", DOORS),   # all doors but that of LibTorch
     ("cli/*", ["*"]), ("tests/*", ["*"]), ("bench/*", ["*"]), ("examples/*", ["*"]),
 ]
 ROOM_NAMES = ("instrumentation", "pipeline", "loop", "diagnosis", "cli", "tests", "bench", "examples")
@@ -37,7 +41,7 @@ LIBRARIES = [
                                    "bench/*"]),
     ("simdjson", r"simdjson", ["instrumentation/import/*"]),
     ("LibTorch, through a header of a torch/ folder,", r"drawpoint/(.*/)?torch/",
-     ["*/torch/*", "cli/*", "bench/*", "examples/*", "tests/cli/*"]),
+     ["*/torch/*", "torch", "cli/*", "bench/*", "examples/*", "tests/cli/*"]),
 ]
 # A private header lies beside its sources and belongs to that folder; tests/ and bench/ may look inside. Who else does, and
 # for what.
@@ -50,8 +54,8 @@ PRIVATE_SHARED = {
     "pipeline/loader/batch_digest": ["cli/*"],                           # the digest of a loader that the program wraps
     "diagnosis/verdict/refutation": ["cli/*"],                           # the options that made a recording
 }
-UMBRELLA = "drawpoint/drawpoint.hpp"
-UMBRELLA_READERS = ["examples/*", "tests/consumer/*", "tests/compile_fail/*"]   # they stand for users
+DOOR = re.compile(r"drawpoint/[a-z]+\.hpp$")
+DOOR_USERS = ["examples/*", "tests/consumer/*", "tests/compile_fail/*", "drawpoint"]   # they stand for users
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
 
@@ -93,8 +97,8 @@ def check(path, text):
         for library, start, places in LIBRARIES:
             if re.match(start, target) and not matches(me, places):
                 findings.append((line, "include-library", f"{target}: {library} belongs only in {', '.join(places)}"))
-        if target == UMBRELLA and not matches(me, UMBRELLA_READERS):
-            findings.append((line, "include-umbrella", f"{target} is for users; include what is used"))
+        if DOOR.match(target) and not matches(me, DOOR_USERS):
+            findings.append((line, "include-door", f"{target} is for users; include what is used"))
             continue
         other = included_place(path, target)
         if other is not None and is_foreign_private(path, target, other):

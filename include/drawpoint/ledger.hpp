@@ -1,0 +1,8 @@
+#pragma once
+
+// The ledger: what a recording says, row by row.
+
+#include <drawpoint/instrumentation/facts.hpp>
+#include <drawpoint/instrumentation/ledger/attribution.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
+#include <drawpoint/instrumentation/ledger/ledger_window.hpp>

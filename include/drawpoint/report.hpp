@@ -1,0 +1,12 @@
+#pragma once
+
+// Reports: the summary and its text, and the tables of fastxtend, Lightning and torch.profiler.
+
+#include <drawpoint/instrumentation/report/advanced.hpp>
+#include <drawpoint/instrumentation/report/fastxtend.hpp>
+#include <drawpoint/instrumentation/report/fastxtend_log.hpp>
+#include <drawpoint/instrumentation/report/json.hpp>
+#include <drawpoint/instrumentation/report/lightning.hpp>
+#include <drawpoint/instrumentation/report/operators.hpp>
+#include <drawpoint/instrumentation/report/summary.hpp>
+#include <drawpoint/instrumentation/report/text.hpp>

@@ -23,7 +23,7 @@ constexpr std::uint64_t ended_flow_bytes = 10;
 constexpr std::size_t most_stage_slices = 3, sample_bytes = 200, slice_bytes = 34;
 
 enum WorkerName : std::uint32_t { name_sample = 1, name_stage, name_collate };
-enum LaneName : std::uint32_t { name_in_flight = 1, name_batch };
+enum LaneName : std::uint32_t { name_in_flight = 1, name_offered };
 
 }   // namespace
 
@@ -51,19 +51,19 @@ void TraceWriter::sample(const SampleRow& row, std::span<const StageRow> stages,
     }
     const auto stage_idle = unless_zero(idle_);
     pbf_writer record{packets_.new_record()};
-    put(record, f::sample::index, row.index);
-    put(record, f::sample::epoch, row.epoch);
-    put(record, f::sample::batch, row.batch);
-    put(record, f::sample::slot, row.slot);
+    put_key(record, f::sample::index, row.index);
+    put_key(record, f::sample::epoch, row.epoch);
+    put_key(record, f::sample::batch, row.batch);
+    put_key(record, f::sample::slot, row.slot);
     put(record, f::sample::bytes, row.bytes);
     if (row.cpu_ns)
         record.add_uint64(stage_idle.empty() ? f::sample::cpu_ns : f::sample::other_cpu_ns,
                           static_cast<std::uint64_t>(*row.cpu_ns) - stages_cpu);
     if (row.run_queue_ns)
         record.add_uint64(f::sample::run_queue_ns, static_cast<std::uint64_t>(*row.run_queue_ns));
-    put(record, f::sample::status, row.status);
-    put(record, f::sample::pipeline, row.pipeline);
-    put(record, f::sample::worker, row.worker);
+    put(record, f::sample::status, static_cast<std::uint64_t>(row.status));
+    put_key(record, f::sample::pipeline, row.pipeline);
+    put_key(record, f::sample::worker, row.worker);
     put(record, f::sample::stage_ns, values_);
     put(record, f::sample::gap_ns, unless_zero(gaps_));
     put(record, f::sample::stage_idle_ns, stage_idle);
@@ -147,13 +147,13 @@ void TraceWriter::batch(const BatchRow& row, bool slices) {
         end_ns = std::max(end_ns, stamp);
     }
     pbf_writer record{packets_.new_record()};
-    put(record, f::batch::epoch, row.epoch);
-    put(record, f::batch::batch, row.batch);
+    put_key(record, f::batch::epoch, row.epoch);
+    put_key(record, f::batch::batch, row.batch);
     put(record, f::batch::size, row.size);
     put(record, f::batch::stamps, values_);
-    put(record, f::batch::slot, row.slot);
-    put(record, f::batch::pipeline, row.pipeline);
-    put(record, f::batch::status, row.status);
+    put_key(record, f::batch::slot, row.slot);
+    put_key(record, f::batch::pipeline, row.pipeline);
+    put(record, f::batch::status, static_cast<std::uint64_t>(row.status));
     put(record, f::batch::bytes, row.bytes);
     put(record, f::batch::ready_batches, row.ready_batches);
     if (!admitted)
@@ -177,7 +177,7 @@ void TraceWriter::batch(const BatchRow& row, bool slices) {
             bound(batch_flows_);
         }
         flow_bytes = packets_.ended_flows() * ended_flow_bytes;
-        packets_.event(sequence, f::event::instant, name_batch, offered, 0);
+        packets_.event(sequence, f::event::instant, name_offered, offered, 0);
     }
     if (samples != sample_flows_.end())
         sample_flows_.erase(samples);

@@ -45,11 +45,11 @@ void TraceWriter::step(const StepRow& row, std::span<const SpanRow> spans) {
     packets_.open(loop_);
     const TracePlace at = packets_.place(loop_, row.draw_begin_ns);
     pbf_writer record{packets_.new_record()};
-    put(record, f::step::epoch, row.epoch);
-    put(record, f::step::batch, row.batch);
-    put(record, f::step::phase, row.phase);
-    put(record, f::step::step, row.step);
-    put(record, f::step::status, row.status);
+    put_key(record, f::step::epoch, row.epoch);
+    put_key(record, f::step::batch, row.batch);
+    put_key(record, f::step::phase, row.phase);
+    put_key(record, f::step::step, row.step);
+    put(record, f::step::status, static_cast<std::uint64_t>(row.status));
     put(record, f::step::size, row.size);
     if (row.loss)
         record.add_double(f::step::loss, *row.loss);
@@ -106,8 +106,8 @@ void TraceWriter::pass_begin(const PassRow& row) {
     packets_.open(loop_);
     const TracePlace at = packets_.place(loop_, row.begin_ns);
     pbf_writer record{packets_.new_record()};
-    put(record, f::pass::kind, row.kind);
-    put(record, f::pass::epoch, row.epoch);
+    put_key(record, f::pass::kind, row.kind);
+    put_key(record, f::pass::epoch, row.epoch);
     put(record, f::early_ns, at.early_ns);
     packets_.event(loop_, f::event::slice_begin, number_of(loop_names_, name_of(row.kind)), at, f::record::pass_begin);
     open_passes_.push_back(row);
@@ -132,8 +132,8 @@ void TraceWriter::pass(const PassRow& row, std::span<const SpanRow> spans) {
     pbf_writer record{packets_.new_record()};
     values_.clear();
     add_spans(f::pass::spans, f::pass::gap_ns, row.begin_ns, spans);
-    put(record, f::pass::kind, row.kind);
-    put(record, f::pass::epoch, row.epoch);
+    put_key(record, f::pass::kind, row.kind);
+    put_key(record, f::pass::epoch, row.epoch);
     put(record, f::pass::ns, wrapping_difference(row.end_ns, row.begin_ns));
     put(record, f::early_ns, at.early_ns);
     if (is_open)
@@ -149,8 +149,8 @@ void TraceWriter::end_of_data(const EndOfDataRow& row) {
     packets_.open(loop_);
     const TracePlace at = packets_.place(loop_, row.begin_ns);
     pbf_writer record{packets_.new_record()};
-    put(record, f::end_of_data::epoch, row.epoch);
-    put(record, f::end_of_data::phase, row.phase);
+    put_key(record, f::end_of_data::epoch, row.epoch);
+    put_key(record, f::end_of_data::phase, row.phase);
     put(record, f::end_of_data::ns, static_cast<std::uint64_t>(row.ns));
     put(record, f::early_ns, at.early_ns);
     packets_.event(loop_, f::event::slice_begin, number_of(loop_names_, name_of(Action::end_of_data)), at,

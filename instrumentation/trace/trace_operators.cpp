@@ -59,6 +59,8 @@ void TraceWriter::definitions(const Definitions& added) {
             put(thread, f::thread::device, plus_1(static_cast<std::uint32_t>(row.device)));
         }
         end_definitions();
+        if (row.device < 0 && !row.name.empty())
+            packets_.name_thread(row.tid, row.name);
     }
     const auto add_packed = [&](f::Tag tag, const auto& rows, auto values_of) {
         values_.clear();
@@ -99,9 +101,9 @@ void TraceWriter::operator_begin(const OperatorRow& row) {
     const std::uint32_t name = interned(track, row.name);
     const TracePlace at = packets_.place(track.sequence, row.begin_ns);
     pbf_writer record{packets_.new_record()};
-    put(record, f::operator_begin::thread, row.thread);
-    put(record, f::operator_begin::name, row.name);
-    put(record, f::operator_begin::kind, row.kind);
+    put_key(record, f::operator_begin::thread, row.thread);
+    put_key(record, f::operator_begin::name, row.name);
+    put_key(record, f::operator_begin::kind, row.kind);
     put(record, f::operator_begin::shapes, plus_1(row.shapes));
     put(record, f::operator_begin::stack, plus_1(row.stack));
     put(record, f::operator_begin::sequence, static_cast<std::uint64_t>(row.sequence) + 1);
@@ -122,7 +124,7 @@ void TraceWriter::operator_end(std::uint32_t thread, std::int64_t at_ns, bool lo
     NamedTrack& track = *thread_tracks_[thread].operators;
     const TracePlace at = packets_.place(track.sequence, at_ns);
     pbf_writer record{packets_.new_record()};
-    put(record, f::operator_end::thread, thread);
+    put_key(record, f::operator_end::thread, thread);
     if (lost)
         record.add_bool(f::operator_end::lost, true);
     put(record, f::early_ns, at.early_ns);
@@ -139,14 +141,14 @@ void TraceWriter::allocation(const AllocationRow& row) {
     if (device.track == 0)
         device.track = packets_.new_track(row.device < 0 ? "allocated_bytes"
                                                          : "allocated_bytes of device " + std::to_string(row.device),
-                                          rank_allocated_bytes, 3);
+                                          rank_allocated_bytes, CounterUnit::bytes);
     const auto [sequence, added] = tracks_of(row.thread).allocations.try_emplace(row.device);
     if (added)
         sequence->second = packets_.new_sequence(device.track, no_names_);
     packets_.open(sequence->second);
     const TracePlace at = packets_.place(sequence->second, row.at_ns);
     pbf_writer record{packets_.new_record()};
-    put(record, f::allocation::thread, row.thread);
+    put_key(record, f::allocation::thread, row.thread);
     put(record, f::allocation::device, plus_1(static_cast<std::uint32_t>(row.device)));
     record.add_sint64(f::allocation::bytes, row.bytes);
     put(record, f::allocation::address, row.address);
@@ -165,8 +167,8 @@ void TraceWriter::stack_sample(const StackSampleRow& row) {
     const std::uint32_t name = interned(track, definitions_.frames[definitions_.stacks[row.stack].frame].function);
     const TracePlace at = packets_.place(track.sequence, row.at_ns);
     pbf_writer record{packets_.new_record()};
-    put(record, f::stack_sample::thread, row.thread);
-    put(record, f::stack_sample::stack, row.stack);
+    put_key(record, f::stack_sample::thread, row.thread);
+    put_key(record, f::stack_sample::stack, row.stack);
     put(record, f::stack_sample::weight_ns, static_cast<std::uint64_t>(row.weight_ns));
     put(record, f::early_ns, at.early_ns);
     packets_.event(track.sequence, f::event::instant, name, at, f::record::stack_sample);

@@ -5,7 +5,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include <protozero/pbf_writer.hpp>
@@ -14,16 +13,17 @@
 
 namespace drawpoint {
 
-// Fields of a record as the file has them: what is zero is left out.
+// Fields of a record as the file has them: what is zero is left out, unless it says which row this is.
 
 inline void put(protozero::pbf_writer& to, trace_fields::Tag tag, std::uint64_t value) {
     if (value != 0)
         to.add_uint64(tag, value);
 }
-template <class E>
-    requires std::is_enum_v<E>
-void put(protozero::pbf_writer& to, trace_fields::Tag tag, E value) {
-    put(to, tag, static_cast<std::uint64_t>(value));
+/// What says which row this is, and so is written when it is zero, too: a query finds epoch 0 where a field is 0, and not
+/// where there is none.
+template <class T>
+void put_key(protozero::pbf_writer& to, trace_fields::Tag tag, T value) {
+    to.add_uint64(tag, static_cast<std::uint64_t>(value));
 }
 inline void put(protozero::pbf_writer& to, trace_fields::Tag tag, std::span<const std::uint64_t> values) {
     to.add_packed_uint64(tag, values.begin(), values.end());   // nothing where empty

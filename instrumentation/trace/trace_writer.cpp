@@ -32,7 +32,7 @@ std::vector<std::string> all_loop_names() {
 
 TraceWriter::TraceWriter(const std::filesystem::path& path, const StartTimes& start)
     : packets_{path, start.start_ns},
-      lane_names_{"in flight", "batch"},
+      lane_names_{"in flight", "offered"},
       instant_names_{"run", "fact", "pipeline", "setting", "failure", "records dropped", "thinned"},
       loop_names_{all_loop_names()},
       worker_names_{"sample", "stage", "collate"},
@@ -51,8 +51,10 @@ TraceWriter::TraceWriter(const std::filesystem::path& path, const StartTimes& st
     packets_.message(f::packet::extensions, extensions);
     packets_.new_track("drawpoint", 0);
     loop_ = packets_.new_sequence(packets_.new_track("loop", rank_loop), loop_names_);
-    ready_batches_ = packets_.new_sequence(packets_.new_track("ready_batches", rank_ready_batches, 2), no_names_);
-    ready_bytes_ = packets_.new_sequence(packets_.new_track("ready_bytes", rank_ready_bytes, 3), no_names_);
+    ready_batches_ =
+        packets_.new_sequence(packets_.new_track("ready_batches", rank_ready_batches, CounterUnit::count), no_names_);
+    ready_bytes_ =
+        packets_.new_sequence(packets_.new_track("ready_bytes", rank_ready_bytes, CounterUnit::bytes), no_names_);
     instants_ = packets_.new_sequence(loop_.track, instant_names_);
     write_run();
     packets_.file().end_block();
@@ -83,7 +85,7 @@ void TraceWriter::dropped(const DroppedRow& row) {
     put(record, f::dropped::records, row.records);
     record.add_int64(f::dropped::from_ns, packets_.relative(row.from_ns));
     record.add_int64(f::dropped::to_ns, packets_.relative(row.to_ns));
-    put(record, f::dropped::ring, row.ring);
+    put_key(record, f::dropped::ring, row.ring);
     packets_.file().count_dropped(row.records);
     instant(name_dropped, packets_.place(instants_, row.to_ns), f::record::dropped);
 }
@@ -124,7 +126,7 @@ void TraceWriter::setting(const SettingRow& row) {
         return;
     const TracePlace at = packets_.place(instants_, row.at_ns);
     pbf_writer record{packets_.new_record()};
-    put(record, f::setting::pipeline, row.pipeline);
+    put_key(record, f::setting::pipeline, row.pipeline);
     put(record, f::setting::num_workers, row.num_workers);
     put(record, f::setting::prefetch_depth, row.prefetch_depth);
     put(record, f::setting::max_overtakes, row.max_overtakes);
@@ -139,8 +141,9 @@ void TraceWriter::host(const HostRow& row) {
     if (!packets_.file().is_open())
         return;
     if (!own_cpu_) {
-        own_cpu_ = packets_.new_sequence(packets_.new_track("own_cpu", rank_own_cpu), no_names_);
-        other_cpu_ = packets_.new_sequence(packets_.new_track("other_cpu", rank_other_cpu), no_names_);
+        own_cpu_ = packets_.new_sequence(packets_.new_track("own_cpu", rank_own_cpu, CounterUnit::percent), no_names_);
+        other_cpu_ =
+            packets_.new_sequence(packets_.new_track("other_cpu", rank_other_cpu, CounterUnit::percent), no_names_);
         last_host_ = row;
     }
     const HostUse use = host_use(std::exchange(last_host_, row), row);
@@ -161,10 +164,10 @@ void TraceWriter::failure(const FailureRow& row, std::int64_t now_ns) {
     if (!packets_.file().is_open())
         return;
     pbf_writer record{packets_.new_record()};
-    put(record, f::failure::index, row.index);
-    put(record, f::failure::epoch, row.epoch);
-    put(record, f::failure::batch, row.batch);
-    put(record, f::failure::pipeline, row.pipeline);
+    put_key(record, f::failure::index, row.index);
+    put_key(record, f::failure::epoch, row.epoch);
+    put_key(record, f::failure::batch, row.batch);
+    put_key(record, f::failure::pipeline, row.pipeline);
     record.add_string(f::failure::stage, row.stage);
     record.add_string(f::failure::path, row.path);
     record.add_string(f::failure::message, row.message);

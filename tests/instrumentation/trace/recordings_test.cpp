@@ -57,7 +57,7 @@ std::string difference(const Json& before, const Json& now, const std::string& w
     return before == now ? "" : where + " was " + before.dump().substr(0, 200) + ", is " + now.dump().substr(0, 200);
 }
 
-std::vector<std::string> recordings() {
+std::vector<std::string> kept_names() {
     std::vector<std::string> names;
     for (const auto& entry : std::filesystem::directory_iterator{folder})
         if (const std::string name = entry.path().filename().string(); name.ends_with(".pftrace.gz"))
@@ -71,7 +71,7 @@ std::vector<std::string> recordings() {
 BOOST_AUTO_TEST_SUITE(recordings)
 
 BOOST_AUTO_TEST_CASE(a_recording_of_an_earlier_version_is_read_to_the_ledger_that_this_version_read_from_it) {
-    const std::vector<std::string> names = ::recordings();
+    const std::vector<std::string> names = kept_names();
     BOOST_TEST(names.size() >= 11u);
     for (const std::string& name : names) {
         const TemporaryFile file{name + ".pftrace"};

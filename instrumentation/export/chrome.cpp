@@ -14,7 +14,7 @@
 #include "instrumentation/export/chrome_head.hpp"
 #include "instrumentation/export/json_text.hpp"
 #include "instrumentation/export/text_stream.hpp"
-#include "instrumentation/host/host_columns.hpp"
+#include "instrumentation/host/host_use.hpp"
 #include "instrumentation/export/tracks.hpp"
 #include "instrumentation/wrapping.hpp"
 

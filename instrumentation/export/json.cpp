@@ -2,10 +2,13 @@
 
 #include <charconv>
 #include <cmath>
-#include <concepts>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -13,39 +16,9 @@
 #include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
 #include "instrumentation/export/text_stream.hpp"
-#include "instrumentation/host/host_columns.hpp"
 
 namespace drawpoint {
 namespace {
-
-constexpr std::string_view name_of(BatchStatus status) noexcept {
-    return status == BatchStatus::taken ? "taken" : status == BatchStatus::abandoned ? "abandoned" : "failed";
-}
-constexpr std::string_view name_of(SampleStatus status) noexcept {
-    return status == SampleStatus::complete ? "complete" : "failed";
-}
-constexpr std::string_view name_of(OperatorKind kind) noexcept {
-    switch (kind) {
-    case OperatorKind::cpu_op: return "cpu_op";
-    case OperatorKind::user_annotation: return "user_annotation";
-    case OperatorKind::python_function: return "python_function";
-    case OperatorKind::runtime: return "runtime";
-    case OperatorKind::kernel: return "kernel";
-    case OperatorKind::memcpy: return "memcpy";
-    case OperatorKind::memset: return "memset";
-    case OperatorKind::other: break;
-    }
-    return "other";
-}
-
-/// A position in another column, null where it is `nothing`.
-struct Position {
-    std::uint32_t value;
-};
-/// A stamp, null where it is `no_stamp`.
-struct Stamp {
-    std::int64_t ns;
-};
 
 class LedgerJson {
 public:
@@ -53,169 +26,24 @@ public:
 
     void write() {
         head();
-        column("pipelines", ledger_.pipelines, [this](const PipelineRow& row) {
-            field("name", row.name);
-            nested("stages", row.stages, [this](const std::string& stage) { out_.put(json_string(stage)); });
-            field("batch_size", row.batch_size);
-            field("num_workers", row.num_workers);
-            field("prefetch_depth", row.prefetch_depth);
-            field("max_overtakes",
-                  row.max_overtakes == any_order ? std::nullopt : std::optional<std::int64_t>{row.max_overtakes});
-            field("read_concurrency", row.read_concurrency);
-            field("memory_budget", row.memory_budget);
-        });
-        column("passes", ledger_.passes, [this](const PassRow& row) {
-            field("kind", drawpoint::name_of(row.kind));
-            field("epoch", row.epoch);
-            field("begin_ns", row.begin_ns);
-            field("end_ns", row.end_ns);
-            field("ended", row.ended);
-            spans(ledger_.spans_of(row));
-        });
-        column("steps", ledger_.steps, [this](const StepRow& row) {
-            field("step", row.step);
-            field("epoch", row.epoch);
-            field("batch", row.batch);
-            field("phase", drawpoint::name_of(row.phase));
-            field("status", drawpoint::name_of(row.status));
-            field("size", row.size);
-            field("draw_begin_ns", row.draw_begin_ns);
-            field("draw_ns", row.draw_ns);
-            field("batch_ns", row.batch_ns);
-            field("loss", row.loss);
-            field("cpu_ns", row.cpu_ns);
-            field("run_queue_ns", row.run_queue_ns);
-            field("between_run_queue_ns", row.between_run_queue_ns);
-            spans(ledger_.spans_of(row));
-        });
-        column("ends_of_data", ledger_.ends_of_data, [this](const EndOfDataRow& row) {
-            field("epoch", row.epoch);
-            field("phase", drawpoint::name_of(row.phase));
-            field("begin_ns", row.begin_ns);
-            field("ns", row.ns);
-        });
-        column("batches", ledger_.batches, [this](const BatchRow& row) {
-            field("epoch", row.epoch);
-            field("batch", row.batch);
-            field("slot", row.slot);
-            field("pipeline", row.pipeline);
-            field("status", name_of(row.status));
-            field("size", row.size);
-            field("bytes", row.bytes);
-            field("ready_batches", row.ready_batches);
-            field("admitted_ns", Stamp{row.admitted_ns});
-            field("first_claim_ns", Stamp{row.first_claim_ns});
-            field("last_done_ns", Stamp{row.last_done_ns});
-            field("collate_begin_ns", Stamp{row.collate_begin_ns});
-            field("collate_end_ns", Stamp{row.collate_end_ns});
-            field("collate_worker",
-                  row.collate_worker ? std::optional<std::int64_t>{*row.collate_worker} : std::nullopt);
-            field("transfer_issue_ns", Stamp{row.transfer_issue_ns});
-            field("transfer_done_ns", Stamp{row.transfer_done_ns});
-            field("offered_ns", Stamp{row.offered_ns});
-            field("taken_ns", Stamp{row.taken_ns});
-        });
-        column("samples", ledger_.samples, [this](const SampleRow& row) {
-            field("index", row.index);
-            field("epoch", row.epoch);
-            field("batch", row.batch);
-            field("slot", row.slot);
-            field("samples", row.samples);
-            field("worker", row.worker);
-            field("pipeline", row.pipeline);
-            field("status", name_of(row.status));
-            field("bytes", row.bytes);
-            field("begin_ns", row.begin_ns);
-            field("read_begin_ns", Stamp{row.read_begin_ns});
-            field("read_end_ns", Stamp{row.read_end_ns});
-            field("read_cpu_ns", Stamp{row.read_cpu_ns});
-            field("read_run_queue_ns", Stamp{row.read_run_queue_ns});
-            field("cpu_ns", row.cpu_ns);
-            field("run_queue_ns", row.run_queue_ns);
-            nested("stages", ledger_.stages_of(row), [this](const StageRow& stage) {
-                out_.print(R"({{"begin_ns": {}, "ns": {}, "cpu_ns": )", stage.begin_ns, stage.ns);
-                stage.cpu_ns == no_stamp ? out_.put("null}") : out_.print("{}}}", stage.cpu_ns);
-            });
-        });
-        column("failures", ledger_.failures, [this](const FailureRow& row) {
-            field("index", row.index);
-            field("epoch", row.epoch);
-            field("batch", row.batch);
-            field("pipeline", row.pipeline);
-            field("path", row.path);
-            field("stage", row.stage);
-            field("message", row.message);
-        });
-        column("settings", ledger_.settings, [this](const SettingRow& row) {
-            field("at_ns", row.at_ns);
-            field("pipeline", row.pipeline);
-            field("num_workers", row.num_workers);
-            field("prefetch_depth", row.prefetch_depth);
-            field("max_overtakes",
-                  row.max_overtakes == any_order ? std::nullopt : std::optional<std::int64_t>{row.max_overtakes});
-            field("read_concurrency", row.read_concurrency);
-            field("memory_budget", row.memory_budget);
-        });
-        column("host", ledger_.host, [this](const HostRow& row) {
-            field("at_ns", row.at_ns);
-            for (const HostColumn& column : host_columns)
-                field(column.name, Stamp{row.*column.value});
-        });
-        column("dropped", ledger_.dropped, [this](const DroppedRow& row) {
-            field("records", row.records);
-            field("from_ns", row.from_ns);
-            field("to_ns", row.to_ns);
-            field("ring", row.ring);
-        });
-        column("thinnings", ledger_.thinnings, [this](const ThinningRow& row) {
-            field("at_ns", row.at_ns);
-            field("slices_every", row.slices_every);
-            field("samples_every", row.samples_every);
-        });
-        out_.put(",\n  ");
-        list("names", ledger_.names, [this](const std::string& name) { out_.put(json_string(name)); });
-        column("threads", ledger_.threads, [this](const ThreadRow& row) {
-            field("tid", row.tid);
-            field("name", row.name);
-            field("device", row.device);
-        });
-        column("operators", ledger_.operators, [this](const OperatorRow& row) {
-            field("kind", name_of(row.kind));
-            field("ended", row.ended);
-            field("name", Position{row.name});
-            field("thread", Position{row.thread});
-            field("shapes", Position{row.shapes});
-            field("stack", Position{row.stack});
-            field("begin_ns", row.begin_ns);
-            field("ns", row.ns);
-            field("sequence", row.sequence < 0 ? std::nullopt : std::optional{row.sequence});
-            field("forward_thread", row.forward_thread);
-            field("flops", row.flops);
-            field("correlation", row.correlation);
-        });
-        column("allocations", ledger_.allocations, [this](const AllocationRow& row) {
-            field("at_ns", row.at_ns);
-            field("thread", Position{row.thread});
-            field("device", row.device);
-            field("bytes", row.bytes);
-            field("address", row.address);
-            field("total_allocated_bytes", row.total_allocated);
-        });
-        column("frames", ledger_.frames, [this](const FrameRow& row) {
-            field("function", Position{row.function});
-            field("file", Position{row.file});
-            field("line", row.line);
-        });
-        column("stacks", ledger_.stacks, [this](const StackRow& row) {
-            field("parent", Position{row.parent});
-            field("frame", Position{row.frame});
-        });
-        column("stack_samples", ledger_.stack_samples, [this](const StackSampleRow& row) {
-            field("at_ns", row.at_ns);
-            field("thread", Position{row.thread});
-            field("stack", Position{row.stack});
-            field("weight_ns", row.weight_ns);
-        });
+        column("pipelines", ledger_.pipelines);
+        column("passes", ledger_.passes);
+        column("steps", ledger_.steps);
+        column("ends_of_data", ledger_.ends_of_data);
+        column("batches", ledger_.batches);
+        column("samples", ledger_.samples);
+        column("failures", ledger_.failures);
+        column("settings", ledger_.settings);
+        column("host", ledger_.host);
+        column("dropped", ledger_.dropped);
+        column("thinnings", ledger_.thinnings);
+        column("names", ledger_.names);
+        column("threads", ledger_.threads);
+        column("operators", ledger_.operators);
+        column("allocations", ledger_.allocations);
+        column("frames", ledger_.frames);
+        column("stacks", ledger_.stacks);
+        column("stack_samples", ledger_.stack_samples);
         folded();
         out_.put("\n}\n");
         out_.flush();
@@ -254,77 +82,104 @@ private:
         field("failed", ledger_.folded.failed);
         field("not_drawn", ledger_.folded.not_drawn);
         field("samples", ledger_.folded.samples);
-        field("until_ns", Stamp{ledger_.folded.until_ns});
+        const std::int64_t until_ns = ledger_.folded.until_ns;
+        field("until_ns", until_ns == no_stamp ? std::nullopt : std::optional{until_ns});
         field("draws_ns", ledger_.folded.draws_ns);
         field("batches_ns", ledger_.folded.batches_ns);
         out_.put("}");
     }
 
-    template <class Rows, class Write>
-    void list(std::string_view name, const Rows& rows, Write write_row) {
-        out_.print("\"{}\": [", name);
+    /// A column of rows, or of texts.
+    template <class Row>
+    void column(std::string_view name, const std::vector<Row>& rows) {
+        out_.print(",\n  \"{}\": [", name);
         bool first = true;
-        for (const auto& row : rows) {
+        for (const Row& row : rows) {
             out_.put(std::exchange(first, false) ? "\n    " : ",\n    ");
-            write_row(row);
+            value(row);
         }
         out_.put("]");
     }
-    template <class Rows, class Write>
-    void column(std::string_view name, const Rows& rows, Write write_fields) {
-        out_.put(",\n  ");
-        list(name, rows, [&](const auto& row) {
-            first_field_ = true;
-            out_.put("{");
-            write_fields(row);
-            out_.put("}");
-        });
-    }
-    template <class Rows, class Write>
-    void nested(std::string_view name, const Rows& rows, Write write_row) {
-        key(name);
+    /// The same within a row, on one line.
+    template <class Rows>
+    void list(const Rows& rows) {
         out_.put("[");
         bool first = true;
         for (const auto& row : rows) {
             out_.put(std::exchange(first, false) ? "" : ", ");
-            write_row(row);
+            value(row);
         }
         out_.put("]");
     }
-    void spans(std::span<const SpanRow> pieces) {
-        nested("spans", pieces, [this](const SpanRow& piece) {
-            out_.print(R"({{"span": "{}", "begin_ns": {}, "ns": {}}})", drawpoint::name_of(piece.span), piece.begin_ns,
-                       piece.ns);
-        });
-    }
 
     void key(std::string_view name) { out_.print("{}\"{}\": ", std::exchange(first_field_, false) ? "" : ", ", name); }
+    template <class T>
+    void field(std::string_view name, const T& what) {
+        key(name);
+        value(what);
+    }
 
-    template <std::integral T>
-    void field(std::string_view name, T value) {
-        key(name);
-        out_.print("{}", value);
+    /// A row, whose columns are its fields.
+    template <class Row>
+        requires std::is_class_v<Row>
+    void value(const Row& row) {
+        out_.put("{");
+        first_field_ = true;
+        schema::walk<Row>([&](const auto&... columns) { (field_of(row, columns), ...); });
+        out_.put("}");
     }
-    void field(std::string_view name, std::string_view text) {
-        key(name);
-        out_.put(json_string(text));
+    template <class Row, class T, class Kind>
+    void field_of(const Row& row, const schema::Column<Row, T, Kind>& column) {
+        key(column.name);
+        const T& what = row.*column.member;
+        if constexpr (std::is_same_v<Kind, schema::Part>)
+            side_column(row);
+        else
+            is_null<Kind>(what, column.kind) ? out_.put("null") : value(what);
     }
-    void field(std::string_view name, Position position) {
-        position.value == nothing ? null(name) : field(name, position.value);
+    void side_column(const SampleRow& row) { list(ledger_.stages_of(row)); }
+    template <class Row>
+    void side_column(const Row& row) {
+        list(ledger_.spans_of(row));
     }
-    void field(std::string_view name, Stamp stamp) { stamp.ns == no_stamp ? null(name) : field(name, stamp.ns); }
-    void field(std::string_view name, const std::optional<std::int64_t>& value) {
-        value ? field(name, *value) : null(name);
+
+    /// Whether a column of this kind has no value here.
+    template <class Kind, class T>
+    static bool is_null([[maybe_unused]] const T& what, [[maybe_unused]] const Kind& kind) {
+        if constexpr (std::is_same_v<Kind, schema::Time>)
+            return kind.optional && what == no_stamp;
+        else if constexpr (std::is_same_v<T, std::int64_t> &&
+                           (std::is_same_v<Kind, schema::Measured> || std::is_same_v<Kind, schema::Before> ||
+                            std::is_same_v<Kind, schema::Stamp>))
+            return what == no_stamp;
+        else if constexpr (std::is_same_v<T, std::int64_t> && std::is_same_v<Kind, schema::PlusOne>)
+            return what < 0;
+        else if constexpr (std::is_same_v<T, std::uint32_t> &&
+                           (std::is_same_v<Kind, schema::Position> || std::is_same_v<Kind, schema::PlusOne> ||
+                            std::is_same_v<Kind, schema::Limit>))
+            return what == std::numeric_limits<std::uint32_t>::max();
+        else
+            return false;
     }
-    void field(std::string_view name, const std::optional<double>& value) {
-        if (!value || !std::isfinite(*value))
-            return null(name);
-        key(name);
-        out_.print("{}", *value);
+
+    template <class T>
+        requires std::is_arithmetic_v<T>
+    void value(T number) {
+        if constexpr (std::is_floating_point_v<T>)
+            if (!std::isfinite(number))
+                return out_.put("null");
+        out_.print("{}", number);
     }
-    void null(std::string_view name) {
-        key(name);
-        out_.put("null");
+    template <class E>
+        requires std::is_enum_v<E>
+    void value(E enumerator) {
+        out_.print("\"{}\"", name_of(enumerator));
+    }
+    void value(const std::string& text) { out_.put(json_string(text)); }
+    void value(const std::vector<std::string>& texts) { list(texts); }
+    template <class T>
+    void value(const std::optional<T>& optional) {
+        optional ? value(*optional) : out_.put("null");
     }
 
     const Ledger& ledger_;

@@ -5,6 +5,7 @@
 #include <array>
 #include <numeric>
 #include <tuple>
+#include <type_traits>
 
 namespace drawpoint {
 namespace {
@@ -39,11 +40,27 @@ bool StepRow::operator==(const StepRow& other) const noexcept {
     const auto bits = [](const std::optional<double>& value) {
         return value ? std::optional{std::bit_cast<std::uint64_t>(*value)} : std::nullopt;
     };
-    const auto rest = [](const StepRow& row) {
-        return std::tie(row.step, row.epoch, row.batch, row.phase, row.status, row.size, row.draw_begin_ns, row.draw_ns,
-                        row.batch_ns, row.cpu_ns, row.run_queue_ns, row.between_run_queue_ns, row.spans);
-    };
-    return rest(*this) == rest(other) && bits(loss) == bits(other.loss);
+    return schema::walk<StepRow>([&](const auto&... columns) {
+        const auto equal = [&]<class T, class Kind>(const schema::Column<StepRow, T, Kind>& column) {
+            if constexpr (std::is_same_v<T, std::optional<double>>)
+                return bits(this->*column.member) == bits(other.*column.member);
+            else
+                return this->*column.member == other.*column.member;
+        };
+        return (... && equal(columns));
+    });
+}
+
+std::string_view name_of(BatchStatus status) noexcept {
+    return std::array<std::string_view, 3>{"taken", "abandoned", "failed"}[static_cast<std::size_t>(status)];
+}
+std::string_view name_of(SampleStatus status) noexcept {
+    return status == SampleStatus::complete ? "complete" : "failed";
+}
+std::string_view name_of(OperatorKind kind) noexcept {
+    return std::array<std::string_view,
+                      8>{"cpu_op", "user_annotation", "python_function", "runtime",
+                         "kernel", "memcpy",          "memset",          "other"}[static_cast<std::size_t>(kind)];
 }
 
 std::span<const SpanRow> Ledger::spans_of(const StepRow& row) const noexcept { return part(spans, row.spans); }

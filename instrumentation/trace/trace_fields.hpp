@@ -1,10 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <string_view>
 
 #include <protozero/types.hpp>
 
-/// Field numbers of a recording: Perfetto's own, then those of drawpoint_trace.proto. See that file for what they mean.
+/// Field numbers of a recording: Perfetto's own, then those of our records, which are no columns of rows.
+/// drawpoint_trace.proto says what they mean.
 namespace drawpoint::trace_fields {
 
 using Tag = protozero::pbf_tag_type;
@@ -30,71 +32,66 @@ inline constexpr Tag sample = 1100, batch = 1101, step = 1102, run = 1103, dropp
                      operator_begin = 1112, operator_end = 1113, allocation = 1114, stack_sample = 1115, setting = 1116,
                      host = 1117;
 }
-inline constexpr Tag early_ns = 16;   // of every record whose time counts
 
+/// How a field's value is written: the numbers are those of Google's descriptor.proto.
+enum class Type : std::uint8_t {
+    float64 = 1,
+    int64 = 3,
+    uint64 = 4,
+    fixed32 = 7,
+    boolean = 8,
+    text = 9,
+    message = 11,
+    uint32 = 13,
+    enumeration = 14,
+    sint64 = 18
+};
+
+/// A field that is not a column of a row: what a record puts together of several, and records that are no rows. Stands for its
+/// number.
+struct Field {
+    std::string_view name;
+    Tag number = 0;
+    Type type{};
+    bool repeated = false;
+    constexpr operator Tag() const noexcept { return number; }
+};
+
+inline constexpr Field early_ns{"early_ns", 16, Type::uint64};   // of every record whose time counts
+
+// The columns' own fields: drawpoint/instrumentation/ledger/rows.hpp.
 namespace sample {
-inline constexpr Tag index = 1, epoch = 2, batch = 3, slot = 4, bytes = 5, cpu_ns = 6, run_queue_ns = 7, status = 8,
-                     pipeline = 9, stage_ns = 10, gap_ns = 11, worker = 12, samples = 13, read_begin_ns = 14,
-                     read_end_ns = 15, stage_idle_ns = 17, other_cpu_ns = 18, read_cpu_ns = 19, read_run_queue_ns = 20;
+inline constexpr Field stage_ns{"stage_ns", 10, Type::uint64, true}, gap_ns{"gap_ns", 11, Type::uint64, true},
+    stage_idle_ns{"stage_idle_ns", 17, Type::uint64, true}, other_cpu_ns{"other_cpu_ns", 18, Type::uint64};
 }
 namespace batch {
-inline constexpr Tag epoch = 1, batch = 2, size = 4, stamps = 5, slot = 6, pipeline = 7, status = 8, bytes = 9,
-                     ready_batches = 10, never_admitted = 11, collate_worker = 12;
+inline constexpr Field stamps{"stamps", 5, Type::uint64, true}, never_admitted{"never_admitted", 11, Type::boolean};
 }
 namespace step {
-inline constexpr Tag epoch = 1, batch = 2, phase = 3, step = 4, status = 5, spans = 6, size = 7, loss = 8, gap_ns = 9,
-                     cpu_ns = 10, run_queue_ns = 11, between_run_queue_ns = 12;
+inline constexpr Field spans{"spans", 6, Type::uint64, true}, gap_ns{"gap_ns", 9, Type::uint64, true};
 }
 namespace run {
-inline constexpr Tag format = 1, minor = 2, start_ns = 3, spans = 6;
+inline constexpr Field format{"format", 1, Type::uint32}, minor{"minor", 2, Type::uint32},
+    start_ns{"start_ns", 3, Type::int64}, spans{"spans", 6, Type::text, true};
 }
-namespace dropped {
-inline constexpr Tag records = 1, from_ns = 2, to_ns = 3, ring = 4;
-}
-namespace pass {   // and PassBegin
-inline constexpr Tag kind = 1, epoch = 2, ns = 3, spans = 4, gap_ns = 5;
-}
-namespace thinning {
-inline constexpr Tag slices_every = 1, samples_every = 2;
-}
-namespace failure {
-inline constexpr Tag index = 1, epoch = 2, batch = 3, stage = 4, path = 5, message = 6, pipeline = 7;
-}
-namespace end_of_data {
-inline constexpr Tag epoch = 1, phase = 2, ns = 3;
+namespace pass {
+inline constexpr Field ns{"ns", 3, Type::uint64}, spans{"spans", 4, Type::uint64, true},
+    gap_ns{"gap_ns", 5, Type::uint64, true};
 }
 namespace fact {
-inline constexpr Tag key = 1, value = 2;
-}
-namespace pipeline {
-inline constexpr Tag name = 1, stages = 2, batch_size = 3, num_workers = 4, prefetch_depth = 5, max_overtakes = 6,
-                     read_concurrency = 7, memory_budget = 8;
-}
-namespace setting {
-inline constexpr Tag pipeline = 1, num_workers = 2, prefetch_depth = 3, max_overtakes = 4, memory_budget = 5,
-                     read_concurrency = 6;
-}
-namespace definitions {
-inline constexpr Tag names = 1, threads = 2, frames = 3, stacks = 4;
-}
-namespace thread {
-inline constexpr Tag tid = 1, name = 2, device = 3;
-}
-namespace operator_begin {
-inline constexpr Tag thread = 1, name = 2, kind = 3, shapes = 4, stack = 5, sequence = 6, forward_thread = 7, flops = 8,
-                     correlation = 9;
+inline constexpr Field key{"key", 1, Type::text}, value{"value", 2, Type::text};
 }
 namespace operator_end {
-inline constexpr Tag thread = 1, lost = 2;
+inline constexpr Field thread{"thread", 1, Type::uint32}, lost{"lost", 2, Type::boolean};
 }
-namespace allocation {
-inline constexpr Tag thread = 1, device = 2, bytes = 3, address = 4, total_allocated = 5;
-}
-namespace stack_sample {
-inline constexpr Tag thread = 1, stack = 2, weight_ns = 3;
+namespace definitions {
+inline constexpr Field names{"names", 1, Type::text, true}, threads{"threads", 2, Type::message, true},
+    frames{"frames", 3, Type::uint32, true}, stacks{"stacks", 4, Type::uint32, true};
 }
 namespace block {
-inline constexpr Tag offset = 1, crc32 = 2, records = 3, dropped = 4, bytes = 5, header_crc32 = 6;
+inline constexpr Field offset{"offset", 1, Type::uint64}, crc32{"crc32", 2, Type::fixed32},
+    records{"records", 3, Type::uint64}, dropped{"dropped", 4, Type::uint64}, bytes{"bytes", 5, Type::uint64},
+    header_crc32{"header_crc32", 6, Type::fixed32};
 }
 
 }   // namespace drawpoint::trace_fields

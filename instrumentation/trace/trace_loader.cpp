@@ -23,7 +23,7 @@ constexpr std::uint64_t ended_flow_bytes = 10;
 constexpr std::size_t most_stage_slices = 3, sample_bytes = 200, slice_bytes = 34;
 
 enum WorkerName : std::uint32_t { name_sample = 1, name_stage, name_collate };
-enum LaneName : std::uint32_t { name_in_flight = 1, name_batch };
+enum LaneName : std::uint32_t { name_in_flight = 1, name_offered };
 
 }   // namespace
 
@@ -50,34 +50,15 @@ void TraceWriter::sample(const SampleRow& row, std::span<const StageRow> stages,
         stages_cpu += measured ? static_cast<std::uint64_t>(stage.cpu_ns) : 0;
     }
     const auto stage_idle = unless_zero(idle_);
-    pbf_writer record{packets_.new_record()};
-    put(record, f::sample::index, row.index);
-    put(record, f::sample::epoch, row.epoch);
-    put(record, f::sample::batch, row.batch);
-    put(record, f::sample::slot, row.slot);
-    put(record, f::sample::bytes, row.bytes);
-    if (row.cpu_ns)
-        record.add_uint64(stage_idle.empty() ? f::sample::cpu_ns : f::sample::other_cpu_ns,
-                          static_cast<std::uint64_t>(*row.cpu_ns) - stages_cpu);
-    if (row.run_queue_ns)
-        record.add_uint64(f::sample::run_queue_ns, static_cast<std::uint64_t>(*row.run_queue_ns));
-    put(record, f::sample::status, row.status);
-    put(record, f::sample::pipeline, row.pipeline);
-    put(record, f::sample::worker, row.worker);
+    SampleRow written = row;
+    if (!stage_idle.empty())
+        written.cpu_ns.reset();   // other_cpu_ns stands for it
+    pbf_writer record = new_record(packets_, written, at);
+    if (row.cpu_ns && !stage_idle.empty())
+        record.add_uint64(f::sample::other_cpu_ns, static_cast<std::uint64_t>(*row.cpu_ns) - stages_cpu);
     put(record, f::sample::stage_ns, values_);
     put(record, f::sample::gap_ns, unless_zero(gaps_));
     put(record, f::sample::stage_idle_ns, stage_idle);
-    if (row.samples != 1)
-        record.add_uint32(f::sample::samples, row.samples);
-    if (row.read_begin_ns != no_stamp)
-        record.add_uint64(f::sample::read_begin_ns, wrapping_difference(row.begin_ns, row.read_begin_ns));
-    if (row.read_end_ns != no_stamp)
-        record.add_uint64(f::sample::read_end_ns, wrapping_difference(row.begin_ns, row.read_end_ns));
-    if (row.read_cpu_ns != no_stamp)
-        record.add_uint64(f::sample::read_cpu_ns, static_cast<std::uint64_t>(row.read_cpu_ns));
-    if (row.read_run_queue_ns != no_stamp)
-        record.add_uint64(f::sample::read_run_queue_ns, static_cast<std::uint64_t>(row.read_run_queue_ns));
-    put(record, f::early_ns, at.early_ns);
 
     if (slices) {
         const std::uint64_t flow = flow_base_ | next_flow_++;
@@ -140,27 +121,19 @@ void TraceWriter::batch(const BatchRow& row, bool slices) {
     const TracePlace at = packets_.place(sequence, base_ns);
     values_.clear();
     std::int64_t end_ns = base_ns;
-    for (const std::int64_t stamp : {row.first_claim_ns, row.last_done_ns, row.collate_begin_ns, row.collate_end_ns,
-                                     row.transfer_issue_ns, row.transfer_done_ns, row.offered_ns, row.taken_ns}) {
-        const std::uint64_t since = wrapping_difference(stamp, base_ns);
-        values_.push_back(stamp == no_stamp ? 0 : since + (static_cast<std::int64_t>(since) >= 0 ? 1 : 0));
-        end_ns = std::max(end_ns, stamp);
-    }
-    pbf_writer record{packets_.new_record()};
-    put(record, f::batch::epoch, row.epoch);
-    put(record, f::batch::batch, row.batch);
-    put(record, f::batch::size, row.size);
+    const auto add_stamp = [&]<class T, class Kind>(const schema::Column<BatchRow, T, Kind>& column) {
+        if constexpr (std::is_same_v<Kind, schema::Stamp>) {
+            const std::int64_t stamp = row.*column.member;
+            const std::uint64_t since = wrapping_difference(stamp, base_ns);
+            values_.push_back(stamp == no_stamp ? 0 : since + (static_cast<std::int64_t>(since) >= 0 ? 1 : 0));
+            end_ns = std::max(end_ns, stamp);
+        }
+    };
+    schema::walk<BatchRow>([&](const auto&... columns) { (add_stamp(columns), ...); });
+    pbf_writer record = new_record(packets_, row, at);
     put(record, f::batch::stamps, values_);
-    put(record, f::batch::slot, row.slot);
-    put(record, f::batch::pipeline, row.pipeline);
-    put(record, f::batch::status, row.status);
-    put(record, f::batch::bytes, row.bytes);
-    put(record, f::batch::ready_batches, row.ready_batches);
     if (!admitted)
         record.add_bool(f::batch::never_admitted, true);
-    if (row.collate_worker)
-        record.add_uint32(f::batch::collate_worker, *row.collate_worker);
-    put(record, f::early_ns, at.early_ns);
     packets_.event(sequence, f::event::slice_begin, name_in_flight, at, f::record::batch);
 
     const auto samples = sample_flows_.find({row.pipeline, row.epoch, row.batch});
@@ -177,7 +150,7 @@ void TraceWriter::batch(const BatchRow& row, bool slices) {
             bound(batch_flows_);
         }
         flow_bytes = packets_.ended_flows() * ended_flow_bytes;
-        packets_.event(sequence, f::event::instant, name_batch, offered, 0);
+        packets_.event(sequence, f::event::instant, name_offered, offered, 0);
     }
     if (samples != sample_flows_.end())
         sample_flows_.erase(samples);

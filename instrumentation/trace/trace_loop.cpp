@@ -44,22 +44,7 @@ void TraceWriter::step(const StepRow& row, std::span<const SpanRow> spans) {
         return;
     packets_.open(loop_);
     const TracePlace at = packets_.place(loop_, row.draw_begin_ns);
-    pbf_writer record{packets_.new_record()};
-    put(record, f::step::epoch, row.epoch);
-    put(record, f::step::batch, row.batch);
-    put(record, f::step::phase, row.phase);
-    put(record, f::step::step, row.step);
-    put(record, f::step::status, row.status);
-    put(record, f::step::size, row.size);
-    if (row.loss)
-        record.add_double(f::step::loss, *row.loss);
-    if (row.cpu_ns)
-        record.add_uint64(f::step::cpu_ns, static_cast<std::uint64_t>(*row.cpu_ns));
-    if (row.run_queue_ns)
-        record.add_uint64(f::step::run_queue_ns, static_cast<std::uint64_t>(*row.run_queue_ns));
-    if (row.between_run_queue_ns)
-        record.add_uint64(f::step::between_run_queue_ns, static_cast<std::uint64_t>(*row.between_run_queue_ns));
-    put(record, f::early_ns, at.early_ns);
+    new_record(packets_, row, at);
     values_ = {static_cast<std::uint64_t>(row.draw_ns), static_cast<std::uint64_t>(row.batch_ns)};
     add_spans(f::step::spans, f::step::gap_ns, row.draw_begin_ns, spans);
 
@@ -105,10 +90,7 @@ void TraceWriter::pass_begin(const PassRow& row) {
         return;
     packets_.open(loop_);
     const TracePlace at = packets_.place(loop_, row.begin_ns);
-    pbf_writer record{packets_.new_record()};
-    put(record, f::pass::kind, row.kind);
-    put(record, f::pass::epoch, row.epoch);
-    put(record, f::early_ns, at.early_ns);
+    new_record(packets_, row, at);
     packets_.event(loop_, f::event::slice_begin, number_of(loop_names_, name_of(row.kind)), at, f::record::pass_begin);
     open_passes_.push_back(row);
     end_record();
@@ -129,13 +111,10 @@ void TraceWriter::pass(const PassRow& row, std::span<const SpanRow> spans) {
         open_passes_.erase(std::next(opened).base(), open_passes_.end());
     }
     const TracePlace at = packets_.place(loop_, row.end_ns);
-    pbf_writer record{packets_.new_record()};
+    pbf_writer record = new_record(packets_, row, at);
+    put(record, f::pass::ns, wrapping_difference(row.end_ns, row.begin_ns));
     values_.clear();
     add_spans(f::pass::spans, f::pass::gap_ns, row.begin_ns, spans);
-    put(record, f::pass::kind, row.kind);
-    put(record, f::pass::epoch, row.epoch);
-    put(record, f::pass::ns, wrapping_difference(row.end_ns, row.begin_ns));
-    put(record, f::early_ns, at.early_ns);
     if (is_open)
         packets_.event(loop_, f::event::slice_end, 0, at, f::record::pass);
     else
@@ -148,11 +127,7 @@ void TraceWriter::end_of_data(const EndOfDataRow& row) {
         return;
     packets_.open(loop_);
     const TracePlace at = packets_.place(loop_, row.begin_ns);
-    pbf_writer record{packets_.new_record()};
-    put(record, f::end_of_data::epoch, row.epoch);
-    put(record, f::end_of_data::phase, row.phase);
-    put(record, f::end_of_data::ns, static_cast<std::uint64_t>(row.ns));
-    put(record, f::early_ns, at.early_ns);
+    new_record(packets_, row, at);
     packets_.event(loop_, f::event::slice_begin, number_of(loop_names_, name_of(Action::end_of_data)), at,
                    f::record::end_of_data);
     packets_.bare(loop_, f::event::slice_end, 0, wrapping_sum(row.begin_ns, row.ns));

@@ -1,8 +1,10 @@
 // TraceWriter's part for operators, allocations, stack samples and what they name.
 
 #include <algorithm>
-#include <array>
+#include <cstdint>
 #include <string>
+#include <type_traits>
+#include <vector>
 
 #include <protozero/pbf_writer.hpp>
 
@@ -19,8 +21,14 @@ using protozero::pbf_writer;
 
 constexpr std::size_t definitions_values = 6'000;   // of a packet
 
-/// 0 for `nothing`, and for device -1.
-constexpr std::uint32_t plus_1(std::uint32_t value) noexcept { return value + 1u; }
+/// The columns of a row that is a few numbers one after the other.
+template <class Row>
+void append_packed(std::vector<std::uint64_t>& to, const Row& row) {
+    const auto append = [&]<class Kind>(const schema::Column<Row, std::uint32_t, Kind>& column) {
+        to.push_back(row.*column.member + std::uint32_t{std::is_same_v<Kind, schema::PlusOne>});
+    };
+    schema::walk<Row>([&](const auto&... columns) { (append(columns), ...); });
+}
 
 std::string name_of(std::string_view what, const ThreadRow& thread) {
     std::string name{what};
@@ -52,19 +60,16 @@ void TraceWriter::definitions(const Definitions& added) {
         {
             pbf_writer record{record_bytes};
             pbf_writer thread{record, f::definitions::threads};
-            // One field is always there: an empty message would be left out.
-            thread.add_uint64(f::thread::tid, row.tid);
-            if (!row.name.empty())
-                thread.add_string(f::thread::name, row.name);
-            put(thread, f::thread::device, plus_1(static_cast<std::uint32_t>(row.device)));
+            put_columns(thread, row, {});   // never empty: an empty message would be left out
         }
         end_definitions();
+        if (row.device < 0 && !row.name.empty())
+            packets_.name_thread(row.tid, row.name);
     }
-    const auto add_packed = [&](f::Tag tag, const auto& rows, auto values_of) {
+    const auto add_packed = [&](f::Tag tag, const auto& rows) {
         values_.clear();
         for (const auto& row : rows) {
-            for (const std::uint32_t value : values_of(row))
-                values_.push_back(value);
+            append_packed(values_, row);
             if (values_.size() >= definitions_values || &row == &rows.back()) {
                 pbf_writer record{record_bytes};
                 put(record, tag, values_);
@@ -73,10 +78,8 @@ void TraceWriter::definitions(const Definitions& added) {
             }
         }
     };
-    add_packed(f::definitions::frames, added.frames,
-               [](const FrameRow& row) { return std::array{row.function, plus_1(row.file), row.line}; });
-    add_packed(f::definitions::stacks, added.stacks,
-               [](const StackRow& row) { return std::array{plus_1(row.parent), row.frame}; });
+    add_packed(f::definitions::frames, added.frames);
+    add_packed(f::definitions::stacks, added.stacks);
     end_definitions(0);
 }
 
@@ -98,17 +101,7 @@ void TraceWriter::operator_begin(const OperatorRow& row) {
     NamedTrack& track = named_track(tracks_of(row.thread).operators, "operators", row.thread);
     const std::uint32_t name = interned(track, row.name);
     const TracePlace at = packets_.place(track.sequence, row.begin_ns);
-    pbf_writer record{packets_.new_record()};
-    put(record, f::operator_begin::thread, row.thread);
-    put(record, f::operator_begin::name, row.name);
-    put(record, f::operator_begin::kind, row.kind);
-    put(record, f::operator_begin::shapes, plus_1(row.shapes));
-    put(record, f::operator_begin::stack, plus_1(row.stack));
-    put(record, f::operator_begin::sequence, static_cast<std::uint64_t>(row.sequence) + 1);
-    put(record, f::operator_begin::forward_thread, row.forward_thread);
-    put(record, f::operator_begin::flops, row.flops);
-    put(record, f::operator_begin::correlation, row.correlation);
-    put(record, f::early_ns, at.early_ns);
+    new_record(packets_, row, at);
     packets_.event(track.sequence, f::event::slice_begin, name, at, f::record::operator_begin);
     ++track.open;
     end_operator_record(before);
@@ -122,7 +115,7 @@ void TraceWriter::operator_end(std::uint32_t thread, std::int64_t at_ns, bool lo
     NamedTrack& track = *thread_tracks_[thread].operators;
     const TracePlace at = packets_.place(track.sequence, at_ns);
     pbf_writer record{packets_.new_record()};
-    put(record, f::operator_end::thread, thread);
+    record.add_uint32(f::operator_end::thread, thread);
     if (lost)
         record.add_bool(f::operator_end::lost, true);
     put(record, f::early_ns, at.early_ns);
@@ -139,19 +132,13 @@ void TraceWriter::allocation(const AllocationRow& row) {
     if (device.track == 0)
         device.track = packets_.new_track(row.device < 0 ? "allocated_bytes"
                                                          : "allocated_bytes of device " + std::to_string(row.device),
-                                          rank_allocated_bytes, 3);
+                                          rank_allocated_bytes, CounterUnit::bytes);
     const auto [sequence, added] = tracks_of(row.thread).allocations.try_emplace(row.device);
     if (added)
         sequence->second = packets_.new_sequence(device.track, no_names_);
     packets_.open(sequence->second);
     const TracePlace at = packets_.place(sequence->second, row.at_ns);
-    pbf_writer record{packets_.new_record()};
-    put(record, f::allocation::thread, row.thread);
-    put(record, f::allocation::device, plus_1(static_cast<std::uint32_t>(row.device)));
-    record.add_sint64(f::allocation::bytes, row.bytes);
-    put(record, f::allocation::address, row.address);
-    put(record, f::allocation::total_allocated, static_cast<std::uint64_t>(row.total_allocated));
-    put(record, f::early_ns, at.early_ns);
+    new_record(packets_, row, at);
     device.bytes = row.total_allocated != 0 ? row.total_allocated : wrapping_sum(device.bytes, row.bytes);
     packets_.counter(sequence->second, at, device.bytes, f::record::allocation);
     end_operator_record(before);
@@ -164,11 +151,7 @@ void TraceWriter::stack_sample(const StackSampleRow& row) {
     NamedTrack& track = named_track(tracks_of(row.thread).samples, "stack samples", row.thread);
     const std::uint32_t name = interned(track, definitions_.frames[definitions_.stacks[row.stack].frame].function);
     const TracePlace at = packets_.place(track.sequence, row.at_ns);
-    pbf_writer record{packets_.new_record()};
-    put(record, f::stack_sample::thread, row.thread);
-    put(record, f::stack_sample::stack, row.stack);
-    put(record, f::stack_sample::weight_ns, static_cast<std::uint64_t>(row.weight_ns));
-    put(record, f::early_ns, at.early_ns);
+    new_record(packets_, row, at);
     packets_.event(track.sequence, f::event::instant, name, at, f::record::stack_sample);
     end_operator_record(before);
 }

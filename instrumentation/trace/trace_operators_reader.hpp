@@ -8,13 +8,10 @@
 
 namespace drawpoint {
 
-// The records that trace_operators.cpp writes, read into a ledger. False where one names what has not come before it.
+// Of the records that trace_operators.cpp writes, those that are no rows, read into a ledger. False where one names what has not come before it.
 // `time_ns` is its packet's time. Throw protozero::exception.
 
 bool read_definitions(protozero::pbf_reader, LedgerBuilder&);
-bool read_operator_begin(protozero::pbf_reader, std::int64_t time_ns, LedgerBuilder&);
 bool read_operator_end(protozero::pbf_reader, std::int64_t time_ns, LedgerBuilder&);
-bool read_allocation(protozero::pbf_reader, std::int64_t time_ns, LedgerBuilder&);
-bool read_stack_sample(protozero::pbf_reader, std::int64_t time_ns, LedgerBuilder&);
 
 }   // namespace drawpoint

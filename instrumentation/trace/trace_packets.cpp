@@ -38,7 +38,7 @@ TracePlace TracePackets::place(TraceSequence& sequence, std::int64_t stamp_ns) n
     return {static_cast<std::uint64_t>(sequence.last_ns), wrapping_difference(sequence.last_ns, exact)};
 }
 
-std::uint64_t TracePackets::new_track(std::string_view name, int rank, int counter_unit) {
+std::uint64_t TracePackets::new_track(std::string_view name, int rank, CounterUnit unit) {
     const std::uint64_t uuid = uuid_base_ + ++next_uuid_;
     packet_.clear();
     {
@@ -53,8 +53,10 @@ std::uint64_t TracePackets::new_track(std::string_view name, int rank, int count
         } else {
             track.add_string(2, name.data(), name.size());
             track.add_uint64(5, process_);
-            if (counter_unit != 0)
-                pbf_writer{track, 8}.add_enum(3, counter_unit);
+            if (unit == CounterUnit::percent)
+                pbf_writer{track, 8}.add_string(6, "%");
+            else if (unit != CounterUnit::none)
+                pbf_writer{track, 8}.add_enum(3, static_cast<int>(unit));
             track.add_int32(12, rank);
         }
         if (process_ == 0)
@@ -64,6 +66,23 @@ std::uint64_t TracePackets::new_track(std::string_view name, int rank, int count
     if (process_ == 0)
         process_ = uuid;
     return uuid;
+}
+
+void TracePackets::name_thread(std::uint64_t tid, std::string_view name) {
+    const auto [uuid, added] = thread_uuids_.try_emplace(tid, uuid_base_ + next_uuid_ + 1);
+    next_uuid_ += added ? 1 : 0;
+    packet_.clear();
+    {
+        pbf_writer packet{packet_};
+        packet.add_uint32(f::packet::sequence, 1);
+        pbf_writer track{packet, f::packet::track};
+        track.add_uint64(1, uuid->second);
+        pbf_writer thread{track, 4};
+        thread.add_int32(1, static_cast<std::int32_t>(::getpid()));
+        thread.add_int64(2, static_cast<std::int64_t>(tid));
+        thread.add_string(5, name.data(), name.size());
+    }
+    add_packet();
 }
 
 TraceSequence TracePackets::new_sequence(std::uint64_t track, const std::vector<std::string>& names) noexcept {

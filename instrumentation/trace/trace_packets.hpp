@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,9 @@ struct TracePlace {
     std::uint64_t timestamp_ns = 0, early_ns = 0;
 };
 
+/// What a counter's values are; without one a track holds slices. The numbers are Perfetto's, which has none for percent.
+enum class CounterUnit : int { none = 0, count = 2, bytes = 3, percent = -1 };
+
 /// Writes Perfetto's packets: tracks, slices, counters, each with a record if it has one. An event takes the record and the
 /// flows that were set before it. One thread at a time. Throws std::bad_alloc.
 class TracePackets {
@@ -47,7 +51,10 @@ public:
 
     [[nodiscard]] TraceSequence new_sequence(std::uint64_t track, const std::vector<std::string>& names) noexcept;
     /// The first one is the process, which the others belong to.
-    std::uint64_t new_track(std::string_view name, int rank, int counter_unit = 0);
+    std::uint64_t new_track(std::string_view name, int rank, CounterUnit = CounterUnit::none);
+    /// What a thread of this process is called, in the traces' table of threads: it gets no track to be drawn. A later name
+    /// replaces an earlier one.
+    void name_thread(std::uint64_t tid, std::string_view name);
     /// Before the sequence's events: its defaults, and its names again when some were added.
     void open(TraceSequence&);
     /// A name more on a sequence without a list of names.
@@ -80,6 +87,7 @@ private:
     TraceFile file_;
     std::int64_t start_ns_;
     std::uint64_t uuid_base_, next_uuid_ = 0, process_ = 0;
+    std::map<std::uint64_t, std::uint64_t> thread_uuids_;   // by tid
     std::uint32_t next_sequence_ = 2;
     // Scratch, kept for its memory.
     std::string record_, event_, packet_;

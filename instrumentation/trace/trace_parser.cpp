@@ -1,10 +1,10 @@
 #include "trace_parser.hpp"
 
-#include <array>
+#include <type_traits>
 
 #include <drawpoint/instrumentation/recorder/records.hpp>
 
-#include "instrumentation/host/host_columns.hpp"
+#include "instrumentation/trace/trace_columns.hpp"
 #include "instrumentation/trace/trace_fields.hpp"
 #include "instrumentation/trace/trace_keys.hpp"
 #include "instrumentation/trace/trace_operators_reader.hpp"
@@ -28,17 +28,6 @@ void check_stages(std::string_view of, std::size_t count) {
     if (count > max_stages)
         throw TraceDamage{std::string{of} + " of " + std::to_string(count) + " stages; there are at most " +
                           std::to_string(max_stages)};
-}
-
-/// A field's number as an enumerator; one of a later version leaves `known` false.
-template <class E>
-E enumerator(pbf_reader& from, E last, bool& known) {
-    const std::uint64_t value = from.get_uint64();
-    if (value > static_cast<std::uint64_t>(last)) {
-        known = false;
-        return last;
-    }
-    return static_cast<E>(value);
 }
 
 }   // namespace
@@ -78,30 +67,37 @@ void TraceParser::event(pbf_reader event, std::optional<std::uint64_t> timestamp
         if (!builder_)
             throw TraceDamage{"record before the run's"};
         const std::int64_t time_ns = sum(start_ns_, *timestamp);
+        // A record that is its columns and nothing else.
+        const auto add = [&]<class Said, class Row>(Said (LedgerBuilder::*add_row)(Row)) {
+            std::remove_cvref_t<Row> row;
+            pbf_reader record = event.get_message();
+            if (!read_columns(record, row, {start_ns_, time_ns}))
+                return;
+            if constexpr (std::is_same_v<Said, bool>)
+                check(((*builder_).*add_row)(row));
+            else
+                ((*builder_).*add_row)(row);
+        };
         switch (key) {
         case bytes_key(f::record::sample): sample(event.get_message(), time_ns); break;
         case bytes_key(f::record::batch): batch(event.get_message(), time_ns); break;
         case bytes_key(f::record::step): step(event.get_message(), time_ns); break;
         case bytes_key(f::record::pass_begin): pass_begin(event.get_message(), time_ns); break;
         case bytes_key(f::record::pass): pass(event.get_message(), time_ns); break;
-        case bytes_key(f::record::dropped): dropped(event.get_message()); break;
-        case bytes_key(f::record::thinning): thinning(event.get_message(), time_ns); break;
-        case bytes_key(f::record::failure): failure(event.get_message()); break;
-        case bytes_key(f::record::end_of_data): end_of_data(event.get_message(), time_ns); break;
+        case bytes_key(f::record::dropped): add(&LedgerBuilder::dropped); break;
+        case bytes_key(f::record::thinning): add(&LedgerBuilder::thinning); break;
+        case bytes_key(f::record::failure): add(&LedgerBuilder::failure); break;
+        case bytes_key(f::record::end_of_data): add(&LedgerBuilder::end_of_data); break;
         case bytes_key(f::record::fact): fact(event.get_message()); break;
         case bytes_key(f::record::pipeline): pipeline(event.get_message()); break;
-        case bytes_key(f::record::setting): setting(event.get_message(), time_ns); break;
-        case bytes_key(f::record::host): host(event.get_message(), time_ns); break;
-        case bytes_key(f::record::operator_begin):
-            check(read_operator_begin(event.get_message(), time_ns, *builder_));
-            break;
+        case bytes_key(f::record::setting): add(&LedgerBuilder::setting); break;
+        case bytes_key(f::record::host): add(&LedgerBuilder::host); break;
+        case bytes_key(f::record::operator_begin): add(&LedgerBuilder::operator_begin); break;
         case bytes_key(f::record::operator_end):
             check(read_operator_end(event.get_message(), time_ns, *builder_));
             break;
-        case bytes_key(f::record::allocation): check(read_allocation(event.get_message(), time_ns, *builder_)); break;
-        case bytes_key(f::record::stack_sample):
-            check(read_stack_sample(event.get_message(), time_ns, *builder_));
-            break;
+        case bytes_key(f::record::allocation): add(&LedgerBuilder::allocation); break;
+        case bytes_key(f::record::stack_sample): add(&LedgerBuilder::stack_sample); break;
         default: event.skip();
         }
     }
@@ -136,48 +132,28 @@ void TraceParser::run(pbf_reader run) {
     builder_.emplace(start_ns_);
 }
 
-void TraceParser::sample(pbf_reader record, std::int64_t time_ns) {
+void TraceParser::sample(pbf_reader record, std::int64_t packet_ns) {
     SampleRow row;
-    std::optional<std::uint64_t> read_begin, read_end;   // before the time
     std::optional<std::uint64_t> other_cpu;
-    bool known = true;
     values_.clear();
     gaps_.clear();
     idle_.clear();
-    while (record.next())
-        switch (record.tag_and_type()) {
-        case varint_key(f::sample::index): row.index = record.get_uint64(); break;
-        case varint_key(f::sample::epoch): row.epoch = record.get_uint32(); break;
-        case varint_key(f::sample::batch): row.batch = record.get_uint32(); break;
-        case varint_key(f::sample::slot): row.slot = record.get_uint32(); break;
-        case varint_key(f::sample::bytes): row.bytes = record.get_uint64(); break;
-        case varint_key(f::sample::cpu_ns): row.cpu_ns = record.get_int64(); break;
-        case varint_key(f::sample::run_queue_ns): row.run_queue_ns = record.get_int64(); break;
-        case varint_key(f::sample::status): row.status = enumerator(record, SampleStatus::failed, known); break;
-        case varint_key(f::sample::pipeline): row.pipeline = static_cast<std::uint8_t>(record.get_uint32()); break;
-        case varint_key(f::sample::worker): row.worker = static_cast<std::uint16_t>(record.get_uint32()); break;
-        case varint_key(f::sample::samples): row.samples = record.get_uint32(); break;
-        case varint_key(f::sample::read_begin_ns): read_begin = record.get_uint64(); break;
-        case varint_key(f::sample::read_end_ns): read_end = record.get_uint64(); break;
-        case varint_key(f::sample::read_cpu_ns): row.read_cpu_ns = record.get_int64(); break;
-        case varint_key(f::sample::read_run_queue_ns): row.read_run_queue_ns = record.get_int64(); break;
-        case bytes_key(f::sample::stage_ns): read_packed(record, values_); break;
-        case bytes_key(f::sample::gap_ns): read_packed(record, gaps_); break;
-        case bytes_key(f::sample::stage_idle_ns): read_packed(record, idle_); break;
-        case varint_key(f::sample::other_cpu_ns): other_cpu = record.get_uint64(); break;
-        case varint_key(f::early_ns): time_ns = sum(time_ns, -record.get_uint64()); break;
-        default: record.skip();
+    RecordTimes times{start_ns_, packet_ns};
+    const bool known = read_columns(record, row, times, [&](std::uint32_t key, pbf_reader& from) {
+        switch (key) {
+        case bytes_key(f::sample::stage_ns): read_packed(from, values_); return true;
+        case bytes_key(f::sample::gap_ns): read_packed(from, gaps_); return true;
+        case bytes_key(f::sample::stage_idle_ns): read_packed(from, idle_); return true;
+        case varint_key(f::sample::other_cpu_ns): other_cpu = from.get_uint64(); return true;
+        default: return false;
         }
+    });
     check_stages("a sample", values_.size());
     if (row.samples == 0)
         throw TraceDamage{"a record of 0 samples"};
     if (!known)
         return;
-    row.begin_ns = time_ns;
-    if (read_begin)
-        row.read_begin_ns = sum(time_ns, -*read_begin);
-    if (read_end)
-        row.read_end_ns = sum(time_ns, -*read_end);
+    std::int64_t time_ns = row.begin_ns;
     stages_.clear();
     for (std::size_t i = 0; i < values_.size(); ++i) {
         const std::int64_t begin_ns = sum(time_ns, i < gaps_.size() ? gaps_[i] : 0);
@@ -194,39 +170,31 @@ void TraceParser::sample(pbf_reader record, std::int64_t time_ns) {
     builder_->sample(row, stages_);
 }
 
-void TraceParser::batch(pbf_reader record, std::int64_t time_ns) {
+void TraceParser::batch(pbf_reader record, std::int64_t packet_ns) {
     BatchRow row;
-    bool known = true, never_admitted = false;
+    bool never_admitted = false;
     values_.clear();
-    while (record.next())
-        switch (record.tag_and_type()) {
-        case varint_key(f::batch::epoch): row.epoch = record.get_uint32(); break;
-        case varint_key(f::batch::batch): row.batch = record.get_uint32(); break;
-        case varint_key(f::batch::size): row.size = record.get_uint32(); break;
-        case bytes_key(f::batch::stamps): read_packed(record, values_); break;
-        case varint_key(f::batch::slot): row.slot = record.get_uint32(); break;
-        case varint_key(f::batch::pipeline): row.pipeline = static_cast<std::uint8_t>(record.get_uint32()); break;
-        case varint_key(f::batch::status): row.status = enumerator(record, BatchStatus::failed, known); break;
-        case varint_key(f::batch::bytes): row.bytes = record.get_uint64(); break;
-        case varint_key(f::batch::ready_batches): row.ready_batches = record.get_uint32(); break;
-        case varint_key(f::batch::never_admitted): never_admitted = record.get_bool(); break;
-        case varint_key(f::batch::collate_worker):
-            row.collate_worker = static_cast<std::uint16_t>(record.get_uint32());
-            break;
-        case varint_key(f::early_ns): time_ns = sum(time_ns, -record.get_uint64()); break;
-        default: record.skip();
+    RecordTimes times{start_ns_, packet_ns};
+    const bool known = read_columns(record, row, times, [&](std::uint32_t key, pbf_reader& from) {
+        switch (key) {
+        case bytes_key(f::batch::stamps): read_packed(from, values_); return true;
+        case varint_key(f::batch::never_admitted): never_admitted = from.get_bool(); return true;
+        default: return false;
         }
+    });
     if (!known)
         return;
-    row.admitted_ns = never_admitted ? no_stamp : time_ns;
-    const std::array<std::int64_t*, 8> stamps{&row.first_claim_ns, &row.last_done_ns,      &row.collate_begin_ns,
-                                              &row.collate_end_ns, &row.transfer_issue_ns, &row.transfer_done_ns,
-                                              &row.offered_ns,     &row.taken_ns};
-    for (std::size_t i = 0; i < stamps.size() && i < values_.size(); ++i)
-        if (values_[i] != 0) {
-            const bool negative = static_cast<std::int64_t>(values_[i]) < 0;
-            *stamps[i] = sum(time_ns, values_[i] - (negative ? 0 : 1));
+    if (never_admitted)
+        row.admitted_ns = no_stamp;
+    std::size_t i = 0;
+    const auto place = [&]<class T, class Kind>(const schema::Column<BatchRow, T, Kind>& column) {
+        if constexpr (std::is_same_v<Kind, schema::Stamp>) {
+            const std::uint64_t since = i < values_.size() ? values_[i++] : 0;
+            if (since != 0)
+                row.*column.member = sum(times.record_ns, since - (static_cast<std::int64_t>(since) < 0 ? 0 : 1));
         }
+    };
+    schema::walk<BatchRow>([&](const auto&... columns) { (place(columns), ...); });
     builder_->batch(row);
 }
 
@@ -241,134 +209,59 @@ void TraceParser::spans_from(std::size_t first, std::int64_t from_ns) {
     }
 }
 
-void TraceParser::step(pbf_reader record, std::int64_t time_ns) {
-    StepRow row;
-    bool known = true;
+/// Reads a row and, into `values_` and `gaps_`, its spans.
+template <class Row, class Other>
+bool TraceParser::read_with_spans(pbf_reader& record, Row& row, std::int64_t packet_ns, f::Tag spans, f::Tag gaps,
+                                  Other other) {
     values_.clear();
     gaps_.clear();
-    constexpr auto loss = protozero::tag_and_type(f::step::loss, protozero::pbf_wire_type::fixed64);
-    while (record.next())
-        switch (record.tag_and_type()) {
-        case varint_key(f::step::epoch): row.epoch = record.get_uint32(); break;
-        case varint_key(f::step::batch): row.batch = record.get_uint32(); break;
-        case varint_key(f::step::phase): row.phase = enumerator(record, Phase::valid, known); break;
-        case varint_key(f::step::step): row.step = record.get_uint32(); break;
-        case varint_key(f::step::status): row.status = enumerator(record, StepStatus::failed, known); break;
-        case bytes_key(f::step::spans): read_packed(record, values_); break;
-        case varint_key(f::step::size): row.size = record.get_uint32(); break;
-        case loss: row.loss = record.get_double(); break;
-        case bytes_key(f::step::gap_ns): read_packed(record, gaps_); break;
-        case varint_key(f::step::cpu_ns): row.cpu_ns = record.get_int64(); break;
-        case varint_key(f::step::run_queue_ns): row.run_queue_ns = record.get_int64(); break;
-        case varint_key(f::step::between_run_queue_ns): row.between_run_queue_ns = record.get_int64(); break;
-        case varint_key(f::early_ns): time_ns = sum(time_ns, -record.get_uint64()); break;
-        default: record.skip();
-        }
+    RecordTimes times{start_ns_, packet_ns};
+    return read_columns(record, row, times, [&](std::uint32_t key, pbf_reader& from) {
+        if (key == bytes_key(spans))
+            read_packed(from, values_);
+        else if (key == bytes_key(gaps))
+            read_packed(from, gaps_);
+        else
+            return other(key, from);
+        return true;
+    });
+}
+
+void TraceParser::step(pbf_reader record, std::int64_t packet_ns) {
+    StepRow row;
+    const bool known = read_with_spans(record, row, packet_ns, f::step::spans, f::step::gap_ns, no_other_field);
     if (values_.size() < 2)
         throw TraceDamage{"step without times"};
     if (!known)
         return;
-    row.draw_begin_ns = time_ns;
     row.draw_ns = static_cast<std::int64_t>(values_[0]);
     row.batch_ns = static_cast<std::int64_t>(values_[1]);
-    spans_from(2, time_ns);
+    spans_from(2, row.draw_begin_ns);
     builder_->step(row, spans_);
 }
 
-void TraceParser::pass_begin(pbf_reader record, std::int64_t time_ns) {
+void TraceParser::pass_begin(pbf_reader record, std::int64_t packet_ns) {
     PassRow row;
-    bool known = true;
-    while (record.next())
-        switch (record.tag_and_type()) {
-        case varint_key(f::pass::kind): row.kind = enumerator(record, PassKind::valid, known); break;
-        case varint_key(f::pass::epoch): row.epoch = record.get_uint32(); break;
-        case varint_key(f::early_ns): time_ns = sum(time_ns, -record.get_uint64()); break;
-        default: record.skip();
-        }
-    row.begin_ns = time_ns;
+    const bool known = read_columns(record, row, {start_ns_, packet_ns});
+    row.begin_ns = row.end_ns;   // the record's time
     if (known)
         builder_->pass_begin(row);
 }
 
-void TraceParser::pass(pbf_reader record, std::int64_t time_ns) {
+void TraceParser::pass(pbf_reader record, std::int64_t packet_ns) {
     PassRow row;
-    bool known = true;
     std::uint64_t ns = 0;
-    values_.clear();
-    gaps_.clear();
-    while (record.next())
-        switch (record.tag_and_type()) {
-        case varint_key(f::pass::kind): row.kind = enumerator(record, PassKind::valid, known); break;
-        case varint_key(f::pass::epoch): row.epoch = record.get_uint32(); break;
-        case varint_key(f::pass::ns): ns = record.get_uint64(); break;
-        case bytes_key(f::pass::spans): read_packed(record, values_); break;
-        case bytes_key(f::pass::gap_ns): read_packed(record, gaps_); break;
-        case varint_key(f::early_ns): time_ns = sum(time_ns, -record.get_uint64()); break;
-        default: record.skip();
-        }
-    row.end_ns = time_ns;
-    row.begin_ns = sum(time_ns, -ns);
+    const bool known = read_with_spans(record, row, packet_ns, f::pass::spans, f::pass::gap_ns,
+                                       [&](std::uint32_t key, pbf_reader& from) {
+                                           if (key != varint_key(f::pass::ns))
+                                               return false;
+                                           ns = from.get_uint64();
+                                           return true;
+                                       });
+    row.begin_ns = sum(row.end_ns, -ns);
     spans_from(0, row.begin_ns);
     if (known)
         builder_->pass(row, spans_);
-}
-
-void TraceParser::dropped(pbf_reader record) {
-    DroppedRow row{.from_ns = start_ns_, .to_ns = start_ns_};
-    while (record.next())
-        switch (record.tag_and_type()) {
-        case varint_key(f::dropped::records): row.records = record.get_uint64(); break;
-        case varint_key(f::dropped::from_ns): row.from_ns = sum(start_ns_, record.get_uint64()); break;
-        case varint_key(f::dropped::to_ns): row.to_ns = sum(start_ns_, record.get_uint64()); break;
-        case varint_key(f::dropped::ring): row.ring = record.get_uint32(); break;
-        default: record.skip();
-        }
-    builder_->dropped(row);
-}
-
-void TraceParser::thinning(pbf_reader record, std::int64_t time_ns) {
-    ThinningRow row;
-    while (record.next())
-        switch (record.tag_and_type()) {
-        case varint_key(f::thinning::slices_every): row.slices_every = record.get_uint32(); break;
-        case varint_key(f::thinning::samples_every): row.samples_every = record.get_uint32(); break;
-        case varint_key(f::early_ns): time_ns = sum(time_ns, -record.get_uint64()); break;
-        default: record.skip();
-        }
-    row.at_ns = time_ns;
-    builder_->thinning(row);
-}
-
-void TraceParser::failure(pbf_reader record) {
-    FailureRow row;
-    while (record.next())
-        switch (record.tag_and_type()) {
-        case varint_key(f::failure::index): row.index = record.get_uint64(); break;
-        case varint_key(f::failure::epoch): row.epoch = record.get_uint32(); break;
-        case varint_key(f::failure::batch): row.batch = record.get_uint32(); break;
-        case varint_key(f::failure::pipeline): row.pipeline = static_cast<std::uint8_t>(record.get_uint32()); break;
-        case bytes_key(f::failure::stage): row.stage = record.get_string(); break;
-        case bytes_key(f::failure::path): row.path = record.get_string(); break;
-        case bytes_key(f::failure::message): row.message = record.get_string(); break;
-        default: record.skip();
-        }
-    builder_->failure(row);
-}
-
-void TraceParser::end_of_data(pbf_reader record, std::int64_t time_ns) {
-    EndOfDataRow row;
-    bool known = true;
-    while (record.next())
-        switch (record.tag_and_type()) {
-        case varint_key(f::end_of_data::epoch): row.epoch = record.get_uint32(); break;
-        case varint_key(f::end_of_data::phase): row.phase = enumerator(record, Phase::valid, known); break;
-        case varint_key(f::end_of_data::ns): row.ns = record.get_int64(); break;
-        case varint_key(f::early_ns): time_ns = sum(time_ns, -record.get_uint64()); break;
-        default: record.skip();
-        }
-    row.begin_ns = time_ns;
-    if (known)
-        builder_->end_of_data(row);
 }
 
 void TraceParser::fact(pbf_reader record) {
@@ -384,51 +277,9 @@ void TraceParser::fact(pbf_reader record) {
 
 void TraceParser::pipeline(pbf_reader record) {
     PipelineRow row;
-    while (record.next())
-        switch (record.tag_and_type()) {
-        case bytes_key(f::pipeline::name): row.name = record.get_string(); break;
-        case bytes_key(f::pipeline::stages): row.stages.push_back(record.get_string()); break;
-        case varint_key(f::pipeline::batch_size): row.batch_size = record.get_uint32(); break;
-        case varint_key(f::pipeline::num_workers): row.num_workers = record.get_uint32(); break;
-        case varint_key(f::pipeline::prefetch_depth): row.prefetch_depth = record.get_uint32(); break;
-        case varint_key(f::pipeline::max_overtakes): row.max_overtakes = record.get_uint32(); break;
-        case varint_key(f::pipeline::read_concurrency): row.read_concurrency = record.get_uint32(); break;
-        case varint_key(f::pipeline::memory_budget): row.memory_budget = record.get_uint64(); break;
-        default: record.skip();
-        }
+    (void)read_columns(record, row, {});   // no enumerator
     check_stages("a loader", row.stages.size());
     builder_->pipeline(row);
-}
-
-void TraceParser::setting(pbf_reader record, std::int64_t time_ns) {
-    SettingRow row;
-    while (record.next())
-        switch (record.tag_and_type()) {
-        case varint_key(f::setting::pipeline): row.pipeline = static_cast<std::uint8_t>(record.get_uint32()); break;
-        case varint_key(f::setting::num_workers): row.num_workers = record.get_uint32(); break;
-        case varint_key(f::setting::prefetch_depth): row.prefetch_depth = record.get_uint32(); break;
-        case varint_key(f::setting::max_overtakes): row.max_overtakes = record.get_uint32(); break;
-        case varint_key(f::setting::memory_budget): row.memory_budget = record.get_uint64(); break;
-        case varint_key(f::setting::read_concurrency): row.read_concurrency = record.get_uint32(); break;
-        case varint_key(f::early_ns): time_ns = sum(time_ns, -record.get_uint64()); break;
-        default: record.skip();
-        }
-    row.at_ns = time_ns;
-    builder_->setting(row);
-}
-
-void TraceParser::host(pbf_reader record, std::int64_t time_ns) {
-    HostRow row;
-    while (record.next()) {
-        if (record.tag_and_type() == varint_key(f::early_ns))
-            time_ns = sum(time_ns, -record.get_uint64());
-        else if (record.tag() <= host_columns.size() && record.has_wire_type(protozero::pbf_wire_type::varint))
-            row.*host_columns[record.tag() - 1].value = record.get_int64();
-        else
-            record.skip();
-    }
-    row.at_ns = time_ns;
-    builder_->host(row);
 }
 
 }   // namespace drawpoint

@@ -33,16 +33,13 @@ private:
     void step(protozero::pbf_reader, std::int64_t time_ns);
     void pass_begin(protozero::pbf_reader, std::int64_t time_ns);
     void pass(protozero::pbf_reader, std::int64_t time_ns);
-    void dropped(protozero::pbf_reader);
-    void thinning(protozero::pbf_reader, std::int64_t time_ns);
-    void failure(protozero::pbf_reader);
-    void end_of_data(protozero::pbf_reader, std::int64_t time_ns);
     void fact(protozero::pbf_reader);
     void pipeline(protozero::pbf_reader);
-    void setting(protozero::pbf_reader, std::int64_t time_ns);
-    void host(protozero::pbf_reader, std::int64_t time_ns);
 
     void read_packed(protozero::pbf_reader&, std::vector<std::uint64_t>& into);
+    template <class Row, class Other>
+    bool read_with_spans(protozero::pbf_reader&, Row&, std::int64_t time_ns, protozero::pbf_tag_type spans,
+                         protozero::pbf_tag_type gaps, Other);
     void spans_from(std::size_t first, std::int64_t from_ns);
 
     std::int64_t start_ns_ = 0;

@@ -5,12 +5,14 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <type_traits>
 #include <vector>
 
 #include <protozero/pbf_writer.hpp>
 
+#include "instrumentation/trace/trace_columns.hpp"
 #include "instrumentation/trace/trace_fields.hpp"
+#include "instrumentation/trace/trace_packets.hpp"
+#include "instrumentation/wrapping.hpp"
 
 namespace drawpoint {
 
@@ -19,11 +21,6 @@ namespace drawpoint {
 inline void put(protozero::pbf_writer& to, trace_fields::Tag tag, std::uint64_t value) {
     if (value != 0)
         to.add_uint64(tag, value);
-}
-template <class E>
-    requires std::is_enum_v<E>
-void put(protozero::pbf_writer& to, trace_fields::Tag tag, E value) {
-    put(to, tag, static_cast<std::uint64_t>(value));
 }
 inline void put(protozero::pbf_writer& to, trace_fields::Tag tag, std::span<const std::uint64_t> values) {
     to.add_packed_uint64(tag, values.begin(), values.end());   // nothing where empty
@@ -34,6 +31,17 @@ inline void put(protozero::pbf_writer& to, trace_fields::Tag tag, std::span<cons
     return std::all_of(values.begin(), values.end(), [](std::uint64_t v) { return v == 0; })
                ? std::span<const std::uint64_t>{}
                : values;
+}
+
+/// Begins the record of the next event with the row's columns. `at`: its place, where its time counts.
+template <class Row>
+protozero::pbf_writer new_record(TracePackets& packets, const Row& row, TracePlace at = {}) {
+    protozero::pbf_writer record{packets.new_record()};
+    const std::int64_t start_ns = packets.start_ns();
+    put_columns(record, row,
+                {start_ns, wrapping_sum(start_ns, static_cast<std::int64_t>(at.timestamp_ns - at.early_ns))});
+    put(record, trace_fields::early_ns, at.early_ns);
+    return record;
 }
 
 /// The number of `name` in a sequence's `names`, where it is added if need be: its position + 1.

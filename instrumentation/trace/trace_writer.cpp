@@ -6,7 +6,7 @@
 
 #include <protozero/pbf_writer.hpp>
 
-#include "instrumentation/host/host_columns.hpp"
+#include "instrumentation/host/host_use.hpp"
 #include "instrumentation/trace/trace_descriptor.hpp"
 #include "instrumentation/trace/trace_fields.hpp"
 #include "instrumentation/trace/trace_put.hpp"
@@ -32,7 +32,7 @@ std::vector<std::string> all_loop_names() {
 
 TraceWriter::TraceWriter(const std::filesystem::path& path, const StartTimes& start)
     : packets_{path, start.start_ns},
-      lane_names_{"in flight", "batch"},
+      lane_names_{"in flight", "offered"},
       instant_names_{"run", "fact", "pipeline", "setting", "failure", "records dropped", "thinned"},
       loop_names_{all_loop_names()},
       worker_names_{"sample", "stage", "collate"},
@@ -46,13 +46,15 @@ TraceWriter::TraceWriter(const std::filesystem::path& path, const StartTimes& st
         clock.add_uint32(1, id);
         clock.add_uint64(2, ns);
     }
-    pbf_writer{extensions}.add_message(1, reinterpret_cast<const char*>(trace_descriptor), sizeof trace_descriptor);
+    pbf_writer{extensions}.add_message(1, trace_descriptor());
     packets_.message(f::packet::clock_snapshot, clocks);
     packets_.message(f::packet::extensions, extensions);
     packets_.new_track("drawpoint", 0);
     loop_ = packets_.new_sequence(packets_.new_track("loop", rank_loop), loop_names_);
-    ready_batches_ = packets_.new_sequence(packets_.new_track("ready_batches", rank_ready_batches, 2), no_names_);
-    ready_bytes_ = packets_.new_sequence(packets_.new_track("ready_bytes", rank_ready_bytes, 3), no_names_);
+    ready_batches_ =
+        packets_.new_sequence(packets_.new_track("ready_batches", rank_ready_batches, CounterUnit::count), no_names_);
+    ready_bytes_ =
+        packets_.new_sequence(packets_.new_track("ready_bytes", rank_ready_bytes, CounterUnit::bytes), no_names_);
     instants_ = packets_.new_sequence(loop_.track, instant_names_);
     write_run();
     packets_.file().end_block();
@@ -79,11 +81,7 @@ void TraceWriter::instant(InstantName name, TracePlace at, f::Tag record_tag) {
 void TraceWriter::dropped(const DroppedRow& row) {
     if (!packets_.file().is_open())
         return;
-    pbf_writer record{packets_.new_record()};
-    put(record, f::dropped::records, row.records);
-    record.add_int64(f::dropped::from_ns, packets_.relative(row.from_ns));
-    record.add_int64(f::dropped::to_ns, packets_.relative(row.to_ns));
-    put(record, f::dropped::ring, row.ring);
+    new_record(packets_, row);
     packets_.file().count_dropped(row.records);
     instant(name_dropped, packets_.place(instants_, row.to_ns), f::record::dropped);
 }
@@ -92,30 +90,17 @@ void TraceWriter::thinning(const ThinningRow& row) {
     if (!packets_.file().is_open())
         return;
     const TracePlace at = packets_.place(instants_, row.at_ns);
-    pbf_writer record{packets_.new_record()};
-    put(record, f::thinning::slices_every, row.slices_every);
-    put(record, f::thinning::samples_every, row.samples_every);
-    put(record, f::early_ns, at.early_ns);
+    new_record(packets_, row, at);
     instant(name_thinned, at, f::record::thinning);
 }
 
 void TraceWriter::pipeline(const PipelineRow& row, std::int64_t now_ns) {
     if (!packets_.file().is_open())
         return;
-    std::vector<std::uint32_t> numbers;
-    pbf_writer record{packets_.new_record()};
-    record.add_string(f::pipeline::name, row.name);
-    for (const std::string& stage : row.stages) {
-        record.add_string(f::pipeline::stages, stage);
+    std::vector<std::uint32_t>& numbers = stage_names_.emplace_back();
+    for (const std::string& stage : row.stages)
         numbers.push_back(number_of(worker_names_, stage.empty() ? "stage" : stage));
-    }
-    stage_names_.push_back(std::move(numbers));
-    put(record, f::pipeline::batch_size, row.batch_size);
-    put(record, f::pipeline::num_workers, row.num_workers);
-    put(record, f::pipeline::prefetch_depth, row.prefetch_depth);
-    put(record, f::pipeline::max_overtakes, row.max_overtakes);
-    put(record, f::pipeline::read_concurrency, row.read_concurrency);
-    put(record, f::pipeline::memory_budget, row.memory_budget);
+    new_record(packets_, row);
     instant(name_pipeline, packets_.place(instants_, now_ns), f::record::pipeline);
 }
 
@@ -123,14 +108,7 @@ void TraceWriter::setting(const SettingRow& row) {
     if (!packets_.file().is_open())
         return;
     const TracePlace at = packets_.place(instants_, row.at_ns);
-    pbf_writer record{packets_.new_record()};
-    put(record, f::setting::pipeline, row.pipeline);
-    put(record, f::setting::num_workers, row.num_workers);
-    put(record, f::setting::prefetch_depth, row.prefetch_depth);
-    put(record, f::setting::max_overtakes, row.max_overtakes);
-    put(record, f::setting::memory_budget, row.memory_budget);
-    put(record, f::setting::read_concurrency, row.read_concurrency);
-    put(record, f::early_ns, at.early_ns);
+    new_record(packets_, row, at);
     instant(name_setting, at, f::record::setting);
 }
 
@@ -139,18 +117,15 @@ void TraceWriter::host(const HostRow& row) {
     if (!packets_.file().is_open())
         return;
     if (!own_cpu_) {
-        own_cpu_ = packets_.new_sequence(packets_.new_track("own_cpu", rank_own_cpu), no_names_);
-        other_cpu_ = packets_.new_sequence(packets_.new_track("other_cpu", rank_other_cpu), no_names_);
+        own_cpu_ = packets_.new_sequence(packets_.new_track("own_cpu", rank_own_cpu, CounterUnit::percent), no_names_);
+        other_cpu_ =
+            packets_.new_sequence(packets_.new_track("other_cpu", rank_other_cpu, CounterUnit::percent), no_names_);
         last_host_ = row;
     }
     const HostUse use = host_use(std::exchange(last_host_, row), row);
     packets_.open(*own_cpu_);
     const TracePlace at = packets_.place(*own_cpu_, row.at_ns);
-    pbf_writer record{packets_.new_record()};
-    for (std::size_t i = 0; i < host_columns.size(); ++i)
-        if (row.*host_columns[i].value != no_stamp)
-            record.add_uint64(static_cast<f::Tag>(i + 1), static_cast<std::uint64_t>(row.*host_columns[i].value));
-    put(record, f::early_ns, at.early_ns);
+    new_record(packets_, row, at);
     packets_.counter(*own_cpu_, at, use.own, f::record::host);
     packets_.open(*other_cpu_);
     packets_.counter(*other_cpu_, packets_.place(*other_cpu_, row.at_ns), use.others);
@@ -160,14 +135,7 @@ void TraceWriter::host(const HostRow& row) {
 void TraceWriter::failure(const FailureRow& row, std::int64_t now_ns) {
     if (!packets_.file().is_open())
         return;
-    pbf_writer record{packets_.new_record()};
-    put(record, f::failure::index, row.index);
-    put(record, f::failure::epoch, row.epoch);
-    put(record, f::failure::batch, row.batch);
-    put(record, f::failure::pipeline, row.pipeline);
-    record.add_string(f::failure::stage, row.stage);
-    record.add_string(f::failure::path, row.path);
-    record.add_string(f::failure::message, row.message);
+    new_record(packets_, row);
     instant(name_failure, packets_.place(instants_, now_ns), f::record::failure);
 }
 

@@ -1,6 +1,9 @@
+#include <algorithm>
 #include <charconv>
 #include <clocale>
 #include <iterator>
+#include <string>
+#include <vector>
 
 #include <boost/test/unit_test.hpp>
 
@@ -14,30 +17,43 @@ using namespace drawpoint;
 
 namespace {
 
-/// Says which column differs, where a plain comparison would only say that something does.
+/// Says which column of which row differs, where a plain comparison would only say that something does.
+template <class Row>
+void check_equal(const std::vector<Row>& a, const std::vector<Row>& b, const std::string& rows) {
+    BOOST_TEST(a.size() == b.size(), rows);
+    for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
+        if (a[i] == b[i])
+            continue;
+        const auto check = [&](const auto& column) {
+            BOOST_TEST((a[i].*column.member == b[i].*column.member), rows << "[" << i << "]." << column.name);
+        };
+        schema::walk<Row>([&](const auto&... columns) { (check(columns), ...); });
+    }
+}
+
 void check_equal(const Ledger& a, const Ledger& b) {
     BOOST_TEST(a.start_ns == b.start_ns);
     BOOST_TEST((a.facts == b.facts), "facts");
-    BOOST_TEST((a.pipelines == b.pipelines), "pipelines");
-    BOOST_TEST((a.passes == b.passes), "passes");
-    BOOST_TEST((a.steps == b.steps), "steps");
-    BOOST_TEST((a.spans == b.spans), "spans");
-    BOOST_TEST((a.ends_of_data == b.ends_of_data), "ends_of_data");
-    BOOST_TEST((a.batches == b.batches), "batches");
-    BOOST_TEST((a.samples == b.samples), "samples");
-    BOOST_TEST((a.stages == b.stages), "stages");
-    BOOST_TEST((a.failures == b.failures), "failures");
-    BOOST_TEST((a.settings == b.settings), "settings");
-    BOOST_TEST((a.host == b.host), "host");
-    BOOST_TEST((a.dropped == b.dropped), "dropped");
-    BOOST_TEST((a.thinnings == b.thinnings), "thinnings");
     BOOST_TEST((a.names == b.names), "names");
-    BOOST_TEST((a.threads == b.threads), "threads");
-    BOOST_TEST((a.operators == b.operators), "operators");
-    BOOST_TEST((a.allocations == b.allocations), "allocations");
-    BOOST_TEST((a.frames == b.frames), "frames");
-    BOOST_TEST((a.stacks == b.stacks), "stacks");
-    BOOST_TEST((a.stack_samples == b.stack_samples), "stack_samples");
+    check_equal(a.pipelines, b.pipelines, "pipelines");
+    check_equal(a.passes, b.passes, "passes");
+    check_equal(a.steps, b.steps, "steps");
+    check_equal(a.spans, b.spans, "spans");
+    check_equal(a.ends_of_data, b.ends_of_data, "ends_of_data");
+    check_equal(a.batches, b.batches, "batches");
+    check_equal(a.samples, b.samples, "samples");
+    check_equal(a.stages, b.stages, "stages");
+    check_equal(a.failures, b.failures, "failures");
+    check_equal(a.settings, b.settings, "settings");
+    check_equal(a.host, b.host, "host");
+    check_equal(a.dropped, b.dropped, "dropped");
+    check_equal(a.thinnings, b.thinnings, "thinnings");
+    check_equal(a.threads, b.threads, "threads");
+    check_equal(a.operators, b.operators, "operators");
+    check_equal(a.allocations, b.allocations, "allocations");
+    check_equal(a.frames, b.frames, "frames");
+    check_equal(a.stacks, b.stacks, "stacks");
+    check_equal(a.stack_samples, b.stack_samples, "stack_samples");
     BOOST_TEST((a == b));
 }
 

@@ -1,0 +1,483 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <drawpoint/instrumentation/event.hpp>
+#include <drawpoint/instrumentation/ledger/column.hpp>
+
+namespace drawpoint {
+
+/// Stands where something was not measured or did not happen.
+inline constexpr std::int64_t no_stamp = std::numeric_limits<std::int64_t>::min();
+
+/// One piece of the loop's time, in nanoseconds.
+struct SpanRow {
+    Span span{};
+    std::int64_t begin_ns = 0, ns = 0;
+    bool operator==(const SpanRow&) const = default;
+};
+
+/// A part of a side column: rows `first` … `first + count - 1`.
+struct Slice {
+    std::uint32_t first = 0, count = 0;
+    bool operator==(const Slice&) const = default;
+};
+
+/// One step: draw + batch, and the time after it up to the next draw (its span `between`).
+struct StepRow {
+    std::uint32_t step = 0;   ///< running number in the run, over all phases, from 0
+    std::uint32_t epoch = 0;
+    std::uint32_t batch = 0;   ///< number in its pass, from 0: the batch's own where it knows it, else the step's
+    Phase phase{};
+    StepStatus status{};
+    std::uint32_t size = 0;   ///< samples in the batch; 0 when it was never drawn
+    std::int64_t draw_begin_ns = 0, draw_ns = 0, batch_ns = 0;
+    std::optional<double> loss;   ///< what the learner said, if it was asked
+    /// Of batch_ns, what the loop's thread spent computing, and waiting for a core.
+    std::optional<std::int64_t> cpu_ns, run_queue_ns;   ///< absent: not measured
+    /// Of its `between`, waiting for a core in the reading that measured these: the kernel looks there whether the
+    /// thread's slice is over.
+    std::optional<std::int64_t> between_run_queue_ns;
+    Slice spans;   ///< of `Ledger::spans`, in order of time; the pieces tile draw, batch and between
+    /// Equal bits of the loss, so that NaN equals itself.
+    bool operator==(const StepRow&) const noexcept;
+};
+
+/// Whole passes: the fit, each epoch, each training and validation pass.
+struct PassRow {
+    PassKind kind{};
+    std::uint32_t epoch = 0;
+    std::int64_t begin_ns = 0, end_ns = 0;   ///< first and last clock reading
+    bool ended = true;                       ///< false: the recording stops inside (a killed run)
+    Slice spans;                             ///< pieces inside this pass and in no step and no inner pass
+    std::int64_t folded_ns = 0;              ///< pieces of its steps that are in `Ledger::folded`
+    bool operator==(const PassRow&) const = default;
+};
+
+/// The last draw of a source of unknown length: it found no batch and belongs to no step.
+struct EndOfDataRow {
+    std::uint32_t epoch = 0;
+    Phase phase{};
+    std::int64_t begin_ns = 0, ns = 0;
+    bool operator==(const EndOfDataRow&) const = default;
+};
+
+/// ABANDONED: prefetched and never drawn. FAILED: drawn as an exception.
+enum class BatchStatus : std::uint8_t { taken, abandoned, failed };
+
+/// The life of one batch. Stamps are absolute nanoseconds, `no_stamp` where it did not happen.
+struct BatchRow {
+    std::uint32_t epoch = 0, batch = 0;
+    std::uint32_t slot = 0;      ///< the batch's place among the loader's D + 1
+    std::uint8_t pipeline = 0;   ///< of `Ledger::pipelines`
+    BatchStatus status{};
+    std::optional<std::uint16_t> collate_worker;   ///< who collated it; absent: nobody, or nobody that is recorded
+    std::uint32_t size = 0;                        ///< samples
+    std::uint64_t bytes = 0;                       ///< of batch memory
+    std::uint32_t ready_batches = 0;               ///< waiting right after this one was taken
+    std::int64_t admitted_ns = no_stamp, first_claim_ns = no_stamp, last_done_ns = no_stamp;
+    std::int64_t collate_begin_ns = no_stamp, collate_end_ns = no_stamp;
+    std::int64_t transfer_issue_ns = no_stamp, transfer_done_ns = no_stamp;
+    std::int64_t offered_ns = no_stamp, taken_ns = no_stamp;   ///< abandoned: taken_ns is when it was given up
+    bool operator==(const BatchRow&) const = default;
+};
+
+/// One stage's share of a sample, in nanoseconds.
+struct StageRow {
+    std::int64_t begin_ns = 0, ns = 0;
+    std::int64_t cpu_ns = no_stamp;   ///< of these, what its thread spent computing; `no_stamp`: not measured
+    bool operator==(const StageRow&) const = default;
+};
+
+enum class SampleStatus : std::uint8_t { complete, failed };
+
+/// One sample's way through the stages of its pipeline, on one worker; or that of a run of `samples`, made by one call.
+struct SampleRow {
+    std::uint64_t index = 0;   ///< in the data set; of a run, the first one's
+    std::uint32_t epoch = 0, batch = 0;
+    std::uint32_t slot = 0;      ///< place in its batch; of a run, the first one's
+    std::uint32_t samples = 1;   ///< in consecutive places
+    std::uint16_t worker = 0;
+    std::uint8_t pipeline = 0;
+    SampleStatus status{};
+    std::uint64_t bytes = 0;                                         ///< read from storage
+    std::int64_t begin_ns = 0;                                       ///< when the worker took it up
+    std::int64_t read_begin_ns = no_stamp, read_end_ns = no_stamp;   ///< of a read ahead of the worker
+    /// Of the thread that read it, CPU from the end of its read before; `no_stamp`: not measured.
+    std::int64_t read_cpu_ns = no_stamp, read_run_queue_ns = no_stamp;
+    std::optional<std::int64_t> cpu_ns, run_queue_ns;   ///< the worker's; absent: not measured
+    Slice stages;   ///< of `Ledger::stages`; fewer than the pipeline has when it failed
+    bool operator==(const SampleRow&) const = default;
+};
+
+/// Stands where batches come as they are finished.
+inline constexpr std::uint32_t any_order = std::numeric_limits<std::uint32_t>::max();
+
+/// A loader: its name and its stages' names, in order. Rows name it by its position in `Ledger::pipelines`.
+struct PipelineRow {
+    std::string name;
+    std::vector<std::string> stages;
+    std::uint32_t batch_size = 0, num_workers = 0, prefetch_depth = 0;
+    std::uint32_t max_overtakes = 0;      ///< of a batch by younger ones; 0: in order, `any_order`: however many
+    std::uint32_t read_concurrency = 0;   ///< reads ahead of the workers at a time; 0: they read for themselves
+    std::uint64_t memory_budget = 0;      ///< bytes; 0: none
+    bool operator==(const PipelineRow&) const = default;
+};
+
+/// From `at_ns` on a loader runs with other numbers: those of `PipelineRow`.
+struct SettingRow {
+    std::int64_t at_ns = 0;
+    std::uint8_t pipeline = 0;
+    std::uint32_t num_workers = 0, prefetch_depth = 0, max_overtakes = 0, read_concurrency = 0;
+    std::uint64_t memory_budget = 0;
+    bool operator==(const SettingRow&) const = default;
+};
+
+/// What the machine and this process had used by `at_ns`: totals since some moment before the recording, of which only
+/// differences mean anything. `no_stamp`: the system does not say.
+struct HostRow {
+    std::int64_t at_ns = 0;
+    std::int64_t own_cpu_ns = no_stamp;     ///< of this process, all its threads
+    std::int64_t busy_ns = no_stamp;        ///< of all processes, on the cores this one may use
+    std::int64_t steal_ns = no_stamp;       ///< taken from those cores by the hypervisor
+    std::int64_t throttled_ns = no_stamp;   ///< of the cgroup, for its quota's sake
+    std::int64_t cpu_pressure_ns = no_stamp, io_pressure_ns = no_stamp, memory_pressure_ns = no_stamp;   ///< PSI "some"
+    std::int64_t major_faults = no_stamp, involuntary_switches = no_stamp;   ///< of this process
+    std::int64_t resident_bytes = no_stamp;                                  ///< now
+    bool operator==(const HostRow&) const = default;
+};
+
+/// A sample that could not be loaded.
+struct FailureRow {
+    std::uint64_t index = 0;
+    std::uint32_t epoch = 0, batch = 0;
+    std::uint8_t pipeline = 0;
+    std::string path, stage, message;
+    bool operator==(const FailureRow&) const = default;
+};
+
+/// Ring numbers from here on are those of threads that record operators, in the order of their first call; the last one,
+/// `first_operator_ring + 512`, stands for all threads beyond.
+inline constexpr std::uint32_t first_operator_ring = (1u << 16) + 1;
+
+/// Records a full ring or a full file did not take: how many, over which time, of which ring (0 = the loop's, n = worker
+/// n - 1's, from `first_operator_ring` on those of operators). An operator not taken is one record, and so is a lost end.
+struct DroppedRow {
+    std::uint64_t records = 0;
+    std::int64_t from_ns = 0, to_ns = 0;
+    std::uint32_t ring = 0;
+    bool operator==(const DroppedRow&) const = default;
+};
+
+/// From `at_ns` on, batches admitted keep slices and flows of every n-th batch, samples of every m-th only.
+struct ThinningRow {
+    std::int64_t at_ns = 0;
+    std::uint32_t slices_every = 1, samples_every = 1;
+    bool operator==(const ThinningRow&) const = default;
+};
+
+/// Stands where a row names no name or stack.
+inline constexpr std::uint32_t nothing = std::numeric_limits<std::uint32_t>::max();
+
+/// A thread that recorded operators, allocations or stack samples, or a device's stream. Rows name it by its position in
+/// `Ledger::threads`.
+struct ThreadRow {
+    std::uint64_t tid = 0;   ///< the system's thread id, or the stream's number
+    std::string name;
+    std::int32_t device = -1;   ///< -1: the host; else the device the stream belongs to
+    bool operator==(const ThreadRow&) const = default;
+};
+
+/// What an operator row is, in Kineto's words. A region (`profile_region`) is a `user_annotation`.
+enum class OperatorKind : std::uint8_t {
+    cpu_op,
+    user_annotation,
+    python_function,
+    runtime,
+    kernel,
+    memcpy,
+    memset,
+    other
+};
+
+/// One call of an operator, region or kernel. Calls of one thread nest.
+struct OperatorRow {
+    OperatorKind kind{};
+    bool ended = true;                ///< false: the recording stops inside, or its end was lost
+    std::uint32_t name = 0;           ///< of `Ledger::names`
+    std::uint32_t thread = 0;         ///< of `Ledger::threads`
+    std::uint32_t shapes = nothing;   ///< of `Ledger::names`: the inputs' sizes, "[[16, 3, 16, 16], [8], []]"
+    std::uint32_t stack = nothing;    ///< of `Ledger::stacks`: who called it
+    std::int64_t begin_ns = 0, ns = 0;
+    std::int64_t sequence = -1;         ///< links a forward operator and its backward one; -1: none
+    std::uint64_t forward_thread = 0;   ///< of a backward operator: LibTorch's number of the forward thread
+    std::uint64_t flops = 0;            ///< floating-point operations, estimated from the shapes; 0: not known
+    std::uint64_t correlation = 0;      ///< links a runtime call with its kernel; 0: none
+    bool operator==(const OperatorRow&) const = default;
+};
+
+/// One allocation or release of tensor memory.
+struct AllocationRow {
+    std::int64_t at_ns = 0;
+    std::uint32_t thread = 0;
+    std::int32_t device = -1;   ///< -1: the host's memory
+    std::int64_t bytes = 0;     ///< below 0: released
+    std::uint64_t address = 0;
+    std::int64_t total_allocated = 0;   ///< of the device, right after; 0: not known
+    bool operator==(const AllocationRow&) const = default;
+};
+
+/// A place in the code. Both texts are positions in `Ledger::names`; `file` may be `nothing`.
+struct FrameRow {
+    std::uint32_t function = 0, file = nothing, line = 0;
+    bool operator==(const FrameRow&) const = default;
+};
+
+/// A call stack as a path in a tree: this frame, called from `parent` (of `Ledger::stacks`; `nothing`: the outermost).
+struct StackRow {
+    std::uint32_t parent = nothing, frame = 0;
+    bool operator==(const StackRow&) const = default;
+};
+
+/// Where a thread was at one moment, standing for `weight_ns` of its time. What it was doing then (action, stage, region) is
+/// what the ledger's other rows say of that moment.
+struct StackSampleRow {
+    std::int64_t at_ns = 0;
+    std::uint32_t thread = 0, stack = 0;
+    std::int64_t weight_ns = 0;
+    bool operator==(const StackSampleRow&) const = default;
+};
+
+[[nodiscard]] std::string_view name_of(BatchStatus) noexcept;
+[[nodiscard]] std::string_view name_of(SampleStatus) noexcept;
+[[nodiscard]] std::string_view name_of(OperatorKind) noexcept;
+
+// The columns of each row: `walk` is called with all of them, in the order of exports.
+// clang-format off: a column a line
+namespace schema {
+
+constexpr auto columns(const SpanRow*, auto with) {
+    using R = SpanRow;
+    return with(Column{"span", &R::span, Composed{}},
+                Column{"begin_ns", &R::begin_ns, Composed{}},
+                Column{"ns", &R::ns, Composed{}});
+}
+
+constexpr auto columns(const StageRow*, auto with) {
+    using R = StageRow;
+    return with(Column{"begin_ns", &R::begin_ns, Composed{}},
+                Column{"ns", &R::ns, Composed{}},
+                Column{"cpu_ns", &R::cpu_ns, Stamp{}});
+}
+
+constexpr auto columns(const StepRow*, auto with) {
+    using R = StepRow;
+    return with(Column{"step", &R::step, Key{4}},
+                Column{"epoch", &R::epoch, Key{1}},
+                Column{"batch", &R::batch, Key{2}},
+                Column{"phase", &R::phase, Key{3}},
+                Column{"status", &R::status, Count{5}},
+                Column{"size", &R::size, Count{7}},
+                Column{"draw_begin_ns", &R::draw_begin_ns, Time{}},
+                Column{"draw_ns", &R::draw_ns, Composed{}},
+                Column{"batch_ns", &R::batch_ns, Composed{}},
+                Column{"loss", &R::loss, Measured{8}},
+                Column{"cpu_ns", &R::cpu_ns, Measured{10}},
+                Column{"run_queue_ns", &R::run_queue_ns, Measured{11}},
+                Column{"between_run_queue_ns", &R::between_run_queue_ns, Measured{12}},
+                Column{"spans", &R::spans, Part{}});
+}
+
+constexpr auto columns(const PassRow*, auto with) {
+    using R = PassRow;
+    return with(Column{"kind", &R::kind, Key{1}},
+                Column{"epoch", &R::epoch, Key{2}},
+                Column{"begin_ns", &R::begin_ns, Composed{}},
+                Column{"end_ns", &R::end_ns, Time{}},
+                Column{"ended", &R::ended, Composed{}},
+                Column{"spans", &R::spans, Part{}});
+}
+
+constexpr auto columns(const EndOfDataRow*, auto with) {
+    using R = EndOfDataRow;
+    return with(Column{"epoch", &R::epoch, Key{1}},
+                Column{"phase", &R::phase, Key{2}},
+                Column{"begin_ns", &R::begin_ns, Time{}},
+                Column{"ns", &R::ns, Count{3}});
+}
+
+constexpr auto columns(const BatchRow*, auto with) {
+    using R = BatchRow;
+    return with(Column{"epoch", &R::epoch, Key{1}},
+                Column{"batch", &R::batch, Key{2}},
+                Column{"slot", &R::slot, Key{6}},
+                Column{"pipeline", &R::pipeline, Key{7}},
+                Column{"status", &R::status, Count{8}},
+                Column{"size", &R::size, Count{4}},
+                Column{"bytes", &R::bytes, Count{9}},
+                Column{"ready_batches", &R::ready_batches, Count{10}},
+                Column{"admitted_ns", &R::admitted_ns, Time{.optional = true}},
+                Column{"first_claim_ns", &R::first_claim_ns, Stamp{}},
+                Column{"last_done_ns", &R::last_done_ns, Stamp{}},
+                Column{"collate_begin_ns", &R::collate_begin_ns, Stamp{}},
+                Column{"collate_end_ns", &R::collate_end_ns, Stamp{}},
+                Column{"collate_worker", &R::collate_worker, Measured{12}},
+                Column{"transfer_issue_ns", &R::transfer_issue_ns, Stamp{}},
+                Column{"transfer_done_ns", &R::transfer_done_ns, Stamp{}},
+                Column{"offered_ns", &R::offered_ns, Stamp{}},
+                Column{"taken_ns", &R::taken_ns, Stamp{}});
+}
+
+constexpr auto columns(const SampleRow*, auto with) {
+    using R = SampleRow;
+    return with(Column{"index", &R::index, Key{1}},
+                Column{"epoch", &R::epoch, Key{2}},
+                Column{"batch", &R::batch, Key{3}},
+                Column{"slot", &R::slot, Key{4}},
+                Column{"samples", &R::samples, Count{.field = 13, .absent = 1}},
+                Column{"worker", &R::worker, Key{12}},
+                Column{"pipeline", &R::pipeline, Key{9}},
+                Column{"status", &R::status, Count{8}},
+                Column{"bytes", &R::bytes, Count{5}},
+                Column{"begin_ns", &R::begin_ns, Time{}},
+                Column{"read_begin_ns", &R::read_begin_ns, Before{14}},
+                Column{"read_end_ns", &R::read_end_ns, Before{15}},
+                Column{"read_cpu_ns", &R::read_cpu_ns, Measured{19}},
+                Column{"read_run_queue_ns", &R::read_run_queue_ns, Measured{20}},
+                Column{"cpu_ns", &R::cpu_ns, Measured{6}},
+                Column{"run_queue_ns", &R::run_queue_ns, Measured{7}},
+                Column{"stages", &R::stages, Part{}});
+}
+
+constexpr auto columns(const PipelineRow*, auto with) {
+    using R = PipelineRow;
+    return with(Column{"name", &R::name, Key{1}},
+                Column{"stages", &R::stages, Count{2}},
+                Column{"batch_size", &R::batch_size, Count{3}},
+                Column{"num_workers", &R::num_workers, Count{4}},
+                Column{"prefetch_depth", &R::prefetch_depth, Count{5}},
+                Column{"max_overtakes", &R::max_overtakes, Limit{6}},
+                Column{"read_concurrency", &R::read_concurrency, Count{7}},
+                Column{"memory_budget", &R::memory_budget, Count{8}});
+}
+
+constexpr auto columns(const SettingRow*, auto with) {
+    using R = SettingRow;
+    return with(Column{"at_ns", &R::at_ns, Time{}},
+                Column{"pipeline", &R::pipeline, Key{1}},
+                Column{"num_workers", &R::num_workers, Count{2}},
+                Column{"prefetch_depth", &R::prefetch_depth, Count{3}},
+                Column{"max_overtakes", &R::max_overtakes, Limit{4}},
+                Column{"read_concurrency", &R::read_concurrency, Count{6}},
+                Column{"memory_budget", &R::memory_budget, Count{5}});
+}
+
+constexpr auto columns(const HostRow*, auto with) {
+    using R = HostRow;
+    return with(Column{"at_ns", &R::at_ns, Time{}},
+                Column{"own_cpu_ns", &R::own_cpu_ns, Measured{1}},
+                Column{"busy_ns", &R::busy_ns, Measured{2}},
+                Column{"steal_ns", &R::steal_ns, Measured{3}},
+                Column{"throttled_ns", &R::throttled_ns, Measured{4}},
+                Column{"cpu_pressure_ns", &R::cpu_pressure_ns, Measured{5}},
+                Column{"io_pressure_ns", &R::io_pressure_ns, Measured{6}},
+                Column{"memory_pressure_ns", &R::memory_pressure_ns, Measured{7}},
+                Column{"major_faults", &R::major_faults, Measured{8}},
+                Column{"involuntary_switches", &R::involuntary_switches, Measured{9}},
+                Column{"resident_bytes", &R::resident_bytes, Measured{10}});
+}
+
+constexpr auto columns(const FailureRow*, auto with) {
+    using R = FailureRow;
+    return with(Column{"index", &R::index, Key{1}},
+                Column{"epoch", &R::epoch, Key{2}},
+                Column{"batch", &R::batch, Key{3}},
+                Column{"pipeline", &R::pipeline, Key{7}},
+                Column{"path", &R::path, Key{5}},
+                Column{"stage", &R::stage, Key{4}},
+                Column{"message", &R::message, Key{6}});
+}
+
+constexpr auto columns(const DroppedRow*, auto with) {
+    using R = DroppedRow;
+    return with(Column{"records", &R::records, Count{1}},
+                Column{"from_ns", &R::from_ns, SinceStart{2}},
+                Column{"to_ns", &R::to_ns, SinceStart{3}},
+                Column{"ring", &R::ring, Key{4}});
+}
+
+constexpr auto columns(const ThinningRow*, auto with) {
+    using R = ThinningRow;
+    return with(Column{"at_ns", &R::at_ns, Time{}},
+                Column{"slices_every", &R::slices_every, Key{1}},
+                Column{"samples_every", &R::samples_every, Key{2}});
+}
+
+constexpr auto columns(const ThreadRow*, auto with) {
+    using R = ThreadRow;
+    return with(Column{"tid", &R::tid, Key{1}},
+                Column{"name", &R::name, Count{2}},
+                Column{"device", &R::device, PlusOne{3}});
+}
+
+constexpr auto columns(const OperatorRow*, auto with) {
+    using R = OperatorRow;
+    return with(Column{"kind", &R::kind, Key{.field = 3, .later_is_last = true}},
+                Column{"ended", &R::ended, Composed{}},
+                Column{"name", &R::name, Position{2}},
+                Column{"thread", &R::thread, Position{1}},
+                Column{"shapes", &R::shapes, PlusOne{4}},
+                Column{"stack", &R::stack, PlusOne{5}},
+                Column{"begin_ns", &R::begin_ns, Time{}},
+                Column{"ns", &R::ns, Composed{}},
+                Column{"sequence", &R::sequence, PlusOne{6}},
+                Column{"forward_thread", &R::forward_thread, Count{7}},
+                Column{"flops", &R::flops, Count{8}},
+                Column{"correlation", &R::correlation, Count{9}});
+}
+
+constexpr auto columns(const AllocationRow*, auto with) {
+    using R = AllocationRow;
+    return with(Column{"at_ns", &R::at_ns, Time{}},
+                Column{"thread", &R::thread, Position{1}},
+                Column{"device", &R::device, PlusOne{2}},
+                Column{"bytes", &R::bytes, Signed{3}},
+                Column{"address", &R::address, Count{4}},
+                Column{"total_allocated_bytes", &R::total_allocated, Count{.field = 5, .field_name = "total_allocated"}});
+}
+
+constexpr auto columns(const FrameRow*, auto with) {
+    using R = FrameRow;
+    return with(Column{"function", &R::function, Position{1}},
+                Column{"file", &R::file, PlusOne{2}},
+                Column{"line", &R::line, Count{3}});
+}
+
+constexpr auto columns(const StackRow*, auto with) {
+    using R = StackRow;
+    return with(Column{"parent", &R::parent, PlusOne{1}},
+                Column{"frame", &R::frame, Position{2}});
+}
+
+constexpr auto columns(const StackSampleRow*, auto with) {
+    using R = StackSampleRow;
+    return with(Column{"at_ns", &R::at_ns, Time{}},
+                Column{"thread", &R::thread, Position{1}},
+                Column{"stack", &R::stack, Position{2}},
+                Column{"weight_ns", &R::weight_ns, Count{3}});
+}
+// clang-format on
+
+/// What `with` returns when it is called with all columns of a row.
+template <class Row>
+constexpr auto walk(auto with) {
+    return columns(static_cast<const Row*>(nullptr), with);
+}
+
+}   // namespace schema
+}   // namespace drawpoint

@@ -1,7 +1,7 @@
 #pragma once
 
-// Everything of drawpoint that needs no LibTorch: all doors but <drawpoint/torch.hpp>. For users; nothing inside the project
-// includes a door.
+// Everything of drawpoint that needs no LibTorch: all doors but <drawpoint/torch.hpp>. For users; nothing inside the
+// project includes a door.
 
 #include <drawpoint/data.hpp>
 #include <drawpoint/diagnose.hpp>

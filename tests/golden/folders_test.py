@@ -2,7 +2,7 @@
 """Golden tests on other folders: of the project's own golden files further folders are made (cases under other names, a group
 or a case alone, a companion or a case taken away, files that cannot be read or that nobody knows), and the golden tests are
 run with DRAWPOINT_GOLDEN_DIR naming each. Every case must be replayed, or be named with the reason; nothing may be skipped.
-usage: folders_test.py PROGRAM"""
+usage: folders_test.py PROGRAM [OTHER_PROGRAM=TEST]..."""
 
 import json
 import os
@@ -128,13 +128,48 @@ def other_sizes(folder):
     return truth.name.removesuffix(".loop_truth.json") + ".json.gz"
 
 
-def every_folder(program, root):
+def other_counts(folder):
+    """Recorded answers for other counts: a plain run of 3 epochs x 4 + 1 batches, made of the pieces of the recorded one, and
+    schedules of 20 steps."""
+    copy(["g3_events", "g5_torch_schedule"], folder,
+         only=lambda path: path.name in ("plain_run_with_before_draw.json", "schedule_table.json"))
+    plain = folder / "g3_events" / "plain_run_with_before_draw.json"
+
+    def lengthen(content):
+        seen = content["run"]["A"].split()
+        batch, rest = (seen[at:seen.index("after_batch", at) + 1]
+                       for at in (seen.index("before_draw"), seen.index("before_draw", seen.index("before_validate"))))
+        epoch = ["before_epoch", "before_train", *4 * batch, "after_train", "before_validate", *rest, "after_validate", "after_epoch"]
+        content["shape"] = "3 epochs x 4 train batches + 1 validation batches"
+        content["run"].update(A=" ".join(["after_create", "before_fit", *3 * epoch, "after_fit"]), drawn=[12, 3])
+    change(plain, lengthen)
+
+    def shorten(content):
+        content["rows"] = [[*row[:6], row[6][:20]] for row in content["rows"][:5]]
+    change(folder / "g5_torch_schedule" / "schedule_table.json", shorten)
+    return folder
+
+
+def check_others(others, folder, what):
+    """Tests of other programs that read golden files."""
+    for other, test in others:
+        run = subprocess.run([other, f"--run_test={test}", "--log_level=message", "--color_output=no"], capture_output=True,
+                             text=True, env={**os.environ, "DRAWPOINT_GOLDEN_DIR": str(folder)})
+        if run.returncode != 0:
+            FAULTS.append(what)
+            print("BAD ", what, test, run.stdout[-1000:], run.stderr[-1000:])
+
+
+def every_folder(program, others, root):
     all_are_replayed(program, copy(GROUPS, root / "renamed", new_name), "renamed")
+    check_others(others, root / "renamed", "renamed")
+    all_are_replayed(program, other_counts(root / "counts"), "other counts")
     for group in GROUPS:
         all_are_replayed(program, copy([group], root / group), f"{group} alone")
     one = OWN / "g2_fastxtend" / "simple_huge"
     single = lambda path: path.name.startswith(one.name + ".")
     all_are_replayed(program, copy(["g2_fastxtend"], root / "one", only=single), "one case")
+    check_others(others, root / "one", "one case")
 
     for end in (".plain.txt", ".csv"):
         folder = copy(["g2_fastxtend"], root / f"without{end}", only=lambda path: single(path) and not path.name.endswith(end))
@@ -197,10 +232,10 @@ def every_folder(program, root):
 
 
 def main():
-    if len(sys.argv) != 2:
+    if len(sys.argv) < 2:
         sys.exit(__doc__)
     with tempfile.TemporaryDirectory() as root:
-        every_folder(Path(sys.argv[1]).resolve(), Path(root))
+        every_folder(Path(sys.argv[1]).resolve(), [other.split("=") for other in sys.argv[2:]], Path(root))
     sys.exit(f"{len(FAULTS)} checks failed" if FAULTS else 0)
 
 

@@ -42,7 +42,8 @@ inline std::vector<drawpoint::FastxtendBatch> batches_of(const Json& lists, cons
 /// The original's lists of durations ("train_draw": [seconds …]) as values of a report.
 inline drawpoint::FastxtendValues values_of(const Json& lists) {
     drawpoint::FastxtendValues values;
-    values.fit = number(lists.at("fit").at(0));
+    if (const auto fit = numbers(lists, "fit"); !fit.empty())
+        values.fit = fit[0];
     values.epoch = numbers(lists, "epoch");
     values.train = numbers(lists, "train");
     values.valid = numbers(lists, "valid");
@@ -52,8 +53,10 @@ inline drawpoint::FastxtendValues values_of(const Json& lists) {
 }
 
 inline drawpoint::ProfileMode mode_of(const Case& one) {
-    return one.input.at("mode").get<std::string>() == "throughput" ? drawpoint::ProfileMode::throughput
-                                                                   : drawpoint::ProfileMode::simple;
+    const std::string mode = one.input.at("mode");
+    if (mode != "throughput" && mode != "simple")
+        throw std::runtime_error("unknown mode " + mode);
+    return mode == "throughput" ? drawpoint::ProfileMode::throughput : drawpoint::ProfileMode::simple;
 }
 
 /// The option, which a run through `fit` has among its `options`.

@@ -5,7 +5,7 @@
 #include <string>
 
 #include <drawpoint/instrumentation/report/scale_time.hpp>
-#include "golden/golden_files.hpp"
+#include "golden/replays.hpp"
 
 using drawpoint::scale_time;
 
@@ -35,15 +35,13 @@ std::string expected(const golden::Json& recorded, double seconds) {
 BOOST_AUTO_TEST_SUITE(golden_scale_time)
 
 BOOST_AUTO_TEST_CASE(every_recorded_duration_is_printed_as_the_original_prints_it) {
-    for (const golden::Path& path : golden::files("g1_scale_time")) {
-        const golden::Json recorded = golden::read_json(path);
-        BOOST_REQUIRE_MESSAGE(!recorded.at("cases").empty(), path.string() << " has no case");
-        for (const golden::Json& one : recorded.at("cases")) {
-            const double seconds = golden::number(one.at("in"));
-            BOOST_TEST_CONTEXT(path.filename().string() << ": " << one.at("in").dump())
-            BOOST_TEST(scale_time(seconds) == expected(one, seconds));
-        }
-    }
+    golden::Replays replays{"golden_scale_time"};
+    for (const auto& [path, recorded] : golden::documents("g1_scale_time", "durations"))
+        for (const golden::Json& one : recorded.at("cases"))
+            replays(path, one.at("in").dump(), [&] {
+                const double seconds = golden::number(one.at("in"));
+                BOOST_TEST(scale_time(seconds) == expected(one, seconds));
+            });
 }
 
 BOOST_AUTO_TEST_CASE(a_negative_duration_is_its_absolute_value_after_a_minus_sign) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -10,7 +11,8 @@
 #include <vector>
 
 #include <drawpoint/instrumentation/schedule.hpp>
-#include "golden/golden_files.hpp"
+#include "golden/replays.hpp"
+#include "golden/torch_texts.hpp"
 
 using namespace drawpoint;
 
@@ -18,19 +20,10 @@ namespace {
 
 using Calls = std::vector<std::string>;
 
-const golden::Json& required(const golden::Json& json, const char* key) {
-    BOOST_REQUIRE_MESSAGE(json.contains(key) && !json.at(key).empty(), key << " is missing");
-    return json.at(key);
-}
-
-std::vector<golden::Json> recordings(std::string_view name) {
-    std::vector<golden::Json> all;
-    for (const golden::Path& folder : golden::folders())
-        all.push_back(golden::read_json(folder / "g5_torch_schedule" / name));
-    return all;
-}
+std::vector<golden::Document> documents(const char* kind) { return golden::documents("g5_torch_schedule", kind); }
 
 ScheduleOptions options_of(const golden::Json& input) {
+    golden::check_keys(input, {"wait", "warmup", "active", "repeat", "skip_first", "skip_first_wait"});
     const auto value = [&](const char* key) { return input.at(key).get<std::int64_t>(); };
     return {.wait = value("wait"),
             .warmup = value("warmup"),
@@ -93,35 +86,137 @@ Calls corrected(Calls recorded) {
     return recorded;
 }
 
+Schedule schedule_of(const golden::Json& input) {
+    return input.contains("sched")     ? schedule(options_of(input.at("sched")))
+           : input.contains("letters") ? letters(input.at("letters").get<std::string>())
+                                       : Schedule{};
+}
+
+/// Checks that `call` throws `what`, the first of `expected`, and that the calls made are the rest.
+template <class Call>
+void check_raised(const Calls& expected, Notes& notes, Call call) {
+    BOOST_CHECK_EXCEPTION(call(), std::invalid_argument,
+                          [&](const std::exception& error) { return error.what() == expected.at(0); });
+    BOOST_TEST(notes.taken() == Calls(expected.begin() + 1, expected.end()), boost::test_tools::per_element());
+}
+
 void replay(const golden::Json& one) {
     const golden::Json& input = one.at("input");
+    golden::check_keys(input, {"sched", "letters", "steps", "how", "handler"});
     Notes notes;
     notes.handler = input.value("handler", true);
-    const Schedule plan = input.contains("sched")     ? schedule(options_of(input.at("sched")))
-                          : input.contains("letters") ? letters(input.at("letters").get<std::string>())
-                                                      : Schedule{};
-    ScheduledProfiler profiler{notes.functions(), plan};
-    notes.profiler = &profiler;
+    std::optional<ScheduledProfiler> profiler;
     for (const golden::Json& call : one.at("calls")) {
         const auto what = call.at(0).get<std::string>();
         const auto expected = corrected(call.at(2).get<Calls>());
-        BOOST_TEST_CONTEXT(one.at("id") << ", " << what) {
-            if (what == "raised") {
-                BOOST_CHECK_EXCEPTION(profiler.step(), std::invalid_argument,
-                                      [&](const std::exception& error) { return error.what() == expected.at(0); });
-                BOOST_TEST(notes.taken() == Calls(expected.begin() + 1, expected.end()),
-                           boost::test_tools::per_element());
+        BOOST_TEST_CONTEXT(what) {
+            if (what == "raised" && !profiler) {   // by the constructor
+                check_raised(expected, notes, [&] { (void)ScheduledProfiler{notes.functions(), schedule_of(input)}; });
                 continue;
             }
-            if (what == "enter" || what == "start")
-                profiler.start();
+            if (what == "raised") {
+                check_raised(expected, notes, [&] { profiler->step(); });
+                continue;
+            }
+            if (what == "construct")
+                notes.profiler = &profiler.emplace(notes.functions(), schedule_of(input));
+            else if (what == "enter" || what == "start")
+                profiler.value().start();
             else if (what == "exit" || what == "stop")
-                profiler.stop();
-            else if (what != "construct")
-                profiler.step();
+                profiler.value().stop();
+            else if (what == "step" || what.starts_with("step -> "))
+                profiler.value().step();
+            else if (what == "stop again") {   // the original stops and saves a second time; ours does nothing
+                profiler.value().stop();
+                BOOST_TEST(notes.taken().empty());
+                continue;
+            } else
+                throw std::runtime_error("unknown call " + what);
             BOOST_TEST(notes.taken() == expected, boost::test_tools::per_element());
-            BOOST_TEST(name_of(profiler.current_action()) == call.at(1).get<std::string>());
+            BOOST_TEST(name_of(profiler->current_action()) == call.at(1).get<std::string>());
         }
+    }
+}
+
+/// Texts of what C++ does not let anybody write.
+bool does_not_compile(const std::string& id) {
+    return id == "schedule missing active" || id == "schedule returns an int";
+}
+
+void check_text(const std::string& id, const golden::Json& one) {
+    const auto says = [&](const std::exception& error) { return error.what() == one.at("message").get<std::string>(); };
+    if (id.starts_with("schedule({")) {
+        std::string text = id.substr(9, id.size() - 10);
+        std::ranges::replace(text, '\'', '"');
+        BOOST_CHECK_EXCEPTION((void)schedule(options_of(golden::Json::parse(text))), std::invalid_argument, says);
+    } else if (id.starts_with("schedule step ")) {
+        BOOST_CHECK_EXCEPTION(schedule({})(std::stoll(id.substr(14))), std::invalid_argument, says);
+    } else if (id.starts_with("schedule warmup=")) {
+        Calls warnings;
+        for (const std::string& text : schedule_warnings({.warmup = std::stoll(id.substr(16))}))
+            warnings.push_back("UserWarning: " + text);
+        BOOST_TEST(warnings == one.value("warnings", Calls{}), boost::test_tools::per_element());
+    } else if (id == "stop before start") {
+        BOOST_CHECK_EXCEPTION(ScheduledProfiler{{}}.stop(), std::logic_error, says);
+    } else if (id == "step before start, no schedule") {   // the original goes on; ours refuses
+        BOOST_CHECK_THROW(ScheduledProfiler{{}}.step(), std::logic_error);
+    } else if (id == "schedule returns DEVICE_STOPPED") {
+        BOOST_CHECK_EXCEPTION((ScheduledProfiler{{}, letters("D")}), std::invalid_argument, says);
+    } else {
+        throw std::runtime_error("unknown text");
+    }
+}
+
+/// What ours calls at one row of the table, and the expectation.
+void check_transition(const golden::Json& row) {
+    const auto from = row.at(0).get<std::string>();
+    const std::string to = row.at(1).is_null() ? "" : row.at(1).get<std::string>();
+    auto expected = row.at(2).get<Calls>();
+    std::erase_if(expected, [](const std::string& call) { return call.starts_with("warn: "); });
+    if (from == "RECORD" && to == "WARMUP")
+        expected.emplace_back("prepare_trace");
+    const auto action = [](const std::string& name) {
+        for (int i = 0; i < 5; ++i)
+            if (name == name_of(static_cast<ProfilerAction>(i)))
+                return static_cast<ProfilerAction>(i);
+        throw std::runtime_error{"no such action"};
+    };
+
+    // DEVICE_STOPPED is entered from a recording of a cycle that goes on, and left where the next cycle begins.
+    std::vector<ProfilerAction> plan{action(from == "DEVICE_STOPPED" ? "RECORD" : from)};
+    if (from == "DEVICE_STOPPED") {
+        plan.push_back(to.empty() || to == "DEVICE_STOPPED" ? ProfilerAction::record : ProfilerAction::record_and_save);
+        plan.push_back(to.empty() || to == "DEVICE_STOPPED" ? ProfilerAction::record : action(to));
+    } else if (!to.empty()) {
+        plan.push_back(action(to == "DEVICE_STOPPED" ? "RECORD" : to));
+    }
+    Notes notes;
+    ScheduledProfiler profiler{notes.functions(),
+                               [&](std::int64_t step) { return plan.at(static_cast<std::size_t>(step)); }};
+    notes.profiler = &profiler;
+    profiler.start();
+    if (from == "DEVICE_STOPPED") {
+        profiler.collection_stopped();
+        profiler.step();
+        BOOST_TEST_REQUIRE(name_of(profiler.current_action()) == from);
+    }
+    if (to == "DEVICE_STOPPED" && from != to)
+        profiler.collection_stopped();
+    notes.calls.clear();
+    if (to.empty())
+        profiler.stop();
+    else
+        profiler.step();
+    Calls made;
+    for (const std::string& call : notes.calls)
+        if (!call.starts_with("open") && !call.starts_with("close"))
+            made.push_back(call.starts_with("on_trace_ready") ? "_trace_ready" : call);
+    BOOST_TEST_CONTEXT(from << " -> " << to) {
+        // The original cannot get there; neither can ours.
+        if (!expected.empty() && expected.front().starts_with("raise: "))
+            BOOST_TEST((profiler.current_action() != ProfilerAction::device_stopped));
+        else
+            BOOST_TEST(made == expected, boost::test_tools::per_element());
     }
 }
 
@@ -130,115 +225,60 @@ void replay(const golden::Json& one) {
 BOOST_AUTO_TEST_SUITE(golden_schedule)
 
 BOOST_AUTO_TEST_CASE(every_recorded_schedule_gives_the_original_actions_and_a_negative_number_is_refused) {
-    for (const golden::Json& file : recordings("schedule_table.json"))
-        for (const golden::Json& row : required(file, "rows")) {
-            const auto value = [&](std::size_t i) { return row.at(i).get<std::int64_t>(); };
-            const ScheduleOptions options{value(0), value(1), value(2), value(3), value(4), value(5)};
-            if (options.skip_first_wait < 0) {
-                BOOST_CHECK_THROW((void)schedule(options), std::invalid_argument);
-                continue;
-            }
-            const Schedule plan = schedule(options);
-            std::string actions;
-            for (std::int64_t step = 0; step < 60; ++step)
-                actions += static_cast<char>('0' + static_cast<int>(plan(step)));
-            BOOST_TEST(actions == row.at(6).get<std::string>(), row.dump());
-        }
+    golden::Replays replays{"golden_schedule"};
+    for (const auto& [path, document] : documents("schedules"))
+        for (const golden::Json& row : document.at("rows"))
+            replays(path, row.dump(), [&] {
+                const auto value = [&](std::size_t i) { return row.at(i).get<std::int64_t>(); };
+                const ScheduleOptions options{value(0), value(1), value(2), value(3), value(4), value(5)};
+                if (options.skip_first_wait < 0) {
+                    BOOST_CHECK_THROW((void)schedule(options), std::invalid_argument);
+                    return;
+                }
+                const Schedule plan = schedule(options);
+                const auto recorded = row.at(6).get<std::string>();
+                std::string actions;
+                for (std::size_t step = 0; step < recorded.size(); ++step)
+                    actions += static_cast<char>('0' + static_cast<int>(plan(static_cast<std::int64_t>(step))));
+                BOOST_TEST(actions == recorded);
+            });
 }
 
 BOOST_AUTO_TEST_CASE(every_recorded_run_makes_the_original_calls_but_always_prepares_and_refuses_a_step_before_start) {
-    for (const golden::Json& file : recordings("transitions.json"))
-        for (const golden::Json& one : required(file, "cases")) {
-            if (one.at("input").value("how", "") != "step_before_start") {
-                replay(one);
-                continue;
-            }
-            ScheduledProfiler profiler{{}, schedule(options_of(one.at("input").at("sched")))};
-            BOOST_CHECK_THROW(profiler.step(), std::logic_error);
-            BOOST_TEST(profiler.step_num() == 0);
-        }
+    golden::Replays replays{"golden_schedule"};
+    for (const auto& [path, document] : documents("calls"))
+        for (const golden::Json& one : document.at("cases"))
+            replays(path, one.at("id"), [&] {
+                const auto& calls = one.at("calls");
+                const bool steps_first = calls.size() > 1 && calls.at(1).at(0).get<std::string>().starts_with("step");
+                if (!steps_first) {
+                    replay(one);
+                    return;
+                }
+                ScheduledProfiler profiler{{}, schedule_of(one.at("input"))};
+                BOOST_CHECK_THROW(profiler.step(), std::logic_error);
+                BOOST_TEST(profiler.step_num() == 0);
+            });
 }
 
 BOOST_AUTO_TEST_CASE(every_transition_makes_the_calls_of_the_original_table) {
-    for (const golden::Json& file : recordings("transition_table.json"))
-        for (const golden::Json& row : required(file, "rows")) {
-            const auto from = row.at(0).get<std::string>();
-            const std::string to = row.at(1).is_null() ? "" : row.at(1).get<std::string>();
-            auto expected = row.at(2).get<Calls>();
-            std::erase_if(expected, [](const std::string& call) { return call.starts_with("warn: "); });
-            if (from == "RECORD" && to == "WARMUP")
-                expected.emplace_back("prepare_trace");
-            const auto action = [](const std::string& name) {
-                for (int i = 0; i < 5; ++i)
-                    if (name == name_of(static_cast<ProfilerAction>(i)))
-                        return static_cast<ProfilerAction>(i);
-                throw std::runtime_error{"no such action"};
-            };
-
-            // DEVICE_STOPPED is entered from a recording of a cycle that goes on, and left where the next cycle begins.
-            std::vector<ProfilerAction> plan{action(from == "DEVICE_STOPPED" ? "RECORD" : from)};
-            if (from == "DEVICE_STOPPED") {
-                plan.push_back(to.empty() || to == "DEVICE_STOPPED" ? ProfilerAction::record
-                                                                    : ProfilerAction::record_and_save);
-                plan.push_back(to.empty() || to == "DEVICE_STOPPED" ? ProfilerAction::record : action(to));
-            } else if (!to.empty()) {
-                plan.push_back(action(to == "DEVICE_STOPPED" ? "RECORD" : to));
-            }
-            Notes notes;
-            ScheduledProfiler profiler{notes.functions(),
-                                       [&](std::int64_t step) { return plan.at(static_cast<std::size_t>(step)); }};
-            notes.profiler = &profiler;
-            profiler.start();
-            if (from == "DEVICE_STOPPED") {
-                profiler.collection_stopped();
-                profiler.step();
-                BOOST_TEST_REQUIRE(name_of(profiler.current_action()) == from);
-            }
-            if (to == "DEVICE_STOPPED" && from != to)
-                profiler.collection_stopped();
-            notes.calls.clear();
-            if (to.empty())
-                profiler.stop();
-            else
-                profiler.step();
-            Calls made;
-            for (const std::string& call : notes.calls)
-                if (!call.starts_with("open") && !call.starts_with("close"))
-                    made.push_back(call.starts_with("on_trace_ready") ? "_trace_ready" : call);
-            BOOST_TEST_CONTEXT(from << " -> " << to) {
-                // The original cannot get there; neither can ours.
-                if (!expected.empty() && expected.front().starts_with("raise: "))
-                    BOOST_TEST((profiler.current_action() != ProfilerAction::device_stopped));
-                else
-                    BOOST_TEST(made == expected, boost::test_tools::per_element());
-            }
-        }
+    golden::Replays replays{"golden_schedule"};
+    for (const auto& [path, document] : documents("transitions"))
+        for (const golden::Json& row : document.at("rows"))
+            replays(path, row.dump(), [&] { check_transition(row); });
 }
 
 BOOST_AUTO_TEST_CASE(the_original_texts_name_what_is_wrong) {
-    for (const golden::Json& file : recordings("texts.json"))
-        for (const golden::Json& one : required(file, "cases")) {
-            const auto id = one.at("id").get<std::string>();
-            const auto message = one.value("message", "");
-            const auto says = [&](const std::exception& error) { return error.what() == message; };
-            BOOST_TEST_CONTEXT(id) {
-                if (id.starts_with("schedule({")) {
-                    std::string text = id.substr(9, id.size() - 10);
-                    std::ranges::replace(text, '\'', '"');
-                    BOOST_CHECK_EXCEPTION((void)schedule(options_of(golden::Json::parse(text))), std::invalid_argument,
-                                          says);
-                } else if (id == "schedule step -1") {
-                    BOOST_CHECK_EXCEPTION(schedule({})(-1), std::invalid_argument, says);
-                } else if (id == "schedule warmup=0") {
-                    const auto warning = one.at("warnings").at(0).get<std::string>();
-                    BOOST_TEST("UserWarning: " + schedule_warnings({.warmup = 0}).at(0) == warning);
-                    BOOST_TEST(schedule_warnings({.warmup = 1}).empty());
-                } else if (id == "stop before start") {
-                    BOOST_CHECK_EXCEPTION(ScheduledProfiler{{}}.stop(), std::logic_error, says);
-                } else if (id == "schedule returns DEVICE_STOPPED") {
-                    BOOST_CHECK_EXCEPTION((ScheduledProfiler{{}, letters("D")}), std::invalid_argument, says);
-                }
-            }
+    golden::Replays replays{"golden_schedule"};
+    for (const auto& [path, document] : documents("texts"))
+        for (const golden::Json& one : document.at("cases")) {
+            const auto id = one.value("id", "");
+            if (golden::is_of_torch_profiler(id))
+                replays.by_rule(path, id, "needs LibTorch, golden_texts replays it");
+            else if (does_not_compile(id))
+                replays.by_rule(path, id, "does not compile");
+            else
+                replays(path, id, [&] { check_text(id, one); });
         }
 }
 

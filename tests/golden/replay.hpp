@@ -1,14 +1,24 @@
 #pragma once
 
+#include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <exception>
+#include <functional>
 #include <limits>
+#include <map>
+#include <optional>
 
 #include <drawpoint/instrumentation/clock.hpp>
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
+#include <drawpoint/loop/callbacks/gradient_accumulation.hpp>
+#include <drawpoint/loop/callbacks/terminate_on_nan.hpp>
 #include <drawpoint/loop/fit.hpp>
 
+#include "golden/exceptions.hpp"
 #include "golden/golden_files.hpp"
 
 #include "support/tape.hpp"
@@ -66,24 +76,140 @@ inline drawpoint::test::Tape::Epochs draws_of(const Json& epochs) {
     return all;
 }
 
-/// Everything a replayed fit needs, so that a test can add callbacks before it runs.
+/// Costs what the case says at each event.
+class Gap final : public drawpoint::Callback {
+public:
+    Gap(drawpoint::ManualClock& clock, const Json& json, int order) : clock_{&clock}, order_{order} {
+        check_keys(json, {"order", "ns"});
+        for (const auto& [event, ns] : json.at("ns").items())
+            costs_[drawpoint::event_named(event)] = ns.get<std::int64_t>();
+    }
+    [[nodiscard]] std::string_view name() const noexcept override { return "Gap"; }
+    [[nodiscard]] int order() const noexcept override { return order_; }
+    [[nodiscard]] drawpoint::EventSet events() const noexcept override {
+        drawpoint::EventSet events;
+        for (const auto& [event, ns] : costs_)
+            events |= drawpoint::EventSet{event};
+        return events;
+    }
+    void on(drawpoint::Event event, drawpoint::LoopState&) override {
+        clock_->advance(std::chrono::nanoseconds{costs_.at(event)});
+    }
+
+private:
+    drawpoint::ManualClock* clock_;
+    int order_;
+    std::map<drawpoint::Event, std::int64_t> costs_;
+};
+
+/// Throws at the n-th calls of an event, from 1.
+class Thrower final : public drawpoint::Callback {
+public:
+    Thrower(const Json& json, int order)
+        : event_{drawpoint::event_named(json.at("event").get<std::string>())},
+          act_{throwing(json.at("exception").get<std::string>())},
+          occurrences_{json.at("occurrences").get<std::vector<std::size_t>>()},
+          order_{order} {
+        check_keys(json, {"event", "exception", "occurrences", "order"});
+    }
+    [[nodiscard]] std::string_view name() const noexcept override { return "Thrower"; }
+    [[nodiscard]] int order() const noexcept override { return order_; }
+    [[nodiscard]] drawpoint::EventSet events() const noexcept override { return {event_}; }
+    void on(drawpoint::Event, drawpoint::LoopState&) override {
+        if (std::ranges::find(occurrences_, ++calls_) != occurrences_.end())
+            act_();
+    }
+
+private:
+    drawpoint::Event event_;
+    std::function<void()> act_;
+    std::vector<std::size_t> occurrences_;
+    int order_;
+    std::size_t calls_ = 0;
+};
+
+/// What the input throws: one thrower, or a list of them.
+inline std::vector<Json> throws_in(const Json& input) {
+    const Json throws = input.value("throw", Json{});
+    if (throws.is_array())
+        return throws.get<std::vector<Json>>();
+    return throws.is_null() ? std::vector<Json>{} : std::vector{throws};
+}
+
+/// Orders as ours, which are whole numbers: fractional ones keep their rank where no callback of ours has one of its own.
+class Orders {
+public:
+    explicit Orders(const Json& input) {
+        std::vector<Json> all = throws_in(input);
+        for (const Json& gap : input.value("gaps", Json::array()))
+            all.push_back(gap);
+        for (const Json& one : all)
+            fractional_ |= std::fmod(one.value("order", 0.0), 1.0) != 0;
+        if (fractional_ && (input.contains("grad_accum") || input.contains("nan_loss_at")))
+            throw std::runtime_error("a fractional order beside a callback with a whole one of its own");
+    }
+    [[nodiscard]] int operator()(const Json& one) const {
+        return static_cast<int>(std::lround(one.value("order", 0.0) * (fractional_ ? 1000 : 1)));
+    }
+
+private:
+    bool fractional_ = false;
+};
+
+/// Throws where the input has a key that no replay reads.
+inline const Json& checked(const Json& input) {
+    check_keys(input, {"id", "mode", "epochs", "options", "unit", "train", "valid", "gaps", "throw", "grad_accum",
+                       "nan_loss_at", "logger", "lr_finder", "clock_start_ns"});
+    if (input.value("unit", "ns") != "ns")
+        throw std::runtime_error("costs are in " + input.at("unit").dump());
+    if (input.contains("options"))
+        check_keys(input.at("options"), {"rolling_average", "drop_first_batch"});
+    for (const char* phase : {"train", "valid"})
+        for (const Json& epoch : input.at(phase))
+            for (const Json& batch : epoch)
+                check_keys(batch,
+                           {"bs", "bs_x", "draw", "forward", "predict", "loss", "backward", "opt_step", "zero_grad"});
+    return input;
+}
+
+/// Everything a replayed fit needs, with the callbacks of its input, so that a test can add further ones before it runs.
 struct Replay {
     explicit Replay(const Json& recorded)
-        : input{&recorded},
+        : input{&checked(recorded)},
           clock{recorded.value("clock_start_ns", std::int64_t{0})},
           learner{.clock = &clock, .input = input},
           train{clock, draws_of(recorded.at("train"))},
-          valid{clock, draws_of(recorded.at("valid"))} {}
+          valid{clock, draws_of(recorded.at("valid"))} {
+        const Orders order_of{recorded};
+        for (const Json& gap : recorded.value("gaps", Json::array()))
+            callbacks.add(gaps.emplace_back(clock, gap, order_of(gap)));
+        for (const Json& one : throws_in(recorded))
+            callbacks.add(throwers.emplace_back(one, order_of(one)));
+        if (recorded.contains("grad_accum"))
+            callbacks.add(accumulation.emplace(learner, recorded.at("grad_accum").get<std::size_t>()));
+        if (recorded.contains("nan_loss_at"))
+            callbacks.add(terminate_on_nan);
+    }
 
+    /// Runs the fit; what leaves it is kept, since the original recorded what came before too.
     void run() {
         const drawpoint::FitOptions options{.epochs = input->at("epochs").get<std::size_t>()};
-        drawpoint::test::run_alone(drawpoint::fit(learner, train, valid, options, callbacks, recorder));
+        try {
+            drawpoint::test::run_alone(drawpoint::fit(learner, train, valid, options, callbacks, recorder));
+        } catch (...) {
+            escaped = std::current_exception();
+        }
     }
 
     const Json* input;
     drawpoint::ManualClock clock;
+    std::exception_ptr escaped;
     drawpoint::Recorder recorder{drawpoint::RecorderOptions{}, drawpoint::AnyClock{clock}};
     ReplayLearner learner;
+    std::deque<Gap> gaps;
+    std::deque<Thrower> throwers;
+    std::optional<drawpoint::GradientAccumulation<ReplayLearner>> accumulation;
+    drawpoint::TerminateOnNaN terminate_on_nan;
     drawpoint::CallbackList callbacks;
     drawpoint::test::Tape train, valid;
 };

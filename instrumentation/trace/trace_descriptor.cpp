@@ -200,9 +200,10 @@ std::vector<Declared> fields_of(std::initializer_list<f::Field> fields) {
 void put_records(pbf_writer& file) {
     Messages messages{file};
     using f::early_ns;
-    messages.add_row<SampleRow, SampleStatus>(
-        "Sample", {f::sample::stage_ns, f::sample::gap_ns, early_ns, f::sample::stage_idle_ns, f::sample::other_cpu_ns},
-        "Status");
+    messages.add_row<SampleRow, SampleStatus>("Sample",
+                                              {f::sample::cpu_ns, f::sample::stage_ns, f::sample::gap_ns, early_ns,
+                                               f::sample::stage_idle_ns, f::sample::other_cpu_ns},
+                                              "Status");
     messages.add_row<BatchRow, BatchStatus>("Batch", {f::batch::stamps, f::batch::never_admitted, early_ns}, "Status");
     messages.add_row<StepRow, StepStatus>("Step", {f::step::spans, f::step::gap_ns, early_ns}, "Status");
     messages.add("Run", fields_of({f::run::format, f::run::minor, f::run::start_ns, f::run::spans}));

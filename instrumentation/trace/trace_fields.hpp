@@ -61,8 +61,9 @@ inline constexpr Field early_ns{"early_ns", 16, Type::uint64};   // of every rec
 
 // The columns' own fields: drawpoint/instrumentation/ledger/rows.hpp.
 namespace sample {
-inline constexpr Field stage_ns{"stage_ns", 10, Type::uint64, true}, gap_ns{"gap_ns", 11, Type::uint64, true},
-    stage_idle_ns{"stage_idle_ns", 17, Type::uint64, true}, other_cpu_ns{"other_cpu_ns", 18, Type::uint64};
+inline constexpr Field cpu_ns{"cpu_ns", 6, Type::uint64}, stage_ns{"stage_ns", 10, Type::uint64, true},
+    gap_ns{"gap_ns", 11, Type::uint64, true}, stage_idle_ns{"stage_idle_ns", 17, Type::uint64, true},
+    other_cpu_ns{"other_cpu_ns", 18, Type::uint64};
 }
 namespace batch {
 inline constexpr Field stamps{"stamps", 5, Type::uint64, true}, never_admitted{"never_admitted", 11, Type::boolean};

@@ -50,12 +50,10 @@ void TraceWriter::sample(const SampleRow& row, std::span<const StageRow> stages,
         stages_cpu += measured ? static_cast<std::uint64_t>(stage.cpu_ns) : 0;
     }
     const auto stage_idle = unless_zero(idle_);
-    SampleRow written = row;
-    if (!stage_idle.empty())
-        written.cpu_ns.reset();   // other_cpu_ns stands for it
-    pbf_writer record = new_record(packets_, written, at);
-    if (row.cpu_ns && !stage_idle.empty())
-        record.add_uint64(f::sample::other_cpu_ns, static_cast<std::uint64_t>(*row.cpu_ns) - stages_cpu);
+    pbf_writer record = new_record(packets_, row, at);
+    if (row.cpu_ns)
+        record.add_uint64(stage_idle.empty() ? f::sample::cpu_ns : f::sample::other_cpu_ns,
+                          static_cast<std::uint64_t>(*row.cpu_ns) - stages_cpu);
     put(record, f::sample::stage_ns, values_);
     put(record, f::sample::gap_ns, unless_zero(gaps_));
     put(record, f::sample::stage_idle_ns, stage_idle);

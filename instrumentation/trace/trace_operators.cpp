@@ -57,11 +57,9 @@ void TraceWriter::definitions(const Definitions& added) {
         end_definitions();
     }
     for (const ThreadRow& row : added.threads) {
-        {
-            pbf_writer record{record_bytes};
-            pbf_writer thread{record, f::definitions::threads};
-            put_columns(thread, row, {});   // never empty: an empty message would be left out
-        }
+        std::string thread;
+        put_columns(thread, row, {});   // never empty: an empty message would be left out
+        pbf_writer{record_bytes}.add_message(f::definitions::threads, thread);
         end_definitions();
         if (row.device < 0 && !row.name.empty())
             packets_.name_thread(row.tid, row.name);

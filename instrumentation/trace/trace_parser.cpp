@@ -144,6 +144,7 @@ void TraceParser::sample(pbf_reader record, std::int64_t packet_ns) {
         case bytes_key(f::sample::stage_ns): read_packed(from, values_); return true;
         case bytes_key(f::sample::gap_ns): read_packed(from, gaps_); return true;
         case bytes_key(f::sample::stage_idle_ns): read_packed(from, idle_); return true;
+        case varint_key(f::sample::cpu_ns): row.cpu_ns = from.get_int64(); return true;
         case varint_key(f::sample::other_cpu_ns): other_cpu = from.get_uint64(); return true;
         default: return false;
         }

@@ -36,10 +36,11 @@ inline void put(protozero::pbf_writer& to, trace_fields::Tag tag, std::span<cons
 /// Begins the record of the next event with the row's columns. `at`: its place, where its time counts.
 template <class Row>
 protozero::pbf_writer new_record(TracePackets& packets, const Row& row, TracePlace at = {}) {
-    protozero::pbf_writer record{packets.new_record()};
+    std::string& bytes = packets.new_record();
     const std::int64_t start_ns = packets.start_ns();
-    put_columns(record, row,
+    put_columns(bytes, row,
                 {start_ns, wrapping_sum(start_ns, static_cast<std::int64_t>(at.timestamp_ns - at.early_ns))});
+    protozero::pbf_writer record{bytes};
     put(record, trace_fields::early_ns, at.early_ns);
     return record;
 }

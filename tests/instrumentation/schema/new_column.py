@@ -23,7 +23,7 @@ EDITS = {
 }
 # What a recorder, the reader of its file and the exports are made of.
 PARTS = ["instrumentation/*.cpp", "instrumentation/host/*.cpp", "instrumentation/ledger/*.cpp",
-         "instrumentation/recorder/*.cpp", "instrumentation/trace/*.cpp"]
+         "instrumentation/recorder/*.cpp", "instrumentation/text/*.cpp", "instrumentation/trace/*.cpp"]
 MORE = ["instrumentation/export/csv.cpp", "instrumentation/export/json.cpp", "instrumentation/export/json_text.cpp",
         "instrumentation/report/json.cpp"]
 UNUSED = {"attribution.cpp", "ledger_window.cpp", "replaced_file.cpp", "schedule.cpp", "statistics.cpp"}

@@ -349,7 +349,7 @@ constexpr auto columns(const SampleRow*, auto with) {
                 Column{"read_end_ns", &R::read_end_ns, Before{15}},
                 Column{"read_cpu_ns", &R::read_cpu_ns, Measured{19}},
                 Column{"read_run_queue_ns", &R::read_run_queue_ns, Measured{20}},
-                Column{"cpu_ns", &R::cpu_ns, Measured{6}},
+                Column{"cpu_ns", &R::cpu_ns, Composed{}},
                 Column{"run_queue_ns", &R::run_queue_ns, Measured{7}},
                 Column{"stages", &R::stages, Part{}});
 }

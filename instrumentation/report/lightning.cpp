@@ -156,6 +156,9 @@ void add_step(Node& pass, const StepRow& step, std::span<const SpanRow> spans) {
     }
 }
 
+/// How deep passes of a kind lie in a fit: training and validation lie beside each other.
+PassKind level_of(PassKind kind) noexcept { return std::min(kind, PassKind::train); }
+
 /// The loop's passes as nested rows in order of time: an outer pass before what it holds.
 std::vector<PassRow> nested(const Ledger& ledger) {
     std::vector<PassRow> passes = ledger.passes;
@@ -177,8 +180,9 @@ std::vector<ActionNode> loop_trees(const Ledger& ledger) {
     // Opens all passes that have begun at `at_ns`, closes those that are over, and says which is the innermost.
     const auto innermost = [&](std::int64_t at_ns) -> Node* {
         const auto close = [&](std::int64_t by_ns, PassKind kind) {
-            while (!open.empty() && (open.back().row->end_ns < by_ns ||
-                                     (open.back().row->end_ns == by_ns && open.back().row->kind >= kind)))
+            while (!open.empty() &&
+                   (open.back().row->end_ns < by_ns ||
+                    (open.back().row->end_ns == by_ns && level_of(open.back().row->kind) >= level_of(kind))))
                 open.pop_back();
         };
         for (; next != passes.end() && next->begin_ns <= at_ns; ++next) {

@@ -118,6 +118,17 @@ BOOST_AUTO_TEST_CASE(in_a_tree_every_nanosecond_is_counted_once) {
     BOOST_TEST(find(trees[0], "epoch/before_epoch").total_ns == 22'000'000);
 }
 
+BOOST_AUTO_TEST_CASE(validation_stands_beside_training_in_its_epoch) {
+    SmallFit fit{2, 3};
+    fit.run();
+    const auto trees = action_tree(fit.recorder.ledger());
+    BOOST_REQUIRE_EQUAL(trees.size(), 1u);
+    BOOST_TEST(find(trees[0], "epoch/valid").calls == 2u);
+    BOOST_TEST(find(trees[0], "epoch/valid/step").calls == 4u);
+    for (const char* const path : {"epoch", "epoch/train", "epoch/valid"})
+        BOOST_TEST(find(trees[0], path).self_ns == 0, path);
+}
+
 BOOST_AUTO_TEST_CASE(a_threads_regions_are_a_tree_by_nesting) {
     ManualClock clock{1000};
     Recorder recorder{RecorderOptions{}, AnyClock{clock}};

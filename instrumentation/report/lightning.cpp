@@ -50,6 +50,9 @@ double mean_of(const LightningAction& action) { return action.total_s / static_c
 
 double share_of(const LightningAction& action, double total_s) { return 100 * action.total_s / total_s; }
 
+/// What is not a number stands last: without a place of its own it would leave a sort no order.
+bool larger_first(double a, double b) noexcept { return std::isnan(b) ? !std::isnan(a) : a > b; }
+
 /// Collects calls by name, in the order of their first end.
 class Actions {
 public:
@@ -322,10 +325,8 @@ std::string to_lightning(const LightningProfile& profile, LightningOptions optio
             action.name = older_lightning_name(action.name);
     // Rounded shares may be equal where totals are not.
     const double total_s = profile.total_s;
-    std::ranges::stable_sort(actions, [&](const LightningAction& a, const LightningAction& b) {
-        return !extended      ? mean_of(a) > mean_of(b)
-               : total_s == 0 ? a.total_s > b.total_s
-                              : share_of(a, total_s) > share_of(b, total_s);
+    std::ranges::stable_sort(actions, larger_first, [&](const LightningAction& action) {
+        return !extended ? mean_of(action) : total_s == 0 ? action.total_s : share_of(action, total_s);
     });
 
     std::size_t width = 0;

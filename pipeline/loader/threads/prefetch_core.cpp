@@ -96,7 +96,8 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
       spin_ns_{spin_ns},
       inline_{options_.num_workers == 0} {
     if (recorder_ && asked.prefetch_depth != options_.prefetch_depth)
-        recorder_->set_fact(std::string{facts::asked_depth_prefix}.append(name), std::to_string(asked.prefetch_depth));
+        recorder_->set_fact(std::string{facts::asked_depth_prefix} + recorder_->pipeline_name(pipeline_),
+                            std::to_string(asked.prefetch_depth));
     sample_sets_ = plan.sample_sets;
     most_workers_bytes_ = plan.workers_bytes;
     held_to_ = numbers();

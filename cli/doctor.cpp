@@ -84,7 +84,7 @@ Finding clock() {
     if (TscClock::available())
         return {"clock", fmt::format("tsc, {:.1f} ns a reading", ns_per_reading(AnyClock{})), ""};
     return {"clock", fmt::format("steady, {:.1f} ns a reading", ns_per_reading(SteadyClock{})),
-            "no constant time-stamp counter: each stamp costs about 20 ns more"};
+            "no time-stamp counter that is constant and that the kernel relies on: each stamp costs about 20 ns more"};
 }
 
 Finding recording() {

@@ -16,7 +16,7 @@ ROOMS = [
     ("pipeline/torch/*", ["pipeline/*", "instrumentation/*"]),
     # The pipeline feeds instrumentation and never reads it: names of facts, but no reports, no statistics, no files.
     ("pipeline/*", ["instrumentation/clock", "instrumentation/event", "instrumentation/facts", "instrumentation/recorder/*",
-                    "instrumentation/ledger/ledger", "instrumentation/host/*"]),
+                    "instrumentation/ledger/ledger", "instrumentation/host/*", "instrumentation/replaced_file"]),
     # A learner of LibTorch takes the loader's own batches, so it may know them.
     ("loop/torch/*", ["instrumentation/*", "pipeline/torch/*", "pipeline/loader/batch_slots", "pipeline/loader/runtime",
                       "pipeline/loader/batch_source", "pipeline/errors", "pipeline/rng"]),

@@ -57,6 +57,7 @@ struct LoopState {
     std::optional<bool> training;         ///< nullopt: outside any pass
     std::optional<double> loss;           ///< of the step at hand, once known
     std::size_t train_steps = 0;          ///< training steps finished in this fit
+    std::string cancel_reason;            ///< what the last cancel of this fit said of its reason; empty: nothing
     const LoopTrack* track = nullptr;   ///< the pieces of the step at hand, as far as they are over; null: no recorder
 };
 

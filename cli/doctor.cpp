@@ -20,7 +20,7 @@
 #include <drawpoint/instrumentation/host/host.hpp>
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
-#include <drawpoint/instrumentation/report/text.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
 #include <drawpoint/pipeline/loader/read_backend.hpp>
 #include <drawpoint/pipeline/loader/runtime.hpp>
 

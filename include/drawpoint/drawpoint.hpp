@@ -28,6 +28,8 @@
 #include <drawpoint/instrumentation/report/text.hpp>
 #include <drawpoint/instrumentation/sampling/stack_sampler.hpp>
 #include <drawpoint/instrumentation/schedule.hpp>
+#include <drawpoint/instrumentation/text/format.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
 #include <drawpoint/instrumentation/trace/trace.hpp>
 #include <drawpoint/loop/callback.hpp>
 #include <drawpoint/loop/callbacks/checkpoint.hpp>

@@ -12,6 +12,7 @@
 
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
 
+#include "instrumentation/report/larger_first.hpp"
 #include "instrumentation/wrapping.hpp"
 
 namespace drawpoint {
@@ -49,9 +50,6 @@ std::string line_of(const Cells& cells, std::size_t first_width, bool hannah) {
 double mean_of(const LightningAction& action) { return action.total_s / static_cast<double>(action.calls); }
 
 double share_of(const LightningAction& action, double total_s) { return 100 * action.total_s / total_s; }
-
-/// What is not a number stands last: without a place of its own it would leave a sort no order.
-bool larger_first(double a, double b) noexcept { return std::isnan(b) ? !std::isnan(a) : a > b; }
 
 /// Collects calls by name, in the order of their first end.
 class Actions {

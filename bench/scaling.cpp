@@ -1,11 +1,12 @@
 // How drawpoint's loader scales: JPEG photographs by 1 … N workers and by depth, in interleaved rounds against one worker.
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -27,6 +28,8 @@ namespace {
 
 using namespace drawpoint;
 using namespace drawpoint::bench;
+
+constexpr std::int64_t worker_limit = 64;
 
 struct Options {
     std::string data;
@@ -99,11 +102,12 @@ int main(int argc, char** argv) {
     if (is_child(argc, argv))
         return serve(argc, argv);
     Options options;
-    options.most_workers = std::max(2U, std::thread::hardware_concurrency());
+    options.most_workers =
+        static_cast<std::size_t>(std::clamp<std::int64_t>(this_machine().cores_usable.value_or(2), 2, worker_limit));
     CLI::App app{"drawpoint's loader by workers and depth, in interleaved rounds", "drawpoint bench scaling"};
     add_data_option(app, options.data);
     app.add_option("--num-workers", options.most_workers, "the most workers [usable cores, at least 2]")
-        ->check(CLI::Range(1, 64));
+        ->check(CLI::Range(std::int64_t{1}, worker_limit));
     app.add_option("--prefetch-depth", options.depths, "depths, by commas [1,2,4,8]")
         ->delimiter(',')
         ->check(CLI::Range(1, 55));

@@ -13,7 +13,8 @@
 #include "cli/report_output.hpp"
 #include "cli/signals.hpp"
 #include <drawpoint/instrumentation/report/json.hpp>
-#include <drawpoint/instrumentation/report/text.hpp>
+#include <drawpoint/instrumentation/text/format.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
 #include <drawpoint/pipeline/image/dataset_info.hpp>
 #include <drawpoint/pipeline/image/photo_crops.hpp>
 #include <drawpoint/pipeline/sampling/sampler.hpp>

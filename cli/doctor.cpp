@@ -20,7 +20,7 @@
 #include <drawpoint/instrumentation/host/host.hpp>
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
-#include <drawpoint/instrumentation/report/text.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
 #include <drawpoint/pipeline/loader/read_backend.hpp>
 #include <drawpoint/pipeline/loader/runtime.hpp>
 
@@ -84,7 +84,7 @@ Finding clock() {
     if (TscClock::available())
         return {"clock", fmt::format("tsc, {:.1f} ns a reading", ns_per_reading(AnyClock{})), ""};
     return {"clock", fmt::format("steady, {:.1f} ns a reading", ns_per_reading(SteadyClock{})),
-            "no constant time-stamp counter: each stamp costs about 20 ns more"};
+            "no time-stamp counter that is constant and that the kernel relies on: each stamp costs about 20 ns more"};
 }
 
 Finding recording() {

@@ -5,6 +5,7 @@
 #include <exception>
 #include <new>
 #include <system_error>
+#include <utility>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,7 +14,8 @@
 #include <unistd.h>
 
 #include "cli/program.hpp"
-#include <drawpoint/instrumentation/report/text.hpp>
+#include "instrumentation/text/shell.hpp"
+#include <drawpoint/instrumentation/text/printable.hpp>
 
 namespace drawpoint::cli {
 namespace {
@@ -76,19 +78,6 @@ bool reader_has_gone() noexcept {
     return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
 }
 
-std::string in_quotes(std::string_view argument) {
-    const bool plain = !argument.empty() && std::ranges::all_of(argument, [](char c) {
-        return std::isalnum(static_cast<unsigned char>(c)) ||
-               std::string_view{"-_./=:,+%@"}.find(c) != std::string_view::npos;
-    });
-    if (plain)
-        return std::string{argument};
-    std::string text = "'";
-    for (const char c : argument)
-        text += c == '\'' ? std::string{"'\\''"} : std::string(1, c);
-    return text + "'";
-}
-
 int dispatch(const std::vector<std::string>& words) {
     if (words.empty()) {
         print_usage(stderr);
@@ -118,7 +107,7 @@ int dispatch(const std::vector<std::string>& words) {
                           .arguments = {words.begin() + 1, words.end()},
                           .commands = std::move(names)};
     for (const std::string& word : words)
-        invocation.line += " " + in_quotes(word);
+        invocation.line += " " + shell_word(word);
     return found->run(invocation);
 }
 

@@ -26,7 +26,7 @@ public:
     [[nodiscard]] EventSet events() const noexcept override { return {Event::before_draw}; }
     void on(Event, LoopState&) override {
         if (asked())
-            throw CancelFit{};
+            throw CancelFit{reason()};
     }
 
     /// Any thread.

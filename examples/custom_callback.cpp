@@ -16,10 +16,10 @@ public:
     void after_batch(const drawpoint::LoopState& state) {
         longest_draw_ns_ = std::max(longest_draw_ns_, state.track->step().draw_ns);
         if (state.loss && *state.loss < loss_)
-            throw drawpoint::CancelFit{};   // the loop goes on with after_cancel_fit and after_fit
+            throw drawpoint::CancelFit{"low enough"};   // the loop goes on with after_cancel_fit and after_fit
     }
     void after_cancel_fit(const drawpoint::LoopState& state) {
-        std::printf("low enough in step %zu, longest draw %lld ns\n", state.train_steps,
+        std::printf("%s in step %zu, longest draw %lld ns\n", state.cancel_reason.c_str(), state.train_steps,
                     static_cast<long long>(longest_draw_ns_));
     }
 

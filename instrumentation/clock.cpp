@@ -1,11 +1,21 @@
 #include <drawpoint/instrumentation/clock.hpp>
 
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+
 #include <time.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
+#include <fcntl.h>
+#include <unistd.h>
 #include <x86intrin.h>
 #endif
+
+#include "instrumentation/clock_source.hpp"
 
 namespace drawpoint {
 namespace {
@@ -35,9 +45,58 @@ Pair read_both() noexcept {
 /// Read when the program is loaded, so that a clock made later has its calibration's time behind it already.
 /// Zero only for a clock made before, by another file's initializer.
 const Pair at_load = read_both();
+
+/// A small file's text; nothing: it cannot be read.
+class FileText {
+public:
+    explicit FileText(const char* path) noexcept {
+        const int file = ::open(path, O_RDONLY | O_CLOEXEC);
+        if (file < 0)
+            return;
+        length_ = ::read(file, text_.data(), text_.size());
+        ::close(file);
+    }
+    [[nodiscard]] std::optional<std::string_view> text() const noexcept {
+        if (length_ <= 0)
+            return std::nullopt;
+        return std::string_view{text_.data(), static_cast<std::size_t>(length_)};
+    }
+
+private:
+    std::array<char, 512> text_;
+    ssize_t length_ = -1;
+};
+
+bool kernel_trusts_this_tsc() noexcept {
+    const FileText available{"/sys/devices/system/clocksource/clocksource0/available_clocksource"},
+        current{"/sys/devices/system/clocksource/clocksource0/current_clocksource"};
+    return kernel_trusts_tsc(available.text(), current.text());
+}
 #endif
 
+/// Calls `visit` with each word; whether it said so of any.
+template <class Visit>
+bool any_word(std::string_view text, Visit visit) noexcept {
+    constexpr std::string_view blanks = " \t\n";
+    for (std::size_t at = text.find_first_not_of(blanks); at != text.npos; at = text.find_first_not_of(blanks, at)) {
+        const std::size_t end = std::min(text.find_first_of(blanks, at), text.size());
+        if (visit(text.substr(at, end - at)))
+            return true;
+        at = end;
+    }
+    return false;
+}
+
 }   // namespace
+
+bool kernel_trusts_tsc(std::optional<std::string_view> available, std::optional<std::string_view> current) noexcept {
+    // What the kernel rates below the counter: it reads one of these where the counter failed, or where it was told to.
+    static constexpr std::array<std::string_view, 5> below{"hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"};
+    if (current &&
+        any_word(*current, [](std::string_view name) { return std::ranges::find(below, name) != below.end(); }))
+        return false;
+    return !available || any_word(*available, [](std::string_view name) { return name == "tsc"; });
+}
 
 #if defined(__x86_64__)
 TscClock::TscClock() noexcept {
@@ -56,9 +115,13 @@ TscClock::TscClock() noexcept {
 }
 
 bool TscClock::available() noexcept {
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    // Leaf 8000_0007, bit 8 of edx: the counter is invariant, that is, constant and running through sleep states.
-    return __get_cpuid(0x80000007u, &a, &b, &c, &d) != 0 && (d & (1u << 8)) != 0;
+    static const bool available = [] {
+        unsigned a = 0, b = 0, c = 0, d = 0;
+        // Leaf 8000_0007, bit 8 of edx: the counter is invariant, that is, constant and running through sleep states.
+        // Between sockets it may still differ: that is what the kernel watches.
+        return __get_cpuid(0x80000007u, &a, &b, &c, &d) != 0 && (d & (1u << 8)) != 0 && kernel_trusts_this_tsc();
+    }();
+    return available;
 }
 #else
 TscClock::TscClock() noexcept = default;

@@ -6,6 +6,8 @@ namespace drawpoint {
 
 /// A file on its way to the place of another: until commit() there is nothing to be seen of it, and nothing is left of
 /// it by a process that is killed (where the file system has files without a name; else `FILE.PID.N.tmp` beside it).
+/// Several threads and processes may replace the same file at the same time: each writes to its own, and the last
+/// commit stays.
 class ReplacedFile {
 public:
     /// What `file` links to is replaced, not the link; permissions of what is there stay. Throws std::system_error

@@ -20,7 +20,8 @@ ROOMS = [
     ("pipeline/torch/*", ["pipeline/*", "instrumentation/*"]),
     # The pipeline feeds instrumentation and never reads it: names of facts, but no reports, no statistics, no files.
     ("pipeline/*", ["instrumentation/clock", "instrumentation/event", "instrumentation/facts", "instrumentation/recorder/*",
-                    "instrumentation/ledger/ledger", "instrumentation/ledger/order_rule", "instrumentation/host/*"]),
+                    "instrumentation/ledger/ledger", "instrumentation/ledger/order_rule", "instrumentation/host/*",
+                    "instrumentation/replaced_file"]),
     # A learner of LibTorch takes the loader's own batches, so it may know them.
     ("loop/torch/*", ["instrumentation/*", "pipeline/torch/*", "pipeline/loader/batch_slots", "pipeline/loader/runtime",
                       "pipeline/loader/batch_source", "pipeline/errors", "pipeline/rng"]),
@@ -47,7 +48,8 @@ LIBRARIES = [
 # for what.
 PRIVATE_READERS = ("tests", "bench")
 PRIVATE_SHARED = {
-    "instrumentation/replaced_file": ["cli/*", "loop/callbacks/*"],       # files that appear whole or not at all
+    "instrumentation/replaced_file": ["cli/*", "loop/callbacks/*", "pipeline/image/*"],   # files that appear whole or not at all
+    "instrumentation/text/shell": ["cli/*", "diagnosis/verdict/*"],      # words of a command as a shell reads them
     "instrumentation/wrapping": ["diagnosis/*"],                         # arithmetic on stamps that a damaged file may hold
     "instrumentation/ledger/order_loss": ["diagnosis/blame/*"],          # one definition of the time lost to order
     "instrumentation/host/host_counters": ["diagnosis/tuner/*"],         # the recorder's own readings, at a block's ends

@@ -1,6 +1,6 @@
 #include "diagnosis/blame/blame_parts.hpp"
 
-#include <drawpoint/instrumentation/report/text.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
 
 namespace drawpoint {
 

@@ -7,7 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include <drawpoint/instrumentation/report/text.hpp>
+#include <drawpoint/instrumentation/text/format.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
 
 #include "diagnosis/blame/blame_parts.hpp"
 #include "diagnosis/blame/stage_spending.hpp"

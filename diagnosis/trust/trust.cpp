@@ -14,7 +14,7 @@
 
 #include "diagnosis/trust/host_pieces.hpp"
 #include "diagnosis/rows/loader_rows.hpp"
-#include <drawpoint/instrumentation/report/text.hpp>
+#include <drawpoint/instrumentation/text/format.hpp>
 
 namespace drawpoint {
 namespace {

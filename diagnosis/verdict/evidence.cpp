@@ -8,7 +8,8 @@
 #include <fmt/format.h>
 
 #include <drawpoint/diagnosis/replay/replay.hpp>
-#include <drawpoint/instrumentation/report/text.hpp>
+#include <drawpoint/instrumentation/text/format.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
 
 namespace drawpoint {
 namespace {

@@ -2,31 +2,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <string_view>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <drawpoint/instrumentation/facts.hpp>
-#include <drawpoint/instrumentation/report/text.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
+
+#include "instrumentation/text/shell.hpp"
 
 namespace drawpoint {
 namespace {
-
-/// A recording comes from anywhere: what it says goes to a shell as one word, or not at all.
-std::string shell_word(std::string_view word) {
-    const auto plain = [](char c) {
-        return std::isalnum(static_cast<unsigned char>(c)) ||
-               std::string_view{"-_./=:,+%@"}.find(c) != std::string_view::npos;
-    };
-    if (std::ranges::all_of(word, plain))
-        return std::string{word};
-    std::string text = "'";
-    for (const char c : word)
-        text += c == '\'' ? std::string{"'\\''"} : std::string(1, c);
-    return text + "'";
-}
 
 /// `drawpoint profile` as it was run, but for the option of this name; empty: it was not, or no terminal can show it.
 std::string recorded_command(const Ledger& ledger, std::string_view without) {

@@ -6,7 +6,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include <drawpoint/instrumentation/report/text.hpp>
+#include <drawpoint/instrumentation/text/format.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
 
 namespace drawpoint {
 namespace {

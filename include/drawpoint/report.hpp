@@ -10,3 +10,5 @@
 #include <drawpoint/instrumentation/report/operators.hpp>
 #include <drawpoint/instrumentation/report/summary.hpp>
 #include <drawpoint/instrumentation/report/text.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
+#include <drawpoint/instrumentation/text/format.hpp>

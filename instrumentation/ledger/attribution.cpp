@@ -87,6 +87,14 @@ Action action_of_piece(const Ledger& ledger, const StepRow& step, const SpanRow&
 }
 
 Attribution::Attribution(const Ledger& ledger) : ledger_{&ledger} {
+    add_threads();
+    add_operators();
+    add_pieces();
+    add_stages();
+}
+
+void Attribution::add_threads() {
+    const Ledger& ledger = *ledger_;
     const std::string_view loop_tid = ledger.fact(facts::loop_tid).value_or("");
     std::unordered_map<std::uint64_t, std::uint32_t> by_tid;
     for (const ThreadRow& row : ledger.threads) {
@@ -112,8 +120,10 @@ Attribution::Attribution(const Ledger& ledger) : ledger_{&ledger} {
         else if (thread.name.empty())
             thread.name = ledger.fact(std::string{facts::sampling_thread_prefix} + tid).value_or("thread " + tid);
     }
+}
 
-    for (const OperatorRow& row : ledger.operators) {
+void Attribution::add_operators() {
+    for (const OperatorRow& row : ledger_->operators) {
         if (row.thread >= thread_of_.size())
             continue;
         // One without an end of its own lasts as long as is known: to the last thing recorded, or to the end of the one
@@ -134,7 +144,10 @@ Attribution::Attribution(const Ledger& ledger) : ledger_{&ledger} {
             around = i;
         }
     }
+}
 
+void Attribution::add_pieces() {
+    const Ledger& ledger = *ledger_;
     for (const StepRow& step : ledger.steps) {
         const StepActions actions{ledger, step};
         for (const SpanRow& span : ledger.spans_of(step))
@@ -154,7 +167,10 @@ Attribution::Attribution(const Ledger& ledger) : ledger_{&ledger} {
         for (; piece != pieces_.end() && piece->end_ns <= end.begin_ns + end.ns; ++piece)
             piece->action = Action::end_of_data;
     }
+}
 
+void Attribution::add_stages() {
+    const Ledger& ledger = *ledger_;
     for (const SampleRow& sample : ledger.samples) {
         if (sample.worker >= workers_.size())
             workers_.resize(sample.worker + 1u);

@@ -1,5 +1,6 @@
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
 
+#include <algorithm>
 #include <limits>
 #include <stdexcept>
 #include <utility>
@@ -15,6 +16,14 @@ constexpr std::size_t most_text_bytes = 1u << 20;
 /// A text that a recording keeps: what is beyond a mebibyte is cut off.
 std::string_view bounded(std::string_view text) noexcept { return text.substr(0, most_text_bytes); }
 
+/// `name`, with a number where it is taken: facts about a loader have its name in their key.
+std::string unused_name(const std::vector<std::string>& taken, const std::string& name) {
+    std::string unused = name;
+    for (unsigned number = 2; std::ranges::find(taken, unused) != taken.end(); ++number)
+        unused = name + " (" + std::to_string(number) + ")";
+    return unused;
+}
+
 }   // namespace
 
 Recorder::Recorder(const RecorderOptions& options, const AnyClock& clock)
@@ -27,10 +36,20 @@ Recorder::~Recorder() { finish(); }
 
 std::uint8_t Recorder::add_pipeline(const PipelineRow& row) {
     const std::lock_guard lock{impl_->mutex};
-    if (impl_->pipelines > std::numeric_limits<std::uint8_t>::max())
+    if (impl_->pipelines.size() > std::numeric_limits<std::uint8_t>::max())
         throw std::length_error("a recording names at most 256 loaders");
-    impl_->rare.emplace_back(row);
-    return static_cast<std::uint8_t>(impl_->pipelines++);
+    PipelineRow named = row;
+    named.name = unused_name(impl_->pipelines, row.name);
+    impl_->pipelines.reserve(impl_->pipelines.size() + 1);
+    std::string name = named.name;
+    impl_->rare.emplace_back(std::move(named));
+    impl_->pipelines.push_back(std::move(name));
+    return static_cast<std::uint8_t>(impl_->pipelines.size() - 1);
+}
+
+std::string Recorder::pipeline_name(std::uint8_t pipeline) const {
+    const std::lock_guard lock{impl_->mutex};
+    return impl_->pipelines.at(pipeline);
 }
 
 WorkerTrack Recorder::add_worker() {

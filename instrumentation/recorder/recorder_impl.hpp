@@ -95,7 +95,7 @@ struct Recorder::Impl {
     std::condition_variable flushed;
     std::vector<std::unique_ptr<WorkerTrack::Ring>> workers;
     std::vector<RareRow> rare;
-    std::uint32_t pipelines = 0;
+    std::vector<std::string> pipelines;   // their names
     std::uint64_t flush_asked = 0, flush_done = 0;
     bool stop = false, finished = false;
     std::uint64_t refused = 0;   // rare rows that could not be kept

@@ -12,7 +12,7 @@
 
 #include <drawpoint/instrumentation/ledger/attribution.hpp>
 #include <drawpoint/instrumentation/facts.hpp>
-#include <drawpoint/instrumentation/report/text.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
 
 namespace drawpoint {
 namespace {

@@ -53,6 +53,89 @@ Json blame_json(const BlameSummary& blame) {
     return {{"cause", blame.cause}, {"total_s", number(blame.total_s)}, {"share", number(blame.share)}};
 }
 
+Json run_json(const Summary::Run& run) {
+    return {{"batch_size", run.batch_size},
+            {"num_workers", run.num_workers},
+            {"prefetch_depth", run.prefetch_depth},
+            {"order", run.order},
+            {"epochs", run.epochs},
+            {"steps", run.steps},
+            {"samples", run.samples},
+            {"wall_s", number(run.wall_s)},
+            {"stopped", run.ended ? known(run.stopped) : Json("the recording stops inside the run")},
+            {"digest", known(run.digest)}};
+}
+
+Json draw_json(const Summary& summary) {
+    const Summary::Draw& draw = summary.draw;
+    return {{"callbacks_s", number(draw.callbacks_s)},
+            {"starved_s", number(draw.starved_s)},
+            {"handoff_s", number(draw.handoff_s)},
+            {"transfer_s", number(draw.transfer_s)},
+            {"order", {{"lost_s", number(draw.order_s)}, {"share", number(draw.order_share)}}},
+            {"blame", summary.blame ? array_of(*summary.blame, blame_json) : Json(nullptr)}};
+}
+
+Json worker_json(const WorkerSummary& worker) {
+    return {{"worker", worker.worker}, {"busy_share", number(worker.busy_share)}, {"samples", worker.samples}};
+}
+
+Json queue_json(const std::optional<Summary::Queue>& queue) {
+    const auto of_queue = [&](double Summary::Queue::* member) {
+        return queue ? number((*queue).*member) : Json(nullptr);
+    };
+    return {{"mean_ready", of_queue(&Summary::Queue::mean_ready)},
+            {"occupancy", of_queue(&Summary::Queue::occupancy)},
+            {"empty_share", of_queue(&Summary::Queue::empty_share)}};
+}
+
+Json memory_json(const Summary::Memory& memory) {
+    return {{"planned_bytes", known(memory.planned_bytes)},
+            {"loader_peak_bytes", known(memory.loader_peak_bytes)},
+            {"slots_bytes", known(memory.slots_bytes)},
+            {"peak_bytes", known(memory.peak_bytes)},
+            {"slots_replaced", known(memory.slots_replaced)},
+            {"allocations_per_batch", number(memory.allocations_per_batch)},
+            {"minor_faults_per_batch", number(memory.minor_faults_per_batch)}};
+}
+
+Json reading_json(const Summary::Reading& reading) {
+    return {{"ahead_share", number(reading.ahead_share)},
+            {"mean_s", number(reading.mean_s)},
+            {"mean_in_flight", number(reading.mean_in_flight)},
+            {"retries", reading.retries}};
+}
+
+Json cache_json(const Summary::Cache& cache) {
+    return {{"hits", cache.hits},       {"misses", cache.misses}, {"hit_share", number(cache.hit_share())},
+            {"samples", cache.samples}, {"bytes", cache.bytes},   {"budget_bytes", cache.budget_bytes},
+            {"origin", cache.origin}};
+}
+
+Json recording_json(const Summary::Recording& recording) {
+    return {{"file", text_or_null(recording.file)},
+            {"bytes", known(recording.bytes)},
+            {"events", known(recording.events)},
+            {"dropped", recording.dropped},
+            {"thinned_to", recording.thinned_to},
+            {"ns_per_event", number(recording.ns_per_event)},
+            {"share_of_cpu", number(recording.share_of_cpu)},
+            {"error", known(recording.error)},
+            {"percentile_error_share", number(recording.percentile_error_share)}};
+}
+
+Json trust_json(const TrustSummary& trust) {
+    return {{"trusted", trust.trusted},
+            {"interference_share", number(trust.interference_share)},
+            {"steal_share", number(trust.steal_share)},
+            {"reasons", trust.reasons}};
+}
+
+Json error_json(const ErrorSummary& error) {
+    return {
+        {"index", error.index}, {"path", text_or_null(error.path)}, {"stage", error.stage}, {"message", error.message}};
+}
+
 }   // namespace
 
 Json json_document(std::string_view schema, const JsonHead& head, const Machine& machine) {
@@ -72,86 +155,26 @@ Json json_document(std::string_view schema, const JsonHead& head, const Machine&
 
 Json to_json(const Summary& summary, const JsonHead& head) {
     Json document = json_document("drawpoint.report/1", head, summary.machine);
-    document["run"] = {
-        {"batch_size", summary.run.batch_size},
-        {"num_workers", summary.run.num_workers},
-        {"prefetch_depth", summary.run.prefetch_depth},
-        {"order", summary.run.order},
-        {"epochs", summary.run.epochs},
-        {"steps", summary.run.steps},
-        {"samples", summary.run.samples},
-        {"wall_s", number(summary.run.wall_s)},
-        {"stopped", summary.run.ended ? known(summary.run.stopped) : Json("the recording stops inside the run")},
-        {"digest", known(summary.run.digest)}};
+    document["run"] = run_json(summary.run);
     document["rows"] = array_of(summary.rows, row_json);
-    document["draw"] = {
-        {"callbacks_s", number(summary.draw.callbacks_s)},
-        {"starved_s", number(summary.draw.starved_s)},
-        {"handoff_s", number(summary.draw.handoff_s)},
-        {"transfer_s", number(summary.draw.transfer_s)},
-        {"order", {{"lost_s", number(summary.draw.order_s)}, {"share", number(summary.draw.order_share)}}},
-        {"blame", summary.blame ? array_of(*summary.blame, blame_json) : Json(nullptr)}};
+    document["draw"] = draw_json(summary);
     document["stages"] = array_of(summary.stages, stage_json);
-    document["workers"] = array_of(summary.workers, [](const WorkerSummary& worker) {
-        return Json{{"worker", worker.worker}, {"busy_share", number(worker.busy_share)}, {"samples", worker.samples}};
-    });
-    const auto of_queue = [&](double Summary::Queue::* member) {
-        return summary.queue ? number((*summary.queue).*member) : Json(nullptr);
-    };
-    document["queue"] = {{"mean_ready", of_queue(&Summary::Queue::mean_ready)},
-                         {"occupancy", of_queue(&Summary::Queue::occupancy)},
-                         {"empty_share", of_queue(&Summary::Queue::empty_share)}};
-    document["memory"] = {{"planned_bytes", known(summary.memory.planned_bytes)},
-                          {"loader_peak_bytes", known(summary.memory.loader_peak_bytes)},
-                          {"slots_bytes", known(summary.memory.slots_bytes)},
-                          {"peak_bytes", known(summary.memory.peak_bytes)},
-                          {"slots_replaced", known(summary.memory.slots_replaced)},
-                          {"allocations_per_batch", number(summary.memory.allocations_per_batch)},
-                          {"minor_faults_per_batch", number(summary.memory.minor_faults_per_batch)}};
-    if (const auto& reading = summary.reading)
-        document["reading"] = {{"ahead_share", number(reading->ahead_share)},
-                               {"mean_s", number(reading->mean_s)},
-                               {"mean_in_flight", number(reading->mean_in_flight)},
-                               {"retries", reading->retries}};
-    else
-        document["reading"] = nullptr;
-    if (const auto& cache = summary.cache)
-        document["cache"] = {
-            {"hits", cache->hits},       {"misses", cache->misses}, {"hit_share", number(cache->hit_share())},
-            {"samples", cache->samples}, {"bytes", cache->bytes},   {"budget_bytes", cache->budget_bytes},
-            {"origin", cache->origin}};
-    else
-        document["cache"] = nullptr;
+    document["workers"] = array_of(summary.workers, worker_json);
+    document["queue"] = queue_json(summary.queue);
+    document["memory"] = memory_json(summary.memory);
+    document["reading"] = summary.reading ? reading_json(*summary.reading) : Json(nullptr);
+    document["cache"] = summary.cache ? cache_json(*summary.cache) : Json(nullptr);
     document["conservation"] = {{"steps", summary.conservation.steps},
                                 {"max_residual_ns", summary.conservation.max_residual_ns},
                                 {"other_share_of_batch", number(summary.conservation.other_share_of_batch)}};
     document["headroom"] = {
         {"throughput_gain_if_draw_were_zero", number(summary.headroom.throughput_gain_if_draw_were_zero)}};
-    document["recording"] = {{"file", text_or_null(summary.recording.file)},
-                             {"bytes", known(summary.recording.bytes)},
-                             {"events", known(summary.recording.events)},
-                             {"dropped", summary.recording.dropped},
-                             {"thinned_to", summary.recording.thinned_to},
-                             {"ns_per_event", number(summary.recording.ns_per_event)},
-                             {"share_of_cpu", number(summary.recording.share_of_cpu)},
-                             {"error", known(summary.recording.error)},
-                             {"percentile_error_share", number(summary.recording.percentile_error_share)}};
-    if (const auto& trust = summary.trust)
-        document["trust"] = {{"trusted", trust->trusted},
-                             {"interference_share", number(trust->interference_share)},
-                             {"steal_share", number(trust->steal_share)},
-                             {"reasons", trust->reasons}};
-    else
-        document["trust"] = nullptr;
+    document["recording"] = recording_json(summary.recording);
+    document["trust"] = summary.trust ? trust_json(*summary.trust) : Json(nullptr);
     document["model"] = {{"loss_first", number(summary.model.loss_first)},
                          {"loss_last", number(summary.model.loss_last)},
                          {"accuracy", number(summary.model.accuracy)}};
-    document["errors"] = array_of(summary.errors, [](const ErrorSummary& error) {
-        return Json{{"index", error.index},
-                    {"path", text_or_null(error.path)},
-                    {"stage", error.stage},
-                    {"message", error.message}};
-    });
+    document["errors"] = array_of(summary.errors, error_json);
     return document;
 }
 

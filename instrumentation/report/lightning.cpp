@@ -12,6 +12,7 @@
 
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
 
+#include "instrumentation/report/larger_first.hpp"
 #include "instrumentation/wrapping.hpp"
 
 namespace drawpoint {
@@ -156,6 +157,9 @@ void add_step(Node& pass, const StepRow& step, std::span<const SpanRow> spans) {
     }
 }
 
+/// How deep passes of a kind lie in a fit: training and validation lie beside each other.
+PassKind level_of(PassKind kind) noexcept { return std::min(kind, PassKind::train); }
+
 /// The loop's passes as nested rows in order of time: an outer pass before what it holds.
 std::vector<PassRow> nested(const Ledger& ledger) {
     std::vector<PassRow> passes = ledger.passes;
@@ -177,8 +181,9 @@ std::vector<ActionNode> loop_trees(const Ledger& ledger) {
     // Opens all passes that have begun at `at_ns`, closes those that are over, and says which is the innermost.
     const auto innermost = [&](std::int64_t at_ns) -> Node* {
         const auto close = [&](std::int64_t by_ns, PassKind kind) {
-            while (!open.empty() && (open.back().row->end_ns < by_ns ||
-                                     (open.back().row->end_ns == by_ns && open.back().row->kind >= kind)))
+            while (!open.empty() &&
+                   (open.back().row->end_ns < by_ns ||
+                    (open.back().row->end_ns == by_ns && level_of(open.back().row->kind) >= level_of(kind))))
                 open.pop_back();
         };
         for (; next != passes.end() && next->begin_ns <= at_ns; ++next) {
@@ -318,10 +323,8 @@ std::string to_lightning(const LightningProfile& profile, LightningOptions optio
             action.name = older_lightning_name(action.name);
     // Rounded shares may be equal where totals are not.
     const double total_s = profile.total_s;
-    std::ranges::stable_sort(actions, [&](const LightningAction& a, const LightningAction& b) {
-        return !extended      ? mean_of(a) > mean_of(b)
-               : total_s == 0 ? a.total_s > b.total_s
-                              : share_of(a, total_s) > share_of(b, total_s);
+    std::ranges::stable_sort(actions, larger_first, [&](const LightningAction& action) {
+        return !extended ? mean_of(action) : total_s == 0 ? action.total_s : share_of(action, total_s);
     });
 
     std::size_t width = 0;

@@ -4,13 +4,17 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <functional>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include <drawpoint/instrumentation/report/text.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
+
+#include "instrumentation/report/larger_first.hpp"
 
 namespace drawpoint {
 namespace {
@@ -167,95 +171,177 @@ double sort_value(const OperatorAverage& average, std::string_view sort_by) {
         fmt::format("Found sort_by_key: {}. Should be within {}.", printable(sort_by), in_braces(keys))};
 }
 
-std::string table(std::span<const OperatorAverage> averages, const TableOptions& options) {
-    if (!options.sort_by.empty())
-        (void)sort_value({}, options.sort_by);   // an unknown key is an error even where there is nothing to sort
-    if (averages.empty())
-        return {};
-    std::vector<const Average*> rows;
-    for (const Average& average : averages)
-        rows.push_back(&average);
-    if (!options.sort_by.empty()) {
-        std::vector<std::pair<double, const Average*>> sorted;
-        for (const Average* row : rows)
-            sorted.emplace_back(sort_value(*row, options.sort_by), row);
-        std::ranges::stable_sort(sorted, std::greater{}, [](const auto& one) { return one.first; });
-        std::ranges::transform(sorted, rows.begin(), [](const auto& one) { return one.second; });
-    }
+namespace {
 
-    std::size_t name_width = 0, shapes_width = 0, source_width = 0;
+/// Those of one value in the order given, which without `sort_by` are all.
+std::vector<const Average*> in_order(std::span<const Average> averages, std::string_view sort_by) {
+    std::vector<std::pair<double, const Average*>> valued;
+    for (const Average& average : averages)
+        valued.emplace_back(sort_by.empty() ? 0.0 : sort_value(average, sort_by), &average);
+    std::ranges::stable_sort(valued, larger_first, [](const auto& one) { return one.first; });
+    std::vector<const Average*> rows(valued.size());
+    std::ranges::transform(valued, rows.begin(), [](const auto& one) { return one.second; });
+    return rows;
+}
+
+/// What a table's rows have in common: which columns there is something to show in, how wide, and sums.
+struct Layout {
+    std::size_t name_width = 0, shapes_width = 0;
+    std::optional<std::size_t> stack_width;   // absent: no row has callers
     double self_cpu_us = 0;
     std::int64_t self_device_ns = 0;
-    std::uint64_t fewest_flops = 0;
     bool device_time = false, device_memory = false, memory = false, shapes = false;
+    std::optional<FlopsUnit> flops;
+};
+
+Layout layout_of(const std::vector<const Average*>& rows, const TableOptions& options) {
+    Layout layout;
+    std::size_t source_width = 0;
+    std::uint64_t fewest_flops = 0;
     for (const Average* row : rows) {
-        name_width = std::max(name_width, length(printable(row->key)) + 4);
-        shapes_width = std::max(shapes_width, length(row->shapes) + 4);
+        layout.name_width = std::max(layout.name_width, length(printable(row->key)) + 4);
+        layout.shapes_width = std::max(layout.shapes_width, length(row->shapes) + 4);
         for (const std::string& frame : row->stack)
             source_width = std::max(source_width, length(printable(frame)) + 4);
-        self_cpu_us += row->self_cpu_us;
+        layout.self_cpu_us += row->self_cpu_us;
         if (row->device >= 0 && !row->user_annotation)
-            self_device_ns += row->self_device_ns;
+            layout.self_device_ns += row->self_device_ns;
         if (row->flops > 0)
             fewest_flops = fewest_flops == 0 ? row->flops : std::min(fewest_flops, row->flops);
-        device_time |= row->self_device_ns > 0;
-        device_memory |= row->self_device_bytes > 0;
-        memory |= row->cpu_bytes != 0 || row->device_bytes != 0;
-        shapes |= !row->shapes.empty() && row->shapes != "[]";
+        layout.device_time |= row->self_device_ns > 0;
+        layout.device_memory |= row->self_device_bytes > 0;
+        layout.memory |= row->cpu_bytes != 0 || row->device_bytes != 0;
+        layout.shapes |= !row->shapes.empty() && row->shapes != "[]";
     }
     const auto at_most = [](std::size_t width, std::optional<std::size_t> most) {
         return most ? std::min(width, *most) : width;
     };
-    name_width = at_most(name_width, options.max_name_column_width);
-    shapes_width = at_most(shapes_width, options.max_shapes_column_width);
-    const bool stacks = source_width > 0;
-    source_width = at_most(source_width, options.max_src_column_width);
-    memory = options.profile_memory.value_or(memory);
+    layout.name_width = at_most(layout.name_width, options.max_name_column_width);
+    layout.shapes_width = at_most(layout.shapes_width, options.max_shapes_column_width);
+    if (source_width > 0)
+        layout.stack_width = at_most(source_width, options.max_src_column_width);
+    layout.memory = options.profile_memory.value_or(layout.memory);
+    if (fewest_flops > 0)
+        layout.flops = flops_unit(fewest_flops);
+    return layout;
+}
 
-    std::vector<Column> columns{{"Name", name_width}};
+std::vector<Column> columns_of(const Layout& layout) {
+    std::vector<Column> columns{{"Name", layout.name_width}};
     const auto add = [&](std::string title) { columns.push_back({std::move(title)}); };
     for (const char* title : {"Self CPU %", "Self CPU", "CPU total %", "CPU total", "CPU time avg"})
         add(title);
-    if (device_time) {
+    if (layout.device_time) {
         add(fmt::format("Self {}", device_name));
         add(fmt::format("Self {} %", device_name));
         add(fmt::format("{} total", device_name));
         add(fmt::format("{} time avg", device_name));
     }
-    if (memory) {
+    if (layout.memory) {
         add("CPU Mem");
         add("Self CPU Mem");
-        if (device_memory) {
+        if (layout.device_memory) {
             add(fmt::format("{} Mem", device_name));
             add(fmt::format("Self {} Mem", device_name));
         }
     }
     add("# of Calls");
-    if (shapes)
-        columns.push_back({"Input Shapes", shapes_width});
-    FlopsUnit unit{};
-    if (fewest_flops > 0) {
-        unit = flops_unit(fewest_flops);
-        add(fmt::format("Total {}", unit.name));
-    }
-    if (stacks)   // last, so that its further lines stand below it
-        columns.push_back({"Source Location", source_width, true});
+    if (layout.shapes)
+        columns.push_back({"Input Shapes", layout.shapes_width});
+    if (layout.flops)
+        add(fmt::format("Total {}", layout.flops->name));
+    if (layout.stack_width)   // last, so that its further lines stand below it
+        columns.push_back({"Source Location", *layout.stack_width, true});
+    return columns;
+}
 
-    std::vector<std::string> titles, dashes;
+std::string dashes_of(const std::vector<Column>& columns) {
+    std::vector<std::string> dashes;
+    for (const Column& column : columns)
+        dashes.emplace_back(column.width, '-');
+    return line_of(columns, dashes);
+}
+
+std::string head_of(const std::vector<Column>& columns, const TableOptions& options) {
+    std::vector<std::string> titles;
     std::size_t line_width = 0;
     for (const Column& column : columns) {
         titles.push_back(column.title);
-        dashes.emplace_back(column.width, '-');
         line_width += column.width + spacing;
     }
-    const std::string double_line = std::string(line_width - spacing, '=') + '\n';
+    const std::string double_line = std::string(line_width - spacing, '=') + '\n', dashes = dashes_of(columns);
     std::string text;
     if (options.header)
         ((text += double_line) += *options.header) += '\n';
     if (options.top_level_events_only)
         (text += double_line) += "This report only display top-level ops statistics\n";
-    text += line_of(columns, dashes) + line_of(columns, titles) + line_of(columns, dashes);
+    return text + dashes + line_of(columns, titles) + dashes;
+}
 
+std::string shortened_name(const Average& row, const TableOptions& options) {
+    std::string name = printable(row.key);
+    if (const auto most = options.max_name_column_width; most && length(name) + 3 >= *most)
+        name = std::string{first(name, *most < 3 ? 0 : *most - 3)} + "...";
+    return name;
+}
+
+/// All but the callers.
+std::vector<std::string> cells_of(const Average& row, const Layout& layout, const TableOptions& options) {
+    const auto time = [&](double value_us) { return time_text(value_us, options.time_unit); };
+    std::vector<std::string> cells{shortened_name(row, options),
+                                   share(row.self_cpu_us, layout.self_cpu_us),
+                                   time(row.self_cpu_us),
+                                   share(row.cpu_us, layout.self_cpu_us),
+                                   time(row.cpu_us),
+                                   time(per_call(row.cpu_us, row.count))};
+    if (layout.device_time) {
+        const double self_us = us(row.self_device_ns), all_us = us(row.device_ns);
+        cells.insert(cells.end(), {time(self_us), share(self_us, us(layout.self_device_ns)), time(all_us),
+                                   time(per_call(all_us, row.count))});
+    }
+    if (layout.memory) {
+        cells.insert(cells.end(), {memory_text(row.cpu_bytes), memory_text(row.self_cpu_bytes)});
+        if (layout.device_memory)
+            cells.insert(cells.end(), {memory_text(row.device_bytes), memory_text(row.self_device_bytes)});
+    }
+    cells.push_back(fmt::format("{}", row.count));
+    if (layout.shapes)
+        cells.emplace_back(first(row.shapes, layout.shapes_width));
+    if (layout.flops)
+        cells.push_back(
+            row.flops == 0 ? "--" : fmt::format("{:8.3f}", static_cast<double>(row.flops) * layout.flops->per_flop));
+    return cells;
+}
+
+/// A row's lines: with callers one for each and an empty one.
+std::string lines_of(const Average& row, const std::vector<Column>& columns, const Layout& layout,
+                     const TableOptions& options) {
+    std::vector<std::string> cells = cells_of(row, layout, options);
+    if (!layout.stack_width)
+        return line_of(columns, cells);
+    const auto frame = [&](std::size_t i) { return source(printable(row.stack[i]), *layout.stack_width); };
+    cells.push_back(row.stack.empty() ? "" : frame(0));
+    std::string text = line_of(columns, cells);
+    std::vector<std::string> more(columns.size());
+    for (std::size_t i = 1; i < row.stack.size(); ++i) {
+        more.back() = frame(i);
+        text += line_of(columns, more);
+    }
+    more.back().clear();
+    return text + line_of(columns, more);
+}
+
+}   // namespace
+
+std::string table(std::span<const OperatorAverage> averages, const TableOptions& options) {
+    if (!options.sort_by.empty())
+        (void)sort_value({}, options.sort_by);   // an unknown key is an error even where there is nothing to sort
+    if (averages.empty())
+        return {};
+    const std::vector<const Average*> rows = in_order(averages, options.sort_by);
+    const Layout layout = layout_of(rows, options);
+    const std::vector<Column> columns = columns_of(layout);
+    std::string text = head_of(columns, options);
     std::int64_t shown = 0;
     for (const Average* row : rows) {
         if (shown == options.row_limit)
@@ -263,52 +349,13 @@ std::string table(std::span<const OperatorAverage> averages, const TableOptions&
         if (options.top_level_events_only && !row->top_level)
             continue;
         ++shown;
-        std::string name = printable(row->key);
-        if (const auto most = options.max_name_column_width; most && length(name) + 3 >= *most)
-            name = std::string{first(name, *most < 3 ? 0 : *most - 3)} + "...";
-        const auto time = [&](double value_us) { return time_text(value_us, options.time_unit); };
-        std::vector<std::string> cells{name,
-                                       share(row->self_cpu_us, self_cpu_us),
-                                       time(row->self_cpu_us),
-                                       share(row->cpu_us, self_cpu_us),
-                                       time(row->cpu_us),
-                                       time(per_call(row->cpu_us, row->count))};
-        if (device_time) {
-            const double self_us = us(row->self_device_ns), all_us = us(row->device_ns);
-            cells.insert(cells.end(), {time(self_us), share(self_us, us(self_device_ns)), time(all_us),
-                                       time(per_call(all_us, row->count))});
-        }
-        if (memory) {
-            cells.insert(cells.end(), {memory_text(row->cpu_bytes), memory_text(row->self_cpu_bytes)});
-            if (device_memory)
-                cells.insert(cells.end(), {memory_text(row->device_bytes), memory_text(row->self_device_bytes)});
-        }
-        cells.push_back(fmt::format("{}", row->count));
-        if (shapes)
-            cells.emplace_back(first(row->shapes, shapes_width));
-        if (fewest_flops > 0)
-            cells.push_back(row->flops == 0 ? "--"
-                                            : fmt::format("{:8.3f}", static_cast<double>(row->flops) * unit.per_flop));
-        if (!stacks) {
-            text += line_of(columns, cells);
-            continue;
-        }
-        const auto frame = [&](std::size_t i) { return source(printable(row->stack[i]), source_width); };
-        cells.push_back(row->stack.empty() ? "" : frame(0));
-        text += line_of(columns, cells);
-        std::vector<std::string> more(columns.size());
-        for (std::size_t i = 1; i < row->stack.size(); ++i) {
-            more.back() = frame(i);
-            text += line_of(columns, more);
-        }
-        more.back().clear();
-        text += line_of(columns, more);
+        text += lines_of(*row, columns, layout, options);
     }
-
-    text += line_of(columns, dashes);
-    text += fmt::format("Self CPU time total: {}\n", time_text(self_cpu_us, options.time_unit));
-    if (device_time)
-        text += fmt::format("Self {} time total: {}\n", device_name, time_text(us(self_device_ns), options.time_unit));
+    text += dashes_of(columns);
+    text += fmt::format("Self CPU time total: {}\n", time_text(layout.self_cpu_us, options.time_unit));
+    if (layout.device_time)
+        text += fmt::format("Self {} time total: {}\n", device_name,
+                            time_text(us(layout.self_device_ns), options.time_unit));
     return text;
 }
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <stdexcept>
 #include <unordered_map>
 #include <utility>
@@ -325,93 +328,139 @@ std::vector<OperatorEvent> events(const Ledger& ledger) {
     return events;
 }
 
-std::vector<OperatorAverage> key_averages(const Ledger& ledger, const KeyAveragesOptions& options) {
-    struct Key {
-        std::uint32_t name, shapes, stack;
-        bool on_device, annotation;
-        bool operator==(const Key&) const = default;
-    };
-    struct Hash {
-        std::size_t operator()(const Key& key) const noexcept {
-            std::uint64_t hash = 0x9e3779b97f4a7c15u;
-            for (const std::uint64_t part :
-                 {std::uint64_t{key.name}, std::uint64_t{key.shapes}, std::uint64_t{key.stack},
-                  std::uint64_t{key.on_device} * 2 + std::uint64_t{key.annotation}})
-                hash = (hash ^ part) * 0xff51afd7ed558ccdu, hash ^= hash >> 32;
-            return static_cast<std::size_t>(hash);
-        }
-    };
-    Texts names, shapes, stacks;
-    const std::vector<std::uint32_t> keys = key_numbers(ledger, names);
-    const std::uint32_t memory_key = names.number_of(std::string{allocation_key});
-    std::unordered_map<std::uint32_t, std::uint32_t> shapes_seen, stacks_seen;   // position -> number
-    const auto shapes_number = [&](std::uint32_t position) {
-        const auto [entry, is_new] = shapes_seen.try_emplace(position);
+namespace {
+
+/// What calls have in common that count as one row.
+struct Key {
+    std::uint32_t name, shapes, stack;
+    bool on_device, annotation;
+    bool operator==(const Key&) const = default;
+};
+
+struct KeyHash {
+    std::size_t operator()(const Key& key) const noexcept {
+        std::uint64_t hash = 0x9e3779b97f4a7c15u;
+        for (const std::uint64_t part : {std::uint64_t{key.name}, std::uint64_t{key.shapes}, std::uint64_t{key.stack},
+                                         std::uint64_t{key.on_device} * 2 + std::uint64_t{key.annotation}})
+            hash = (hash ^ part) * 0xff51afd7ed558ccdu, hash ^= hash >> 32;
+        return static_cast<std::size_t>(hash);
+    }
+};
+
+/// Knows which row of the averages a call belongs to.
+class Keys {
+public:
+    Keys(const Ledger& ledger, const KeyAveragesOptions& options) : ledger_{&ledger}, options_{options} {}
+
+    [[nodiscard]] Key of(const OperatorEvent& event) {
+        const OperatorRow* row = at(ledger_->operators, event.row);
+        return {row ? row->name < names_.size() ? names_[row->name] : nothing : memory_,
+                options_.group_by_input_shape ? shapes_of(row ? row->shapes : nothing) : 0,
+                options_.group_by_stack_n > 0 ? stack_of(event.stack) : 0, event.device >= 0, is_annotation(row)};
+    }
+    /// A row of this call's key, nothing counted yet.
+    [[nodiscard]] OperatorAverage row_of(const OperatorEvent& event) const {
+        const OperatorRow* row = at(ledger_->operators, event.row);
+        OperatorAverage first;
+        first.key = row ? name_at(*ledger_, row->name) : allocation_key;
+        if (first.key.starts_with(step_prefix))
+            first.key = step_key;
+        if (options_.group_by_input_shape)
+            first.shapes = flat_shapes(name_at(*ledger_, row ? row->shapes : nothing));
+        first.stack = frames_of(*ledger_, event.stack, options_.group_by_stack_n);
+        first.device = event.device;
+        first.user_annotation = is_annotation(row);
+        first.top_level = event.parent == nothing;
+        return first;
+    }
+
+private:
+    static bool is_annotation(const OperatorRow* row) noexcept {
+        return row && row->kind == OperatorKind::user_annotation;
+    }
+    std::uint32_t shapes_of(std::uint32_t position) {
+        const auto [entry, is_new] = shapes_seen_.try_emplace(position);
         if (is_new)
-            entry->second = shapes.number_of(flat_shapes(name_at(ledger, position)));
+            entry->second = shape_texts_.number_of(flat_shapes(name_at(*ledger_, position)));
         return entry->second;
-    };
-    const auto stack_number = [&](std::uint32_t position) {
-        const auto [entry, is_new] = stacks_seen.try_emplace(position);
+    }
+    std::uint32_t stack_of(std::uint32_t position) {
+        const auto [entry, is_new] = stacks_seen_.try_emplace(position);
         if (is_new) {
             std::string joined;
-            for (const std::string& frame : frames_of(ledger, position, options.group_by_stack_n))
+            for (const std::string& frame : frames_of(*ledger_, position, options_.group_by_stack_n))
                 (joined += frame) += '\n';
-            entry->second = stacks.number_of(std::move(joined));
+            entry->second = stack_texts_.number_of(std::move(joined));
         }
         return entry->second;
-    };
+    }
 
+    const Ledger* ledger_;
+    KeyAveragesOptions options_;
+    Texts name_texts_, shape_texts_, stack_texts_;
+    std::vector<std::uint32_t> names_ = key_numbers(*ledger_, name_texts_);
+    std::uint32_t memory_ = name_texts_.number_of(std::string{allocation_key});
+    std::unordered_map<std::uint32_t, std::uint32_t> shapes_seen_, stacks_seen_;   // position -> number
+};
+
+/// How long calls took on the host, in microseconds as torch.profiler computes them: its doubles count from the start.
+class HostTimes {
+public:
+    HostTimes(const Ledger& ledger, std::span<const OperatorEvent> events)
+        : start_ns_{ledger.start_ns}, called_us_(events.size()) {
+        for (const OperatorEvent& event : events)
+            if (event.parent != nothing)
+                called_us_[event.parent] += us_of(event);
+    }
+    [[nodiscard]] double us_of(const OperatorEvent& event) const noexcept {
+        return since_start_us(wrapping_sum(event.begin_ns, event.cpu_ns)) - since_start_us(event.begin_ns);
+    }
+    /// What the call at this position called directly.
+    [[nodiscard]] double called_us(std::size_t position) const noexcept { return called_us_[position]; }
+
+private:
+    [[nodiscard]] double since_start_us(std::int64_t ns) const noexcept {
+        return static_cast<double>(difference(ns, start_ns_)) / 1000;
+    }
+
+    std::int64_t start_ns_;
+    std::vector<double> called_us_;
+};
+
+void add_to(OperatorAverage& average, const OperatorEvent& event) {
+    ++average.count;
+    add(average.cpu_ns, event.cpu_ns);
+    add(average.self_cpu_ns, event.self_cpu_ns);
+    add(average.device_ns, event.device_ns);
+    add(average.self_device_ns, event.self_device_ns);
+    add(average.cpu_bytes, event.cpu_bytes);
+    add(average.self_cpu_bytes, event.self_cpu_bytes);
+    add(average.device_bytes, event.device_bytes);
+    add(average.self_device_bytes, event.self_device_bytes);
+}
+
+}   // namespace
+
+std::vector<OperatorAverage> key_averages(const Ledger& ledger, const KeyAveragesOptions& options) {
     const std::vector<OperatorEvent> all = events(ledger);
-    const auto us_of = [&](const OperatorEvent& event) {
-        const auto since_start = [&](std::int64_t ns) {
-            return static_cast<double>(difference(ns, ledger.start_ns)) / 1000;
-        };
-        return since_start(wrapping_sum(event.begin_ns, event.cpu_ns)) - since_start(event.begin_ns);
-    };
-    std::vector<double> called_us(all.size());   // by what each calls, directly
-    for (const OperatorEvent& event : all)
-        if (event.parent != nothing)
-            called_us[event.parent] += us_of(event);
-
+    const HostTimes times{ledger, all};
+    Keys keys{ledger, options};
     std::vector<OperatorAverage> averages;
-    std::unordered_map<Key, std::size_t, Hash> rows;
-    for (const OperatorEvent& event : all) {
-        const OperatorRow* row = at(ledger.operators, event.row);
-        const std::uint32_t input = row ? row->shapes : nothing;
-        const bool annotation = row && row->kind == OperatorKind::user_annotation;
-        const Key key{row ? row->name < keys.size() ? keys[row->name] : nothing : memory_key,
-                      options.group_by_input_shape ? shapes_number(input) : 0,
-                      options.group_by_stack_n > 0 ? stack_number(event.stack) : 0, event.device >= 0, annotation};
-        const auto [entry, is_new] = rows.try_emplace(key, averages.size());
-        if (is_new) {
-            OperatorAverage& first = averages.emplace_back();
-            first.key = row ? name_at(ledger, row->name) : allocation_key;
-            if (first.key.starts_with(step_prefix))
-                first.key = step_key;
-            if (options.group_by_input_shape)
-                first.shapes = flat_shapes(name_at(ledger, input));
-            first.stack = frames_of(ledger, event.stack, options.group_by_stack_n);
-            first.device = event.device;
-            first.user_annotation = annotation;
-            first.top_level = event.parent == nothing;
-        }
+    std::unordered_map<Key, std::size_t, KeyHash> rows;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+        const OperatorEvent& event = all[i];
+        const auto [entry, is_new] = rows.try_emplace(keys.of(event), averages.size());
+        if (is_new)
+            averages.push_back(keys.row_of(event));
         OperatorAverage& average = averages[entry->second];
-        ++average.count;
-        add(average.cpu_ns, event.cpu_ns);
-        add(average.self_cpu_ns, event.self_cpu_ns);
+        add_to(average, event);
         if (event.device < 0) {
-            const double us = us_of(event);
+            const double us = times.us_of(event);
             average.cpu_us += us;
-            average.self_cpu_us += us - called_us[static_cast<std::size_t>(&event - all.data())];
+            average.self_cpu_us += us - times.called_us(i);
         }
-        add(average.device_ns, event.device_ns);
-        add(average.self_device_ns, event.self_device_ns);
-        add(average.cpu_bytes, event.cpu_bytes);
-        add(average.self_cpu_bytes, event.self_cpu_bytes);
-        add(average.device_bytes, event.device_bytes);
-        add(average.self_device_bytes, event.self_device_bytes);
-        average.flops += row ? row->flops : 0;
+        if (const OperatorRow* row = at(ledger.operators, event.row))
+            average.flops += row->flops;
     }
     return averages;
 }

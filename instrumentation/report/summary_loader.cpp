@@ -13,26 +13,43 @@
 namespace drawpoint {
 namespace {
 
-void add_stages(Summary& summary, const Ledger& ledger) {
-    struct Column {
-        std::string_view name;
-        Durations durations;
-        StageUsage usage;
-        bool alone = true;   // in its pipelines
-        std::uint64_t bytes = 0, failures = 0;
+/// The calls of one stage, of whatever pipelines.
+struct StageColumn {
+    std::string_view name;
+    Durations durations;
+    StageUsage usage;
+    bool alone = true;   // in its pipelines
+    std::uint64_t bytes = 0, failures = 0;
 
-        void add(const StageUsage& more) {
-            usage.calls += more.calls;
-            usage.ns += more.ns;
-            usage.cpu_ns += more.cpu_ns;
-            usage.queued_of_ns += more.queued_of_ns;
-            usage.run_queue_ns += more.run_queue_ns;
-        }
-    };
-    std::vector<Column> columns;
+    void add(const StageUsage& more) {
+        usage.calls += more.calls;
+        usage.ns += more.ns;
+        usage.cpu_ns += more.cpu_ns;
+        usage.queued_of_ns += more.queued_of_ns;
+        usage.run_queue_ns += more.run_queue_ns;
+    }
+    /// Sorts the durations.
+    [[nodiscard]] StageSummary describe() {
+        StageSummary stage{.stage = std::string{name}, .bytes = bytes, .failures = failures};
+        durations.describe(stage);
+        if (usage.calls == 0 || usage.calls * 10 < stage.calls)
+            return stage;
+        const auto of_total = [&](std::int64_t part_ns, std::int64_t of_ns) {
+            return of_ns > 0 ? static_cast<double>(part_ns) / static_cast<double>(of_ns) * stage.total_s : 0.0;
+        };
+        stage.cpu_s = of_total(usage.cpu_ns, usage.ns);
+        if (alone && usage.queued_of_ns > 0)
+            stage.run_queue_s = of_total(usage.run_queue_ns, usage.queued_of_ns);
+        return stage;
+    }
+};
+
+void add_stages(Summary& summary, const Ledger& ledger) {
+    std::vector<StageColumn> columns;
     std::vector<std::vector<std::size_t>> column_of;   // by pipeline, by stage
     const auto column_named = [&](std::string_view name) {
-        const auto at = static_cast<std::size_t>(std::ranges::find(columns, name, &Column::name) - columns.begin());
+        const auto at =
+            static_cast<std::size_t>(std::ranges::find(columns, name, &StageColumn::name) - columns.begin());
         if (at == columns.size())
             columns.push_back({.name = name});
         return at;
@@ -66,28 +83,16 @@ void add_stages(Summary& summary, const Ledger& ledger) {
         if (folded.pipeline >= column_of.size() || folded.stage >= column_of[folded.pipeline].size())
             continue;
         const auto& of = column_of[folded.pipeline];
-        Column& column = columns[of[folded.stage]];
+        StageColumn& column = columns[of[folded.stage]];
         column.durations.folded.add(folded.durations);
         column.add(folded.usage);
         column.bytes += folded.bytes;
     }
     for (const FailureRow& failure : ledger.failures)
-        if (const auto found = std::ranges::find(columns, failure.stage, &Column::name); found != columns.end())
+        if (const auto found = std::ranges::find(columns, failure.stage, &StageColumn::name); found != columns.end())
             ++found->failures;
-    for (Column& column : columns) {
-        StageSummary& stage = summary.stages.emplace_back(StageSummary{.stage = std::string{column.name}});
-        column.durations.describe(stage);
-        if (column.usage.calls > 0 && column.usage.calls * 10 >= stage.calls) {
-            const auto of_total = [&](std::int64_t part_ns, std::int64_t of_ns) {
-                return of_ns > 0 ? static_cast<double>(part_ns) / static_cast<double>(of_ns) * stage.total_s : 0.0;
-            };
-            stage.cpu_s = of_total(column.usage.cpu_ns, column.usage.ns);
-            if (column.alone && column.usage.queued_of_ns > 0)
-                stage.run_queue_s = of_total(column.usage.run_queue_ns, column.usage.queued_of_ns);
-        }
-        stage.bytes = column.bytes;
-        stage.failures = column.failures;
-    }
+    for (StageColumn& column : columns)
+        summary.stages.push_back(column.describe());
 }
 
 void add_workers(Summary& summary, const Ledger& ledger) {

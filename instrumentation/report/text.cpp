@@ -3,8 +3,18 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+
+#include <drawpoint/instrumentation/text/format.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
 
 namespace drawpoint {
 namespace {
@@ -29,11 +39,6 @@ std::string padded(std::string_view text, std::size_t width, bool left) {
     return left ? std::string{text} + blanks : blanks + std::string{text};
 }
 
-std::string three_digits(double value) {
-    const double size = std::abs(value);
-    return fmt::format("{:.{}f}", value, size < 9.995 ? 2 : size < 99.95 ? 1 : 0);
-}
-
 std::string percent(std::optional<double> share) {
     if (!share)
         return std::string{unknown};
@@ -49,7 +54,7 @@ std::string rate(std::optional<double> per_s) {
     return std::abs(*per_s) < 99.95 ? fmt::format("{:.1f}", *per_s) : format_count(std::llround(*per_s));
 }
 
-std::string counted(std::uint64_t count, std::string_view noun) {
+std::string counted(std::integral auto count, std::string_view noun) {
     return fmt::format("{} {}{}", format_count(static_cast<std::int64_t>(count)), noun,
                        count == 1                ? ""
                        : noun.ends_with("batch") ? "es"
@@ -97,7 +102,8 @@ Table stages_table(const Summary& summary) {
     return table;
 }
 
-using Line = std::pair<std::string, std::vector<std::string>>;   // a label, and what is said about it
+using Sentences = std::vector<std::string>;
+using Line = std::pair<std::string, Sentences>;   // a label, and what is said about it
 
 std::optional<std::string> option(const Summary& summary, std::string_view name) {
     const auto found = std::ranges::find(summary.run.options, name, &std::pair<std::string, std::string>::first);
@@ -117,6 +123,29 @@ std::vector<std::string> blame_parts(const std::vector<BlameSummary>& blame) {
     if (rest_s > 0)
         parts.push_back("others " + format_duration(rest_s));
     return parts;
+}
+
+/// What drawing cost, and what that was spent on.
+Sentences draw_sentences(const Summary& summary) {
+    Sentences draw{
+        fmt::format("{} of wall ({})", percent(summary.headroom.draw_share), format_duration(summary.headroom.draw_s))};
+    const double split_s =
+        summary.draw.starved_s + summary.draw.handoff_s + summary.draw.transfer_s + summary.draw.callbacks_s;
+    const auto part = [&](std::string_view name, double seconds, bool always) {
+        if (always || seconds > 0)
+            draw.push_back(fmt::format("{} {} ({})", name, format_duration(seconds),
+                                       percent(split_s > 0 ? std::optional{seconds / split_s} : std::nullopt)));
+    };
+    part("starved", summary.draw.starved_s, true);
+    part("handoff", summary.draw.handoff_s, true);
+    part("transfer", summary.draw.transfer_s, false);
+    part("callbacks", summary.draw.callbacks_s, false);
+    if (summary.draw.order_s > 0)
+        draw.push_back(fmt::format("{} of starved lost to order", format_duration(summary.draw.order_s)));
+    if (summary.left_out.first_draws_s > 0)
+        draw.push_back(fmt::format("first {} {}", summary.left_out.first_batches == 1 ? "draw" : "draws",
+                                   format_duration(summary.left_out.first_draws_s)));
+    return draw;
 }
 
 /// What everyone wants to know first.
@@ -147,25 +176,7 @@ std::vector<Line> headline(const Summary& summary) {
          {format_duration(run.wall_s), counted(run.epochs, "epoch"), counted(run.steps, "step"),
           counted(run.samples, "sample"),
           run.wall_s > 0 ? rate(static_cast<double>(run.samples) / run.wall_s) + " samples/s" : "- samples/s"}});
-    std::vector<std::string> draw{
-        fmt::format("{} of wall ({})", percent(summary.headroom.draw_share), format_duration(summary.headroom.draw_s))};
-    const double split_s =
-        summary.draw.starved_s + summary.draw.handoff_s + summary.draw.transfer_s + summary.draw.callbacks_s;
-    const auto part = [&](std::string_view name, double seconds, bool always) {
-        if (always || seconds > 0)
-            draw.push_back(fmt::format("{} {} ({})", name, format_duration(seconds),
-                                       percent(split_s > 0 ? std::optional{seconds / split_s} : std::nullopt)));
-    };
-    part("starved", summary.draw.starved_s, true);
-    part("handoff", summary.draw.handoff_s, true);
-    part("transfer", summary.draw.transfer_s, false);
-    part("callbacks", summary.draw.callbacks_s, false);
-    if (summary.draw.order_s > 0)
-        draw.push_back(fmt::format("{} of starved lost to order", format_duration(summary.draw.order_s)));
-    if (summary.left_out.first_draws_s > 0)
-        draw.push_back(fmt::format("first {} {}", summary.left_out.first_batches == 1 ? "draw" : "draws",
-                                   format_duration(summary.left_out.first_draws_s)));
-    lines.push_back({"draw", draw});
+    lines.push_back({"draw", draw_sentences(summary)});
     if (summary.blame && !summary.blame->empty())
         lines.push_back({"blame", blame_parts(*summary.blame)});
     if (summary.trust && !summary.trust->trusted)
@@ -183,119 +194,171 @@ std::vector<Line> headline(const Summary& summary) {
     return lines;
 }
 
-std::string left_out(const Summary& summary) {
+std::string bytes_of(std::int64_t bytes) { return format_bytes(static_cast<double>(bytes)); }
+
+/// Adds what `sentence` says of a value, where it is known.
+void add(Sentences& sentences, const auto& value, auto sentence) {
+    if (value)
+        sentences.push_back(sentence(*value));
+}
+
+Sentences workers_sentences(const Summary& summary) {
+    Sentences sentences;
+    for (const WorkerSummary& worker : summary.workers)
+        sentences.push_back(fmt::format("{}: {} busy, {}", worker.worker, percent(worker.busy_share),
+                                        counted(worker.samples, "sample")));
+    return sentences;
+}
+
+Sentences queue_sentences(const Summary& summary) {
+    if (!summary.queue)
+        return {};
+    return {fmt::format("{:.2f} batches ready on average", summary.queue->mean_ready),
+            fmt::format("empty {} of the time", percent(summary.queue->empty_share))};
+}
+
+Sentences memory_sentences(const Summary& summary) {
+    const Summary::Memory& memory = summary.memory;
+    Sentences sentences;
+    add(sentences, memory.planned_bytes, [](std::int64_t bytes) { return "planned " + bytes_of(bytes); });
+    add(sentences, memory.loader_peak_bytes, [](std::int64_t bytes) { return "loaders " + bytes_of(bytes); });
+    add(sentences, memory.slots_bytes, [](std::int64_t bytes) { return "batches " + bytes_of(bytes); });
+    add(sentences, memory.peak_bytes, [](std::int64_t bytes) { return "peak " + bytes_of(bytes); });
+    add(sentences, memory.slots_replaced, [](std::int64_t slots) { return counted(slots, "slot") + " replaced"; });
+    add(sentences, memory.allocations_per_batch,
+        [](double allocations) { return fmt::format("{:.1f} allocations a batch", allocations); });
+    add(sentences, memory.minor_faults_per_batch,
+        [](double faults) { return fmt::format("{:.1f} minor faults a batch", faults); });
+    return sentences;
+}
+
+Sentences reading_sentences(const Summary& summary) {
+    const auto& reading = summary.reading;
+    if (!reading)
+        return {};
+    Sentences sentences;
+    if (reading->ahead_share)
+        sentences = {percent(reading->ahead_share) + " of samples read ahead",
+                     format_duration(reading->mean_s) + " each",
+                     fmt::format("{:.1f} at a time", reading->mean_in_flight.value_or(0))};
+    if (reading->retries > 0)
+        sentences.push_back(counted(reading->retries, "read") + " repeated");
+    return sentences;
+}
+
+Sentences cache_sentences(const Summary& summary) {
+    const auto& cache = summary.cache;
+    if (!cache)
+        return {};
+    return {"hits " + percent(cache->hit_share()) + " of samples",
+            fmt::format("{} in {} of {}", counted(cache->samples, "sample"), bytes_of(cache->bytes),
+                        bytes_of(cache->budget_bytes)),
+            cache->origin};
+}
+
+Sentences account_sentences(const Summary& summary) {
+    const Summary::Conservation& account = summary.conservation;
+    return {fmt::format("{} of {} recorded: {} ns unaccounted for",
+                        account.max_residual_ns == 0 ? "every piece" : "pieces", counted(account.steps, "step"),
+                        account.max_residual_ns),
+            "other " + percent(account.other_share_of_batch) + " of batch"};
+}
+
+Sentences trust_sentences(const Summary& summary) {
+    const auto& trust = summary.trust;
+    if (!trust)
+        return {};
+    return {trust->trusted ? "nothing speaks against these numbers" : "see DISTRUST above",
+            "others took " + percent(trust->interference_share) + " of the cores",
+            "a hypervisor " + percent(trust->steal_share)};
+}
+
+Sentences left_out_sentences(const Summary& summary) {
     std::string text;
-    const auto add = [&](std::size_t count, std::string_view noun, std::string_view why) {
+    const auto add_steps = [&](std::size_t count, std::string_view noun, std::string_view why) {
         if (count > 0)
             text += fmt::format("{}{}{}", text.empty() ? "" : ", ", counted(count, noun), why);
     };
-    add(summary.left_out.first_batches, "first batch", " (warm-up)");
-    add(summary.left_out.not_drawn, "step", " skipped before the draw");
-    add(summary.left_out.failed, "step", " left by an error or a stop");
-    return text;
+    add_steps(summary.left_out.first_batches, "first batch", " (warm-up)");
+    add_steps(summary.left_out.not_drawn, "step", " skipped before the draw");
+    add_steps(summary.left_out.failed, "step", " left by an error or a stop");
+    return text.empty() ? Sentences{} : Sentences{text + ", of the rows train and valid"};
 }
 
-/// What lies behind the numbers.
+Sentences recording_sentences(const Summary& summary) {
+    const Summary::Recording& recording = summary.recording;
+    Sentences sentences{recording.file.empty() ? "no file" : printable(recording.file)};
+    add(sentences, recording.bytes, bytes_of);
+    add(sentences, recording.events, [](std::int64_t events) { return counted(events, "event"); });
+    sentences.push_back(recording.dropped == 0 ? "none dropped" : counted(recording.dropped, "event") + " DROPPED");
+    if (recording.thinned_to > 1)
+        sentences.push_back(fmt::format("thinned to the samples of every {}th batch", recording.thinned_to));
+    add(sentences, recording.percentile_error_share, [](double share) {
+        return fmt::format("old steps folded (percentiles within {}, queue of the steps kept)", small_percent(share));
+    });
+    return sentences;
+}
+
+Sentences damage_sentences(const Summary& summary) {
+    Sentences sentences;
+    add(sentences, summary.recording.error,
+        [](const std::string& error) { return "the file ends early: " + printable(error); });
+    return sentences;
+}
+
+Sentences clock_sentences(const Summary& summary) {
+    Sentences sentences;
+    add(sentences, summary.run.clock, [](const std::string& clock) {
+        return printable(clock) + " of the host";   // work queued on a device is not waited for
+    });
+    add(sentences, summary.recording.ns_per_event, [](double ns) { return fmt::format("{:.1f} ns an event", ns); });
+    add(sentences, summary.recording.share_of_cpu,
+        [](double share) { return "recording took " + small_percent(share) + " of the run's CPU"; });
+    return sentences;
+}
+
+Sentences machine_sentences(const Summary& summary) {
+    const Machine& machine = summary.machine;
+    Sentences sentences;
+    const auto add_name = [&](const std::string& name) {
+        if (!name.empty())
+            sentences.push_back(printable(name));
+    };
+    add_name(machine.cpu);
+    add(sentences, machine.cores_usable, [](std::int64_t cores) { return counted(cores, "core") + " usable"; });
+    add_name(machine.kernel);
+    add_name(machine.compiler);
+    for (const auto& [name, version] : machine.libraries)
+        sentences.push_back(printable(name) + " " + printable(version));
+    return sentences;
+}
+
+Sentences digest_sentences(const Summary& summary) {
+    Sentences sentences;
+    add(sentences, summary.run.digest,
+        [](const std::string& digest) { return printable(digest) + " of the indices and targets trained on"; });
+    return sentences;
+}
+
+/// What lies behind the numbers: a line has what there is to say, and is left out where that is nothing.
+struct FootingLine {
+    std::string_view label;
+    Sentences (*say)(const Summary&);
+};
+constexpr std::array footing_lines{
+    FootingLine{"workers", workers_sentences},     FootingLine{"queue", queue_sentences},
+    FootingLine{"memory", memory_sentences},       FootingLine{"reading", reading_sentences},
+    FootingLine{"cache", cache_sentences},         FootingLine{"account", account_sentences},
+    FootingLine{"trust", trust_sentences},         FootingLine{"left out", left_out_sentences},
+    FootingLine{"recording", recording_sentences}, FootingLine{"", damage_sentences},
+    FootingLine{"clock", clock_sentences},         FootingLine{"machine", machine_sentences},
+    FootingLine{"digest", digest_sentences}};
+
 std::vector<Line> footing(const Summary& summary) {
     std::vector<Line> lines;
-    if (!summary.workers.empty()) {
-        std::vector<std::string> workers;
-        for (const WorkerSummary& worker : summary.workers)
-            workers.push_back(fmt::format("{}: {} busy, {}", worker.worker, percent(worker.busy_share),
-                                          counted(worker.samples, "sample")));
-        lines.push_back({"workers", workers});
-    }
-    if (summary.queue)
-        lines.push_back({"queue",
-                         {fmt::format("{:.2f} batches ready on average", summary.queue->mean_ready),
-                          fmt::format("empty {} of the time", percent(summary.queue->empty_share))}});
-    std::vector<std::string> memory;
-    if (summary.memory.planned_bytes)
-        memory.push_back("planned " + format_bytes(static_cast<double>(*summary.memory.planned_bytes)));
-    if (summary.memory.loader_peak_bytes)
-        memory.push_back("loaders " + format_bytes(static_cast<double>(*summary.memory.loader_peak_bytes)));
-    if (summary.memory.slots_bytes)
-        memory.push_back("batches " + format_bytes(static_cast<double>(*summary.memory.slots_bytes)));
-    if (summary.memory.peak_bytes)
-        memory.push_back("peak " + format_bytes(static_cast<double>(*summary.memory.peak_bytes)));
-    if (summary.memory.slots_replaced)
-        memory.push_back(counted(static_cast<std::uint64_t>(*summary.memory.slots_replaced), "slot") + " replaced");
-    if (summary.memory.allocations_per_batch)
-        memory.push_back(fmt::format("{:.1f} allocations a batch", *summary.memory.allocations_per_batch));
-    if (summary.memory.minor_faults_per_batch)
-        memory.push_back(fmt::format("{:.1f} minor faults a batch", *summary.memory.minor_faults_per_batch));
-    if (!memory.empty())
-        lines.push_back({"memory", memory});
-    if (const auto& reading = summary.reading) {
-        std::vector<std::string> reads;
-        if (reading->ahead_share)
-            reads = {percent(reading->ahead_share) + " of samples read ahead",
-                     format_duration(reading->mean_s) + " each",
-                     fmt::format("{:.1f} at a time", reading->mean_in_flight.value_or(0))};
-        if (reading->retries > 0)
-            reads.push_back(counted(static_cast<std::uint64_t>(reading->retries), "read") + " repeated");
-        lines.push_back({"reading", reads});
-    }
-    if (const auto& cache = summary.cache)
-        lines.push_back({"cache",
-                         {"hits " + percent(cache->hit_share()) + " of samples",
-                          fmt::format("{} in {} of {}", counted(static_cast<std::uint64_t>(cache->samples), "sample"),
-                                      format_bytes(static_cast<double>(cache->bytes)),
-                                      format_bytes(static_cast<double>(cache->budget_bytes))),
-                          cache->origin}});
-
-    lines.push_back({"account",
-                     {fmt::format("{} of {} recorded: {} ns unaccounted for",
-                                  summary.conservation.max_residual_ns == 0 ? "every piece" : "pieces",
-                                  counted(summary.conservation.steps, "step"), summary.conservation.max_residual_ns),
-                      "other " + percent(summary.conservation.other_share_of_batch) + " of batch"}});
-    if (const auto& trust = summary.trust)
-        lines.push_back({"trust",
-                         {trust->trusted ? "nothing speaks against these numbers" : "see DISTRUST above",
-                          "others took " + percent(trust->interference_share) + " of the cores",
-                          "a hypervisor " + percent(trust->steal_share)}});
-    if (const std::string out = left_out(summary); !out.empty())
-        lines.push_back({"left out", {out + ", of the rows train and valid"}});
-
-    const Summary::Recording& recording = summary.recording;
-    std::vector<std::string> file{recording.file.empty() ? "no file" : printable(recording.file)};
-    if (recording.bytes)
-        file.push_back(format_bytes(static_cast<double>(*recording.bytes)));
-    if (recording.events)
-        file.push_back(counted(static_cast<std::uint64_t>(*recording.events), "event"));
-    file.push_back(recording.dropped == 0 ? "none dropped" : counted(recording.dropped, "event") + " DROPPED");
-    if (recording.thinned_to > 1)
-        file.push_back(fmt::format("thinned to the samples of every {}th batch", recording.thinned_to));
-    if (recording.percentile_error_share)
-        file.push_back(fmt::format("old steps folded (percentiles within {}, queue of the steps kept)",
-                                   small_percent(*recording.percentile_error_share)));
-    lines.push_back({"recording", file});
-    if (recording.error)
-        lines.push_back({"", {"the file ends early: " + printable(*recording.error)}});
-    std::vector<std::string> clock;
-    if (summary.run.clock)
-        clock.push_back(printable(*summary.run.clock) + " of the host");   // work queued on a device is not waited for
-    if (recording.ns_per_event)
-        clock.push_back(fmt::format("{:.1f} ns an event", *recording.ns_per_event));
-    if (recording.share_of_cpu)
-        clock.push_back("recording took " + small_percent(*recording.share_of_cpu) + " of the run's CPU");
-    if (!clock.empty())
-        lines.push_back({"clock", clock});
-
-    const Machine& machine = summary.machine;
-    std::vector<std::string> where;
-    for (const std::string* part : {&machine.cpu, &machine.kernel, &machine.compiler})
-        if (!part->empty())
-            where.push_back(printable(*part));
-    if (machine.cores_usable)
-        where.insert(where.begin() + (machine.cpu.empty() ? 0 : 1),
-                     counted(static_cast<std::uint64_t>(*machine.cores_usable), "core") + " usable");
-    for (const auto& [name, version] : machine.libraries)
-        where.push_back(printable(name) + " " + printable(version));
-    if (!where.empty())
-        lines.push_back({"machine", where});
-    if (summary.run.digest)
-        lines.push_back({"digest", {printable(*summary.run.digest) + " of the indices and targets trained on"}});
+    for (const FootingLine& line : footing_lines)
+        if (Sentences sentences = line.say(summary); !sentences.empty())
+            lines.emplace_back(line.label, std::move(sentences));
     return lines;
 }
 
@@ -398,80 +461,7 @@ std::string markdown_of(const std::vector<Line>& lines) {
 
 std::string shortest(std::optional<double> value) { return value ? fmt::format("{}", *value) : std::string{}; }
 
-/// How many bytes of well-formed UTF-8 `text` begins with, as one code point that may be shown; 0: it does not.
-std::size_t shown_bytes(std::string_view text) noexcept {
-    const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-    if (byte(0) < 0x80)
-        return byte(0) >= 0x20 && byte(0) != 0x7f ? 1 : 0;
-    const std::size_t length = byte(0) >= 0xC2 && byte(0) < 0xE0   ? 2
-                               : byte(0) >= 0xE0 && byte(0) < 0xF0 ? 3
-                               : byte(0) >= 0xF0 && byte(0) < 0xF5 ? 4
-                                                                   : 0;
-    if (length == 0 || text.size() < length)
-        return 0;
-    char32_t point = byte(0) & (0xFFu >> (length + 1));
-    for (std::size_t i = 1; i < length; ++i) {
-        if ((byte(i) & 0xC0) != 0x80)
-            return 0;
-        point = (point << 6) | (byte(i) & 0x3Fu);
-    }
-    constexpr std::array<char32_t, 5> smallest{0, 0, 0x80, 0x800, 0x10000};
-    const bool control = point < 0xA0 || point == 0x2028 || point == 0x2029 || (point >= 0x202A && point <= 0x202E) ||
-                         (point >= 0x2066 && point <= 0x2069);   // also those that turn the direction of writing
-    const bool wrong = point < smallest[length] || point > 0x10FFFF || (point >= 0xD800 && point < 0xE000);
-    return control || wrong ? 0 : length;
-}
-
 }   // namespace
-
-std::string printable(std::string_view text) {
-    std::string out;
-    while (!text.empty()) {
-        const std::size_t shown = shown_bytes(text);
-        if (shown > 0)
-            out += text.substr(0, shown);
-        else if (text.front() == '\n')
-            out += "\\n";
-        else if (text.front() == '\t')
-            out += "\\t";
-        else
-            out += fmt::format("\\x{:02x}", static_cast<unsigned char>(text.front()));
-        text.remove_prefix(std::max<std::size_t>(shown, 1));
-    }
-    return out;
-}
-
-std::string format_duration(double seconds) {
-    const double size = std::abs(seconds);
-    if (size == 0)
-        return "0 s";
-    if (!std::isfinite(seconds))
-        return std::string{unknown};
-    if (size >= 999.5)
-        return format_count(std::llround(seconds)) + " s";
-    if (size >= 0.9995)
-        return three_digits(seconds) + " s";
-    if (size >= 0.9995e-3)
-        return three_digits(seconds * 1e3) + " ms";
-    if (size >= 0.9995e-6)
-        return three_digits(seconds * 1e6) + " µs";
-    return fmt::format("{:.0f} ns", seconds * 1e9);
-}
-
-std::string format_bytes(double bytes) {
-    constexpr std::array units{" B", " kB", " MB", " GB", " TB", " PB"};
-    std::size_t unit = 0;
-    for (; bytes >= 999.5 && unit + 1 < units.size(); ++unit)
-        bytes /= 1000;
-    return (unit == 0 ? fmt::format("{:.0f}", bytes) : three_digits(bytes)) + units[unit];
-}
-
-std::string format_count(std::int64_t count) {
-    std::string digits = fmt::format("{}", count);
-    for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > (count < 0 ? 1 : 0); at -= 3)
-        digits.insert(static_cast<std::size_t>(at), ",");
-    return digits;
-}
 
 std::string to_text(const Summary& summary, TextOptions options) {
     TextWriter writer{options.colour};

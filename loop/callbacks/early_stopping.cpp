@@ -1,6 +1,7 @@
 #include <drawpoint/loop/callbacks/early_stopping.hpp>
 
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include <drawpoint/loop/cancel.hpp>
@@ -18,14 +19,18 @@ void EarlyStopping::before_fit() {
     waited_ = 0;
     while (const std::optional<bool> improved = monitor_.next())
         count(*improved);
+    end_if_stopped();
+}
+
+void EarlyStopping::end_if_stopped() const {
     if (stopped())
-        throw CancelFit{};
+        throw CancelFit{"EarlyStopping: " + monitor_.column() + " has not improved for " + std::to_string(waited_) +
+                        (waited_ == 1 ? " epoch" : " epochs")};
 }
 
 void EarlyStopping::after_epoch() {
     count(monitor_.newest());
-    if (stopped())
-        throw CancelFit{};
+    end_if_stopped();
 }
 
 }   // namespace drawpoint

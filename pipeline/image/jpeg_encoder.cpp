@@ -1,7 +1,5 @@
 #include "pipeline/image/jpeg_encoder.hpp"
 
-#include "pipeline/image/libjpeg.hpp"
-
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
@@ -10,6 +8,9 @@
 
 #include <fcntl.h>
 #include <unistd.h>
+
+#include "instrumentation/replaced_file.hpp"
+#include "pipeline/image/libjpeg.hpp"
 
 namespace drawpoint {
 namespace {
@@ -51,6 +52,19 @@ bool compress(Compression& compression, const ImageView& image, int quality) noe
     return true;
 }
 
+/// 0, or the system's error.
+int write_all(int file, const std::vector<std::byte>& contents) noexcept {
+    for (std::size_t done = 0; done < contents.size();) {
+        const ssize_t put = ::write(file, contents.data() + done, contents.size() - done);
+        if (put > 0)
+            done += static_cast<std::size_t>(put);
+        else if (put == 0 || errno != EINTR)
+            return put == 0 ? EIO : errno;   // 0: rather than for ever
+    }
+    const int again = ::fcntl(file, F_DUPFD_CLOEXEC, 0);   // some file systems say only at a close what went wrong
+    return again < 0 || ::close(again) != 0 ? errno : 0;
+}
+
 }   // namespace
 
 std::vector<std::byte> encode_jpeg(const ImageView& image, int quality) {
@@ -65,30 +79,17 @@ std::vector<std::byte> encode_jpeg(const ImageView& image, int quality) {
 }
 
 void write_whole_file(const std::filesystem::path& path, const std::vector<std::byte>& contents) {
-    std::filesystem::path partial = path;
-    partial += ".partial";
-    const auto fail = [&path](int error) {
-        throw std::filesystem::filesystem_error("cannot write", path, std::error_code(error, std::generic_category()));
-    };
-    const int file = ::open(partial.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    if (file < 0)
-        fail(errno);
     int error = 0;
-    for (std::size_t done = 0; error == 0 && done < contents.size();) {
-        const ssize_t put = ::write(file, contents.data() + done, contents.size() - done);
-        if (put > 0)
-            done += static_cast<std::size_t>(put);
-        else if (put == 0 || errno != EINTR)
-            error = put == 0 ? EIO : errno;   // 0: rather than for ever
+    try {
+        ReplacedFile file{path};   // of this call alone: others may write files of the same name
+        error = write_all(file.number(), contents);
+        if (error == 0)
+            error = file.commit();
+    } catch (const std::system_error& failure) {
+        error = failure.code().value();
     }
-    if (::close(file) != 0 && error == 0)
-        error = errno;
-    if (error == 0 && ::rename(partial.c_str(), path.c_str()) != 0)
-        error = errno;
-    if (error != 0) {
-        ::unlink(partial.c_str());
-        fail(error);
-    }
+    if (error != 0)
+        throw std::filesystem::filesystem_error("cannot write", path, std::error_code(error, std::generic_category()));
 }
 
 }   // namespace drawpoint

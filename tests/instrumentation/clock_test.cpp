@@ -2,7 +2,11 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <optional>
 #include <string>
+#include <string_view>
+
+#include "instrumentation/clock_source.hpp"
 
 namespace drawpoint {
 
@@ -35,6 +39,24 @@ BOOST_AUTO_TEST_CASE(the_calibrated_counter_stays_between_two_readings_of_the_cl
     const std::int64_t before = SteadyClock{}.now_ns(), now = clock.now_ns(), after = SteadyClock{}.now_ns();
     BOOST_TEST(now >= before - tolerance_ns);
     BOOST_TEST(now <= after + tolerance_ns);
+}
+
+BOOST_AUTO_TEST_CASE(the_counter_is_a_clock_where_the_kernel_holds_it_for_one_or_does_not_say) {
+    struct Kernel {
+        std::optional<std::string_view> available, current;
+        bool trusts;
+    };
+    for (const Kernel& kernel :
+         {Kernel{"tsc hpet acpi_pm \n", "tsc\n", true}, Kernel{"hpet acpi_pm \n", "hpet\n", false},   // marked unstable
+          Kernel{"kvm-clock tsc acpi_pm \n", "kvm-clock\n", true},   // a guest's choice
+          Kernel{"kvm-clock acpi_pm \n", "kvm-clock\n", false},
+          Kernel{"hyperv_clocksource_tsc_page acpi_pm\n", "hyperv_clocksource_tsc_page\n", false},
+          Kernel{"tsc hpet acpi_pm\n", "acpi_pm\n", false},   // clocksource=acpi_pm, or periodic ticks
+          Kernel{std::nullopt, std::nullopt, true}, Kernel{std::nullopt, "hpet\n", false},
+          Kernel{"tsc-early\n", "jiffies\n", false}, Kernel{"hpet\n", std::nullopt, false},
+          Kernel{"tsc", std::nullopt, true}, Kernel{"", "", false}})
+        BOOST_TEST(kernel_trusts_tsc(kernel.available, kernel.current) == kernel.trusts,
+                   kernel.available.value_or("(none)") << " / " << kernel.current.value_or("(none)"));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

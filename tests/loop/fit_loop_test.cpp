@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <drawpoint/instrumentation/facts.hpp>
+
 #include "support/tape.hpp"
 
 namespace drawpoint {
@@ -242,6 +244,48 @@ BOOST_AUTO_TEST_CASE(a_cancel_leaves_its_level_and_the_others_go_on) {
         BOOST_TEST(max_residual_ns(ledger) == 0);
         for (const StepRow& step : ledger.steps)
             BOOST_TEST((step.status == StepStatus::cancelled));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_a_cancel_says_of_its_reason_is_known_from_its_event_on_and_that_of_a_fit_is_recorded) {
+    struct Case {
+        Event where;
+        std::function<void()> cancel;
+        Event event;
+        std::string reason, stopped;
+    };
+    const std::vector<Case> cases{
+        {Event::after_pred, [] { throw CancelBatch{"a"}; }, Event::after_cancel_batch, "a", ""},
+        {Event::before_backward, [] { throw CancelBackward{"b"}; }, Event::after_cancel_backward, "b", ""},
+        {Event::before_step, [] { throw CancelStep{"c"}; }, Event::after_cancel_step, "c", ""},
+        {Event::after_loss, [] { throw CancelTrain{"d"}; }, Event::after_cancel_train, "d", ""},
+        {Event::after_pred, [] { throw CancelValid{"e"}; }, Event::after_cancel_validate, "e", ""},
+        {Event::after_loss, [] { throw CancelEpoch{"f"}; }, Event::after_cancel_epoch, "f", ""},
+        {Event::after_loss, [] { throw CancelFit{"no disk"}; }, Event::after_cancel_fit, "no disk", "no disk"},
+        {Event::after_loss, [] { throw CancelFit{std::string{"as a string"}}; }, Event::after_fit, "as a string",
+         "as a string"},
+        {Event::after_loss, [] { throw CancelFit{}; }, Event::after_cancel_fit, "", ""},
+        {Event::before_draw, [] { throw CancelBatch{"g"}; }, Event::after_train, "g", ""},
+        {Event::before_draw, [] { throw CancelStep{"h"}; }, Event::after_train, "h", ""},
+        {Event::before_draw, [] { throw CancelBackward{"i"}; }, Event::after_train, "i", ""},
+    };
+    for (const Case& c : cases) {
+        World w;
+        Watcher watcher;
+        std::vector<std::string> reasons;
+        const bool in_validation = c.event == Event::after_cancel_validate;
+        watcher.act = [&](Event event, LoopState& state) {
+            if (event == c.event)
+                reasons.push_back(state.cancel_reason);
+            if (event == c.where && state.training == !in_validation)
+                c.cancel();
+        };
+        w.callbacks.add(watcher);
+        Tape train{w.clock, {{{}}}}, valid{w.clock, {{{}}}};
+        test::run_alone(fit(w.learner, train, valid, FitOptions{}, w.callbacks, w.recorder));
+        BOOST_TEST_REQUIRE(reasons.size() == 1u, c.reason);
+        BOOST_TEST(reasons.front() == c.reason);
+        BOOST_TEST(w.recorder.ledger().fact(facts::stopped).value_or("") == c.stopped);
     }
 }
 

@@ -35,7 +35,8 @@ public:
     /// Only meaningful where `available()`.
     TscClock() noexcept;
 
-    /// Whether the counter runs at a constant rate on every core (constant_tsc and nonstop_tsc of an x86-64).
+    /// Whether the counter runs at a constant rate on every core (constant_tsc and nonstop_tsc of an x86-64) and the
+    /// kernel, which watches it, has not given it up as a clock. Looked up once.
     [[nodiscard]] static bool available() noexcept;
 
     [[nodiscard]] std::int64_t now_ns() const noexcept {

@@ -8,7 +8,7 @@ namespace drawpoint::facts {
 
 inline constexpr std::string_view command = "run.command";   ///< the command line
 inline constexpr std::string_view version = "run.version";   ///< of drawpoint
-inline constexpr std::string_view stopped = "run.stopped";   ///< why the run ended early; absent: it did not
+inline constexpr std::string_view stopped = "run.stopped";   ///< why the run ended early; absent: nobody said so
 inline constexpr std::string_view digest =
     "run.digest";   ///< of the indices and targets trained on, in order: 16 hex digits
 inline constexpr std::string_view accuracy =
@@ -17,7 +17,8 @@ inline constexpr std::string_view classes = "run.classes";   ///< of the data se
 inline constexpr std::string_view option_prefix = "option.";   ///< + the option's name: its value
 inline constexpr std::string_view clock = "clock.name";        ///< which clock the stamps come from
 
-/// + a loader's name: the prefetch_depth it was asked for, where its memory budget left less.
+/// + a loader's name (`PipelineRow::name`, of which a recorder makes no two alike): the prefetch_depth it was asked
+/// for, where its memory budget left less.
 inline constexpr std::string_view asked_depth_prefix = "loader.asked_prefetch_depth.";
 
 inline constexpr std::string_view slots_bytes = "memory.slots_bytes";

@@ -57,6 +57,7 @@ struct LoopState {
     std::optional<bool> training;         ///< nullopt: outside any pass
     std::optional<double> loss;           ///< of the current step, once known
     std::size_t train_steps = 0;          ///< training steps finished in this fit
+    std::string cancel_reason;            ///< the reason that the last cancel of this fit gave; empty: none
     const LoopTrack* track = nullptr;     ///< the finished pieces of the current step; null: no recorder
 };
 

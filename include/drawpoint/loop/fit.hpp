@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <utility>
 
+#include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/instrumentation/recorder/loop_track.hpp>
 #include <drawpoint/loop/callback.hpp>
 #include <drawpoint/loop/cancel.hpp>
@@ -157,8 +158,9 @@ bool with_events(Loop& loop, Event before, Event after_cancel, Event after, Body
     try {
         loop.fire(before);
         body();
-    } catch (const Cancelled&) {
+    } catch (const Cancelled& cancel) {
         cancelled = true;
+        loop.state.cancel_reason = cancel.reason();
         loop.track.mark(Span::other);   // the time of the learner, if the learner threw it and not a callback
     }
     if (cancelled)
@@ -218,9 +220,12 @@ inline bool before_draw(Loop& loop, StepScope& step) {
     try {
         loop.fire(Event::before_draw);
         return true;
-    } catch (const CancelBatch&) {
-    } catch (const CancelStep&) {
-    } catch (const CancelBackward&) {
+    } catch (const CancelBatch& cancel) {
+        loop.state.cancel_reason = cancel.reason();
+    } catch (const CancelStep& cancel) {
+        loop.state.cancel_reason = cancel.reason();
+    } catch (const CancelBackward& cancel) {
+        loop.state.cancel_reason = cancel.reason();
     } catch (const Cancel&) {   // of an outer level
         step.end(StepStatus::cancelled, std::nullopt);
         throw;
@@ -280,8 +285,9 @@ Awaitable<void> one_pass(Loop& loop, L& learner, Source& source, bool training, 
     try {
         loop.fire(training ? Event::before_train : Event::before_validate);
         co_await all_batches(loop, learner, source, training, epoch_options);
-    } catch (const Cancelled&) {
+    } catch (const Cancelled& cancel) {
         cancelled = true;
+        loop.state.cancel_reason = cancel.reason();
     }
     loop.track.mark(Span::between);   // the source's work at the end of its pass
     loop.track.end_steps();
@@ -305,8 +311,9 @@ Awaitable<void> one_epoch(Loop& loop, L& learner, Train& train, Valid& valid) {
             const EpochOptions valid_options{};
             co_await one_pass<CancelValid>(loop, learner, valid, false, valid_options);
         }
-    } catch (const CancelEpoch&) {
+    } catch (const CancelEpoch& cancel) {
         cancelled = true;
+        loop.state.cancel_reason = cancel.reason();
     }
     loop.state.training.reset();
     if (cancelled)
@@ -326,8 +333,11 @@ Awaitable<void> fit(L& learner, Train& train, Valid& valid, FitOptions options, 
         loop.fire(Event::before_fit);
         for (; loop.state.epoch < options.epochs && !loop.out_of_steps(); ++loop.state.epoch)
             co_await one_epoch(loop, learner, train, valid);
-    } catch (const CancelFit&) {
+    } catch (const CancelFit& cancel) {
         cancelled = true;
+        loop.state.cancel_reason = cancel.reason();
+        if (recorder != nullptr && !cancel.reason().empty())
+            recorder->set_fact(facts::stopped, cancel.reason());
     }
     loop.state.training.reset();
     if (cancelled)

@@ -89,7 +89,8 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
                limits_asked(), order_size_},
       spin_{static_cast<std::size_t>(affinity_cores()), options_.num_workers} {
     if (recorder_ && asked.prefetch_depth != options_.prefetch_depth)
-        recorder_->set_fact(std::string{facts::asked_depth_prefix}.append(name), std::to_string(asked.prefetch_depth));
+        recorder_->set_fact(std::string{facts::asked_depth_prefix} + recorder_->pipeline_name(pipeline_),
+                            std::to_string(asked.prefetch_depth));
     const auto guard = guarded_.lock();
     sample_sets_ = plan.sample_sets;
     measures_use_.store(guard->machine->policy().may_have_too_many(), std::memory_order_relaxed);

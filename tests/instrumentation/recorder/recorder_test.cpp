@@ -343,4 +343,22 @@ BOOST_AUTO_TEST_CASE(a_recording_names_256_loaders_and_no_more) {
     BOOST_TEST(recorder.ledger().pipelines.size() == 256u);
 }
 
+BOOST_AUTO_TEST_CASE(no_two_loaders_of_a_recording_have_one_name) {
+    const TemporaryFile file;
+    Recorder recorder{file.path()};
+    std::vector<std::string> names;
+    for (const char* const name : {"train", "valid", "train", "train", "train (2)", "valid"}) {
+        const std::uint8_t number = recorder.add_pipeline({name, {}, 1, 1, 1});
+        names.push_back(recorder.pipeline_name(number));
+    }
+    const std::vector<std::string> expected{"train", "valid", "train (2)", "train (3)", "train (2) (2)", "valid (2)"};
+    BOOST_TEST(names == expected, boost::test_tools::per_element());
+    recorder.finish();
+    const ReadTrace read = read_trace(file.path());
+    BOOST_TEST_REQUIRE(read.ledger.pipelines.size() == expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i)
+        BOOST_TEST(read.ledger.pipelines[i].name == expected[i]);
+    BOOST_CHECK_THROW((void)recorder.pipeline_name(6), std::out_of_range);
+}
+
 BOOST_AUTO_TEST_SUITE_END()

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 using namespace drawpoint;
@@ -359,6 +360,21 @@ BOOST_AUTO_TEST_CASE(every_sort_key_sorts_by_its_column_descending_and_keeps_the
     BOOST_CHECK_EXCEPTION((void)table(rows, {.sort_by = "nonsense"}), std::invalid_argument,
                           says("Found sort_by_key: nonsense. Should be within {'cpu_time', 'cuda_time', "));
     BOOST_CHECK_THROW((void)table({}, {.sort_by = "nonsense"}), std::invalid_argument);
+}
+
+BOOST_AUTO_TEST_CASE(rows_of_no_known_time_stand_below_all_others) {
+    constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+    std::vector<OperatorAverage> rows;
+    for (const auto& [name, us] :
+         {std::pair{"one", 1.0}, {"unknown", unknown}, {"three", 3.0}, {"unknown", unknown}, {"two", 2.0}})
+        rows.push_back({.key = name, .count = 1, .cpu_us = us});
+    const std::string text = table(rows, {.sort_by = "cpu_time_total"});
+    std::size_t last = 0;
+    for (const char* const name : {" three ", " two ", " one ", " unknown "}) {
+        const std::size_t at = text.find(name);
+        BOOST_TEST((at != std::string::npos && at > last), name);
+        last = at;
+    }
 }
 
 BOOST_AUTO_TEST_CASE(table_options_by_name_are_checked) {

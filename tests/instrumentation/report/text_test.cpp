@@ -5,6 +5,8 @@
 
 #include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/instrumentation/report/text.hpp>
+#include <drawpoint/instrumentation/text/format.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
 
 #include "tests/instrumentation/report/hand_made.hpp"
 

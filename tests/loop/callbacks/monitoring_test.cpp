@@ -7,6 +7,7 @@
 
 #include <drawpoint/loop/callbacks/early_stopping.hpp>
 #include <drawpoint/loop/callbacks/reduce_on_plateau.hpp>
+#include <drawpoint/loop/callbacks/terminate_on_nan.hpp>
 
 #include "loop/callbacks/small_learner.hpp"
 
@@ -106,6 +107,23 @@ BOOST_AUTO_TEST_CASE(a_fit_resumed_after_it_had_stopped_ends_at_once) {
     fitting.fit(learner, {.epochs = 5, .first_epoch = 2}, {1}, {1});
     BOOST_TEST(recorder.log().size() == 2);
     BOOST_TEST(stopping.waited() == 1);
+}
+
+BOOST_AUTO_TEST_CASE(whoever_ends_a_fit_says_why) {
+    SmallLearner learner;
+    learner.say = {0, 1, 0, 2, 0, 3, 0, 0};
+    std::string reason;
+    At end{Event::after_cancel_fit, 0, [&](LoopState& state) { reason = state.cancel_reason; }};
+    MetricsRecorder recorder;
+    EarlyStopping stopping{recorder, {}, 2};
+    Fitting{&recorder, &stopping, &end}.fit(learner, {.epochs = 5}, {1}, {1});
+    BOOST_TEST(reason == "EarlyStopping: valid_loss has not improved for 2 epochs");
+
+    SmallLearner diverging;
+    diverging.say = {std::numeric_limits<double>::infinity()};
+    TerminateOnNaN terminate;
+    Fitting{&terminate, &end}.fit(diverging, {.epochs = 5}, {1});
+    BOOST_TEST(reason == "TerminateOnNaN: the loss is inf");
 }
 
 BOOST_AUTO_TEST_CASE(reductions_are_pytorchs) {

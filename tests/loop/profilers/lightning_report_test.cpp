@@ -73,6 +73,24 @@ BOOST_AUTO_TEST_CASE(a_profile_of_no_time_has_no_shares) {
                std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(actions_of_no_known_length_stand_below_all_others) {
+    constexpr double unknown = std::numeric_limits<double>::quiet_NaN();
+    const LightningProfile profile{
+        .stage = "",
+        .total_s = 10,
+        .actions = {
+            {"one", 1, 1}, {"unknown", 1, unknown}, {"three", 1, 3}, {"unknown too", 1, unknown}, {"two", 1, 2}}};
+    for (const bool extended : {false, true}) {
+        const std::string text = to_lightning(profile, {.extended = extended});
+        std::size_t last = 0;
+        for (const char* const name : {"|  three ", "|  two ", "|  one ", "|  unknown ", "|  unknown too"}) {
+            const std::size_t at = text.find(name);
+            BOOST_TEST((at != std::string::npos && at > last), name);
+            last = at;
+        }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(regions_of_user_code_are_actions_and_one_named_like_an_action_of_the_loop_is_that) {
     SmallFit fit{1, 2};
     At user{Event::before_batch, [&](LoopState& state) {
@@ -116,6 +134,17 @@ BOOST_AUTO_TEST_CASE(in_a_tree_every_nanosecond_is_counted_once) {
     BOOST_TEST(find(step, "draw/starved").total_ns == 48'000'000);
     BOOST_TEST(find(step, "batch/backward").total_ns == 120'000'000);
     BOOST_TEST(find(trees[0], "epoch/before_epoch").total_ns == 22'000'000);
+}
+
+BOOST_AUTO_TEST_CASE(validation_stands_beside_training_in_its_epoch) {
+    SmallFit fit{2, 3};
+    fit.run();
+    const auto trees = action_tree(fit.recorder.ledger());
+    BOOST_REQUIRE_EQUAL(trees.size(), 1u);
+    BOOST_TEST(find(trees[0], "epoch/valid").calls == 2u);
+    BOOST_TEST(find(trees[0], "epoch/valid/step").calls == 4u);
+    for (const char* const path : {"epoch", "epoch/train", "epoch/valid"})
+        BOOST_TEST(find(trees[0], path).self_ns == 0, path);
 }
 
 BOOST_AUTO_TEST_CASE(a_threads_regions_are_a_tree_by_nesting) {

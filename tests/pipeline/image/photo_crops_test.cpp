@@ -11,8 +11,12 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
+#include <atomic>
+#include <exception>
 #include <map>
 #include <string>
+#include <thread>
 #include <vector>
 
 BOOST_AUTO_TEST_SUITE(photo_crops)
@@ -42,7 +46,47 @@ BOOST_AUTO_TEST_CASE(a_file_that_cannot_take_its_name_leaves_nothing) {
     std::filesystem::create_directory(taken);
     BOOST_CHECK_THROW(write_whole_file(taken, std::vector<std::byte>(100)), std::filesystem::filesystem_error);
     BOOST_TEST(std::filesystem::is_empty(taken));
-    BOOST_TEST(!std::filesystem::exists(folder.path() / "taken.jpg.partial"));
+    const auto entries = std::filesystem::directory_iterator(folder.path());
+    BOOST_TEST(std::distance(begin(entries), end(entries)) == 1);
+}
+
+BOOST_AUTO_TEST_CASE(files_of_others_stay_as_they_are) {
+    const TemporaryFolder folder;
+    const auto partial = folder.path() / "crop.jpg.partial", other = folder.path() / "crop.jpg.tmp";
+    for (const auto& path : {partial, other})
+        test::put_bytes(path, "somebody's");
+    write_whole_file(folder.path() / "crop.jpg", std::vector<std::byte>(100));
+    for (const auto& path : {partial, other}) {
+        std::vector<std::byte> bytes;
+        BOOST_REQUIRE(std::filesystem::exists(path));
+        read_file(path.c_str(), bytes);
+        BOOST_TEST(bytes.size() == 10u, path.string());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(of_many_who_write_one_name_at_the_same_time_one_stays_whole) {
+    const TemporaryFolder folder;
+    const auto path = folder.path() / "crop.jpg";
+    constexpr std::size_t size = 300'000;
+    std::atomic<int> failures{0};
+    std::vector<std::thread> writers;
+    for (int number = 1; number <= 4; ++number)
+        writers.emplace_back([&, number] {
+            for (int i = 0; i < 25; ++i)
+                try {
+                    write_whole_file(path, std::vector<std::byte>(size, static_cast<std::byte>(number)));
+                } catch (const std::exception&) {
+                    ++failures;
+                }
+        });
+    for (std::thread& writer : writers)
+        writer.join();
+    BOOST_TEST(failures == 0);
+    const auto files = files_below(folder.path());
+    BOOST_REQUIRE(files.size() == 1u);
+    const std::vector<std::byte>& bytes = files.at("crop.jpg");
+    BOOST_TEST(bytes.size() == size);
+    BOOST_TEST((std::ranges::count(bytes, bytes.front()) == static_cast<std::ptrdiff_t>(size)));
 }
 
 BOOST_AUTO_TEST_CASE(the_two_parts_share_no_pixel_and_fill_the_photograph) {

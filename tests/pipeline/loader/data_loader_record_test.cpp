@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/pipeline/loader/blocking.hpp>
 #include <drawpoint/pipeline/loader/collate.hpp>
 
@@ -75,6 +76,26 @@ BOOST_AUTO_TEST_CASE(a_recorded_pass_has_a_row_for_each_batch_and_sample_with_st
             BOOST_TEST(std::any_of(ledger.threads.begin(), ledger.threads.end(), of_worker) == (workers != 0));
         }
     }
+}
+
+BOOST_AUTO_TEST_CASE(of_two_loaders_of_one_name_each_has_its_own_facts) {
+    Bench bench{true};
+    const NumberedSource source{64, 1024};
+    const SequentialSampler sampler{64};
+    LoaderOptions options{.batch_size = 4, .num_workers = 1, .prefetch_depth = 8};
+    const DataLoader unlimited{bench.runtime, source, sampler, options, "unlimited"};
+    options.memory_budget = unlimited.memory_plan().planned_bytes - 1;
+    const DataLoader first{bench.runtime, source, sampler, options};
+    options.prefetch_depth = 12;
+    const DataLoader second{bench.runtime, source, sampler, options};
+    const Ledger ledger = bench.recorder->ledger();
+    BOOST_TEST_REQUIRE(ledger.pipelines.size() == 3u);
+    const auto asked_of = [&](std::size_t pipeline) {
+        return ledger.fact(std::string{facts::asked_depth_prefix} + ledger.pipelines[pipeline].name).value_or("");
+    };
+    BOOST_TEST(asked_of(0) == "");
+    BOOST_TEST(asked_of(1) == "8");
+    BOOST_TEST(asked_of(2) == "12");
 }
 
 BOOST_AUTO_TEST_CASE(a_sample_that_is_long_enough_says_what_it_computed_and_how_long_it_waited_for_a_core) {

@@ -69,6 +69,11 @@ private:
         std::vector<Open> open;   // by begin, longest first
     };
 
+    void add_threads();
+    void add_operators();
+    void add_pieces();
+    void add_stages();
+
     const Ledger* ledger_;
     std::vector<std::uint32_t> thread_of_;   // by ThreadRow: of `threads_`
     std::vector<Thread> threads_;

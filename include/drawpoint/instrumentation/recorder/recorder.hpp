@@ -68,8 +68,11 @@ public:
     [[nodiscard]] std::int64_t now_ns() const noexcept { return clock_.now_ns(); }
     [[nodiscard]] const AnyClock& clock() const noexcept { return clock_; }
 
-    /// Announces a loader; its number in `Ledger::pipelines`. Any thread. Throws std::length_error past 255.
+    /// Announces a loader; its number in `Ledger::pipelines`. A second "train" is recorded as "train (2)". Any thread.
+    /// Throws std::length_error past 255.
     std::uint8_t add_pipeline(const PipelineRow&);
+    /// The name that this loader is recorded under. Any thread. Throws std::out_of_range for a number never given.
+    [[nodiscard]] std::string pipeline_name(std::uint8_t pipeline) const;
     /// A ring for a worker thread, reused when a track given back is free. Any thread; allocates at most once per worker.
     [[nodiscard]] WorkerTrack add_worker();
     /// What to keep of the n-th batch a loader admits. Any thread, O(1).

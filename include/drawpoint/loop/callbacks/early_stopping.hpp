@@ -27,6 +27,7 @@ public:
 
 private:
     void count(bool improved) noexcept { waited_ = improved ? 0 : waited_ + 1; }
+    void end_if_stopped() const;
 
     Monitor monitor_;
     std::size_t patience_, waited_ = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cmath>
+#include <string>
 
 #include <drawpoint/loop/cancel.hpp>
 #include <drawpoint/loop/event_callback.hpp>
@@ -14,7 +15,7 @@ public:
     [[nodiscard]] int order() const noexcept override { return -9; }
     void after_batch(const LoopState& state) const {
         if (state.loss && !std::isfinite(*state.loss))
-            throw CancelFit{};
+            throw CancelFit{"TerminateOnNaN: the loss is " + std::to_string(*state.loss)};
     }
 };
 

@@ -132,8 +132,9 @@ public:
         std::uint64_t serial_;
     };
 
-    /// Starts the workers and admits the first batches when the first pass is asked for. Throws as `check_options`, also of a
-    /// memory_budget that the smallest loader exceeds. `name` is the pipeline's in the recording.
+    /// Starts the workers and admits the first batches when the first pass is asked for. Throws as `check_options`, also of
+    /// a memory_budget that the smallest loader exceeds. `name` is the pipeline's in the recording, with a number where
+    /// another loader has it.
     DataLoader(Runtime&, const SampleSource&, const Sampler&, const LoaderOptions&, std::string_view name = "train");
     DataLoader(Runtime&, const SampleSource&&, const Sampler&, const LoaderOptions&, std::string_view = "") = delete;
     DataLoader(Runtime&, const SampleSource&, const Sampler&&, const LoaderOptions&, std::string_view = "") = delete;

@@ -9,6 +9,7 @@
 
 #include "cli/command_line.hpp"
 #include "cli/number_in.hpp"
+#include "cli/options.hpp"
 #include "cli/recording.hpp"
 #include "cli/report_output.hpp"
 #include <drawpoint/diagnosis/blame/explain.hpp>
@@ -96,6 +97,14 @@ Output split_of(const std::string& file, const Invocation& invocation) {
     return made;
 }
 
+/// The values that `drawpoint profile` gives to options by itself, on this machine.
+OptionValues profile_defaults() {
+    ProfileOptions options;
+    CommandLine line{{.command = "profile", .line = {}, .arguments = {}}, ""};
+    options.add_to(line.app());
+    return line.effective();
+}
+
 }   // namespace
 
 int diagnose_run(const Invocation& invocation) {
@@ -151,7 +160,7 @@ int diagnose_run(const Invocation& invocation) {
             return exit_ok;
         }
     }
-    const Diagnosis found = drawpoint::diagnose(trace.ledger);
+    const Diagnosis found = drawpoint::diagnose(trace.ledger, {.defaults = profile_defaults()});
     Output made{.text = explains   ? chain
                         : markdown ? to_markdown(found)
                                    : to_text(found),

@@ -61,6 +61,8 @@ nlohmann::ordered_json to_json(const Tuning& tuning, const JsonHead& head) {
     document["best_seen"] = tuning.best_seen;
     document["steps_used"] = tuning.steps_used;
     document["separated"] = tuning.separated;
+    document["trusted"] = tuning.trusted;
+    document["foreign_cores"] = tuning.foreign_cores;
     document["why"] = tuning.why;
     document["log"] = nlohmann::ordered_json::array();
     for (const TuneTrial& trial : tuning.log)

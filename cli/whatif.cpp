@@ -166,6 +166,7 @@ int whatif_run(const Invocation& invocation) {
     Whatif found;
     try {
         found = drawpoint::whatif(run, grid);
+        found.trust = trust;
     } catch (const std::invalid_argument& error) {
         throw Failure{fmt::format("{}: {}", file, error.what())};
     }
@@ -175,10 +176,6 @@ int whatif_run(const Invocation& invocation) {
 
     const JsonHead head{.version = DRAWPOINT_VERSION, .command = invocation.line};
     nlohmann::ordered_json document = to_json(found, head, summary_of(trace.ledger, true).machine);
-    document["trust"] = {{"trusted", trust.trusted},
-                         {"interference_share", trust.interference_share},
-                         {"steal_share", trust.steal_share},
-                         {"reasons", trust.reasons}};
     std::string text = to_text(found);
     if (!html.empty()) {
         write_file(html, to_html(found, fmt::format("What if: {}", file)));

@@ -191,6 +191,35 @@ void list_questions(const Ledger& ledger, TraceSplit& split) {
             "Whether the device was still busy during a draw, which then cost nothing: its work was not read.");
 }
 
+/// "1st", "2nd", "11th".
+std::string ordinal(std::size_t number) {
+    const std::size_t last = number % 10;
+    const bool teen = number % 100 / 10 == 1;
+    return fmt::format("{}{}", number,
+                       teen || last == 0 || last > 3 ? "th"
+                       : last == 1                   ? "st"
+                       : last == 2                   ? "nd"
+                                                     : "rd");
+}
+
+/// What uneven draws without a period look like, by how many of them are long.
+std::string hint_of_uneven(const TraceSplit& split) {
+    constexpr std::size_t few = 5;   // one in so many, or fewer
+    const auto ms = [](std::int64_t ns) { return fmt::format("{:.3g} ms", static_cast<double>(ns) / 1e6); };
+    const DrawTail& draw = split.steady_draw;
+    const std::string counted = fmt::format("{} of {} draws are long (median {}, 99th percentile {})", split.long_draws,
+                                            split.steady_steps, ms(draw.p50_ns), ms(draw.p99_ns));
+    if (split.steady_steps < least_for_interval)
+        return counted + ": too few steps to tell single slow samples from workers that are too slow as a whole.";
+    if (split.long_draws * few <= split.steady_steps)
+        return fmt::format(
+            "Few draws are long (99th percentile {}, median {}): single slow samples or batches, or too few "
+            "batches prefetched to bridge them; the workers are not too slow on the whole.",
+            ms(draw.p99_ns), ms(draw.p50_ns));
+    return counted + ", in no regular order: the workers are too slow as a whole, and finish several batches at about "
+                     "the same time, or samples differ much. More workers, or cheaper samples.";
+}
+
 std::string hint_of(const TraceSplit& split) {
     const auto percent = [](double share) { return fmt::format("{:.1f} %", 100 * share); };
     const auto ms = [](std::int64_t ns) { return fmt::format("{:.3g} ms", static_cast<double>(ns) / 1e6); };
@@ -214,14 +243,11 @@ std::string hint_of(const TraceSplit& split) {
                " of the draws' time the device was still working: these draws cost less than they last.";
     if (split.period)
         return fmt::format(
-            "About every {}th draw is long and those between are short, as when {} workers finish together: the "
+            "About every {} draw is long and those between are short, as when {} workers finish together: the "
             "workers are too slow as a whole, not single samples. More workers, or cheaper samples.",
-            *split.period, *split.period);
-    if (draw.p99_ns > 5 * draw.p50_ns && split.steady_steps >= least_for_interval)
-        return fmt::format(
-            "Few draws are long (99th percentile {}, median {}): single slow samples or batches, or too few "
-            "batches prefetched to bridge them; the workers are not too slow on the whole.",
-            ms(draw.p99_ns), ms(draw.p50_ns));
+            ordinal(*split.period), *split.period);
+    if (split.long_draws * 10 < split.steady_steps * 9)
+        return hint_of_uneven(split);
     return fmt::format(
         "Draws are alike (median {}, 99th percentile {}): the workers are too slow on the whole, or handing a batch "
         "over costs this much each time. If more workers leave the median as it is, it is the handing over.",
@@ -284,6 +310,8 @@ TraceSplit split_trace(const Ledger& ledger) {
     std::ranges::sort(steady.step_ns);
     split.steady_draw = {rank(steady.draw_ns, 50), rank(steady.draw_ns, 90), rank(steady.draw_ns, 99),
                          rank(steady.draw_ns, 100)};
+    split.long_draws = static_cast<std::size_t>(std::ranges::count_if(
+        steady.draw_ns, [least = split.steady_draw.p99_ns / 5](std::int64_t ns) { return ns > least; }));
     split.steady_step_p50_ns = rank(steady.step_ns, 50);
     split.hint = hint_of(split);
     return split;

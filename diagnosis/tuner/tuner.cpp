@@ -147,9 +147,10 @@ std::vector<WhatifRow> candidates_of(std::vector<WhatifRow> rows, const TuneOpti
 /// Runs the race's rounds and keeps the books.
 class Racing {
 public:
-    Racing(TuneTarget& target, const TuneOptions& options, std::vector<WhatifRow> candidates)
+    Racing(TuneTarget& target, const TuneOptions& options, double cores, std::vector<WhatifRow> candidates)
         : target_{&target},
           options_{options},
+          cores_{cores},
           running_{options.start},
           candidates_{std::move(candidates)},
           race_{candidates_.size(), {.within = options.within}},
@@ -164,8 +165,11 @@ public:
     std::size_t run(std::size_t used, std::size_t few, std::size_t most) {
         const auto fits = [&] { return used + steps_of_a_round() <= (start_is_far_behind() ? few : most); };
         while (race_.rounds() == 0 || (!race_.winner() && steps_of_a_round() != 0 && fits())) {
-            for (int repeats = 0; round(used) && repeats < most_repeats && fits();)
-                ++repeats;
+            double foreign_cores = round(used);
+            for (int repeats = 0; is_disturbed(foreign_cores) && repeats < most_repeats && fits(); ++repeats)
+                foreign_cores = round(used);
+            disturbed_rounds_ += is_disturbed(foreign_cores);
+            foreign_cores_ += foreign_cores;
             race_.add_round(rates_);
             for (std::size_t i = 0; i < candidates_.size(); ++i)
                 if (rates_[i] > 0) {
@@ -182,14 +186,21 @@ public:
         const auto leader = winner ? winner : likeliest();
         if (!leader)
             throw std::runtime_error{"every setting that was run exceeded the memory budget"};
-        const std::size_t chosen = *leader;
         tuning.separated = winner.has_value();
-        tuning.why =
-            tuning.separated
-                ? fmt::format("within {:g} % of every other candidate, after {} rounds", 100 * options_.within,
-                              race_.rounds())
-                : fmt::format("not separated after {} rounds: the cheapest likely to be within {:g} % of the best",
-                              race_.rounds(), 100 * options_.within);
+        tuning.trusted = 2 * disturbed_rounds_ <= race_.rounds();
+        tuning.foreign_cores = foreign_cores_ / static_cast<double>(race_.rounds());
+        const std::size_t start = start_place();
+        const bool keeps_start = !tuning.trusted && !winner && start < candidates_.size() && runs(start);
+        const std::size_t chosen = keeps_start ? start : *leader;
+        const std::string after = fmt::format("after {} round{}", race_.rounds(), race_.rounds() == 1 ? "" : "s");
+        tuning.why = keeps_start ? fmt::format("not separated {}: the setting it started from is kept", after)
+                     : tuning.separated
+                         ? fmt::format("within {:g} % of every other candidate, {}", 100 * options_.within, after)
+                         : fmt::format("not separated {}: the cheapest likely to be within {:g} % of the best", after,
+                                       100 * options_.within);
+        if (!tuning.trusted)
+            tuning.why += fmt::format("; not to be trusted: others kept {:.2f} of {:.3g} cores busy meanwhile",
+                                      tuning.foreign_cores, cores_);
         tuning.chosen = candidates_[chosen].setting;
         tuning.batches_per_s = measured(chosen);
         for (std::size_t i = 0; i < candidates_.size(); ++i) {
@@ -209,9 +220,14 @@ private:
     }
     [[nodiscard]] bool runs(std::size_t i) const { return !race_.dropped(i); }
 
+    /// Of `candidates_`; its size: the start is none of them.
+    [[nodiscard]] std::size_t start_place() const {
+        return static_cast<std::size_t>(std::ranges::find(candidates_, options_.start, &WhatifRow::setting) -
+                                        candidates_.begin());
+    }
+
     [[nodiscard]] bool start_is_far_behind() const {
-        const auto start = static_cast<std::size_t>(
-            std::ranges::find(candidates_, options_.start, &WhatifRow::setting) - candidates_.begin());
+        const std::size_t start = start_place();
         const auto leader = race_.leader();
         return leader && start < candidates_.size() && race_.log_ratio(*leader, start).median > large_effect_seen;
     }
@@ -230,8 +246,13 @@ private:
         return steps;
     }
 
-    /// Each once, in random order; true: others disturbed it.
-    bool round(std::size_t& used) {
+    [[nodiscard]] bool is_disturbed(double foreign_cores) const noexcept {
+        return foreign_cores > options_.most_foreign_cores;
+    }
+
+    /// Each once, in random order. Returns the cores that others took: a block alone is too short for clocks that tick
+    /// every 10 ms.
+    double round(std::size_t& used) {
         std::vector<std::size_t> order;
         for (std::size_t i = 0; i < candidates_.size(); ++i)
             if (runs(i))
@@ -252,8 +273,7 @@ private:
                 race_.drop(i);
             }
         }
-        // Of the round: a block alone is too short for clocks that tick every 10 ms.
-        return foreign > options_.most_foreign_cores * static_cast<double>(order.size());
+        return foreign / static_cast<double>(std::max<std::size_t>(order.size(), 1));
     }
 
     /// The cheapest left within the margin of the best, by what was predicted and what was measured together, each as much
@@ -292,19 +312,25 @@ private:
         const Interval ratio = race_.log_ratio(i, chosen);
         const double percent = 100 * std::expm1(ratio.median);
         if (race_.dropped(i))
-            return fmt::format("{:.1f} % slower than the chosen one", -percent);
-        return fmt::format("{:+.1f} % ({:+.1f} to {:+.1f}) and dearer", percent, 100 * std::expm1(ratio.low),
-                           100 * std::expm1(ratio.high));
+            return fmt::format("{:.1f} % {} than the chosen one", std::abs(percent), percent > 0 ? "faster" : "slower");
+        const std::string interval =
+            std::isfinite(ratio.low) && std::isfinite(ratio.high)
+                ? fmt::format("{:+.1f} to {:+.1f}", 100 * std::expm1(ratio.low), 100 * std::expm1(ratio.high))
+                : "interval not known";
+        return fmt::format("{:+.1f} % ({}) and {}", percent, interval, i < chosen ? "cheaper" : "dearer");
     }
 
     TuneTarget* target_;
     const TuneOptions& options_;
+    double cores_;
     LoaderSetting running_;   // the last one that was asked for
     std::vector<WhatifRow> candidates_;
     Race race_;
     std::vector<double> rates_, sums_;
     std::vector<std::size_t> blocks_;
     std::vector<bool> too_large_;   // dropped for it
+    std::size_t disturbed_rounds_ = 0;
+    double foreign_cores_ = 0;   // a sum over rounds
     std::mt19937_64 random_;
 };
 
@@ -344,7 +370,7 @@ Tuning tune(TuneTarget& target, const TuneOptions& options) {
     double best = 0;
     for (const WhatifRow& row : predicted.rows)
         best = std::max(best, row.prediction.batches_per_s.median);
-    Racing racing{target, options, candidates_of(std::move(predicted.rows), options)};
+    Racing racing{target, options, run.cores, candidates_of(std::move(predicted.rows), options)};
     const bool effect_is_large = std::abs(std::log(best / run.batches_per_s)) > large_effect;
     const std::size_t few = std::min(options.steps, options.most_steps);
     const std::size_t all = racing.run(used, few, effect_is_large ? few : options.most_steps);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -32,14 +33,61 @@ bool names(std::string_view name, std::string_view word) {
            }).begin() != name.end();
 }
 
-std::string word_of_stage(const RecordedRun& run, std::size_t stage, const Traits& traits) {
+/// Named so, or the first one where it mostly waits for bytes.
+bool is_read(const RecordedRun& run, std::size_t stage) {
     const std::string_view name = run.stages[stage];
-    if (names(name, "decode"))   // a fused image stage counts as decode, also where it reads for itself
+    if (names(name, "read") || names(name, "fetch") || names(name, "download"))
+        return true;
+    const Demand sum = stage == 0 && !run.reads_ahead ? sum_of_stage(run, stage) : Demand{};
+    return sum.wait_ns > sum.cpu_ns &&
+           std::ranges::any_of(run.samples, [](const SampleDemand& sample) { return sample.bytes > 0; });
+}
+
+std::string word_of_stage(const RecordedRun& run, std::size_t stage, const Traits& traits) {
+    if (names(run.stages[stage], "decode"))   // a fused image stage counts as decode, also where it reads for itself
         return "decode";
-    const Demand sum = sum_of_stage(run, stage);
-    if (sum.wait_ns > sum.cpu_ns || names(name, "read") || names(name, "fetch") || names(name, "download"))
+    return !is_read(run, stage) ? "transform" : traits.bandwidth ? "read-bandwidth" : "read-latency";
+}
+
+/// Whether a twentieth of the samples waits more in this stage than all others.
+bool waits_rarely(const RecordedRun& run, std::size_t stage) {
+    std::vector<std::int64_t> waits;
+    for (const SampleDemand& sample : run.samples)
+        waits.push_back(sample.stages[stage].wait_ns);
+    const auto longest = waits.end() - static_cast<std::ptrdiff_t>(waits.size() / 20);
+    std::ranges::nth_element(waits, longest);
+    const auto sum = [](auto from, auto to) { return std::accumulate(from, to, 0.0); };
+    return sum(longest, waits.end()) > sum(waits.begin(), longest);
+}
+
+/// Where samples wait off their core: reading, or in the stage where they do so most.
+struct Waiting {
+    double reading_ns = 0, else_ns = 0;
+    std::size_t stage = 0;   // of the others, the longest
+    [[nodiscard]] bool is_storage() const noexcept { return reading_ns >= else_ns; }
+};
+
+Waiting waiting_of(const RecordedRun& run) {
+    Waiting found;
+    for (const SampleDemand& sample : run.samples)
+        found.reading_ns += static_cast<double>(sample.read.wait_ns);
+    double longest_ns = 0;
+    for (std::size_t stage = 0; stage < run.stages.size(); ++stage) {
+        const auto wait_ns = static_cast<double>(sum_of_stage(run, stage).wait_ns);
+        (is_read(run, stage) ? found.reading_ns : found.else_ns) += wait_ns;
+        if (!is_read(run, stage) && wait_ns > longest_ns) {
+            longest_ns = wait_ns;
+            found.stage = stage;
+        }
+    }
+    return found;
+}
+
+std::string word_of_waiting(const RecordedRun& run, const Traits& traits) {
+    const Waiting waiting = waiting_of(run);
+    if (waiting.is_storage())
         return traits.bandwidth ? "read-bandwidth" : "read-latency";
-    return "transform";
+    return waits_rarely(run, waiting.stage) ? "stragglers" : word_of_stage(run, waiting.stage, traits);
 }
 
 template <class Rows, class Of>
@@ -57,7 +105,9 @@ std::string word_of(std::string_view key, const RecordedRun& run, const Traits& 
                    ? std::string{"transform"}
                    : word_of_stage(run, static_cast<std::size_t>(stage - run.stages.begin()), traits);
     }
-    if (key == "read" || key == "waiting" || key == "read_concurrency")
+    if (key == "waiting")
+        return word_of_waiting(run, traits);
+    if (key == "read" || key == "read_concurrency")
         return reading;
     if (traits.bursty_compute && (key == "prefetch_depth" || key == "variance"))
         return "bursty-consumer";
@@ -136,7 +186,8 @@ std::vector<Intervention> unit_interventions(const RecordedRun& run, const Trait
                 waits += stage.wait_ns;
             return waits;
         }))
-        add("waiting", "no sample waits for storage").what.without_waiting = true;
+        add("waiting", waiting_of(run).is_storage() ? "no sample waits for storage" : "no sample waits off its core")
+            .what.without_waiting = true;
     add("cores", "a core for everyone").what.unlimited_cores = true;
     std::erase_if(all, [&](const Intervention& change) { return !fits_memory(run, change.setting); });
     return all;

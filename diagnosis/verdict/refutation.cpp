@@ -15,15 +15,17 @@
 namespace drawpoint {
 namespace {
 
-/// `drawpoint profile` as it was run, but for the option of this name; empty: it was not, or no terminal can show it.
-std::string recorded_command(const Ledger& ledger, std::string_view without) {
+/// `drawpoint profile` as it was run, but for the option of this name and for defaults; empty: it was not, or no terminal
+/// can show it.
+std::string recorded_command(const Ledger& ledger, std::string_view without, const OptionValues& defaults) {
     const auto command = ledger.fact(facts::command);
     const auto options = recorded_options(ledger);
     if (options.empty() || !command || !command->starts_with("drawpoint profile"))
         return {};
     std::string line = "drawpoint profile";
-    for (const auto& [name, value] : options) {
-        if (name == without)
+    for (const auto& option : options) {
+        const auto& [name, value] = option;
+        if (name == without || std::ranges::find(defaults, option) != defaults.end())
             continue;
         if (printable(value) != value)
             return {};
@@ -34,7 +36,7 @@ std::string recorded_command(const Ledger& ledger, std::string_view without) {
 
 }   // namespace
 
-std::vector<std::pair<std::string, std::string>> recorded_options(const Ledger& ledger) {
+OptionValues recorded_options(const Ledger& ledger) {
     constexpr std::array<std::string_view, 27> known{
         "allow-inexact",    "batch-size",   "cache",         "compute-ms",    "data",
         "device",           "drop-last",    "epochs",        "format",        "image-size",
@@ -42,7 +44,7 @@ std::vector<std::pair<std::string, std::string>> recorded_options(const Ledger& 
         "num-workers",      "on-error",     "optimizer",     "order",         "prefetch-depth",
         "read-concurrency", "record",       "resize-filter", "seed",          "steps",
         "targets",          "valid"};
-    std::vector<std::pair<std::string, std::string>> options;
+    OptionValues options;
     bool has_data = false;
     for (const auto& [key, value] : ledger.facts) {
         if (!key.starts_with(facts::option_prefix))
@@ -75,13 +77,13 @@ std::string option_of(const Intervention& change) {
                                                  : std::string{};
 }
 
-std::string how_to_refute(const Ledger& ledger, const Intervention& advice) {
+std::string how_to_refute(const Ledger& ledger, const Intervention& advice, const OptionValues& defaults) {
     const std::string expected = fmt::format("throughput should rise by {:.0f} % ({:.0f} … {:.0f} %)",
                                              advice.gain.median * 100, advice.gain.low * 100, advice.gain.high * 100);
     const std::string option = option_of(advice);
     if (option.empty())
         return fmt::format("with {}, recorded anew, {}", advice.change, expected);
-    const std::string command = recorded_command(ledger, option.substr(2, option.find(' ') - 2));
+    const std::string command = recorded_command(ledger, option.substr(2, option.find(' ') - 2), defaults);
     if (!command.empty())
         return fmt::format("{} {} -o refute.pftrace: {}", command, option, expected);
     return fmt::format("run with {} in turns with the setting as it is: {}", advice.change, expected);

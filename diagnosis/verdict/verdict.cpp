@@ -102,9 +102,9 @@ void name_the_cause(Diagnosis& diagnosis, const Evidence& found, const Diagnosis
         diagnosis.verdict = "balanced";
         if (unclear) {
             diagnosis.more_steps_needed = 3 * diagnosis.steady_steps;   // half the width takes four times the steps
-            abstain(diagnosis, "undecided",
-                    fmt::format("undecided, needs {} more steps: no change's gain is known well enough",
-                                diagnosis.more_steps_needed));
+            abstain(
+                diagnosis, "undecided",
+                fmt::format("needs {} more steps: no change's gain is known well enough", diagnosis.more_steps_needed));
         }
         return;
     }
@@ -176,7 +176,7 @@ Diagnosis diagnose(const Ledger& ledger, const DiagnosisOptions& options) {
     if (found.steps < least_steps) {
         diagnosis.more_steps_needed = least_steps - found.steps;
         abstain(diagnosis, "undecided",
-                fmt::format("undecided, needs {} more step{}: {} came after the warm-up, {} are the least",
+                fmt::format("needs {} more step{}: {} came after the warm-up, {} are the least",
                             diagnosis.more_steps_needed, diagnosis.more_steps_needed == 1 ? "" : "s", found.steps,
                             least_steps));
         say();
@@ -191,7 +191,7 @@ Diagnosis diagnose(const Ledger& ledger, const DiagnosisOptions& options) {
         (slower > least_change || slower < 1 / least_change)) {
         diagnosis.more_steps_needed = static_cast<std::size_t>(std::ceil(all)) - found.all_steps;
         abstain(diagnosis, "undecided",
-                fmt::format("undecided, needs {} more step{}: the warm-up took {} of {}", diagnosis.more_steps_needed,
+                fmt::format("needs {} more step{}: the warm-up took {} of {}", diagnosis.more_steps_needed,
                             diagnosis.more_steps_needed == 1 ? "" : "s", warm_up, found.all_steps));
         say();
         return diagnosis;
@@ -250,7 +250,7 @@ Diagnosis diagnose(const Ledger& ledger, const DiagnosisOptions& options) {
     if (!diagnosis.abstained)
         advise(diagnosis, options);
     if (diagnosis.advice)
-        diagnosis.how_to_refute = how_to_refute(ledger, *diagnosis.advice);
+        diagnosis.how_to_refute = how_to_refute(ledger, *diagnosis.advice, options.defaults);
     say();
     return diagnosis;
 }

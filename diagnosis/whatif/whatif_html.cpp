@@ -148,7 +148,7 @@ std::string to_html(const Whatif& found, std::string_view title) {
         "system-ui,sans-serif;margin:2em;max-width:70em}}svg text{{font-size:13px}}.m{{text-anchor:middle}}.e{{text-"
         "anchor:end}}.w{{fill:#fff}}rect.r{{stroke:#d62728;stroke-width:3}}.a{{fill:none;stroke:#888}}circle.r{{fill:"
         "#d62728}}circle.f{{fill:#2171b5}}circle.o{{fill:#c0c8d0}}table{{border-collapse:collapse}}td,th{{padding:2px "
-        "10px;text-align:right}}tr.r{{font-weight:bold}}</style></head><body>\n<h1>{0}</h1>\n",
+        "10px;text-align:right}}tr.r{{font-weight:bold}}p.d{{color:#b00020}}</style></head><body>\n<h1>{0}</h1>\n",
         escaped(title));
     put(html,
         "<p>Recorded: num_workers {}, prefetch_depth {}, order {}: {:.4g} batches/s (the replay of the same setting "
@@ -164,6 +164,8 @@ std::string to_html(const Whatif& found, std::string_view title) {
         chosen.setting.num_workers, chosen.setting.prefetch_depth, to_string(chosen.setting.order),
         chosen.setting.batch_size, about(chosen),
         found.on_edge ? " It is the largest that was asked for: a larger one may be better." : "");
+    for (const std::string& reason : found.trust.reasons)
+        put(html, "<p class=\"d\"><b>Not to be trusted</b>: {}.</p>\n", escaped(reason));
     const WhatifRow* last = nullptr;
     for (const WhatifRow& row : found.rows) {
         if (!last || last->setting.order != row.setting.order || last->setting.batch_size != row.setting.batch_size)

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include <drawpoint/instrumentation/text/format.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
 
 namespace drawpoint {
 namespace {
@@ -65,6 +66,8 @@ std::string to_text(const Whatif& found) {
     text += "\n\n* recorded   > the smallest within 2 % of the best   shade: share of the best, from half to all\n";
     text += fmt::format("\nrecommended: {}\n  predicted: {}\n", setting_text(chosen.setting, found.recorded),
                         expected_text(chosen));
+    for (const std::string& reason : found.trust.reasons)
+        text += fmt::format("  not to be trusted: {}\n", printable(reason));
     if (found.recommended != found.best)
         text += fmt::format("best: {}\n  predicted: {}\n", setting_text(found.rows[found.best].setting, found.recorded),
                             expected_text(found.rows[found.best]));
@@ -103,10 +106,16 @@ nlohmann::ordered_json to_json(const Whatif& found, const JsonHead& head, const 
                             {"high", found.as_recorded.batches_per_s.high}};
     document["recommended"] = row_json(found.rows[found.recommended]);
     document["best"] = row_json(found.rows[found.best]);
+    for (const char* const named : {"recommended", "best"})
+        document[named]["trusted"] = found.trust.trusted;
     document["on_edge"] = found.on_edge;
     document["rows"] = Json::array();
     for (const WhatifRow& row : found.rows)
         document["rows"].push_back(row_json(row));
+    document["trust"] = {{"trusted", found.trust.trusted},
+                         {"interference_share", found.trust.interference_share},
+                         {"steal_share", found.trust.steal_share},
+                         {"reasons", found.trust.reasons}};
     return document;
 }
 

@@ -210,6 +210,41 @@ BOOST_AUTO_TEST_CASE(workers_that_are_all_late_show_as_a_period_and_not_as_strag
     BOOST_TEST(spiky.steady_draw.p99_ns == 3'000'000);
 }
 
+BOOST_AUTO_TEST_CASE(uneven_draws_are_never_called_alike_however_few_there_are) {
+    Trace few;
+    for (int i = 0; i < 12; ++i)
+        few.add_step(i % 5 == 2 || i == 4 ? 46'900 : 636, 800);
+    const std::string hint = few.split().hint;
+    BOOST_TEST(hint.find("alike") == std::string::npos, hint);
+    BOOST_TEST(hint.find("of 12 draws are long (median 0.636 ms, 99th percentile 46.9 ms)") != std::string::npos, hint);
+    BOOST_TEST(hint.find("too few steps") != std::string::npos, hint);
+}
+
+BOOST_AUTO_TEST_CASE(where_many_draws_are_long_the_workers_are_too_slow) {
+    std::mt19937 random{4};
+    Trace trace;
+    for (int i = 0; i < 60; ++i)
+        trace.add_step(random() % 60 < 23 ? 20'000 + static_cast<int>(random() % 9000) : 60, 700);
+    const TraceSplit split = trace.split();
+    BOOST_TEST_REQUIRE(!split.period.has_value());
+    BOOST_TEST(split.draw_share > 0.8);
+    BOOST_TEST(split.hint.find("not too slow") == std::string::npos, split.hint);
+    BOOST_TEST(split.hint.find("the workers are too slow as a whole") != std::string::npos, split.hint);
+    BOOST_TEST(split.hint.find(" of 60 draws are long") != std::string::npos, split.hint);
+}
+
+BOOST_AUTO_TEST_CASE(the_period_of_long_draws_is_an_ordinal_number) {
+    for (const auto& [period, words] :
+         {std::pair{2, "every 2nd draw"}, {3, "every 3rd draw"}, {12, "every 12th draw"}}) {
+        Trace trace;
+        for (int i = 0; i < 240; ++i)
+            trace.add_step(i % period == 0 ? 3000 : 30, 800);
+        const TraceSplit split = trace.split();
+        BOOST_TEST(split.period.value() == static_cast<std::size_t>(period));
+        BOOST_TEST(split.hint.find(words) != std::string::npos, split.hint);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_period_is_itself_and_not_a_multiple_of_it) {
     for (unsigned seed = 1; seed <= 20; ++seed) {
         std::mt19937 random{seed};

@@ -173,6 +173,42 @@ BOOST_AUTO_TEST_CASE(rounds_that_others_disturb_are_repeated_but_not_for_ever) {
     BOOST_TEST(second.steps_used <= 400);
 }
 
+BOOST_AUTO_TEST_CASE(what_others_disturbed_is_not_trusted_and_leaves_the_setting_as_it_was) {
+    LoaderSetting start = sleepers().setting;
+    start.num_workers = 6;
+    ReplayedLoop calm{sleepers()}, disturbed{sleepers(), 0.3};
+    disturbed.foreign_cores = 1.7;
+    const Tuning trusted = tune(calm, {.start = start}), doubted = tune(disturbed, {.start = start});
+    BOOST_TEST(trusted.trusted);
+    BOOST_TEST(trusted.why.find("trusted") == std::string::npos, trusted.why);
+    BOOST_TEST(!doubted.trusted);
+    BOOST_TEST(!doubted.separated);
+    BOOST_TEST((doubted.chosen == start));
+    BOOST_TEST(doubted.why.find("not to be trusted: others kept 1.70 of ") != std::string::npos, doubted.why);
+}
+
+BOOST_AUTO_TEST_CASE(a_decision_names_what_is_cheaper_and_what_is_not_known) {
+    LoaderSetting start = sleepers().setting;
+    start.num_workers = 6;
+    ReplayedLoop disturbed{sleepers(), 0.3};
+    disturbed.foreign_cores = 1;
+    const Tuning tuning = tune(disturbed, {.start = start, .steps = 200, .most_steps = 200});
+    const auto chosen = std::ranges::find(tuning.log, "chosen", &TuneTrial::decision);
+    BOOST_REQUIRE((chosen != tuning.log.end() && chosen != tuning.log.begin()));
+    for (auto trial = tuning.log.begin(); trial != tuning.log.end(); ++trial) {
+        const std::string& said = trial->decision;
+        BOOST_TEST(said.find("inf") == std::string::npos, said);
+        BOOST_TEST(said.find("-100.0") == std::string::npos, said);
+        if (trial < chosen)
+            BOOST_TEST(said.find("dearer") == std::string::npos, said);
+        if (trial > chosen)
+            BOOST_TEST(said.find("cheaper") == std::string::npos, said);
+    }
+    BOOST_TEST(std::ranges::any_of(tuning.log, [](const TuneTrial& trial) {
+        return trial.decision.find("% (interval not known) and cheaper") != std::string::npos;
+    }));
+}
+
 BOOST_AUTO_TEST_CASE(the_log_says_of_each_candidate_what_became_of_it) {
     ReplayedLoop loop{sleepers()};
     const Tuning tuning = tune(loop, {.start = sleepers().setting});

@@ -264,6 +264,25 @@ BOOST_AUTO_TEST_CASE(a_warm_up_is_no_reason_to_distrust_what_came_after) {
     BOOST_TEST(part.run.batches_per_s == 50.0, boost::test_tools::tolerance(0.03));
 }
 
+BOOST_AUTO_TEST_CASE(a_run_that_is_not_to_be_trusted_says_so_at_the_recommendation) {
+    Whatif found = made_up();
+    BOOST_TEST(to_text(found).find("trusted") == std::string::npos);
+    BOOST_TEST(to_json(found, {}, {})["recommended"]["trusted"] == true);
+    found.trust = {.trusted = false, .interference_share = 0.9, .reasons = {"others kept 1.80 of 2 <cores> busy"}};
+    const std::string text = to_text(found), html = to_html(found, "x");
+    const std::size_t at = text.find("\nrecommended: ");
+    const std::size_t said = text.find("\n  not to be trusted: others kept 1.80 of 2 <cores> busy\n");
+    BOOST_REQUIRE(at != std::string::npos);
+    BOOST_REQUIRE(said != std::string::npos);
+    BOOST_TEST(std::ranges::count(text.substr(at + 1, said - at), '\n') == 2);   // under what it predicts
+    const std::size_t in_page = html.find("<b>Not to be trusted</b>: others kept 1.80 of 2 &lt;cores&gt; busy");
+    BOOST_TEST(in_page < html.find("<svg"));
+    const auto document = to_json(found, {}, {});
+    BOOST_TEST(document["recommended"]["trusted"] == false);
+    BOOST_TEST(document["best"]["trusted"] == false);
+    BOOST_TEST(document["trust"]["reasons"].size() == 1);
+}
+
 BOOST_AUTO_TEST_CASE(how_much_the_load_of_others_varied_widens_what_is_predicted) {
     Ledger ledger = recorded(waiting_run());
     const std::int64_t end_ns = ledger.steps.back().draw_begin_ns;

@@ -48,6 +48,7 @@ struct TraceSplit {
     bool steps_by_draw = false;   ///< the trace marks no steps: each lasts from one draw to the next
     std::size_t warm_up_steps = 0, boundaries = 0, steady_steps = 0;
     DrawTail steady_draw;
+    std::size_t long_draws = 0;            ///< of the steady ones: those over a fifth of the 99th percentile
     std::int64_t steady_step_p50_ns = 0;   ///< draw + compute
     double draw_share = 0;                 ///< of the steady steps' time
     double draw_share_of_all = 0;          ///< draws and setup, of all steps' time

@@ -58,7 +58,7 @@ struct TuneTrial {
     Interval predicted;    ///< batches a second
     double measured = 0;   ///< mean over its blocks; 0: never run
     std::size_t blocks = 0;
-    std::string decision;   ///< "chosen", "3.1 % slower (at least 2.2 %)", "predicted too slow" …
+    std::string decision;   ///< "chosen", "3.1 % slower than the chosen one", "never run" …
 };
 
 struct Tuning {
@@ -67,6 +67,10 @@ struct Tuning {
     double best_seen = 0;         ///< of the fastest, measured
     std::size_t steps_used = 0;   ///< all that ran, warm-up and repeated rounds too
     bool separated = false;       ///< the choice is sure; false: the likeliest by measurement
+    /// Others took `most_foreign_cores` or less in most of the rounds that count. Where they did not and the choice is not
+    /// sure, it is the start.
+    bool trusted = true;
+    double foreign_cores = 0;     ///< that others took in the rounds that count
     std::string why;              ///< a sentence
     std::vector<TuneTrial> log;   ///< the cheapest first
 };

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <drawpoint/diagnosis/blame/blame.hpp>
@@ -27,12 +28,16 @@ struct Intervention {
     Interval gain;
 };
 
+/// Options of a command line, by name without dashes.
+using OptionValues = std::vector<std::pair<std::string, std::string>>;
+
 struct DiagnosisOptions {
     PredictOptions predict;
     double least_gain = 0.03;   ///< below it a change is no cause, nor one that may as well lose
     double tie_points = 0.02;   ///< closer ones are named together; within half of it, one that can be set comes first
     /// Samples replayed in all: fewer replications and shorter ones where it takes more. About 0.3 µs each.
     std::size_t most_samples = 4'000'000;
+    OptionValues defaults;   ///< of `drawpoint profile`: left out of the command that is printed
 };
 
 struct Diagnosis {

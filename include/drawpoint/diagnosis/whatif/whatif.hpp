@@ -42,6 +42,7 @@ struct Whatif {
     std::vector<WhatifRow> rows;
     std::size_t best = 0;          ///< of `rows`: the most samples a second
     std::size_t recommended = 0;   ///< of `rows`: the smallest within 2 % of it: fewest workers, then least memory
+    Trust trust;                   ///< of the recording; the caller sets it
     bool on_edge = false;          ///< the recommended one is the largest of a list with several: more may be better
 };
 

@@ -373,7 +373,7 @@ def check_members(page, documents, source):
             for name in all_names:
                 above = [path for path in ancestors(name) if path in real]
                 unseen = not above or any(real[path] in (None, [], {}) for path in above)   # then the sources have it
-                if name.removesuffix("[]") not in real and not (unseen and f'"{tail_of(name)}"' in source):
+                if name.removesuffix("[]") not in real and not (unseen and re.search(rf"\b{tail_of(name)}\b", source)):
                     yield number, "docs-member", f"{schema} has no member {name}"
 
 

@@ -38,7 +38,7 @@ void add_diagnosis(Summary& summary, const Diagnosis& diagnosis) {
     for (const BlameRow& row : diagnosis.blame_rows)
         summary.blame->push_back({row.cause, static_cast<double>(row.ns) / 1e9, row.share});
     const Trust& trust = diagnosis.trust;
-    summary.trust = TrustSummary{trust.trusted, trust.interference_share, trust.steal_share, trust.reasons};
+    summary.trust = TrustSummary{trust.trusted, trust.interference_share, trust.steal_share, trust.texts()};
 }
 
 }   // namespace

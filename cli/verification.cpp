@@ -16,9 +16,8 @@
 #include <unistd.h>
 
 #include "cli/program.hpp"
+#include "diagnosis/steady/steady_run.hpp"
 #include "diagnosis/verdict/refutation.hpp"
-#include <drawpoint/diagnosis/blame/blame.hpp>
-#include <drawpoint/diagnosis/trust/interference.hpp>
 #include <drawpoint/diagnosis/whatif/whatif_report.hpp>
 #include <drawpoint/instrumentation/trace/trace.hpp>
 
@@ -130,18 +129,13 @@ double measure(const Folder& folder, std::vector<std::string> arguments, const L
     if (const int code = run(arguments, err); code != exit_ok)
         throw Failure{fmt::format("--verify: a run with num_workers {}, prefetch_depth {} ended with exit code {}: {}",
                                   setting.num_workers, setting.prefetch_depth, code, last_line(err))};
-    const Ledger ledger = read_trace(recording).ledger;
-    const std::size_t first = blame(ledger).first_steady_step;
-    const RecordedRun measured = recorded_run(ledger, first);
-    if (!(measured.batches_per_s > 0))
+    const SteadyRun steady = prepare(read_trace(recording).ledger);
+    if (!(steady.run.batches_per_s > 0))
         throw Failure{"--verify: the run is too short to measure: it has no steady steps"};
-    const std::int64_t from_ns = ledger.steps[first].draw_begin_ns;
-    const std::int64_t to_ns = ledger.steps.back().draw_begin_ns + ledger.steps.back().draw_ns;
-    const Trust trust = trust_of(ledger, interference(ledger, from_ns, to_ns), from_ns, to_ns);
-    for (const std::string& reason : trust.reasons)
+    for (const std::string& reason : steady.trust.texts())
         if (std::ranges::find(doubts, reason) == doubts.end())
             doubts.push_back(reason);
-    return measured.batches_per_s;
+    return steady.run.batches_per_s;
 }
 
 double gain_of(double after, double before) { return before > 0 ? after / before - 1 : 0; }

@@ -15,6 +15,7 @@
 #include "cli/recording.hpp"
 #include "cli/report_output.hpp"
 #include "cli/verification.hpp"
+#include "diagnosis/steady/steady_run.hpp"
 #include <drawpoint/diagnosis/whatif/whatif_report.hpp>
 
 namespace drawpoint::cli {
@@ -157,7 +158,8 @@ int whatif_run(const Invocation& invocation) {
         throw Failure{(trace.warning.empty() ? file : trace.warning) + ": no steps"};
     if (!trace.warning.empty())
         complain(trace.warning);
-    const auto [run, trust] = steady_part(trace.ledger);
+    const SteadyRun steady = prepare(trace.ledger);
+    const RecordedRun& run = steady.run;
     if (!run.unusable.empty())
         throw Failure{fmt::format("{}: the run cannot be replayed: {}", file, run.unusable)};
     grid.change.without_variance = without_variance;
@@ -166,12 +168,12 @@ int whatif_run(const Invocation& invocation) {
     Whatif found;
     try {
         found = drawpoint::whatif(run, grid);
-        found.trust = trust;
+        found.trust = steady.trust;
     } catch (const std::invalid_argument& error) {
         throw Failure{fmt::format("{}: {}", file, error.what())};
     }
 
-    for (const std::string& reason : trust.reasons)
+    for (const std::string& reason : steady.trust.texts())
         complain(fmt::format("{}: the predictions are not to be trusted: {}", file, reason));
 
     const JsonHead head{.version = DRAWPOINT_VERSION, .command = invocation.line};

@@ -26,14 +26,14 @@ constexpr double most_foreign_cores = 0.5, most_foreign_change = 0.25, most_run_
 
 std::string percent(double share) { return fmt::format("{:.2g} %", 100 * share); }
 
-Reason foreign_load(const Interference& others) {
+Reason find_foreign_load(const Interference& others) {
     if (!others.measured || others.foreign_cores < most_foreign_cores)
         return std::nullopt;
     return fmt::format("others kept {:.2f} of {:.3g} cores busy (at most {} is calculated with)", others.foreign_cores,
                        others.cores, most_foreign_cores);
 }
 
-Reason changing_load(const Ledger& ledger, const Interference& others, std::int64_t from_ns, std::int64_t to_ns) {
+Reason find_changing_load(const Ledger& ledger, const Interference& others, std::int64_t from_ns, std::int64_t to_ns) {
     const std::int64_t middle_ns = std::midpoint(from_ns, to_ns);
     const Interference first = interference(ledger, from_ns, middle_ns),
                        second = interference(ledger, middle_ns, to_ns);
@@ -48,7 +48,7 @@ Reason changing_load(const Ledger& ledger, const Interference& others, std::int6
 }
 
 /// Waiting for cores that this process's own threads cannot have taken.
-Reason run_queue(const Ledger& ledger, const Interference& others) {
+Reason find_run_queue(const Ledger& ledger, const Interference& others) {
     std::uint64_t threads = 1;   // the loop's
     for (const PipelineRow& pipeline : ledger.pipelines)
         threads = std::max<std::uint64_t>(threads, 1 + std::uint64_t{pipeline.num_workers});
@@ -62,20 +62,20 @@ Reason run_queue(const Ledger& ledger, const Interference& others) {
         percent(others.run_queue_share), threads, others.cores);
 }
 
-Reason throttling(const Interference& others) {
+Reason find_throttling(const Interference& others) {
     if (others.throttled_share <= most_throttled)
         return std::nullopt;
     return fmt::format("the cgroup's quota stopped this process for {} of the time", percent(others.throttled_share));
 }
 
-Reason steal(const Interference& others) {
+Reason find_steal(const Interference& others) {
     const double share = others.steal_cores / others.cores;
     if (share <= most_steal)
         return std::nullopt;
     return fmt::format("the hypervisor took {} of the cores", percent(share));
 }
 
-Reason lost_records(const Ledger& ledger) {
+Reason find_lost_records(const Ledger& ledger) {
     double lost = 0;   // operators' rings are no evidence here
     for (const DroppedRow& row : ledger.dropped)
         if (row.ring < first_operator_ring)
@@ -87,7 +87,7 @@ Reason lost_records(const Ledger& ledger) {
     return fmt::format("{:.0f} records were lost, {} of them", lost, percent(lost / (lost + kept)));
 }
 
-Reason residual(const Ledger& ledger) {
+Reason find_residual(const Ledger& ledger) {
     const std::int64_t ns = max_residual_ns(ledger);
     if (ns == 0)
         return std::nullopt;
@@ -114,7 +114,7 @@ Mean mean_of(std::span<const double> values) {
     return found;
 }
 
-Reason drift(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
+Reason find_drift(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
     std::vector<double> steps;
     for (const StepRow& step : ledger.steps)
         if (step.phase == Phase::train && step.size > 0 && step.batch > 0 && step.draw_begin_ns >= from_ns &&
@@ -136,7 +136,7 @@ Reason drift(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
                        format_duration(quarters[2].mean / 1e9), format_duration(quarters[3].mean / 1e9));
 }
 
-Reason time_gone_back(const Ledger& ledger) {
+Reason find_time_gone_back(const Ledger& ledger) {
     std::int64_t until_ns = std::numeric_limits<std::int64_t>::min();
     for (const StepRow& step : ledger.steps) {
         if (step.draw_ns < 0 || step.batch_ns < 0 || step.draw_begin_ns < until_ns)
@@ -148,7 +148,7 @@ Reason time_gone_back(const Ledger& ledger) {
 
 /// The recorder looks at the host time and again whatever the loop does. Where it did not, for as long as one step, either
 /// the whole process stood still or its clock went ahead.
-Reason stood_still(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
+Reason find_stood_still(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
     constexpr double least_ns = 5e8;   // a writer thread may be late
     constexpr double least_usual_ns =
         2e8;   // as often it looks; in a short run most pieces are the shorter ones at its end
@@ -187,7 +187,35 @@ Reason stood_still(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_n
     return std::nullopt;
 }
 
+/// In the order of the enumeration.
+struct ReasonWord {
+    std::string_view word;
+    bool is_interference;
+};
+constexpr std::array<ReasonWord, 10> reason_words{{{"foreign-load", true},
+                                                   {"changing-load", true},
+                                                   {"run-queue", true},
+                                                   {"throttling", true},
+                                                   {"steal", true},
+                                                   {"lost-records", false},
+                                                   {"residual", false},
+                                                   {"drift", false},
+                                                   {"clock-went-back", false},
+                                                   {"stood-still", false}}};
+
+const ReasonWord& word_of(DistrustReason reason) noexcept { return reason_words[static_cast<std::size_t>(reason)]; }
+
 }   // namespace
+
+std::string_view to_string(DistrustReason reason) noexcept { return word_of(reason).word; }
+bool is_interference(DistrustReason reason) noexcept { return word_of(reason).is_interference; }
+
+std::vector<std::string> Trust::texts() const {
+    std::vector<std::string> all;
+    for (const Doubt& doubt : reasons)
+        all.push_back(doubt.text);
+    return all;
+}
 
 Trust trust_of(const Ledger& ledger, const Interference& others, std::int64_t from_ns, std::int64_t to_ns) {
     Trust trust;
@@ -195,12 +223,21 @@ Trust trust_of(const Ledger& ledger, const Interference& others, std::int64_t fr
         trust.interference_share = std::clamp(others.foreign_cores / others.cores, 0.0, 1.0);
         trust.steal_share = std::clamp(others.steal_cores / others.cores, 0.0, 1.0);
     }
-    for (Reason& reason :
-         std::array{foreign_load(others), changing_load(ledger, others, from_ns, to_ns), run_queue(ledger, others),
-                    throttling(others), steal(others), lost_records(ledger), residual(ledger),
-                    drift(ledger, from_ns, to_ns), time_gone_back(ledger), stood_still(ledger, from_ns, to_ns)})
-        if (reason)
-            trust.reasons.push_back(std::move(*reason));
+    using enum DistrustReason;
+    const auto note = [&trust](DistrustReason reason, Reason text) {
+        if (text)
+            trust.reasons.push_back({reason, std::move(*text)});
+    };
+    note(foreign_load, find_foreign_load(others));
+    note(changing_load, find_changing_load(ledger, others, from_ns, to_ns));
+    note(run_queue, find_run_queue(ledger, others));
+    note(throttling, find_throttling(others));
+    note(steal, find_steal(others));
+    note(lost_records, find_lost_records(ledger));
+    note(residual, find_residual(ledger));
+    note(drift, find_drift(ledger, from_ns, to_ns));
+    note(clock_went_back, find_time_gone_back(ledger));
+    note(stood_still, find_stood_still(ledger, from_ns, to_ns));
     trust.trusted = trust.reasons.empty();
     return trust;
 }

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
-#include <utility>
 
 #include <fmt/format.h>
 
-#include <drawpoint/diagnosis/replay/replay.hpp>
+#include <drawpoint/instrumentation/statistics.hpp>
 #include <drawpoint/instrumentation/text/format.hpp>
 #include <drawpoint/instrumentation/text/printable.hpp>
 
@@ -29,19 +28,17 @@ struct Moments {
     }
 };
 
-double quantile(std::vector<double>& values, double share) {
-    if (values.empty())
-        return 0;
-    const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
-    std::ranges::nth_element(values, at);
-    return *at;
+/// Of none 0.
+double quantile(const std::vector<double>& values, double share) {
+    return values.empty() ? 0 : statistics::quantile(values, share);
 }
 
 std::string percent(double share) { return fmt::format("{:.0f} %", share * 100); }
 
 }   // namespace
 
-Evidence evidence_of(const Ledger& ledger, const Blame& blame, const RecordedRun& run) {
+Evidence evidence_of(const Ledger& ledger, const SteadyRun& steady) {
+    const Blame& blame = steady.blame;
     Evidence found;
     Moments compute;
     std::vector<double> draws;
@@ -49,23 +46,17 @@ Evidence evidence_of(const Ledger& ledger, const Blame& blame, const RecordedRun
         const StepRow& step = ledger.steps[i];
         if (step.phase != Phase::train || step.size == 0)
             continue;
-        std::int64_t between_ns = 0;   // belongs to the step before the next draw
-        for (const SpanRow& span : ledger.spans_of(step))
-            if (span.span == Span::between)
-                between_ns += span.ns;
-        const std::int64_t wall_ns = step.draw_ns + step.batch_ns + between_ns;
+        const std::int64_t own_ns = step.batch_ns + between_ns(ledger, step), wall_ns = step.draw_ns + own_ns;
         ++found.all_steps;
         found.all_draw_s += seconds(step.draw_ns);
         found.all_wall_s += seconds(wall_ns);
         if (i < blame.first_steady_step)
             continue;
-        if (found.steps++ == 0)
-            found.from_ns = step.draw_begin_ns;
-        found.to_ns = std::max(found.to_ns, step.draw_begin_ns + wall_ns);
+        ++found.steps;
         found.draw_s += seconds(step.draw_ns);
         found.wall_s += seconds(wall_ns);
         draws.push_back(seconds(step.draw_ns));
-        compute.add(seconds(step.batch_ns + between_ns));
+        compute.add(seconds(own_ns));
     }
     for (const DrawBlame& draw : blame.draws) {
         if (draw.warm_up || ledger.steps[draw.step].phase != Phase::train)
@@ -81,7 +72,7 @@ Evidence evidence_of(const Ledger& ledger, const Blame& blame, const RecordedRun
 
     Moments samples;
     std::vector<double> times;
-    for (const SampleDemand& sample : run.samples) {
+    for (const SampleDemand& sample : steady.run.samples) {
         std::int64_t ns = sample.read.ns();
         for (const Demand& stage : sample.stages)
             ns += stage.ns();
@@ -91,48 +82,15 @@ Evidence evidence_of(const Ledger& ledger, const Blame& blame, const RecordedRun
     found.sample_variation = samples.variation();
     if (const double median = quantile(times, 0.5); median > 0)
         found.sample_p99_over_p50 = quantile(times, 0.99) / median;
-    if (found.steps > 0) {
-        found.line = read_line(ledger, found.from_ns, found.to_ns);
-        found.reads_grow_with_bytes = !found.line && reads_grow_with_bytes(ledger, found.from_ns, found.to_ns);
-    }
+    found.reads_grow_with_bytes =
+        !steady.line && reads_grow_with_bytes(ledger, steady.window.from_ns, steady.window.to_ns);
     return found;
 }
 
-double replay_recorded(RecordedRun& run, const Interference& others, std::size_t most_samples) {
-    constexpr std::size_t least_steps = 50;
-    constexpr double most_of_line = 0.2;   // that a line which was seen may put the replay off
-    ReplayOptions options;
-    options.setting = run.setting;
-    options.steps = std::min(run.steps.size(),
-                             std::max(least_steps, most_samples / std::max<std::size_t>(1, run.setting.batch_size)));
-    if (others.measured) {
-        run.foreign_cores = others.foreign_cores;
-        run.foreign_cores_spread = others.foreign_cores_spread;
-    }
-    const bool waited = !run.cpu_measured || others.run_queue_share >= 0.05;   // for a core
-    const auto settled = [&] {
-        const double rate = replay(run, options).batches_per_s;
-        if (run.foreign_cores <= 0 || waited || rate >= 0.9 * run.batches_per_s)
-            return rate;
-        run.foreign_cores = 0;
-        return replay(run, options).batches_per_s;
-    };
-    const auto off = [&run](double rate) { return std::abs(rate - run.batches_per_s); };
-    const double foreign = run.foreign_cores, rate = settled();
-    if (run.line_ns_per_byte <= 0 || off(rate) <= most_of_line * run.batches_per_s)
-        return rate;
-    const ReadLine line{.ns_per_byte = run.line_ns_per_byte, .latency_ns = run.line_latency_ns};
-    const double kept = std::exchange(run.foreign_cores, foreign);
-    set_read_line(run, std::nullopt);
-    if (const double without = settled(); off(without) < off(rate))
-        return without;
-    run.foreign_cores = kept;
-    set_read_line(run, line);
-    return rate;
-}
-
-std::vector<std::string> evidence_text(const Evidence& found, const std::vector<BlameRow>& rows,
-                                       const Interference& others, const RecordedRun& run, std::string_view verdict) {
+std::vector<std::string> evidence_text(const Evidence& found, const SteadyRun& steady,
+                                       const std::vector<BlameRow>& rows, std::string_view verdict) {
+    const Interference& others = steady.interference;
+    const RecordedRun& run = steady.run;
     std::vector<std::string> said;
     said.push_back(fmt::format("{} steady steps of {} each: the draw takes {} of them, at the 99th percentile {}",
                                found.steps, format_duration(found.mean_step_s), percent(found.draw_share()),
@@ -153,11 +111,11 @@ std::vector<std::string> evidence_text(const Evidence& found, const std::vector<
                         found.sample_p99_over_p50, found.sample_variation));
     if (found.compute_variation > 0.5 || verdict == "bursty-consumer")
         said.push_back(fmt::format("the loop's own time varies by {} of its mean", percent(found.compute_variation)));
-    if (found.line)
+    if (steady.line)
         said.push_back(
             fmt::format("reads share a line of {}/s that is busy {} of the time: more reads at a time are no "
                         "faster",
-                        format_bytes(1e9 / found.line->ns_per_byte), percent(found.line->busy_share)));
+                        format_bytes(1e9 / steady.line->ns_per_byte), percent(steady.line->busy_share)));
     else if (found.reads_grow_with_bytes)
         said.push_back("more than half of a read's time is there because of its bytes");
     if (others.measured) {

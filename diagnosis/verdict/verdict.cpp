@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -19,15 +20,78 @@ constexpr std::size_t least_steps = 50;
 constexpr double least_change = 1.25;   // of a step's time, that the warm-up's end must make to be more than noise
 constexpr double most_warm_up = 0.45;   // of the steps; half is the most that is looked for
 
-/// Of the reasons not to trust a run, those that lie outside it.
-bool others_interfered(const Interference& others, const Trust& trust) {
-    return trust.interference_share > 0.05 || trust.steal_share > 0.02 || others.throttled_share > 0.01 ||
-           others.foreign_cores_spread > 0.25 || (!others.measured && others.run_queue_share >= 0.05);
+/// No verdict, and why.
+struct Abstention {
+    std::string_view verdict = "undecided";
+    std::string reason{};
+    std::size_t more_steps_needed = 0;
+};
+
+void abstain(Diagnosis& diagnosis, Abstention abstention) {
+    diagnosis.verdict = abstention.verdict;
+    diagnosis.abstained = std::move(abstention.reason);
+    diagnosis.more_steps_needed = abstention.more_steps_needed;
 }
 
-void abstain(Diagnosis& diagnosis, std::string_view verdict, std::string reason) {
-    diagnosis.verdict = verdict;
-    diagnosis.abstained = std::move(reason);
+Abstention needs_more_steps(std::size_t more, std::string_view why) {
+    return {.reason = fmt::format("needs {} more step{}: {}", more, more == 1 ? "" : "s", why),
+            .more_steps_needed = more};
+}
+
+Abstention cannot_be_replayed(std::string_view why) {
+    return {.reason = fmt::format("the run cannot be replayed: {}", why)};
+}
+
+std::optional<Abstention> too_few_steps(const Evidence& found) {
+    if (found.steps >= least_steps)
+        return std::nullopt;
+    return needs_more_steps(least_steps - found.steps,
+                            fmt::format("{} came after the warm-up, {} are the least", found.steps, least_steps));
+}
+
+/// Where a run becomes steady only so late, and not for its window to fill, it may not be steady yet.
+std::optional<Abstention> too_long_a_warm_up(const Evidence& found, const RecordedRun& run) {
+    const std::size_t warm_up = found.all_steps - found.steps;
+    const double all = static_cast<double>(warm_up) / most_warm_up;
+    const double slower =
+        (found.all_wall_s - found.wall_s) / static_cast<double>(std::max<std::size_t>(warm_up, 1)) / found.mean_step_s;
+    if (warm_up <= run.setting.prefetch_depth || static_cast<double>(found.all_steps) >= all ||
+        (slower <= least_change && slower >= 1 / least_change))
+        return std::nullopt;
+    return needs_more_steps(static_cast<std::size_t>(std::ceil(all)) - found.all_steps,
+                            fmt::format("the warm-up took {} of {}", warm_up, found.all_steps));
+}
+
+std::optional<Abstention> distrust(const Trust& trust) {
+    if (trust.trusted)
+        return std::nullopt;
+    const bool outside = std::ranges::any_of(trust.reasons, is_interference, &Doubt::reason);
+    return Abstention{.verdict = outside ? "interference" : "undecided",
+                      .reason = fmt::format("the recording is not trustworthy: {}", fmt::join(trust.texts(), "; "))};
+}
+
+/// What the replay cannot say of the recorded setting it cannot say of another.
+std::optional<Abstention> replay_is_off(const SteadyRun& steady) {
+    const double ratio = steady.replayed_batches_per_s / steady.run.batches_per_s;
+    if (ratio > 0.7 && ratio < 1 / 0.7)
+        return std::nullopt;
+    return Abstention{
+        .reason = fmt::format("the replay of the recorded setting makes {:.3g} batches/s where {:.3g} were measured: "
+                              "something held the run that was not recorded",
+                              steady.replayed_batches_per_s, steady.run.batches_per_s)};
+}
+
+/// Why this run has no verdict, before anything is predicted; the first reason there is.
+std::optional<Abstention> abstention(const SteadyRun& steady, const Evidence& found) {
+    if (auto few = too_few_steps(found))
+        return few;
+    if (auto late = too_long_a_warm_up(found, steady.run))
+        return late;
+    if (auto doubt = distrust(steady.trust))
+        return doubt;
+    if (!steady.run.unusable.empty())
+        return cannot_be_replayed(steady.run.unusable);
+    return std::nullopt;
 }
 
 /// So many steps a replication, and replications, that `replays` of each stay within the budget.
@@ -46,7 +110,7 @@ PredictOptions within(const DiagnosisOptions& options, const RecordedRun& run, s
 }
 
 /// First those that few replications leave in the running, with all; of the others the few count.
-void weigh(std::vector<Intervention>& changes, const RecordedRun& run, const DiagnosisOptions& options) {
+void predict_gains(std::vector<Intervention>& changes, const RecordedRun& run, const DiagnosisOptions& options) {
     constexpr std::size_t few = 6, finalists = 6;
     constexpr std::size_t baseline = 1;   // what all gains are measured against
     PredictOptions predict =
@@ -100,12 +164,8 @@ void name_the_cause(Diagnosis& diagnosis, const Evidence& found, const Diagnosis
             return change.key != "cores" && change.gain.median > 2 * options.least_gain;
         });
         diagnosis.verdict = "balanced";
-        if (unclear) {
-            diagnosis.more_steps_needed = 3 * diagnosis.steady_steps;   // half the width takes four times the steps
-            abstain(
-                diagnosis, "undecided",
-                fmt::format("needs {} more steps: no change's gain is known well enough", diagnosis.more_steps_needed));
-        }
+        if (unclear)   // half the width takes four times the steps
+            abstain(diagnosis, needs_more_steps(3 * diagnosis.steady_steps, "no change's gain is known well enough"));
         return;
     }
     // What gains as much as that, as far as can be told, and can be set is the smaller change.
@@ -157,101 +217,63 @@ void advise(Diagnosis& diagnosis, const DiagnosisOptions& options) {
         diagnosis.advice = *best;
 }
 
-}   // namespace
-
-Diagnosis diagnose(const Ledger& ledger, const DiagnosisOptions& options) {
+/// What is measured, whether there will be a verdict or not.
+Diagnosis measured(const Ledger& ledger, const SteadyRun& steady, const Evidence& found) {
     Diagnosis diagnosis;
-    diagnosis.blame = blame(ledger);
-    diagnosis.blame_rows = blame_table(ledger, diagnosis.blame);
-    RecordedRun run = recorded_run(ledger, diagnosis.blame.first_steady_step);
-    Evidence found = evidence_of(ledger, diagnosis.blame, run);
+    diagnosis.blame = steady.blame;
+    diagnosis.blame_rows = blame_table(ledger, steady.blame);
     diagnosis.steady_steps = found.steps;
     diagnosis.draw_share = found.draw_share();
     diagnosis.batches_per_s = found.wall_s > 0 ? static_cast<double>(found.steps) / found.wall_s : 0;
-    diagnosis.interference = interference(ledger, found.from_ns, found.to_ns);
-    diagnosis.trust = trust_of(ledger, diagnosis.interference, found.from_ns, found.to_ns);
-    const auto say = [&] {
-        diagnosis.evidence = evidence_text(found, diagnosis.blame_rows, diagnosis.interference, run, diagnosis.verdict);
-    };
-    if (found.steps < least_steps) {
-        diagnosis.more_steps_needed = least_steps - found.steps;
-        abstain(diagnosis, "undecided",
-                fmt::format("needs {} more step{}: {} came after the warm-up, {} are the least",
-                            diagnosis.more_steps_needed, diagnosis.more_steps_needed == 1 ? "" : "s", found.steps,
-                            least_steps));
-        say();
-        return diagnosis;
-    }
-    // Where a run becomes steady only so late, and not for its window to fill, it may not be steady yet.
-    const std::size_t warm_up = found.all_steps - found.steps;
-    const double all = static_cast<double>(warm_up) / most_warm_up;
-    const double slower =
-        (found.all_wall_s - found.wall_s) / static_cast<double>(std::max<std::size_t>(warm_up, 1)) / found.mean_step_s;
-    if (warm_up > run.setting.prefetch_depth && static_cast<double>(found.all_steps) < all &&
-        (slower > least_change || slower < 1 / least_change)) {
-        diagnosis.more_steps_needed = static_cast<std::size_t>(std::ceil(all)) - found.all_steps;
-        abstain(diagnosis, "undecided",
-                fmt::format("needs {} more step{}: the warm-up took {} of {}", diagnosis.more_steps_needed,
-                            diagnosis.more_steps_needed == 1 ? "" : "s", warm_up, found.all_steps));
-        say();
-        return diagnosis;
-    }
-    if (!diagnosis.trust.trusted) {
-        abstain(diagnosis, others_interfered(diagnosis.interference, diagnosis.trust) ? "interference" : "undecided",
-                fmt::format("the recording is not trustworthy: {}", fmt::join(diagnosis.trust.reasons, "; ")));
-        say();
-        return diagnosis;
-    }
-    if (!run.unusable.empty()) {
-        abstain(diagnosis, "undecided", "the run cannot be replayed: " + run.unusable);
-        say();
-        return diagnosis;
-    }
-    diagnosis.batches_per_s = run.batches_per_s;
-    set_read_line(run, found.line);
-    const auto cannot_be_replayed = [&](const std::invalid_argument& error) {
-        diagnosis.interventions.clear();
-        abstain(diagnosis, "undecided", fmt::format("the run cannot be replayed: {}", error.what()));
-        say();
-    };
-    try {
-        diagnosis.replayed_batches_per_s = replay_recorded(run, diagnosis.interference, options.most_samples / 4);
-    } catch (const std::invalid_argument& error) {
-        cannot_be_replayed(error);
-        return diagnosis;
-    }
-    if (run.line_ns_per_byte <= 0)
-        found.line.reset();   // the replay is better without
-    // What the replay cannot say of the recorded setting it cannot say of another.
-    if (const double ratio = diagnosis.replayed_batches_per_s / run.batches_per_s; !(ratio > 0.7 && ratio < 1 / 0.7)) {
-        abstain(diagnosis, "undecided",
-                fmt::format("the replay of the recorded setting makes {:.3g} batches/s where {:.3g} were measured: "
-                            "something held the run that was not recorded",
-                            diagnosis.replayed_batches_per_s, run.batches_per_s));
-        say();
-        return diagnosis;
-    }
-    const Traits traits{.bandwidth = found.line || found.reads_grow_with_bytes,
+    diagnosis.interference = steady.interference;
+    diagnosis.trust = steady.trust;
+    return diagnosis;
+}
+
+/// Fills in every change with what it is predicted to gain, the largest gain first.
+void weigh(Diagnosis& diagnosis, const SteadyRun& steady, const Evidence& found, const DiagnosisOptions& options) {
+    const Traits traits{.bandwidth = steady.line || found.reads_grow_with_bytes,
                         .bursty_compute =
                             found.compute_variation > 0.5 && found.compute_variation > found.sample_variation};
-    diagnosis.interventions = unit_interventions(run, traits);
-    try {
-        weigh(diagnosis.interventions, run, options);
-    } catch (const std::invalid_argument& error) {
-        cannot_be_replayed(error);
-        return diagnosis;
-    }
-    if (auto late = delivery(found, run)) {
-        diagnosis.interventions.push_back(std::move(*late));
-        std::ranges::stable_sort(diagnosis.interventions, std::ranges::greater{},
+    std::vector<Intervention> changes = unit_interventions(steady.run, traits);
+    predict_gains(changes, steady.run, options);
+    if (auto late = delivery(found, steady.run)) {
+        changes.push_back(std::move(*late));
+        std::ranges::stable_sort(changes, std::ranges::greater{},
                                  [](const Intervention& change) { return change.gain.median; });
+    }
+    diagnosis.interventions = std::move(changes);
+}
+
+/// The verdict and the advice, from what was weighed.
+void decide(Diagnosis& diagnosis, const SteadyRun& steady, const Evidence& found, const DiagnosisOptions& options) {
+    diagnosis.batches_per_s = steady.run.batches_per_s;
+    diagnosis.replayed_batches_per_s = steady.replayed_batches_per_s;
+    if (auto off = replay_is_off(steady))
+        return abstain(diagnosis, std::move(*off));
+    try {
+        weigh(diagnosis, steady, found, options);
+    } catch (const std::invalid_argument& error) {
+        return abstain(diagnosis, cannot_be_replayed(error.what()));
     }
     name_the_cause(diagnosis, found, options);
     if (!diagnosis.abstained)
         advise(diagnosis, options);
+}
+
+}   // namespace
+
+Diagnosis diagnose(const Ledger& ledger, const DiagnosisOptions& options) {
+    const SteadyRun steady = prepare(ledger);
+    const Evidence found = evidence_of(ledger, steady);
+    Diagnosis diagnosis = measured(ledger, steady, found);
+    if (auto none = abstention(steady, found))
+        abstain(diagnosis, std::move(*none));
+    else
+        decide(diagnosis, steady, found, options);
     if (diagnosis.advice)
         diagnosis.how_to_refute = how_to_refute(ledger, *diagnosis.advice, options.defaults);
-    say();
+    diagnosis.evidence = evidence_text(found, steady, diagnosis.blame_rows, diagnosis.verdict);
     return diagnosis;
 }
 

@@ -142,7 +142,7 @@ nlohmann::ordered_json to_json(const Diagnosis& diagnosis, const JsonHead& head,
     document["trust"] = {{"trusted", diagnosis.trust.trusted},
                          {"interference_share", diagnosis.trust.interference_share},
                          {"steal_share", diagnosis.trust.steal_share},
-                         {"reasons", diagnosis.trust.reasons}};
+                         {"reasons", diagnosis.trust.texts()}};
     return document;
 }
 

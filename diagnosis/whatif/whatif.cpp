@@ -6,11 +6,6 @@
 
 #include <fmt/format.h>
 
-#include "diagnosis/verdict/evidence.hpp"
-#include "diagnosis/verdict/read_line.hpp"
-#include <drawpoint/diagnosis/blame/blame.hpp>
-#include <drawpoint/diagnosis/trust/interference.hpp>
-
 namespace drawpoint {
 namespace {
 
@@ -108,29 +103,5 @@ Whatif whatif(const RecordedRun& run, const WhatifGrid& grid, const WhatifOption
                     (depths.size() > 1 && chosen.prefetch_depth == depths.back());
     return found;
 }
-
-SteadyPart steady_part(const Ledger& ledger) {
-    const std::size_t first = blame(ledger).first_steady_step;
-    SteadyPart part{.run = recorded_run(ledger, first), .trust = {}};
-    if (first >= ledger.steps.size())
-        return part;
-    const StepRow& last = ledger.steps.back();
-    const std::int64_t from_ns = ledger.steps[first].draw_begin_ns;
-    const std::int64_t to_ns = last.draw_begin_ns + last.draw_ns + last.batch_ns;
-    const Interference others = interference(ledger, from_ns, to_ns);
-    part.trust = trust_of(ledger, others, from_ns, to_ns);
-    set_read_line(part.run, read_line(ledger, from_ns, to_ns));
-    if (!part.run.unusable.empty() || (!others.measured && part.run.line_ns_per_byte <= 0))
-        return part;
-    try {
-        constexpr std::size_t most_samples = 200'000;
-        (void)replay_recorded(part.run, others, most_samples);
-    } catch (const std::invalid_argument& error) {
-        part.run.unusable = error.what();
-    }
-    return part;
-}
-
-RecordedRun steady_run(const Ledger& ledger) { return steady_part(ledger).run; }
 
 }   // namespace drawpoint

@@ -164,8 +164,8 @@ std::string to_html(const Whatif& found, std::string_view title) {
         chosen.setting.num_workers, chosen.setting.prefetch_depth, to_string(chosen.setting.order),
         chosen.setting.batch_size, about(chosen),
         found.on_edge ? " It is the largest that was asked for: a larger one may be better." : "");
-    for (const std::string& reason : found.trust.reasons)
-        put(html, "<p class=\"d\"><b>Not to be trusted</b>: {}.</p>\n", escaped(reason));
+    for (const Doubt& doubt : found.trust.reasons)
+        put(html, "<p class=\"d\"><b>Not to be trusted</b>: {}.</p>\n", escaped(doubt.text));
     const WhatifRow* last = nullptr;
     for (const WhatifRow& row : found.rows) {
         if (!last || last->setting.order != row.setting.order || last->setting.batch_size != row.setting.batch_size)

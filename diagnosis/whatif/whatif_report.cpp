@@ -66,8 +66,8 @@ std::string to_text(const Whatif& found) {
     text += "\n\n* recorded   > the smallest within 2 % of the best   shade: share of the best, from half to all\n";
     text += fmt::format("\nrecommended: {}\n  predicted: {}\n", setting_text(chosen.setting, found.recorded),
                         expected_text(chosen));
-    for (const std::string& reason : found.trust.reasons)
-        text += fmt::format("  not to be trusted: {}\n", printable(reason));
+    for (const Doubt& doubt : found.trust.reasons)
+        text += fmt::format("  not to be trusted: {}\n", printable(doubt.text));
     if (found.recommended != found.best)
         text += fmt::format("best: {}\n  predicted: {}\n", setting_text(found.rows[found.best].setting, found.recorded),
                             expected_text(found.rows[found.best]));
@@ -115,7 +115,7 @@ nlohmann::ordered_json to_json(const Whatif& found, const JsonHead& head, const 
     document["trust"] = {{"trusted", found.trust.trusted},
                          {"interference_share", found.trust.interference_share},
                          {"steal_share", found.trust.steal_share},
-                         {"reasons", found.trust.reasons}};
+                         {"reasons", found.trust.texts()}};
     return document;
 }
 

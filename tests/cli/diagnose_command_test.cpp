@@ -1,7 +1,11 @@
 #include <fstream>
+#include <sstream>
 #include <string>
 
 #include <nlohmann/json.hpp>
+
+#include "diagnosis/verdict/refutation.hpp"
+#include <drawpoint/instrumentation/trace/trace.hpp>
 
 #include "tests/cli/program.hpp"
 
@@ -91,6 +95,42 @@ BOOST_AUTO_TEST_CASE(text_markdown_and_a_file_beside_say_the_same) {
     const std::string verdict = found["verdict"];
     BOOST_TEST(text.out.starts_with("verdict: " + verdict), text.out);
     BOOST_TEST(run_program({"diagnose", recorded().run, "--markdown"}).out.starts_with("**Verdict**: " + verdict));
+}
+
+BOOST_AUTO_TEST_CASE(the_command_that_refutes_runs_as_printed_and_repeats_no_default) {
+    drawpoint::OptionValues defaults;
+    std::istringstream config{run_program({"profile", "--print-config"}).out};
+    for (std::string line; std::getline(config, line);) {
+        const std::size_t equals = line.find(" = ");
+        std::string value = line.substr(equals + 3);
+        if (value.starts_with('"'))
+            value = value.substr(1, value.size() - 2);
+        defaults.emplace_back(line.substr(0, equals), value);
+    }
+    BOOST_REQUIRE(defaults.size() > 20);
+    const drawpoint::Ledger ledger = drawpoint::read_trace(recorded().run).ledger;
+    const drawpoint::Intervention more{
+        .key = "num_workers", .change = "num_workers 1 -> 3", .verdict = "workers", .setting = {.num_workers = 3}};
+    const std::string said = how_to_refute(ledger, more, defaults);
+    std::istringstream words{said.substr(0, said.find(": throughput"))};
+    std::vector<std::string> command;
+    for (std::string word; words >> word;)
+        command.push_back(word);
+    BOOST_REQUIRE(command.size() > 3);
+    BOOST_TEST(command.front() == "drawpoint");
+    BOOST_TEST(command.size() <= 12u,
+               said);   // data, image size, model, compute, batch, fault; what is changed and the file
+    command.erase(command.begin());
+    command.emplace_back("--print-config");
+    const Result result = run_program(command);
+    BOOST_TEST(result.code == 0, result.err);
+    for (const auto& [name, value] : drawpoint::recorded_options(ledger)) {
+        const std::string now = name == "num-workers" ? "3" : value, plain = name + " = " + now,
+                          quoted = name + " = \"" + now + "\"", listed = name + " = [\"" + now + "\"]";
+        BOOST_TEST((result.out.find(plain + "\n") != std::string::npos ||
+                    result.out.find(quoted) != std::string::npos || result.out.find(listed) != std::string::npos),
+                   plain << " is not in " << result.out);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_step_is_explained_by_its_number_or_the_longest) {

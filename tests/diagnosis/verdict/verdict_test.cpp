@@ -10,7 +10,7 @@
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>
 
-#include "diagnosis/verdict/evidence.hpp"
+#include "diagnosis/steady/steady_run.hpp"
 #include "diagnosis/verdict/interventions.hpp"
 #include "diagnosis/verdict/refutation.hpp"
 #include <drawpoint/diagnosis/replay/replay.hpp>

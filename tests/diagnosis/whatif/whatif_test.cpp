@@ -6,9 +6,9 @@
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>
 
-#include "diagnosis/verdict/evidence.hpp"
+#include "diagnosis/steady/steady_run.hpp"
 #include "diagnosis/verdict/interventions.hpp"
-#include "diagnosis/verdict/read_line.hpp"
+#include "diagnosis/steady/read_line.hpp"
 #include <drawpoint/diagnosis/replay/replay.hpp>
 #include <drawpoint/diagnosis/whatif/whatif.hpp>
 #include <drawpoint/diagnosis/whatif/whatif_report.hpp>
@@ -259,7 +259,7 @@ BOOST_AUTO_TEST_CASE(a_warm_up_is_no_reason_to_distrust_what_came_after) {
     const Ledger ledger = recorded(run);
     const std::int64_t from_ns = ledger.steps.front().draw_begin_ns, to_ns = ledger.steps.back().draw_begin_ns;
     BOOST_TEST(!trust_of(ledger, interference(ledger, from_ns, to_ns), from_ns, to_ns).trusted);
-    const SteadyPart part = steady_part(ledger);
+    const SteadyRun part = prepare(ledger);
     BOOST_TEST(part.trust.trusted);
     BOOST_TEST(part.run.batches_per_s == 50.0, boost::test_tools::tolerance(0.03));
 }
@@ -268,7 +268,9 @@ BOOST_AUTO_TEST_CASE(a_run_that_is_not_to_be_trusted_says_so_at_the_recommendati
     Whatif found = made_up();
     BOOST_TEST(to_text(found).find("trusted") == std::string::npos);
     BOOST_TEST(to_json(found, {}, {})["recommended"]["trusted"] == true);
-    found.trust = {.trusted = false, .interference_share = 0.9, .reasons = {"others kept 1.80 of 2 <cores> busy"}};
+    found.trust = {.trusted = false,
+                   .interference_share = 0.9,
+                   .reasons = {{DistrustReason::foreign_load, "others kept 1.80 of 2 <cores> busy"}}};
     const std::string text = to_text(found), html = to_html(found, "x");
     const std::size_t at = text.find("\nrecommended: ");
     const std::size_t said = text.find("\n  not to be trusted: others kept 1.80 of 2 <cores> busy\n");

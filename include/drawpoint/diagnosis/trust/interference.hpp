@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
@@ -29,12 +30,37 @@ struct Interference {
 /// Over [from_ns, to_ns). Sorted ledger. O(host rows + samples). Any thread.
 [[nodiscard]] Interference interference(const Ledger&, std::int64_t from_ns, std::int64_t to_ns);
 
+/// Why a run is not to be trusted.
+enum class DistrustReason : std::uint8_t {
+    foreign_load,
+    changing_load,
+    run_queue,
+    throttling,
+    steal,
+    lost_records,
+    residual,
+    drift,
+    clock_went_back,
+    stood_still
+};
+/// "foreign-load", …
+[[nodiscard]] std::string_view to_string(DistrustReason) noexcept;
+/// Whether it lies outside the process: with nothing else on the machine the run would be trusted.
+[[nodiscard]] bool is_interference(DistrustReason) noexcept;
+
+/// A reason with its numbers, as a sentence.
+struct Doubt {
+    DistrustReason reason{};
+    std::string text;
+};
+
 /// Whether figures of this run mean what they say.
 struct Trust {
     bool trusted = true;
     double interference_share = 0;   ///< of the usable cores, taken by others
     double steal_share = 0;
-    std::vector<std::string> reasons;   ///< each with its numbers; empty when trusted
+    std::vector<Doubt> reasons;   ///< empty when trusted
+    [[nodiscard]] std::vector<std::string> texts() const;
 };
 
 /// Says no where, over [from_ns, to_ns) of a sorted ledger,

@@ -51,13 +51,6 @@ struct Whatif {
 /// too many settings, or that none fits the memory budget.
 [[nodiscard]] Whatif whatif(const RecordedRun&, const WhatifGrid&, const WhatifOptions& = {});
 
-/// The part of a run from the first steady step on, and whether it is to be trusted.
-struct SteadyPart {
-    RecordedRun run;
-    Trust trust;
-};
-[[nodiscard]] SteadyPart steady_part(const Ledger&);
-
 /// The recorded run of a ledger as `whatif` and `diagnose` take it: its steady part, with the load of others that was measured.
 [[nodiscard]] RecordedRun steady_run(const Ledger&);
 

@@ -1,4 +1,4 @@
-#include "diagnosis/verdict/read_line.hpp"
+#include "diagnosis/steady/read_line.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -6,8 +6,12 @@
 #include <queue>
 #include <vector>
 
+#include <drawpoint/instrumentation/statistics.hpp>
+
 namespace drawpoint {
 namespace {
+
+using statistics::quantile;
 
 constexpr std::size_t least_reads = 100, most_reads = 20'000, least_unhindered = 20;
 
@@ -51,14 +55,8 @@ Reads reads_of(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
     return found;
 }
 
-double quantile(std::vector<double>& values, double share) {
-    const auto at = values.begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1));
-    std::ranges::nth_element(values, at);
-    return *at;
-}
-
 /// (upper quartile - lower) / median
-double spread(std::vector<double> values) {
+double spread(const std::vector<double>& values) {
     const double median = quantile(values, 0.5);
     return median > 0 ? (quantile(values, 0.75) - quantile(values, 0.25)) / median : 0;
 }

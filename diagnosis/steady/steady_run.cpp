@@ -1,0 +1,92 @@
+#include "diagnosis/steady/steady_run.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <utility>
+
+#include <drawpoint/diagnosis/replay/replay.hpp>
+#include <drawpoint/diagnosis/whatif/whatif.hpp>
+
+namespace drawpoint {
+
+TimeRange steady_window(const Ledger& ledger, std::size_t first_steady_step) {
+    TimeRange window;
+    bool any = false;
+    for (std::size_t i = first_steady_step; i < ledger.steps.size(); ++i) {
+        const StepRow& step = ledger.steps[i];
+        if (step.phase != Phase::train || step.size == 0)
+            continue;
+        if (!std::exchange(any, true))
+            window.from_ns = window.to_ns = step.draw_begin_ns;
+        window.to_ns = std::max(window.to_ns, end_ns(end_ns(step), between_ns(ledger, step)));
+    }
+    return window;
+}
+
+std::int64_t between_ns(const Ledger& ledger, const StepRow& step) {
+    std::int64_t ns = 0;
+    for (const SpanRow& span : ledger.spans_of(step))
+        ns += span.span == Span::between ? span.ns : 0;
+    return ns;
+}
+
+double replay_recorded(RecordedRun& run, const Interference& others, std::size_t most_samples) {
+    constexpr std::size_t least_steps = 50;
+    constexpr double most_of_line = 0.2;   // that a line which was seen may put the replay off
+    ReplayOptions options;
+    options.setting = run.setting;
+    options.steps = std::min(run.steps.size(),
+                             std::max(least_steps, most_samples / std::max<std::size_t>(1, run.setting.batch_size)));
+    if (others.measured) {
+        run.foreign_cores = others.foreign_cores;
+        run.foreign_cores_spread = others.foreign_cores_spread;
+    }
+    const bool waited = !run.cpu_measured || others.run_queue_share >= 0.05;   // for a core
+    const auto settled = [&] {
+        const double rate = replay(run, options).batches_per_s;
+        if (run.foreign_cores <= 0 || waited || rate >= 0.9 * run.batches_per_s)
+            return rate;
+        run.foreign_cores = 0;
+        return replay(run, options).batches_per_s;
+    };
+    const auto off = [&run](double rate) { return std::abs(rate - run.batches_per_s); };
+    const double foreign = run.foreign_cores, rate = settled();
+    if (run.line_ns_per_byte <= 0 || off(rate) <= most_of_line * run.batches_per_s)
+        return rate;
+    const ReadLine line{.ns_per_byte = run.line_ns_per_byte, .latency_ns = run.line_latency_ns};
+    const double kept = std::exchange(run.foreign_cores, foreign);
+    set_read_line(run, std::nullopt);
+    if (const double without = settled(); off(without) < off(rate))
+        return without;
+    run.foreign_cores = kept;
+    set_read_line(run, line);
+    return rate;
+}
+
+SteadyRun prepare(const Ledger& ledger) {
+    constexpr std::size_t most_samples = 1'000'000;
+    SteadyRun steady{.blame = blame(ledger)};
+    steady.run = recorded_run(ledger, steady.blame.first_steady_step);
+    const auto [from_ns, to_ns] = steady.window = steady_window(ledger, steady.blame.first_steady_step);
+    steady.interference = interference(ledger, from_ns, to_ns);
+    steady.trust = trust_of(ledger, steady.interference, from_ns, to_ns);
+    if (from_ns == to_ns)
+        return steady;
+    steady.line = read_line(ledger, from_ns, to_ns);
+    set_read_line(steady.run, steady.line);
+    if (!steady.run.unusable.empty())
+        return steady;
+    try {
+        steady.replayed_batches_per_s = replay_recorded(steady.run, steady.interference, most_samples);
+    } catch (const std::invalid_argument& error) {
+        steady.run.unusable = error.what();
+    }
+    if (steady.run.line_ns_per_byte <= 0)
+        steady.line.reset();   // the replay is better without
+    return steady;
+}
+
+RecordedRun steady_run(const Ledger& ledger) { return prepare(ledger).run; }
+
+}   // namespace drawpoint

@@ -54,6 +54,7 @@ PRIVATE_SHARED = {
     "instrumentation/ledger/order_loss": ["diagnosis/blame/*"],          # one definition of the time lost to order
     "instrumentation/host/host_counters": ["diagnosis/tuner/*"],         # the recorder's own readings, at a block's ends
     "pipeline/loader/batch_digest": ["cli/*"],                           # the digest of a loader that the program wraps
+    "diagnosis/steady/steady_run": ["cli/*"],                            # how whatif and tune prepare a run
     "diagnosis/verdict/refutation": ["cli/*"],                           # the options that made a recording
 }
 DOOR = re.compile(r"drawpoint/[a-z]+\.hpp$")

@@ -474,7 +474,8 @@ def verdicts_of(project):
         return {name.split("=")[0].strip().replace("_", "-") for name in names if name.strip()}
     code = text_of(project, "diagnosis/verdict/*.cpp")
     words = set(re.findall(r'abstain\(diagnosis, (?:[^"\n]*\? )?"([a-z-]+)"', code))
-    words |= set(re.findall(r'\.verdict = "([a-z-]+)"', code))
+    for chosen in re.findall(r"\.verdict = [^;,]*", code):
+        words |= set(re.findall(r'"([a-z-]+)"', chosen))
     returned = re.findall(r"return [^;]*;|reading = [^;]*;", text_of(project, "diagnosis/verdict/interventions.cpp"))
     words |= {word for statement in returned for word in re.findall(r'"([a-z]+(?:-[a-z]+)*)"', statement)}
     words |= set(re.findall(r'\{"\w[\w/]*", "([a-z-]+)"\}', code))

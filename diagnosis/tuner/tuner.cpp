@@ -368,6 +368,8 @@ Tuning tune(TuneTarget& target, const TuneOptions& options) {
         throw std::invalid_argument{
             fmt::format("no setting is expected to keep within memory_budget ({} bytes)", start.memory_budget)};
     double best = 0;
+    for (WhatifRow& row : predicted.rows)
+        row.setting.read_concurrency = start.read_concurrency;   // a loader without reads records none
     for (const WhatifRow& row : predicted.rows)
         best = std::max(best, row.prediction.batches_per_s.median);
     Racing racing{target, options, run.cores, candidates_of(std::move(predicted.rows), options)};

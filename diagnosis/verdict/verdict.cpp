@@ -11,7 +11,6 @@
 #include "diagnosis/verdict/evidence.hpp"
 #include "diagnosis/verdict/interventions.hpp"
 #include "diagnosis/verdict/refutation.hpp"
-#include <drawpoint/instrumentation/report/text.hpp>
 
 namespace drawpoint {
 namespace {

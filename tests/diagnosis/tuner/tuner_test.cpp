@@ -51,6 +51,7 @@ public:
     RecordedRun record(const LoaderSetting& setting, std::size_t warm_up, std::size_t steps) override {
         RecordedRun recorded = truth_;
         recorded.setting = setting;
+        recorded.setting.read_concurrency = 0;   // as where nothing is read ahead
         recorded.batches_per_s = run(setting, warm_up, steps).batches_per_s;
         return recorded;
     }
@@ -185,6 +186,16 @@ BOOST_AUTO_TEST_CASE(what_others_disturbed_is_not_trusted_and_leaves_the_setting
     BOOST_TEST(!doubted.separated);
     BOOST_TEST((doubted.chosen == start));
     BOOST_TEST(doubted.why.find("not to be trusted: others kept 1.70 of ") != std::string::npos, doubted.why);
+}
+
+BOOST_AUTO_TEST_CASE(numbers_that_are_not_tuned_stay_and_the_start_is_always_raced) {
+    LoaderSetting start = sleepers().setting;
+    start.num_workers = 6;
+    start.read_concurrency = 64;
+    ReplayedLoop loop{sleepers()};
+    const Tuning tuning = tune(loop, {.start = start});
+    BOOST_TEST(tuning.chosen.read_concurrency == 64u);
+    BOOST_TEST(std::ranges::count(tuning.log, start, &TuneTrial::tried) == 1);
 }
 
 BOOST_AUTO_TEST_CASE(a_decision_names_what_is_cheaper_and_what_is_not_known) {

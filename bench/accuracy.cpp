@@ -1,5 +1,5 @@
-// How often a verdict is right: real pipelines with known faults, what each change really gains, and what `diagnose` and the
-// rules of other tools say.
+// Measures how often a verdict is right: on real pipelines with known faults, compares what each change really gains
+// with what `diagnose` and the rules of other tools say.
 
 #include <algorithm>
 #include <chrono>
@@ -51,7 +51,7 @@ std::vector<Case> chosen_cases(const Options& options) {
 
 std::filesystem::path truth_file(const Options& options, const Case& of) { return options.truth / (of.name + ".json"); }
 
-/// Whether the case has a truth of its own, and not that of an earlier version of it.
+/// Whether a truth has been measured for this version of the case.
 bool is_measured(const Options& options, const Case& of) {
     return std::filesystem::exists(truth_file(options, of)) &&
            read_truth(truth_file(options, of)).case_digest == of.digest;
@@ -102,8 +102,8 @@ int score_all(const Options& options, const std::vector<Case>& cases, Rig& rig, 
         scored.push_back(score_case(of, truth, rig, options.score));
         fmt::print(stderr, "{}\n", line_of(scored.back()));
     }
-    // A host has bad spells, of seconds to minutes. What was recorded in one, or at another speed than the truth's, is recorded
-    // again; the nearer one counts.
+    // A host has bad spells that last seconds to minutes. A recording made in one, or while the host ran faster or
+    // slower than when the truth was measured, is made again; the one nearest to the truth's speed counts.
     constexpr double most_drift = 0.04;
     constexpr int most_repeats_of_speed = 3, most_repeats = 10;
     for (int repeat = 1; repeat <= most_repeats && options.score.neighbour <= 0; ++repeat) {
@@ -113,7 +113,7 @@ int score_all(const Options& options, const std::vector<Case>& cases, Rig& rig, 
         if (std::ranges::all_of(scored, is_settled))
             break;
         if (repeat > most_repeats_of_speed)
-            std::this_thread::sleep_for(std::chrono::seconds{5});   // for the spell to pass
+            std::this_thread::sleep_for(std::chrono::seconds{5});   // lets the bad spell pass
         ScoreOptions again = options.score;
         if (!again.recordings.empty())
             again.recordings /= fmt::format("again-{}", repeat);
@@ -155,7 +155,7 @@ int run_all(Options options, const std::string& command) {
         options.truth = options.cases.lexically_normal().parent_path() / "truth";
     options.measure.stopped = [] { return interrupted != 0; };
     std::signal(SIGINT, [](int) { interrupted = 1; });
-    prctl(PR_SET_TIMERSLACK, 1'000);   // ns; threads inherit it: what sleeps wakes when it should
+    prctl(PR_SET_TIMERSLACK, 1'000);   // 1 µs, in ns; threads inherit it: sleeps end on time
     const std::vector<Case> cases = chosen_cases(options);
     Rig rig{options.data};
     return options.measure_truth ? measure_all(options, cases, rig) : score_all(options, cases, rig, command);

@@ -1,4 +1,5 @@
-// What a JPEG file costs from its bytes in memory to its place in the batch: the ways to decode it, interleaved in one thread.
+// Measures what it costs to turn a JPEG file in memory into a sample in the batch, for several decoders, interleaved in
+// one thread.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -41,8 +42,8 @@ struct Way {
     std::string name, what;
     std::function<void(const Photo&, float*)> decode;
     bool makes_samples = true;
-    std::vector<double> us{};                   // of each round, per image
-    double worst_levels = 0, mean_levels = 0;   // from the plain way
+    std::vector<double> us{};                   // per image, one value per round
+    double worst_levels = 0, mean_levels = 0;   // difference from the plain decoder
 };
 
 std::vector<Photo> load(const std::filesystem::path& folder, std::size_t most) {
@@ -51,7 +52,7 @@ std::vector<Photo> load(const std::filesystem::path& folder, std::size_t most) {
     JpegDecoder decoder;
     const std::size_t count = std::min(most, data.size());
     for (std::size_t i = 0; i < count; ++i) {
-        const std::size_t index = i * data.size() / count;   // of all classes
+        const std::size_t index = i * data.size() / count;   // spread over all classes
         Photo& photo = photos.emplace_back();
         read_file(data.path(index), photo.file);
         decoder.open(photo.file);
@@ -62,7 +63,7 @@ std::vector<Photo> load(const std::filesystem::path& folder, std::size_t most) {
     return photos;
 }
 
-// Levels of 255 between two samples: the largest difference, and the sum of all.
+// Adds the differences between two samples, in levels of 255: the largest, and the sum of all.
 void compare(Way& way, const float* ours, const float* plain) {
     for (std::size_t i = 0; i < values; ++i) {
         const double level = 255.0 * normalization.standard_deviation[i / (values / 3)];
@@ -73,7 +74,7 @@ void compare(Way& way, const float* ours, const float* plain) {
 }
 
 void run(std::vector<Way>& ways, const std::vector<Photo>& photos, int rounds) {
-    // As in a loader: aligned, larger than the cache, touched before.
+    // As in a loader: aligned, larger than the cache, and touched before.
     const std::unique_ptr<float, decltype(&std::free)> memory{
         static_cast<float*>(std::aligned_alloc(4096, batch * values * sizeof(float))), &std::free};
     float* const slots = memory.get();

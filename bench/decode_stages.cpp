@@ -97,7 +97,7 @@ private:
     static constexpr ChannelNormalization normalization = ChannelNormalization::imagenet();
     static constexpr std::uint32_t strip_rows = 32;
 
-    // 16 bytes, with one more pixel on each side.
+    // The blocks of 16 pixels that cover a range, with one more pixel on each side.
     static std::pair<std::uint32_t, std::uint32_t> blocks(std::uint32_t begin, std::uint32_t count, std::uint32_t all) {
         return {(begin - std::min(begin, 1u)) / 16, (std::min(all, begin + count + 1) + 15) / 16};
     }
@@ -115,7 +115,7 @@ private:
         need(read_planes(reader_, window, to));
     }
 
-    // Each stage on rows that lie in the first-level cache, as they do in the whole.
+    // Times each stage on rows that lie in the L1 cache, as they do in the whole decode.
     template <class Take>
     void second_half(const Photo& photo, const YccPlanes& ycc, const Take& take) {
         const PixelKernels& kernels = *buffers_.kernels;
@@ -146,7 +146,7 @@ private:
                      const std::uint8_t* from = strip + first * stride;
                      const std::uint16_t *weight = down.narrow + std::size_t{y} * down.stride,
                                          *end = weight + down.taps;
-                     while (*weight == 0)   // as the resampling leaves out what weighs nothing
+                     while (*weight == 0)   // the resampling skips zero weights, too
                          ++weight, from += stride;
                      while (end[-1] == 0)
                          --end;

@@ -1,5 +1,6 @@
-// What a ready draw costs: `co_await pass.next()` with the batch given back, with and without recording, beside a bare child
-// awaitable of the same run. The whole program runs on one core, so that what the worker wrote is in the loop's cache.
+// Measures what a ready draw costs: `co_await pass.next()` and giving the batch back, with and without recording,
+// compared with awaiting a bare child coroutine in the same run. The whole program runs on one core, so that what the
+// worker wrote is in the loop's cache.
 #include <benchmark/benchmark.h>
 
 #include <sched.h>
@@ -22,7 +23,7 @@ namespace {
 
 using namespace drawpoint;
 
-/// Draws timed in a row: fewer than the 28 of 56 slots at whose return a sleeping worker is woken.
+/// Draws timed in a row: fewer than 28 (of 56 slots), since the 28th batch given back wakes a sleeping worker.
 constexpr int draws = 24;
 
 class TinyRows final : public SampleSource {
@@ -43,7 +44,7 @@ public:
 
 using Seconds = std::chrono::duration<double>;
 
-/// The times of a benchmark's rounds; the median is what counts, since a round may be interrupted.
+/// The times of a benchmark's rounds. Takes the median, since a round may be interrupted.
 class Rounds {
 public:
     explicit Rounds(benchmark::State& state) : state_{&state} {
@@ -99,7 +100,7 @@ Awaitable<void> draw_batches(benchmark::State& state, const TinyRows& rows, Data
             ++drawn;
         }
         do
-            std::this_thread::yield();   // asleep, the loop would find its cache taken by others
+            std::this_thread::yield();   // if it slept, other threads would replace what is in the cache
         while (rows.fills - before < drawn + window);
         rounds.begin();
         for (int i = 0; i < draws; ++i) {
@@ -130,7 +131,7 @@ void ready_next(benchmark::State& state) {
 BENCHMARK(bare_child)->UseManualTime()->Iterations(200);
 BENCHMARK(ready_next)->ArgName("recorded")->Arg(0)->Arg(1)->UseManualTime()->Iterations(200);
 
-/// Notes the medians and prints their ratios to the bare child.
+/// Collects the medians and prints their ratios to the bare child.
 class Ratios final : public benchmark::ConsoleReporter {
 public:
     void ReportRuns(const std::vector<Run>& runs) override {

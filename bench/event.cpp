@@ -1,5 +1,6 @@
-// What an event of the training loop costs: with neither callback nor recorder, with a recorder, and with a recorder and two
-// callbacks that look at the clock's last reading at every event. The last lines count a step's events against one of 1 ms.
+// Measures what an event of the training loop costs: without callback and recorder, with a recorder, and with a
+// recorder and two callbacks that look at the clock's last reading at every event. The last lines print what a step's
+// events take of a step of 1 ms.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -19,11 +20,11 @@ namespace {
 using namespace drawpoint;
 using namespace std::chrono_literals;
 
-constexpr int step_events = 9;     // what `fit` fires in a training step in which nobody cancels anything
-constexpr int lap_steps = 2'000;   // what a ring of `ring_records` surely holds
+constexpr int step_events = 9;     // what `fit` fires in a training step without a cancel
+constexpr int lap_steps = 2'000;   // few enough to fit into a ring of `ring_records`
 constexpr std::uint32_t ring_records = 1u << 17;
 
-/// Stamps every event, as a profiler does that keeps its own durations.
+/// Stamps every event, as a profiler that keeps its own durations does.
 class Stamps final : public Callback {
 public:
     explicit Stamps(int order) noexcept : order_{order} {}
@@ -37,7 +38,8 @@ private:
     std::array<std::int64_t, event_count> last_{};
 };
 
-/// A step's events as `fit` fires them: known when compiled, but the list and the track, which the work in between may change.
+/// Fires a step's events as `fit` does: the events are known at compile time, but the list and the track are not, since
+/// the work in between may change them.
 [[gnu::noinline]] void fire_events(CallbackList& callbacks, LoopState& state, LoopTrack& track) {
     const auto fire = [&](Event event) {
         callbacks.fire(event, state, track);
@@ -55,7 +57,7 @@ void fire_step(CallbackList& callbacks, LoopState& state, LoopTrack& track, std:
     track.end_step(StepStatus::complete, 0.5);
 }
 
-/// The same step without a single event: what is left is no event's.
+/// The same step without events; the difference is what the events cost.
 void bare_step(LoopTrack& track, std::uint32_t batch) {
     track.begin_step(Phase::train, 0, batch);
     track.end_draw(64);
@@ -68,7 +70,7 @@ double thread_cpu_s() {
     return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-double median(std::vector<double>& values) {   // a lap may be interrupted
+double median(std::vector<double>& values) {   // since a lap may be interrupted
     const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
     std::nth_element(values.begin(), middle, values.end());
     return *middle;
@@ -100,12 +102,12 @@ void recorded(benchmark::State& bench) {
             events ? fire_step(callbacks, state, track, i) : bare_step(track, i);
         return (thread_cpu_s() - begin) / lap_steps;
     };
-    const auto settle = [&] {   // until the writer has nothing left to take
+    const auto settle = [&] {   // waits until the writer has taken everything
         for (std::uint64_t before = recorder.state().events + 1, now; before != (now = recorder.state().events);
              before = now)
             std::this_thread::sleep_for(100ms);
     };
-    lap(true);   // touches the ring's pages
+    lap(true);   // touches the ring's pages first
     std::vector<double> step_s, bare_s;
     for (auto _ : bench) {
         settle();
@@ -124,7 +126,7 @@ void recorded(benchmark::State& bench) {
 BENCHMARK(neither);
 BENCHMARK(recorded)->ArgName("callbacks")->Arg(0)->Arg(1)->Arg(2)->UseManualTime()->Iterations(20);
 
-/// Notes the cost of an event of each kind and says what a step's events come to.
+/// Collects the cost of an event of each kind and prints what a step's events add up to.
 class Limits final : public benchmark::ConsoleReporter {
 public:
     void ReportRuns(const std::vector<Run>& runs) override {

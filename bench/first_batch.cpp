@@ -1,5 +1,5 @@
-// From nothing to the first batch: the recorder, the runtime, the source, the sampler and the loader are made, and a batch is
-// drawn. Each measurement in a process of its own, whose files the system has in its cache.
+// Measures the time to the first batch: makes the recorder, the runtime, the source, the sampler and the loader, and
+// draws a batch. Each measurement runs in a process of its own; the files are in the page cache.
 
 #include <array>
 #include <chrono>
@@ -41,11 +41,11 @@ struct Options {
     std::vector<std::string> jpeg_decoders{"library", "own"};
     std::size_t rounds = 9, batch_size = 64, num_workers = 2, prefetch_depth = 4;
     bool json = false;
-    std::string measure;   // a child's: the decoder
+    std::string measure;   // set in a child process: the decoder to measure
 };
 
 constexpr std::array steps{"recorder", "runtime", "source", "sampler", "loader", "first batch"};
-using Times = std::array<double, steps.size() + 1>;   // ms of each; then of processors, of all of it
+using Times = std::array<double, steps.size() + 1>;   // ms of each step; last: CPU time of all of them
 
 Awaitable<void> draw_one(DataLoader& loader, std::chrono::steady_clock::time_point& drawn, double& processor_seconds) {
     auto pass = loader.epoch(0);
@@ -88,7 +88,7 @@ Times measure(const Options& options, const Workload& settings) {
     return times;
 }
 
-/// What a child does: all of it twice, the second time in a process that has done it before. A line of numbers for each.
+/// The child process: measures twice, the second time in a warm process, and prints one line of numbers for each.
 int serve(const Options& options) {
     const Workload settings{.jpeg_decoder = options.measure};
     for (int time = 0; time < 2; ++time)
@@ -96,11 +96,11 @@ int serve(const Options& options) {
     return 0;
 }
 
-/// A child's two lines.
+/// The two lines of a child process.
 std::array<Times, 2> ask_child(const Options& options, const std::string& decoder) {
     const std::string self = std::to_string(getpid());
     setenv("DRAWPOINT_BENCH_DATA", options.data.c_str(),
-           1);   // its name may hold anything; a command line would need quotes
+           1);   // an environment variable, since the folder's name would need quoting on a command line
     const std::string command =
         fmt::format("/proc/{}/exe --measure {} --batch-size {} --num-workers {} --prefetch-depth {}", self, decoder,
                     options.batch_size, options.num_workers, options.prefetch_depth);
@@ -187,7 +187,7 @@ int run_all(Options options, const std::string& command) {
     for (const std::string& decoder : options.jpeg_decoders)
         for (const char* process : {"fresh", "warm"})
             rows.push_back({process, decoder, {}});
-    for (std::size_t round = 0; round <= options.rounds; ++round)   // the first one warms the page cache up
+    for (std::size_t round = 0; round <= options.rounds; ++round)   // the first round warms the page cache up
         for (std::size_t i = 0; i < rows.size(); i += 2) {
             const auto both = ask_child(options, rows[i].decoder);
             for (std::size_t time = 0; time < 2 && round != 0; ++time)
@@ -212,7 +212,7 @@ int main(int argc, char** argv) {
         ->delimiter(',')
         ->check(CLI::IsMember({"auto", "library", "own"}));
     app.add_flag("--json", options.json, "JSON on stdout, not a table");
-    app.add_option("--measure", options.measure)->group("");   // hidden: a child's part
+    app.add_option("--measure", options.measure)->group("");   // hidden: runs the child process
     return run_program(app, "first-batch", argc, argv, [&](const std::string& command) {
         return options.measure.empty() ? run_all(options, command) : serve(options);
     });

@@ -1,5 +1,5 @@
-// How fast a PyTorch trace is read, and in how much memory: a given trace, repeated with its times moved on and its steps
-// numbered on until it has the size asked for.
+// Measures how fast a PyTorch trace is read and how much memory that takes: repeats a given trace, with times and step
+// numbers shifted, until it has the requested size.
 
 #include <algorithm>
 #include <charconv>
@@ -44,7 +44,7 @@ struct Options {
 };
 
 std::string whole_text(const std::string& path) {
-    gzFile file = gzopen(path.c_str(), "rb");   // reads what is not compressed as it is
+    gzFile file = gzopen(path.c_str(), "rb");   // also reads uncompressed files
     if (file == nullptr)
         throw std::runtime_error{path + ": cannot be opened"};
     std::string text;
@@ -58,13 +58,13 @@ std::string whole_text(const std::string& path) {
     return text;
 }
 
-/// The text of a trace's events, cut where a time or a step's number stands.
+/// The text of a trace's events, split at each time and step number.
 class Events {
 public:
     explicit Events(std::string_view events) {
         for (std::size_t at = 0; at < events.size();) {
             const std::size_t time = events.find(time_key, at), step = events.find(step_key, at);
-            if (time == step) {   // neither
+            if (time == step) {   // neither was found
                 parts_.push_back({std::string{events.substr(at)}, Kind::nothing, 0});
                 break;
             }
@@ -87,7 +87,7 @@ public:
         }
     }
 
-    /// The n-th repetition.
+    /// Appends the n-th repetition.
     void append_to(std::string& text, std::int64_t n) const {
         const std::int64_t shift_ns = n * (last_ns_ - first_ns_ + 1'000'000),
                            steps = n * (last_step_ - first_step_ + 1);
@@ -106,7 +106,7 @@ private:
     static constexpr std::string_view time_key = "\"ts\": ", step_key = "\"ProfilerStep#";
     enum class Kind { nothing, time, step };
     struct Part {
-        std::string text;   // before the number
+        std::string text;   // that precedes the number
         Kind kind;
         std::int64_t value;
     };
@@ -115,14 +115,14 @@ private:
     std::int64_t first_ns_ = INT64_MAX, last_ns_ = 0, first_step_ = INT64_MAX, last_step_ = 0;
 };
 
-/// Removed at the end.
+/// A file that the destructor removes.
 struct TemporaryFile {
     std::filesystem::path path;
     ~TemporaryFile() { std::filesystem::remove(path); }
 };
 
 struct Written {
-    std::uint64_t bytes = 0;   // of text
+    std::uint64_t bytes = 0;   // uncompressed
     std::int64_t repetitions = 0;
 };
 
@@ -132,7 +132,7 @@ Written write_repeated(const Options& options, const std::filesystem::path& to) 
     if (key == std::string::npos || begin == 0 || end == std::string::npos || end < begin)
         throw std::runtime_error{options.trace + ": no traceEvents"};
     const Events events{std::string_view{text}.substr(begin, end - begin)};
-    gzFile file = gzopen(to.c_str(), options.gzip ? "wb1" : "wbT");   // T: as it is
+    gzFile file = gzopen(to.c_str(), options.gzip ? "wb1" : "wbT");   // T: uncompressed
     if (file == nullptr)
         throw std::runtime_error{to.string() + ": cannot be written"};
     Written written;
@@ -154,7 +154,7 @@ Written write_repeated(const Options& options, const std::filesystem::path& to) 
     return written;
 }
 
-/// The sums that a repeated trace has so many times.
+/// Sums that grow in proportion to the number of repetitions.
 struct Sums {
     std::int64_t steps = 0, draw_ns = 0, compute_ns = 0;
     explicit Sums(const TraceSplit& split) : steps{std::ssize(split.steps)} {
@@ -166,7 +166,7 @@ struct Sums {
     bool operator==(const Sums&) const = default;
 };
 
-/// The most memory this process has had, in bytes.
+/// Peak resident memory of this process, in bytes.
 std::uint64_t peak_bytes() {
     std::ifstream status{"/proc/self/status"};
     for (std::string line; std::getline(status, line);)

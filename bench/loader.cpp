@@ -1,4 +1,4 @@
-// drawpoint's loader against everybody else's: equal work, interleaved rounds, outputs checked.
+// Compares drawpoint's loader with others: equal work, interleaved rounds, outputs checked.
 
 #include <cstdio>
 #include <optional>
@@ -30,10 +30,11 @@ struct Options {
     Workload workload;
     ComparisonOptions comparison;
     std::string data;
-    std::optional<std::string> json;   // stdout's form, or beside it into the file named
+    // empty: JSON instead of a table on stdout; else the table, and JSON in this file
+    std::optional<std::string> json;
 };
 
-/// One workload: its plan, its contenders, its rounds.
+/// Runs one workload: writes its plan, starts its contenders, runs its rounds.
 bool compare_workload(const Options& options, const std::string& kind, nlohmann::ordered_json& document) {
     Workload workload = options.workload;
     workload.kind = kind;

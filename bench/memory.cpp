@@ -1,4 +1,5 @@
-// What memory a loader takes against what it planned: each case in a process of its own, over budgets and kinds of data.
+// Compares the memory a loader takes with what it planned, over budgets and kinds of data; each case runs in a process
+// of its own.
 
 #include <algorithm>
 #include <array>
@@ -112,7 +113,7 @@ std::shared_ptr<const SampleSource> source_of(const Case& of, const std::optiona
     return std::make_shared<const ImageRecipe>(std::move(recipe));
 }
 
-/// The process's resident memory in bytes, now or its peak.
+/// Resident memory of this process in bytes: now or at its peak, depending on `field`.
 std::uint64_t resident(std::string_view field) {
     std::ifstream status{"/proc/self/status"};
     for (std::string line; std::getline(status, line);)
@@ -121,8 +122,9 @@ std::uint64_t resident(std::string_view field) {
     throw std::runtime_error{"/proc/self/status has no " + std::string{field}};
 }
 
-/// Draws all of a pass, keeping each batch until it has the next. Every `pause_every` batches it lets the loader come as far
-/// ahead as it can, as a slow training step does. Gives what the loader expected after a quarter of the pass.
+/// Draws all batches of a pass, holding each until it has the next. Every `pause_every` batches it waits until the
+/// loader has prefetched all it can, as during a slow training step. Returns the memory that the loader expected after
+/// a quarter of the pass.
 std::uint64_t draw_all(DataLoader& loader, std::size_t epoch, bool more, std::size_t pause_every = 8) {
     auto pass = loader.epoch(epoch, {.next_epoch = more});
     std::optional<Batch> held;
@@ -141,7 +143,7 @@ std::uint64_t draw_all(DataLoader& loader, std::size_t epoch, bool more, std::si
     return expected;
 }
 
-/// The loader of a case from nothing to its end: what it planned and what the process grew by.
+/// Runs a case's loader from construction to destruction: what it planned, and by how much the process grew.
 Measured measure(const Case& of) {
     Recorder recorder;
     Runtime runtime{{.max_threads = of.num_workers, .record = false}, recorder};
@@ -150,7 +152,7 @@ Measured measure(const Case& of) {
     if (!varying)
         photos.emplace(of.data);
     const PadCollate pad{VaryingRows{1, false}.layout()};
-    Case small = of;   // what is taken once in a process: code, tables, the first thread's heap
+    Case small = of;   // a first run takes what a process takes only once: code, tables, the first thread's heap
     small.budget = 0;
     small.num_workers = 1;
     const auto run = [&](const Case& one, std::size_t passes, Measured* into) {

@@ -1,5 +1,5 @@
-// What a tuner in the training loop comes to: its setting after 300 steps, and 300 steps after the loop's own time changes,
-// against the best of the case's grid; and what trying has cost.
+// Measures a tuner in the training loop: the setting it reaches after 300 steps, and 300 steps after the loop's own
+// time changes, compared with the best setting of the case's grid; and what its trials cost.
 
 #include <algorithm>
 #include <cstdio>
@@ -22,7 +22,7 @@ using namespace drawpoint;
 using namespace drawpoint::bench;
 
 int run_all(const std::filesystem::path& folder, const std::vector<std::string>& only, const std::string& data) {
-    prctl(PR_SET_TIMERSLACK, 1'000);   // ns; threads inherit it: what sleeps wakes when it should
+    prctl(PR_SET_TIMERSLACK, 1'000);   // 1 µs, in ns; threads inherit it: sleeps end on time
     Rig rig{data};
     fmt::print("{:<30} {:>5} {:>9} {:>14} {:>9}  {}\n", "case", "pace", "behind %", "worst window %", "untuned %",
                "after 300 steps; best");

@@ -1,7 +1,8 @@
-// LibTorch's operators as drawpoint's profiler and as PyTorch's own (Kineto) see them. Steps of one training run of a ResNet-18 are
-// recorded by one and the other in turn: do the self times sum to the total, do the ten heaviest operators agree
-// in order (ties within 10 %) and in share (within 10 %), are as many calls counted? And what does recording an operator cost?
-// JSON goes to stdout, a table to stderr; exit 1 where the two disagree.
+// Compares drawpoint's profiler of LibTorch operators with PyTorch's own (Kineto). Both record steps of one training
+// run of a ResNet-18 in turns. Checks that the self times sum to the total, that both agree on the ten heaviest
+// operators, in order (ties within 10 %) and in share (within 10 %), and that they count the same number of calls; and
+// measures what recording an operator costs.
+// JSON goes to stdout, a table to stderr; exits with 1 where the two disagree.
 
 #include <algorithm>
 #include <chrono>
@@ -43,7 +44,7 @@ struct Options {
     int threads = 1;
 };
 
-/// PyTorch's profiler. What it saw becomes rows of ledgers, one a step, so that self times are computed one way.
+/// PyTorch's profiler. Its events become rows of one ledger per step, so that self times of both are computed alike.
 class Kineto {
 public:
     void start() {
@@ -73,7 +74,8 @@ private:
     const std::set<torch::profiler::impl::ActivityType> activities_{torch::profiler::impl::ActivityType::CPU};
 };
 
-/// Switches between the two at draws: ours, theirs, theirs, ours, so that neither gains by a machine that gets slower or faster.
+/// Switches between the two profilers at draws (ours, theirs, theirs, ours), so that neither gains when the machine
+/// becomes slower or faster.
 class Alternate final : public EventCallback<Alternate> {
 public:
     Alternate(Recorder& recorder, OpProfiler& ours, Kineto& theirs, const Options& options)
@@ -92,7 +94,7 @@ public:
     }
     void after_train() { stop(); }
 
-    std::vector<std::pair<std::int64_t, std::int64_t>> windows;   // of ours
+    std::vector<std::pair<std::int64_t, std::int64_t>> windows;   // recorded by ours
 
 private:
     void stop() {
@@ -111,22 +113,22 @@ private:
     Kineto* theirs_;
     const Options* options_;
     bool ours_run_ = false;
-    std::int64_t begin_ns_ = no_stamp;   // of the step at hand; no_stamp: not recorded
+    std::int64_t begin_ns_ = no_stamp;   // of the present step; no_stamp: it is not recorded
 };
 
 struct Operator {
-    std::vector<double> fastest_ns;   // self time of each of a step's calls, in the step where it took least
+    std::vector<double> fastest_ns;   // self time of each of a step's calls, in the step where it was shortest
     std::uint64_t calls = 0;          // in all steps
     [[nodiscard]] double step_ns() const { return std::accumulate(fastest_ns.begin(), fastest_ns.end(), 0.0); }
 };
 
-/// What the steps that one of the two recorded spent in each operator. All steps do the same, and whatever else the machine
-/// does can only add to a call: its fastest time of all steps is its own.
+/// Time per step that one of the profilers recorded in each operator. All steps do the same work, and disturbances only
+/// make a call longer, so the fastest time of a call over all steps is taken.
 class Operators {
 public:
     explicit Operators(const std::vector<Ledger>& steps) {
         for (const Ledger& ledger : steps) {
-            std::map<std::string, std::size_t> calls;   // of this step
+            std::map<std::string, std::size_t> calls;   // of this step, so far
             for (const OperatorEvent& event : events(ledger)) {
                 self_ns += event.self_cpu_ns;
                 total_ns += event.parent == nothing ? event.cpu_ns : 0;
@@ -151,7 +153,7 @@ public:
     [[nodiscard]] std::uint64_t calls(const std::string& name) const {
         return of.contains(name) ? of.at(name).calls : 0;
     }
-    /// In percent.
+    /// Percent of the sum of all operators.
     [[nodiscard]] double share(const std::string& name) const { return 100 * step_ns(name) / sum_ns_; }
     [[nodiscard]] std::vector<std::string> heaviest(std::size_t count) const {
         std::vector<std::string> names;
@@ -163,14 +165,14 @@ public:
     }
 
     std::map<std::string, Operator> of;
-    std::int64_t self_ns = 0, total_ns = 0;   // sum of self times; length of the outermost calls
+    std::int64_t self_ns = 0, total_ns = 0;   // sum of self times; sum of the outermost calls' durations
 
 private:
     double sum_ns_ = 0;
 };
 
 struct Recorded {
-    std::vector<Ledger> ours, theirs;   // a step each
+    std::vector<Ledger> ours, theirs;   // one ledger per step
     std::uint64_t dropped = 0;
 };
 
@@ -227,7 +229,7 @@ double ns_per_operator(const OpProfilerOptions& options) {
 }   // namespace
 
 int main(int argc, char** argv) {
-    ::setenv("KINETO_LOG_LEVEL", "6", 0);   // else it says at each start and stop that it starts and stops
+    ::setenv("KINETO_LOG_LEVEL", "6", 0);   // else it logs every start and stop
     Options options;
     CLI::App app{"LibTorch's operators: this profiler against PyTorch's own"};
     app.add_option("--image-size", options.image_size);
@@ -243,7 +245,8 @@ int main(int argc, char** argv) {
     const std::vector<std::string> top = theirs.heaviest(10);
     bool order = true, shares = true, calls = true;
     for (std::size_t i = 0; i < top.size(); ++i)
-        for (std::size_t j = i + 1; j < top.size(); ++j)   // the other way round only where one holds them for equal
+        // the order may differ only where one of the profilers sees a tie
+        for (std::size_t j = i + 1; j < top.size(); ++j)
             order = order && (ours.share(top[j]) <= 1.1 * ours.share(top[i]) ||
                               theirs.share(top[i]) <= 1.1 * theirs.share(top[j]));
     for (const std::string& name : ours.heaviest(10))

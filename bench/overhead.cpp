@@ -1,5 +1,6 @@
-// What the loader costs where there is nothing to load: a batch of 64 rows of 4 floats, recorded or not, and a batch of 64 ready
-// tensors beside a memcpy of the same rows into a ring of batches. Each benchmark is run in turns with the others.
+// Measures what the loader costs when there is nothing to load: a batch of 64 rows of 4 floats, recorded or not, and a
+// batch of 64 ready tensors compared with a memcpy of the same rows into a ring of batches. The benchmarks run in
+// turns.
 #include <benchmark/benchmark.h>
 
 #include <chrono>
@@ -27,7 +28,7 @@ using Seconds = std::chrono::duration<double>;
 constexpr std::size_t batch_size = 64;
 constexpr SampleLayout tiny{.rank = 1, .shape = {4}}, tensor{.rank = 3, .shape = {3, 224, 224}};
 
-/// `count` rows, written once so that they are there.
+/// `count` rows, written once so that their pages are resident.
 std::vector<float> make_rows(std::size_t count, const SampleLayout& layout) {
     std::vector<float> rows(count * layout.values());
     for (std::size_t i = 0; i < rows.size(); ++i)
@@ -45,7 +46,7 @@ const std::vector<float>& tensor_rows() {
     return rows;
 }
 
-/// The time of a pass from its first batch on, which the workers need not be woken for.
+/// The time of a pass from its first batch on; waking the workers is not in it.
 Awaitable<Seconds> time_pass(DataLoader& loader, std::size_t epoch) {
     const EpochOptions options{.next_epoch = true};
     auto pass = loader.epoch(epoch, options);
@@ -62,7 +63,7 @@ Awaitable<Seconds> time_pass(DataLoader& loader, std::size_t epoch) {
     co_return Clock::now() - begin;
 }
 
-/// Adds up passes and tells what a batch took.
+/// Reports what a batch took.
 void report(benchmark::State& state, double seconds, std::size_t batches) {
     state.counters["us_per_batch"] = seconds * 1e6 / static_cast<double>(batches);
 }
@@ -77,7 +78,7 @@ void run_loader(benchmark::State& state, const std::vector<float>& rows, const S
     DataLoader loader{runtime, source, order, options};
     std::size_t epoch = 0, batches = 0;
     double seconds = 0;
-    run(runtime, time_pass(loader, epoch++));   // warms slots and workers
+    run(runtime, time_pass(loader, epoch++));   // warms slots and workers up
     for (auto _ : state) {
         const double pass = run(runtime, time_pass(loader, epoch++)).count();
         state.SetIterationTime(pass);
@@ -104,7 +105,7 @@ void memcpy_ring(benchmark::State& state) {
     for (auto _ : state) {
         RandomSampler{count, 7}.order(epoch++, order);
         const auto begin = Clock::now();
-        for (std::size_t i = batch_size; i < count; ++i) {   // as many batches as time_pass() counts
+        for (std::size_t i = batch_size; i < count; ++i) {   // the number of batches that time_pass() counts
             float* slot = ring[i / batch_size % ring.size()].data() + i % batch_size * values;
             std::memcpy(slot, tensor_rows().data() + order[i] * values, values * sizeof(float));
             benchmark::ClobberMemory();
@@ -122,7 +123,7 @@ BENCHMARK(tiny_batches)->ArgNames(settings)->ArgsProduct({{1, 2}, {0, 1}})->UseM
 BENCHMARK(tensor_batches)->ArgNames(settings)->ArgsProduct({{1, 2}, {0, 1}})->UseManualTime()->Iterations(6);
 BENCHMARK(memcpy_ring)->UseManualTime()->Iterations(6);
 
-/// Prints the medians at the end: the cost of a batch, of recording it, and how near a memcpy it is.
+/// Prints the medians at the end: the cost of a batch, the cost of recording it, and the ratio to a memcpy.
 class Medians final : public benchmark::ConsoleReporter {
 public:
     void ReportRuns(const std::vector<Run>& runs) override {
@@ -153,7 +154,7 @@ private:
 }   // namespace
 
 int main(int argc, char** argv) {
-    // What is given on the command line comes later and wins.
+    // Options on the command line come later and override these.
     char turns[] = "--benchmark_enable_random_interleaving=true", repetitions[] = "--benchmark_repetitions=7",
          brief[] = "--benchmark_report_aggregates_only=true";
     std::vector<char*> arguments{argv[0], turns, repetitions, brief};

@@ -7,7 +7,7 @@
 
 namespace drawpoint::bench {
 
-/// JPEG crops cut out of generated pictures, for where no photographs are at hand. Removed at the end.
+/// JPEG crops of generated pictures, for machines without photographs. The destructor removes them.
 class TemporaryPhotos {
 public:
     /// `count`: a multiple of 8.

@@ -10,12 +10,11 @@ class App;
 
 namespace drawpoint::bench {
 
-/// `--data`, as every suite that decodes pictures has it.
+/// Adds `--data`, the option of every suite that decodes pictures.
 void add_data_option(CLI::App&, std::string& folder);
 
-/// Reads the command line and runs the suite with the command as it was given. An option's value that may be left out
-/// is taken only from behind `=`. The program's exit status: what `run` returns, 1 where it throws, 2 for a wrong
-/// command line.
+/// Parses the command line and calls `run` with the command as text. The value of an option with an optional value is
+/// only taken after `=`. Returns the program's exit status: that of `run`, 1 if it throws, 2 for a wrong command line.
 int run_program(CLI::App&, std::string_view suite, int argc, char** argv,
                 const std::function<int(const std::string& command)>& run);
 

@@ -1,4 +1,5 @@
-// What recording costs: a stamp, an event, a sample, a step, a region; the writer thread; and all of it in a run over JPEGs.
+// Measures what recording costs: a stamp, an event, a sample, a step, a region; the writer thread; and all of it in a
+// run over JPEG files.
 
 #include <array>
 #include <chrono>
@@ -31,10 +32,10 @@ using namespace drawpoint;
 using namespace std::chrono_literals;
 
 constexpr std::size_t stages = 4;
-constexpr int lap_samples = 10'000, lap_steps = 2'000;   // what a ring of `ring_records` surely holds
+constexpr int lap_samples = 10'000, lap_steps = 2'000;   // few enough to fit into a ring of `ring_records`
 constexpr std::uint32_t ring_records = 1u << 17;
 
-/// A recorder with or without a file, which is removed at the end.
+/// A recorder, with or without a file; the destructor removes the file.
 class Recording {
 public:
     explicit Recording(bool with_file) {
@@ -58,7 +59,7 @@ public:
     [[nodiscard]] Recorder& operator*() const noexcept { return *recorder_; }
     [[nodiscard]] Recorder* operator->() const noexcept { return recorder_.get(); }
 
-    /// Waits until the writer has nothing left to take.
+    /// Waits until the writer has taken everything.
     void settle() const {
         for (std::uint64_t before = recorder_->state().events + 1, now; before != (now = recorder_->state().events);
              before = now)
@@ -80,7 +81,7 @@ void clock_reading(benchmark::State& state, const C& clock) {
         benchmark::DoNotOptimize(clock.now_ns());
 }
 
-/// One sample as a worker records it: five stamps and a push.
+/// Records one sample as a worker does: five stamps and a push.
 void record_sample(Recorder& recorder, WorkerTrack& track, SampleRecord& record) {
     std::int64_t now = recorder.now_ns();
     record.row.begin_ns = now;
@@ -92,10 +93,11 @@ void record_sample(Recorder& recorder, WorkerTrack& track, SampleRecord& record)
     track.push(record);
 }
 
-/// Time of one piece when `lap()` records `pieces` of them. The writer empties the ring between laps, outside the time.
+/// Measures the time of one piece, where `lap()` records `pieces` of them. The writer empties the ring between laps,
+/// which is not timed.
 template <class Lap>
 void run_laps(benchmark::State& state, const Recording& recording, int pieces, Lap lap) {
-    lap();   // touches the ring's pages
+    lap();   // touches the ring's pages first
     recording.settle();
     const RecordingState before = recording->state();
     for (auto _ : state) {
@@ -112,7 +114,7 @@ void run_laps(benchmark::State& state, const Recording& recording, int pieces, L
     state.counters["writer_ns"] = (after.writer_cpu_s - before.writer_cpu_s) * 1e9 / count;
 }
 
-/// `per_event`: time of one of the sample's five events; else of the whole sample.
+/// `per_event`: reports the time of one of the sample's five events, else of the whole sample.
 void sample(benchmark::State& state, bool with_file, bool per_event) {
     const Recording recording{with_file};
     recording->add_pipeline({"bench", {"read", "decode", "crop", "normalize"}, 64, 1, 2});
@@ -128,7 +130,7 @@ void sample(benchmark::State& state, bool with_file, bool per_event) {
     });
 }
 
-/// A step of the training loop as `fit` marks it, without its work.
+/// Records a step of the training loop as `fit` does, without its work.
 void step(benchmark::State& state, bool with_file) {
     constexpr std::array spans{Span::handoff,  Span::forward,  Span::loss,     Span::other,
                                Span::backward, Span::opt_step, Span::zero_grad};
@@ -150,7 +152,7 @@ void step(benchmark::State& state, bool with_file) {
     loop.end_pass();
 }
 
-/// A region's begin and end.
+/// Records a region's begin and end.
 void region(benchmark::State& state, bool with_file) {
     const Recording recording{with_file};
     const std::uint32_t name = recording->add_name("region");
@@ -160,7 +162,7 @@ void region(benchmark::State& state, bool with_file) {
     });
 }
 
-/// A model that does nothing: all processor time of the run is the loader's and the recorder's.
+/// A model that does nothing, so that all CPU time of the run is spent in the loader and the recorder.
 struct NoModel {
     void begin_phase(bool) {}
     void forward(Batch&) {}
@@ -180,7 +182,7 @@ double cpu_seconds() {
     return s(used.ru_utime) + s(used.ru_stime);
 }
 
-/// share_of_cpu = (events x ns per event + the writer thread's processor time) / processor time of the run.
+/// share_of_cpu = (events x ns per event + the writer thread's CPU time) / CPU time of the run.
 void share_of_a_jpeg_run(benchmark::State& state) {
     const char* given = std::getenv("DRAWPOINT_BENCH_DATA");
     std::optional<bench::TemporaryPhotos> generated;
@@ -198,7 +200,7 @@ void share_of_a_jpeg_run(benchmark::State& state) {
         const RecordingState before = recording->state();
         const double begin = cpu_seconds();
         run(runtime, fit(model, loader, FitOptions{.epochs = 3}, *recording));
-        static_cast<void>(recording->ledger());   // the writer has taken everything
+        static_cast<void>(recording->ledger());   // waits until the writer has taken everything
         const double cpu = cpu_seconds() - begin;
         const RecordingState after = recording->state();
         const auto events = static_cast<double>(after.events - before.events);

@@ -1,5 +1,6 @@
-// What recording costs: the processor time of one pass through the whole pipeline with a recorder and without, in pairs
-// whose order alternates. Every picture is decoded in both, and the loop's own step is empty, so that nothing hides it.
+// Measures what recording costs: the CPU time of one pass through the whole pipeline with and without a recorder, in
+// pairs whose order alternates. Every picture is decoded in both, and the training step is empty, so it cannot hide the
+// cost.
 
 #include <array>
 #include <cstddef>
@@ -43,7 +44,7 @@ struct Idle {
     [[nodiscard]] double loss_value() const noexcept { return 0; }
 };
 
-/// Seconds of all processors.
+/// CPU seconds of the whole process.
 double measure(const Options& options, bool record) {
     Recorder recorder;
     const double before = process_cpu_seconds();
@@ -74,7 +75,7 @@ int run_all(Options options) {
     std::optional<TemporaryPhotos> generated;
     if (options.data.empty())
         options.data = generated.emplace(512).folder().string();
-    (void)measure(options, true);   // files and code are in memory from here on
+    (void)measure(options, true);   // warms the page cache and the code up
     std::vector<double> more;
     for (std::size_t pair = 0; pair < options.pairs; ++pair) {
         std::array<double, 2> runs{};   // without, with

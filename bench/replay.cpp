@@ -1,6 +1,5 @@
-// How fast a run is replayed, and how well: real loaders are recorded at one setting, predicted at others, and run
-// there.
-// Samples and steps only wait, so what else the machine does hardly counts.
+// Measures how fast and how accurately a run is replayed: records real loaders at one setting, predicts others, and
+// runs those. Samples and steps only wait, so other load on the machine hardly matters.
 
 #include <algorithm>
 #include <array>
@@ -90,9 +89,9 @@ void print_speed() {
 
 // ---------------------------------------------------------------------------------------------- truth
 
-/// A waiting thread's timer ends within microseconds.
+/// Lets the timers of a waiting thread end within microseconds.
 void wait_precisely() noexcept { ::prctl(PR_SET_TIMERSLACK, 1000); }
-/// And it runs at once, whatever else wants the cores: a loader that only waits takes next to nothing of them.
+/// Also lets it run at once, whatever else uses the cores. A loader that only waits hardly needs them.
 void wait_precisely_in_real_time() noexcept {
     wait_precisely();
     const sched_param lowest{.sched_priority = 1};
@@ -145,7 +144,7 @@ Ledger run_really(const Workload& workload, const Options& options, const Loader
     return recorder.ledger();
 }
 
-/// Until threads run and slots are full.
+/// Steps until all threads run and all slots are full.
 constexpr std::size_t warm_up = 10;
 
 std::int64_t wall_of(const Ledger& ledger) {

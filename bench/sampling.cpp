@@ -1,5 +1,6 @@
-// The sampling profiler against a program whose truth is known: three functions do 60, 30 and 10 % of its counted work, each
-// under an action of its own, nested. Prints shares, the rate obtained and the cost as JSON; exit 1 when a promise is broken.
+// Checks the sampling profiler against a program with known times: three functions do 60, 30 and 10 % of its work, each
+// inside an action of its own; the actions are nested. Prints shares, the rate reached and the cost as JSON; exits with
+// 1 when a promise is broken.
 
 #include <algorithm>
 #include <array>
@@ -30,7 +31,7 @@ namespace {
 using namespace drawpoint;
 
 constexpr double most_points = 3.0, most_cost = 0.01;
-constexpr std::uint64_t unit = 250'000;   // turns; ten make some milliseconds
+constexpr std::uint64_t unit = 250'000;   // turns; ten units take some milliseconds
 
 /// A chain of dependent operations, so that every turn takes the same time; `Salt` keeps the functions apart.
 template <std::uint64_t Salt>
@@ -48,7 +49,7 @@ inline std::uint64_t turns(std::uint64_t count, std::uint64_t state) {
 [[gnu::noinline]] std::uint64_t thirty_percent(std::uint64_t state) { return turns<12>(3 * unit, state) + 2; }
 [[gnu::noinline]] std::uint64_t ten_percent(std::uint64_t state) { return turns<13>(unit, state) + 3; }
 
-/// thirty_percent is the outer action's own; the others run in actions inside it.
+/// thirty_percent runs in the outer action itself, the other two in actions inside it.
 [[gnu::noinline]] std::uint64_t slice(Recorder& recorder, std::uint64_t state) {
     const auto outer = profile_region(recorder, "outer");
     {
@@ -68,7 +69,7 @@ std::int64_t cpu_ns() {
 
 double median(const std::vector<double>& values) { return statistics::quantile(values, 0.5); }
 
-/// Runs slices for some seconds of CPU time; how long each took, in seconds.
+/// Runs slices for `seconds` of CPU time; appends how long each took, in seconds.
 void work(Recorder& recorder, double seconds, std::uint64_t& state, std::vector<double>& took) {
     const std::int64_t begin_ns = cpu_ns();
     for (std::int64_t now_ns = begin_ns; static_cast<double>(now_ns - begin_ns) < seconds * 1e9;) {
@@ -79,8 +80,8 @@ void work(Recorder& recorder, double seconds, std::uint64_t& state, std::vector<
     }
 }
 
-/// What the interrupts alone cost: the same timer in the kernel, which looks at nothing. On virtual machines most of it is the
-/// hypervisor's: some 15 µs an interrupt have been seen, against one or two of a machine of one's own.
+/// Measures what the interrupts alone cost: the same kernel timer without a sample. On virtual machines most of it is
+/// the hypervisor's: about 15 µs per interrupt were seen there, 1 to 2 µs on a physical machine.
 class BareInterrupts {
 public:
     explicit BareInterrupts(std::uint32_t rate_hz) {
@@ -119,7 +120,7 @@ int main(int argc, char** argv) {
     app.add_option("--timer-rate-hz", options.timer_rate_hz, "samples a second by timers")
         ->check(CLI::Range(1, 10'000));
     app.add_option("--rate-hz", options.rate_hz, "samples a second by perf_event")->check(CLI::Range(1, 10'000));
-    std::string format;   // what Google Benchmark's programs take; there is JSON only
+    std::string format;   // accepted because Google Benchmark's programs take it; the output is always JSON
     app.add_option("--benchmark_format", format)->envname("BENCHMARK_FORMAT")->check(CLI::IsMember({"json"}));
     app.add_option("--backend", backend, "who interrupts")->check(CLI::IsMember({"automatic", "perf_event", "timers"}));
     CLI11_PARSE(app, argc, argv);
@@ -131,13 +132,13 @@ int main(int argc, char** argv) {
 
     Recorder recorder;
     StackSampler sampler{recorder, options};
-    sampler.start();   // tells which back end there is
+    sampler.start();   // state() names the back end only after start()
     const bool timers = sampler.state().backend == StackSamplerBackend::timers;
     const std::uint32_t rate_hz = timers ? options.timer_rate_hz : options.rate_hz;
     sampler.stop();
     std::uint64_t state = 88'172'645'463'325'252u;
     std::vector<double> without, bare, with;
-    constexpr int rounds = 5;   // by turns, so that a neighbour on the machine disturbs both
+    constexpr int rounds = 5;   // with and without alternate, so that other load on the machine affects both
     for (int round = 0; round < rounds; ++round) {
         work(recorder, seconds / rounds, state, without);
         if (const BareInterrupts interrupts{rate_hz}; interrupts.running())

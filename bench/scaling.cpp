@@ -1,4 +1,5 @@
-// How drawpoint's loader scales: JPEG photographs by 1 … N workers and by depth, in interleaved rounds against one worker.
+// Measures how drawpoint's loader scales: JPEG photographs with 1 … N workers and several depths, in rounds
+// interleaved with one worker.
 
 #include <algorithm>
 #include <cstddef>
@@ -40,7 +41,7 @@ struct Options {
     bool json = false;
 };
 
-/// The rate with so many workers over that with one, at each depth.
+/// Adds the rate with each number of workers over that with one, at each depth.
 void add_speed_ups(nlohmann::ordered_json& document, const Comparison& result, const Options& options) {
     document["speed_ups"] = nlohmann::ordered_json::array();
     const std::size_t depths = options.depths.size();

@@ -4,7 +4,7 @@
 
 namespace drawpoint::bench {
 
-/// What is said of one figure over the rounds; NaN for none.
+/// Summary of one figure over the rounds; all NaN if there are no rounds.
 struct Spread {
     double median = 0, low = 0, high = 0;
 };

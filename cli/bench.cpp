@@ -5,10 +5,12 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <ranges>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include "cli/program.hpp"
@@ -18,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The suites' programs by name: bench_SUITE beside this program.
+/// The programs of the suites by name: bench_SUITE in the folder of this program.
 std::map<std::string, fs::path> find_suites() {
     std::error_code none;
     const fs::path here = fs::read_symlink("/proc/self/exe", none).parent_path();
@@ -35,11 +37,9 @@ std::map<std::string, fs::path> find_suites() {
 }
 
 std::string names_of(const std::map<std::string, fs::path>& suites) {
-    std::string names;
-    for (const auto& [name, path] : suites)
-        names += (names.empty() ? "" : ", ") + name;
-    return names.empty() ? "none beside this program (they are built with the project's tests, and not installed)"
-                         : names;
+    if (suites.empty())
+        return "none beside this program (they are built with the project's tests, and not installed)";
+    return fmt::format("{}", fmt::join(std::views::keys(suites), ", "));
 }
 
 }   // namespace
@@ -66,7 +66,7 @@ int bench(const Invocation& invocation) {
         pointers.push_back(word.data());
     pointers.push_back(nullptr);
     if (std::ranges::find(words, "--json") != words.end())
-        setenv("BENCHMARK_FORMAT", "json", 1);   // so it is called by the suites that Google Benchmark runs
+        setenv("BENCHMARK_FORMAT", "json", 1);   // what --json means to Google Benchmark
     std::fflush(nullptr);
     execv(pointers.front(), pointers.data());
     throw Failure{fmt::format("{}: {}", words.front(), std::strerror(errno))};

@@ -10,7 +10,7 @@
 
 #include <fmt/format.h>
 
-#include "cli/number_in.hpp"
+#include "cli/option_values.hpp"
 
 namespace drawpoint::cli {
 namespace {
@@ -39,18 +39,18 @@ bool is_given(const std::vector<std::string>& arguments, const CLI::Option& opti
     });
 }
 
-/// Not longer than a message can bear.
+/// Cuts a text to a length fit for a message.
 std::string abbreviated(std::string_view text) {
     constexpr std::size_t most = 80, most_continued = 3;
     if (text.size() <= most)
         return std::string{text};
-    std::size_t end = most;   // of whole characters, where it is UTF-8
+    std::size_t end = most;   // not inside a character, if the text is UTF-8
     while (end > most - most_continued && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
         --end;
     return fmt::format("{}… ({} bytes)", text.substr(0, end), text.size());
 }
 
-/// The text of --config FILE, checked for what would pass for text, or never end.
+/// The text of --config FILE. Throws UsageError for anything but a text file of bounded size.
 std::string read_config(const std::string& file) {
     namespace fs = std::filesystem;
     constexpr std::uintmax_t most = 1 << 20;
@@ -64,7 +64,7 @@ std::string read_config(const std::string& file) {
     if (!fs::is_regular_file(status))
         fail("not a regular file");
     if (fs::file_size(file, error) > most)
-        fail(error ? error.message() : "longer than 1 MiB, which no configuration is");
+        fail(error ? error.message() : "longer than 1 MiB, the limit for a configuration");
     std::ifstream stream{file, std::ios::binary};
     if (!stream)
         fail(std::generic_category().message(errno));
@@ -73,7 +73,7 @@ std::string read_config(const std::string& file) {
     if (stream.bad())
         fail("cannot be read");
     if (const std::size_t zero = text.find('\0'); zero != text.npos)
-        fail(fmt::format("line {}: a NUL byte, which TOML has none of",
+        fail(fmt::format("line {}: a NUL byte, which TOML does not allow",
                          1 + std::count(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(zero), '\n')));
     constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
     return text.starts_with(byte_order_mark) ? text.substr(byte_order_mark.size()) : text;
@@ -92,13 +92,6 @@ CommandLine::CommandLine(const Invocation& invocation, std::string description)
     app_.add_option("--config", config_, "takes options from this TOML file")->configurable(false);
     app_.add_flag("--print-config", print_config_, "prints the options in effect, as TOML, and ends")
         ->configurable(false);
-}
-
-CLI::Option* CommandLine::find(std::string_view name) const {
-    for (const CLI::Option* option : app_.get_options())
-        if (option->check_lname(std::string{name}))
-            return const_cast<CLI::App&>(app_).get_option("--" + std::string{name});
-    return nullptr;
 }
 
 std::vector<std::string> CommandLine::option_names() const {
@@ -150,7 +143,7 @@ void CommandLine::add_from_config(std::vector<std::string>& arguments) const {
                                              did_you_mean(abbreviated(item.parents.front()), commands_))};
             continue;   // another command's section
         }
-        const CLI::Option* option = find(item.name);
+        const CLI::Option* option = app_.get_option_no_throw("--" + item.name);
         if (!option || !option->get_configurable())
             throw UsageError{fmt::format("--config {}: unknown option {}{}", file, abbreviated(item.name),
                                          did_you_mean("--" + abbreviated(item.name), option_names()))};
@@ -162,7 +155,7 @@ void CommandLine::add_from_config(std::vector<std::string>& arguments) const {
     }
 }
 
-/// " (from …)" where the option that a complaint names was not on the command line.
+/// " (from …)" if the option that the complaint names was not given on the command line.
 std::string CommandLine::source_of(std::string_view complaint) const {
     for (const CLI::Option* option : app_.get_options())
         for (const std::string& name : option->get_lnames()) {
@@ -179,24 +172,26 @@ std::string CommandLine::source_of(std::string_view complaint) const {
 bool CommandLine::parse() {
     std::vector<std::string> arguments = arguments_;
     add_from_environment(arguments);
-    add_from_config(arguments);
-    try {
-        std::ranges::reverse(arguments);   // as CLI11 takes them
-        app_.parse(arguments);
-    } catch (const CLI::CallForHelp&) {
+    if (is_given(arguments, *app_.get_help_ptr())) {   // whatever else is wrong
         fmt::print("{}", app_.help());
         return false;
-    } catch (const CLI::ParseError& error) {
-        throw UsageError{error.what() + source_of(error.what())};
     }
-    for (const CLI::Option* option : app_.get_options())   // CLI11 takes the nearest integer for one that does not fit
-        if (option->count() > 0 && number_in<std::int64_t>(option->get_default_str()))
-            for (const std::string& value : option->results()) {
+    add_from_config(arguments);
+    for (CLI::Option* option : app_.get_options())   // CLI11 takes the nearest integer for one that does not fit
+        if (number_in<std::int64_t>(option->get_default_str()))
+            option->check([option](const std::string& value) {
                 errno = 0;
                 (void)std::strtoll(value.c_str(), nullptr, 0);
                 if (errno == ERANGE)
                     throw UsageError{fmt::format("{} {} does not fit in 64 bits", option->get_name(), value)};
-            }
+                return std::string{};   // no complaint
+            });
+    try {
+        std::ranges::reverse(arguments);   // as CLI11 takes them
+        app_.parse(arguments);
+    } catch (const CLI::ParseError& error) {
+        throw UsageError{error.what() + source_of(error.what())};
+    }
     for (const std::string& extra : app_.remaining())
         throw UsageError{extra.starts_with('-') && extra.size() > 1
                              ? fmt::format("unknown option {}{}", extra,
@@ -206,7 +201,7 @@ bool CommandLine::parse() {
         for (const auto& [name, value] : effective()) {
             const bool plain =
                 number_in<double>(value) || value == "true" || value == "false" || value.starts_with('[');
-            const char quote = value.find('"') == value.npos ? '"' : '\'';   // TOML's literal text knows no escapes
+            const char quote = value.find('"') == value.npos ? '"' : '\'';   // TOML's '…' has no escapes
             fmt::print("{} = {}\n", name, plain ? value : fmt::format("{0}{1}{0}", quote, value));
         }
         return false;

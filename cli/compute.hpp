@@ -11,10 +11,10 @@
 
 namespace drawpoint::cli {
 
-/// Time that passes in each step without any work, as on a device the loop waits for.
+/// Sleeps in each step, as a loop does that waits for a device.
 class Delay {
 public:
-    /// Each wait takes `base` times a factor of 1 - jitter … 1 + jitter, keyed by (seed, number of the wait).
+    /// The n-th wait takes `base` times a factor between 1 - jitter and 1 + jitter that depends on seed and n alone.
     Delay(std::chrono::nanoseconds base, double jitter, std::uint64_t seed) noexcept
         : base_{base}, jitter_{jitter}, seed_{seed} {}
 
@@ -31,7 +31,7 @@ private:
     std::uint64_t seed_, count_ = 0;
 };
 
-/// The delay of --inject compute and compute-jitter, on top of `base`.
+/// `base` plus the delay of --inject compute, with the jitter of --inject compute-jitter.
 [[nodiscard]] inline Delay delay_of(const std::vector<Injection>& injections, std::chrono::nanoseconds base,
                                     std::uint64_t seed) {
     double jitter = 0;
@@ -42,7 +42,7 @@ private:
     return {base, jitter, seed};
 }
 
-/// Makes a model's forward pass longer.
+/// Makes each forward pass of a model longer.
 class SlowForward final : public Callback {
 public:
     explicit SlowForward(const Delay& delay) noexcept : delay_{delay} {}
@@ -54,7 +54,7 @@ private:
     Delay delay_;
 };
 
-/// --model none: a loop that only waits.
+/// The learner of --model none, which only waits.
 class WaitingLearner {
 public:
     explicit WaitingLearner(const Delay& delay) noexcept : delay_{delay} {}

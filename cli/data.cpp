@@ -20,7 +20,7 @@
 namespace drawpoint::cli {
 namespace {
 
-/// A part of the data set, shuffled anew each epoch.
+/// A part of the data set, shuffled differently in each epoch.
 class RandomPart final : public Sampler {
 public:
     RandomPart(std::vector<std::uint64_t> indices, std::uint64_t seed)
@@ -37,7 +37,8 @@ private:
     RandomSampler random_;
 };
 
-/// The two parts of 0 … n - 1: those held out lie evenly in it, so every class of a sorted data set is among them.
+/// The indices 0 … n - 1 in two parts. Those held out are spread evenly, so a data set sorted by class has some of
+/// each.
 struct Split {
     std::vector<std::uint64_t> train, valid;
 };
@@ -52,19 +53,18 @@ Split split(std::size_t n, double share) {
     return parts;
 }
 
-std::shared_ptr<const SampleSource> with_faults(auto recipe, const std::vector<Injection>& injections,
-                                                std::uint64_t seed) {
-    if (std::ranges::none_of(injections, [](const Injection& injection) { return is_of_source(injection.kind); }))
+std::shared_ptr<const SampleSource> with_faults(auto recipe, const ProfileOptions& options) {
+    if (std::ranges::none_of(options.inject, [](const Injection& injection) { return is_of_source(injection.kind); }))
         return std::make_shared<const decltype(recipe)>(std::move(recipe));
     try {
-        return inject(std::move(recipe), injections, seed);
+        return inject(std::move(recipe), options.inject, options.seed);
     } catch (const std::invalid_argument& error) {
         const std::string_view what = error.what();
         throw UsageError{fmt::format("{}{}", what.starts_with("--inject") ? "" : "--inject: ", what)};
     }
 }
 
-/// Validation labels are numbers of the training folder's classes, so both folders must have the same.
+/// Throws Failure unless both have the same classes: labels are positions in the list of class names.
 template <class Images>
 void check_same_classes(const Images& train, const std::string& train_path, const Images& valid,
                         const std::string& valid_path) {
@@ -79,21 +79,55 @@ void check_same_classes(const Images& train, const std::string& train_path, cons
         throw Failure{fmt::format("--valid {}: class '{}' of {} is missing", valid_path, *names.begin(), train_path)};
 }
 
-std::string_view format_of(const ProfileOptions& options) {
-    if (options.format != "auto")
-        return options.format;
-    if (names_tar_shards(options.data))
-        return "tar";
-    return array_format_of(options.data).value_or("folder");
+/// The format of --data, never `automatic`.
+DataFormat format_of(const ProfileOptions& options) {
+    if (options.data.value)
+        return DataFormat::synthetic;
+    if (options.format.value != DataFormat::automatic)
+        return options.format.value;
+    if (names_tar_shards(options.data.text))
+        return DataFormat::tar;
+    return array_format_of(options.data.text).value_or(DataFormat::folder);
 }
 
-/// Says of a path that `format` cannot be read from why, and what to try. `option`: --data, --valid or --targets.
-void check_path(std::string_view option, const std::string& path, std::string_view format, bool guessed) {
+/// Refuses options that have no effect on data of this format, or that it cannot do without.
+void check_useful(const ProfileOptions& options, DataFormat format) {
+    using enum DataFormat;
+    const std::string &data_text = options.data.text, &valid = options.valid.text, &targets = options.targets;
+    const bool is_images = format == folder || format == tar;
+    if (options.cache.value != 0 && !is_images)
+        throw UsageError{fmt::format("--cache {} keeps decoded images, and --data {} ({}) has none to decode",
+                                     options.cache.text, data_text, name_of(format))};
+    if (options.validates_elsewhere() && format == synthetic)
+        throw UsageError{
+            fmt::format("--valid {} needs --data to be a folder; a share works with synthetic data", valid)};
+    if (options.validates_elsewhere() && !targets.empty() && !is_images)
+        throw UsageError{fmt::format("--valid {} needs targets of its own, which --targets {} does not give: give "
+                                     "--valid the share to hold out",
+                                     valid, targets)};
+    if (!targets.empty() && format != npy && format != idx)
+        throw UsageError{fmt::format("--targets {} is of a .npy or idx file, and --data {} is none ({})", targets,
+                                     data_text, name_of(format))};
+    if (options.record.value && format != raw)
+        throw UsageError{fmt::format("--record {} needs --format raw, {}", options.record.text,
+                                     options.format.value == automatic ? "too" : "got " + options.format.text)};
+    if (!options.record.value && format == raw)
+        throw UsageError{"--format raw needs --record, e.g. --record label:uint8+uint8:3x32x32"};
+    for (const Injection& injection : options.inject)
+        if (injection.kind == InjectionKind::collate)
+            throw UsageError{fmt::format("--inject collate=x{:g}: no stage collates: samples of --data {} all have one "
+                                         "shape and are made in their batch",
+                                         injection.factor, data_text)};
+}
+
+/// Throws Failure saying why data of this format cannot be read from `path`, and what to try. `option`: --data, --valid
+/// or --targets. `guessed`: the format was not given.
+void check_path(std::string_view option, const std::string& path, DataFormat format, bool guessed) {
     namespace fs = std::filesystem;
     std::error_code unknown;
     const fs::file_status status = fs::status(path, unknown);
     if (!fs::exists(status)) {
-        if (format != "tar" || path.find('{') == path.npos)   // {0000..0146} names many
+        if (format != DataFormat::tar || path.find('{') == path.npos)   // {0000..0146} names many
             throw Failure{fmt::format("{} {}: {}", option, path,
                                       unknown && unknown != std::errc::no_such_file_or_directory
                                           ? unknown.message()
@@ -103,144 +137,103 @@ void check_path(std::string_view option, const std::string& path, std::string_vi
     const bool folder = fs::is_directory(status);
     if (!folder && !fs::is_regular_file(status))
         throw Failure{fmt::format("{} {}: neither a file nor a folder", option, path)};
-    if (!folder && format == "folder" && guessed)
+    if (!folder && format == DataFormat::folder && guessed)
         throw Failure{fmt::format("{} {}: not a folder, and its name tells no format: give --format tar, idx, npy, or "
                                   "raw with --record, e.g. --record label:uint8+uint8:3x32x32",
                                   option, path)};
-    if (!folder && format == "cifar")
+    if (!folder && format == DataFormat::cifar)
         throw Failure{fmt::format("{} {}: not a folder: --format cifar takes the one that holds data_batch_1.bin or "
                                   "train.bin",
                                   option, path)};
-    if (folder && (format == "npy" || format == "raw" || option == "--targets"))
-        throw Failure{fmt::format("{} {}: a folder, and --format {} takes a file", option, path, format)};
+    if (folder && (format == DataFormat::npy || format == DataFormat::raw || option == "--targets"))
+        throw Failure{fmt::format("{} {}: a folder, and --format {} takes a file", option, path, name_of(format))};
 }
 
-/// A data set of image files, and the one to validate on, which `open` opens.
+/// Makes training data of image files and, where --valid asks for it, validation data of these or of others.
 template <class Images>
-void open_images(Data& data, const ProfileOptions& options, const std::vector<Injection>& injections,
-                 std::shared_ptr<const Images> images, bool validates_elsewhere, auto open) {
-    const auto side = static_cast<std::uint32_t>(options.image_size);
-    const auto seed = static_cast<std::uint64_t>(options.seed);
-    const auto filter = options.resize_filter == "bilinear" ? ResizeFilter::bilinear : ResizeFilter::antialias;
-    const DecodeImage decode{.backend = options.jpeg_backend()};
-    const CenterCrop center{.height = side, .width = side, .filter = filter};
-    const RandomResizedCrop random{.height = side, .width = side, .filter = filter};
-    const std::uint64_t budget = options.cache_bytes();
+void open_images(Data& data, const ProfileOptions& options, std::shared_ptr<const Images> images) {
+    const std::uint32_t side = options.image_size;
+    const DecodeImage decode{.backend = options.jpeg_decoder};
+    const CenterCrop center{.height = side, .width = side, .filter = options.resize_filter.value};
+    const RandomResizedCrop random{.height = side, .width = side, .filter = options.resize_filter.value};
+    const std::uint64_t budget = options.cache.value;
     const DecodedImages decoded = budget == 0 ? images | decode : images | decode | cached(budget);
     data.classes = images->num_classes();
-    data.train = with_faults(decoded | random | RandomHorizontalFlip{} | Normalize::imagenet(), injections, seed);
-    if (options.valid_share())   // the cache, if there is one, is the same
-        data.valid = with_faults(decoded | center | Normalize::imagenet(), injections, seed);
-    if (validates_elsewhere) {
-        const auto held_out = open(options.valid);
-        check_same_classes(*images, options.data, *held_out, options.valid);
-        data.valid = with_faults(held_out | decode | center | Normalize::imagenet(), injections, seed);
+    data.train = with_faults(decoded | random | RandomHorizontalFlip{} | Normalize::imagenet(), options);
+    if (options.valid.value)   // shares the cache, if there is one
+        data.valid = with_faults(decoded | center | Normalize::imagenet(), options);
+    if (options.validates_elsewhere()) {
+        const auto held_out = std::make_shared<const Images>(options.valid.text);
+        check_same_classes(*images, options.data.text, *held_out, options.valid.text);
+        data.valid = with_faults(held_out | decode | center | Normalize::imagenet(), options);
     }
+}
+
+/// Opens samples and classes. Returns the sizes of the shards if they can only be read forward, else nothing.
+std::vector<std::uint64_t> open_samples(Data& data, const ProfileOptions& options, DataFormat format) {
+    if (format == DataFormat::folder) {
+        open_images(data, options, std::make_shared<const ImageFolder>(options.data.text));
+        return {};
+    }
+    if (format == DataFormat::tar) {
+        const auto shards = std::make_shared<const TarShards>(options.data.text);
+        open_images(data, options, shards);
+        return shards->random_access() ? std::vector<std::uint64_t>{} : shards->shard_sizes();
+    }
+    if (format == DataFormat::synthetic) {
+        const SyntheticImages images{static_cast<std::size_t>(*options.data.value), 10, options.image_size,
+                                     options.seed};
+        data.classes = images.num_classes();
+        data.train = with_faults(images, options);
+    } else {
+        ArraySet arrays = open_arrays(options, format, options.data.text, true);
+        data.classes = arrays.classes;
+        data.train = with_faults(std::move(arrays.rows), options);
+        if (options.validates_elsewhere())
+            data.valid = with_faults(open_arrays(options, format, options.valid.text, false).rows, options);
+    }
+    if (options.valid.value)
+        data.valid = data.train;
+    return {};
+}
+
+void add_samplers(Data& data, const ProfileOptions& options, const std::vector<std::uint64_t>& shard_sizes) {
+    if (!shard_sizes.empty() && options.valid.value)
+        throw UsageError{
+            fmt::format("--valid {} needs shards that can be read at random; those of {} are compressed: name "
+                        "other shards to validate on",
+                        options.valid.text, options.data.text)};
+    if (!shard_sizes.empty()) {
+        data.train_sampler = std::make_unique<ShardSampler>(shard_sizes, options.seed);
+    } else if (options.valid.value) {
+        Split parts = split(data.train->size(), *options.valid.value);
+        data.train_sampler = std::make_unique<RandomPart>(std::move(parts.train), options.seed);
+        data.valid_sampler = std::make_unique<FixedSampler>(std::move(parts.valid));
+    } else {
+        data.train_sampler = std::make_unique<RandomSampler>(data.train->size(), options.seed);
+    }
+    if (data.valid && !data.valid_sampler)
+        data.valid_sampler = std::make_unique<SequentialSampler>(data.valid->size());
 }
 
 }   // namespace
 
-std::vector<Injection> injections_of(const ProfileOptions& options) {
-    std::vector<Injection> injections;
-    for (const std::string& text : options.inject) {
-        try {
-            injections.push_back(parse_injection(text));
-        } catch (const std::invalid_argument& error) {
-            throw UsageError{error.what()};
-        }
-        const InjectionKind kind = injections.back().kind;
-        if (std::ranges::count(injections, kind, &Injection::kind) > 1)
-            throw UsageError{fmt::format("--inject {}: {} is given twice", text, to_string(kind))};
-    }
-    const auto has = [&](InjectionKind kind) {
-        return std::ranges::find(injections, kind, &Injection::kind) != injections.end();
-    };
-    if (has(InjectionKind::compute_jitter) && !has(InjectionKind::compute) &&
-        !(options.model == "none" && options.compute_ms > 0))
-        throw UsageError{"--inject compute-jitter needs --inject compute, or --model none with --compute-ms"};
-    return injections;
-}
-
-Data open_data(const ProfileOptions& options, const std::vector<Injection>& injections) {
-    Data data;
-    const auto side = static_cast<std::uint32_t>(options.image_size);
-    const auto seed = static_cast<std::uint64_t>(options.seed);
-    const auto share = options.valid_share();
-    std::vector<std::uint64_t> shard_sizes;   // of shards that can only be read forward
-    const bool has_folder = !share && options.valid != "none" && !options.valid.empty();
-    const std::string_view format = options.synthetic() ? "synthetic" : format_of(options);
-    if (options.cache_bytes() != 0 && format != "folder" && format != "tar")
-        throw UsageError{fmt::format("--cache {} keeps decoded images, and --data {} ({}) has none to decode",
-                                     options.cache, options.data, format)};
-    if (has_folder && !options.targets.empty() && format != "folder" && format != "tar" && format != "synthetic")
-        throw UsageError{fmt::format("--valid {} needs targets of its own, which --targets {} does not give: give "
-                                     "--valid the share to hold out",
-                                     options.valid, options.targets)};
-    if (!options.targets.empty() && format != "npy" && format != "idx")
-        throw UsageError{fmt::format("--targets {} is of a .npy or idx file, and --data {} is none ({})",
-                                     options.targets, options.data, format)};
-    if (!options.record.empty() && format != "raw")
-        throw UsageError{options.format == "auto"
-                             ? fmt::format("--record {} needs --format raw, too", options.record)
-                             : fmt::format("--record {} needs --format raw, got {}", options.record, options.format)};
-    if (format == "raw")
-        check_record(options);
-    for (const Injection& injection : injections)
-        if (injection.kind == InjectionKind::collate)
-            throw UsageError{fmt::format("--inject collate=x{:g}: no stage collates: samples of --data {} all have one "
-                                         "shape and are made in their batch",
-                                         injection.factor, options.data)};
-    if (format != "synthetic")
-        check_path("--data", options.data, format, options.format == "auto");
-    if (has_folder && format != "synthetic")
-        check_path("--valid", options.valid, format, false);
+Data open_data(const ProfileOptions& options) {
+    const DataFormat format = format_of(options);
+    check_useful(options, format);
+    if (format != DataFormat::synthetic)
+        check_path("--data", options.data.text, format, options.format.value == DataFormat::automatic);
+    if (options.validates_elsewhere())
+        check_path("--valid", options.valid.text, format, false);
     if (!options.targets.empty())
         check_path("--targets", options.targets, format, false);
-    if (const auto count = options.synthetic()) {
-        if (has_folder)
-            throw UsageError{fmt::format("--valid {} needs --data to be a folder; a share works with synthetic data",
-                                         options.valid)};
-        const SyntheticImages images{static_cast<std::size_t>(*count), 10, side, seed};
-        data.classes = images.num_classes();
-        data.train = with_faults(images, injections, seed);
-        data.valid = share ? data.train : nullptr;
-    } else if (format == "folder") {
-        open_images(data, options, injections, std::make_shared<const ImageFolder>(options.data), has_folder,
-                    [](auto& where) { return std::make_shared<const ImageFolder>(where); });
-    } else if (format == "tar") {
-        const auto shards = std::make_shared<const TarShards>(options.data);
-        open_images(data, options, injections, shards, has_folder,
-                    [](auto& where) { return std::make_shared<const TarShards>(where); });
-        shard_sizes = shards->random_access() ? std::vector<std::uint64_t>{} : shards->shard_sizes();
-    } else {
-        ArraySet arrays = open_arrays(options, format, options.data, true);
-        data.classes = arrays.classes;
-        data.train = with_faults(std::move(arrays.rows), injections, seed);
-        if (share)
-            data.valid = data.train;
-        if (has_folder)
-            data.valid = with_faults(open_arrays(options, format, options.valid, false).rows, injections, seed);
-    }
-    if (!shard_sizes.empty() && share)
-        throw UsageError{
-            fmt::format("--valid {} needs shards that can be read at random; those of {} are compressed: name "
-                        "other shards to validate on",
-                        options.valid, options.data)};
-    if (!shard_sizes.empty()) {
-        data.train_sampler = std::make_unique<ShardSampler>(shard_sizes, seed);
-    } else if (share) {
-        Split parts = split(data.train->size(), *share);
-        data.train_sampler = std::make_unique<RandomPart>(std::move(parts.train), seed);
-        data.valid_sampler = std::make_unique<FixedSampler>(std::move(parts.valid));
-    } else {
-        data.train_sampler = std::make_unique<RandomSampler>(data.train->size(), seed);
-    }
-    if (data.valid && !data.valid_sampler)
-        data.valid_sampler = std::make_unique<SequentialSampler>(data.valid->size());
+    Data data;
+    const std::vector<std::uint64_t> shard_sizes = open_samples(data, options, format);
+    add_samplers(data, options, shard_sizes);
     if (const SampleLayout layout = data.train->layout();
-        (options.model == "small_cnn" || options.model == "resnet18") && (layout.rank != 3 || layout.shape[0] != 3))
+        options.needs_images() && (layout.rank != 3 || layout.shape[0] != 3))
         throw Failure{fmt::format("--model {} takes images of three channels; samples of {} are {}: try --model mlp",
-                                  options.model, options.data,
+                                  options.model.text, options.data.text,
                                   fmt::join(std::span{layout.shape}.first(layout.rank), "x"))};
     return data;
 }

@@ -2,10 +2,8 @@
 
 #include <cstddef>
 #include <memory>
-#include <vector>
 
 #include "cli/options.hpp"
-#include <drawpoint/pipeline/stages/inject.hpp>
 #include <drawpoint/pipeline/loader/sample_source.hpp>
 #include <drawpoint/pipeline/sampling/sampler.hpp>
 
@@ -20,9 +18,6 @@ struct Data {
 
 /// Opens what --data and --valid name. Throws UsageError naming an option, std::invalid_argument or
 /// std::filesystem::filesystem_error naming a path, Failure otherwise.
-[[nodiscard]] Data open_data(const ProfileOptions&, const std::vector<Injection>&);
-
-/// Reads every --inject. Throws UsageError naming the one that is wrong.
-[[nodiscard]] std::vector<Injection> injections_of(const ProfileOptions&);
+[[nodiscard]] Data open_data(const ProfileOptions&);
 
 }   // namespace drawpoint::cli

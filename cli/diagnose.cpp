@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command_line.hpp"
-#include "cli/number_in.hpp"
 #include "cli/options.hpp"
 #include "cli/recording.hpp"
 #include "cli/report_output.hpp"
@@ -22,18 +21,6 @@ namespace {
 
 using Form = OutputOptions::Form;
 using Json = nlohmann::ordered_json;
-
-/// A text and a JSON document of the same, as asked for.
-struct Output {
-    std::string text;
-    Json document;
-};
-
-void print_output(const Output& made, const OutputOptions& output) {
-    print(output.form == Form::json ? json_text(made.document) : made.text);
-    for (const std::string& file : output.json_files)
-        write_file(file, json_text(made.document));
-}
 
 Json seconds(std::int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
@@ -74,8 +61,8 @@ Json split_json(const TraceSplit& split) {
 
 bool is_chrome_trace(const std::string& file) { return file.ends_with(".json") || file.ends_with(".json.gz"); }
 
-/// Of a PyTorch trace, which has nothing of the loader: a split, and no verdict.
-Output split_of(const std::string& file, const Invocation& invocation) {
+/// Prints the split of a PyTorch trace into draws and compute. There is no verdict, for lack of records of the loader.
+void print_split(const std::string& file, const Invocation& invocation, const OutputOptions& output) {
     ImportedTrace trace = import_chrome_trace(file, {.operators = false});
     if (!trace.warnings.empty())
         complain(fmt::format("{}", fmt::join(trace.warnings, "; ")));
@@ -83,21 +70,19 @@ Output split_of(const std::string& file, const Invocation& invocation) {
     if (split.steps.empty())
         throw Failure{file + ": no steps"};
     Diagnosis none;
-    none.verdict = "undecided";
-    none.abstained = "a trace of PyTorch has no records of its loader: it tells how long the draws were, not why";
+    none.abstained = "a PyTorch trace has no records of its loader: it tells how long the draws were, not why";
     if (!split.hint.empty())
         none.evidence.push_back(split.hint);
     none.steady_steps = split.steady_steps;
     none.draw_share = split.draw_share;
-    Output made{.text = to_text(split),
-                .document = to_json(none, {.version = DRAWPOINT_VERSION, .command = invocation.line},
-                                    summary_of(trace.ledger, true).machine)};
-    made.document["trust"] = nullptr;   // it says nothing of the machine
-    made.document["split"] = split_json(split);
-    return made;
+    Json document = to_json(none, {.version = DRAWPOINT_VERSION, .command = invocation.line},
+                            summary_of(trace.ledger, true).machine);
+    document["trust"] = nullptr;   // the trace says nothing of the machine
+    document["split"] = split_json(split);
+    print_output(to_text(split), document, output);
 }
 
-/// The values that `drawpoint profile` gives to options by itself, on this machine.
+/// The defaults of the options of `drawpoint profile` on this machine.
 OptionValues profile_defaults() {
     ProfileOptions options;
     CommandLine line{{.command = "profile", .line = {}, .arguments = {}}, ""};
@@ -119,7 +104,7 @@ int diagnose_run(const Invocation& invocation) {
             ->type_name("[STEP]")
             ->configurable(false);
     line.app().add_flag("--markdown", markdown, "prints Markdown instead of text")->configurable(false);
-    const OutputFlags flags{line.app(), false};
+    OutputFlags flags{line.app(), false};
     if (!line.parse())
         return exit_ok;
     const OutputOptions output = flags.read();
@@ -140,18 +125,14 @@ int diagnose_run(const Invocation& invocation) {
     if (is_chrome_trace(file)) {
         if (explains)
             throw UsageError{fmt::format("--explain needs a recording of drawpoint's own (.pftrace), got {}", file)};
-        print_output(split_of(file, invocation), output);
+        print_split(file, invocation, output);
         return exit_ok;
     }
-    const ReadTrace trace = read_run(file);
-    if (trace.ledger.steps.empty())
-        throw Failure{(trace.warning.empty() ? file : trace.warning) + ": no steps"};
-    if (!trace.warning.empty())
-        complain(trace.warning);
+    const Ledger ledger = read_steps(file);
     std::string chain;
     if (explains) {
         try {
-            chain = explain(trace.ledger, blame(trace.ledger), step);
+            chain = explain(ledger, blame(ledger), step);
         } catch (const std::invalid_argument& error) {
             throw UsageError{fmt::format("--explain {}: {}", step_text, error.what())};
         }
@@ -160,15 +141,12 @@ int diagnose_run(const Invocation& invocation) {
             return exit_ok;
         }
     }
-    const Diagnosis found = drawpoint::diagnose(trace.ledger, {.defaults = profile_defaults()});
-    Output made{.text = explains   ? chain
-                        : markdown ? to_markdown(found)
-                                   : to_text(found),
-                .document = to_json(found, {.version = DRAWPOINT_VERSION, .command = invocation.line},
-                                    summary_of(trace.ledger, true).machine)};
+    const Diagnosis found = drawpoint::diagnose(ledger, {.defaults = profile_defaults()});
+    Json document = to_json(found, {.version = DRAWPOINT_VERSION, .command = invocation.line},
+                            summary_of(ledger, true).machine);
     if (explains)
-        made.document["explain"] = chain;
-    print_output(made, output);
+        document["explain"] = chain;
+    print_output(explains ? chain : markdown ? to_markdown(found) : to_text(found), document, output);
     return exit_ok;
 }
 

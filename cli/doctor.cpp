@@ -147,7 +147,7 @@ Finding gpu() {
 int doctor(const Invocation& invocation) {
     CommandLine line{invocation,
                      "Says what this machine, build and environment offer, what is missing and what that costs."};
-    const OutputFlags flags{line.app(), false};
+    OutputFlags flags{line.app(), false};
     if (!line.parse())
         return exit_ok;
     const OutputOptions output = flags.read();
@@ -163,23 +163,17 @@ int doctor(const Invocation& invocation) {
                                         {"found", finding.found},
                                         {"costs", finding.costs.empty() ? nlohmann::ordered_json(nullptr)
                                                                         : nlohmann::ordered_json(finding.costs)}});
-    if (output.form == OutputOptions::Form::json) {
-        print(json_text(document));
-    } else {
-        print(fmt::format("drawpoint {}, built by {}\n", DRAWPOINT_VERSION, machine.compiler));
-        print(fmt::format("{:<11}{}, {}\n", "machine", printable(machine.cpu), printable(machine.kernel)));
-        for (const Finding& finding : findings) {
-            print(fmt::format("{:<11}{}\n", finding.about, printable(finding.found)));
-            if (!finding.costs.empty())
-                print(fmt::format("{:<11}  {}\n", "", finding.costs));
-        }
-        std::string libraries;
-        for (const auto& [name, version] : machine.libraries)
-            libraries += fmt::format("{}{} {}", libraries.empty() ? "" : ", ", name, version);
-        print(fmt::format("{:<11}{}\n", "libraries", libraries));
+    std::string text = fmt::format("drawpoint {}, built by {}\n{:<11}{}, {}\n", DRAWPOINT_VERSION, machine.compiler,
+                                   "machine", printable(machine.cpu), printable(machine.kernel));
+    for (const Finding& finding : findings) {
+        text += fmt::format("{:<11}{}\n", finding.about, printable(finding.found));
+        if (!finding.costs.empty())
+            text += fmt::format("{:<11}  {}\n", "", finding.costs);
     }
-    for (const std::string& file : output.json_files)
-        write_file(file, json_text(document));
+    std::string libraries;
+    for (const auto& [name, version] : machine.libraries)
+        libraries += fmt::format("{}{} {}", libraries.empty() ? "" : ", ", name, version);
+    print_output(text + fmt::format("{:<11}{}\n", "libraries", libraries), document, output);
     return exit_ok;
 }
 

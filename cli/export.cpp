@@ -35,7 +35,7 @@ ExportFormat chosen_format(const std::string& name) {
         fmt::format("--to {}: no such format, only {}{}", name, fmt::join(names, ", "), did_you_mean(name, names))};
 }
 
-/// `run.pftrace` → `run.pt.trace.json`, beside it.
+/// `run.pftrace` → `run.pt.trace.json`, in the same folder.
 std::string derived_name(const std::string& run, ExportFormat format) {
     std::string name = run;
     for (const std::string_view end : {".gz", ".json", ".trace", ".pt", ".pftrace"})
@@ -67,7 +67,7 @@ int export_run(const Invocation& invocation) {
     if (fs::equivalent(file, output, unknown))
         throw UsageError{fmt::format("RUN {} and -o {} name the same file", file, output)};
 
-    std::signal(SIGXFSZ, SIG_IGN);   // a file that may not grow is an error, not an end
+    std::signal(SIGXFSZ, SIG_IGN);   // a file at its size limit is an error to report, not the end of the process
     const ReadTrace run = read_run(file);
     if (!run.warning.empty())
         complain(run.warning);

@@ -12,7 +12,7 @@ namespace drawpoint::cli {
 /// Cores this process may use (`usable_cores`), counting a part of one as one.
 [[nodiscard]] inline std::int64_t whole_usable_cores() { return std::llround(std::ceil(usable_cores())); }
 
-/// Of the LibTorch this program was built with.
+/// The version of LibTorch that the program was built with.
 [[nodiscard]] std::string libtorch_version();
 
 /// This machine, this build, and the libraries it uses.

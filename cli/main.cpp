@@ -22,7 +22,7 @@ namespace {
 
 struct Command {
     std::string_view name;
-    int (*run)(const Invocation&);   // null: not delivered yet
+    int (*run)(const Invocation&);   ///< null: not delivered yet
     std::string_view what;
 };
 
@@ -51,15 +51,15 @@ void print_usage(std::FILE* to) {
                      "Exit codes: 0 ok, 1 failed, 2 bad usage, 130 stopped by Ctrl-C or SIGTERM.\n");
 }
 
-/// A standard stream that is closed becomes one that takes nothing; else the next file opened would be in its place, and
-/// get what is meant for it.
+/// Opens /dev/null for each closed standard stream. Otherwise the next file that is opened would take the stream's
+/// number and receive its output.
 void fill_closed_streams() noexcept {
     for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         if (fcntl(stream, F_GETFD) < 0)
             (void)open("/dev/null", O_RDONLY);   // takes the lowest free number
 }
 
-/// Threads decompress and compute: what is left to them by a small limit of the stack is not enough for that.
+/// Gives new threads stacks of at least 1 MiB, also under a small `ulimit -s`: they decompress and compute.
 void enlarge_thread_stacks() noexcept {
     constexpr std::size_t least_bytes = std::size_t{1} << 20;
     pthread_attr_t attributes;
@@ -72,7 +72,7 @@ void enlarge_thread_stacks() noexcept {
     pthread_attr_destroy(&attributes);
 }
 
-/// Whether whoever read our output has left: `drawpoint … | head`.
+/// Whether the reader of our output has closed it, as in `drawpoint … | head`.
 bool reader_has_gone() noexcept {
     pollfd out{STDOUT_FILENO, 0, 0};
     return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;

@@ -9,68 +9,104 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "cli/array_data.hpp"
 #include "cli/machine.hpp"
-#include "cli/number_in.hpp"
-#include "cli/program.hpp"
 
 namespace drawpoint::cli {
 namespace {
 
-[[noreturn]] void refuse(std::string_view option, std::string_view value) {
-    throw UsageError{fmt::format("--{} {} is not delivered yet", option, value)};
-}
+using Colour = OutputOptions::Colour;
 
-[[noreturn]] void unknown_value(std::string_view option, std::string_view value, std::string_view known) {
-    throw UsageError{fmt::format("--{} must be one of {}, got '{}'", option, known, value)};
-}
+constexpr std::array<std::string_view, 8> format_names{"auto",  "folder", "tar", "idx",
+                                                       "cifar", "npy",    "raw", "synthetic"};
 
-struct Choice {
-    std::string_view option, value;
-    std::initializer_list<std::string_view> delivered, promised;
-};
+constexpr std::array<std::string_view, 10> report_styles{
+    "drawpoint",          "throughput", "simple", "simple-old", "lightning",
+    "lightning-extended", "hannah",     "op",     "advanced",   "tree"};
 
-void check_choice(const Choice& choice) {
-    if (std::ranges::find(choice.delivered, choice.value) != choice.delivered.end())
-        return;
-    if (std::ranges::find(choice.promised, choice.value) != choice.promised.end())
-        refuse(choice.option, choice.value);
-    unknown_value(choice.option, choice.value, fmt::format("{}", fmt::join(choice.delivered, ", ")));
-}
-
-void check_range(std::string_view option, std::int64_t value, std::int64_t low, std::int64_t high) {
-    if (value < low || value > high)
-        throw UsageError{value < low && high > 1'000'000
-                             ? fmt::format("--{} must be at least {}, got {}", option, low, value)
-                             : fmt::format("--{} must be between {} and {}, got {}", option, low, high, value)};
-}
-
-bool colour_on(const std::string& wish, int file) {
+bool colour_on(Colour wish, int file) {
     const char* no_color = std::getenv("NO_COLOR");
-    return wish == "always" || (wish == "auto" && !(no_color && *no_color) && isatty(file) != 0);
+    return wish == Colour::always || (wish == Colour::automatic && !(no_color && *no_color) && isatty(file) != 0);
+}
+
+/// Adds an option that has one value so far; those in `promised` are refused as not delivered yet.
+void add_only(CLI::App& app, const std::string& option, std::string_view only, std::vector<std::string_view> promised,
+              const std::string& description) {
+    const auto take = [=](const std::string& text) {
+        if (std::ranges::find(promised, text) != promised.end())
+            throw UsageError{fmt::format("{} {} is not delivered yet", option, text)};
+        (void)position_in({&only, 1}, option, text);
+    };
+    app.add_option_function<std::string>(option, take, description)->default_str(std::string{only});
+}
+
+std::uint64_t bytes_or_none(std::string_view option, std::string_view text) {
+    return text.empty() ? 0 : bytes_in(option, text);
+}
+
+OrderRule order_in(std::string_view option, std::string_view text) {
+    const auto rule = OrderRule::parse(text);
+    if (!rule)
+        throw UsageError{fmt::format("{} must be in, out or a number of batches above 0, got '{}'", option, text)};
+    return *rule;
+}
+
+/// The number of samples of "synthetic[:COUNT]".
+std::optional<std::uint64_t> synthetic_in(std::string_view option, std::string_view text) {
+    constexpr std::string_view name = "synthetic";
+    if (text == name)
+        return 1024;
+    if (!text.starts_with(name) || text[name.size()] != ':')
+        return std::nullopt;
+    const auto count = number_in<std::uint64_t>(text.substr(name.size() + 1));
+    if (!count || *count == 0 || *count > UINT32_MAX)
+        throw UsageError{
+            fmt::format("{} synthetic:COUNT needs a count between 1 and {}, got '{}'", option, UINT32_MAX, text)};
+    return count;
+}
+
+std::optional<double> share_in(std::string_view option, std::string_view text) {
+    const auto share = number_in<double>(text);
+    if (share && !(*share > 0 && *share <= 0.5))
+        throw UsageError{fmt::format("{} must be a folder, or a share above 0 and at most 0.5, got {}", option, text)};
+    return share;
+}
+
+std::optional<ScheduleOptions> schedule_in(std::string_view option, std::string_view text) {
+    if (text.empty())
+        return std::nullopt;
+    try {
+        return parse_schedule(text);
+    } catch (const std::invalid_argument& error) {
+        throw UsageError{fmt::format("{} {}: {}", option, text, error.what())};
+    }
+}
+
+std::vector<Injection> injections_in(const std::vector<std::string>& texts) {
+    std::vector<Injection> injections;
+    for (const std::string& text : texts) {
+        try {
+            injections.push_back(parse_injection(text));
+        } catch (const std::invalid_argument& error) {
+            throw UsageError{error.what()};
+        }
+        const InjectionKind kind = injections.back().kind;
+        if (std::ranges::count(injections, kind, &Injection::kind) > 1)
+            throw UsageError{fmt::format("--inject {}: {} is given twice", text, to_string(kind))};
+    }
+    return injections;
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+    namespace fs = std::filesystem;
+    std::error_code unknown;
+    return !a.empty() && !b.empty() &&
+           (fs::weakly_canonical(fs::absolute(a, unknown), unknown) ==
+                fs::weakly_canonical(fs::absolute(b, unknown), unknown) ||
+            fs::equivalent(a, b, unknown));
 }
 
 }   // namespace
-
-std::uint64_t bytes_in(std::string_view option, std::string_view text) {
-    struct Unit {
-        std::string_view name;
-        double bytes;
-    };
-    constexpr std::array units{Unit{"KiB", 1 << 10}, Unit{"MiB", 1 << 20}, Unit{"GiB", 1 << 30}, Unit{"kB", 1e3},
-                               Unit{"KB", 1e3},      Unit{"MB", 1e6},      Unit{"GB", 1e9},      Unit{"B", 1}};
-    std::string_view digits = text;
-    double factor = 1;
-    for (const Unit& unit : units)
-        if (digits.ends_with(unit.name)) {
-            digits.remove_suffix(unit.name.size());
-            factor = unit.bytes;
-            break;
-        }
-    const auto value = number_in<double>(digits);
-    if (!value || !(*value >= 0 && *value * factor < 1e18))
-        throw UsageError{fmt::format("--{} must be a number of bytes like 64MiB, got '{}'", option, text)};
-    return static_cast<std::uint64_t>(*value * factor);
-}
 
 bool OutputOptions::colour_on_stdout() const { return colour_on(colour, STDOUT_FILENO); }
 bool OutputOptions::colour_on_stderr() const { return colour_on(colour, STDERR_FILENO); }
@@ -82,13 +118,12 @@ OutputFlags::OutputFlags(CLI::App& app, bool tables) {
         app.add_flag("--csv", csv_, "prints the rows as CSV instead of text")->configurable(false);
         app.add_flag("--markdown", markdown_, "prints Markdown instead of text")->configurable(false);
     }
-    app.add_option("--color", colour_, "auto, always or never")->configurable(false);
+    add_read(app, "--color", colour_, "auto", one_of<Colour>({"auto", "always", "never"}), "auto, always or never")
+        ->configurable(false);
 }
 
 OutputOptions OutputFlags::read() const {
     OutputOptions options{.colour = colour_};
-    if (colour_ != "auto" && colour_ != "always" && colour_ != "never")
-        unknown_value("color", colour_, "auto, always, never");
     bool json = false;
     for (const std::string& value : json_->results())
         if (value == "true")
@@ -103,193 +138,139 @@ OutputOptions OutputFlags::read() const {
     return options;
 }
 
+std::string_view name_of(DataFormat format) noexcept { return format_names[static_cast<std::size_t>(format)]; }
+
 void ProfileOptions::add_to(CLI::App& app) {
-    num_workers = std::min<std::int64_t>(whole_usable_cores(), loader_limits::most_workers);
-    app.add_option(
-        "--data", data,
-        "an image folder (one folder a class), tar shards, MNIST or CIFAR as torchvision lays them out, a .npy "
-        "file, or synthetic[:COUNT]");
-    app.add_option("--format", format, "auto, folder, tar, idx, cifar, npy or raw");
+    namespace limits = loader_limits;
+    loader.num_workers = std::min(static_cast<std::size_t>(whole_usable_cores()), limits::most_workers);
+    add_read(app, "--data", data, synthetic_in,
+             "an image folder (one folder a class), tar shards, MNIST or CIFAR as torchvision lays them out, a .npy "
+             "file, or synthetic[:COUNT]");
+    add_read(app, "--format", format, one_of<DataFormat>({format_names.begin(), format_names.end() - 1}),
+             "auto, folder, tar, idx, cifar, npy or raw");
     app.add_option("--targets", targets, "classes of a .npy or idx file: a file of the same format");
-    app.add_option("--record", record, "with --format raw: a record's fields, e.g. label:uint8+uint8:3x32x32");
-    app.add_option("--model", model, "small_cnn, mlp, resnet18, or none: a loop that only waits --compute-ms");
-    app.add_option("--compute-ms", compute_ms, "with --model none: milliseconds a step takes");
-    app.add_option("--optimizer", optimizer, "sgd or adam");
-    app.add_option("--learning-rate", learning_rate, "of the optimizer [adam: 0.001, sgd: 0.01]");
-    app.add_option("--epochs", epochs, "passes over the data");
-    app.add_option("--steps", steps, "stops after so many training steps; 0: no such limit");
-    app.add_option("--batch-size", batch_size, "samples a batch");
+    add_read(app, "--record", record, record_in,
+             "with --format raw: a record's fields, e.g. label:uint8+uint8:3x32x32");
+    add_read(app, "--model", model, one_of<ModelKind>({"small_cnn", "mlp", "resnet18", "none"}),
+             "small_cnn, mlp, resnet18, or none: a loop that only waits --compute-ms");
+    const auto take_compute_ms = [this](const double& ms) {
+        if (!(ms >= 0 && ms <= 1e9))
+            throw UsageError{fmt::format("--compute-ms must be at least 0, got {}", ms)};
+        compute_ms = ms;
+    };
+    app.add_option_function<double>("--compute-ms", take_compute_ms, "with --model none: milliseconds a step takes")
+        ->default_str("0");
+    add_read(app, "--optimizer", optimizer, one_of<OptimizerKind>({"sgd", "adam"}), "sgd or adam");
+    const auto take_rate = [this](const std::optional<double>& rate) {
+        if (rate && !(*rate > 0 && *rate <= 1e6))
+            throw UsageError{fmt::format("--learning-rate must be above 0, got {}", *rate)};
+        learning_rate = rate;
+    };
+    app.add_option_function<std::optional<double>>("--learning-rate", take_rate,
+                                                   "of the optimizer [adam: 0.001, sgd: 0.01]");
+    add_number(app, "--epochs", epochs, 1, UINT32_MAX, "passes over the data");
+    add_number(app, "--steps", steps, 0, UINT32_MAX, "stops after so many training steps; 0: no such limit");
+    add_number(app, "--batch-size", loader.batch_size, 1, limits::most_batch_size, "samples a batch");
     app.add_flag("--drop-last", drop_last, "leaves a short last batch out");
-    app.add_option("--num-workers", num_workers, "threads that load; 0: the loop's own thread does")->type_name("N");
-    app.add_option("--prefetch-depth", prefetch_depth, "batches loaded ahead");
-    app.add_option("--read-concurrency", read_concurrency,
-                   "reads in flight, whatever --num-workers is; 0: workers read for themselves");
-    app.add_option("--memory-budget", memory_budget,
-                   "most bytes of batches, samples in flight and cache, e.g. 1GiB [none]");
-    app.add_option("--cache", cache, "keeps decoded samples, up to so many bytes, e.g. 2GiB [none]");
-    app.add_option(
-        "--order", order,
-        "in: batches come in the sampler's order; out: as they are ready; K: none is overtaken by more than K");
-    app.add_option("--seed", seed, "of everything random");
-    app.add_option("--image-size", image_size, "pixels a side");
-    app.add_option("--resize-filter", resize_filter, "antialias (as PIL) or bilinear");
-    app.add_option("--allow-inexact", allow_inexact, "none");
-    app.add_option("--jpeg-decoder", jpeg_decoder, "auto, library (libjpeg-turbo) or own; the pixels are the same");
-    app.add_option("--on-error", on_error, "raise: a sample that can't be loaded ends the run");
-    app.add_option("--valid", valid, "validation data: an image folder, or the share of --data to hold out");
-    app.add_option("--device", device, "cpu");
-    app.add_option(
-        "--profiler", profiler,
+    add_number(app, "--num-workers", loader.num_workers, 0, limits::most_workers,
+               "threads that load; 0: the loop's own thread does")
+        ->type_name("N");
+    add_number(app, "--prefetch-depth", loader.prefetch_depth, 1, limits::most_prefetch_depth, "batches loaded ahead");
+    add_number(app, "--read-concurrency", loader.read_concurrency, 0, limits::most_read_concurrency,
+               "reads in flight, whatever --num-workers is; 0: workers read for themselves");
+    const auto read_budget = [this](std::string_view option, std::string_view text) {
+        return bytes_or_none(option, memory_budget = text);
+    };
+    add_read(app, "--memory-budget", loader.memory_budget, memory_budget, read_budget,
+             "most bytes of batches, samples in flight and cache, e.g. 1GiB [none]");
+    add_read(app, "--cache", cache, bytes_or_none, "keeps decoded samples, up to so many bytes, e.g. 2GiB [none]");
+    add_read(app, "--order", loader.order, to_string(loader.order), order_in,
+             "in: batches come in the sampler's order; out: as they are ready; K: none is overtaken by more than K");
+    add_number(app, "--seed", seed, 0, INT64_MAX, "of everything random");
+    add_number(app, "--image-size", image_size, 1, 65'500, "pixels a side");
+    add_read(app, "--resize-filter", resize_filter, one_of<ResizeFilter>({"antialias", "bilinear"}),
+             "antialias (as PIL) or bilinear");
+    add_only(app, "--allow-inexact", "none", {"dct-scale", "fast-dct", "dct-scale,fast-dct", "fast-dct,dct-scale"},
+             "none");
+    add_read(app, "--jpeg-decoder", jpeg_decoder, "auto", one_of<JpegBackend>({"auto", "library", "own"}),
+             "auto, library (libjpeg-turbo) or own; the pixels are the same");
+    add_only(app, "--on-error", "raise", {"skip", "substitute"}, "raise: a sample that can't be loaded ends the run");
+    add_read(app, "--valid", valid, share_in, "validation data: an image folder, or the share of --data to hold out");
+    add_only(app, "--device", "cpu", {"cuda"}, "cpu");
+    add_read(
+        app, "--profiler", profiler, one_of<ProfilerKind>({"simple", "throughput", "advanced", "pytorch", "none"}),
         "simple, throughput (rows of steps, draws and batches alone), advanced (samples every thread's functions), "
         "pytorch (LibTorch's operators), or none (no file)");
-    app.add_option(
-        "--schedule", schedule,
-        "with --profiler pytorch: whose steps' operators to record, e.g. wait=1,warmup=1,active=3,repeat=2 [all]");
+    add_read(app, "--schedule", schedule, schedule_in,
+             "with --profiler pytorch: whose steps' operators to record, e.g. wait=1,warmup=1,active=3,repeat=2 [all]");
     app.add_flag("--record-shapes", record_shapes, "with --profiler pytorch: the sizes of operators' inputs");
     app.add_flag("--profile-memory", profile_memory, "with --profiler pytorch: allocations of tensor memory");
     app.add_flag("--with-stack", with_stack, "with --profiler pytorch: who called each operator");
     app.add_flag("--with-flops", with_flops, "with --profiler pytorch: operations of products and convolutions");
     app.add_flag("--drop-first-batch,!--no-drop-first-batch", drop_first_batch,
                  "leaves the first batch of each phase out of the rows (on)");
-    app.add_option("--recording-limit", recording_limit, "most bytes of samples recorded, e.g. 64MiB");
+    add_read(app, "--recording-limit", recording_limit, "256MiB", bytes_in,
+             "most bytes of samples recorded, e.g. 64MiB");
     app.add_option("--checkpoint", checkpoint, "writes model, optimizer and position to this file at each epoch's end");
     app.add_option("--resume", resume, "a checkpoint to go on from; --epochs counts those it has");
     app.add_option("-o,--output", output, "the recording");
-    app.add_option("--report", report, fmt::format("{}", fmt::join(report_styles, ", ")));
-    app.add_option("--inject", inject, "a fault for experiments, e.g. read-latency=5ms or decode=x3; repeatable")
+    add_report_style(app, "--report", report);
+    app.add_option_function<std::vector<std::string>>(
+           "--inject", [this](const std::vector<std::string>& texts) { inject = injections_in(texts); },
+           "a fault for experiments, e.g. read-latency=5ms or decode=x3; repeatable")
         ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->default_str("[]");
 }
 
-void ProfileOptions::check() const {
-    if (data.empty())
+void ProfileOptions::check_together() const {
+    if (data.text.empty())
         throw UsageError{"--data is missing: a folder of images, or synthetic[:COUNT]"};
-    check_choice({"format", format, {"auto", "folder", "tar", "idx", "cifar", "npy", "raw"}, {}});
-    check_choice({"model", model, {"small_cnn", "mlp", "resnet18", "none"}, {}});
-    check_choice({"optimizer", optimizer, {"sgd", "adam"}, {}});
-    check_choice({"device", device, {"cpu"}, {"cuda"}});
-    check_choice({"resize-filter", resize_filter, {"antialias", "bilinear"}, {}});
-    check_choice({"allow-inexact",
-                  allow_inexact,
-                  {"none"},
-                  {"dct-scale", "fast-dct", "dct-scale,fast-dct", "fast-dct,dct-scale"}});
-    check_choice({"jpeg-decoder", jpeg_decoder, {"auto", "library", "own"}, {}});
-    check_choice({"on-error", on_error, {"raise"}, {"skip", "substitute"}});
-    check_choice({"profiler", profiler, {"simple", "throughput", "advanced", "pytorch", "none"}, {}});
-    check_report_style("report", report);
-    (void)batch_order();
-    (void)memory_budget_bytes();
-    (void)cache_bytes();
-    if (profiler != "pytorch") {
-        for (const auto& [name, given] : {std::pair{"schedule", !schedule.empty()},
-                                          {"record-shapes", record_shapes},
-                                          {"profile-memory", profile_memory},
-                                          {"with-stack", with_stack},
-                                          {"with-flops", with_flops}})
-            if (given)
-                throw UsageError{fmt::format("--{} needs --profiler pytorch, got --profiler {}", name, profiler)};
-    }
-    (void)profiler_schedule();
+    for (const auto& [option, given] : {std::pair{"schedule", schedule.value.has_value()},
+                                        {"record-shapes", record_shapes},
+                                        {"profile-memory", profile_memory},
+                                        {"with-stack", with_stack},
+                                        {"with-flops", with_flops}})
+        if (given && profiler.value != ProfilerKind::pytorch)
+            throw UsageError{fmt::format("--{} needs --profiler pytorch, got --profiler {}", option, profiler.text)};
     for (const auto& [style, needed] : {std::pair{"op", "pytorch"}, {"advanced", "advanced"}})
-        if (report == style && profiler != needed)
+        if (report == style && profiler.text != needed)
             throw UsageError{
-                fmt::format("--report {} needs --profiler {}, got --profiler {}", style, needed, profiler)};
-    check_separate_files();
-    if (model == "none")
-        for (const auto& [name, file] : {std::pair{"checkpoint", &checkpoint}, {"resume", &resume}})
-            if (!file->empty())
-                throw UsageError{fmt::format("--{} {} needs a model, got --model none", name, *file)};
+                fmt::format("--report {} needs --profiler {}, got --profiler {}", style, needed, profiler.text)};
     if (output.empty())
         throw UsageError{"-o must name a file (--profiler none writes none)"};
-    check_range("read-concurrency", read_concurrency, 0, loader_limits::most_read_concurrency);
-    check_range("epochs", epochs, 1, UINT32_MAX);
-    check_range("steps", steps, 0, UINT32_MAX);
-    check_range("batch-size", batch_size, 1, loader_limits::most_batch_size);
-    check_range("num-workers", num_workers, 0, loader_limits::most_workers);
-    check_range("prefetch-depth", prefetch_depth, 1, loader_limits::most_prefetch_depth);
-    check_range("seed", seed, 0, INT64_MAX);
-    check_range("image-size", image_size, 1, 65'500);
-    if (image_size < 32 && (model == "small_cnn" || model == "resnet18"))
-        throw UsageError{fmt::format("--image-size must be at least 32 for --model {}, got {}", model, image_size)};
-    if (!(compute_ms >= 0 && compute_ms <= 1e9))
-        throw UsageError{fmt::format("--compute-ms must be at least 0, got {}", compute_ms)};
-    if (compute_ms > 0 && model != "none")
+    for (const auto& [option, file] : {std::pair{"checkpoint", &checkpoint}, {"resume", &resume}}) {
+        if (profiler.value != ProfilerKind::none && same_file(*file, output))
+            throw UsageError{fmt::format("--{} {} and -o {} name the same file", option, *file, output)};
+        if (model.value == ModelKind::none && !file->empty())
+            throw UsageError{fmt::format("--{} {} needs a model, got --model none", option, *file)};
+    }
+    if (image_size < 32 && needs_images())
+        throw UsageError{
+            fmt::format("--image-size must be at least 32 for --model {}, got {}", model.text, image_size)};
+    if (compute_ms > 0 && model.value != ModelKind::none)
         throw UsageError{
             fmt::format("--compute-ms {} needs --model none (--inject compute={}ms makes a model's steps longer)",
                         compute_ms, compute_ms)};
-    if (learning_rate && !(*learning_rate > 0 && *learning_rate <= 1e6))
-        throw UsageError{fmt::format("--learning-rate must be above 0, got {}", *learning_rate)};
-    (void)recording_limit_bytes();
-    (void)valid_share();
-    (void)synthetic();
-}
-
-void ProfileOptions::check_separate_files() const {
-    namespace fs = std::filesystem;
-    const auto same = [](const std::string& a, const std::string& b) {
-        std::error_code unknown;
-        return !a.empty() && !b.empty() &&
-               (fs::weakly_canonical(fs::absolute(a, unknown), unknown) ==
-                    fs::weakly_canonical(fs::absolute(b, unknown), unknown) ||
-                fs::equivalent(a, b, unknown));
+    const auto injects = [this](InjectionKind kind) {
+        return std::ranges::find(inject, kind, &Injection::kind) != inject.end();
     };
-    const std::string recording = profiler == "none" ? "" : output;
-    for (const auto& [option, file] : {std::pair{"--checkpoint", &checkpoint}, {"--resume", &resume}})
-        if (same(*file, recording))
-            throw UsageError{fmt::format("{} {} and -o {} name the same file", option, *file, output)};
+    if (injects(InjectionKind::compute_jitter) && !injects(InjectionKind::compute) && compute_ms == 0)
+        throw UsageError{"--inject compute-jitter needs --inject compute, or --model none with --compute-ms"};
 }
 
-std::uint64_t ProfileOptions::recording_limit_bytes() const { return bytes_in("recording-limit", recording_limit); }
-std::uint64_t ProfileOptions::memory_budget_bytes() const {
-    return memory_budget.empty() ? 0 : bytes_in("memory-budget", memory_budget);
-}
-std::uint64_t ProfileOptions::cache_bytes() const { return cache.empty() ? 0 : bytes_in("cache", cache); }
+bool ProfileOptions::validates_elsewhere() const { return !valid.value && valid.text != "none" && !valid.text.empty(); }
 
-JpegBackend ProfileOptions::jpeg_backend() const {
-    return jpeg_decoder == "own"       ? JpegBackend::own
-           : jpeg_decoder == "library" ? JpegBackend::library
-                                       : JpegBackend::automatic;
+bool ProfileOptions::needs_images() const {
+    return model.value == ModelKind::small_cnn || model.value == ModelKind::resnet18;
 }
 
-OrderRule ProfileOptions::batch_order() const {
-    const auto rule = OrderRule::parse(order);
-    if (!rule)
-        throw UsageError{fmt::format("--order must be in, out or a number of batches above 0, got '{}'", order)};
-    return *rule;
-}
-
-std::optional<double> ProfileOptions::valid_share() const {
-    const auto share = number_in<double>(valid);
-    if (share && !(*share > 0 && *share <= 0.5))
-        throw UsageError{fmt::format("--valid must be a folder, or a share above 0 and at most 0.5, got {}", valid)};
-    return share;
-}
-
-std::optional<std::uint64_t> ProfileOptions::synthetic() const {
-    if (data != "synthetic" && !data.starts_with("synthetic:"))
-        return std::nullopt;
-    if (data == "synthetic")
-        return 1024;
-    const auto count = number_in<std::uint64_t>(std::string_view{data}.substr(std::string_view{"synthetic:"}.size()));
-    if (!count || *count == 0 || *count > UINT32_MAX)
-        throw UsageError{
-            fmt::format("--data synthetic:COUNT needs a count between 1 and {}, got '{}'", UINT32_MAX, data)};
-    return count;
-}
-
-std::optional<ScheduleOptions> ProfileOptions::profiler_schedule() const {
-    if (schedule.empty())
-        return std::nullopt;
-    try {
-        return parse_schedule(schedule);
-    } catch (const std::invalid_argument& error) {
-        throw UsageError{fmt::format("--schedule {}: {}", schedule, error.what())};
-    }
-}
-
-void check_report_style(std::string_view option, std::string_view style) {
-    if (std::ranges::find(report_styles, style) == report_styles.end())
-        unknown_value(option, style, fmt::format("{}", fmt::join(report_styles, ", ")));
+CLI::Option* add_report_style(CLI::App& app, const std::string& option, std::string& style) {
+    const auto read = [](std::string_view name, const std::string& text) {
+        (void)position_in(report_styles, name, text);
+        return text;
+    };
+    return add_read(app, option, style, style, read, fmt::format("{}", fmt::join(report_styles, ", ")));
 }
 
 }   // namespace drawpoint::cli

@@ -1,94 +1,93 @@
 #pragma once
 
-#include <array>
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
-
+#include "cli/option_values.hpp"
 #include "cli/program.hpp"   // UsageError, which all readers of options throw
 #include <drawpoint/instrumentation/schedule.hpp>
 #include <drawpoint/pipeline/image/jpeg.hpp>
+#include <drawpoint/pipeline/image/resize.hpp>
 #include <drawpoint/pipeline/loader/loader_setting.hpp>
+#include <drawpoint/pipeline/stages/array_rows.hpp>
+#include <drawpoint/pipeline/stages/inject.hpp>
 
 namespace drawpoint::cli {
 
-/// Which form stdout takes, and files beside it.
+/// The form of what goes to stdout, and the JSON files written as well.
 struct OutputOptions {
     enum class Form : std::uint8_t { text, json, csv, markdown } form = Form::text;
+    enum class Colour : std::uint8_t { automatic, always, never } colour = Colour::automatic;
     std::vector<std::string> json_files;
-    std::string colour = "auto";
 
     [[nodiscard]] bool colour_on_stdout() const;
     [[nodiscard]] bool colour_on_stderr() const;
 };
 
-/// Adds --json[=FILE], --color and, if `tables`, --csv and --markdown. The result is filled in by `read_output`.
+/// Adds --json[=FILE], --color and, if `tables`, --csv and --markdown.
 class OutputFlags {
 public:
+    /// Both outlive the parsing of the command line.
     OutputFlags(CLI::App& app, bool tables);
-    /// After parsing. Throws UsageError for two forms at once.
+    /// What was asked for, after parsing. Throws UsageError if it is two forms at once.
     [[nodiscard]] OutputOptions read() const;
 
 private:
     CLI::Option* json_;
     bool csv_ = false, markdown_ = false;
-    std::string colour_ = "auto";
+    OutputOptions::Colour colour_{};
 };
 
-/// What `profile` was asked to do, checked.
+enum class DataFormat : std::uint8_t { automatic, folder, tar, idx, cifar, npy, raw, synthetic };
+/// "auto", "folder", …
+[[nodiscard]] std::string_view name_of(DataFormat) noexcept;
+
+enum class ModelKind : std::uint8_t { small_cnn, mlp, resnet18, none };
+enum class OptimizerKind : std::uint8_t { sgd, adam };
+enum class ProfilerKind : std::uint8_t { simple, throughput, advanced, pytorch, none };
+
+/// What `profile` was asked to do. `add_to` sets the defaults that are not set here.
 struct ProfileOptions {
-    std::string data, format = "auto", targets, record, model = "small_cnn", optimizer = "adam", valid = "none",
-                      device = "cpu";
+    Given<std::optional<std::uint64_t>> data;   ///< value: number of synthetic samples; absent: `text` is a path
+    Given<DataFormat> format{"auto"};
+    std::string targets;
+    Given<std::optional<RawRecords>> record;      ///< without paths
+    Given<std::optional<double>> valid{"none"};   ///< value: the share of `data` to hold out, above 0, at most 0.5
+    Given<ModelKind> model{"small_cnn"};
+    Given<OptimizerKind> optimizer{"adam"};
     std::optional<double> learning_rate;
     double compute_ms = 0;
-    std::int64_t epochs = 1, steps = 0, batch_size = 64, num_workers = 0, prefetch_depth = 4, read_concurrency = 64;
-    std::int64_t seed = 0, image_size = 224;
+    std::size_t epochs = 1, steps = 0;
+    LoaderSetting loader{.prefetch_depth = 4, .batch_size = 64, .read_concurrency = 64};
+    std::string memory_budget;    ///< as given; `loader` has its bytes
+    Given<std::uint64_t> cache;   ///< bytes; 0: none
+    std::uint64_t seed = 0;
+    std::uint32_t image_size = 224;
+    Given<ResizeFilter> resize_filter{"antialias"};
+    JpegBackend jpeg_decoder{};
     bool drop_last = false, drop_first_batch = true;
+    Given<ProfilerKind> profiler{"simple"};
+    Given<std::optional<ScheduleOptions>> schedule;
     bool record_shapes = false, profile_memory = false, with_stack = false, with_flops = false;
-    std::string memory_budget, cache, order = "in", resize_filter = "antialias", allow_inexact = "none",
-                                      jpeg_decoder = "auto";
-    std::string on_error = "raise", profiler = "simple", schedule, recording_limit = "256MiB", resume, checkpoint,
-                output = "run.pftrace";
-    std::string report = "drawpoint";
-    std::vector<std::string> inject;
+    std::uint64_t recording_limit = 0;   ///< bytes
+    std::string resume, checkpoint, output = "run.pftrace", report = "drawpoint";
+    std::vector<Injection> inject;
 
-    /// Adds every option to `app`, bound to this.
+    /// Adds every option to `app`, bound to this, which must stay where it is until `app` has parsed.
     void add_to(CLI::App& app);
-    /// Throws UsageError naming the first option whose value is wrong or not delivered yet.
-    void check() const;
+    /// After parsing: throws UsageError if --data is missing or options do not go together.
+    void check_together() const;
 
-    [[nodiscard]] std::uint64_t recording_limit_bytes() const;
-    [[nodiscard]] std::uint64_t memory_budget_bytes() const;   ///< 0: none
-    [[nodiscard]] std::uint64_t cache_bytes() const;           ///< 0: none
-    [[nodiscard]] JpegBackend jpeg_backend() const;
-    [[nodiscard]] OrderRule batch_order() const;   ///< `--order`
-    /// Of `--schedule`, if it is given.
-    [[nodiscard]] std::optional<ScheduleOptions> profiler_schedule() const;
-    /// Throws UsageError where the recording would take the place of a checkpoint.
-    void check_separate_files() const;
-    /// The share of `--valid`, if it is one: 0 < share < 1.
-    [[nodiscard]] std::optional<double> valid_share() const;
-    /// COUNT of `--data synthetic[:COUNT]`, if that is asked for.
-    [[nodiscard]] std::optional<std::uint64_t> synthetic() const;
+    /// Whether --valid names other data.
+    [[nodiscard]] bool validates_elsewhere() const;
+    /// Whether the model takes images of three channels, and nothing else.
+    [[nodiscard]] bool needs_images() const;
 };
 
-/// The reports there are.
-inline constexpr std::array<std::string_view, 10> report_styles{
-    "drawpoint",          "throughput", "simple", "simple-old", "lightning",
-    "lightning-extended", "hannah",     "op",     "advanced",   "tree"};
-
-/// A size as 64MiB, in bytes. Throws UsageError naming the option, which is given without its dashes.
-[[nodiscard]] std::uint64_t bytes_in(std::string_view option, std::string_view text);
-
-/// Throws UsageError if `style` is none of them.
-void check_report_style(std::string_view option, std::string_view style);
+/// Adds an option that takes the name of a style of report.
+CLI::Option* add_report_style(CLI::App&, const std::string& option, std::string& style);
 
 }   // namespace drawpoint::cli

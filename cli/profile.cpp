@@ -46,7 +46,7 @@ struct Usage {
     }
 };
 
-/// Throws Failure for what a recording cannot be written to; opening a pipe would wait for its reader.
+/// Throws Failure unless a recording can go to this file: opening a pipe would wait for its reader.
 void check_recording_file(const std::string& file) {
     std::error_code unknown;
     const std::filesystem::file_status status = std::filesystem::status(file, unknown);
@@ -54,7 +54,7 @@ void check_recording_file(const std::string& file) {
         throw Failure{fmt::format("{}: neither a file nor a character device, so no recording goes there", file)};
 }
 
-/// Throws Failure for what a checkpoint cannot be written to, before the epoch that would be lost.
+/// Throws Failure unless a checkpoint can be written to this file. Done before the epoch that would be lost.
 void check_checkpoint_file(const std::filesystem::path& file) {
     std::error_code unknown;
     const std::filesystem::file_status status = std::filesystem::status(file, unknown);
@@ -67,14 +67,14 @@ void check_checkpoint_file(const std::filesystem::path& file) {
     }
 }
 
-std::unique_ptr<Recorder> make_recorder(const ProfileOptions& options, const std::vector<Injection>& injections) {
-    RecorderOptions recording{.limit_bytes = options.recording_limit_bytes(),
-                              .operator_limit_bytes = options.recording_limit_bytes()};
-    for (const Injection& injection : injections)
+std::unique_ptr<Recorder> make_recorder(const ProfileOptions& options) {
+    RecorderOptions recording{.limit_bytes = options.recording_limit, .operator_limit_bytes = options.recording_limit};
+    for (const Injection& injection : options.inject)
         if (injection.kind == InjectionKind::drop_events)
             recording.drop_share = injection.share;
-    return options.profiler == "none" ? std::make_unique<Recorder>(recording)
-                                      : std::make_unique<Recorder>(std::filesystem::path{options.output}, recording);
+    return options.profiler.value == ProfilerKind::none
+               ? std::make_unique<Recorder>(recording)
+               : std::make_unique<Recorder>(std::filesystem::path{options.output}, recording);
 }
 
 void record_facts(Recorder& recorder, const Invocation& invocation, const CommandLine& line, const Data& data) {
@@ -142,73 +142,38 @@ void record_cost(Recorder& recorder, double cpu_s) {
                         (static_cast<double>(state.events) * state.ns_per_event / 1e9 + state.writer_cpu_s) / cpu_s));
 }
 
-}   // namespace
-
-int profile(const Invocation& invocation) {
-    ProfileOptions options;
-    CommandLine line{invocation, "Trains a model on a data set through the DataLoader, records, prints the report."};
-    options.add_to(line.app());
-    const OutputFlags flags{line.app(), true};
-    if (!line.parse())
-        return exit_ok;
-    options.check();
-    const OutputOptions output = flags.read();
-    ReportRequest request{
-        .style = options.report, .drop_first_batch = options.drop_first_batch, .command_line = invocation.line};
-    check_request(request, output);
-    const bool has_file = options.profiler != "none";
-    const std::vector<Injection> injections = injections_of(options);
-
-    // A file at its size limit and a closed pipe are errors to report, not reasons to die.
-    std::signal(SIGXFSZ, SIG_IGN);
-    std::signal(SIGPIPE, SIG_IGN);
-    StopRequest stop;
-    Signals signals{[&stop](int signal) { stop.ask(signal); }};
-
-    if (has_file)
-        check_recording_file(options.output);
-    if (!options.checkpoint.empty())
-        check_checkpoint_file(options.checkpoint);
-    check_files(output, "-o", has_file ? options.output : "");
-    check_files(output, "--checkpoint", options.checkpoint);
-    const Data data = open_data(options, injections);
-    const auto recorder = make_recorder(options, injections);
-    record_facts(*recorder, invocation, line, data);
-    ProgressBar progress{recorder->clock(), {.colour = output.colour_on_stderr(), .prefix = "drawpoint: "}};
-    CallbackList callbacks;
-    callbacks.add(stop);
-    callbacks.add(progress);
-
+/// Trains while the recorder records, and ends the recording.
+Outcome train_and_record(const ProfileOptions& options, const Data& data, Recorder& recorder, CallbackList& callbacks,
+                         ProgressBar& progress, StopRequest& stop) {
     Outcome outcome;
     Usage before, after;
     {
-        const auto workers = static_cast<std::size_t>(options.num_workers);
-        Runtime runtime{{.max_threads = std::max<std::size_t>(1, workers * (data.valid ? 2 : 1)),
-                         .on_worker_start = limit_torch_threads},
-                        *recorder};
+        const std::size_t workers = options.loader.num_workers * (data.valid ? 2 : 1);
+        Runtime runtime{{.max_threads = std::max<std::size_t>(1, workers), .on_worker_start = limit_torch_threads},
+                        recorder};
         Loaders loaders{runtime, options, data};
         const SampleCache* const held_out = data.valid ? data.valid->cache() : nullptr;
         const bool same_cache = held_out == data.train->cache();
         const StopRequest::Watch watch{stop, loaders.all()};
-        Profiling profiling{options, *recorder, callbacks};
+        Profiling profiling{options, recorder, callbacks};
         before = Usage::now();
-        outcome = train_model(options, injections, data.classes, runtime, loaders, callbacks, stop);
+        outcome = train_model(options, data.classes, runtime, loaders, callbacks, stop);
         after = Usage::now();
         profiling.end();
         progress.clear();
-        record_outcome(*recorder, outcome, loaders, same_cache ? held_out : nullptr, before, after);
-        set_cache_facts(*recorder, {data.train->cache(), same_cache ? nullptr : held_out});
+        record_outcome(recorder, outcome, loaders, same_cache ? held_out : nullptr, before, after);
+        set_cache_facts(recorder, {data.train->cache(), same_cache ? nullptr : held_out});
     }
-    record_cost(*recorder, after.cpu_s - before.cpu_s);
-    recorder->finish();   // first: its last look at the machine is of the ledger, as it is of the file
-    const Ledger ledger = recorder->ledger();
-    const RecordingState recording = recorder->state();
-    if (!recording.error.empty())
-        complain("the recording ends early: " + recording.error);
-    if (!outcome.error.empty())
-        complain(outcome.error);
+    record_cost(recorder, after.cpu_s - before.cpu_s);
+    recorder.finish();   // before ledger() is called, so that the last reading of the machine is in it as in the file
+    return outcome;
+}
 
-    Summary summary = summary_of(ledger, options.drop_first_batch);
+/// Prints the report asked for; after drawpoint's own as text also the one on what only this --profiler records.
+void print_run(Recorder& recorder, ReportRequest request, ProfilerKind profiler, const OutputOptions& output) {
+    const Ledger ledger = recorder.ledger();
+    const RecordingState recording = recorder.state();
+    Summary summary = summary_of(ledger, request.drop_first_batch);
     summary.recording.file = recording.file.string();
     if (!recording.file.empty())
         summary.recording.bytes = static_cast<std::int64_t>(recording.bytes);
@@ -216,9 +181,54 @@ int profile(const Invocation& invocation) {
         summary.recording.error = recording.error;
     if (!ledger.steps.empty() || output.form == OutputOptions::Form::json)
         print_report(ledger, summary, request, output);
-    request.style = style_of_profiler(options.profiler);
-    if (options.report == "drawpoint" && output.form == OutputOptions::Form::text && !request.style.empty())
+    const bool is_own = request.style == "drawpoint";
+    request.style = style_of(profiler);
+    if (is_own && output.form == OutputOptions::Form::text && !request.style.empty())
         print("\n" + text_of(ledger, request));
+}
+
+}   // namespace
+
+int profile(const Invocation& invocation) {
+    ProfileOptions options;
+    CommandLine line{invocation, "Trains a model on a data set through the DataLoader, records, prints the report."};
+    options.add_to(line.app());
+    OutputFlags flags{line.app(), true};
+    if (!line.parse())
+        return exit_ok;
+    options.check_together();
+    const OutputOptions output = flags.read();
+    const ReportRequest request{
+        .style = options.report, .drop_first_batch = options.drop_first_batch, .command_line = invocation.line};
+    check_request(request, output);
+
+    // A file at its size limit and a closed pipe are errors to report, not reasons to die.
+    std::signal(SIGXFSZ, SIG_IGN);
+    std::signal(SIGPIPE, SIG_IGN);
+    StopRequest stop;
+    Signals signals{[&stop](int signal) { stop.ask(signal); }};
+
+    const bool has_file = options.profiler.value != ProfilerKind::none;
+    if (has_file)
+        check_recording_file(options.output);
+    if (!options.checkpoint.empty())
+        check_checkpoint_file(options.checkpoint);
+    check_files(output, "-o", has_file ? options.output : "");
+    check_files(output, "--checkpoint", options.checkpoint);
+    const Data data = open_data(options);
+    const auto recorder = make_recorder(options);
+    record_facts(*recorder, invocation, line, data);
+    ProgressBar progress{recorder->clock(), {.colour = output.colour_on_stderr(), .prefix = "drawpoint: "}};
+    CallbackList callbacks;
+    callbacks.add(stop);
+    callbacks.add(progress);
+
+    const Outcome outcome = train_and_record(options, data, *recorder, callbacks, progress, stop);
+    if (const std::string error = recorder->state().error; !error.empty())
+        complain("the recording ends early: " + error);
+    if (!outcome.error.empty())
+        complain(outcome.error);
+    print_run(*recorder, request, options.profiler.value, output);
     return stop.asked() ? exit_interrupted : outcome.error.empty() ? exit_ok : exit_failed;
 }
 

@@ -18,10 +18,10 @@ TorchProfilerOptions torch_options(const ProfileOptions& options) {
                                .with_stack = options.with_stack,
                                .with_flops = options.with_flops,
                                .warn = [](std::string_view text) { complain(text); }};
-    if (const auto parts = options.profiler_schedule()) {
+    if (const auto& parts = options.schedule.value) {
         torch.schedule = schedule(*parts);
         for (const std::string& warning : schedule_warnings(*parts))
-            complain(fmt::format("--schedule {}: {}", options.schedule, warning));
+            complain(fmt::format("--schedule {}: {}", options.schedule.text, warning));
     }
     return torch;
 }
@@ -36,10 +36,10 @@ struct Profiling::Impl {
 
 Profiling::Profiling(const ProfileOptions& options, Recorder& recorder, CallbackList& callbacks)
     : impl_{std::make_unique<Impl>()} {
-    if (options.profiler == "advanced") {
+    if (options.profiler.value == ProfilerKind::advanced) {
         impl_->sampler.emplace(recorder);
         impl_->sampler->start();
-    } else if (options.profiler == "pytorch") {
+    } else if (options.profiler.value == ProfilerKind::pytorch) {
         impl_->operators.emplace(recorder, torch_options(options));
         callbacks.add(impl_->steps.emplace(*impl_->operators));
     }
@@ -52,8 +52,8 @@ void Profiling::end() {
         impl_->sampler->stop();
 }
 
-std::string_view style_of_profiler(std::string_view profiler) noexcept {
-    return profiler == "advanced" ? "advanced" : profiler == "pytorch" ? "op" : "";
+std::string_view style_of(ProfilerKind profiler) noexcept {
+    return profiler == ProfilerKind::advanced ? "advanced" : profiler == ProfilerKind::pytorch ? "op" : "";
 }
 
 }   // namespace drawpoint::cli

@@ -1,24 +1,25 @@
 #pragma once
 
 #include <memory>
+#include <string_view>
 
 #include "cli/options.hpp"
-#include "cli/report_output.hpp"
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/loop/callback.hpp>
 
 namespace drawpoint::cli {
 
-/// What `--profiler` records beyond draws and stages: LibTorch's operators (pytorch), or where every thread is (advanced). The
-/// recorder and the callbacks outlive it.
+/// What `--profiler` records beyond draws and stages: LibTorch's operators (pytorch), or stacks of all threads
+/// (advanced). The recorder and the callbacks outlive it.
 class Profiling {
 public:
-    /// Begins at once, or with the fit. Throws UsageError or Failure naming what cannot be had.
+    /// Begins at once (advanced) or with the fit (pytorch). Throws UsageError or Failure naming what cannot be
+    /// recorded.
     Profiling(const ProfileOptions&, Recorder&, CallbackList&);
-    /// `end()`s.
+    /// Calls `end()`.
     ~Profiling();
 
-    /// Nothing is recorded from here on. Idempotent.
+    /// Ends the recording of stacks. Idempotent.
     void end();
 
 private:
@@ -26,7 +27,7 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-/// The style of report that shows what this profiler recorded beside drawpoint's own; empty: there is none.
-[[nodiscard]] std::string_view style_of_profiler(std::string_view profiler) noexcept;
+/// The style of report that shows what only this profiler records; empty: it records nothing of its own.
+[[nodiscard]] std::string_view style_of(ProfilerKind) noexcept;
 
 }   // namespace drawpoint::cli

@@ -17,7 +17,7 @@ struct UsageError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// Something else that went wrong, said in one line that names the path or value. Exit code 1.
+/// Any other failure: what() is one line that names the path or value. Ends the program with exit code 1.
 struct Failure : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -27,7 +27,7 @@ struct Invocation {
     std::string command;   ///< "profile" or "dataset crops"
     std::string line;      ///< the whole command line, for the record
     std::vector<std::string> arguments;
-    std::vector<std::string> commands = {};   ///< all that the program has: sections that a --config file may hold
+    std::vector<std::string> commands = {};   ///< all of the program's: sections that a --config file may have
 };
 
 int profile(const Invocation&);
@@ -40,10 +40,10 @@ int dataset(const Invocation&);
 int bench(const Invocation&);
 int tune_loader(const Invocation&);
 
-/// Writes to a terminal or a log what it takes: one that is closed, full or gone is no reason to end anything.
+/// Writes and flushes. Errors are ignored: a closed pipe or a full disk must not end a run.
 void write_to(std::FILE*, std::string_view text) noexcept;
 
-/// "drawpoint: TEXT" as one line on stderr, control characters written out.
+/// Prints "drawpoint: TEXT" as one line on stderr, with control characters escaped.
 void complain(std::string_view text);
 
 /// " (did you mean X?)" if one of the candidates is close to `word`, else "".

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "cli/program.hpp"
 #include <drawpoint/instrumentation/import/chrome_trace.hpp>
 
 namespace drawpoint::cli {
@@ -14,6 +15,15 @@ ReadTrace read_run(const std::string& file) {
         return read_trace(file);
     ImportedTrace trace = import_chrome_trace(file);
     return {.ledger = std::move(trace.ledger), .warning = fmt::format("{}", fmt::join(trace.warnings, "; "))};
+}
+
+Ledger read_steps(const std::string& file, bool or_operators) {
+    ReadTrace trace = read_run(file);
+    if (trace.ledger.steps.empty() && (!or_operators || trace.ledger.operators.empty()))
+        throw Failure{(trace.warning.empty() ? file : trace.warning) + ": no steps"};
+    if (!trace.warning.empty())
+        complain(trace.warning);
+    return std::move(trace.ledger);
 }
 
 }   // namespace drawpoint::cli

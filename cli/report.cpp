@@ -4,7 +4,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "cli/command_line.hpp"
 #include "cli/recording.hpp"
@@ -18,7 +17,7 @@ int report(const Invocation& invocation) {
     ReportRequest request{.command_line = invocation.line};
     std::string file;
     line.app().add_option("RUN", file, "the recording: a .pftrace file, or a PyTorch Chrome trace (.json, .json.gz)");
-    line.app().add_option("--style", request.style, fmt::format("{}", fmt::join(report_styles, ", ")));
+    add_report_style(line.app(), "--style", request.style);
     const CLI::Option* const sort_by = line.app().add_option(
         "--sort-by", request.sort_by, "style op: a key such as self_cpu_time_total or count [time]");
     const CLI::Option* const row_limit =
@@ -28,10 +27,9 @@ int report(const Invocation& invocation) {
     const CLI::Option* const drop_first =
         line.app().add_flag("--drop-first-batch,!--no-drop-first-batch", request.drop_first_batch,
                             "leaves the first batch of each phase out of the rows (as the run did)");
-    const OutputFlags flags{line.app(), true};
+    OutputFlags flags{line.app(), true};
     if (!line.parse())
         return exit_ok;
-    check_report_style("style", request.style);
     for (const auto& [option, styles] :
          {std::pair{sort_by, "op"}, std::pair{row_limit, "op or advanced"}, std::pair{by_shape, "op"}})
         if (option->count() > 0 && std::string_view{styles}.find(request.style) == std::string_view::npos)
@@ -42,20 +40,16 @@ int report(const Invocation& invocation) {
         throw UsageError{"RUN is missing: the recording to report on"};
     check_files(output, "RUN", file);
 
-    const ReadTrace trace = read_run(file);
-    if (trace.ledger.steps.empty() && trace.ledger.operators.empty())
-        throw Failure{(trace.warning.empty() ? file : trace.warning) + ": no steps"};
-    if (!trace.warning.empty())
-        complain(trace.warning);
+    const Ledger ledger = read_steps(file, true);
     if (drop_first->count() == 0)
-        request.drop_first_batch = trace.ledger.fact(std::string{facts::option_prefix} + "drop-first-batch") != "false";
-    Summary summary = summary_of(trace.ledger, request.drop_first_batch);
+        request.drop_first_batch = ledger.fact(std::string{facts::option_prefix} + "drop-first-batch") != "false";
+    Summary summary = summary_of(ledger, request.drop_first_batch);
     summary.recording.file = file;
     std::error_code unknown;
     const auto bytes = std::filesystem::file_size(file, unknown);
     if (!unknown)
         summary.recording.bytes = static_cast<std::int64_t>(bytes);
-    print_report(trace.ledger, summary, request, output);
+    print_report(ledger, summary, request, output);
     return exit_ok;
 }
 

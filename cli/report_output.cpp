@@ -83,7 +83,7 @@ std::string text_of(const Ledger& ledger, const ReportRequest& request) {
 }
 
 std::optional<Diagnosis> diagnosis_of(const Ledger& ledger) {
-    constexpr std::size_t quick_samples = 500'000;   // some 0.2 s
+    constexpr std::size_t quick_samples = 500'000;   // about 0.2 s
     if (ledger.pipelines.empty() || ledger.steps.empty())
         return std::nullopt;
     try {
@@ -135,6 +135,13 @@ void print_report(const Ledger& ledger, Summary summary, const ReportRequest& re
         write_file(file, document());
 }
 
+void print_output(std::string_view text, const nlohmann::ordered_json& document, const OutputOptions& output) {
+    const std::string json = json_text(document);
+    print(output.form == Form::json ? json : text);
+    for (const std::string& file : output.json_files)
+        write_file(file, json);
+}
+
 void check_files(const OutputOptions& output, std::string_view option, const std::string& other) {
     namespace fs = std::filesystem;
     std::error_code unknown;
@@ -142,7 +149,7 @@ void check_files(const OutputOptions& output, std::string_view option, const std
     for (const std::string& file : output.json_files) {
         const fs::file_status before = fs::status(file, unknown);
         if (fs::exists(before) && !fs::is_regular_file(before) && !fs::is_directory(before))
-            continue;   // a pipe's reader would take the trial for the end
+            continue;   // closing a pipe after the trial would be the end of the file for its reader
         if (!other.empty() && (place_of(file) == place_of(other) || fs::equivalent(file, other, unknown)))
             throw UsageError{fmt::format("{} {} and --json={} name the same file", option, other, file)};
         errno = 0;

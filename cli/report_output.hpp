@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "cli/options.hpp"
 #include <drawpoint/diagnosis/verdict/verdict.hpp>
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
@@ -21,30 +23,34 @@ struct ReportRequest {
     bool group_by_input_shape = false;   ///< op
 };
 
-/// drawpoint's own report of a ledger, with the rows its run asked for.
+/// drawpoint's own report on a ledger. With --profiler throughput it has the rows of steps, draws and batches alone.
 [[nodiscard]] Summary summary_of(const Ledger&, bool drop_first_batch);
 
-/// The report of a style that is text alone: lightning, lightning-extended, hannah, op, advanced or tree.
+/// The report in a style that exists only as text: lightning, lightning-extended, hannah, op, advanced or tree.
 [[nodiscard]] std::string text_of(const Ledger&, const ReportRequest&);
 
-/// The verdict on a ledger, at the price of a report; nothing where the ledger knows no loader, or cannot be diagnosed (which
-/// is said on stderr).
+/// The verdict on a ledger, computed from few replayed samples (about 0.2 s). nullopt: the ledger has no loader or no
+/// steps, or cannot be diagnosed, which is said on stderr.
 [[nodiscard]] std::optional<Diagnosis> diagnosis_of(const Ledger&);
 
-/// Prints a report on stdout in the form asked for, then writes the JSON files asked for. Throws Failure naming a file that
-/// cannot be written, and UsageError where a style has no such form.
-/// drawpoint's own ends with the verdict.
+/// Prints a report on stdout in the form asked for, then writes the JSON files asked for. drawpoint's own report ends
+/// with the verdict. Throws Failure naming a file that cannot be written, and UsageError if the style has no such form.
 void print_report(const Ledger&, Summary, const ReportRequest&, const OutputOptions&);
 
-/// Throws UsageError where a style has no such form, or an option of the request has no such value.
+/// Prints a result on stdout, as text or as JSON, then writes the JSON files asked for. Throws Failure naming a file that
+/// cannot be written.
+void print_output(std::string_view text, const nlohmann::ordered_json& document, const OutputOptions&);
+
+/// Throws UsageError if the style has no such form, or a value of the request is wrong.
 void check_request(const ReportRequest&, const OutputOptions&);
 
-/// Throws Failure naming the first JSON file that cannot be written, before the work that would be lost; UsageError where
-/// one is `other`, which names the file of option `option`.
+/// Throws Failure naming the first JSON file that cannot be written, and UsageError if one is the same file as `other`,
+/// which `option` names. Done before the work whose result would be lost.
 void check_files(const OutputOptions&, std::string_view option, const std::string& other);
 
-/// Prints a document on stdout, or writes it to `file`. Throws Failure naming the file.
+/// Prints on stdout and flushes.
 void print(std::string_view text);
+/// Replaces the content of the file. Throws Failure naming it.
 void write_file(const std::string& file, std::string_view text);
 
 }   // namespace drawpoint::cli

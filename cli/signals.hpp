@@ -6,12 +6,13 @@
 
 namespace drawpoint::cli {
 
-/// Takes Ctrl-C (SIGINT) and SIGTERM: the first asks to stop, the second ends the process at once with exit code 130. A
-/// thread of its own waits for them, so nothing runs inside a signal handler; made before any other thread, which inherit
-/// that the signals are not theirs.
+/// Handles Ctrl-C (SIGINT) and SIGTERM: the first asks to stop, the second ends the process at once with exit code 130.
+/// A thread of its own waits for them, so nothing runs inside a signal handler. Must be made before any other thread:
+/// threads inherit that these signals are blocked.
 class Signals {
 public:
-    /// `on_first` runs once on the waiting thread, with the number of the signal; it must be thread-safe and must not throw. Throws std::system_error.
+    /// `on_first` runs once, on the waiting thread, with the number of the signal. It must be thread-safe and must not
+    /// throw. Throws std::system_error.
     explicit Signals(std::function<void(int)> on_first);
     ~Signals();
     Signals(const Signals&) = delete;

@@ -20,8 +20,8 @@
 namespace drawpoint::cli {
 namespace {
 
-/// A learner that notes which samples it was given to train on, in their order. The pixels are left out: a pass over them
-/// would take its milliseconds from every step.
+/// A learner that also makes a digest of the samples it is trained on, in their order. Pixels are left out: reading
+/// them would make every step milliseconds longer.
 template <class L>
 class Noting {
 public:
@@ -74,7 +74,7 @@ private:
     std::vector<Callback*> added_;
 };
 
-/// An error's text without the C++ stack that LibTorch adds, and with what to do where its words do not tell.
+/// An error's text without the C++ stack that LibTorch appends, and with advice where the text alone does not help.
 std::string in_our_words(std::string error) {
     for (const std::string_view stack : {"\nException raised from", "\nframe #0"})
         error.resize(std::min(error.size(), error.find(stack)));
@@ -99,7 +99,7 @@ Outcome train(L& learner, Runtime& runtime, Loaders& loaders, const FitOptions& 
     } catch (const std::system_error& error) {
         if (error.code() != asio::error::operation_aborted)
             outcome.error = error.what();
-        else if (!stop.asked())   // a loader stops by itself for this alone
+        else if (!stop.asked())   // the only reason why a loader stops by itself
             outcome.error = "the loader stopped: there is no memory for its workers";
     } catch (const std::exception& error) {
         outcome.error = error.what();
@@ -116,21 +116,10 @@ Outcome train(L& learner, Runtime& runtime, Loaders& loaders, const FitOptions& 
     return outcome;
 }
 
-LoaderOptions options_of(const ProfileOptions& options) {
-    return {.batch_size = static_cast<std::size_t>(options.batch_size),
-            .num_workers = static_cast<std::size_t>(options.num_workers),
-            .prefetch_depth = static_cast<std::size_t>(options.prefetch_depth),
-            .seed = static_cast<std::uint64_t>(options.seed),
-            .drop_last = options.drop_last,
-            .order = options.batch_order(),
-            .read_concurrency = static_cast<std::size_t>(options.read_concurrency),
-            .memory_budget = options.memory_budget_bytes()};
-}
-
-/// With validation each loader has half of what --memory-budget leaves beside the caches, and its cache. Throws UsageError
-/// when they leave nothing.
+/// A loader's share of --memory-budget. With validation it is half of what the caches leave, and the loader's own
+/// cache. Throws UsageError if they leave nothing.
 std::uint64_t budget_of(const ProfileOptions& options, const Data& data, bool of_training) {
-    const std::uint64_t budget = options.memory_budget_bytes();
+    const std::uint64_t budget = options.loader.memory_budget;
     if (budget == 0 || !data.valid)
         return budget;
     const auto bytes_of = [](const SampleCache* cache) {
@@ -139,36 +128,31 @@ std::uint64_t budget_of(const ProfileOptions& options, const Data& data, bool of
     const std::uint64_t of_train = bytes_of(data.train->cache()), of_valid = bytes_of(data.valid->cache());
     const std::uint64_t caches = of_train + (data.valid->cache() == data.train->cache() ? 0 : of_valid);
     if (budget <= caches)
-        throw UsageError{
-            fmt::format("--memory-budget {} leaves nothing beside --cache {}", options.memory_budget, options.cache)};
-    const std::uint64_t half = std::max<std::uint64_t>((budget - caches) / 2, 1);   // 0 were none
+        throw UsageError{fmt::format("--memory-budget {} leaves nothing beside --cache {}", options.memory_budget,
+                                     options.cache.text)};
+    const std::uint64_t half = std::max<std::uint64_t>((budget - caches) / 2, 1);   // 0 would mean no budget
     return half + (of_training ? of_train : of_valid);
 }
 
-LoaderOptions train_options_of(const ProfileOptions& options, const Data& data) {
-    LoaderOptions all = options_of(options);
-    all.memory_budget = budget_of(options, data, true);
+LoaderOptions loader_options(const ProfileOptions& options, const Data& data, bool of_training) {
+    LoaderOptions all = options_of(options.loader);
+    all.seed = options.seed;
+    all.drop_last = options.drop_last && of_training;
+    all.memory_budget = budget_of(options, data, of_training);
     return all;
 }
 
-LoaderOptions valid_options_of(const ProfileOptions& options, const Data& data) {
-    LoaderOptions all = options_of(options);
-    all.drop_last = false;
-    all.memory_budget = budget_of(options, data, false);
-    return all;
-}
-
-/// What a run must have in common with the one it resumes, so that it goes on as that would have.
+/// What a resumed run must have in common with the run that wrote the checkpoint, to go on as that one would have.
 RunOptions resumable_options(const ProfileOptions& options, const Loaders& loaders) {
-    return {{"--model", options.model},
-            {"--optimizer", options.optimizer},
-            {"--batch-size", std::to_string(options.batch_size)},
+    return {{"--model", options.model.text},
+            {"--optimizer", options.optimizer.text},
+            {"--batch-size", std::to_string(options.loader.batch_size)},
             {"--drop-last", options.drop_last ? "true" : "false"},
             {"--seed", std::to_string(options.seed)},
-            {"--valid", options.valid},
+            {"--valid", options.valid.text},
             {"batches an epoch", std::to_string(loaders.train.batches_per_epoch())},
             {"--image-size", std::to_string(options.image_size)},
-            {"--resize-filter", options.resize_filter}};
+            {"--resize-filter", options.resize_filter.text}};
 }
 
 /// Loads what `--resume` names. Throws Failure when nothing is left to train.
@@ -176,7 +160,7 @@ TrainingPosition resume(const ProfileOptions& options, TorchLearner& learner, co
     const TrainingPosition position = load_checkpoint(options.resume, learner, {}, resumable_options(options, loaders));
     if (options.learning_rate)
         learner.set_learning_rate(*options.learning_rate);
-    if (position.epochs >= static_cast<std::size_t>(options.epochs))
+    if (position.epochs >= options.epochs)
         throw Failure{fmt::format("--resume {}: epochs finished: {}, so --epochs {} leaves nothing to train",
                                   options.resume, position.epochs, options.epochs)};
     return position;
@@ -185,10 +169,10 @@ TrainingPosition resume(const ProfileOptions& options, TorchLearner& learner, co
 }   // namespace
 
 Loaders::Loaders(Runtime& runtime, const ProfileOptions& options, const Data& data)
-    : train{runtime, *data.train, *data.train_sampler, train_options_of(options, data), "train"},
+    : train{runtime, *data.train, *data.train_sampler, loader_options(options, data, true), "train"},
       inputs{data.train->layout().values()} {
     if (data.valid)
-        valid.emplace(runtime, *data.valid, *data.valid_sampler, valid_options_of(options, data), "valid");
+        valid.emplace(runtime, *data.valid, *data.valid_sampler, loader_options(options, data, false), "valid");
 }
 
 std::vector<DataLoader*> Loaders::all() {
@@ -198,23 +182,21 @@ std::vector<DataLoader*> Loaders::all() {
     return loaders;
 }
 
-Outcome train_model(const ProfileOptions& options, const std::vector<Injection>& injections, std::size_t classes,
-                    Runtime& runtime, Loaders& loaders, CallbackList& callbacks, const StopRequest& stop) {
-    FitOptions fit_options{.epochs = static_cast<std::size_t>(options.epochs),
-                           .max_steps = static_cast<std::size_t>(options.steps),
-                           .record_loss = options.model != "none"};
-    const auto seed = static_cast<std::uint64_t>(options.seed);
+Outcome train_model(const ProfileOptions& options, std::size_t classes, Runtime& runtime, Loaders& loaders,
+                    CallbackList& callbacks, const StopRequest& stop) {
+    const bool has_model = options.model.value != ModelKind::none;
+    FitOptions fit_options{.epochs = options.epochs, .max_steps = options.steps, .record_loss = has_model};
     const std::chrono::nanoseconds own{static_cast<std::int64_t>(options.compute_ms * 1e6)};
-    const Delay delay = delay_of(injections, own, seed);
-    if (options.model == "none") {
+    const Delay delay = delay_of(options.inject, own, options.seed);
+    if (!has_model) {
         WaitingLearner learner{delay};
         return train(learner, runtime, loaders, fit_options, callbacks, stop);
     }
     SlowForward slow{delay};
-    const Model model = options.model == "mlp"        ? mlp(loaders.inputs, classes, {256}, seed)
-                        : options.model == "resnet18" ? resnet18(classes, seed)
-                                                      : small_cnn(classes, seed);
-    const bool adam = options.optimizer == "adam";
+    const Model model = options.model.value == ModelKind::mlp        ? mlp(loaders.inputs, classes, {256}, options.seed)
+                        : options.model.value == ModelKind::resnet18 ? resnet18(classes, options.seed)
+                                                                     : small_cnn(classes, options.seed);
+    const bool adam = options.optimizer.value == OptimizerKind::adam;
     TorchLearner learner{model,
                          {.optimizer = adam ? Optimizer::adam : Optimizer::sgd,
                           .learning_rate = options.learning_rate.value_or(adam ? 1e-3 : 1e-2)}};

@@ -19,7 +19,7 @@
 
 namespace drawpoint::cli {
 
-/// Passes a wish to stop on to the loop, and to loaders it may be waiting for.
+/// Stops the loop, and the loaders it may be waiting for, once a signal asked for it.
 class StopRequest final : public Callback {
 public:
     [[nodiscard]] std::string_view name() const noexcept override { return "StopRequest"; }
@@ -41,7 +41,7 @@ public:
         return signal_.load(std::memory_order_acquire) == SIGTERM ? "SIGTERM" : "Ctrl-C";
     }
 
-    /// Ends the watch with its scope, which ends before the loaders do.
+    /// Stops these loaders too, as long as it lives; they outlive it.
     class Watch {
     public:
         Watch(StopRequest& stop, std::vector<DataLoader*> loaders) : stop_{&stop} { stop.watch(std::move(loaders)); }
@@ -62,7 +62,7 @@ private:
                 loader->request_stop();
     }
 
-    std::atomic<int> signal_{0};   // that asked; 0: none did
+    std::atomic<int> signal_{0};   // the one that asked to stop; 0: none did
     std::mutex mutex_;
     std::vector<DataLoader*> loaders_;
 };
@@ -77,7 +77,7 @@ struct Outcome {
 
 /// The loaders of a training run.
 struct Loaders {
-    /// All outlive this. Throws UsageError naming an option.
+    /// The runtime and the data outlive this. Throws UsageError naming an option.
     Loaders(Runtime&, const ProfileOptions&, const Data&);
 
     DataLoader train;
@@ -88,7 +88,7 @@ struct Loaders {
 };
 
 /// Trains what --model names. `stop` is among the callbacks.
-[[nodiscard]] Outcome train_model(const ProfileOptions&, const std::vector<Injection>&, std::size_t classes, Runtime&,
-                                  Loaders&, CallbackList&, const StopRequest& stop);
+[[nodiscard]] Outcome train_model(const ProfileOptions&, std::size_t classes, Runtime&, Loaders&, CallbackList&,
+                                  const StopRequest& stop);
 
 }   // namespace drawpoint::cli

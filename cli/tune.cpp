@@ -27,7 +27,7 @@
 namespace drawpoint::cli {
 namespace {
 
-constexpr std::size_t blocks_of_pass = 10;   // about a round of the race: the next one is of other samples
+constexpr std::size_t blocks_of_pass = 10;   // about one round of the race; the next round has other samples
 
 std::string to_text(const Tuning& tuning) {
     std::string text = fmt::format("{:>8} {:>6} {:>6} {:>26} {:>10} {:>7}  {}\n", "workers", "depth", "order",
@@ -76,7 +76,7 @@ nlohmann::ordered_json to_json(const Tuning& tuning, const JsonHead& head) {
     return document;
 }
 
-/// What `profile --config` takes, with what it holds for.
+/// The setting as a file for `profile --config`, with comments that say where it was found.
 std::string to_config(const Tuning& tuning, const ProfileOptions& options, const Data& data,
                       const Invocation& invocation) {
     const Machine machine = this_machine();
@@ -87,7 +87,7 @@ std::string to_config(const Tuning& tuning, const ProfileOptions& options, const
     std::string text =
         fmt::format("# {}\n# machine: {}, {} cores\n# data: {}, {} samples, model {}\n# {}\n",
                     in_comment(invocation.line), in_comment(machine.cpu), machine.cores_usable.value_or(1),
-                    in_comment(options.data), data.train->size(), options.model, in_comment(tuning.why));
+                    in_comment(options.data.text), data.train->size(), options.model.text, in_comment(tuning.why));
     text +=
         fmt::format("num-workers = {}\nprefetch-depth = {}\norder = \"{}\"\nbatch-size = {}\nread-concurrency = {}\n",
                     tuning.chosen.num_workers, tuning.chosen.prefetch_depth, to_string(tuning.chosen.order),
@@ -97,7 +97,7 @@ std::string to_config(const Tuning& tuning, const ProfileOptions& options, const
     return text;
 }
 
-/// Options of `profile` that a tuning has no use for.
+/// Throws UsageError for options of `profile` that have no effect here.
 void refuse_without_effect(CLI::App& app) {
     for (const char* name : {"--epochs", "--steps", "--valid", "--profiler", "--schedule", "--record-shapes",
                              "--profile-memory", "--with-stack", "--with-flops", "--recording-limit", "--checkpoint",
@@ -106,57 +106,9 @@ void refuse_without_effect(CLI::App& app) {
             throw UsageError{fmt::format("{} has no effect on tune, which runs as many steps as it needs", name)};
 }
 
-}   // namespace
-
-int tune_loader(const Invocation& invocation) {
-    ProfileOptions options;
-    CommandLine line{invocation,
-                     "Finds the smallest setting within 2 % of the best: simulates all, races the likeliest live."};
-    options.output = "tuned.toml";
-    options.add_to(line.app());
-    line.app().get_option("--output")->description("the setting, as a file for `drawpoint profile --config`");
-    TuneOptions limits;
-    bool whole_data = false;
-    line.app().add_option("--most-workers", limits.most_workers, "of --num-workers; 0: twice the cores and 8, or 64");
-    line.app().add_option("--most-depth", limits.most_depth, "of --prefetch-depth");
-    line.app().add_option("--most-steps", limits.most_steps, "training steps in all");
-    line.app().add_flag("--allow-out-of-order", limits.may_leave_order, "--order out may be chosen");
-    line.app().add_flag(
-        "--whole-data", whole_data,
-        "trains on all samples in turn, not on each block's again and again: for data that no cache holds");
-    const OutputFlags flags{line.app(), false};
-    if (!line.parse())
-        return exit_ok;
-    refuse_without_effect(line.app());
-    options.check();
-    if (options.num_workers < 1)
-        throw UsageError{"--num-workers must be at least 1 to be tuned, got 0"};
-    if (limits.most_depth < 1 || limits.most_depth > loader_limits::most_prefetch_depth)
-        throw UsageError{fmt::format("--most-depth must be between 1 and {}, got {}",
-                                     loader_limits::most_prefetch_depth, limits.most_depth)};
-    if (limits.most_workers > loader_limits::most_workers)
-        throw UsageError{
-            fmt::format("--most-workers must be at most {}, got {}", loader_limits::most_workers, limits.most_workers)};
-    if (limits.most_steps < 200)
-        throw UsageError{fmt::format("--most-steps must be at least 200, got {}", limits.most_steps)};
-    limits.steps = std::min(limits.steps, limits.most_steps);
-    const OutputOptions output = flags.read();
-    check_files(output, "-o", options.output);
-    check_files({.json_files = {options.output}}, "-o", "");
-    const std::vector<Injection> injections = injections_of(options);
-
-    std::signal(SIGXFSZ, SIG_IGN);
-    std::signal(SIGPIPE, SIG_IGN);
-    StopRequest stop;
-    Signals signals{[&stop](int signal) { stop.ask(signal); }};
-    Data data = open_data(options, injections);
-    std::unique_ptr<const Sampler> whole = std::move(data.train_sampler);
-    const auto batch = static_cast<std::size_t>(options.batch_size);
-    if (whole_data)
-        data.train_sampler = std::move(whole);
-    else
-        data.train_sampler = std::make_unique<RepeatedSampler>(*whole, limits.block_steps * batch, blocks_of_pass);
-
+/// Tunes the loader while it trains. nullopt: it was stopped. Throws Failure if training or tuning fails.
+std::optional<Tuning> tune_training(ProfileOptions options, TuneOptions limits, const Data& data, StopRequest& stop) {
+    options.epochs = std::numeric_limits<std::int32_t>::max();
     Recorder recorder{RecorderOptions{.ledger_steps = 4000}};
     recorder.set_fact(facts::machine_cores, std::to_string(this_machine().cores_usable.value_or(1)));
     CallbackList callbacks;
@@ -171,10 +123,9 @@ int tune_loader(const Invocation& invocation) {
         LiveTarget target{loaders.train, recorder};
         callbacks.add(target);
         limits.start = loaders.train.options().setting();
-        options.epochs = std::numeric_limits<std::int32_t>::max();
         try {
             tuning = tune_live(target, limits, [&] {
-                outcome = train_model(options, injections, data.classes, runtime, loaders, callbacks, stop);
+                outcome = train_model(options, data.classes, runtime, loaders, callbacks, stop);
             });
         } catch (const std::exception& error) {
             not_tuned = error.what();
@@ -183,19 +134,66 @@ int tune_loader(const Invocation& invocation) {
     }
     recorder.finish();
     if (stop.asked())
-        return exit_interrupted;
+        return std::nullopt;
     if (!outcome.error.empty())
         throw Failure{outcome.error};
     if (!tuning)
         throw Failure{fmt::format("not tuned: {}", not_tuned)};
+    return tuning;
+}
+
+}   // namespace
+
+int tune_loader(const Invocation& invocation) {
+    ProfileOptions options;
+    CommandLine line{invocation,
+                     "Finds the smallest setting within 2 % of the best: simulates all, races the likeliest live."};
+    options.output = "tuned.toml";
+    options.add_to(line.app());
+    line.app().get_option("--output")->description("the setting, as a file for `drawpoint profile --config`");
+    TuneOptions limits;
+    bool whole_data = false;
+    add_number(line.app(), "--most-workers", limits.most_workers, 0, loader_limits::most_workers,
+               "of --num-workers; 0: twice the cores and 8, or 64")
+        ->type_name("UINT");
+    add_number(line.app(), "--most-depth", limits.most_depth, 1, loader_limits::most_prefetch_depth,
+               "of --prefetch-depth")
+        ->type_name("UINT");
+    add_number(line.app(), "--most-steps", limits.most_steps, 200, INT64_MAX, "training steps in all")
+        ->type_name("UINT");
+    line.app().add_flag("--allow-out-of-order", limits.may_leave_order, "--order out may be chosen");
+    line.app().add_flag(
+        "--whole-data", whole_data,
+        "trains on all samples in turn, not on each block's again and again: for data that no cache holds");
+    OutputFlags flags{line.app(), false};
+    if (!line.parse())
+        return exit_ok;
+    refuse_without_effect(line.app());
+    options.check_together();
+    if (options.loader.num_workers < 1)
+        throw UsageError{"--num-workers must be at least 1 to be tuned, got 0"};
+    limits.steps = std::min(limits.steps, limits.most_steps);
+    const OutputOptions output = flags.read();
+    check_files(output, "-o", options.output);
+    check_files({.json_files = {options.output}}, "-o", "");
+
+    std::signal(SIGXFSZ, SIG_IGN);
+    std::signal(SIGPIPE, SIG_IGN);
+    StopRequest stop;
+    Signals signals{[&stop](int signal) { stop.ask(signal); }};
+    Data data = open_data(options);
+    std::unique_ptr<const Sampler> whole;   // which a RepeatedSampler refers to
+    if (!whole_data) {
+        whole = std::move(data.train_sampler);
+        data.train_sampler =
+            std::make_unique<RepeatedSampler>(*whole, limits.block_steps * options.loader.batch_size, blocks_of_pass);
+    }
+    const std::optional<Tuning> tuning = tune_training(options, limits, data, stop);
+    if (!tuning)
+        return exit_interrupted;
     write_file(options.output, to_config(*tuning, options, data, invocation));
-    const std::string json = json_text(to_json(*tuning, {.version = DRAWPOINT_VERSION, .command = invocation.line}));
-    print(output.form == OutputOptions::Form::json
-              ? json
-              : to_text(*tuning) +
-                    fmt::format("wrote {}: drawpoint profile --config {} …\n", options.output, options.output));
-    for (const std::string& file : output.json_files)
-        write_file(file, json);
+    print_output(to_text(*tuning) + fmt::format("wrote {0}: drawpoint profile --config {0} …\n", options.output),
+                 to_json(*tuning, {.version = DRAWPOINT_VERSION, .command = invocation.line}), output);
     return exit_ok;
 }
 

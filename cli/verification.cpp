@@ -45,7 +45,7 @@ private:
     std::string path_;
 };
 
-/// Ctrl-C is for the run: it ends, and then we do.
+/// Ignores Ctrl-C while it lives: the run that gets it too ends, and that ends this program.
 class LeaveSignalsToRun {
 public:
     LeaveSignalsToRun() : before_{std::signal(SIGINT, SIG_IGN)} {}
@@ -57,7 +57,7 @@ private:
     void (*before_)(int);
 };
 
-/// What `profile` was told, without the setting and without the files it wrote.
+/// The recorded options of `profile`, without the setting and the files it wrote.
 std::vector<std::string> recorded_arguments(const Ledger& ledger) {
     constexpr std::array<std::string_view, 4> own{"num-workers", "prefetch-depth", "order", "batch-size"};
     std::vector<std::string> arguments{"profile"};
@@ -82,7 +82,7 @@ std::string last_line(const std::string& file) {
 int run(const std::vector<std::string>& arguments, const std::string& err) {
     std::vector<std::string> words{"drawpoint"}, variables;
     words.insert(words.end(), arguments.begin(), arguments.end());
-    for (char** variable = environ; *variable; ++variable)   // the recorded options already have them
+    for (char** variable = environ; *variable; ++variable)   // the recorded options include what these set
         if (!std::string_view{*variable}.starts_with("DRAWPOINT_"))
             variables.emplace_back(*variable);
     const auto pointers = [](std::vector<std::string>& texts) {
@@ -116,7 +116,7 @@ int run(const std::vector<std::string>& arguments, const std::string& err) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/// Measured throughput of one real run of this setting.
+/// Runs once with this setting. Returns the throughput in batches/s.
 double measure(const Folder& folder, std::vector<std::string> arguments, const LoaderSetting& setting,
                std::vector<std::string>& doubts) {
     const std::string recording = folder.file("run.pftrace"), err = folder.file("err");
@@ -154,7 +154,7 @@ Verification verify_setting(const Ledger& ledger, const Whatif& predicted, std::
     Verification found;
     const WhatifRow& row = predicted.rows[predicted.recommended];
     found.recorded.setting = predicted.recorded;
-    const Interval& replayed = predicted.as_recorded.batches_per_s;   // the rows are set against what was measured, too
+    const Interval& replayed = predicted.as_recorded.batches_per_s;   // to be scaled as the rows are
     found.recorded.predicted = predicted.recorded_batches_per_s > 0
                                    ? replayed.times(predicted.recorded_batches_per_s / replayed.median)
                                    : replayed;
@@ -165,7 +165,7 @@ Verification verify_setting(const Ledger& ledger, const Whatif& predicted, std::
     for (std::size_t round = 0; round < rounds; ++round) {
         complain(fmt::format("--verify: round {} of {}", round + 1, rounds));
         std::array<Verification::Side*, 2> sides{&found.recorded, &found.recommended};
-        if (round % 2 == 1)   // what drifts hits both alike
+        if (round % 2 == 1)   // so that a drift of the machine affects both alike
             std::ranges::reverse(sides);
         for (Verification::Side* side : sides)
             side->measured_batches_per_s.push_back(measure(folder, arguments, side->setting, found.doubts));

@@ -1,4 +1,4 @@
-// The loader in a program without coroutines: the mean and deviation of a data set's values, over all cores.
+// Uses the loader in a program without coroutines: computes the mean and deviation of a data set's values on all cores.
 #include <cmath>
 #include <cstdio>
 

@@ -1,5 +1,5 @@
-// A callback of one's own: a class with a member function for each event it cares about. This one stops the training when the
-// loss is low enough, and remembers the longest draw. Callbacks may be added and removed while the loop runs.
+// Writes your own callback: a class with one member function for each event it handles. This one stops the training
+// when the loss is low enough, and remembers the longest draw. Callbacks may be added and removed while the loop runs.
 #include <algorithm>
 #include <cstdio>
 #include <iostream>

@@ -1,5 +1,5 @@
-// A profiler of one's own, after the action counter of Lightning's documentation: it notes when each action first happened and
-// how often, and lists those that happened more than once. Two functions and a summary make a profiler.
+// Writes your own profiler, like the action counter in Lightning's documentation: it notes when each action first
+// happened and how often, and lists those that happened more than once. A profiler needs two functions and a summary.
 #include <algorithm>
 #include <map>
 #include <string>

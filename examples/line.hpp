@@ -1,13 +1,13 @@
 #pragma once
 
-// What the small examples train: a straight line through noisy points of y = 3x + 1.
+// The model that the small examples train: a straight line through noisy points of y = 3x + 1.
 
 #include <cstddef>
 #include <span>
 
 #include <drawpoint/drawpoint.hpp>
 
-/// A learner as fit wants it (drawpoint::Learner), without any library: squared error and gradient descent.
+/// A learner that fit accepts (drawpoint::Learner), written without any library: squared error and gradient descent.
 struct Line {
     float slope = 0, intercept = 0;
 
@@ -26,7 +26,7 @@ struct Line {
             intercept_gradient += difference / count;
         }
     }
-    void backward() {}   // loss() has the gradients already
+    void backward() {}   // loss() has computed the gradients already
     void opt_step() {
         slope -= 0.5F * slope_gradient;
         intercept -= 0.5F * intercept_gradient;
@@ -39,7 +39,7 @@ private:
     float error = 0, slope_gradient = 0, intercept_gradient = 0;
 };
 
-/// `count` points, a row each.
+/// `count` points, one per row.
 inline auto noisy_points(std::size_t count) {
     return drawpoint::from_function(count, {drawpoint::ScalarType::float32, 1, {2}}, "generate",
                                     [](drawpoint::SampleView& sample) {

@@ -1,5 +1,5 @@
-// A logger of one's own, and three that are there: CSV, JSON lines, TensorBoard. They get what fastxtend's profiler logs while the
-// loop trains: samples per second of each action, over the last ten batches.
+// Writes your own logger and uses the three built-in ones: CSV, JSON lines, TensorBoard. While the loop trains they get
+// what fastxtend's profiler logs: samples per second of each action, over the last ten batches.
 #include <cstdio>
 #include <filesystem>
 

@@ -1,5 +1,5 @@
-// A loader that is tuned while it trains: reads from far away, one worker to begin with, and a callback that finds out how many it
-// takes. No sample is lost, repeated or reordered by it.
+// Tunes a loader while it trains: reads are slow, the loader starts with one worker, and a callback finds out how many
+// it needs. Tuning loses, repeats and reorders no sample.
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -8,7 +8,7 @@
 
 namespace {
 
-/// Points of the line, each of which takes 2 ms to arrive.
+/// Points of the line; reading one takes 2 ms.
 auto far_away(std::size_t count) {
     return drawpoint::from_function(count, {drawpoint::ScalarType::float32, 1, {2}}, "read",
                                     [](drawpoint::SampleView& sample) {

@@ -1,5 +1,5 @@
-// A training loop of one's own, without fit: the draw is one co_await, and LoopTrack accounts for every piece of the time.
-// What it trains is a straight line through noisy points.
+// Writes your own training loop, without fit: the draw is one co_await, and LoopTrack accounts for every piece of the
+// time. It trains a straight line through noisy points.
 #include <cstdio>
 #include <iostream>
 
@@ -43,7 +43,7 @@ drawpoint::Awaitable<void> train(Line& line, drawpoint::DataLoader& loader, draw
 }   // namespace
 
 int main() {
-    drawpoint::Recorder recorder;   // without a file
+    drawpoint::Recorder recorder;   // writes no file
     drawpoint::Runtime runtime{{.max_threads = 2}, recorder};
     const auto points = noisy_points(512);
     const drawpoint::RandomSampler order{points.size(), 7};

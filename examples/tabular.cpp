@@ -1,4 +1,4 @@
-// Trains on a table: a CSV file of numbers whose last column is the class; without one, on points of two rings.
+// Trains on a table: a CSV file of numbers whose last column is the class, or by default points on two rings.
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -15,7 +15,7 @@
 #include <drawpoint/loop/torch/learner.hpp>
 
 struct Table {
-    std::vector<float> values;   // row after row
+    std::vector<float> values;   // row-major
     std::vector<std::int64_t> classes;
 };
 

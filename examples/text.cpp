@@ -1,5 +1,5 @@
-// Trains on texts of any length: a file with a class and a text in each line; without one, on made-up reviews. Batches hold
-// texts of similar length, are padded to their longest, and carry a mask of what is text.
+// Trains on texts of any length: a file with a class and a text on each line, or by default made-up reviews. Batches
+// group texts of similar length, are padded to the longest one, and carry a mask of the real words.
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -29,7 +29,7 @@ struct Texts {
 };
 
 Texts read_texts(const std::string& path) {
-    constexpr std::int64_t most_classes = 10'000;   // the model has an output for each
+    constexpr std::int64_t most_classes = 10'000;   // the model has one output per class
     std::ifstream file{path};
     Texts data;
     std::string line;
@@ -83,7 +83,7 @@ void for_each_word(std::string_view text, F f) {
     }
 }
 
-/// A learner as fit wants it: the mean of the words' embeddings, then one layer.
+/// A learner that fit accepts: the mean of the words' embeddings, then one linear layer.
 class TextClassifier {
 public:
     TextClassifier(std::int64_t words, std::int64_t classes)
@@ -93,7 +93,7 @@ public:
     void forward(drawpoint::Batch& batch) {
         const at::Tensor words = drawpoint::part_of(batch, "data");               // [n, longest]
         const at::Tensor mask = drawpoint::part_of(batch, "mask").unsqueeze(2);   // [n, longest, 1]
-        const at::Tensor sum = (embedding_->forward(words) * mask).sum(1);        // of real words only
+        const at::Tensor sum = (embedding_->forward(words) * mask).sum(1);        // over real words only
         const at::Tensor lengths = drawpoint::part_of(batch, "lengths").unsqueeze(1).clamp_min(1);
         output_ = layer_->forward(sum / lengths);
     }
@@ -106,7 +106,7 @@ public:
     void backward() { loss_.backward(); }
     void opt_step() { optimizer_.step(); }
     void zero_grad() { optimizer_.zero_grad(); }
-    void end_batch() noexcept {   // the graph holds the batch's memory
+    void end_batch() noexcept {   // the autograd graph holds the batch's memory
         output_.reset();
         if (loss_.defined())
             loss_.detach_();
@@ -143,7 +143,7 @@ int main(int argc, char** argv) {
 
     drawpoint::Recorder recorder;   // in memory: no file
     drawpoint::Runtime runtime{{.max_threads = 1}, recorder};
-    const drawpoint::SampleLayout words{drawpoint::ScalarType::int64, 1, {0}};   // 0: as many as the text has
+    const drawpoint::SampleLayout words{drawpoint::ScalarType::int64, 1, {0}};   // 0: as many as the text has words
     const auto source = drawpoint::from_function(data.texts.size(), words, "words", [&](drawpoint::SampleView& sample) {
         sample.reshape({lengths[sample.index]});
         auto place = sample.values<std::int64_t>().begin();
@@ -155,7 +155,7 @@ int main(int argc, char** argv) {
     const drawpoint::PadCollate pad{words};
     drawpoint::DataLoader loader{runtime, source, order, {.batch_size = 64, .num_workers = 1, .collate = &pad}};
 
-    at::set_num_threads(1);   // operators this small spend more on meeting than on work
+    at::set_num_threads(1);   // operators this small spend more time synchronising threads than computing
     torch::manual_seed(7);
     TextClassifier learner{static_cast<std::int64_t>(vocabulary.size()) + 1,
                            *std::ranges::max_element(data.classes) + 1};

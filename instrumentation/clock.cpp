@@ -26,7 +26,7 @@ struct Pair {
     std::int64_t ns = 0;
 };
 
-/// Both clocks read together: of several tries the one that took the fewest ticks.
+/// Reads both clocks together: of several tries, the one that took the fewest ticks.
 Pair read_both() noexcept {
     Pair best;
     std::uint64_t tightest = ~std::uint64_t{0};
@@ -42,11 +42,11 @@ Pair read_both() noexcept {
     return best;
 }
 
-/// Read when the program is loaded, so that a clock made later has its calibration's time behind it already.
-/// Zero only for a clock made before, by another file's initializer.
+/// Read when the program is loaded, so that a clock made later need not wait to calibrate.
+/// Zero only for a clock made earlier, by another file's initializer.
 const Pair at_load = read_both();
 
-/// A small file's text; nothing: it cannot be read.
+/// The text of a small file; nullopt if it cannot be read.
 class FileText {
 public:
     explicit FileText(const char* path) noexcept {
@@ -74,7 +74,7 @@ bool kernel_trusts_this_tsc() noexcept {
 }
 #endif
 
-/// Calls `visit` with each word; whether it said so of any.
+/// Whether `visit` returns true for any word; it is called until then.
 template <class Visit>
 bool any_word(std::string_view text, Visit visit) noexcept {
     constexpr std::string_view blanks = " \t\n";
@@ -90,7 +90,7 @@ bool any_word(std::string_view text, Visit visit) noexcept {
 }   // namespace
 
 bool kernel_trusts_tsc(std::optional<std::string_view> available, std::optional<std::string_view> current) noexcept {
-    // What the kernel rates below the counter: it reads one of these where the counter failed, or where it was told to.
+    // Clock sources that the kernel rates below the counter: it uses one if the counter failed, or if told to.
     static constexpr std::array<std::string_view, 5> below{"hpet", "acpi_pm", "pit", "jiffies", "refined-jiffies"};
     if (current &&
         any_word(*current, [](std::string_view name) { return std::ranges::find(below, name) != below.end(); }))
@@ -103,7 +103,7 @@ TscClock::TscClock() noexcept {
     constexpr std::int64_t least_ns = 2'000'000;
     const Pair first = at_load.ticks != 0 ? at_load : read_both();
     Pair second = read_both();
-    while (second.ns - first.ns < least_ns) {   // the first batch waits for it
+    while (second.ns - first.ns < least_ns) {   // the first batch waits for this
         timespec pause{.tv_sec = 0, .tv_nsec = least_ns - (second.ns - first.ns)};
         nanosleep(&pause, nullptr);
         second = read_both();
@@ -118,7 +118,7 @@ bool TscClock::available() noexcept {
     static const bool available = [] {
         unsigned a = 0, b = 0, c = 0, d = 0;
         // Leaf 8000_0007, bit 8 of edx: the counter is invariant, that is, constant and running through sleep states.
-        // Between sockets it may still differ: that is what the kernel watches.
+        // The counters of two sockets may still differ; the kernel monitors that.
         return __get_cpuid(0x80000007u, &a, &b, &c, &d) != 0 && (d & (1u << 8)) != 0 && kernel_trusts_this_tsc();
     }();
     return available;

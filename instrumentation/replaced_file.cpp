@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int most_links = 40;   // as the system follows
+constexpr int most_links = 40;   // as many as the kernel follows
 
 fs::path name_of_attempt(const fs::path& target, int attempt) {
     const std::string ending = "." + std::to_string(::getpid()) + "." + std::to_string(attempt) + ".tmp";
@@ -33,7 +33,7 @@ ReplacedFile::ReplacedFile(const fs::path& file) : target_{file} {
     for (int links = 0; links < most_links && fs::is_symlink(fs::symlink_status(target_, unknown)); ++links)
         target_ = folder() / fs::read_symlink(target_, unknown);   // which may be absolute
     number_ = ::open(folder().c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
-    if (number_ >= 0 && ::access(link_to(number_).c_str(), F_OK) != 0) {   // nothing to give it a name by
+    if (number_ >= 0 && ::access(link_to(number_).c_str(), F_OK) != 0) {   // no /proc to name it through
         ::close(number_);
         number_ = -1;
     }
@@ -58,7 +58,7 @@ ReplacedFile::~ReplacedFile() {
 fs::path ReplacedFile::folder() const { return target_.has_parent_path() ? target_.parent_path() : fs::path{"."}; }
 
 int ReplacedFile::commit() noexcept try {
-    // Where nothing stands yet it gets its name at once.
+    // If nothing has the target's name yet, the file gets it directly.
     if (temporary_.empty() &&
         ::linkat(AT_FDCWD, link_to(number_).c_str(), AT_FDCWD, target_.c_str(), AT_SYMLINK_FOLLOW) == 0)
         return 0;

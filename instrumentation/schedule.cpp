@@ -165,7 +165,7 @@ void ScheduledProfiler::step() {
                         ": nothing is recorded before the next cycle of the schedule");
         current_ = ProfilerAction::device_stopped;
     }
-    // The next range is open even when somebody's trace_ready throws, as it is when nobody's does.
+    // The next range begins even if trace_ready throws.
     std::exception_ptr thrown;
     try {
         transit(before, current_);
@@ -218,7 +218,7 @@ void ScheduledProfiler::transit(ProfilerAction from, std::optional<ProfilerActio
         }
     };
 
-    // What was there ends …
+    // The previous action ends …
     if (from == warmup && (to == none || to == device_stopped || !to)) {
         if (to == none)
             warn("Incorrect schedule: WARMUP followed by NONE");
@@ -233,7 +233,7 @@ void ScheduledProfiler::transit(ProfilerAction from, std::optional<ProfilerActio
         if (from == record_and_save || !to || to == device_stopped)
             hand_over();
     }
-    // … and what comes next begins.
+    // … and the next one begins.
     if ((idle || recording) && (to == warmup || to_recording))
         call(calls_.prepare);
     if (to_recording)

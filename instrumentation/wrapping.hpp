@@ -4,7 +4,7 @@
 
 namespace drawpoint {
 
-// Stamps may be anything, those of a foreign or damaged clock too: their sums and differences are modulo 2^64.
+// Stamps of a foreign or damaged recording may have any value, so sums and differences are computed modulo 2^64.
 
 constexpr std::int64_t wrapping_sum(std::int64_t a, std::int64_t b) noexcept {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));

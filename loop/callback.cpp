@@ -8,19 +8,19 @@
 namespace drawpoint {
 namespace {
 
-// Where a profiler's two callbacks stamp, being the last of their order: what runs before the first or after the second
-// is not in the event's time. fastai's TrainEvalCallback stands before the first and its Recorder after the second.
+// The orders of a profiler's two callbacks, each the last of its order. An event's time excludes callbacks before the
+// first and after the second: fastai's TrainEvalCallback is before the first, its Recorder after the second.
 constexpr int first_stamp = -9, second_stamp = 49;
 
 bool reaches(const Callback& callback, Event event, const LoopState& state) noexcept {
     if (!callback.run)
         return false;
-    // Outside any pass both may let it through.
+    // Outside any pass, one of run_train and run_valid is enough.
     return !inner_loop_events.contains(event) || (callback.run_train && state.training.value_or(true)) ||
            (callback.run_valid && !state.training.value_or(false));
 }
 
-/// Puts `text` in the place of an exception's own message; type, identity and what a derived type holds stay.
+/// Replaces an exception's message by `text`; the object, its type and a derived type's members stay the same.
 template <class E>
 void replace_message(E& error, const std::string& text) {
     if (error.what() != text)
@@ -40,7 +40,7 @@ Event event_named(std::string_view name) {
 
 void CallbackList::add(Callback& callback) {
     const Entry entry{&callback, callback.events(), callback.order()};
-    entries_.reserve(entries_.size() + added_.size() + 1);   // so that whoever inserts needs no memory
+    entries_.reserve(entries_.size() + added_.size() + 1);   // so that inserting later never allocates
     if (firing_ > 0) {
         added_.push_back(entry);   // it joins at the next event
         changed_ = true;
@@ -59,7 +59,7 @@ void CallbackList::insert(const Entry& entry) {
 void CallbackList::remove(Callback& callback) noexcept {
     const auto same = [&](const Entry& entry) { return entry.callback == &callback; };
     std::erase_if(added_, same);
-    if (firing_ > 0) {   // somebody walks the list: taken out when they are done
+    if (firing_ > 0) {   // the list is being iterated: the entry is erased afterwards
         for (Entry& entry : entries_)
             if (same(entry))
                 entry.callback = nullptr;
@@ -89,7 +89,7 @@ void CallbackList::refresh_wanted() noexcept {
 
 void CallbackList::reset_run() noexcept {
     for (const auto* entries : {&entries_, &added_})
-        for (std::size_t i = entries->size(); i-- > 0;) {   // from the back: what goes moves those behind it
+        for (std::size_t i = entries->size(); i-- > 0;) {   // backwards, since removing moves the later ones
             Callback* const callback = i < entries->size() ? (*entries)[i].callback : nullptr;
             if (callback == nullptr)
                 continue;
@@ -120,7 +120,7 @@ void CallbackList::fire_wanted(Event event, LoopState& state, LoopTrack& track) 
     try {
         call(event, state, track);
     } catch (...) {
-        // A before event happened, and took until here; an after event never reached its second stamp.
+        // For a before event the time until here counts; an after event did not reach its second stamp.
         track.mark(name_of(event).starts_with("before") ? span_of(event) : Span::callbacks);
         end_firing();
         if (event == Event::after_fit)
@@ -135,7 +135,7 @@ void CallbackList::fire_wanted(Event event, LoopState& state, LoopTrack& track) 
 void CallbackList::call(Event event, LoopState& state, LoopTrack& track) {
     enum class Part : std::uint8_t { before, inside, after } part = Part::before;
     bool called = false;
-    for (std::size_t i = 0; i < entries_.size(); ++i) {   // by position: adding one may move them
+    for (std::size_t i = 0; i < entries_.size(); ++i) {   // by index, since adding an entry may reallocate
         const Entry entry = entries_[i];
         if (entry.callback == nullptr || !entry.events.contains(event) || !reaches(*entry.callback, event, state))
             continue;
@@ -174,7 +174,7 @@ void CallbackList::invoke(Callback& callback, Event event, LoopState& state) {
 
 void CallbackList::explain_error(std::string_view name, Event event) noexcept {
     const auto explain = [&](const char* message) {
-        if (std::string_view{message}.starts_with(explanation))   // it has come through a list before
+        if (std::string_view{message}.starts_with(explanation))   // it has passed through a CallbackList before
             last_error_ = message;
         else
             last_error_ = std::string(explanation) + std::string(name) + "` when calling event `" +
@@ -195,7 +195,7 @@ void CallbackList::explain_error(std::string_view name, Event event) noexcept {
         } catch (...) {
             explain("an exception without a message");
         }
-    } catch (...) {   // out of memory: the exception goes on as it was
+    } catch (...) {   // out of memory: the exception propagates unchanged
     }
 }
 

@@ -10,7 +10,7 @@
 namespace drawpoint {
 namespace {
 
-// fastai's own lines and their order: an event of a step's or backward pass's cancel is not among them.
+// fastai's lines in their order; the events of cancelled steps and backward passes are not among them.
 // clang-format off
 constexpr std::array<std::string_view, 34> lines{
     "Start Fit", "before_fit",

@@ -12,10 +12,10 @@ namespace {
 
 constexpr std::size_t most_workers = 64, deepest = 16;
 
-std::string verdict_of_stage(std::string_view name) {
+Verdict verdict_of_stage(std::string_view name) {
     if (name.find("decode") != std::string_view::npos)
-        return "decode";
-    return name == "read" ? "read-latency" : "transform";
+        return Verdict::decode;
+    return name == "read" ? Verdict::read_latency : Verdict::transform;
 }
 
 LoaderSetting with_workers(LoaderSetting setting, std::size_t workers) {
@@ -30,34 +30,34 @@ double batch_of(const RunFigures& run) noexcept { return static_cast<double>(run
 double sum(const std::vector<double>& values) { return std::accumulate(values.begin(), values.end(), 0.0); }
 
 /// The stage that takes longest; of a batch, by all workers together.
-std::pair<std::string, double> largest_stage(const RunFigures& run) {
-    std::pair<std::string, double> largest{"compute-bound", 0};
-    const auto offer = [&](std::string verdict, double us) {
+std::pair<Verdict, double> largest_stage(const RunFigures& run) {
+    std::pair<Verdict, double> largest{Verdict::compute_bound, 0};
+    const auto offer = [&](Verdict verdict, double us) {
         if (us > largest.second)
-            largest = {std::move(verdict), us};
+            largest = {verdict, us};
     };
     for (std::size_t stage = 0; stage < run.stages.size(); ++stage)
         offer(verdict_of_stage(run.stages[stage]), run.stage_us[stage] * batch_of(run) / workers_of(run));
     const auto readers = static_cast<double>(std::max<std::size_t>(1, run.setting.read_concurrency));
-    offer("read-latency", run.read_us * batch_of(run) / readers);
-    offer("collate", run.collate_us / workers_of(run));
-    offer("transfer", run.transfer_us);
+    offer(Verdict::read_latency, run.read_us * batch_of(run) / readers);
+    offer(Verdict::collate, run.collate_us / workers_of(run));
+    offer(Verdict::transfer, run.transfer_us);
     return largest;
 }
 
 RuleAnswer blame_largest(const RunFigures& run) {
     const auto [verdict, us] = largest_stage(run);
-    return {us > run.compute_us ? verdict : "compute-bound", std::nullopt};
+    return {us > run.compute_us ? verdict : Verdict::compute_bound, std::nullopt};
 }
 
-/// From source to sink: the bottleneck is where a full queue comes before an empty one. Here the queues are of contents read
-/// ahead and of finished batches.
+/// Walks the queues from source to sink: the bottleneck lies between a full queue and an empty one. Here the queues
+/// hold contents read ahead and finished batches.
 RuleAnswer walk_occupancy(const RunFigures& run) {
     if (run.empty_share < 0.1)
-        return {"compute-bound", std::nullopt};
+        return {Verdict::compute_bound, std::nullopt};
     if (run.read_us > 0 && run.reads_ready_share < 0.5)
-        return {"read-latency", std::nullopt};
-    std::pair<std::string, double> slowest{"collate", run.collate_us / batch_of(run)};
+        return {Verdict::read_latency, std::nullopt};
+    std::pair<Verdict, double> slowest{Verdict::collate, run.collate_us / batch_of(run)};
     for (std::size_t stage = 0; stage < run.stages.size(); ++stage)
         if (run.stage_us[stage] > slowest.second)
             slowest = {verdict_of_stage(run.stages[stage]), run.stage_us[stage]};
@@ -66,21 +66,21 @@ RuleAnswer walk_occupancy(const RunFigures& run) {
 
 RuleAnswer five_percent(const RunFigures& run) {
     if (run.draw_share() < 0.05)
-        return {"compute-bound", std::nullopt};
-    return {"workers", with_workers(run.setting, 2 * run.setting.num_workers)};
+        return {Verdict::compute_bound, std::nullopt};
+    return {Verdict::workers, with_workers(run.setting, 2 * run.setting.num_workers)};
 }
 
 /// Moderately from 5 %, highly from 20 % on; either way the larger of reading and preprocessing is named.
 RuleAnswer five_and_twenty_percent(const RunFigures& run) {
     if (run.draw_share() < 0.05)
-        return {"compute-bound", std::nullopt};
+        return {Verdict::compute_bound, std::nullopt};
     if (run.draw_share() < 0.2)
-        return {"balanced", with_workers(run.setting, run.setting.num_workers + 1)};
+        return {Verdict::balanced, with_workers(run.setting, run.setting.num_workers + 1)};
     double reading = run.read_us, preprocessing = 0;
     for (std::size_t stage = 0; stage < run.stages.size(); ++stage)
         (run.stages[stage] == "read" ? reading : preprocessing) += run.stage_us[stage];
     if (reading > preprocessing)
-        return {"read-latency", with_workers(run.setting, 2 * run.setting.num_workers)};
+        return {Verdict::read_latency, with_workers(run.setting, 2 * run.setting.num_workers)};
     return {largest_stage(run).first, with_workers(run.setting, 2 * run.setting.num_workers)};
 }
 
@@ -88,12 +88,12 @@ RuleAnswer five_and_twenty_percent(const RunFigures& run) {
 RuleAnswer ten_and_twenty_percent(const RunFigures& run) {
     const double step_us = run.draw_us + run.compute_us;
     if (run.transfer_us >= 0.1 * step_us && 2 * run.transfer_us >= run.draw_us)
-        return {"transfer", std::nullopt};
+        return {Verdict::transfer, std::nullopt};
     if (run.draw_share() < 0.1)
-        return {"compute-bound", std::nullopt};
+        return {Verdict::compute_bound, std::nullopt};
     if (run.draw_share() < 0.2)
-        return {"workers", with_workers(run.setting, run.setting.num_workers + 1)};
-    return {"workers", with_workers(run.setting, 2 * run.setting.num_workers)};
+        return {Verdict::workers, with_workers(run.setting, run.setting.num_workers + 1)};
+    return {Verdict::workers, with_workers(run.setting, 2 * run.setting.num_workers)};
 }
 
 /// The time a draw waits, as tf.data's model has it.
@@ -124,11 +124,11 @@ RuleAnswer climb_hill(const RunFigures& run) {
         ++(by_worker >= by_depth ? setting.num_workers : setting.prefetch_depth);
     }
     if (modelled_draw_us(run, run.setting.num_workers, run.setting.prefetch_depth) < 0.03 * run.compute_us)
-        return {"compute-bound", setting};
+        return {Verdict::compute_bound, setting};
     if (setting.num_workers > run.setting.num_workers)
-        return {"workers", setting};
+        return {Verdict::workers, setting};
     if (setting.prefetch_depth > run.setting.prefetch_depth)
-        return {"prefetch-depth", setting};
+        return {Verdict::prefetch_depth, setting};
     return {largest_stage(run).first, setting};
 }
 
@@ -139,10 +139,10 @@ RuleAnswer share_cores(const RunFigures& run) {
     const auto needed = static_cast<std::size_t>(std::ceil(cpu_us / std::max({run.compute_us, bound_us, 1e-3})));
     if (bound_us < run.compute_us) {
         if (run.draw_share() < 0.05)
-            return {"compute-bound", std::nullopt};
-        return {"workers", with_workers(run.setting, std::max(needed, static_cast<std::size_t>(run.cores)))};
+            return {Verdict::compute_bound, std::nullopt};
+        return {Verdict::workers, with_workers(run.setting, std::max(needed, static_cast<std::size_t>(run.cores)))};
     }
-    std::pair<std::string, double> most{"collate", run.collate_us};
+    std::pair<Verdict, double> most{Verdict::collate, run.collate_us};
     for (std::size_t stage = 0; stage < run.stages.size(); ++stage)
         if (run.stage_cpu_us[stage] * batch_of(run) > most.second)
             most = {verdict_of_stage(run.stages[stage]), run.stage_cpu_us[stage] * batch_of(run)};
@@ -153,8 +153,8 @@ RuleAnswer workers_are_cores(const RunFigures& run) {
     LoaderSetting setting = with_workers(run.setting, static_cast<std::size_t>(std::max(1.0, run.cores)));
     setting.prefetch_depth = 2;
     if (setting.num_workers != run.setting.num_workers)
-        return {setting.num_workers > run.setting.num_workers ? "workers" : "oversubscription", setting};
-    return {setting.prefetch_depth > run.setting.prefetch_depth ? "prefetch-depth" : "balanced", setting};
+        return {setting.num_workers > run.setting.num_workers ? Verdict::workers : Verdict::oversubscription, setting};
+    return {setting.prefetch_depth > run.setting.prefetch_depth ? Verdict::prefetch_depth : Verdict::balanced, setting};
 }
 
 constexpr std::array<Rule, 8> all_rules{{{"largest stage", blame_largest},

@@ -7,12 +7,13 @@
 #include <vector>
 
 #include <drawpoint/diagnosis/demands/recorded_run.hpp>
+#include <drawpoint/diagnosis/verdict/words.hpp>
 
 namespace drawpoint::bench {
 
-/// What a rule says: a verdict spelt as `Diagnosis::verdict`, and a setting where it has one to offer.
+/// What a rule says: a verdict, and a setting where it has one to offer.
 struct RuleAnswer {
-    std::string verdict;
+    Verdict verdict{};
     std::optional<LoaderSetting> advice;
 };
 
@@ -43,8 +44,8 @@ struct Rule {
 };
 [[nodiscard]] std::span<const Rule> rules() noexcept;
 
-/// tf.data's model of a buffer of `depth` between a producer and a consumer that take so long: the share of the consumer's
-/// draws that find it empty.
+/// tf.data's model of a buffer of `depth` elements between a producer and a consumer that take the given times per
+/// element: the share of the consumer's draws that find the buffer empty.
 [[nodiscard]] double share_empty(double producer_us, double consumer_us, std::size_t depth) noexcept;
 
 }   // namespace drawpoint::bench

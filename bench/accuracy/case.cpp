@@ -20,7 +20,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// An object of a case, whose fields are all asked for: one that nobody asks for is a mistake in the file.
+/// Reads the fields of one object of a case file. A field that nobody asked for is an error in the file.
 class Fields {
 public:
     Fields(const Json& object, std::string where) : object_{&object}, where_{std::move(where)} {

@@ -12,7 +12,7 @@
 
 namespace drawpoint::bench {
 
-/// A loop that waits and burns, and knows when each step began.
+/// A learner that only waits and burns core time, and records when each step began.
 class CaseLearner {
 public:
     CaseLearner(const Case& of, double turns_per_us)
@@ -37,7 +37,7 @@ public:
     void zero_grad() noexcept {}
     [[nodiscard]] double loss_value() const noexcept { return 0; }
 
-    /// From the next step on, its own time is so many times the case's.
+    /// Multiplies the step's own time by `factor`, from the next step on.
     void set_pace(double factor) noexcept { pace_ = factor; }
     [[nodiscard]] const std::vector<std::int64_t>& begins_ns() const noexcept { return begins_; }
 

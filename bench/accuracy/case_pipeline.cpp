@@ -10,7 +10,7 @@
 namespace drawpoint::bench {
 namespace {
 
-/// A loader whose batches are moved to a device that the loop waits for, in the draw.
+/// A loader that copies each batch to a device within the draw, so that the loop waits for the copy.
 class TransferLoader {
 public:
     class Batch {
@@ -66,7 +66,7 @@ LoaderOptions loader_options(const LoaderSetting& setting, const Collate* collat
     return options;
 }
 
-/// None where the case puts its samples together in their place.
+/// Null if the case's samples are made in their place.
 std::shared_ptr<const Collate> collate_of(const Case& of, const SampleLayout& layout, double turns_per_us) {
     if (of.collate_us <= 0)
         return nullptr;

@@ -16,16 +16,17 @@
 
 namespace drawpoint::bench {
 
-/// A case's loader and loop, alive: the product's own, threads and all, with the case's disturbance.
+/// A case's real loader and training loop, with all their threads and the case's disturbance.
 class CasePipeline {
 public:
-    /// `sampler` draws of `samples` samples; it, the case and the recorder outlive this. Throws what they throw.
+    /// `sampler` draws from `samples` samples; it, the case and the recorder must outlive this. Throws what their
+    /// constructors throw.
     CasePipeline(const Case&, Rig&, const Sampler&, std::size_t samples, Recorder&);
 
     [[nodiscard]] DataLoader& loader() noexcept { return loader_; }
     [[nodiscard]] double turns_per_us() const noexcept { return turns_per_us_; }
     [[nodiscard]] CaseLearner& learner() noexcept { return learner_; }
-    /// Trains nothing, until `options` or a callback end it.
+    /// Runs the loop, without a model, until `options` or a callback end it.
     void fit(const FitOptions&, CallbackList&);
 
 private:

@@ -21,11 +21,11 @@ double rate_of(const std::vector<std::int64_t>& begins_ns, std::size_t warm_up) 
            static_cast<double>(begins_ns.back() - begins_ns[warm_up]);
 }
 
-/// What the case does to a clock.
+/// Applies the case's disturbance of the clock.
 Ledger disturbed(Ledger ledger, const Case& of) {
     if (of.disturbance == Disturbance::clock_step) {
         const auto at = static_cast<std::size_t>(of.disturbance_from * static_cast<double>(of.steps));
-        const StepRow& step = ledger.steps.at(at);   // amid its work
+        const StepRow& step = ledger.steps.at(at);   // the clock jumps in the middle of this step's work
         step_clock(ledger, step.draw_begin_ns + step.draw_ns + step.batch_ns / 2,
                    static_cast<std::int64_t>(of.disturbance_size * 1e6));
     }
@@ -37,10 +37,10 @@ Ledger disturbed(Ledger ledger, const Case& of) {
 std::size_t warm_up_steps(const Case& of) noexcept { return std::min<std::size_t>(20, of.steps / 5); }
 
 CaseRun run_case(const Case& of, Rig& rig, const CaseRunOptions& options) {
-    // Those that count draw every sample equally often, but for the last batch, so that rare ones are as rare as the case says. What disturbs an
-    // adversarial one has its place in the run.
+    // The steps that count draw every sample equally often, except in the last batch, so that rare samples are as rare
+    // as the case says. An adversarial case has no steps added, since its disturbance has a place in the run.
     const std::size_t steps = of.steps * options.passes + (of.kind == "adversarial" ? 0 : warm_up_steps(of));
-    // So many batches more than are drawn that the last step is like the others: the loader still prefetches.
+    // Enough samples beyond those drawn that the loader still prefetches during the last step.
     const std::size_t samples =
         (steps + of.setting.prefetch_depth + of.setting.num_workers + 2) * of.setting.batch_size;
     const SequentialSampler sampler{samples};
@@ -55,7 +55,7 @@ CaseRun run_case(const Case& of, Rig& rig, const CaseRunOptions& options) {
     CaseRun run;
     {
         CasePipeline pipeline{of, rig, sampler, samples, *recorder};
-        std::optional<ForeignLoad> load;   // what the stages are made of has been timed without it
+        std::optional<ForeignLoad> load;   // begins after the pipeline has timed its work, which must be undisturbed
         if (options.neighbour > 0)
             load.emplace(1, options.neighbour, pipeline.turns_per_us());
         CallbackList none;

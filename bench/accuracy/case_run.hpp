@@ -12,32 +12,32 @@
 
 namespace drawpoint::bench {
 
-/// One real run.
+/// The result of one real run.
 struct CaseRun {
-    double batches_per_s = 0;              ///< of the steps after warm-up, by a clock of the loop's own
-    std::uint64_t peak_bytes = 0;          ///< of the loader's memory
-    Ledger ledger;                         ///< what was recorded
-    std::vector<std::int64_t> begins_ns;   ///< of each step, by the same clock
+    double batches_per_s = 0;              ///< over the steps after warm-up, by the loop's own clock
+    std::uint64_t peak_bytes = 0;          ///< of the loader's memory, at its peak
+    Ledger ledger;                         ///< the recording
+    std::vector<std::int64_t> begins_ns;   ///< when each step began, by the same clock
 };
 
-/// Steps at the begin that do not count.
+/// Number of steps at the beginning that do not count.
 [[nodiscard]] std::size_t warm_up_steps(const Case&) noexcept;
 
 struct CaseRunOptions {
-    /// Over the samples that `Case::steps` batches draw: so many times as many steps come after the warm-up.
+    /// How often to go over the samples of `Case::steps` batches: `passes` times `steps` steps follow the warm-up.
     std::size_t passes = 1;
-    std::filesystem::path recording;   ///< is written there, too; empty: nowhere
-    double neighbour = 0;              ///< cores that another process takes meanwhile
+    std::filesystem::path recording;   ///< the recording is also written to this file; empty: it is not
+    double neighbour = 0;              ///< cores that another process takes during the run
 };
 
-/// Trains nothing on the case's pipeline: the product's own loader, loop and recorder, threads and all, with the case's
-/// disturbance. Throws what they throw.
+/// Runs the case's pipeline without a model, using the real loader, loop and recorder with all their threads and the
+/// case's disturbance. Throws what they throw.
 [[nodiscard]] CaseRun run_case(const Case&, Rig&, const CaseRunOptions& = {});
 
-/// A recording that run_case wrote, as the ledger that it returned. Throws what read_trace throws.
+/// Reads a recording that run_case wrote; returns the same ledger as run_case. Throws what read_trace throws.
 [[nodiscard]] Ledger recorded_case(const Case&, const std::filesystem::path& recording);
 
-/// The ledger as a clock would have left it that jumped by `by_ns` > 0 at `at_ns`.
+/// Changes the ledger as if its clock had jumped by `by_ns` > 0 at `at_ns`.
 void step_clock(Ledger&, std::int64_t at_ns, std::int64_t by_ns);
 
 }   // namespace drawpoint::bench

@@ -23,7 +23,7 @@ CaseSource::CaseSource(const Case& of, std::size_t samples, double turns_per_us,
     : case_{of}, samples_{samples}, turns_per_us_{turns_per_us}, pictures_{std::move(pictures)} {
     if (case_.jpeg() && !pictures_)
         throw std::invalid_argument{"case " + case_.name + ": no pictures to decode"};
-    // The data set is longer than the run: what stands for a stage's mean is the mean of the samples that are drawn.
+    // The data set is longer than the run. Factors repeat, so that a stage's mean is that of the samples drawn.
     const auto factors = [&](const Variation& variation, bool by_size, std::size_t place) {
         std::vector<double> drawn = factors_of(variation, by_size ? 0 : place, case_.steps * case_.setting.batch_size);
         const std::size_t known = drawn.size();
@@ -130,7 +130,7 @@ void CaseSource::fill(SampleTask& task, WorkerScratch& any) const {
         sleep_us(stage.wait_us * factor);
         burn(static_cast<std::uint64_t>(std::max(work_us, 0.0) * turns_per_us_));
     }
-    task.contents = given;   // the loader's, or nothing
+    task.contents = given;   // as the loader passed it, possibly null
 }
 
 }   // namespace drawpoint::bench

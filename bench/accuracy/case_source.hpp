@@ -14,12 +14,12 @@
 
 namespace drawpoint::bench {
 
-/// A case's samples, made as it says: each waits and burns, or decodes a picture, in stages that are stamped. Sample i is the
-/// i-th drawn. Thread-safe like any source.
+/// The samples of a case. Making one waits, burns core time or decodes a picture, in timed stages. Sample i is the i-th
+/// drawn. Thread-safe, like any source.
 class CaseSource final : public SampleSource {
 public:
-    /// `pictures`: for a case that decodes them; taken in turn. Null: none. Throws std::invalid_argument where the case needs
-    /// them.
+    /// `pictures` are decoded in turn; null if the case decodes none. Throws std::invalid_argument if the case needs
+    /// them and they are null.
     CaseSource(const Case&, std::size_t samples, double turns_per_us, std::shared_ptr<const Pictures> pictures);
 
     [[nodiscard]] std::size_t size() const noexcept override { return samples_; }
@@ -42,7 +42,7 @@ private:
     };
 
     [[nodiscard]] double disturbed(std::uint64_t index) const noexcept;
-    /// Decodes, and returns what is left of so much work, in µs.
+    /// Decodes, and returns what remains of `work_us` (scaled to the picture), in µs; may be negative.
     [[nodiscard]] double left_after_decoding(const CaseStage&, double work_us, SampleTask&, WorkerScratch*) const;
 
     Case case_;
@@ -50,9 +50,10 @@ private:
     double turns_per_us_;
     std::shared_ptr<const Pictures> pictures_;
     std::vector<double> read_factors_;
-    std::vector<std::vector<double>> factors_;   // by stage
+    std::vector<std::vector<double>> factors_;   // per stage, then per sample
     Reads reads_{*this};
-    mutable std::atomic<std::int64_t> line_free_ns_{0};   // when all reads promised so far have passed
+    // when the shared line will have transferred all reads begun so far
+    mutable std::atomic<std::int64_t> line_free_ns_{0};
 };
 
 }   // namespace drawpoint::bench

@@ -1,78 +1,66 @@
 #include "change.hpp"
 
 #include <algorithm>
-#include <array>
 #include <stdexcept>
 
 #include <fmt/format.h>
 
 #include <drawpoint/pipeline/loader/machine/memory_plan.hpp>
 
+#include "diagnosis/verdict/interventions.hpp"
+
 namespace drawpoint::bench {
 namespace {
 
-constexpr std::string_view stage_prefix = "stage:";
+std::string_view stage_of(std::string_view key) { return key.substr(words_of(Lever::stage).key.size()); }
 
 bool varies(const Variation& variation) noexcept {
     return !variation.constant && (variation.sigma > 0 || (variation.rare_share > 0 && variation.rare_factor > 1));
 }
 
-/// Applies the setting that `key` stands for; false: it is no setting, or not one that this setting can take.
-bool change_setting(LoaderSetting& setting, std::string_view key) {
-    const LoaderSetting before = setting;
-    if (key == "num_workers")
-        setting.num_workers = std::min(setting.num_workers * 2, loader_limits::most_workers);
-    else if (key == "num_workers/2" && setting.num_workers >= 2)
-        setting.num_workers /= 2;
-    else if (key == "prefetch_depth")
-        setting.prefetch_depth = std::min(setting.prefetch_depth * 2, loader_limits::most_prefetch_depth);
-    else if (key == "order")
-        setting.order = OrderRule::out_of_order();
-    else if (key == "read_concurrency")
-        setting.read_concurrency = std::min(setting.read_concurrency * 4, loader_limits::most_read_concurrency);
-    else if (key == "memory_budget")
-        setting.memory_budget = std::min(setting.memory_budget * 2, loader_limits::most_memory_budget);
-    return !(setting == before);
-}
-
-constexpr std::array<std::string_view, 6> settings{"num_workers", "num_workers/2",    "prefetch_depth",
-                                                   "order",       "read_concurrency", "memory_budget"};
-
-/// Whether it made a difference, and one that the loader takes.
+/// Whether it made a difference, and one that the loader accepts.
 bool change(Case& of, std::string_view key) {
     const Case before = of;
-    if (can_be_set(key)) {
-        change_setting(of.setting, key);
-        if (key == "read_concurrency" && !of.read.any())
-            of = before;
-    } else if (key.starts_with(stage_prefix)) {
+    const std::optional<Lever> lever = lever_of(key);
+    if (!lever)
+        return false;
+    if (const auto setting = moved(*lever, of.setting); setting && (*lever != Lever::more_reads || of.read.any()))
+        of.setting = *setting;
+    switch (*lever) {
+    case Lever::stage:
         for (CaseStage& stage : of.stages)
-            if (stage.name == key.substr(stage_prefix.size())) {
+            if (stage.name == stage_of(key)) {
                 stage.work_us /= 2;
                 stage.wait_us /= 2;
                 stage.jpeg_decodes /= 2;
             }
-    } else if (key == "read" && of.read.any()) {
-        of.read.latency_us /= 2;
-        of.read.megabytes_per_s *= 2;
-    } else if (key == "collate") {
-        of.collate_us /= 2;
-    } else if (key == "transfer") {
-        of.transfer_us /= 2;
-    } else if (key == "compute") {
+        break;
+    case Lever::read:
+        if (of.read.any()) {
+            of.read.latency_us /= 2;
+            of.read.megabytes_per_s *= 2;
+        }
+        break;
+    case Lever::collate: of.collate_us /= 2; break;
+    case Lever::transfer: of.transfer_us /= 2; break;
+    case Lever::compute:
         of.consumer.wait_us /= 2;
         of.consumer.work_us /= 2;
-    } else if (key == "variance") {
+        break;
+    case Lever::variance:
         for (CaseStage& stage : of.stages)
             stage.variation.constant |= varies(stage.variation);
         of.read.variation.constant |= of.read.any() && varies(of.read.variation);
         of.consumer.jitter = 0;
         of.consumer.burst_length = 0;
-    } else if (key == "waiting") {
+        break;
+    case Lever::waiting:
         if (of.read.any())
             of.read.latency_us = of.read.megabytes_per_s = 0;
         for (CaseStage& stage : of.stages)
             stage.wait_us = 0;
+        break;
+    default: break;   // a setting, or nothing that can be changed for real
     }
     return !(of == before) && fits_memory(of);
 }
@@ -111,7 +99,10 @@ std::vector<Case> grid_of(const Case& of) {
 
 std::string_view canonical(std::string_view key) noexcept { return key == "stage:read" ? "read" : key; }
 
-bool can_be_set(std::string_view key) noexcept { return std::ranges::find(settings, key) != settings.end(); }
+bool can_be_set(std::string_view key) noexcept {
+    const std::optional<Lever> lever = lever_of(key);
+    return lever && words_of(*lever).is_setting();
+}
 
 std::vector<std::string> change_keys(const Case& of) {
     std::vector<std::string> keys;
@@ -120,13 +111,12 @@ std::vector<std::string> change_keys(const Case& of) {
         if (change(copy, key))
             keys.push_back(std::move(key));
     };
-    add("read");
+    add(std::string{words_of(Lever::read).key});
     for (const CaseStage& stage : of.stages)
-        add(fmt::format("{}{}", stage_prefix, stage.name));
-    for (const char* const key : {"collate", "transfer", "compute", "variance", "waiting"})
-        add(key);
-    for (const std::string_view key : settings)
-        add(std::string{key});
+        add(fmt::format("{}{}", words_of(Lever::stage).key, stage.name));
+    for (const LeverWords& words : levers)
+        if (words.lever != Lever::stage && words.lever != Lever::read)
+            add(std::string{words.key});
     return keys;
 }
 
@@ -137,46 +127,40 @@ Case changed(const Case& of, std::string_view key) {
     return result;
 }
 
-std::set<std::string> verdicts_of(const Case& of, std::string_view any_key) {
+std::set<Verdict> verdicts_of(const Case& of, std::string_view any_key) {
     const std::string_view key = canonical(any_key);
+    const std::optional<Lever> lever = lever_of(key);
+    if (!lever)
+        return {};
+    if (const std::optional<Verdict> always = words_of(*lever).verdict)
+        return {*always};
     // A line that is the limit: passing it takes a sample longer than the latency that the readers share.
     const double readers = static_cast<double>(std::max(of.setting.num_workers, of.setting.read_concurrency));
     const bool line = of.read.line_us() > 0 && of.read.line_us() >= of.read.latency_us / readers;
-    const std::string reading = line ? "read-bandwidth" : "read-latency";
     const bool bursty = of.consumer.burst_length > 0 || of.consumer.jitter >= 0.5;
-    if (key == "read" || key == "waiting" || key == "read_concurrency")
-        return {reading};
-    if (key == "prefetch_depth")
-        return bursty ? std::set<std::string>{"prefetch-depth", "bursty-consumer"}
-                      : std::set<std::string>{"prefetch-depth"};
-    if (key == "variance")
-        return bursty ? std::set<std::string>{"stragglers", "bursty-consumer"} : std::set<std::string>{"stragglers"};
-    constexpr std::array<std::pair<std::string_view, const char*>, 7> words{{{"collate", "collate"},
-                                                                             {"transfer", "transfer"},
-                                                                             {"compute", "compute-bound"},
-                                                                             {"num_workers", "workers"},
-                                                                             {"num_workers/2", "oversubscription"},
-                                                                             {"order", "order"},
-                                                                             {"memory_budget", "memory"}}};
-    for (const auto& [known, word] : words)
-        if (key == known)
-            return {word};
-    if (key.starts_with(stage_prefix))
+    const auto or_bursty = [bursty](Verdict verdict) {
+        return bursty ? std::set{verdict, Verdict::bursty_consumer} : std::set{verdict};
+    };
+    switch (*lever) {
+    case Lever::more_depth: return or_bursty(Verdict::prefetch_depth);
+    case Lever::variance: return or_bursty(Verdict::stragglers);
+    case Lever::stage:
         for (const CaseStage& stage : of.stages)
-            if (stage.name == key.substr(stage_prefix.size())) {
+            if (stage.name == stage_of(key)) {
                 if (stage.name.find("decode") != std::string::npos)
-                    return {"decode"};
-                return {stage.jpeg_decodes == 0 && stage.wait_us > stage.work_us ? "read-latency" : "transform"};
+                    return {Verdict::decode};
+                return {stage.jpeg_decodes == 0 && stage.wait_us > stage.work_us ? Verdict::read_latency
+                                                                                 : Verdict::transform};
             }
-    return {};
+        return {};
+    default: return {line ? Verdict::read_bandwidth : Verdict::read_latency};   // read, waiting, more_reads
+    }
 }
 
 std::optional<std::string> key_of(const LoaderSetting& base, const LoaderSetting& other) {
-    for (const std::string_view key : settings) {
-        LoaderSetting candidate = base;
-        if (change_setting(candidate, key) && candidate == other)
-            return std::string{key};
-    }
+    for (const LeverWords& words : levers)
+        if (moved(words.lever, base) == other)
+            return std::string{words.key};
     return std::nullopt;
 }
 

@@ -6,13 +6,15 @@
 #include <string_view>
 #include <vector>
 
+#include <drawpoint/diagnosis/verdict/words.hpp>
+
 #include "case.hpp"
 
 namespace drawpoint::bench {
 
-/// Keys of everything that can be changed about a case, those of `Intervention::key`, but "cores" and "delivery", which
-/// cannot be changed for real. What changes nothing about this case, or what its
-/// memory budget does not allow, is left out.
+/// Keys of everything that can be changed about a case, spelt as `Intervention::key()`. Left out are "cores" and
+/// "delivery", which cannot be changed for real, what changes nothing about this case, and what its memory budget does
+/// not allow.
 [[nodiscard]] std::vector<std::string> change_keys(const Case&);
 
 /// The case with that changed. Throws std::invalid_argument naming a key that is not among `change_keys`.
@@ -21,9 +23,8 @@ namespace drawpoint::bench {
 /// The one spelling of keys that mean the same here: a read is a stage where the workers do it.
 [[nodiscard]] std::string_view canonical(std::string_view key) noexcept;
 
-/// Verdicts (spelt as `Diagnosis::verdict`) that are right where this change gains most: more than one where what
-/// changes does not tell them apart.
-[[nodiscard]] std::set<std::string> verdicts_of(const Case&, std::string_view key);
+/// Verdicts that are right where this change gains most: more than one where the change does not tell them apart.
+[[nodiscard]] std::set<Verdict> verdicts_of(const Case&, std::string_view key);
 
 /// Whether a user could choose it, rather than wish for it.
 [[nodiscard]] bool can_be_set(std::string_view key) noexcept;

@@ -17,7 +17,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-/// What the cores did for others since it was made.
+/// Measures the cores' time that other processes took since construction.
 class ForeignMeter {
 public:
     ForeignMeter() : wall_{Clock::now()}, others_s_{others()} {}
@@ -48,13 +48,13 @@ std::string today() {
     return fmt::format("{:04}-{:02}-{:02}", utc.tm_year + 1900, utc.tm_mon + 1, utc.tm_mday);
 }
 
-/// Rounds of runs that others did not disturb, or had to be given up.
+/// Repeats rounds that other processes disturbed, and gives them up after too many attempts.
 class Rounds {
 public:
     Rounds(Truth& truth, const MeasureOptions& options) : truth_{&truth}, options_{&options} {}
 
-    /// `round(number)` measures and returns whether it came to its end; `keep` takes over what it measured and returns whether
-    /// that is enough: of `rounds` … `most`. False: stopped.
+    /// Runs `rounds` to `most` rounds. `round(number)` measures and returns false if stopped; `keep` takes the round's
+    /// results over and returns whether they suffice. Returns false if stopped.
     template <class Round, class Keep>
     bool run(std::size_t rounds, std::size_t most, Round round, Keep keep) {
         std::size_t given_up = 0;
@@ -99,7 +99,8 @@ double rate(const Case& of, Rig& rig, std::uint64_t& peak_bytes) {
     return run.batches_per_s;
 }
 
-/// By what an advice is judged: of several settings that gain nothing, the luckiest would be taken for better.
+/// Whether a setting's gain is known well enough to judge advice by. With wide intervals, the luckiest of several
+/// settings that gain nothing would count as the best.
 bool is_told(const MeasuredGain& measured) {
     constexpr double widest = 0.1;
     return !can_be_set(measured.key) || measured.gain.high - measured.gain.low <= widest * (1 + measured.gain.median);

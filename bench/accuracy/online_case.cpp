@@ -35,7 +35,7 @@ private:
     CaseLearner* learner_;
 };
 
-/// What the tuner had come to by then; trials do not count.
+/// The setting that the tuner had chosen by this step; trials do not count.
 LoaderSetting setting_at(std::size_t step, const Case& of, const std::vector<TunerDecision>& decisions) {
     LoaderSetting setting = of.setting;
     for (const TunerDecision& decision : decisions)
@@ -57,7 +57,7 @@ double median_rate(const Case& of, Rig& rig, std::size_t runs) {
     return median_interval(rates).median;
 }
 
-/// Each once, then the three fastest again.
+/// Runs each setting once, then the three fastest again.
 LoaderSetting best_of_grid(const Case& of, Rig& rig) {
     std::vector<std::pair<double, Case>> cells;
     for (const Case& cell : grid_of(of))
@@ -83,7 +83,8 @@ double slowest_window(std::span<const std::int64_t> begins_ns) {
 OnlineCase tune_online(const Case& of, Rig& rig) {
     OnlineCase result;
     const std::size_t steps = phase_steps * paces.size();
-    const std::size_t samples = (steps + 64) * of.setting.batch_size;   // the last step prefetches like the others
+    // enough that the loader still prefetches during the last step
+    const std::size_t samples = (steps + 64) * of.setting.batch_size;
     const SequentialSampler sampler{samples};
     Recorder recorder{RecorderOptions{.ledger_steps = 400}};
     std::vector<std::int64_t> begins_ns;

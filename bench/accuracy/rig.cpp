@@ -13,7 +13,7 @@
 namespace drawpoint::bench {
 namespace {
 
-/// Of three times, the fastest counts: it met the least of what others do.
+/// Times each picture three times and takes the fastest, which was disturbed the least.
 std::vector<double> shares_of(const SampleSource& pictures) {
     const std::unique_ptr<WorkerScratch> scratch = pictures.make_scratch();
     std::vector<std::byte> data(pictures.layout().bytes());

@@ -16,19 +16,19 @@ namespace drawpoint::bench {
 /// Real JPEG files, decoded to tensors of 3 x 64 x 64.
 struct Pictures {
     std::shared_ptr<const SampleSource> source;
-    std::vector<double>
-        shares;   ///< what each of the first 256 takes of a core, as a share of their mean; no other is used
+    /// core time of each of the first 256 pictures, relative to their mean; only these are used
+    std::vector<double> shares;
 };
 
-/// What the runs of one process share: how fast a core is and, once a case asks for them, pictures.
+/// What the runs of one process share: the speed of a core and, once a case needs them, pictures.
 class Rig {
 public:
-    /// `data`: a folder of class folders of JPEG files; empty: generated ones.
+    /// `data`: a folder with a folder of JPEG files per class; empty: generated pictures.
     explicit Rig(std::string data = {}) : data_{std::move(data)} {}
 
-    /// Of `burn`, just now: a host drifts within minutes. Takes 10 ms.
+    /// The present speed of `burn`, since a host's speed drifts within minutes. Takes 10 ms.
     [[nodiscard]] double turns_per_us() const { return measure_turns_per_us(); }
-    /// Makes and times them at the first call: seconds.
+    /// Makes and times the pictures on the first call, which takes seconds.
     [[nodiscard]] std::shared_ptr<const Pictures> pictures();
 
 private:

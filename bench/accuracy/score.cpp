@@ -102,8 +102,8 @@ void ask_ours(Scored& scored, const Ledger& ledger, std::size_t& first_step) {
     if (!scored.truth || diagnosis.abstained)
         return;
     for (const Intervention& intervention : diagnosis.interventions)
-        if (const MeasuredGain* const real = scored.truth->find(intervention.key))
-            scored.gains.push_back({intervention.key, intervention.gain, real->gain.median});
+        if (const MeasuredGain* const real = scored.truth->find(intervention.key()))
+            scored.gains.push_back({intervention.key(), intervention.gain, real->gain.median});
     if (scored.truth->grid.empty())
         return;
     RecordedRun run = steady_run(ledger);
@@ -126,25 +126,26 @@ void ask_ours(Scored& scored, const Ledger& ledger, std::size_t& first_step) {
         }
 }
 
-/// What to call the truth in the confusion matrix: what was said if that is right, else what gains most.
-std::string true_word(const Scored& scored, const std::string& said) {
+/// The truth in the confusion matrix: what was said if that is right, else what gains most.
+std::string_view true_word(const Scored& scored, const Answer& said) {
     const Truth& truth = *scored.truth;
-    if (truth.verdicts.contains(said))
-        return said;
+    if (!said.declined() && truth.verdicts.contains(said.verdict))
+        return to_string(said.verdict);
     if (!truth.gains.empty() && !truth.changes.empty())
-        for (const std::string& word : verdicts_of(scored.of, truth.gains.front().key))
-            return word;
-    return truth.verdicts.empty() ? "none" : *truth.verdicts.begin();
+        for (const Verdict verdict : verdicts_of(scored.of, truth.gains.front().key))
+            return to_string(verdict);
+    return truth.verdicts.empty() ? "none" : to_string(*truth.verdicts.begin());
 }
 
 }   // namespace
 
 bool Answer::declined() const noexcept {
-    return abstained.has_value() || verdict == "undecided" || verdict == "interference";
+    return abstained.has_value() || verdict == Verdict::undecided || verdict == Verdict::interference;
 }
 
 bool Answer::names_a_cause() const noexcept {
-    return !declined() && verdict != "compute-bound" && verdict != "balanced" && verdict != "warm-up";
+    return !declined() && verdict != Verdict::compute_bound && verdict != Verdict::balanced &&
+           verdict != Verdict::warm_up;
 }
 
 std::pair<double, double> Share::wilson() const noexcept {
@@ -169,15 +170,14 @@ Scored score_case(const Case& of, const std::optional<Truth>& truth, Rig& rig, c
     } catch (const std::exception& error) {
         scored.error = error.what();
         scored.answers.resize(1);
-        scored.answers.front() = {.rule = "drawpoint", .verdict = "error", .abstained = scored.error};
+        scored.answers.front() = {.rule = "drawpoint", .abstained = scored.error};
     }
     if (ledger.steps.empty())
         return scored;   // there is no recording to judge
     const RunFigures figures = figures_of(ledger, warm_up_steps(of), usable_cores());
     for (const Rule& rule : rules()) {
         RuleAnswer said = rule.answer(figures);
-        scored.answers.push_back(
-            {.rule = std::string{rule.name}, .verdict = std::move(said.verdict), .advice = said.advice});
+        scored.answers.push_back({.rule = std::string{rule.name}, .verdict = said.verdict, .advice = said.advice});
     }
     if (!scored.truth)
         return scored;
@@ -222,8 +222,8 @@ Score score_of(std::vector<Scored> all) {
         }
         if (scored.truth && !scored.answers.empty()) {
             const Answer& ours = scored.answers.front();
-            const std::string said = ours.declined() ? "abstained" : ours.verdict;
-            ++score.confusion[{true_word(scored, said), said}];
+            const std::string_view said = ours.declined() ? "abstained" : to_string(ours.verdict);
+            ++score.confusion[{std::string{true_word(scored, ours)}, std::string{said}}];
         }
         for (const Predicted& cell : scored.cells) {
             score.whatif_errors.push_back(cell.error());

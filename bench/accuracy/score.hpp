@@ -18,7 +18,8 @@ namespace drawpoint::bench {
 
 /// What one rule, ours or another, said of one case, and what came of it.
 struct Answer {
-    std::string rule, verdict;
+    std::string rule;
+    Verdict verdict = Verdict::undecided;
     std::optional<std::string> abstained;   ///< why
     std::optional<LoaderSetting> advice;
     std::optional<double> real_gain;   ///< of the advice, in reality
@@ -57,8 +58,8 @@ struct Scored {
 };
 
 struct ScoreOptions {
-    /// Cores that another process takes of the recording, 0 … 1; then nothing is tuned, and what is predicted is still the run
-    /// without it.
+    /// Cores that another process takes while the case is recorded, 0 … 1. If not 0, nothing is tuned, and the run
+    /// without that process is predicted.
     double neighbour = 0;
     std::size_t passes = 4;   ///< over the case's samples, recorded; of adversarial cases always 1
     /// Where recordings are kept; those that are there already are judged as they are. Empty: none are kept.

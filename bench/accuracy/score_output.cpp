@@ -77,14 +77,14 @@ Json json_of(const Scored& scored) {
     Json answers = Json::array();
     for (const Answer& answer : scored.answers)
         answers.push_back({{"rule", answer.rule},
-                           {"verdict", answer.verdict},
+                           {"verdict", to_string(answer.verdict)},
                            {"abstained", answer.abstained ? Json(*answer.abstained) : Json(nullptr)},
                            {"advice", answer.advice ? Json(to_string(*answer.advice)) : Json(nullptr)},
                            {"real_gain", or_null(answer.real_gain)},
                            {"regret_points", or_null(answer.regret, 100)}});
     return {{"case", scored.of.name},
             {"kind", scored.of.kind},
-            {"truth", scored.truth ? Json(scored.truth->verdicts) : Json(nullptr)},
+            {"truth", scored.truth ? Json(words_of(scored.truth->verdicts)) : Json(nullptr)},
             {"answers", answers},
             {"gains", json_of(scored.gains)},
             {"settings_batches_per_s", json_of(scored.cells)},
@@ -98,7 +98,8 @@ Json json_of(const Scored& scored) {
 
 std::string line_of(const Scored& scored) {
     const Answer& ours = scored.answers.front();
-    const std::string said = ours.abstained ? "abstained (" + *ours.abstained + ")" : ours.verdict;
+    const std::string said =
+        ours.abstained ? "abstained (" + *ours.abstained + ")" : std::string{to_string(ours.verdict)};
     if (scored.of.kind == "adversarial")
         return fmt::format("{:<28} {:<5} {}", scored.of.name, ours.declined() ? "right" : "WRONG", said);
     if (!scored.truth)
@@ -106,7 +107,7 @@ std::string line_of(const Scored& scored) {
     const bool right = !ours.abstained && scored.truth->verdicts.contains(ours.verdict);
     std::string line =
         fmt::format("{:<28} {:<5} {} (truth: {}), regret {} points", scored.of.name, right ? "right" : "WRONG", said,
-                    fmt::join(scored.truth->verdicts, ", "), percent(ours.regret));
+                    fmt::join(words_of(scored.truth->verdicts), ", "), percent(ours.regret));
     if (const auto& tuned = scored.tuned)
         line +=
             fmt::format("; tuned to {}: {} % behind {}, {} steps{}", to_string(tuned->chosen), percent(tuned->regret),

@@ -36,6 +36,17 @@ std::string lines_of(const Json& json) {
     return text + "\n}\n";
 }
 
+std::set<Verdict> verdicts_in(const Json& words) {
+    std::set<Verdict> verdicts;
+    for (const Json& word : words) {
+        const std::optional<Verdict> verdict = verdict_of(word.get<std::string>());
+        if (!verdict)
+            throw std::invalid_argument{fmt::format("{} is no verdict", word.dump())};
+        verdicts.insert(*verdict);
+    }
+    return verdicts;
+}
+
 Interval interval_of(const Json& json) { return {json.at("median"), json.at("low"), json.at("high")}; }
 
 }   // namespace
@@ -52,7 +63,7 @@ void decide(Truth& truth, const Case& of) {
     truth.verdicts.clear();
     const double best = truth.gains.empty() ? 0 : truth.gains.front().gain.median;
     if (best < least_gain) {
-        truth.verdicts = {"compute-bound", "balanced"};
+        truth.verdicts = {Verdict::compute_bound, Verdict::balanced};
         return;
     }
     for (const MeasuredGain& measured : truth.gains)
@@ -60,15 +71,23 @@ void decide(Truth& truth, const Case& of) {
             truth.changes.insert(measured.key);
             truth.verdicts.merge(verdicts_of(of, measured.key));
         }
-    if (truth.changes.contains("compute") && truth.changes.size() > 1)
-        truth.verdicts.insert("balanced");
+    if (truth.changes.contains(std::string{words_of(Lever::compute).key}) && truth.changes.size() > 1)
+        truth.verdicts.insert(Verdict::balanced);
+}
+
+std::vector<std::string> words_of(const std::set<Verdict>& verdicts) {
+    std::vector<std::string> words;
+    for (const Verdict verdict : verdicts)
+        words.emplace_back(to_string(verdict));
+    return words;
 }
 
 Interval median_interval(std::vector<double> values) {
     std::ranges::sort(values);
     const std::size_t n = values.size();
     const double median = (values[(n - 1) / 2] + values[n / 2]) / 2;
-    // The true median lies outside [k-th smallest, k-th largest] with twice the chance of fewer than k of n coins heads.
+    // The chance that the true median lies outside [k-th smallest, k-th largest] is twice the chance that fewer than k
+    // of n coins show heads.
     std::size_t from = 0;
     double below = std::pow(0.5, n), term = below;
     for (std::size_t k = 1; k < n / 2; ++k) {
@@ -92,7 +111,7 @@ void write_truth(const std::filesystem::path& path, const Truth& truth) {
               {"rounds_refused", truth.rounds_refused},
               {"foreign_share_median", truth.foreign_share_median},
               {"foreign_share_max", truth.foreign_share_max},
-              {"verdicts", truth.verdicts},
+              {"verdicts", words_of(truth.verdicts)},
               {"changes", truth.changes},
               {"batches_per_s", json_of(truth.batches_per_s)},
               {"peak_bytes", truth.peak_bytes},
@@ -135,7 +154,7 @@ Truth read_truth(const std::filesystem::path& path) {
                     .batches_per_s = interval_of(json.at("batches_per_s")),
                     .peak_bytes = json.at("peak_bytes"),
                     .changes = json.at("changes"),
-                    .verdicts = json.at("verdicts")};
+                    .verdicts = verdicts_in(json.at("verdicts"))};
         for (const Json& gain : json.at("gains"))
             truth.gains.push_back({gain.at("change"), interval_of(gain), gain.at("rounds")});
         for (const Json& cell : json.at("grid"))

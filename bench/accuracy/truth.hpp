@@ -31,7 +31,8 @@ struct MeasuredCell {
     std::uint64_t peak_bytes = 0;
 };
 
-/// What is right about a case, measured by changing its real pipeline. Adversarial cases have none: there it is right to abstain.
+/// The right answers for a case, measured by changing its real pipeline. Adversarial cases have no truth: there it is
+/// right to abstain.
 struct Truth {
     std::string name;
     std::uint64_t case_digest = 0;
@@ -42,7 +43,7 @@ struct Truth {
     std::uint64_t peak_bytes = 0;
     std::vector<MeasuredGain> gains;   ///< the largest first
     std::set<std::string> changes;     ///< keys within `tie` of the largest
-    std::set<std::string> verdicts;    ///< right ones
+    std::set<Verdict> verdicts;        ///< right ones
     std::vector<MeasuredCell> grid;
 
     [[nodiscard]] const MeasuredGain* find(std::string_view key) const;
@@ -50,12 +51,16 @@ struct Truth {
 
 inline constexpr double least_gain = 0.03, tie = 0.02;
 
-/// Fills `changes` and `verdicts` from the gains: all within `tie` of the largest, if that is at least `least_gain`; else
-/// nothing holds the run back ("compute-bound", "balanced"). Where the loop's own compute ties with another, "balanced" is
-/// right too.
+/// Fills `changes` and `verdicts` from the gains: all within `tie` of the largest, if that is at least `least_gain`;
+/// else nothing holds the run back ("compute-bound", "balanced"). If the loop's own compute ties with another change,
+/// "balanced" is right, too.
 void decide(Truth&, const Case&);
 
-/// The median, and the two values between which the true median lies with at least 90 % (so far as there are enough). Not empty.
+/// The verdicts' words.
+[[nodiscard]] std::vector<std::string> words_of(const std::set<Verdict>&);
+
+/// The median, and a 90 % confidence interval of the true median, bounded by two of the values (the outermost if there
+/// are too few for 90 %). `values` must not be empty.
 [[nodiscard]] Interval median_interval(std::vector<double> values);
 
 struct MeasureOptions {
@@ -71,8 +76,8 @@ struct NotMeasured : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// Runs the case and each change in turns, and its grid; nullopt: stopped. Throws NotMeasured where others disturbed more
-/// than half of the rounds.
+/// Runs the case, each change and its grid in turns; nullopt if stopped. Throws NotMeasured if other processes
+/// disturbed more than half of the rounds.
 [[nodiscard]] std::optional<Truth> measure_truth(const Case&, Rig&, const MeasureOptions&);
 
 /// What `setting` gains over the case's own, in pairs ABBA; foreign load is not looked at.

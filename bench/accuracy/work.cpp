@@ -84,17 +84,17 @@ void WorkTeam::burn_together(std::uint64_t turns) noexcept {
         round_.notify_all();
     }
     burn(share_);
-    while (done_ != helpers_.size()) {   // spins, as such libraries do
+    while (done_ != helpers_.size()) {   // spins, as numerical libraries do
     }
 }
 
 ForeignLoad::ForeignLoad(std::size_t processes, double share, double turns_per_us) {
     constexpr double period_us =
-        7'000;   // no multiple or part of the kernel's ticks of 10 ms, by which such load is counted
+        7'000;   // neither a multiple nor a fraction of the 10 ms ticks in which the kernel counts this load
     const pid_t parent = getpid();
     for (std::size_t count = 0; count < processes; ++count) {
         const pid_t child = fork();
-        if (child == 0) {   // nothing here but system calls: threads of the parent may hold locks
+        if (child == 0) {   // makes only system calls: threads of the parent may hold locks
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             signal(SIGINT, SIG_DFL);
             while (getppid() == parent) {

@@ -8,28 +8,28 @@
 
 namespace drawpoint::bench {
 
-/// Keeps a core busy for so many turns of a loop that touches no memory. Work, not time: two that share a core take twice as
-/// long.
+/// Keeps a core busy for `turns` iterations of a loop that touches no memory. The amount of work is fixed, not the
+/// time: two threads that share a core take twice as long.
 void burn(std::uint64_t turns) noexcept;
 
-/// Turns a microsecond of a core that nothing disturbs: of many short probes the fastest. Takes 10 ms.
+/// Iterations per microsecond on an undisturbed core: the fastest of many short probes. Takes 10 ms.
 [[nodiscard]] double measure_turns_per_us();
 
-/// The calling thread's.
+/// CPU time of the calling thread.
 [[nodiscard]] double thread_cpu_us() noexcept;
 
-/// Sleeps to about 50 µs past the time asked for; 0 and less: not at all.
+/// Sleeps; wakes about 50 µs late. Returns at once for 0 or less.
 void sleep_us(double us) noexcept;
 
-/// Threads that share work and wait for one another spinning, as a numerical library's do.
+/// Threads that share work and wait for one another by spinning, as those of numerical libraries do.
 class WorkTeam {
 public:
-    /// `threads` with the calling one.
+    /// `threads` includes the calling one.
     explicit WorkTeam(std::size_t threads);
     ~WorkTeam();
     WorkTeam(const WorkTeam&) = delete;
     WorkTeam& operator=(const WorkTeam&) = delete;
-    /// Burns turns in all; returns when all are done.
+    /// Burns `turns` iterations in total on all threads; returns when all are done.
     void burn_together(std::uint64_t turns) noexcept;
 
 private:
@@ -42,11 +42,11 @@ private:
     std::vector<std::thread> helpers_;
 };
 
-/// Processes that keep cores busy while this lives.
+/// Processes that keep cores busy during the lifetime of this object.
 class ForeignLoad {
 public:
-    /// Forks; the children do nothing but burn, and end with their parent. `share`: of their time, in turns of 7 ms, which
-    /// below 1 needs `turns_per_us`.
+    /// Forks processes that only burn, and end with their parent. `share`: the part of the time in which they burn, in
+    /// periods of 7 ms; below 1 it needs `turns_per_us`.
     explicit ForeignLoad(std::size_t processes, double share = 1, double turns_per_us = 0);
     ~ForeignLoad();
     ForeignLoad(const ForeignLoad&) = delete;

@@ -13,8 +13,9 @@
 namespace drawpoint::bench {
 namespace {
 
-constexpr double same_filter_levels = 2.001;   // two decoders and two resizes, each right to one level; and float32
-constexpr double other_filter_levels = 8;      // on the average; two different pictures are some 60 apart
+// two decoders and two resizes, each off by at most one level, and float32 rounding
+constexpr double same_filter_levels = 2.001;
+constexpr double other_filter_levels = 8;   // on average; two different pictures differ by about 60
 
 using Samples = std::multimap<std::int64_t, std::span<const float>>;
 

@@ -25,7 +25,7 @@ constexpr int most_silence_ms = 180'000;
 
 Child::Child(std::vector<std::string> command, const nlohmann::json& work) {
     int requests[2],
-        answers[2];   // a socket to the child, so that writing to one that has gone is an error and no signal
+        answers[2];   // a socket, so that writing to a child that has ended is an error instead of a signal
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, requests) != 0 || pipe2(answers, O_CLOEXEC) != 0)
         throw NotRun{"no pipe to be had"};
     command.push_back(work.dump());
@@ -35,7 +35,7 @@ Child::Child(std::vector<std::string> command, const nlohmann::json& work) {
     arguments.push_back(nullptr);
     pid_ = fork();
     if (pid_ == 0) {
-        setpgid(0, 0);   // its workers end with it
+        setpgid(0, 0);   // so that its worker processes can be ended with it
         prctl(PR_SET_PDEATHSIG, SIGTERM);
         dup2(requests[1], STDIN_FILENO);
         dup2(answers[1], STDOUT_FILENO);
@@ -68,12 +68,12 @@ Child::~Child() { stop(); }
 
 void Child::stop() noexcept {
     if (to_ >= 0)
-        close(to_);   // the child reads the end and leaves …
+        close(to_);   // the child sees the end of its input and exits …
     if (pid_ > 0) {
         int patience_ms = 5'000;
         for (; waitpid(pid_, nullptr, WNOHANG) == 0 && patience_ms > 0; patience_ms -= 10)
             poll(nullptr, 0, 10);
-        kill(-pid_, SIGKILL);   // … or is made to; its workers too
+        kill(-pid_, SIGKILL);   // … or is killed with its workers
         if (patience_ms <= 0)
             waitpid(pid_, nullptr, 0);
     }

@@ -12,17 +12,17 @@
 namespace drawpoint::bench {
 namespace {
 
-constexpr double most_steal = 0.02;              // a round above is done again …
-constexpr std::size_t most_repeats = 7;          // … but not for ever
-constexpr std::int64_t least_ns = 300'000'000;   // of a turn, so that clocks and start-up do not matter
+constexpr double most_steal = 0.02;              // a round with more steal is repeated …
+constexpr std::size_t most_repeats = 7;          // … but only so often
+constexpr std::int64_t least_ns = 300'000'000;   // per turn, so that clocks and start-up do not matter
 constexpr std::size_t most_passes = 400;
 
 struct Runner {
-    std::unique_ptr<Child> child;   // null: it did not run, or no longer
+    std::unique_ptr<Child> child;   // null: it did not start or has failed
     std::size_t passes = 1;
 };
 
-/// Does something with a contender; what goes wrong with it ends its part.
+/// Calls `action` for a contender; if that throws NotRun, the contender takes no further part.
 template <class F>
 void attempt(Row& row, Runner& runner, F&& action) {
     try {
@@ -36,16 +36,17 @@ void attempt(Row& row, Runner& runner, F&& action) {
     }
 }
 
-/// Turns of at least some length. Pictures' passes are long enough, and so everybody makes the same crops in each round.
+/// Chooses how many passes a turn has, so that it takes long enough. Passes over pictures are long enough, and a fixed
+/// number gives everybody the same crops in each round.
 std::size_t choose_passes(Child& child, const Workload& workload, const ComparisonOptions& options) {
-    const Round round = child.round(1, 1);   // also a warm-up
+    const Round round = child.round(1, 1);   // also warms up
     if (workload.reads_photos())
         return options.passes;
     const double wanted = static_cast<double>(least_ns) / static_cast<double>(round.wall_ns);
     return std::clamp(static_cast<std::size_t>(std::ceil(wanted)), std::size_t{1}, most_passes);
 }
 
-/// One turn of each. Returns nothing when drawpoint itself is lost.
+/// Runs one turn of each contender. Returns an empty vector if drawpoint itself failed.
 std::vector<std::optional<Round>> run_round(std::vector<Row>& rows, std::vector<Runner>& runners, std::size_t number,
                                             const ComparisonOptions& options) {
     std::vector<std::optional<Round>> rounds(rows.size());

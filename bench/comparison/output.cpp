@@ -13,9 +13,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double least_of_published = 0.85;   // a peer below is set up in a way its makers would not
+constexpr double least_of_published = 0.85;   // a peer below this share of its published rate is probably misconfigured
 
-/// One number a round, in the rounds that count.
+/// One number per round that counts.
 template <class F>
 Spread over_rounds(const Row& row, F figure) {
     std::vector<double> values;
@@ -46,13 +46,13 @@ const Row* find_row(const Comparison& comparison, std::string_view contender, st
     return found == comparison.rows.end() ? nullptr : &*found;
 }
 
-/// drawpoint's row with this decoder, in a run that has one for each; else null.
+/// drawpoint's row with this decoder, if the run has one; else null.
 const Row* row_with(const Comparison& comparison, std::string_view decoder) {
     const Row* row = find_row(comparison, "drawpoint", decoder);
     return row && row->entry.workload.jpeg_decoder == decoder ? row : nullptr;
 }
 
-/// What a row is compared with: the first one, or where both decode with the same kernel, the one with the same decoder.
+/// What a row is compared with: the row with the same decoder if both use drawpoint's kernel, else the first row.
 const Row& base_of(const Row& row, const Comparison& comparison) {
     const Workload& workload = row.entry.workload;
     const bool has_choice = workload.has_our_kernel() && workload.contender != "drawpoint";
@@ -66,13 +66,14 @@ Json spread_json(const Spread& spread) {
     return {{"median", spread.median}, {"low", spread.low}, {"high", spread.high}};
 }
 
-/// Ratios to drawpoint with each decoder, that of the first batch of loaders made for it, and the share of a bound's rate.
+/// Adds the ratios to drawpoint with each decoder, the ratio of the first batch of fresh loaders, and the share of the
+/// bound's rate.
 void add_ratios(Json& json, const Row& row, const Comparison& comparison) {
     const Workload& workload = row.entry.workload;
     for (const char* decoder : {"library", "own"}) {
         const Row* ours = row_with(comparison, decoder);
         const bool is_other = workload.has_our_kernel() && workload.contender != "drawpoint" &&
-                              workload.jpeg_decoder != decoder;   // says nothing about loaders
+                              workload.jpeg_decoder != decoder;   // this ratio would compare decoders, not loaders
         json[fmt::format("ratio_to_{}", decoder)] = ours && !is_other ? spread_json(ratios(*ours, row)) : Json(nullptr);
     }
     std::vector<double> sooner;
@@ -87,7 +88,7 @@ void add_ratios(Json& json, const Row& row, const Comparison& comparison) {
     json["share_of_bound"] = bound != comparison.rows.end() ? spread_json(ratios(row, *bound)) : Json(nullptr);
 }
 
-/// Its rate over that of PyTorch's loader in this very run, beside what is known of it.
+/// Adds the row's rate relative to PyTorch's loader in this run, and the published or earlier one.
 void add_published(Json& json, const Row& row, const Comparison& comparison) {
     json["ratio_to_pytorch"] = json["published_ratio_to_pytorch"] = json["misconfigured"] = nullptr;
     const Row* torch = find_row(comparison, "pytorch", "persistent");
@@ -98,7 +99,7 @@ void add_published(Json& json, const Row& row, const Comparison& comparison) {
     if (published <= 0)
         return;
     json["published_ratio_to_pytorch"] = published;
-    // What is known was measured with two workers and Pillow's filter.
+    // The known ratios were measured with two workers and Pillow's filter.
     if (row.entry.workload.num_workers == 2 && row.entry.workload.resize_filter == "antialias")
         json["misconfigured"] =
             ratio < least_of_published * published
@@ -177,7 +178,7 @@ std::string range_cell(const Json& spread) {
 
 std::string text(const Json& row, const char* key) { return row[key].is_string() ? row[key].get<std::string>() : ""; }
 
-/// The columns of a workload's table that have something to say.
+/// Which optional columns a workload's table has.
 struct Columns {
     bool decoders = false, bound = false, fresh = false, torch = false;
 
@@ -277,7 +278,7 @@ bool add_to(Json& document, const Comparison& comparison, const Workload& worklo
 void print_table(const Json& document) {
     for (const Json& about : document["circumstances"]) {
         const std::string workload = text(about, "workload");
-        if (workload == "consumer")   // whose rows differ in all of that
+        if (workload == "consumer")   // its rows differ in all of these
             fmt::print("consumer: ");
         else
             fmt::print("{}: {} items a pass, batches of {}, {} workers; ", workload,

@@ -6,11 +6,11 @@
 
 namespace drawpoint::bench {
 
-/// Appends the comparison's rows and its circumstances to a document of schema drawpoint.comparison/1. Returns whether every
-/// contender that ran delivered what it should.
+/// Appends the comparison's rows and circumstances to a document of schema drawpoint.comparison/1. Returns whether
+/// every contender that ran passed its check.
 bool add_to(nlohmann::ordered_json& document, const Comparison&, const Workload&, const ComparisonOptions&);
 
-/// The document's rows as a table on stdout.
+/// Prints the document's rows as a table on stdout.
 void print_table(const nlohmann::ordered_json& document);
 
 }   // namespace drawpoint::bench

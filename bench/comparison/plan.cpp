@@ -70,7 +70,7 @@ void write_rows(const Workload& workload) {
 
 constexpr std::string_view prefix = "drawpoint-bench-";
 
-/// Folders of programs that were killed.
+/// Removes folders of programs that were killed.
 void remove_leftovers(const std::filesystem::path& place) {
     std::error_code ignored;
     for (const auto& entry : std::filesystem::directory_iterator{place, ignored}) {

@@ -16,13 +16,13 @@ namespace {
 struct Process {
     pid_t parent = 0;
     std::uint64_t faults = 0;
-    std::int64_t ended_ticks = 0;   // of its ended children
+    std::int64_t ended_ticks = 0;   // of children that ended
 };
 
 Process read_process(const std::filesystem::path& folder) {
     std::ifstream file{folder / "stat"};
     std::string text{std::istreambuf_iterator<char>{file}, {}};
-    const std::size_t name_end = text.rfind(')');   // a program's name may hold anything
+    const std::size_t name_end = text.rfind(')');   // the name of a program may contain anything
     if (name_end == std::string::npos)
         return {};
     std::istringstream fields{text.substr(name_end + 1)};
@@ -31,7 +31,7 @@ Process read_process(const std::filesystem::path& folder) {
     std::uint64_t faults = 0, faults_of_ended = 0;
     std::int64_t user = 0, system = 0;
     fields >> state >> process.parent;
-    for (int i = 0; i < 5; ++i)   // group, session, terminal, its group, flags
+    for (int i = 0; i < 5; ++i)   // skips group, session, terminal, its group, flags
         fields >> skipped;
     fields >> faults >> faults_of_ended >> skipped >> skipped >> skipped >> skipped >> user >> system;
     process.faults = faults + faults_of_ended;

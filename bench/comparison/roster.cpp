@@ -15,8 +15,8 @@
 namespace drawpoint::bench {
 namespace {
 
-/// A Python loader. Its rates over PyTorch's by workload are facts about that loader, published or measured once where it was
-/// set up with care (two workers, Debian 12, two cores); 0: it does not take part.
+/// A Python loader. Its rates relative to PyTorch's, per workload, were published or measured once with a careful setup
+/// (two workers, Debian 12, two cores); 0: it does not take part.
 struct Peer {
     const char *contender, *variant, *environment, *script;
     bool same_filter;
@@ -47,7 +47,7 @@ constexpr Peer peers[] = {
     {"grain", "threads", "grain", "grain_threads", true, 0.94, 0.89, 4.09, 1.19},
 };
 
-/// What is written in C++, and serves itself.
+/// A contender written in C++, which this program serves itself.
 struct Native {
     const char *contender, *variant;
     std::vector<std::string_view> kinds;
@@ -72,7 +72,7 @@ const std::vector<Native>& natives() {
 constexpr std::string_view same_kernel = "same_kernel";
 constexpr std::array both_decoders{"library", "own"};
 
-/// The decoders a contender has a row for each of; "": the one of the workload.
+/// The decoders for which a contender has a row each; "": the workload's own.
 std::vector<std::string> decoders_of(const Native& native, const Workload& wish) {
     if (wish.jpeg_decoder.empty() && std::string_view{native.variant}.starts_with(same_kernel))
         return {both_decoders.begin(), both_decoders.end()};
@@ -85,7 +85,8 @@ Entry drawpoint_entry(Workload workload, const char* variant) {
     return {.workload = std::move(workload)};
 }
 
-/// Compute from a quarter to four times the production of a step, at steps of 1 ms and of 20 us.
+/// Loops whose compute takes from a quarter to four times as long as producing a step's batch, for steps of 1 ms and of
+/// 20 µs.
 std::vector<Entry> consumers(const Workload& wish) {
     struct Form {
         const char* name;

@@ -7,27 +7,26 @@
 
 namespace drawpoint::bench {
 
-/// Who is measured, doing what: one row of the table.
+/// One row of the table: a contender and its work.
 struct Entry {
-    Workload workload;         ///< with contender and variant, and the settings that make the variant
-    std::string environment;   ///< of .deps/peers; empty: this program serves the contender
-    std::string script;        ///< of bench/contenders, without .py
-    bool is_bound = false;     ///< delivers nothing
-    bool same_filter = true;   ///< its pixels must be drawpoint's; else the same pictures, resized in another way
-    double published =
-        0;   ///< its rate over that of pytorch/persistent with 2 workers where it was set up with care; 0: none
+    Workload workload;         ///< includes contender, variant, and the variant's settings
+    std::string environment;   ///< a Python environment in .deps/peers; empty: this program serves the contender
+    std::string script;        ///< a file of bench/contenders, without .py
+    bool is_bound = false;     ///< only does the work, without delivering batches
+    bool same_filter = true;   ///< pixels must equal drawpoint's; else it resizes the same pictures in another way
+    double published = 0;   ///< its rate relative to pytorch/persistent with 2 workers and a careful setup; 0: unknown
 };
 
-/// The workloads there are.
+/// All workloads.
 [[nodiscard]] const std::vector<std::string>& workload_kinds();
 /// The names of all contenders.
 [[nodiscard]] std::vector<std::string> contender_names();
 
-/// Everyone who takes part in `workload.kind`, drawpoint first; `contenders`: only these (and drawpoint); empty: all. A
-/// `workload.jpeg_decoder` of "" means drawpoint's own choice, beside a row for each decoder.
+/// All entries of `workload.kind`, drawpoint first; `contenders`: only these and drawpoint; empty: all. If
+/// `workload.jpeg_decoder` is "", drawpoint has a row with its own choice and one for each decoder.
 [[nodiscard]] std::vector<Entry> roster(const Workload& workload, const std::vector<std::string>& contenders);
 
-/// The program and the arguments that serve an entry, but for the last. Throws NotRun saying what has to be installed.
+/// The program and arguments that serve an entry, without the last one. Throws NotRun saying what has to be installed.
 [[nodiscard]] std::vector<std::string> command_of(const Entry&);
 
 }   // namespace drawpoint::bench

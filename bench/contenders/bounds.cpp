@@ -1,4 +1,5 @@
-// What no loader gets around: decoding every file, copying every row, making every item. On plain threads, without batches.
+// The work that no loader can avoid: decoding every file, copying every row, making every item; on plain threads,
+// without batches.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -24,7 +25,7 @@
 namespace drawpoint::bench {
 namespace {
 
-/// Calls work(i, thread) for all i < count from `threads` threads. What one throws ends it and is thrown here.
+/// Calls work(i, thread) for all i < count on `threads` threads. An exception ends all of them and is rethrown.
 void for_all(std::size_t count, std::size_t threads, const std::function<void(std::size_t, std::size_t)>& work) {
     std::atomic<std::size_t> next{0};
     std::exception_ptr error;
@@ -49,7 +50,7 @@ void for_all(std::size_t count, std::size_t threads, const std::function<void(st
         std::rethrow_exception(error);
 }
 
-/// Says "there are so many" for work that delivers nothing.
+/// A contender that delivers only the number of items.
 class Bound : public Contender {
 public:
     explicit Bound(const Workload& workload) : workload_{workload}, order_(workload.items) {}
@@ -69,7 +70,7 @@ protected:
     std::vector<std::uint64_t> order_;
 };
 
-/// Throws the library's message instead of ending the program.
+/// Throws the library's message, where the default handler would end the program.
 [[noreturn]] void throw_message(j_common_ptr jpeg) {
     char message[JMSG_LENGTH_MAX];
     jpeg->err->format_message(jpeg, message);
@@ -117,7 +118,7 @@ private:
                 [this](std::size_t i, std::size_t thread) { decode_whole(files_[order_[i]], pixels_[thread]); });
     }
     std::vector<std::vector<std::byte>> files_;
-    std::vector<std::vector<unsigned char>> pixels_;   // of each thread
+    std::vector<std::vector<unsigned char>> pixels_;   // per thread
 };
 
 class MemcpyBound final : public Bound {
@@ -138,7 +139,7 @@ private:
     std::vector<std::vector<float>> ring_;
 };
 
-/// Its time is what the items took, spread evenly over the threads: the rate is threads / mean time of an item.
+/// Takes the time of the items, spread evenly over the threads: the rate is threads / mean time of an item.
 class ThreadsBound final : public Bound {
 public:
     explicit ThreadsBound(const Workload& workload) : Bound{workload}, item_ns_(workload.num_workers) {}
@@ -159,7 +160,7 @@ private:
             item_ns_[thread] += std::chrono::nanoseconds{Clock::now() - begin}.count();
         });
     }
-    std::vector<std::int64_t> item_ns_;   // of each thread
+    std::vector<std::int64_t> item_ns_;   // per thread
 };
 
 }   // namespace

@@ -1,4 +1,4 @@
-// A loop that computes between its draws, beside what bounds it: its computing, and the production alone.
+// A loop that computes between its draws, compared with its bounds: computing alone, and producing alone.
 #include <algorithm>
 #include <chrono>
 #include <thread>
@@ -22,7 +22,7 @@ void spin(std::chrono::nanoseconds time) {
     }
 }
 
-/// One step's compute: the loop's core busy, or the loop waiting for somebody else's, as for a GPU.
+/// Computes one step: keeps the loop's core busy, or waits as for a GPU.
 void compute(const Workload& w) {
     if (w.variant.starts_with("busy"))
         spin(std::chrono::nanoseconds{w.compute_ns});
@@ -34,9 +34,9 @@ struct PassTimes {
     std::chrono::nanoseconds wall{}, computing{};
 };
 
-/// Times of a pass from its first batch in hand to its last: as many batches made as steps computed, and what comes before is
-/// there once for any number of steps. Computing is timed as it was: a wait wakes later than asked, most of all from busy
-/// processors.
+/// Times a pass from its first to its last batch: between them, as many batches are made as steps are computed, and
+/// what comes before occurs once for any number of steps. Computing counts with its measured time, since a wait takes
+/// longer than requested, most of all on busy CPUs.
 Awaitable<PassTimes> time_pass(DataLoader& loader, std::size_t epoch, const Workload& w, bool computes,
                                const std::function<bool(const BatchView&)>& see) {
     auto pass = loader.epoch(epoch);

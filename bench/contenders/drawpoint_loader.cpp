@@ -69,7 +69,7 @@ std::unique_ptr<Sampler> order_of(const Workload& w) {
     return std::make_unique<RandomSampler>(w.items, w.seed);
 }
 
-/// As many batches ahead as torch::data takes by default; items of very different cost want more.
+/// As many batches ahead as torch::data has by default; items of very different cost need more.
 std::size_t prefetch_depth(const Workload& w) {
     return w.prefetch_depth ? w.prefetch_depth : (w.kind == "straggler" ? 4 : 2) * w.num_workers;
 }

@@ -11,8 +11,9 @@
 
 namespace drawpoint::bench {
 
-/// The way most programs go: libjpeg-turbo decodes the whole image to RGB, then Pillow's antialiased resize in plain C++
-/// (horizontal first, 22-bit weights, 8 bits in between), flip and normalise. Throws std::runtime_error for a damaged file.
+/// Decodes as most programs do: libjpeg-turbo decodes the whole image to RGB, then Pillow's antialiased resize in plain
+/// C++ (horizontal first, 22-bit weights, 8 bits in between), flip and normalise. Throws std::runtime_error for a
+/// damaged file.
 class PlainDecode {
 public:
     PlainDecode();
@@ -20,19 +21,19 @@ public:
     PlainDecode(const PlainDecode&) = delete;
     PlainDecode& operator=(const PlainDecode&) = delete;
 
-    /// As tjDecompress2() does it with a handle and a buffer that are kept. The pixels are valid until the next call.
+    /// Works like tjDecompress2() with a reused handle and buffer. The pixels are valid until the next call.
     ImageView whole(std::span<const std::byte> file);
 
-    /// The crop's window only, one column more on each side, as RGB.
+    /// Decodes only the crop's window, with one more column on each side, to RGB.
     ImageView window(std::span<const std::byte> file, CropBox crop);
 
-    /// Resizes the crop of an image of whole().
+    /// Resizes the crop of an image that whole() returned.
     void resize(const ImageView& image, CropBox crop, ImageSize target, bool flip,
                 const ChannelNormalization& normalization, float* planar_out);
 
 private:
     struct Weights {
-        std::vector<int> first, count, values;   // `taps` values for each output
+        std::vector<int> first, count, values;   // weights have `taps` values per output
         int taps = 0;
         void fill(std::uint32_t input, std::uint32_t output);
     };

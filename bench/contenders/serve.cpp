@@ -1,4 +1,4 @@
-// The contender's end of the protocol of comparison/child.hpp, for those of C++. contenders/serving.py is the same for Python.
+// The C++ contenders' end of the protocol of comparison/child.hpp; contenders/serving.py is the same for Python.
 #include "serve.hpp"
 
 #include <algorithm>
@@ -71,7 +71,7 @@ json run_round(Contender& contender, std::size_t epoch, std::size_t passes) {
             {"batches", batches}};
 }
 
-/// From nothing to the first batch in hand, with a loader made for it.
+/// Time to the first batch of a newly made loader, construction included.
 json first_batch(const Workload& workload, std::size_t epoch) {
     const std::int64_t begin = now_ns();
     std::int64_t end = 0;
@@ -83,7 +83,7 @@ json first_batch(const Workload& workload, std::size_t epoch) {
     return {{"wall_ns", end - begin}};
 }
 
-/// Sends the chosen batches of a pass: a line about each, then its values as bytes.
+/// Sends the chosen batches of a pass: for each a line, then its values as bytes.
 void send_batches(Contender& contender, const Workload& workload, std::size_t epoch,
                   const std::vector<std::size_t>& chosen) {
     std::size_t number = 0;
@@ -108,7 +108,8 @@ bool is_child(int argc, char** argv) noexcept { return argc == 3 && argv[1] == s
 int serve(int, char** argv) {
     try {
         const auto workload = json::parse(argv[2]).get<Workload>();
-        if (workload.variant.ends_with("tuned")) {   // freed batches stay in the heap: no page is faulted in twice
+        // freed batches stay in the heap, so their pages are not faulted in again
+        if (workload.variant.ends_with("tuned")) {
             mallopt(M_MMAP_THRESHOLD, 1 << 30);
             mallopt(M_TRIM_THRESHOLD, INT_MAX);
         }

@@ -2,7 +2,7 @@
 
 namespace drawpoint::bench {
 
-/// If this process was started by a `Child` of this program: serves it to the end, and returns the exit code.
+/// Whether a `Child` started this process. If so, serve() runs the contender to its end and returns the exit code.
 [[nodiscard]] bool is_child(int argc, char** argv) noexcept;
 [[nodiscard]] int serve(int argc, char** argv);
 

@@ -33,7 +33,8 @@ std::vector<unsigned char> read_bytes(const char* path) {
     return bytes;
 }
 
-/// The whole picture, uint8 [height, width, 3], as torchvision's decode_jpeg makes it. A damaged file ends the program.
+/// Decodes the whole picture to uint8 [height, width, 3], like torchvision's decode_jpeg. A damaged file ends the
+/// program.
 torch::Tensor decode_whole(const std::vector<unsigned char>& bytes) {
     jpeg_decompress_struct jpeg;
     jpeg_error_mgr errors;
@@ -54,15 +55,15 @@ torch::Tensor decode_whole(const std::vector<unsigned char>& bytes) {
     return image;
 }
 
-/// What all copies of the dataset share: LibTorch gives every worker a copy of its own.
+/// What all copies of the dataset share; LibTorch gives every worker its own copy of the dataset.
 struct Shared {
     Workload workload;
     std::optional<ImageFolder> photos;
     std::optional<RowsFile> rows;
-    std::size_t epoch = 0;   // written between passes only, when no worker runs
+    std::size_t epoch = 0;   // written only between passes, when no worker runs
 };
 
-/// The chance of a sample, as drawpoint's recipe draws it.
+/// The random crop and flip of a sample, drawn as drawpoint's recipe draws them.
 struct Chance {
     Chance(const Shared& shared, std::size_t index, ImageSize size) {
         CounterRng random{shared.workload.seed, static_cast<std::uint32_t>(shared.epoch), index};
@@ -77,7 +78,7 @@ torch::data::Example<> example(torch::Tensor data, std::size_t target) {
     return {std::move(data), torch::tensor(static_cast<std::int64_t>(target))};
 }
 
-/// "torch-data" resizes bytes, "torch-data-float" floats in planes, converted after the crop.
+/// Variant "torch-data" resizes bytes; "torch-data-float" converts after the crop, and resizes planes of floats.
 class AtenPhotos : public torch::data::Dataset<AtenPhotos> {
 public:
     explicit AtenPhotos(std::shared_ptr<const Shared> shared) : shared_{std::move(shared)} {
@@ -115,12 +116,13 @@ private:
     torch::Tensor mean_, deviation_;
 };
 
-/// The same with drawpoint's kernel in get(): what is left between this and drawpoint is the loader alone.
+/// The same with drawpoint's kernel in get(), so that only the loader differs from drawpoint.
 class DrawpointPhotos : public torch::data::Dataset<DrawpointPhotos> {
 public:
     explicit DrawpointPhotos(std::shared_ptr<const Shared> shared)
         : shared_{std::move(shared)}, decoder_{jpeg_backend(shared_->workload)} {}
-    DrawpointPhotos(const DrawpointPhotos& other) : DrawpointPhotos{other.shared_} {}   // a decoder for each worker
+    // each worker's copy makes its own decoder
+    DrawpointPhotos(const DrawpointPhotos& other) : DrawpointPhotos{other.shared_} {}
     DrawpointPhotos(DrawpointPhotos&&) = default;
 
     torch::data::Example<> get(std::size_t index) override {
@@ -141,7 +143,7 @@ private:
     JpegDecoder decoder_;
 };
 
-/// Rows that are there already, each a view.
+/// Views of rows that exist already.
 class ReadyRows : public torch::data::Dataset<ReadyRows> {
 public:
     explicit ReadyRows(std::shared_ptr<const Shared> shared) : shared_{std::move(shared)} {
@@ -173,7 +175,7 @@ private:
     std::shared_ptr<const Shared> shared_;
 };
 
-/// The order of drawpoint's sampler in LibTorch's clothes.
+/// The order of drawpoint's sampler as a LibTorch sampler.
 class SameOrder : public torch::data::samplers::Sampler<> {
 public:
     explicit SameOrder(std::shared_ptr<const Shared> shared)
@@ -237,7 +239,7 @@ private:
 }   // namespace
 
 std::unique_ptr<Contender> make_torch_data(const Workload& workload) {
-    at::set_num_threads(1);   // the workers are the parallelism: more threads in each would fight for the same cores
+    at::set_num_threads(1);   // the workers already use all cores: more threads in each would compete for them
     auto shared = std::make_shared<Shared>();
     shared->workload = workload;
     if (workload.kind == "straggler")

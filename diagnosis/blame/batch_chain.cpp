@@ -7,7 +7,7 @@
 namespace drawpoint {
 namespace {
 
-/// But for their place and length.
+/// Equal except for begin and length.
 bool same(const BlamePiece& a, const BlamePiece& b) noexcept {
     return a.cause == b.cause && a.spent == b.spent && a.stage == b.stage && a.sample == b.sample;
 }
@@ -31,7 +31,7 @@ std::uint32_t BatchChain::cut(std::size_t step, std::vector<BlamePiece>& pieces)
     const auto add = [&](std::int64_t until_ns, Cause cause) {
         until_ns = std::clamp(until_ns, at, draw_end);
         if (until_ns > at) {
-            if (cause == Cause::unknown && batch != nothing)   // what the loop's own records leave open
+            if (cause == Cause::unknown && batch != nothing)   // the loop's own records do not explain it
                 walk(batch, {at, until_ns});
             else
                 backwards_.assign(1, {.cause = cause, .begin_ns = at, .ns = until_ns - at});
@@ -108,12 +108,12 @@ void BatchChain::walk(std::uint32_t batch, TimeRange range) {
 
 void BatchChain::walk_samples(std::uint32_t batch, bool inline_loader) {
     const std::uint32_t last = last_sample(*ledger_, *rows_, batch);
-    // After the last one: its worker told of it. Unless it is another's, whose record is missing.
+    // After its last sample the worker reported the batch. If a sample is not recorded, that one may have been later.
     until(end_ns(*ledger_, ledger_->samples[last]), {.cause = rows_->whole(batch) ? Cause::handoff : Cause::unknown});
     walk_stages(last);
     if (!inline_loader)
         return;
-    // The loop made them itself, one after the other.
+    // The loop made all samples itself, one after the other.
     const auto samples = rows_->samples_of(batch);
     by_end_.assign(samples.begin(), samples.end());
     std::ranges::stable_sort(by_end_, {}, [&](std::uint32_t i) { return end_ns(*ledger_, ledger_->samples[i]); });
@@ -130,7 +130,7 @@ void BatchChain::walk_stages(std::uint32_t i) {
     const auto spending = spending_of(*ledger_, sample);
     for (std::size_t stage = std::min(stages.size(), max_stages); stage-- > 0;) {
         const StageSpending& spent = spending[stage];
-        // What lies between this stage and the next is this one's; before the first, the first one's.
+        // The gap between this stage and the next belongs to this one; the gap before the first stage to the first.
         const std::int64_t begin_ns =
                                stage == 0 ? std::min(sample.begin_ns, stages[0].begin_ns) : stages[stage].begin_ns,
                            there_ns = end_ns(stages[stage].begin_ns, spent.read_ns);
@@ -160,7 +160,7 @@ void BatchChain::walk_admission(const BatchRow& row) {
     until(row.admitted_ns, {.cause = row.first_claim_ns == no_stamp ? Cause::unknown : Cause::worker});
     if (row.admitted_ns == no_stamp)
         return take(at_ns_ - from_ns_, {.cause = Cause::unknown});
-    // The first batch of a pass waits for nothing but its pass, and under a budget it is admitted whatever it takes.
+    // The first batch of a pass waits only for its pass: under a budget it is admitted whatever its size.
     if (row.batch > 0 && rows_->setting_at(row.pipeline, at_ns_).memory_budget > 0)
         until(rows_->slot_free(row.pipeline, {from_ns_, at_ns_}).from_ns, {.cause = Cause::budget});
     take(at_ns_ - from_ns_, {.cause = Cause::admission});

@@ -12,14 +12,14 @@
 
 namespace drawpoint {
 
-/// Cuts draws into what they waited for.
+/// Cuts draws into pieces, by what the loop was waiting for.
 class BatchChain {
 public:
-    /// All outlive it.
+    /// All must outlive it.
     BatchChain(const Ledger& ledger, const LoaderRows& rows, const OrderLoss& order)
         : ledger_{&ledger}, rows_{&rows}, order_{&order} {}
 
-    /// Adds the pieces of this step's draw, in order, and gives the last sample of its batch, or `nothing`.
+    /// Appends the pieces of this step's draw, in order. Returns the last sample of its batch, or `nothing`.
     std::uint32_t cut(std::size_t step, std::vector<BlamePiece>&);
 
 private:
@@ -34,11 +34,11 @@ private:
     const LoaderRows* rows_;
     const OrderLoss* order_;
     std::vector<BlamePiece> backwards_;
-    std::vector<std::uint32_t> by_end_;      // samples of a batch
+    std::vector<std::uint32_t> by_end_;      // samples of a batch, by their end
     std::int64_t from_ns_ = 0, at_ns_ = 0;   // [from, at) is still to be explained
 };
 
-/// Of the batch's samples, the one that ended last; `nothing` where none is recorded.
+/// The sample of the batch that ended last; `nothing` if none is recorded.
 [[nodiscard]] std::uint32_t last_sample(const Ledger&, const LoaderRows&, std::uint32_t batch) noexcept;
 
 }   // namespace drawpoint

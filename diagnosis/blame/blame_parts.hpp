@@ -11,10 +11,10 @@
 
 namespace drawpoint {
 
-/// Longest list of slow samples.
+/// The most slow samples that are listed.
 inline constexpr std::size_t max_slow_samples = 100;
 
-/// The loop waited for a batch to be made, rather than to be moved or handed over.
+/// Whether the loop waited for a batch to be made, rather than to be moved or handed over.
 [[nodiscard]] constexpr bool is_making(Cause cause) noexcept {
     return cause != Cause::callbacks && cause != Cause::transfer_queue && cause != Cause::transfer &&
            cause != Cause::handoff && cause != Cause::unknown;
@@ -24,11 +24,12 @@ inline constexpr std::size_t max_slow_samples = 100;
     return std::span{blame.pieces}.subspan(draw.pieces.first, draw.pieces.count);
 }
 
-/// The end of the sentence "The loop waited … because". `piece` of `draw`.
+/// The end of the sentence "The loop waited … because". `piece` belongs to `draw`.
 [[nodiscard]] std::string reason_of(const Ledger&, const DrawBlame& draw, const BlamePiece& piece);
 
-/// Fill in `slow_samples`; `workers` and what is said of them. After `draws` and `pieces`.
+/// Fills in `slow_samples`. Needs `draws` and `pieces`.
 void add_slow_samples(Blame&, const Ledger&, const LoaderRows&);
+/// Fills in `workers` and the sums over what they did during draws. Needs `draws` and `pieces`.
 void add_workers(Blame&, const Ledger&, const LoaderRows&);
 
 }   // namespace drawpoint

@@ -40,7 +40,7 @@ std::string name_of(const Ledger& ledger, const DrawBlame& draw, const BlamePiec
 }
 
 std::vector<BlameRow> blame_table(const Ledger& ledger, const Blame& blame, DrawKind kind) {
-    // By what a key is made of, so that it is made once.
+    // By the parts of a key, so that each key is built once.
     std::map<std::tuple<Cause, std::uint8_t, std::uint8_t>, BlameRow> sums;
     std::int64_t all_ns = 0;
     const DrawBlame* with_others = nullptr;
@@ -63,7 +63,7 @@ std::vector<BlameRow> blame_table(const Ledger& ledger, const Blame& blame, Draw
             all_ns += piece.ns;
         }
     }
-    std::map<std::string, BlameRow> by_key;   // stages of two loaders may have one name
+    std::map<std::string, BlameRow> by_key;   // stages of two loaders may have the same name
     for (auto& [what, sum] : sums) {
         BlameRow& row = by_key[sum.key];
         row.key = sum.key;
@@ -73,7 +73,8 @@ std::vector<BlameRow> blame_table(const Ledger& ledger, const Blame& blame, Draw
         row.run_queue_ns += sum.run_queue_ns;
         row.waiting_ns += sum.waiting_ns;
     }
-    // Where the workers mostly were meanwhile: what a reader wants to know of the largest row that few workers have.
+    // Adds in which stage the workers mostly were: with few workers this row is often the largest, and says little by
+    // itself.
     const std::vector<std::int64_t>& others = blame.other_samples_by_stage_ns;
     if (const auto found = by_key.find("other_samples");
         found != by_key.end() && kind == DrawKind::steady && !others.empty()) {

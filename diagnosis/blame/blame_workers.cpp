@@ -9,7 +9,7 @@ namespace {
 
 using What = WorkerPart::What;
 
-/// Where in `WorkerBlame::stages_ns` each pipeline's stages begin; one more at the end.
+/// Index of each pipeline's first stage in `WorkerBlame::stages_ns`; at the end, the number of all stages.
 std::vector<std::size_t> first_columns(const Ledger& ledger) {
     std::vector<std::size_t> first{0};
     for (const PipelineRow& pipeline : ledger.pipelines)
@@ -88,8 +88,8 @@ void add_workers(Blame& blame, const Ledger& ledger, const LoaderRows& rows) {
                 }
             }
         }
-        const auto workers =
-            std::max<std::int64_t>(rows.setting_at(pipeline, ledger.steps[draw.step].draw_begin_ns).num_workers, 1);
+        const auto workers = std::max<std::int64_t>(
+            static_cast<std::int64_t>(rows.setting_at(pipeline, ledger.steps[draw.step].draw_begin_ns).num_workers), 1);
         for (std::size_t i = 0; i < worker.size(); ++i)
             at(blame.worker_wait_by_stage_ns, i) += worker[i] / workers;
         for (std::size_t i = 0; i < other.size(); ++i)

@@ -21,7 +21,7 @@ constexpr std::size_t most_samples = 32;
 
 std::string duration(std::int64_t ns) { return format_duration(static_cast<double>(ns) * 1e-9); }
 
-/// "+1.20 ms" from the draw's begin.
+/// A time relative to `origin_ns`: "+1.20 ms".
 std::string moment(std::int64_t ns, std::int64_t origin_ns) {
     return ns < origin_ns ? "-" + duration(length_ns(ns, origin_ns)) : "+" + duration(length_ns(origin_ns, ns));
 }
@@ -38,7 +38,7 @@ std::string padded(std::string text, std::size_t width, bool right = false) {
     return text;
 }
 
-/// One letter a stage: its own first one where it is free. 'C' is collate's.
+/// One letter per stage, its first one if that is free. 'C' stands for collating.
 std::string letters_for(const std::vector<std::string>& stages) {
     std::string letters;
     const auto is_free = [&](char letter) { return letter != 'C' && letters.find(letter) == std::string::npos; };
@@ -96,7 +96,7 @@ public:
 private:
     void line(std::string_view text) { (out_ += text) += '\n'; }
 
-    /// A sentence, on as many lines as it takes.
+    /// A sentence, wrapped to the width.
     void prose(std::string_view text) {
         while (text.size() > width_) {
             const std::size_t blank = text.rfind(' ', width_);
@@ -255,7 +255,7 @@ private:
             line("Of these, for " + format_count(draw_.order_ns) + " ns a younger batch lay complete (order).");
     }
 
-    /// What most of the draw was.
+    /// Says what most of the draw was.
     void sentence() {
         line("");
         const auto all = pieces_of(blame_, draw_);
@@ -274,7 +274,7 @@ private:
         for (const BlamePiece& piece : all)
             if (sum_of(piece, false) > sum_of(*most, false))
                 most = &piece;
-        for (const BlamePiece& piece : all)   // of these, how most was spent
+        for (const BlamePiece& piece : all)   // and how most of that cause was spent
             if (same(piece, *most) && sum_of(piece, true) > sum_of(*most, true))
                 most = &piece;
         std::string text =

@@ -29,8 +29,8 @@ void add_slow_samples(Blame& blame, const Ledger& ledger, const LoaderRows& rows
         for (const BlamePiece& piece : pieces_of(blame, draw))
             waited_ns += is_making(piece.cause) ? piece.ns : 0;
         const SampleRow& last = ledger.samples[draw.last_sample];
-        std::optional<std::int64_t> others_ns;   // when the other workers were through
-        bool in_runs = false;                    // a run is no sample
+        std::optional<std::int64_t> others_ns;   // when the last of the other workers was done
+        bool in_runs = false;                    // a row that stands for several samples does not name them
         for (const std::uint32_t i : rows.samples_of(draw.batch)) {
             in_runs |= ledger.samples[i].samples != 1;
             if (ledger.samples[i].worker != last.worker)

@@ -8,19 +8,20 @@
 
 namespace drawpoint {
 
-/// How a stage of one sample spent its time on its worker, as far as it was measured. The rest of `ns`, where both are
-/// known, it waited for something else than a core.
+/// How a worker spent the time of one stage of a sample, as far as it was measured. If both are known, the rest of `ns`
+/// was waiting for something other than a core.
 struct StageSpending {
-    std::int64_t ns = 0;                                       ///< without what it waited for a read ahead
-    std::int64_t read_ns = 0;                                  ///< that
+    std::int64_t ns = 0;                                       ///< without `read_ns`
+    std::int64_t read_ns = 0;                                  ///< waiting for a read ahead, at the begin of the stage
     std::int64_t cpu_ns = no_stamp, run_queue_ns = no_stamp;   ///< of `ns`; `no_stamp`: not known
 };
 
-/// By stage, the first `max_stages`. A stage's own CPU time where it was measured, else its share of the sample's by
-/// length; the time in the run queue by the stages' time off the core.
+/// By stage, for the first `max_stages`. The CPU time is the stage's own if it was measured, else a share of the
+/// sample's in proportion to the stage's length; the time in the run queue is shared out in proportion to the stages'
+/// time off the core.
 [[nodiscard]] std::array<StageSpending, max_stages> spending_of(const Ledger&, const SampleRow&) noexcept;
 
-/// round(ns × part / whole), 0 … ns; `whole` > 0. Error below a nanosecond up to 2^50.
+/// round(ns × part / whole), 0 … ns; `whole` > 0. The error is below a nanosecond up to 2^50.
 [[nodiscard]] std::int64_t proportion(std::int64_t ns, std::int64_t part, std::int64_t whole) noexcept;
 
 }   // namespace drawpoint

@@ -18,7 +18,7 @@ std::size_t mser5_truncation(std::span<const double> values) {
             sum += value;
         means.push_back(sum / group);
     }
-    // From the back, Welford's update: each truncation is one value more.
+    // From the back, by Welford's algorithm: each shorter truncation adds one value.
     double mean = 0, squares = 0, least = std::numeric_limits<double>::infinity();
     std::size_t best = 0;
     for (std::size_t kept = 1; kept <= means.size(); ++kept) {
@@ -39,14 +39,14 @@ std::size_t first_steady_step(const Ledger& ledger, const LoaderRows& rows) {
     const auto& steps = ledger.steps;
     const bool trains = std::ranges::any_of(steps, [](const StepRow& s) { return s.phase == Phase::train; });
     const Phase phase = trains ? Phase::train : Phase::valid;
-    std::vector<std::size_t> drawn;   // of the phase, that brought a batch
+    std::vector<std::size_t> drawn;   // steps of the phase that brought a batch
     std::vector<double> logs;
     std::size_t fill = 0;
     for (std::size_t i = 0; i < steps.size(); ++i) {
         const StepRow& step = steps[i];
         const std::int64_t ns = end_ns(step) == step.draw_begin_ns ? 0 : step.draw_ns + step.batch_ns;
         if (step.phase != phase || step.size == 0 || ns <= 0 || step.draw_begin_ns < ledger.folded.until_ns)
-            continue;   // of the steps folded, a first one or two are kept
+            continue;   // of the folded steps, the ledger keeps the first one or two
         if (const std::uint32_t batch = rows.batch_of(i); batch != nothing)
             fill = std::max<std::size_t>(fill, rows.setting_at(ledger.batches[batch].pipeline,
                                                                ledger.steps[drawn.empty() ? i : drawn[0]].draw_begin_ns)
@@ -71,7 +71,7 @@ std::vector<bool> first_of_pass(const Ledger& ledger) {
     bool after_folded = ledger.folded.steps == 0;
     for (const StepRow& step : ledger.steps) {
         if (!after_folded && step.draw_begin_ns >= ledger.folded.until_ns) {
-            after_folded = true;   // which passes the folded steps began is not known
+            after_folded = true;   // it is not known which passes the folded steps began
             last.fill({.epoch = {}, .known = false});
             while (pass < ledger.passes.size() && ledger.passes[pass].begin_ns < ledger.folded.until_ns)
                 ++pass;

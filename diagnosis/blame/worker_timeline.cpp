@@ -12,7 +12,7 @@ namespace {
 
 using What = WorkerPart::What;
 
-/// Why a worker of one pipeline that has nothing to do has nothing to do, over time.
+/// Why an idle worker of one pipeline is idle, over time.
 class IdleReasons {
 public:
     IdleReasons(const Ledger& ledger, const LoaderRows& rows, std::uint8_t pipeline) {
@@ -39,7 +39,7 @@ public:
                 changes.push_back({row.at_ns, 0, 0, row.prefetch_depth});
         std::ranges::stable_sort(changes, {}, &Change::at_ns);
         std::int64_t taken = 0, unrecorded = 0;
-        std::uint32_t depth = rows.setting_at(pipeline, no_stamp).prefetch_depth;
+        std::size_t depth = rows.setting_at(pipeline, no_stamp).prefetch_depth;
         for (const Change& change : changes) {
             taken += change.taken;
             unrecorded += change.unrecorded;
@@ -52,7 +52,7 @@ public:
         }
     }
 
-    /// Parts that tile [from, to).
+    /// Appends parts that cover [from, to).
     void add(std::vector<WorkerPart>& parts, std::int64_t from_ns, std::int64_t to_ns) const {
         auto at = std::ranges::upper_bound(reasons_, from_ns, {}, &Reason::from_ns) - 1;
         while (from_ns < to_ns) {
@@ -76,7 +76,7 @@ private:
 /// A sample, or the collating of a batch.
 struct Work {
     std::int64_t begin_ns;
-    std::uint32_t sample, batch;   // sample: `nothing`: collates
+    std::uint32_t sample, batch;   // sample: `nothing` for collating
 };
 
 class TimelineBuilder {
@@ -87,7 +87,7 @@ public:
 
     void add(const Work& work) {
         const std::int64_t begin_ns = clipped(work.begin_ns);
-        // From the moment its next batch was there it had something to claim.
+        // From the admission of its next batch on, it had something to claim.
         std::int64_t admitted_ns = work.batch == nothing ? no_stamp : ledger_.batches[work.batch].admitted_ns;
         admitted_ns = admitted_ns == no_stamp ? begin_ns : std::clamp(admitted_ns, at_ns_, begin_ns);
         reasons_.add(parts_, at_ns_, admitted_ns);

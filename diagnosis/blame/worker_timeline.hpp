@@ -13,20 +13,20 @@ namespace drawpoint {
 struct WorkerPart {
     enum class What : std::uint8_t { stage, collate, overhead, idle, idle_no_slot, unknown };
     What what{};
-    std::uint8_t stage = 0, pipeline = 0;   ///< of `What::stage`
+    std::uint8_t stage = 0, pipeline = 0;   ///< for `What::stage`
     std::int64_t begin_ns = 0, ns = 0;
-    std::int64_t run_queue_ns = 0;   ///< of `ns`
+    std::int64_t run_queue_ns = 0;   ///< of `ns`: waiting for a core
 };
 
-/// A worker's time, its parts in order and without a gap.
+/// A worker's time: its parts in order, without gaps.
 struct WorkerTimeline {
     std::uint16_t worker = 0;
     std::uint8_t pipeline = 0;
     std::vector<WorkerPart> parts;
 };
 
-/// All workers that have a sample or a collated batch, by number, each over the whole range; not the loop that works for an
-/// inline loader. O(rows log rows).
+/// All workers that made a sample or collated a batch, by number, each over the whole range. The loop, which does the
+/// work of an inline loader, is not among them. O(rows log rows).
 [[nodiscard]] std::vector<WorkerTimeline> worker_timelines(const Ledger&, const LoaderRows&, TimeRange);
 
 }   // namespace drawpoint

@@ -13,11 +13,11 @@ namespace drawpoint {
 namespace {
 
 constexpr std::int64_t long_is = 8;        // times the median
-constexpr std::size_t fewest_likes = 30;   // to tell of the others
-constexpr double hardly = 0.02;            // of its time
+constexpr std::size_t fewest_likes = 30;   // needed to estimate other pieces from
+constexpr double hardly = 0.02;            // of a sample's time
 constexpr double not_known = -1;
 
-/// Those that a replay has room for, of a row of any origin.
+/// The stages that a replay has room for: a row from elsewhere may have more.
 std::span<const StageRow> stages_of(const Ledger& ledger, const SampleRow& row) noexcept {
     const auto stages = ledger.stages_of(row);
     return stages.first(std::min(stages.size(), max_stages));
@@ -30,14 +30,14 @@ std::int64_t wall_of(std::span<const StageRow> stages) noexcept {
     return sum;
 }
 
-/// 0: it was not read ahead.
+/// 0 if the sample was not read ahead.
 std::int64_t read_ns_of(const SampleRow& row) noexcept {
     return row.read_begin_ns == no_stamp || row.read_end_ns == no_stamp
                ? 0
                : bounded_ns(length_ns(row.read_begin_ns, row.read_end_ns));
 }
 
-/// The first stage that is no wait for a read ahead.
+/// Index of the first stage that is not waiting for a read ahead.
 std::size_t made_from(const SampleRow& row, std::span<const StageRow> stages) noexcept {
     return row.read_begin_ns != no_stamp && stages.size() > 1 ? 1 : 0;
 }
@@ -93,7 +93,7 @@ CpuShares::CpuShares(const Ledger& ledger, std::uint8_t pipeline)
                     for (std::size_t i = 0; i < stages.size(); ++i)
                         waits_[i] += static_cast<double>(
                             std::max<std::int64_t>(bounded_ns(stages[i].ns) - bounded_ns(stages[i].cpu_ns), 0));
-                // Its worker's wait for a read ahead is no part of what it is like.
+                // The worker's wait for a read ahead says nothing about similar samples.
                 const std::size_t first_made = made_from(*row, stages);
                 double made_cpu = cpu;
                 for (std::size_t i = 0; i < first_made; ++i)
@@ -146,13 +146,13 @@ void CpuShares::split(const SampleRow& row, std::span<const StageRow> stages, st
         const bool own = stages[i].cpu_ns != no_stamp;
         staged &= own;
         const double share = one.share(i);
-        // Nothing is known of any: what a sample needs is taken for computing, but not its wait for a read ahead.
+        // A stage of which nothing is known counts as computing, except for the wait for a read ahead.
         cpu[i] = own                              ? std::clamp(static_cast<double>(stages[i].cpu_ns), 0.0, ns)
                  : i < made && !(one.wall[i] > 0) ? 0
                  : share < 0                      ? ns
                                                   : share * ns;
     }
-    // What follows is of these stages.
+    // The rest is about the stages from this one on.
     const std::size_t first = staged ? 0 : made;
     for (std::size_t i = 0; i < first; ++i)
         demands[i] = {std::llround(cpu[i]), std::llround(static_cast<double>(bounded_ns(stages[i].ns)) - cpu[i])};
@@ -161,10 +161,10 @@ void CpuShares::split(const SampleRow& row, std::span<const StageRow> stages, st
                                        cpu.begin() + static_cast<std::ptrdiff_t>(stages.size()), 0.0);
     double off = 0;
     const Likes::Like* const like = staged || row.cpu_ns ? nullptr : samples_.nearest(wall / row.samples);
-    if (!staged && (row.cpu_ns || like)) {   // its own sum says more than the stages of others do
+    if (!staged && (row.cpu_ns || like)) {   // the sample's own total is better than other samples' stages
         const auto all = static_cast<double>(wall);
         const double own = std::clamp(like ? like->cpu_ns * row.samples : static_cast<double>(*row.cpu_ns), 0.0, all);
-        // Where that is more than its like compute, the rest of it lies where they wait.
+        // If it computed more than such stages usually do, the excess goes where they would wait.
         const double rest = static_cast<double>(wall) - sum;
         for (std::size_t i = first; i < stages.size(); ++i)
             if (own <= sum)
@@ -196,7 +196,8 @@ void CpuShares::place_waiting(double waiting_ns, std::span<double> off_ns) const
         left -= waits[i];
         room += off_ns[i] - waits[i];
     }
-    const double share = room > 0 ? std::clamp(left / room, 0.0, 1.0) : 0;   // of what no stage usually waits
+    // of the time in which stages do not usually wait
+    const double share = room > 0 ? std::clamp(left / room, 0.0, 1.0) : 0;
     for (std::size_t i = 0; i < off_ns.size(); ++i)
         off_ns[i] = waits[i] + share * (off_ns[i] - waits[i]);
 }

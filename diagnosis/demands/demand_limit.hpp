@@ -5,7 +5,7 @@
 
 namespace drawpoint {
 
-/// No demand is as long as this: 36 minutes.
+/// Every demand is shorter than this: 36 minutes.
 inline constexpr std::int64_t most_demand_ns = std::int64_t{1} << 41;
 
 /// Clamps a duration from a file, which may be damaged, to what a demand may be.

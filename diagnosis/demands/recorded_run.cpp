@@ -22,13 +22,13 @@ namespace drawpoint {
 namespace {
 
 constexpr std::uint64_t worker_bytes = std::uint64_t{2} << 20;   // as MemoryNeeds estimates it
-constexpr std::int64_t longest_gap_ns = 50'000;   // of two samples of a worker: longer ones were preempted
+constexpr std::int64_t longest_gap_ns = 50'000;   // between two samples: in a longer gap the worker was preempted
 
-// What no run reaches, and a file may tell of.
+// Limits that no real run reaches, but a damaged file may exceed.
 constexpr std::uint64_t most_samples = 10'000'000, most_bytes = std::uint64_t{1} << 50;
 constexpr double most_sleep_cpu_ns = 1e6, most_cores = 1e5, most_depth = loader_limits::most_prefetch_depth;
 constexpr std::size_t most_pipelines =
-    std::size_t{std::numeric_limits<std::uint8_t>::max()} + 1;   // that rows can name
+    std::size_t{std::numeric_limits<std::uint8_t>::max()} + 1;   // rows name them by a uint8_t
 
 template <class Row>
 auto place_of(const Row& row) noexcept {
@@ -42,7 +42,7 @@ std::span<const BatchRow> batches_of(const Ledger& ledger, std::uint8_t pipeline
 
 using Samples = std::span<const std::uint32_t>;   // positions in Ledger::samples
 
-/// All of the batch's samples are there, and whole.
+/// Whether all of the batch's samples were recorded, and none failed.
 bool is_whole(const Ledger& ledger, Samples samples, const BatchRow& batch, const RecordedRun& run) {
     if (batch.size == 0 || batch.size > loader_limits::most_batch_size ||
         (run.setting.batch_size != 0 && batch.size > run.setting.batch_size))
@@ -57,7 +57,7 @@ bool is_whole(const Ledger& ledger, Samples samples, const BatchRow& batch, cons
     return count == batch.size;
 }
 
-/// Above 0, at most `most`.
+/// The number that the fact `key` holds, if it is above 0 and at most `most`.
 std::optional<double> number_in(const Ledger& ledger, std::string_view key, double most) {
     const auto text = ledger.fact(key);
     double number = 0;
@@ -74,7 +74,7 @@ double cores_of(const Ledger& ledger) {
     return std::max(std::thread::hardware_concurrency(), 1u);
 }
 
-/// What a worker's core does between two samples that it makes one after the other.
+/// Median time between two samples that a worker makes one after the other.
 std::int64_t overhead_of(const Ledger& ledger) {
     std::vector<std::int64_t> gaps;
     for (std::size_t i = 1; i < ledger.samples.size(); ++i) {
@@ -92,14 +92,14 @@ std::int64_t overhead_of(const Ledger& ledger) {
     return *middle;
 }
 
-/// One sample of `row`, which may stand for several.
+/// The demand of one sample; `row` may stand for several.
 SampleDemand demand_of(const Ledger& ledger, const SampleRow& row, const CpuShares& shares, bool reads_apart) {
     const auto stages = ledger.stages_of(row);
     SampleDemand demand{.index = row.index, .bytes = std::min(row.bytes, most_bytes) / row.samples};
     shares.split(row, stages, std::span{demand.stages}.first(stages.size()));
     if (reads_apart && !stages.empty()) {
         if (row.read_begin_ns != no_stamp && row.read_end_ns != no_stamp)
-            demand.read = shares.read_of(row);   // the first stage was what was left to wait for
+            demand.read = shares.read_of(row);   // the first stage then was only the rest of the wait
         else
             demand.read = std::exchange(demand.stages[0], {});
         demand.stages[0].wait_ns = 0;
@@ -109,7 +109,7 @@ SampleDemand demand_of(const Ledger& ledger, const SampleRow& row, const CpuShar
     return demand;
 }
 
-/// Takes up what the recording says of its passes: the longest of those that another one followed.
+/// Sets the size of a pass: that of the longest one that another pass followed, as the last one may be cut short.
 void note_passes(RecordedRun& run, std::span<const BatchRow> batches) {
     for (const BatchRow& row : batches) {
         if (row.epoch == batches.back().epoch)
@@ -121,16 +121,18 @@ void note_passes(RecordedRun& run, std::span<const BatchRow> batches) {
     }
 }
 
+/// The training steps of one loader, from the last change of its setting on.
 struct Window {
     std::vector<const StepRow*> steps;
-    std::vector<std::uint32_t> batches;       // of each of them, in Ledger::batches; then in the sampler's order
-    std::vector<std::int64_t> transfers_ns;   // by position in Ledger::batches: what its draw waited for the device
+    std::vector<std::uint32_t> batches;       // their positions in Ledger::batches: by step, once sorted as admitted
+    std::vector<std::int64_t> transfers_ns;   // by position in Ledger::batches: time its draw waited for the device
 };
 
+/// The loader's last setting. Raises `since_ns` to the time of its last change.
 LoaderSetting setting_of(const Ledger& ledger, std::uint8_t pipeline, std::int64_t& since_ns) {
     const PipelineRow& row = ledger.pipelines[pipeline];
     LoaderSetting setting = drawpoint::setting_of(row);
-    // What was asked for, as another budget may leave more of it; the replay plans what this one leaves.
+    // The depth asked for, not the one that the recorded memory budget allowed: the replay plans for its own budget.
     if (const auto asked = number_in(ledger, std::string{facts::asked_depth_prefix} + row.name, most_depth))
         setting.prefetch_depth = static_cast<std::size_t>(*asked);
     for (const SettingRow& change : ledger.settings)
@@ -181,7 +183,7 @@ void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loade
         if (batch.transfer_issue_ns != no_stamp && batch.transfer_done_ns != no_stamp)
             demand.transfer_ns = bounded_ns(length_ns(batch.transfer_issue_ns, batch.transfer_done_ns));
         else
-            demand.transfer_ns = window.transfers_ns[at];   // a loader around this one moves it, while the loop waits
+            demand.transfer_ns = window.transfers_ns[at];   // a loader around this one moves it while the loop waits
         for (const std::uint32_t row_at : rows) {
             const SampleRow& row = ledger.samples[row_at];
             SampleDemand sample = demand_of(ledger, row, shares, run.reads_ahead);
@@ -193,13 +195,10 @@ void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loade
     }
 }
 
-}   // namespace
-
-RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
-    RecordedRun run;
-    const LoaderRows rows{ledger};
+/// Window of the first loader that trained, whose number and setting it sets; empty if none did.
+Window window_of_first_trained(RecordedRun& run, const Ledger& ledger, const LoaderRows& rows, std::size_t first_step,
+                               std::uint8_t& pipeline) {
     const std::size_t loaders = std::min(ledger.pipelines.size(), most_pipelines);
-    std::uint8_t pipeline = 0;
     Window window;
     for (std::size_t i = 0; i < loaders && window.steps.empty(); ++i) {
         pipeline = static_cast<std::uint8_t>(i);
@@ -207,6 +206,41 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
         run.setting = setting_of(ledger, pipeline, since_ns);
         window = window_of(ledger, rows, first_step, pipeline, since_ns);
     }
+    return window;
+}
+
+/// CPU time of the workers for all `drawn` batches, including those whose samples were thinned out.
+double workers_cpu_ns(const RecordedRun& run, std::size_t drawn) {
+    double cpu_ns = 0;
+    for (const SampleDemand& sample : run.samples) {
+        cpu_ns += static_cast<double>(sample.read.cpu_ns + run.overhead_ns);
+        for (const Demand& stage : sample.stages)
+            cpu_ns += static_cast<double>(stage.cpu_ns);
+    }
+    for (const BatchDemand& batch : run.batches)
+        cpu_ns += static_cast<double>(batch.collate.cpu_ns);
+    if (!run.batches.empty())
+        cpu_ns *= static_cast<double>(drawn) / static_cast<double>(run.batches.size());
+    return cpu_ns;
+}
+
+/// Why the recording has too few whole batches of the `drawn` ones; empty: it has enough.
+std::string lack_of_samples(const RecordedRun& run, const Ledger& ledger, std::size_t drawn) {
+    if (2 * run.batches.size() < drawn)
+        return "samples were recorded whole of " + std::to_string(run.batches.size()) + " of " + std::to_string(drawn) +
+               " batches" +
+               (ledger.thinned_to() > 1 ? " (thinned to every " + std::to_string(ledger.thinned_to()) + "th batch)"
+                                        : "");
+    return run.batches.empty() ? "no batch was recorded with all its samples" : "";
+}
+
+}   // namespace
+
+RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
+    RecordedRun run;
+    const LoaderRows rows{ledger};
+    std::uint8_t pipeline = 0;
+    Window window = window_of_first_trained(run, ledger, rows, first_step, pipeline);
     if (window.steps.empty()) {
         run.unusable = ledger.pipelines.empty() ? "no loader of drawpoint was recorded"
                                                 : "no training step with its batch is left after the warm-up";
@@ -226,13 +260,13 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
     run.sleep_cpu_ns =
         static_cast<std::int64_t>(number_in(ledger, facts::host_sleep_cpu_ns, most_sleep_cpu_ns).value_or(0));
     note_passes(run, batches_of(ledger, pipeline));
-    // A source whose reads waited and were never read ahead has none that could be.
+    // If nothing was read ahead although reads waited, the source's reads cannot be read ahead.
     run.reads_ahead = std::ranges::any_of(ledger.samples, [pipeline](const SampleRow& sample) {
         return sample.pipeline == pipeline && sample.read_begin_ns != no_stamp;
     });
 
     const std::size_t drawn = window.batches.size();
-    // They are admitted in the sampler's order; epochs' numbers may begin anew.
+    // Batches are admitted in the sampler's order; epoch numbers may start again.
     std::ranges::sort(window.batches, {}, [&ledger](std::uint32_t at) {
         const BatchRow& batch = ledger.batches[at];
         return std::tuple{batch.admitted_ns, batch.epoch, batch.batch};
@@ -243,29 +277,12 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
     add_samples(run, ledger, rows, window, shares);
     if (!run.unusable.empty())
         return run;
-
-    double workers_cpu_ns = 0;
-    for (const SampleDemand& sample : run.samples) {
-        workers_cpu_ns += static_cast<double>(sample.read.cpu_ns + run.overhead_ns);
-        for (const Demand& stage : sample.stages)
-            workers_cpu_ns += static_cast<double>(stage.cpu_ns);
-    }
-    for (const BatchDemand& batch : run.batches)
-        workers_cpu_ns += static_cast<double>(batch.collate.cpu_ns);
-    if (!run.batches.empty())   // those that were thinned out computed as well
-        workers_cpu_ns *= static_cast<double>(drawn) / static_cast<double>(run.batches.size());
-    add_steps(run, ledger, window.steps, workers_cpu_ns);
+    add_steps(run, ledger, window.steps, workers_cpu_ns(run, drawn));
 
     const double cached = number_in(ledger, facts::cache_bytes, most_bytes).value_or(0);
     const bool in_memory = ledger.fact(facts::cache_origin).value_or("") == "memory";
     run.other_bytes = run.pass_samples * sizeof(std::uint64_t) + static_cast<std::uint64_t>(in_memory ? cached : 0);
-    if (2 * run.batches.size() < drawn)
-        run.unusable =
-            "samples were recorded whole of " + std::to_string(run.batches.size()) + " of " + std::to_string(drawn) +
-            " batches" +
-            (ledger.thinned_to() > 1 ? " (thinned to every " + std::to_string(ledger.thinned_to()) + "th batch)" : "");
-    else if (run.batches.empty())
-        run.unusable = "no batch was recorded with all its samples";
+    run.unusable = lack_of_samples(run, ledger, drawn);
     return run;
 }
 

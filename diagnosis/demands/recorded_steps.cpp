@@ -12,15 +12,17 @@
 namespace drawpoint {
 namespace {
 
-// What other threads compute for the loop, LibTorch's for one: believed from so many times its own on, where it computes
-// at all. Less may be workers' overhead.
+// Other threads, such as LibTorch's, are assumed to compute for the loop if together they used this many times the CPU
+// time of the loop's own thread, and if that thread computed for at least this share of its time. Less may be overhead
+// of the workers.
 constexpr double threads_from = 1.25, computing_from = 0.2;
-constexpr double full_from = 0.8;        // of the cores
-constexpr double most_threads = 256;     // of a step, each of which is replayed
-constexpr double training_from = 0.99;   // of a stretch, in steps: what the process computed then is training
+constexpr double full_from = 0.8;      // of the cores
+constexpr double most_threads = 256;   // per step; each is replayed
+// Part of an interval that training steps must fill, so that its CPU time counts as that of training.
+constexpr double training_from = 0.99;
 
-/// What this process computed while the steps ran, in cores; nothing where host rows do not say. By the stretches between
-/// two of these that were all training: a validation computes, too.
+/// CPU time of this process while the steps ran, in cores; nothing if the host rows do not tell. Only intervals between
+/// two of them that were all training count, because a validation computes, too.
 std::optional<double> own_cores(const Ledger& ledger, std::span<const TimeRange> steps) {
     double cpu_ns = 0, ns = 0;
     const HostRow* before = nullptr;
@@ -46,8 +48,9 @@ std::optional<double> own_cores(const Ledger& ledger, std::span<const TimeRange>
     return ns > 0 ? std::optional{cpu_ns / ns} : std::nullopt;
 }
 
-/// Where the loop's own thread waits for others by spinning, its CPU is their lateness, too: where cores are full it is least in
-/// steps in which none was late. Nothing: it is much the same in all.
+/// The loop's own CPU time per step if its thread spins while it waits for others: then its CPU time includes their
+/// delays, and if the cores are full it is smallest in steps without delays. Nothing if it is about the same in all
+/// steps.
 std::optional<std::int64_t> own_share(std::span<const StepRow* const> rows) {
     constexpr double undisturbed = 0.1, spins_below = 0.8;
     constexpr std::size_t fewest_measured = 30;
@@ -67,13 +70,13 @@ std::optional<std::int64_t> own_share(std::span<const StepRow* const> rows) {
     return *least;
 }
 
-/// What the steps took: all of it for waiting. From draw to draw, as they came: `took`.
+/// Adds the steps, all their time as waiting, and to `took` the time of each from draw to draw.
 void take_up(RecordedRun& run, const Ledger& ledger, std::span<const StepRow* const> rows,
              std::vector<TimeRange>& took) {
     double wall = 0, draws = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const StepRow& row = *rows[i];
-        // The last is followed by the first, where the recording is repeated.
+        // If the recording is repeated, the first step follows the last.
         const StepRow& next = *rows[(i + 1) % rows.size()];
         const std::int64_t between = sum_of(ledger, row, Span::between),
                            lost = std::clamp<std::int64_t>(row.between_run_queue_ns.value_or(0), 0, between);
@@ -96,8 +99,8 @@ void take_up(RecordedRun& run, const Ledger& ledger, std::span<const StepRow* co
     }
 }
 
-/// Takes what the loop computed, and waited for a core, out of its steps' time: by its own stamps, which some steps have,
-/// else by what the process computed and no worker did.
+/// Separates computing, and waiting for a core, from the steps' time: by the measurements that some steps have, else by
+/// the CPU time of the process that no worker used.
 void split_steps(RecordedRun& run, const Ledger& ledger, std::span<const StepRow* const> rows,
                  std::span<const TimeRange> took, double workers_cpu_ns) {
     double wall = 0, computes = 0, measured = 0, own = 0, queued = 0;
@@ -122,7 +125,7 @@ void split_steps(RecordedRun& run, const Ledger& ledger, std::span<const StepRow
     const double most = std::min(std::max(run.cores, 1.0), most_threads);
     double threads = several ? std::min(others / share, most) : 1;
     const auto own_ns = several && *process >= full_from * run.cores ? own_share(rows) : std::nullopt;
-    if (own_ns) {   // those beside it only compute, each as much
+    if (own_ns) {   // the other threads only compute, each as much as the loop's
         const double beside_ns = (others - share) * computes / static_cast<double>(run.steps.size());
         threads = std::clamp(std::round(1 + beside_ns / static_cast<double>(*own_ns)), 2.0, std::max(most, 2.0));
     }

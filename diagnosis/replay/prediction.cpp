@@ -15,7 +15,7 @@ namespace {
 
 constexpr double least_cores = 0.05;
 
-/// What one replication has drawn. The same for every setting and change: common random numbers.
+/// The random values of one replication, the same for every setting and change (common random numbers).
 struct Draw {
     std::uint64_t seed = 0;
     double cores = 0, efficiency = 1, error = 0;   // error: in standard deviations
@@ -50,21 +50,21 @@ Replayed replay_one(const RecordedRun& run, const LoaderSetting& setting, const 
                         .bootstrap_seed = options.resample ? draw.seed : 0});
 }
 
-/// `ratio` to what was recorded, as uncertain as it is.
+/// Adds the model error to `ratio`, a rate relative to the recorded one.
 double with_error(double ratio, double error, double distance_error, const Draw& draw) {
     if (!(ratio > 0))
         return ratio;
     return ratio * std::exp((error + distance_error * std::abs(std::log(ratio))) * draw.error);
 }
 
-/// The errors' luck is no part of what is expected.
+/// An interval with the model errors, and the median without them.
 Interval around(double median, const Interval& with_errors) {
-    if (with_errors.low == with_errors.high)   // of one value alone
+    if (with_errors.low == with_errors.high)   // of a single value
         return {median, median, median};
     return {median, std::min(with_errors.low, median), std::max(with_errors.high, median)};
 }
 
-/// Below which share `at` of further values lie.
+/// The value below which a share `at` of further values is expected.
 double quantile(const std::vector<double>& sorted, double at) {
     const auto n = static_cast<double>(sorted.size());
     const double place = std::clamp(at * (n + 1) - 1, 0.0, n - 1);
@@ -78,15 +78,15 @@ double median_of(std::vector<double> values) {
     return quantile(values, 0.5);
 }
 
-/// `least` and `most`: what a value can be.
+/// `least` and `most`: the range of possible values.
 Interval interval_of(std::vector<double> values, double least, double most = std::numeric_limits<double>::infinity()) {
-    // Of Student's t with 1, 2, … degrees of freedom, 95 %.
+    // 95 % quantiles of Student's t with 1, 2, … degrees of freedom.
     constexpr std::array t{6.314, 2.920, 2.353, 2.132, 2.015, 1.943, 1.895, 1.860, 1.833,
                            1.812, 1.796, 1.782, 1.771, 1.761, 1.753, 1.746, 1.740};
     std::ranges::sort(values);
     const double median = quantile(values, 0.5);
     const std::size_t n = values.size();
-    if (n > t.size() + 1)   // 1 / (n + 1) lie below the least
+    if (n > t.size() + 1)   // a share of 1 / (n + 1) is expected below the smallest value
         return {median, quantile(values, 0.05), quantile(values, 0.95)};
     if (values.front() == values.back())
         return {median, median, median};
@@ -98,7 +98,7 @@ Interval interval_of(std::vector<double> values, double least, double most = std
     return {median, std::max(median - half, least), std::min(median + half, most)};
 }
 
-/// Samples: batches may differ.
+/// In samples, because batch sizes may differ.
 double samples_per_s(const RecordedRun& run, const LoaderSetting& setting, const Change& change,
                      const PredictOptions& options, const Draw& draw) {
     return replay_one(run, setting, change, options, draw).batches_per_s * static_cast<double>(setting.batch_size);
@@ -116,7 +116,7 @@ Prediction predict(const RecordedRun& run, const LoaderSetting& setting, const C
                    const PredictOptions& options) {
     Prediction prediction;
     std::vector<double> rates, as_replayed, shares, tails;
-    const double as_recorded =   // samples of a batch may differ
+    const double as_recorded =   // for this batch size
         run.batches_per_s > 0
             ? run.batches_per_s * static_cast<double>(run.setting.batch_size) / static_cast<double>(setting.batch_size)
             : 1;

@@ -18,7 +18,7 @@
 namespace drawpoint {
 namespace {
 
-constexpr double least_cores = 0.01;   // others never take all
+constexpr double least_cores = 0.01;   // others never take all cores
 
 [[noreturn]] void refuse(const std::string& what) { throw std::invalid_argument{"replay: " + what}; }
 
@@ -50,12 +50,12 @@ void check(const RecordedRun& run, const ReplayOptions& options) {
     check_factor("change.compute", change.compute);
 }
 
-/// What the loader would plan. Sizes are those of the largest recorded batch.
+/// The loader's memory plan. Sizes are those of the largest recorded batch.
 MemoryPlan plan_of(const RecordedRun& run, const LoaderSetting& setting) {
     std::uint64_t sample_bytes = 0, least_sample_bytes = ~std::uint64_t{0}, encoded_bytes = 0;
     for (const BatchDemand& batch : run.batches) {
         const std::uint64_t size = batch.size == 0 ? run.setting.batch_size : batch.size;
-        const std::uint64_t each = batch.bytes / size;   // its target included
+        const std::uint64_t each = batch.bytes / size;   // including its target
         const std::uint64_t data = each > sizeof(std::int64_t) ? each - sizeof(std::int64_t) : 0;
         sample_bytes = std::max(sample_bytes, data);
         least_sample_bytes = std::min(least_sample_bytes, data);
@@ -83,7 +83,7 @@ MemoryPlan plan_of(const RecordedRun& run, const LoaderSetting& setting) {
 bool fits_memory(const RecordedRun& run, const LoaderSetting& setting) {
     if (setting.memory_budget == 0 || setting == run.setting || run.setting.batch_size == 0)
         return true;
-    // What is estimated as too much of the setting that ran is so of another, too.
+    // The recorded setting did run. If its estimate exceeds the budget, other settings may exceed it by as much.
     const std::uint64_t more =
         setting.memory_budget == run.setting.memory_budget ? plan_of(run, run.setting).missing_bytes : 0;
     return plan_of(run, setting).missing_bytes <= more;

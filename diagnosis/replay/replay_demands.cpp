@@ -15,13 +15,13 @@
 namespace drawpoint {
 namespace {
 
-constexpr std::int64_t least_wait_ns = 5'000;              // asleep and awake again
+constexpr std::int64_t least_wait_ns = 5'000;              // to fall asleep and wake up again
 constexpr std::size_t most_picks = std::size_t{1} << 29;   // 2 GiB of them
 
 std::int64_t times(std::int64_t ns, double factor) noexcept {
     return factor == 1 ? ns : std::llround(static_cast<double>(ns) * factor);
 }
-/// Of what a core or a device is asked for at once: what virtual time takes.
+/// Scales what a core or a device is asked for at once. Throws if virtual time does not take it.
 std::int64_t asked(std::int64_t ns, double factor) {
     const double all = static_cast<double>(ns) * factor;
     if (!(all >= 0 && all < static_cast<double>(most_demand_ns)))
@@ -31,14 +31,15 @@ std::int64_t asked(std::int64_t ns, double factor) {
 }
 Demand asked(Demand demand, double factor) { return {asked(demand.cpu_ns, factor), asked(demand.wait_ns, factor)}; }
 
-/// Bytes of a batch of another size, as far as any memory reaches.
+/// Scales bytes, up to 2^56.
 std::uint64_t bytes_times(std::uint64_t bytes, double factor) noexcept {
     return factor == 1 ? bytes : static_cast<std::uint64_t>(std::min(static_cast<double>(bytes) * factor, 0x1p56));
 }
 
 using Picks = std::span<const std::uint32_t>;
 
-/// The field of every `stride`-th row from `at` on becomes the mean of those picked: a bootstrap's work stays as much as it is.
+/// Sets the field of every `stride`-th row from `at` on to its mean over the picked rows, so that a bootstrap has as
+/// much work as before.
 template <class Row, class Field>
 void level(std::vector<Row>& rows, std::size_t at, std::size_t stride, Picks picks, Field field) {
     double sum = 0;
@@ -48,7 +49,7 @@ void level(std::vector<Row>& rows, std::size_t at, std::size_t stride, Picks pic
         std::invoke(field, rows[i]) = std::llround(sum / static_cast<double>(picks.size()));
 }
 
-/// The same for one field, in proportion to the rows' samples.
+/// The same, with each row's value in proportion to its samples.
 template <class Row, class Field>
 void level_field(std::vector<Row>& rows, std::uint32_t full, Picks picks, Field field) {
     const auto size_of = [full](const Row& row) { return static_cast<double>(row.size == 0 ? full : row.size); };
@@ -61,14 +62,14 @@ void level_field(std::vector<Row>& rows, std::uint32_t full, Picks picks, Field 
         field(row) = std::llround(sum / samples * size_of(row));
 }
 
-/// All of them, once each.
+/// 0 … count - 1.
 std::vector<std::uint32_t> each_of(std::size_t count) {
     std::vector<std::uint32_t> all(count);
     std::iota(all.begin(), all.end(), 0u);
     return all;
 }
 
-/// `count` positions of `of`: as they are from `first` on, round and round, or by blocks of `least` … `most`.
+/// `count` indices below `of`: in a row from `first` on, again and again, or in random blocks of `least` … `most`.
 std::vector<std::uint32_t> picks(std::size_t count, std::size_t of, std::size_t first, std::size_t least,
                                  std::size_t most, std::uint64_t seed) {
     std::vector<std::uint32_t> all(count);
@@ -87,13 +88,13 @@ std::vector<std::uint32_t> picks(std::size_t count, std::size_t of, std::size_t 
     return all;
 }
 
-/// How long a stretch of steps must be for a bootstrap not to tear apart what belongs together, such as bursts: the last lag
-/// whose autocorrelation is beyond chance (by the threshold of Politis and White, 2004), `least` … 32 and a sixteenth of them:
-/// there must be enough stretches.
+/// How long the blocks of steps in a bootstrap must be to keep together what belongs together, such as bursts: the last
+/// lag whose autocorrelation is beyond chance (by the threshold of Politis and White, 2004). From `least` to 32 and at
+/// most a sixteenth of the steps, so that there are enough blocks.
 std::size_t block_of(std::span<const StepDemand> steps, std::size_t least) {
     constexpr std::size_t most = 32, lags_recorded = 16;
     const auto n = static_cast<double>(steps.size());
-    std::vector<double> off(steps.size());   // from the mean
+    std::vector<double> off(steps.size());   // difference from the mean
     std::ranges::transform(steps, off.begin(), [](const StepDemand& step) {
         return static_cast<double>(step.compute.cpu_ns + step.compute.wait_ns + step.after.cpu_ns + step.after.wait_ns);
     });
@@ -134,7 +135,7 @@ void ReplayDemands::add_samples(const ReplayOptions& options) {
     const Change& change = options.change;
     pieces_.reserve(run_->samples.size() * piece_count());
     const auto add = [&](const Demand& demand, double factor) {
-        // What a sleep takes of a core stays as it is however short it is, and goes with it.
+        // The core time of a sleep does not depend on its length: it stays unless the sleep itself goes.
         const std::int64_t asleep_ns = demand.wait_ns < least_wait_ns ? 0 : std::min(demand.cpu_ns, run_->sleep_cpu_ns);
         pieces_.push_back(
             {.cpu_ns = asked(demand.cpu_ns - asleep_ns, factor) + (change.without_waiting ? 0 : asleep_ns),
@@ -154,7 +155,7 @@ void ReplayDemands::add_line(const ReplayOptions& options) {
     for (std::size_t sample = 0; sample < run_->samples.size(); ++sample) {
         std::int64_t& latency_ns = pieces_[sample * piece_count() + line_piece()].wait_ns;
         const double passes_ns = static_cast<double>(run_->samples[sample].bytes) * run_->line_ns_per_byte;
-        const std::int64_t most_ns = latency_ns;   // its time in the queue was waiting, too
+        const std::int64_t most_ns = latency_ns;   // the turn is part of the recorded waiting
         latency_ns = std::min(latency_ns, asked(run_->line_latency_ns, factor));
         line_ns_.push_back(most_ns > 0 ? std::llround(std::min(passes_ns * factor, static_cast<double>(most_ns))) : 0);
     }
@@ -170,7 +171,7 @@ void ReplayDemands::add_batches_and_steps(const ReplayOptions& options) {
         step.compute = asked(step.compute, options.change.compute);
         step.after = asked(step.after, options.change.compute);
     }
-    // The largest that any is scaled to (batch_at, step_at).
+    // Checks the largest demands that batch_at and step_at can make.
     const auto most_of = [&](std::uint32_t was) {
         return static_cast<double>(options.setting.batch_size) /
                static_cast<double>(was == 0 ? run_->setting.batch_size : was);
@@ -184,7 +185,7 @@ void ReplayDemands::add_batches_and_steps(const ReplayOptions& options) {
 }
 
 void ReplayDemands::pick(const ReplayOptions& options, std::size_t warm_up, std::size_t batches) {
-    // The warm-up takes what lies before the first one, so that counted steps are the recorded ones.
+    // The warm-up takes what lies before the first sample and step, so that the counted steps are the recorded ones.
     const auto before = [warm_up](std::size_t of, std::size_t each) { return (of - warm_up * each % of) % of; };
     const std::size_t size = options.setting.batch_size, samples = run_->samples.size(), steps = steps_.size();
     const std::size_t one_batch = run_->setting.batch_size;
@@ -226,7 +227,7 @@ void ReplayDemands::level_all(bool resampled) {
     level_field(batches_, full, batches, [](BatchDemand& b) -> std::int64_t& { return b.transfer_ns; });
     level_field(steps_, full, steps, [](StepDemand& s) -> std::int64_t& { return s.compute.cpu_ns; });
     level_field(steps_, full, steps, [](StepDemand& s) -> std::int64_t& { return s.compute.wait_ns; });
-    // Whatever the step's size:
+    // Independent of the step's size:
     level(steps_, 0, 1, steps, [](StepDemand& step) -> std::int64_t& { return step.after.cpu_ns; });
     level(steps_, 0, 1, steps, [](StepDemand& step) -> std::int64_t& { return step.after.wait_ns; });
 }

@@ -13,30 +13,34 @@ namespace drawpoint {
 /// are replayed. Position 0 is the first sample of the warm-up, step 0 its first step.
 class ReplayDemands {
 public:
-    /// `batches`: most that are opened.
+    /// `batches`: the most that are opened.
     ReplayDemands(const RecordedRun&, const ReplayOptions&, std::size_t warm_up, std::size_t batches);
 
     [[nodiscard]] std::uint32_t sample_at(std::uint64_t position) const noexcept {
         return picks_[static_cast<std::size_t>(position)];
     }
-    /// What a sample asks for, in order: its read, then each stage.
+    /// The demands of a sample, in order: its read, then each stage.
     [[nodiscard]] std::span<const Demand> pieces_of(std::uint32_t sample) const noexcept {
         return {&pieces_[sample * piece_count()], piece_count()};
     }
-    /// The piece in which a sample passes the line that all reads share, after that piece's own waiting, and for how long.
+    /// The piece in which a sample takes its turn on the bandwidth that all reads share, after the waiting of that
+    /// piece.
     [[nodiscard]] std::size_t line_piece() const noexcept { return run_->reads_ahead ? 0 : 1; }
+    /// How long that turn takes.
     [[nodiscard]] std::int64_t line_ns(std::uint32_t sample) const noexcept {
         return line_ns_.empty() ? 0 : line_ns_[sample];
     }
     [[nodiscard]] const SampleDemand& sample(std::uint32_t sample) const noexcept { return run_->samples[sample]; }
-    /// Of a batch of `size` samples from `position` on: as the recorded one of its middle sample.
+    /// The demand of a batch of `size` samples from `position` on: that of the recorded batch of its middle sample,
+    /// scaled.
     [[nodiscard]] BatchDemand batch_at(std::uint64_t position, std::uint32_t size) const noexcept;
     [[nodiscard]] StepDemand step_at(std::uint64_t step, std::uint32_t size) const noexcept;
 
 private:
-    /// Every demand becomes the mean of its kind; `resampled`: over the bootstrap's picks.
+    /// Sets every demand to the mean of its kind; `resampled`: over what the bootstrap picked.
     void level_all(bool resampled);
-    /// By less than it takes to leave a core two clocks differ; as a wait it would hand the core to whoever queues for it.
+    /// Makes waits that are shorter than it takes to leave a core part of the computing: they are the error of two
+    /// clocks, and as waits they would hand the core to a thread that queues for it.
     void compute_short_waits() noexcept;
 
     [[nodiscard]] std::size_t piece_count() const noexcept { return 1 + stages_; }
@@ -47,7 +51,7 @@ private:
 
     const RecordedRun* run_;
     std::size_t stages_;
-    std::vector<Demand> pieces_;   // of each sample
+    std::vector<Demand> pieces_;   // `piece_count()` for each sample
     std::vector<std::int64_t> line_ns_;
     std::vector<BatchDemand> batches_;
     std::vector<StepDemand> steps_;

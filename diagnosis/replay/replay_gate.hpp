@@ -8,11 +8,11 @@
 
 namespace drawpoint {
 
-/// The gate of a loader in virtual time: counts slots that come back, and wakes a sleeping worker after as many as were asked
-/// for.
+/// The gate of a loader in virtual time: counts the slots that come back, and fires after a given number to wake a
+/// sleeping worker.
 class ReplayGate {
 public:
-    /// True: it fires, and one worker is to be woken.
+    /// A slot comes back. True: the gate fires, and one worker must be woken.
     [[nodiscard]] bool give(std::uint32_t slot) noexcept {
         back_ |= std::uint64_t{1} << slot;
         if (state_ != LoaderMachine::Gate::counting || --left_ != 0)
@@ -22,7 +22,7 @@ public:
     }
     [[nodiscard]] bool has_slots() const noexcept { return back_ != 0; }
     [[nodiscard]] bool is_armed() const noexcept { return state_ != LoaderMachine::Gate::off; }
-    /// Tells `seen` of the slots that are back and takes them. A gate that counts counts anew from `threshold` then.
+    /// Moves the slots that came back to `seen`. If there are any, a counting gate starts again from `threshold`.
     void take_up(std::size_t threshold, LoaderMachine::Seen& seen) noexcept {
         if (state_ == LoaderMachine::Gate::counting && back_ != 0)
             left_ = threshold;
@@ -32,7 +32,7 @@ public:
         if (state_ == LoaderMachine::Gate::fired)
             state_ = LoaderMachine::Gate::off;
     }
-    /// False: a slot is back.
+    /// False: a slot has come back.
     [[nodiscard]] bool arm(std::size_t threshold) noexcept {
         if (back_ != 0)
             return false;

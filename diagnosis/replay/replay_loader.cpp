@@ -1,4 +1,4 @@
-// The turns of the simulated loader, and its passes.
+// The simulated loader: turns and passes.
 #include "diagnosis/replay/replay_loader.hpp"
 
 #include <algorithm>
@@ -168,7 +168,7 @@ void ReplayLoader::wake(std::size_t wakes) {
             ++tokens_;
             continue;
         }
-        // One that still yields its core to others comes to sleep after those that sleep.
+        // A worker that is still yielding its core is not asleep yet: workers that are asleep come first.
         auto first = std::ranges::find_if(sleeping_, [this](std::uint32_t worker) { return !time_.queues(worker); });
         if (first == sleeping_.end())
             first = sleeping_.begin();

@@ -18,14 +18,14 @@
 
 namespace drawpoint {
 
-/// A loader and the loop that draws from it, in virtual time: a LoaderMachine, which decides as for a real loader, and what its
-/// workers, their reads and the loop spend between its decisions.
+/// A loader and the loop that draws from it, in virtual time. A LoaderMachine decides as it does for a real loader;
+/// this adds the time that workers, their reads and the loop take between its decisions.
 class ReplayLoader {
 public:
     ReplayLoader(const RecordedRun&, const ReplayOptions&, const MemoryPlan&, const ReplayDemands&, double cores,
                  std::uint64_t steps, ReplayRows* rows);
 
-    /// Until the last step's end.
+    /// Until the last step ends.
     void run();
 
     [[nodiscard]] const std::vector<std::int64_t>& draws_ns() const noexcept { return draw_ns_; }
@@ -50,30 +50,30 @@ private:
         making,
         collating
     };
-    /// A piece of work is waiting, then computing.
+    /// A piece of work waits, then computes.
     enum class Phase : std::uint8_t { begins, waits, computes, ends };
     struct Worker {
         WorkerState state = WorkerState::idle;
-        std::uint32_t slot = 0, at = 0, end = 0, claimed = 0;   // places in the slot's batch
-        std::uint32_t piece = 0;                                // of the sample at `at`: its read, then its stages
-        Phase phase = Phase::begins;                            // of the sample, its piece, or the collating
+        std::uint32_t slot = 0, at = 0, end = 0, claimed = 0;   // at, end: places in the slot's batch
+        std::uint32_t piece = 0;                                // of the sample at `at`: 0 is its read, then its stages
+        Phase phase = Phase::begins;                            // of the sample, of its piece, or of collating
         std::uint32_t read = ReplayReads::nobody;
-        std::int64_t spin_until_ns = 0, claim_ns = 0, sample_ns = 0, bytes_ns = 0;   // bytes: since they are there
-        std::int64_t waited_ns = 0, stage_cpu_ns = 0;                                // of the sample, of its stage
-        std::int64_t owes_ns = 0;            // of a core, to be spent with the next that it computes
-        std::uint64_t samples = 0, ns = 0;   // not yet observed
+        std::int64_t spin_until_ns = 0, claim_ns = 0, sample_ns = 0, bytes_ns = 0;   // bytes_ns: when they arrived
+        std::int64_t waited_ns = 0, stage_cpu_ns = 0;                                // of the sample; of its stage
+        std::int64_t owes_ns = 0;            // core time that is added to what it computes next
+        std::uint64_t samples = 0, ns = 0;   // not yet reported to the machine
         ReadingBudget budget;
-        bool measured = false;      // its claim
-        std::int64_t busy_ns = 0;   // of that: computing or waiting for anything but a core
-        WorkerUse use;              // not yet observed
+        bool measured = false;      // whether its claim is measured
+        std::int64_t busy_ns = 0;   // of a measured claim: computing, or waiting for anything but a core
+        WorkerUse use;              // not yet reported to the machine
         BatchDemand batch{};
     };
     struct Slot {
         std::uint64_t batch = 0, position = 0;   // position: of its first sample
         std::uint32_t size = 0, next = 0, remaining = 0;
         bool making = false;
-        std::uint64_t arrays = 0, samples = 0,
-                      samples_taken = 0;   // bytes; of a collated one's samples; when it took them
+        // Bytes of the arrays; bytes of the samples to be collated; when the slot took these, as a count.
+        std::uint64_t arrays = 0, samples = 0, samples_taken = 0;
         BatchRow row{};
     };
 
@@ -86,7 +86,7 @@ private:
     void wake(std::size_t workers);
     void recall_resting_workers();
     void begin_pass();
-    [[nodiscard]] std::uint64_t extend();   // the batches that are new
+    [[nodiscard]] std::uint64_t extend();   // returns the number of new batches
     void give_back(std::uint32_t slot);
     void notify_spinning();
     [[nodiscard]] bool work_is_open() const noexcept { return current_ < opened_; }
@@ -95,23 +95,23 @@ private:
     const LoaderMachine::HeldBytes& held_bytes() noexcept;
 
     // Workers.
-    void run_worker(std::uint32_t);   // until it has something to wait for
+    void run_worker(std::uint32_t);   // until it has to wait
     [[nodiscard]] bool sleeps(std::uint32_t);
-    [[nodiscard]] bool leaves(std::uint32_t);   // for the bench, if there are too many
+    [[nodiscard]] bool leaves(std::uint32_t);   // to rest, if there are too many workers
     [[nodiscard]] bool claim(Worker&);
-    [[nodiscard]] bool make(std::uint32_t, Worker&);                                 // false: it waits for something
+    [[nodiscard]] bool make(std::uint32_t, Worker&);                                 // false: it has to wait
     [[nodiscard]] bool make_sample(std::uint32_t, Worker&, std::uint32_t sample);    // likewise
     [[nodiscard]] bool begin_sample(std::uint32_t, Worker&, std::uint32_t sample);   // likewise
     void end_sample(std::uint32_t, Worker&, std::uint32_t sample);
     void end_claim(Worker&);
-    [[nodiscard]] bool collate(std::uint32_t, Worker&);                            // likewise
-    [[nodiscard]] bool begin_waiting(std::uint32_t, Worker&, std::int64_t ns);     // false: there is none
+    [[nodiscard]] bool collate(std::uint32_t, Worker&);                          // likewise
+    [[nodiscard]] bool begin_waiting(std::uint32_t, Worker&, std::int64_t ns);   // false: there is nothing to wait for
     [[nodiscard]] bool begin_computing(std::uint32_t, Worker&, std::int64_t ns);   // likewise
     void finish(Worker&);
     void observe(Worker&) noexcept;
     void note_use(Worker&, bool computes, std::int64_t ns) noexcept;   // of its claim, if that is measured
     void end_use(Worker&) noexcept;
-    /// How long a read takes that has `latency_ns` before it passes the line that all share.
+    /// How long a read takes that waits for `latency_ns` and then for its turn on the bandwidth that all reads share.
     [[nodiscard]] std::int64_t read_ns(std::uint32_t sample, std::int64_t latency_ns) noexcept;
     [[nodiscard]] bool wants(std::uint32_t sample) const noexcept;
     void note_read(std::uint32_t, Worker&);
@@ -143,7 +143,7 @@ private:
     const ReplayOptions& options_;
     const MemoryPlan& plan_;
     const ReplayDemands& demands_;
-    ReplayRows* rows_;   // null: none are kept
+    ReplayRows* rows_;   // null: no rows are kept
     VirtualTime time_;
     LoaderMachine machine_;
     ReplayGate gate_;
@@ -152,22 +152,22 @@ private:
     bool inline_;
 
     std::vector<Worker> workers_;
-    std::vector<std::uint32_t> sleeping_;   // parked workers, the longest first
-    std::vector<std::uint32_t> resting_;    // those not wanted
+    std::vector<std::uint32_t> sleeping_;   // parked workers, longest first
+    std::vector<std::uint32_t> resting_;    // workers of which there are too many
     std::vector<Phase> reader_phases_;
     std::int64_t line_free_ns_ = 0;
     std::array<Slot, LoaderPolicy::max_slots> slots_{};
     LoaderMachine::HeldBytes held_bytes_{};
-    std::array<std::uint32_t, 64> slot_of_{}, cells_{};   // by batch; by position
+    std::array<std::uint32_t, 64> slot_of_{}, cells_{};   // slot_of_: by batch; cells_: by position
     std::uint64_t current_ = 0, opened_ = 0, published_ = 0;
     std::uint64_t tokens_ = 0;
     std::size_t spinning_ = 0;
 
-    std::uint64_t admitted_samples_ = 0;   // positions
-    std::int64_t pass_begin_ = 0;          // of the pass being admitted; it may have begun before the replay
-    std::uint64_t pass_end_;               // likewise
-    std::uint64_t undrawn_ = 0;            // batches of the pass being drawn
-    std::uint64_t prepared_ = 0;           // of the next one, admitted ahead
+    std::uint64_t admitted_samples_ = 0;   // position of the next sample to admit
+    std::int64_t pass_begin_ = 0;          // position of the pass being admitted; below 0 if it began before the replay
+    std::uint64_t pass_end_;               // position at which it ends
+    std::uint64_t undrawn_ = 0;            // batches of the current pass that are left to draw
+    std::uint64_t prepared_ = 0;           // batches of the next pass, if it is already being admitted
     std::uint64_t next_epoch_ = 0;         // of the pass that begins next
 
     LoopState loop_ = LoopState::drawing;
@@ -175,7 +175,7 @@ private:
     std::uint32_t held_ = none;
     SpinPolicy spin_;
     StepDemand step_{};
-    BatchRow released_{};   // of the step's batch, whose slot may be in use again
+    BatchRow released_{};   // of the step's batch: its slot may be in use again
     std::int64_t draw_begin_ns_ = 0, taken_ns_ = 0, released_ns_ = 0;
     std::vector<std::int64_t> draw_ns_, step_ns_;
 

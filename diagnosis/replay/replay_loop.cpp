@@ -1,4 +1,4 @@
-// The simulated loop: its draws and its steps.
+// The simulated loop: draws and steps.
 #include <algorithm>
 #include <utility>
 
@@ -27,7 +27,7 @@ void ReplayLoader::step_loop() {
     case LoopState::transfer: return begin_compute();
     case LoopState::computing:
         loop_ = LoopState::waiting;
-        if (step_.compute.wait_ns > 0 || step_.compute.cpu_ns <= 0)   // a step of no length at all is an event, too
+        if (step_.compute.wait_ns > 0 || step_.compute.cpu_ns <= 0)   // even a step of no length is an event
             return time_.wait(loop, step_.compute.wait_ns);
         [[fallthrough]];
     case LoopState::waiting: return release_batch();

@@ -1,4 +1,4 @@
-// The memory of the simulated loader.
+// The simulated loader: memory.
 #include <algorithm>
 #include <utility>
 
@@ -30,7 +30,7 @@ void ReplayLoader::free_surplus_samples(Slot& s) noexcept {
     if (s.samples == 0 || !machine_.frees_samples(static_cast<std::size_t>(sets)))
         return;
     if (machine_.policy().counts_bytes())
-        machine_.count(held_bytes());   // with what it took until now
+        machine_.count(held_bytes());   // counts the set before it is freed
     s.samples = 0;
 }
 

@@ -1,4 +1,4 @@
-// What the simulated loader reads, ahead of its workers and by them.
+// The simulated loader: reads, ahead of the workers and by them.
 #include <algorithm>
 #include <utility>
 
@@ -31,9 +31,9 @@ void ReplayLoader::begin_reads(bool running) {
     const auto wanted = [this](std::uint32_t slot, std::uint32_t at) {
         return wants(demands_.sample_at(slots_[slot].position + at));
     };
-    std::int64_t wake_ns = running ? 0 : options_.costs.wake_ns;   // the reader that calls runs already
+    std::int64_t wake_ns = running ? 0 : options_.costs.wake_ns;   // a reader that runs needs no waking
     while (const auto read = reads_.begin_next(running, time_.now_ns() + wake_ns, wanted)) {
-        running = true;   // one that runs goes on until enough is held
+        running = true;   // it goes on until enough is held
         reader_phases_[*read] = Phase::waits;
         time_.wait(first + *read, std::exchange(wake_ns, options_.costs.wake_ns));
     }

@@ -24,13 +24,13 @@ ReplayReads::ReplayReads(std::size_t concurrency, std::size_t num_workers, std::
     for (std::size_t i = reads_.size(); i-- > 0;)
         free_.push_back(static_cast<std::uint32_t>(i));
     workers_.resize(std::max<std::size_t>(num_workers, 1));
-    machine_.sleeps();   // one reader, as io_uring's: it has any number of reads in flight
+    machine_.sleeps();   // one reader, like that of io_uring: it can have any number of reads in flight
 }
 
 void ReplayReads::want(std::uint32_t slot, std::uint32_t size) noexcept {
     for (std::uint32_t at = 0; at < size; ++at)
         cell(slot, at) = idle;
-    // A slot is used again only once all samples of its batch were taken: what is left of it is nobody's.
+    // A slot is reused only after all samples of its batch were taken: the reads that it still has are not needed.
     machine_.withdraw(slot, 0);
     machine_.want(slot, size);
 }
@@ -39,7 +39,7 @@ bool ReplayReads::calls_reader() noexcept {
     if (machine_.act(next_buffer()) != ReadMachine::Act::wake)
         return false;
     machine_.awake();
-    machine_.sleeps();   // again, once it has begun what there is to begin
+    machine_.sleeps();   // again, after it has begun the reads there are
     return true;
 }
 

@@ -73,7 +73,7 @@ void ReplayRows::end_sample(std::uint32_t worker, const BatchRow& batch, std::ui
 
 void ReplayRows::step(const BatchRow& batch, std::int64_t begin_ns, std::int64_t end_ns, std::int64_t next_ns,
                       const StepDemand& demand) {
-    // Of the loop's own thread, while it has the batch.
+    // Of the loop's own thread, while it holds the batch.
     const auto cpu_ns =
         static_cast<std::int64_t>(static_cast<double>(demand.compute.cpu_ns) / std::max(demand.threads, 1.0));
     const std::int64_t queued_ns = std::max<std::int64_t>(end_ns - batch.taken_ns - cpu_ns - demand.compute.wait_ns, 0);

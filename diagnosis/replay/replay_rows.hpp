@@ -9,12 +9,12 @@
 
 namespace drawpoint {
 
-/// The ledger of a simulated run, row by row.
+/// Builds the ledger of a simulated run, row by row.
 class ReplayRows {
 public:
     ReplayRows(const RecordedRun&, const LoaderSetting&, std::size_t workers);
 
-    /// A pass begins; those before end.
+    /// Begins a pass and ends the one before.
     void begin_pass(std::int64_t now_ns);
     [[nodiscard]] std::uint32_t epoch() const noexcept { return epoch_; }
     void pause(std::int64_t begin_ns, std::int64_t ns);
@@ -24,11 +24,11 @@ public:
     }
     void read_ahead(std::uint32_t worker, std::int64_t begin_ns, std::int64_t end_ns) noexcept;
     void end_stage(std::uint32_t worker, std::int64_t now_ns, std::int64_t cpu_ns) noexcept;
-    /// What of the sample's time passed off its core by its own will.
+    /// `waited_ns`: how long the sample was off its core for another reason than waiting for one.
     void end_sample(std::uint32_t worker, const BatchRow& batch, std::uint32_t place, std::uint64_t index,
                     std::uint64_t bytes, std::int64_t waited_ns);
     void add(const BatchRow& row) { ledger_.batches.push_back(row); }
-    /// `end_ns`: when the batch was given back; the next draw could begin at `next_ns`.
+    /// `end_ns`: when the batch was given back. `next_ns`: when the next draw could begin.
     void step(const BatchRow&, std::int64_t begin_ns, std::int64_t end_ns, std::int64_t next_ns, const StepDemand&);
     [[nodiscard]] Ledger finish(std::int64_t now_ns);
 

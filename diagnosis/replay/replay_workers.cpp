@@ -1,4 +1,4 @@
-// The workers of the simulated loader.
+// The simulated loader: workers.
 #include <algorithm>
 #include <bit>
 #include <stdexcept>
@@ -18,7 +18,7 @@ void ReplayLoader::run_worker(std::uint32_t number) {
         switch (worker.state) {
         case WorkerState::spinning:
             if (!work_is_open() && !gate_.has_slots()) {
-                if (time_.now_ns() < worker.spin_until_ns) {   // another one was quicker
+                if (time_.now_ns() < worker.spin_until_ns) {   // another worker was quicker
                     ++spinning_;
                     return time_.wait(number, worker.spin_until_ns - time_.now_ns());
                 }
@@ -53,7 +53,7 @@ void ReplayLoader::run_worker(std::uint32_t number) {
             worker.state = WorkerState::spinning;
             worker.spin_until_ns = time_.now_ns() + SpinPolicy::worker_spin_ns;
             ++spinning_;
-            time_.yield(number);   // std::atomic::wait does before it sleeps
+            time_.yield(number);   // as std::atomic::wait does before it sleeps
             return time_.wait(number, SpinPolicy::worker_spin_ns);
         case WorkerState::waiting_for_read:
             worker.waited_ns += time_.now_ns() - worker.sample_ns;
@@ -202,7 +202,7 @@ inline bool ReplayLoader::begin_sample(std::uint32_t number, Worker& worker, std
         return true;
     const ReplayReads::Take how = reads_.take(worker.slot, worker.at, number, worker.read);
     if (how != ReplayReads::Take::own)
-        worker.piece = 1;   // others read
+        worker.piece = 1;   // the reader reads it
     if (how == ReplayReads::Take::ready)
         note_read(number, worker);
     if (how == ReplayReads::Take::waits)
@@ -285,7 +285,7 @@ bool ReplayLoader::collate(std::uint32_t number, Worker& worker) {
     case Phase::ends: break;
     }
     s.row.collate_end_ns = time_.now_ns();
-    // As CollatedBatch grows: in powers of two up to a huge page.
+    // As the memory of CollatedBatch grows: in powers of two up to a huge page.
     const std::uint64_t bytes = worker.batch.bytes;
     s.arrays = std::max(s.arrays, slot_memory_bytes(bytes < slot_huge_page ? std::bit_ceil(bytes) : bytes, 0));
     s.making = false;

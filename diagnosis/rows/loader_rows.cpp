@@ -51,7 +51,7 @@ void LoaderRows::match_steps() {
             drawn.push_back({row.taken_ns, i});
     std::ranges::stable_sort(drawn, {}, &Drawn::taken_ns);
 
-    constexpr std::ptrdiff_t most = 64;   // a draw takes one batch: on a clock that stands still, look no further
+    constexpr std::ptrdiff_t most = 64;   // a draw takes one batch: limits the search if the clock stands still
     for (const StepRow& step : ledger_->steps) {
         const std::int64_t until_ns = draw_end_ns(step);
         Drawn* best = nullptr;
@@ -80,7 +80,7 @@ void LoaderRows::match_samples() {
             std::ranges::equal_range(batches, key_of(samples[i]), {}, [](const BatchRow& row) { return key_of(row); });
         if (same.empty())
             continue;
-        // Of several passes with one number: the last that was admitted before.
+        // If several passes have the same number: the last batch that was admitted before the sample began.
         auto of = std::ranges::upper_bound(same, samples[i].begin_ns, {}, &BatchRow::admitted_ns);
         of -= of != same.begin();
         batch_of_sample_[i] = static_cast<std::uint32_t>(of - batches.begin());
@@ -123,21 +123,15 @@ void LoaderRows::find_releases() {
     }
 }
 
-SettingRow LoaderRows::setting_at(std::uint8_t pipeline, std::int64_t at_ns) const noexcept {
-    SettingRow setting{.pipeline = pipeline};
-    if (pipeline < ledger_->pipelines.size()) {
-        const PipelineRow& row = ledger_->pipelines[pipeline];
-        setting = {.pipeline = pipeline,
-                   .num_workers = row.num_workers,
-                   .prefetch_depth = row.prefetch_depth,
-                   .max_overtakes = row.max_overtakes,
-                   .memory_budget = row.memory_budget};
-    }
+LoaderSetting LoaderRows::setting_at(std::uint8_t pipeline, std::int64_t at_ns) const noexcept {
+    const LoaderSetting first = pipeline < ledger_->pipelines.size()
+                                    ? setting_of(ledger_->pipelines[pipeline])
+                                    : LoaderSetting{.num_workers = 0, .prefetch_depth = 0};
     for (auto at = std::ranges::upper_bound(ledger_->settings, at_ns, {}, &SettingRow::at_ns);
          at != ledger_->settings.begin();)
         if ((--at)->pipeline == pipeline)
-            return *at;
-    return setting;
+            return changed_by(*at, first);
+    return first;
 }
 
 TimeRange LoaderRows::slot_free(std::uint8_t pipeline, TimeRange range) const noexcept {

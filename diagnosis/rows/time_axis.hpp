@@ -11,18 +11,18 @@
 
 namespace drawpoint {
 
-/// Terminal columns of UTF-8 text, one a character.
+/// Terminal columns of UTF-8 text, assuming one per character.
 [[nodiscard]] inline std::size_t columns_of(std::string_view text) noexcept {
     return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
 }
 
-/// A line of cells that stand for [from, to).
+/// A line of terminal cells that represents [from, to).
 class TimeAxis {
 public:
     TimeAxis(std::int64_t from_ns, std::int64_t to_ns, std::size_t cells)
         : from_ns_{from_ns}, length_ns_{std::max<std::int64_t>(length_ns(from_ns, to_ns), 1)}, cells_(cells, " ") {}
 
-    /// Nothing where [from, to) is empty or outside; else one cell at least. What is painted later lies above.
+    /// Paints at least one cell, unless [from, to) is empty or outside. Later signs replace earlier ones.
     void paint(std::int64_t from_ns, std::int64_t to_ns, std::string_view sign) {
         if (to_ns <= from_ns || to_ns <= from_ns_ || length_ns(from_ns_, from_ns) >= length_ns_)
             return;
@@ -30,7 +30,7 @@ public:
         std::fill(cells_.begin() + static_cast<std::ptrdiff_t>(first),
                   cells_.begin() + static_cast<std::ptrdiff_t>(std::max(cell(to_ns - 1), first)) + 1, sign);
     }
-    /// In the cell of that moment, or the nearest empty one to its right, else to its left.
+    /// Writes into the cell of that time, or into the nearest empty one to its right, else to its left.
     void mark(std::int64_t ns, std::string_view sign) {
         const auto at = cells_.begin() + static_cast<std::ptrdiff_t>(cell(ns));
         auto empty = std::find(at, cells_.end(), " ");
@@ -38,7 +38,7 @@ public:
             --empty;
         *empty = sign;
     }
-    /// The line; the axis is empty again.
+    /// Returns the line and clears the axis.
     [[nodiscard]] std::string take() {
         std::string line;
         for (std::string& sign : cells_) {

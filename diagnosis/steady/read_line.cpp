@@ -20,10 +20,10 @@ struct Read {
     double bytes = 0;
 };
 
-/// Of samples that began in some time, by when they ended: those read ahead, and those that the first stage did.
+/// Reads of the samples that began in a time range, ordered by their end: those ahead, and those in the first stage.
 struct Reads {
     std::vector<Read> ahead, staged;
-    bool staged_waits = true;   // a first stage that mostly computes is no read
+    bool staged_waits = true;   // a first stage that mostly computes is not a read
 
     [[nodiscard]] bool are_staged() const noexcept { return ahead.size() < least_reads && staged_waits; }
     [[nodiscard]] const std::vector<Read>& any() const noexcept { return are_staged() ? staged : ahead; }
@@ -55,17 +55,17 @@ Reads reads_of(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
     return found;
 }
 
-/// (upper quartile - lower) / median
+/// (upper quartile - lower quartile) / median
 double spread(const std::vector<double>& values) {
     const double median = quantile(values, 0.5);
     return median > 0 ? (quantile(values, 0.75) - quantile(values, 0.25)) / median : 0;
 }
 
-/// Sums of a regression of y on x.
+/// A linear regression of y on x.
 class Line {
 public:
     void add(double x, double y) noexcept { ++n_, x_ += x, y_ += y, xx_ += x * x, xy_ += x * y, yy_ += y * y; }
-    /// More than half of y is there because of x, at a slope of four standard errors or more.
+    /// x accounts for more than half of y, with a slope of at least four standard errors.
     [[nodiscard]] bool explains_most() const noexcept {
         const double x_mean = x_ / n_, y_mean = y_ / n_, slope = sxy() / sxx();
         const double syy = yy_ - n_ * y_mean * y_mean;
@@ -80,7 +80,7 @@ private:
     double n_ = 0, x_ = 0, y_ = 0, xx_ = 0, xy_ = 0, yy_ = 0;
 };
 
-/// By how long a read took against how many there were with it.
+/// Whether reads take longer the more of them there are at a time.
 bool slower_together(const std::vector<Read>& by_end) {
     std::vector<Read> reads = by_end;
     std::ranges::sort(reads, {}, &Read::begin_ns);
@@ -92,11 +92,12 @@ bool slower_together(const std::vector<Read>& by_end) {
         open.push(read.end_ns);
         line.add(static_cast<double>(open.size()), static_cast<double>(read.end_ns - read.begin_ns));
     }
-    return line.x_variance() >= 0.05 && line.explains_most();   // else the number of reads hardly varied
+    return line.x_variance() >= 0.05 && line.explains_most();   // with less variance the number of reads hardly varied
 }
 
-/// What a read takes beside its bytes: of reads that found the line idle; else the others bound it from above. A line that is never
-/// idle tells only how long its queue was: then those before, as the first of all came when there was none.
+/// What a read takes besides the transfer of its bytes: the median of the reads that began while no other was under
+/// way; if they are too few, the minimum of all, which is an upper bound. If there is always a queue, that bound
+/// contains it, so it also uses the reads `before`: the first ones found no queue.
 std::int64_t latency_of(const std::vector<Read>& by_end, const std::vector<Read>& before, double ns_per_byte) {
     std::vector<double> of_idle;
     double bound = std::numeric_limits<double>::infinity();
@@ -137,7 +138,8 @@ std::optional<ReadLine> read_line(const Ledger& ledger, std::int64_t from_ns, st
     }
     if (2 * ns_per_byte.size() < reads.size())
         return std::nullopt;
-    // Where all samples are of one size, reads of one latency that keep step look the same: then only the slope tells.
+    // If all samples have one size, independent reads of one latency that start in step look the same: then only the
+    // slope tells.
     const bool in_turns = spread(bytes) > 0.05 && spread(ns_per_byte) < 0.15;
     if (!in_turns && !slower_together(reads))
         return std::nullopt;
@@ -152,7 +154,7 @@ std::optional<ReadLine> read_line(const Ledger& ledger, std::int64_t from_ns, st
 }
 
 bool reads_grow_with_bytes(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
-    constexpr double least_variation = 0.02;   // of the bytes
+    constexpr double least_variation = 0.02;   // standard deviation of the bytes, relative to their mean
     const Reads found = reads_of(ledger, from_ns, to_ns);
     const std::vector<Read>& reads = found.any();
     if (reads.size() < least_reads)

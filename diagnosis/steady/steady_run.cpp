@@ -33,7 +33,7 @@ std::int64_t between_ns(const Ledger& ledger, const StepRow& step) {
 
 double replay_recorded(RecordedRun& run, const Interference& others, std::size_t most_samples) {
     constexpr std::size_t least_steps = 50;
-    constexpr double most_of_line = 0.2;   // that a line which was seen may put the replay off
+    constexpr double most_of_line = 0.2;   // error of the replay that is accepted with a read line
     ReplayOptions options;
     options.setting = run.setting;
     options.steps = std::min(run.steps.size(),
@@ -83,7 +83,7 @@ SteadyRun prepare(const Ledger& ledger) {
         steady.run.unusable = error.what();
     }
     if (steady.run.line_ns_per_byte <= 0)
-        steady.line.reset();   // the replay is better without
+        steady.line.reset();   // the replay is closer without it
     return steady;
 }
 

@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::size_t least_for_warm_up = 10, least_for_interval = 20, least_for_hint = 5;
 
-/// The steady steps' draws and whole times, in order.
+/// Times of the steady steps, in order.
 struct Steady {
-    std::vector<std::int64_t> draw_ns, step_ns, all_ns;   // draw; draw + compute; with between
+    std::vector<std::int64_t> draw_ns, step_ns, all_ns;   // draw; draw + compute; draw + compute + between
 };
 
 std::int64_t rank(const std::vector<std::int64_t>& sorted, std::size_t percent) {
@@ -57,12 +57,12 @@ void mark_warm_up(TraceSplit& split) {
         split.steps[i].warm_up = true;
 }
 
-/// Throughput without draws against with them, less 1.
+/// By how much throughput would rise without draws (0.1 = 10 %).
 std::optional<double> headroom_of(double draw_ns, double all_ns) {
     return all_ns > draw_ns ? std::optional{draw_ns / (all_ns - draw_ns)} : std::nullopt;
 }
 
-/// Blocks of steps drawn with repetition, so that what follows one another stays together.
+/// A 90 % interval by a block bootstrap, so that steps that follow one another stay together.
 std::optional<std::pair<double, double>> headroom_interval(const Steady& steady) {
     constexpr std::size_t replications = 400, most_blocks = 1000;
     const std::size_t count = steady.all_ns.size();
@@ -70,7 +70,7 @@ std::optional<std::pair<double, double>> headroom_interval(const Steady& steady)
         return std::nullopt;
     const std::size_t length =
         std::max<std::size_t>({5, static_cast<std::size_t>(std::cbrt(count)), count / most_blocks});
-    std::vector<double> draw(count + 1), all(count + 1);   // sums up to there
+    std::vector<double> draw(count + 1), all(count + 1);   // prefix sums
     for (std::size_t i = 0; i < count; ++i) {
         draw[i + 1] = draw[i] + static_cast<double>(steady.draw_ns[i]);
         all[i + 1] = all[i] + static_cast<double>(steady.all_ns[i]);
@@ -93,7 +93,7 @@ std::optional<std::pair<double, double>> headroom_interval(const Steady& steady)
     return std::pair{found[replications / 20], found[replications - 1 - replications / 20]};
 }
 
-/// The lag at which draws resemble themselves most, if they do: their autocorrelation is above a half.
+/// The lag at which the autocorrelation of the draws is highest, if it is above 0.5.
 std::optional<std::size_t> period_of(const std::vector<std::int64_t>& draws) {
     constexpr std::size_t longest = 64, most = 4096;
     const std::size_t count = std::min(draws.size(), most);
@@ -110,7 +110,7 @@ std::optional<std::size_t> period_of(const std::vector<std::int64_t>& draws) {
     std::optional<std::size_t> found;
     double best = 0.5;
     for (std::size_t lag = 2; lag <= longest && lag * 4 <= count; ++lag)
-        // A multiple of the period is as good as the period.
+        // A multiple of the period correlates as well as the period: a later lag has to be clearly better.
         if (const double r = product(lag) / variance; r > best + (found ? 0.1 : 0)) {
             best = r;
             found = lag;
@@ -118,7 +118,7 @@ std::optional<std::size_t> period_of(const std::vector<std::int64_t>& draws) {
     return found && product(1) / variance < best ? found : std::nullopt;
 }
 
-/// The part of the steady draws during which a device worked; nothing where no device's work is in the trace.
+/// The part of the steady draws' time during which a device worked; nothing if the trace has no work of a device.
 std::optional<double> hidden_share_of(const Ledger& ledger, const TraceSplit& split) {
     std::vector<std::pair<std::int64_t, std::int64_t>> busy;   // begin, end
     for (const OperatorRow& row : ledger.operators)
@@ -129,7 +129,7 @@ std::optional<double> hidden_share_of(const Ledger& ledger, const TraceSplit& sp
     std::ranges::sort(busy);
     double hidden = 0, drawn = 0;
     std::size_t next = 0;
-    std::int64_t until = 0;   // what is busy up to there has been counted, or is past
+    std::int64_t until = 0;   // busy time before this was counted, or lies before the draw
     for (const TraceStep& step : split.steps) {
         if (step.warm_up || step.boundary || step.draws != 1)
             continue;
@@ -191,6 +191,29 @@ void list_questions(const Ledger& ledger, TraceSplit& split) {
             "Whether the device was still busy during a draw, which then cost nothing: its work was not read.");
 }
 
+/// How many of the draws, sorted by length, are long: the longer of the two groups that differ most from each other by
+/// the logarithm of their lengths (Otsu's method). 0: the groups' geometric means differ by less than a factor of 5.
+std::size_t long_draws_of(const std::vector<std::int64_t>& sorted_ns) {
+    constexpr std::int64_t shortest_ns = 1000;   // shorter draws are alike
+    std::vector<double> logs;
+    for (const std::int64_t ns : sorted_ns)
+        logs.push_back(std::log(static_cast<double>(std::max(ns, shortest_ns))));
+    const double all = std::accumulate(logs.begin(), logs.end(), 0.0);
+    double below = 0, most = 0, apart = 0;
+    std::size_t first_long = logs.size();
+    for (std::size_t i = 1; i < logs.size(); ++i) {
+        below += logs[i - 1];
+        const auto before = static_cast<double>(i), after = static_cast<double>(logs.size() - i);
+        const double difference = (all - below) / after - below / before;
+        if (before * after * difference * difference > most) {
+            most = before * after * difference * difference;
+            apart = difference;
+            first_long = i;
+        }
+    }
+    return apart < std::log(5) ? 0 : logs.size() - first_long;
+}
+
 /// "1st", "2nd", "11th".
 std::string ordinal(std::size_t number) {
     const std::size_t last = number % 10;
@@ -202,9 +225,9 @@ std::string ordinal(std::size_t number) {
                                                      : "rd");
 }
 
-/// What uneven draws without a period look like, by how many of them are long.
+/// The hint for uneven draws without a period, by how many of them are long.
 std::string hint_of_uneven(const TraceSplit& split) {
-    constexpr std::size_t few = 5;   // one in so many, or fewer
+    constexpr std::size_t few = 5;   // long draws are few if at most one in this many is long
     const auto ms = [](std::int64_t ns) { return fmt::format("{:.3g} ms", static_cast<double>(ns) / 1e6); };
     const DrawTail& draw = split.steady_draw;
     const std::string counted = fmt::format("{} of {} draws are long (median {}, 99th percentile {})", split.long_draws,
@@ -246,7 +269,7 @@ std::string hint_of(const TraceSplit& split) {
             "About every {} draw is long and those between are short, as when {} workers finish together: the "
             "workers are too slow as a whole, not single samples. More workers, or cheaper samples.",
             ordinal(*split.period), *split.period);
-    if (split.long_draws * 10 < split.steady_steps * 9)
+    if (split.long_draws != 0 && split.long_draws * 10 < split.steady_steps * 9)
         return hint_of_uneven(split);
     return fmt::format(
         "Draws are alike (median {}, 99th percentile {}): the workers are too slow on the whole, or handing a batch "
@@ -310,8 +333,7 @@ TraceSplit split_trace(const Ledger& ledger) {
     std::ranges::sort(steady.step_ns);
     split.steady_draw = {rank(steady.draw_ns, 50), rank(steady.draw_ns, 90), rank(steady.draw_ns, 99),
                          rank(steady.draw_ns, 100)};
-    split.long_draws = static_cast<std::size_t>(std::ranges::count_if(
-        steady.draw_ns, [least = split.steady_draw.p99_ns / 5](std::int64_t ns) { return ns > least; }));
+    split.long_draws = long_draws_of(steady.draw_ns);
     split.steady_step_p50_ns = rank(steady.step_ns, 50);
     split.hint = hint_of(split);
     return split;

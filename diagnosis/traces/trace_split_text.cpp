@@ -9,7 +9,7 @@ namespace {
 
 double ms(std::int64_t ns) noexcept { return static_cast<double>(ns) / 1e6; }
 
-/// A sentence in lines of at most 120 columns, each indented.
+/// Appends a sentence in indented lines of at most 120 columns.
 void put_wrapped(std::string& text, std::string_view mark, std::string_view sentence) {
     constexpr std::size_t columns = 120;
     std::string indent = "  ";

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::int64_t probe_ns = 2'000'000;
 
-/// Threads that run a piece of work at once. Between rounds they sleep, so that a probe alone is alone.
+/// Threads that run a piece of work at once. They sleep between rounds, so that a probe of one thread is undisturbed.
 class Crew {
 public:
     using Work = std::function<void(std::size_t thread)>;
@@ -36,7 +36,7 @@ public:
     Crew& operator=(const Crew&) = delete;
     ~Crew() { stop(); }
 
-    /// Of the first `threads`: one, which is the caller alone, or all. The slowest one's time.
+    /// Runs the work on `threads` threads: 1, the caller, or all. Returns the time of the slowest.
     std::int64_t round(std::size_t threads) {
         if (threads == 1)
             return timed(0);
@@ -62,12 +62,12 @@ private:
         }
     }
 
-    /// Spins until all are here: a barrier that sleeps would let them begin one after the other.
+    /// Spins until all threads are here: with a barrier that sleeps they would begin one after the other.
     std::int64_t together(std::size_t thread = 0) {
         here_.fetch_add(1, std::memory_order_acq_rel);
         for (std::size_t spins = 0; here_.load(std::memory_order_acquire) <= threads_.size(); ++spins)
             if (spins % 4096 == 4095)
-                std::this_thread::yield();   // somebody else may have the core that the last one needs
+                std::this_thread::yield();   // another process may have the core that the last thread needs
         return timed(thread);
     }
 
@@ -93,7 +93,8 @@ private:
     std::vector<std::thread> threads_;
 };
 
-/// Four chains of integers and four of floating-point numbers, each waiting for itself: what decoding asks of a core.
+/// Four chains of integer and four of floating-point operations, each step depending on the one before: a load much
+/// like decoding.
 std::uint64_t compute(std::uint64_t rounds, std::uint64_t seed) {
     std::array<std::uint64_t, 4> a{seed + 1, seed + 2, seed + 3, seed + 4};
     std::array<double, 4> b{1, 2, 3, 4};
@@ -108,7 +109,7 @@ std::uint64_t compute(std::uint64_t rounds, std::uint64_t seed) {
 double compute_efficiency(std::size_t threads, std::size_t probes) {
     std::atomic<std::uint64_t> sink = 0;
     std::uint64_t rounds = 1024;
-    for (std::int64_t took_ns = 0; took_ns < probe_ns / 2 && rounds < (1u << 30);) {   // until half of one is reached
+    for (std::int64_t took_ns = 0; took_ns < probe_ns / 2 && rounds < (1u << 30);) {   // until they take half a probe
         rounds *= 2;
         took_ns = std::numeric_limits<std::int64_t>::max();
         for (int i = 0; i < 3; ++i) {
@@ -118,13 +119,15 @@ double compute_efficiency(std::size_t threads, std::size_t probes) {
         }
     }
     Crew crew{threads, [&](std::size_t thread) {
-                  sink.fetch_add(compute(rounds, thread), std::memory_order_relaxed);   // or it would not be computed
+                  // so that it is not optimised away
+                  sink.fetch_add(compute(rounds, thread), std::memory_order_relaxed);
               }};
     return core_efficiency([&](std::size_t count) { return crew.round(count); }, threads, probes);
 }
 
 double copy_efficiency(std::size_t threads, std::size_t probes) {
-    // Two buffers a thread, which no cache holds. With many threads smaller ones in turn, so that it stays at 1 GiB.
+    // Two buffers per thread that fit in no cache. With many threads they are smaller and used in turn, so that the
+    // total stays at 1 GiB.
     const std::size_t bytes = std::min<std::size_t>(24'000'000, (std::size_t{1} << 29) / threads);
     std::vector<std::vector<std::byte>> from(threads, std::vector<std::byte>(bytes, std::byte{1})), to = from;
     std::vector<std::size_t> turns(threads);

@@ -9,21 +9,21 @@
 
 namespace drawpoint {
 
-/// The kernel's unit of what `HostRow::busy_ns` and `steal_ns` count.
+/// The kernel's unit for `HostRow::busy_ns` and `steal_ns`.
 inline constexpr double host_tick_ns = 1e7;
 
 /// How fast `N` counters grew between two host rows that both have all of them.
 template <std::size_t N>
 struct HostPiece {
-    double ns = 0;                   ///< of it that lies in the time asked for
-    double from_ns = 0, to_ns = 0;   ///< all of it
+    double ns = 0;                   ///< the part within the time range
+    double from_ns = 0, to_ns = 0;   ///< the whole piece
     std::array<double, N> rates{};   ///< per nanosecond
 };
 
 template <std::size_t N>
 using HostColumns = std::array<std::int64_t HostRow::*, N>;
 
-/// Those that overlap [from_ns, to_ns). In double: the rows may come from a damaged file.
+/// The pieces that overlap [from_ns, to_ns). In double, because the rows may come from a damaged file.
 template <std::size_t N>
 std::vector<HostPiece<N>> host_pieces(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns,
                                       const HostColumns<N>& columns) {
@@ -51,7 +51,7 @@ std::vector<HostPiece<N>> host_pieces(const Ledger& ledger, std::int64_t from_ns
     return pieces;
 }
 
-/// The mean of `rate` over the pieces' time; 0 without any.
+/// The mean of `rate` over the pieces' time; 0 if there are none.
 template <class Pieces, class Rate>
 double mean_rate(const Pieces& pieces, Rate rate) {
     double sum = 0, ns = 0;

@@ -22,8 +22,8 @@ std::optional<double> number_of(const Ledger& ledger, std::string_view key) {
 
 using LoadPiece = HostPiece<2>;   // busy, own
 
-/// What the kernel's ticks alone make the load of a piece vary by, as a variance: each finds a core busy or not, and what
-/// lies between the last one and the row is not counted.
+/// The variance of a piece's load that is due to the kernel's ticks alone: each finds a core busy or not, and the time
+/// between the last tick and the row is not counted.
 double tick_variance(const LoadPiece& piece, double affinity) {
     const double ticks = (piece.to_ns - piece.from_ns) / host_tick_ns, busy = std::min(piece.rates[0] / affinity, 1.0);
     return affinity * (busy * (1 - busy) / ticks + 1 / (6 * ticks * ticks));
@@ -32,7 +32,7 @@ double tick_variance(const LoadPiece& piece, double affinity) {
 void measure_load(Interference& found, const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
     constexpr HostColumns<2> columns{&HostRow::busy_ns, &HostRow::own_cpu_ns};
     const auto pieces = host_pieces(ledger, from_ns, to_ns, columns);
-    // A quota below the mask leaves cores over: others may use those without taking anything.
+    // If the quota is smaller than the affinity mask, others may use the remaining cores without taking anything.
     const double affinity = std::max(found.cores, number_of(ledger, facts::host_affinity_cores).value_or(found.cores)),
                  spare = affinity - found.cores;
     const auto taken = [&](const LoadPiece& piece) {
@@ -81,7 +81,8 @@ std::optional<std::uint64_t> resident_peak(const Ledger& ledger, std::int64_t fr
         if (row.resident_bytes < 0 || row.at_ns > to_ns)
             continue;
         const auto bytes = static_cast<std::uint64_t>(row.resident_bytes);
-        peak = row.at_ns < from_ns ? bytes : std::max(peak.value_or(0), bytes);   // as it was when the time began
+        // the last value before the range counts
+        peak = row.at_ns < from_ns ? bytes : std::max(peak.value_or(0), bytes);
     }
     return peak;
 }

@@ -38,7 +38,7 @@ Reason find_changing_load(const Ledger& ledger, const Interference& others, std:
     const Interference first = interference(ledger, from_ns, middle_ns),
                        second = interference(ledger, middle_ns, to_ns);
     const double change = std::abs(first.foreign_cores - second.foreign_cores);
-    // A tick finds each core busy or not: at most a quarter of a tick² variance each, in two halves.
+    // A tick finds each core busy or not: a variance of at most a quarter tick² each, in both halves.
     const double ticks = (static_cast<double>(to_ns) - static_cast<double>(from_ns)) / 2 / host_tick_ns;
     const double by_ticks = 3 * std::sqrt(2 * others.cores * 0.25 / std::max(ticks, 1.0));
     if (!first.measured || !second.measured || change < most_foreign_change || change < by_ticks)
@@ -47,7 +47,7 @@ Reason find_changing_load(const Ledger& ledger, const Interference& others, std:
                        second.foreign_cores);
 }
 
-/// Waiting for cores that this process's own threads cannot have taken.
+/// Waiting for cores that cannot be due to this process's own threads.
 Reason find_run_queue(const Ledger& ledger, const Interference& others) {
     std::uint64_t threads = 1;   // the loop's
     for (const PipelineRow& pipeline : ledger.pipelines)
@@ -76,7 +76,7 @@ Reason find_steal(const Interference& others) {
 }
 
 Reason find_lost_records(const Ledger& ledger) {
-    double lost = 0;   // operators' rings are no evidence here
+    double lost = 0;   // of the loop's and the workers' rings: an operator's ring does not matter here
     for (const DroppedRow& row : ledger.dropped)
         if (row.ring < first_operator_ring)
             lost += static_cast<double>(row.records);
@@ -95,10 +95,11 @@ Reason find_residual(const Ledger& ledger) {
 }
 
 struct Mean {
-    double mean = 0, variance = 0;   ///< of the mean
+    double mean = 0, variance = 0;   ///< variance of the mean
 };
 
-/// From means of `blocks` runs of consecutive values: neighbours depend on each other, runs hardly.
+/// Computed from the means of `blocks` runs of consecutive values: neighbouring values depend on each other, runs
+/// hardly do.
 Mean mean_of(std::span<const double> values) {
     constexpr std::size_t blocks = 8;
     std::array<double, blocks> means{};
@@ -146,12 +147,12 @@ Reason find_time_gone_back(const Ledger& ledger) {
     return std::nullopt;
 }
 
-/// The recorder looks at the host time and again whatever the loop does. Where it did not, for as long as one step, either
-/// the whole process stood still or its clock went ahead.
+/// The recorder reads the host's counters at regular intervals, whatever the loop does. If it did not, for as long as
+/// one step took, the whole process stood still or its clock jumped ahead.
 Reason find_stood_still(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
-    constexpr double least_ns = 5e8;   // a writer thread may be late
-    constexpr double least_usual_ns =
-        2e8;   // as often it looks; in a short run most pieces are the shorter ones at its end
+    constexpr double least_ns = 5e8;   // the writer thread may be late
+    // The interval of the readings. In a short run most pieces are shorter, because it has one more at its end.
+    constexpr double least_usual_ns = 2e8;
     const auto pieces = host_pieces<1>(ledger, from_ns, to_ns, {&HostRow::own_cpu_ns});
     if (pieces.empty())
         return std::nullopt;
@@ -172,7 +173,7 @@ Reason find_stood_still(const Ledger& ledger, std::int64_t from_ns, std::int64_t
         const double more_ns = gap.to_ns - gap.from_ns - usual_ns;
         if (more_ns < least_ns || more_ns < 2 * usual_ns)
             continue;
-        // A step that fills the gap began before so much of it was left; the next one did not.
+        // The last step that began early enough to fill nine tenths of the gap.
         const auto next =
             std::ranges::upper_bound(ledger.steps, gap.to_ns - 0.9 * more_ns, {},
                                      [](const StepRow& step) { return static_cast<double>(step.draw_begin_ns); });
@@ -187,7 +188,7 @@ Reason find_stood_still(const Ledger& ledger, std::int64_t from_ns, std::int64_t
     return std::nullopt;
 }
 
-/// In the order of the enumeration.
+/// The words of the reasons, in the order of the enumeration.
 struct ReasonWord {
     std::string_view word;
     bool is_interference;

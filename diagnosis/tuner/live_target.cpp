@@ -21,7 +21,7 @@ namespace drawpoint {
 
 namespace {
 
-/// A pass may have been prefetched into already: the order changes with the second one that begins.
+/// The next pass may have been prefetched already: the order changes with the second one that begins.
 constexpr int passes_until_order_changes = 2;
 
 LoaderChange change_to(const LoaderSetting& setting) {
@@ -38,7 +38,7 @@ struct LiveTarget::Impl {
 
     enum class Phase : std::uint8_t { idle, asked, settling, warming_up, counting, done };
 
-    /// Where the loop is between two steps.
+    /// Called by the loop, between two steps.
     void step_is_over(const LoopState& state) {
         const std::int64_t now_ns = recorder.now_ns();
         ++taken;
@@ -84,7 +84,7 @@ struct LiveTarget::Impl {
         end_ns = now_ns;
         const LoaderCounters counters = loader.counters();
         const std::int64_t drawn_ns = now_ns - begin_ns - pause_ns;
-        // Batches in stock would hide for a while that fewer are made than drawn.
+        // If fewer batches are made than drawn, prefetched ones hide it for a while.
         const bool offered = pause_ns == 0 && begin_offered_ns != no_stamp && counters.last_offered_ns != no_stamp;
         const std::int64_t made_ns = offered ? counters.last_offered_ns - begin_offered_ns : 0;
         const double seconds = static_cast<double>(std::max(drawn_ns, made_ns)) * 1e-9;
@@ -106,7 +106,7 @@ struct LiveTarget::Impl {
         answered.notify_all();
     }
 
-    /// The asking thread's.
+    /// Called by the asking thread.
     Block ask(const LoaderSetting& to, std::size_t warm_up_steps, std::size_t counted) {
         std::unique_lock lock{mutex};
         setting = to;
@@ -127,7 +127,7 @@ struct LiveTarget::Impl {
 
     DataLoader& loader;
     Recorder& recorder;
-    std::atomic<bool> busy{false};   // else a step costs one look at this
+    std::atomic<bool> busy{false};   // while false, a step costs no more than reading this
     std::atomic<bool> to_be_ended{false};
 
     std::mutex mutex;
@@ -140,12 +140,12 @@ struct LiveTarget::Impl {
     std::exception_ptr error;
     std::int64_t begin_ns = 0, end_ns = 0;   // of the counted steps
 
-    // The loop's, also under the mutex.
+    // Used by the loop, also under the mutex.
     std::size_t left = 0, taken = 0;
     int passes_left = 0;
     std::int64_t pause_ns = 0, paused_ns = no_stamp, draws_ns = 0, begin_offered_ns = no_stamp;
     HostCounters host;
-    HostRow before, late;   // late: a step before the end, so that every step up to there is in the window
+    HostRow before, late;   // late: one step before the end, so that all steps up to there are in the window
 };
 
 LiveTarget::LiveTarget(DataLoader& loader, Recorder& recorder) : impl_{std::make_unique<Impl>(loader, recorder)} {}
@@ -226,7 +226,7 @@ Tuning tune_live(LiveTarget& target, const TuneOptions& options, const std::func
     } catch (...) {
         fit_failure = std::current_exception();
     }
-    target.fit_over();   // also where no fit began
+    target.fit_over();   // also if no fit began
     tuner.join();
     for (const std::exception_ptr& error : {fit_failure, failure})
         if (error)

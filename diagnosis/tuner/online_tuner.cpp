@@ -26,8 +26,8 @@ namespace drawpoint {
 namespace {
 
 constexpr int most_pairs = 5;
-constexpr double least_noise = 0.01;    // of the log-ratio of two blocks: what is steadier is luck
-constexpr double clear_at_once = 0.1;   // a log-ratio that one pair tells
+constexpr double least_noise = 0.01;    // of the log ratio of two blocks; less noise than this is chance
+constexpr double clear_at_once = 0.1;   // a log ratio that needs only one pair
 
 const OnlineTunerOptions& checked(const OnlineTunerOptions& options, const DataLoader& loader) {
     const auto refuse = [](const char* name, std::size_t least, std::size_t got) {
@@ -100,14 +100,14 @@ struct OnlineTuner::Impl {
         }
     }
 
-    /// Until `period` steps have gone by, or the loop is another one.
+    /// Waits for `period` steps, less if the loop changes, and records the last `observe_steps`.
     RecordedRun wait_for_look(std::size_t period) {
         const std::size_t watched = options.observe_steps / 2;
         for (std::size_t seen = options.observe_steps; seen < period; seen += watched) {
             const TuneTarget::Block block = target.run(current, 0, watched);
             brake();
             if (has_changed(block)) {
-                // What was learnt is of another loop.
+                // What was learnt does not apply to the changed loop.
                 quiet = 0;
                 shrunk = 0;
                 tabu_until.clear();
@@ -119,7 +119,8 @@ struct OnlineTuner::Impl {
         return run;
     }
 
-    /// By its rate, and by the loop's own time: where the loader is the limit, the rate does not tell of that.
+    /// Compares the rate, and the loop's own time: if the loader is the limit, the rate does not show changes of the
+    /// loop.
     [[nodiscard]] bool has_changed(const TuneTarget::Block& block) {
         const TuneTarget::Block before = std::exchange(last_block, block);
         const auto differ = [this](double a, double b) {
@@ -128,7 +129,7 @@ struct OnlineTuner::Impl {
         return differ(before.batches_per_s, block.batches_per_s) || differ(before.own_s, block.own_s);
     }
 
-    /// Memory that is short is given back before anything is asked.
+    /// If memory is short, some is given back at once, before anything is compared.
     void brake() {
         const HostRow now = host.read(recorder.now_ns()), before = std::exchange(last_host, now);
         if (now.memory_pressure_ns == no_stamp || before.memory_pressure_ns == no_stamp || now.at_ns <= before.at_ns)
@@ -147,7 +148,7 @@ struct OnlineTuner::Impl {
         current = to;
     }
 
-    /// One look: at most one move. Whether it was kept.
+    /// One look: tries at most one move. Returns whether it was kept.
     bool look(const RecordedRun& run) {
         ++looks;
         if (!run.unusable.empty())
@@ -164,7 +165,7 @@ struct OnlineTuner::Impl {
         }
         quiet = 0;
         const bool kept = verify(*move);
-        last_block = {};   // what comes next may be another rate
+        last_block = {};   // the rate may be another one from here on
         return kept;
     }
 
@@ -179,7 +180,7 @@ struct OnlineTuner::Impl {
             add(grid.num_workers, workers, std::max(most_workers, w));
         for (const std::size_t depth : {d, d - 1, d / 2, d + 1, 2 * d, 4 * d})
             add(grid.prefetch_depth, depth, std::max(options.most_depth, d));
-        // Little: it takes a core that the loop or a worker may want, and what it proposes is tried.
+        // Few replications: they use a core that the loop or a worker may need, and the result is verified.
         const Whatif predicted =
             whatif(run, grid, {.predict = {.replications = 4, .warm_up_steps = 16}, .most_samples = 100'000});
         const bool may_shrink = quiet >= options.quiet_looks;
@@ -194,7 +195,7 @@ struct OnlineTuner::Impl {
             return std::nullopt;
         const Interval gain = predict_gain(run, chosen->setting, {}, {.replications = 20});
         const bool shrinks = is_smaller(chosen->setting, current);
-        // Rather so than not: it is verified before it is kept.
+        // More likely than not is enough: it is verified before it is kept.
         const bool grows = gain.median > options.least_gain && gain.low > -gain.median;
         if (grows || (shrinks && may_shrink && gain.median > -options.least_gain))
             return Move{chosen->setting, gain};
@@ -206,11 +207,12 @@ struct OnlineTuner::Impl {
         return found != tabu_until.end() && looks < found->second;
     }
 
-    /// New and old in turns, until it is clear whether the new one gains, or for `most_pairs`.
+    /// Runs blocks of the new and the old setting in turns, until it is clear whether the new one gains, at most
+    /// `most_pairs` of each.
     bool verify(const Move& move) {
         const std::size_t settling = std::max(steps_to_settle(current, move.to), steps_to_settle(move.to, current));
         const bool shrinks = is_smaller(move.to, current);
-        // Of what shrinking has cost so far and may cost in all: else many small losses would add up.
+        // What shrinking may cost in all, less what it has cost so far: otherwise many small losses would add up.
         const double least = shrinks ? -options.least_gain - shrunk : options.least_gain / 2;
         double mean = 0, squares = 0, error = 0;
         int pairs = 0;
@@ -263,16 +265,16 @@ struct OnlineTuner::Impl {
     mutable std::mutex mutex;
     std::vector<TunerDecision> made;
 
-    // The thread's.
+    // Used by the thread only.
     LoaderSetting current;
     std::size_t most_workers, looks = 0, quiet = 0;
-    TuneTarget::Block last_block;   // watched last
-    double shrunk = 0;              // log rate that smaller settings have cost since the last gain
-    std::map<std::pair<std::size_t, std::size_t>, std::size_t> tabu_until;   // by (workers, depth): the look
+    TuneTarget::Block last_block;   // the last one watched
+    double shrunk = 0;              // sum of log ratios that smaller settings have cost since the last gain
+    std::map<std::pair<std::size_t, std::size_t>, std::size_t> tabu_until;   // (workers, depth): until which look
     HostCounters host;
     HostRow last_host;
 
-    std::thread thread;   // last: it uses all of these
+    std::thread thread;   // last member: it uses all others
 };
 
 OnlineTuner::OnlineTuner(DataLoader& loader, Recorder& recorder, const OnlineTunerOptions& options)

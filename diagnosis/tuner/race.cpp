@@ -10,8 +10,8 @@ namespace drawpoint {
 
 namespace {
 
-// What is believed of a difference before it is seen: 1 / sqrt of this, in units of the noise. Small differences are
-// told soonest with more, large ones with less.
+// Precision of the prior belief in a difference, whose standard deviation is 1 / sqrt(precision) in units of the noise.
+// More precision finds small differences sooner, less finds large ones sooner.
 constexpr double precision = 0.3;
 
 }   // namespace
@@ -68,9 +68,9 @@ Race::Noise Race::noise() const {
 
 double Race::spread() const { return std::sqrt(noise().variance); }
 
-// A martingale under every mean and noise: the likelihood ratio of a difference drawn from a normal distribution, as wide
-// as the noise, to the difference in question, with the scale integrated out (Lai 1976; Wang and Ramdas 2023). It exceeds
-// 1 / error with a chance of `error` at most, whenever one looks.
+// Inverts a test martingale that holds for every mean and noise: the likelihood ratio between a difference drawn from a
+// normal distribution, as wide as the noise, and the difference in question, with the scale integrated out (Lai 1976;
+// Wang and Ramdas 2023). With probability 1 - error it never exceeds 1 / error, however often one looks.
 Interval Race::log_ratio(std::size_t a, std::size_t b) const {
     if (a == b)
         return {};
@@ -82,8 +82,8 @@ Interval Race::log_ratio(std::size_t a, std::size_t b) const {
     const double pairs = static_cast<double>(std::max<std::size_t>(candidates_ * (candidates_ - 1) / 2, 1));
     const double error = options_.error / pairs, n = pair.count, with_prior = n + precision;
     const Noise all = noise();
-    const double others =
-        std::max(all.freedom - (n - 1), 0.0);   // degrees of freedom that this pair's rounds do not have
+    // Degrees of freedom beyond those of this pair's rounds.
+    const double others = std::max(all.freedom - (n - 1), 0.0);
     const double squares = 2 * all.variance * (n - 1 + others);
     const double likely = std::exp((std::log(with_prior / precision) - 2 * std::log(error)) / (n + others));
     const double share = 1 - 1 / likely, rest = n * n - with_prior * n * share;
@@ -117,7 +117,7 @@ std::optional<std::size_t> Race::leader() const {
     }
     for (std::size_t a = 0; a < candidates_; ++a)
         if (runs(a))
-            return a;   // ratios of different rounds may go round in a circle
+            return a;   // ratios over different rounds need not be transitive
     return std::nullopt;
 }
 

@@ -20,10 +20,11 @@ namespace drawpoint {
 
 namespace {
 
-constexpr double large_effect = 0.03;         // predicted; a real one of 5 % is surely more than that
-constexpr double large_effect_seen = 0.04;    // the same, of blocks
-constexpr double least_block_spread = 0.03;   // of a block's log rate, while too few rounds tell
-// Of a predicted log-ratio of two settings: bench accuracy. What makes a rate itself uncertain is mostly common to both.
+constexpr double large_effect = 0.03;         // log ratio, predicted: a real one of 5 % is surely predicted as more
+constexpr double large_effect_seen = 0.04;    // the same, measured
+constexpr double least_block_spread = 0.03;   // of a block's log rate, while there are too few rounds to measure it
+// Errors of a predicted log ratio of two settings, by `bench accuracy`. Most of what makes a rate uncertain affects
+// both settings.
 constexpr double model_error = 0.04, distance_error = 0.1;
 constexpr int most_repeats = 3;   // of a round
 
@@ -65,7 +66,7 @@ std::vector<std::size_t> each_once(std::vector<std::size_t> numbers) {
     return numbers;
 }
 
-/// Every worker count up to twice the cores, 64 at most, then in steps of about a fifth.
+/// Every number of workers up to twice the cores (at least 4, at most 64), then in steps of about a fifth.
 std::vector<std::size_t> worker_counts(const RecordedRun& run, std::size_t most, std::size_t start) {
     std::vector<std::size_t> counts{start};
     const auto each_up_to = std::clamp<std::size_t>(static_cast<std::size_t>(2 * std::ceil(run.cores)), 4, 64);
@@ -92,7 +93,7 @@ bool is_cheaper(const WhatifRow& a, const WhatifRow& b) {
 
 double spread_of(double log_ratio) { return model_error + distance_error * std::abs(log_ratio); }
 
-/// How likely each row, the cheapest first, is the cheapest within the margin of the best.
+/// For each row, cheapest first, the probability that it is the cheapest within the margin of the best.
 std::vector<double> chances(const std::vector<WhatifRow>& rows, double within) {
     const auto best =
         std::ranges::max_element(rows, {}, [](const WhatifRow& row) { return row.prediction.batches_per_s.median; });
@@ -108,7 +109,7 @@ std::vector<double> chances(const std::vector<WhatifRow>& rows, double within) {
     return all;
 }
 
-/// What errs of one's prediction errs of the other's: to run both tells little more than to run one.
+/// Whether an error of one prediction is an error of the other: running both tells little more than running one.
 bool is_alike(const WhatifRow& a, const WhatifRow& b) {
     constexpr double alike = 0.01;
     const double rate = a.prediction.batches_per_s.median;
@@ -116,7 +117,7 @@ bool is_alike(const WhatifRow& a, const WhatifRow& b) {
            std::abs(b.prediction.batches_per_s.median - rate) < alike * rate;
 }
 
-/// The fastest, the one it starts from and the likeliest answers, cheapest first; of those alike the cheapest.
+/// The fastest row, the start and the likeliest answers, cheapest first; of those that are alike, the cheapest.
 std::vector<WhatifRow> candidates_of(std::vector<WhatifRow> rows, const TuneOptions& options) {
     std::ranges::sort(rows, is_cheaper);
     const std::vector<double> chance = chances(rows, options.within);
@@ -144,7 +145,7 @@ std::vector<WhatifRow> candidates_of(std::vector<WhatifRow> rows, const TuneOpti
     return candidates;
 }
 
-/// Runs the race's rounds and keeps the books.
+/// Runs the rounds of a race and sums up its results.
 class Racing {
 public:
     Racing(TuneTarget& target, const TuneOptions& options, double cores, std::vector<WhatifRow> candidates)
@@ -160,8 +161,8 @@ public:
           too_large_(candidates_.size()),
           random_{options.seed} {}
 
-    /// Races until there is a winner or `most` steps are used up, or `few` where the start is seen to be far behind; one round
-    /// at least. `used`: steps before; returns those in all.
+    /// Races until there is a winner or until `most` steps are used up, `few` if the start is seen to be far behind; at
+    /// least one round. `used`: steps before. Returns the steps in all.
     std::size_t run(std::size_t used, std::size_t few, std::size_t most) {
         const auto fits = [&] { return used + steps_of_a_round() <= (start_is_far_behind() ? few : most); };
         while (race_.rounds() == 0 || (!race_.winner() && steps_of_a_round() != 0 && fits())) {
@@ -220,7 +221,7 @@ private:
     }
     [[nodiscard]] bool runs(std::size_t i) const { return !race_.dropped(i); }
 
-    /// Of `candidates_`; its size: the start is none of them.
+    /// Index into `candidates_`; its size if the start is not a candidate.
     [[nodiscard]] std::size_t start_place() const {
         return static_cast<std::size_t>(std::ranges::find(candidates_, options_.start, &WhatifRow::setting) -
                                         candidates_.begin());
@@ -232,7 +233,7 @@ private:
         return leader && start < candidates_.size() && race_.log_ratio(*leader, start).median > large_effect_seen;
     }
 
-    /// At most, in whatever order: behind each one come what the deepest left over.
+    /// An upper bound for any order: before each candidate runs, the batches of the deepest one may have to be drawn.
     [[nodiscard]] std::size_t steps_of_a_round() const {
         std::size_t steps = 0, deepest = running_.prefetch_depth;
         for (std::size_t i = 0; i < candidates_.size(); ++i)
@@ -250,8 +251,8 @@ private:
         return foreign_cores > options_.most_foreign_cores;
     }
 
-    /// Each once, in random order. Returns the cores that others took: a block alone is too short for clocks that tick
-    /// every 10 ms.
+    /// Runs each candidate once, in random order. Returns the cores that others used, over the round: a single block is
+    /// too short for counters that tick every 10 ms.
     double round(std::size_t& used) {
         std::vector<std::size_t> order;
         for (std::size_t i = 0; i < candidates_.size(); ++i)
@@ -276,8 +277,8 @@ private:
         return foreign / static_cast<double>(std::max<std::size_t>(order.size(), 1));
     }
 
-    /// The cheapest left within the margin of the best, by what was predicted and what was measured together, each as much
-    /// as it is sure.
+    /// The cheapest candidate left within the margin of the best, by prediction and measurement together, each weighted
+    /// by its precision.
     [[nodiscard]] std::optional<std::size_t> likeliest() const {
         const auto reference = race_.leader();
         if (!reference)
@@ -296,8 +297,9 @@ private:
                 (predicted * by_model + race_.log_ratio(i, *reference).median * by_blocks) / (by_model + by_blocks);
         }
         const double best = *std::ranges::max_element(believed);
+        // half the margin, because these values are uncertain
         for (std::size_t i = 0; i < candidates_.size(); ++i)
-            if (!race_.dropped(i) && believed[i] >= best + std::log1p(-options_.within / 2))   // what is believed errs
+            if (!race_.dropped(i) && believed[i] >= best + std::log1p(-options_.within / 2))
                 return i;
         return reference;
     }
@@ -323,21 +325,21 @@ private:
     TuneTarget* target_;
     const TuneOptions& options_;
     double cores_;
-    LoaderSetting running_;   // the last one that was asked for
+    LoaderSetting running_;   // the last one requested
     std::vector<WhatifRow> candidates_;
     Race race_;
     std::vector<double> rates_, sums_;
     std::vector<std::size_t> blocks_;
-    std::vector<bool> too_large_;   // dropped for it
+    std::vector<bool> too_large_;   // dropped because it exceeded the memory budget
     std::size_t disturbed_rounds_ = 0;
-    double foreign_cores_ = 0;   // a sum over rounds
+    double foreign_cores_ = 0;   // sum over rounds
     std::mt19937_64 random_;
 };
 
 }   // namespace
 
 std::size_t steps_to_settle(const LoaderSetting& from, const LoaderSetting& to) noexcept {
-    // Under a budget, workers wait until the slots whose place they take have come back.
+    // Under a budget, new workers wait until slots have given up memory.
     const bool exchanges = to.memory_budget != 0 && to.num_workers > from.num_workers;
     return settling_workers(to) +
            (exchanges ? from.prefetch_depth + to.prefetch_depth : std::max(from.prefetch_depth, to.prefetch_depth));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 
 #include <fmt/format.h>
 
@@ -88,7 +87,7 @@ Evidence evidence_of(const Ledger& ledger, const SteadyRun& steady) {
 }
 
 std::vector<std::string> evidence_text(const Evidence& found, const SteadyRun& steady,
-                                       const std::vector<BlameRow>& rows, std::string_view verdict) {
+                                       const std::vector<BlameRow>& rows, Verdict verdict) {
     const Interference& others = steady.interference;
     const RecordedRun& run = steady.run;
     std::vector<std::string> said;
@@ -104,12 +103,12 @@ std::vector<std::string> evidence_text(const Evidence& found, const SteadyRun& s
     if (found.order_s > 0.1 * found.draw_s)
         said.push_back(fmt::format("during {} of the draws another batch was complete, behind an older one",
                                    percent(found.order_s / found.draw_s)));
-    if (found.sample_p99_over_p50 > 5 || verdict == "stragglers")
+    if (found.sample_p99_over_p50 > 5 || verdict == Verdict::stragglers)
         said.push_back(
             fmt::format("samples vary: the slowest hundredth takes {:.1f} times the median, standard deviation "
                         "{:.1f} times the mean",
                         found.sample_p99_over_p50, found.sample_variation));
-    if (found.compute_variation > 0.5 || verdict == "bursty-consumer")
+    if (found.compute_variation > 0.5 || verdict == Verdict::bursty_consumer)
         said.push_back(fmt::format("the loop's own time varies by {} of its mean", percent(found.compute_variation)));
     if (steady.line)
         said.push_back(

@@ -2,22 +2,22 @@
 
 #include <cstddef>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "diagnosis/steady/steady_run.hpp"
+#include <drawpoint/diagnosis/verdict/words.hpp>
 
 namespace drawpoint {
 
-/// What the steady training steps of a run were like.
+/// Figures of a run's steady training steps.
 struct Evidence {
-    std::size_t steps = 0, all_steps = 0;   ///< all: with the warm-up
-    double wall_s = 0, draw_s = 0;          ///< draws and steps, with what lies between
+    std::size_t steps = 0, all_steps = 0;   ///< `all_`: with the warm-up
+    double wall_s = 0, draw_s = 0;          ///< whole steps, and their draws
     double p99_draw_s = 0, mean_step_s = 0;
-    double all_draw_s = 0, all_wall_s = 0;   ///< with the warm-up, whose first draw is among them
-    double handoff_s = 0, order_s = 0;       ///< of draw_s
+    double all_draw_s = 0, all_wall_s = 0;   ///< with the warm-up, which holds the first draw
+    double handoff_s = 0, order_s = 0;       ///< parts of draw_s
     double compute_variation = 0;            ///< standard deviation / mean of the time between draws
-    double sample_variation = 0;             ///< of a sample's demand
+    double sample_variation = 0;             ///< the same of a sample's demand
     double sample_p99_over_p50 = 1;
     bool reads_grow_with_bytes = false;
     [[nodiscard]] double draw_share() const noexcept { return wall_s > 0 ? draw_s / wall_s : 0; }
@@ -25,8 +25,8 @@ struct Evidence {
 
 [[nodiscard]] Evidence evidence_of(const Ledger&, const SteadyRun&);
 
-/// The evidence as sentences with numbers, the verdict's own first.
+/// The evidence as sentences with numbers.
 [[nodiscard]] std::vector<std::string> evidence_text(const Evidence&, const SteadyRun&, const std::vector<BlameRow>&,
-                                                     std::string_view verdict);
+                                                     Verdict verdict);
 
 }   // namespace drawpoint

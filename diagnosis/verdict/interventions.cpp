@@ -1,9 +1,9 @@
 #include "diagnosis/verdict/interventions.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <numeric>
+#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,13 +11,13 @@
 namespace drawpoint {
 namespace {
 
-constexpr std::string_view stage_prefix = "stage:";
+/// `now` times `factor`, but at most `most`, and never less than `now`.
 template <class Number>
 Number times(Number now, Number factor, Number most) {
-    return now > most / factor ? most : now * factor;
+    return now > most / factor ? std::max(now, most) : now * factor;
 }
 
-/// What the samples ask of `stage` in all.
+/// The samples' demands of `stage`, added up.
 Demand sum_of_stage(const RecordedRun& run, std::size_t stage) {
     Demand sum;
     for (const SampleDemand& sample : run.samples) {
@@ -33,7 +33,7 @@ bool names(std::string_view name, std::string_view word) {
            }).begin() != name.end();
 }
 
-/// Named so, or the first one where it mostly waits for bytes.
+/// Whether the stage's name says that it reads, or it is the first one and mostly waits for bytes.
 bool is_read(const RecordedRun& run, std::size_t stage) {
     const std::string_view name = run.stages[stage];
     if (names(name, "read") || names(name, "fetch") || names(name, "download"))
@@ -43,13 +43,17 @@ bool is_read(const RecordedRun& run, std::size_t stage) {
            std::ranges::any_of(run.samples, [](const SampleDemand& sample) { return sample.bytes > 0; });
 }
 
-std::string word_of_stage(const RecordedRun& run, std::size_t stage, const Traits& traits) {
-    if (names(run.stages[stage], "decode"))   // a fused image stage counts as decode, also where it reads for itself
-        return "decode";
-    return !is_read(run, stage) ? "transform" : traits.bandwidth ? "read-bandwidth" : "read-latency";
+Verdict cause_of_reads(const Traits& traits) {
+    return traits.bandwidth ? Verdict::read_bandwidth : Verdict::read_latency;
 }
 
-/// Whether a twentieth of the samples waits more in this stage than all others.
+Verdict cause_of_stage(const RecordedRun& run, std::size_t stage, const Traits& traits) {
+    if (names(run.stages[stage], "decode"))   // a fused image stage counts as decode, also where it reads for itself
+        return Verdict::decode;
+    return is_read(run, stage) ? cause_of_reads(traits) : Verdict::transform;
+}
+
+/// Whether a twentieth of the samples waits longer in this stage than all the others together.
 bool waits_rarely(const RecordedRun& run, std::size_t stage) {
     std::vector<std::int64_t> waits;
     for (const SampleDemand& sample : run.samples)
@@ -60,10 +64,10 @@ bool waits_rarely(const RecordedRun& run, std::size_t stage) {
     return sum(longest, waits.end()) > sum(waits.begin(), longest);
 }
 
-/// Where samples wait off their core: reading, or in the stage where they do so most.
+/// Where samples wait off their core.
 struct Waiting {
     double reading_ns = 0, else_ns = 0;
-    std::size_t stage = 0;   // of the others, the longest
+    std::size_t stage = 0;   // the one of longest waits, of those that do not read
     [[nodiscard]] bool is_storage() const noexcept { return reading_ns >= else_ns; }
 };
 
@@ -83,11 +87,21 @@ Waiting waiting_of(const RecordedRun& run) {
     return found;
 }
 
-std::string word_of_waiting(const RecordedRun& run, const Traits& traits) {
+Verdict cause_of_waiting(const RecordedRun& run, const Traits& traits) {
     const Waiting waiting = waiting_of(run);
     if (waiting.is_storage())
-        return traits.bandwidth ? "read-bandwidth" : "read-latency";
-    return waits_rarely(run, waiting.stage) ? "stragglers" : word_of_stage(run, waiting.stage, traits);
+        return cause_of_reads(traits);
+    return waits_rarely(run, waiting.stage) ? Verdict::stragglers : cause_of_stage(run, waiting.stage, traits);
+}
+
+std::string words_for(Lever lever, const LoaderSetting& from, const LoaderSetting& to) {
+    switch (lever) {
+    case Lever::out_of_order: return fmt::format("order {} -> {}", to_string(from.order), to_string(to.order));
+    case Lever::more_depth: return fmt::format("prefetch_depth {} -> {}", from.prefetch_depth, to.prefetch_depth);
+    case Lever::more_reads: return fmt::format("read_concurrency {} -> {}", from.read_concurrency, to.read_concurrency);
+    case Lever::more_memory: return "twice the memory_budget";
+    default: return fmt::format("num_workers {} -> {}", from.num_workers, to.num_workers);
+    }
 }
 
 template <class Rows, class Of>
@@ -97,98 +111,83 @@ bool any(const Rows& rows, Of of) {
 
 }   // namespace
 
-std::string word_of(std::string_view key, const RecordedRun& run, const Traits& traits) {
-    const std::string reading = traits.bandwidth ? "read-bandwidth" : "read-latency";
-    if (key.starts_with(stage_prefix)) {
-        const auto stage = std::ranges::find(run.stages, key.substr(stage_prefix.size()));
-        return stage == run.stages.end()
-                   ? std::string{"transform"}
-                   : word_of_stage(run, static_cast<std::size_t>(stage - run.stages.begin()), traits);
+Verdict cause_of(Lever lever, std::string_view stage, const RecordedRun& run, const Traits& traits) {
+    if (const std::optional<Verdict> always = words_of(lever).verdict)
+        return *always;
+    switch (lever) {
+    case Lever::stage: {
+        const auto found = std::ranges::find(run.stages, stage);
+        return found == run.stages.end()
+                   ? Verdict::transform
+                   : cause_of_stage(run, static_cast<std::size_t>(found - run.stages.begin()), traits);
     }
-    if (key == "waiting")
-        return word_of_waiting(run, traits);
-    if (key == "read" || key == "read_concurrency")
-        return reading;
-    if (traits.bursty_compute && (key == "prefetch_depth" || key == "variance"))
-        return "bursty-consumer";
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 11> words{
-        {{"collate", "collate"},
-         {"compute", "compute-bound"},
-         {"transfer", "transfer"},
-         {"num_workers", "workers"},
-         {"num_workers/2", "oversubscription"},
-         {"prefetch_depth", "prefetch-depth"},
-         {"memory_budget", "memory"},
-         {"order", "order"},
-         {"variance", "stragglers"},
-         {"delivery", "delivery"},
-         {"cores", "workers"}}};
-    const auto found = std::ranges::find(words, key, &std::pair<std::string_view, std::string_view>::first);
-    return std::string{found != words.end() ? found->second : "undecided"};
+    case Lever::waiting: return cause_of_waiting(run, traits);
+    case Lever::more_depth: return traits.bursty_compute ? Verdict::bursty_consumer : Verdict::prefetch_depth;
+    case Lever::variance: return traits.bursty_compute ? Verdict::bursty_consumer : Verdict::stragglers;
+    default: return cause_of_reads(traits);   // read, more_reads
+    }
 }
 
-int cost_of(std::string_view key) noexcept {
-    constexpr std::array<std::string_view, 6> settings{"num_workers/2",    "order",       "prefetch_depth",
-                                                       "read_concurrency", "num_workers", "memory_budget"};
-    const auto found = std::ranges::find(settings, key);
-    return found == settings.end() ? 0 : static_cast<int>(found - settings.begin()) + 1;
+std::optional<LoaderSetting> moved(Lever lever, const LoaderSetting& from) {
+    using namespace loader_limits;
+    const bool prefetches = from.num_workers > 0;
+    LoaderSetting to = from;
+    switch (lever) {
+    case Lever::fewer_workers: to.num_workers = from.num_workers >= 2 ? from.num_workers / 2 : from.num_workers; break;
+    case Lever::out_of_order: to.order = prefetches ? OrderRule::out_of_order() : from.order; break;
+    case Lever::more_depth:
+        to.prefetch_depth =
+            prefetches ? times(from.prefetch_depth, std::size_t{2}, most_prefetch_depth) : from.prefetch_depth;
+        break;
+    case Lever::more_reads:
+        to.read_concurrency = times(from.read_concurrency, std::size_t{4}, most_read_concurrency);
+        break;
+    case Lever::more_workers:
+        to.num_workers = std::max<std::size_t>(1, times(from.num_workers, std::size_t{2}, most_workers));
+        break;
+    case Lever::more_memory: to.memory_budget = times(from.memory_budget, std::uint64_t{2}, most_memory_budget); break;
+    default: return std::nullopt;
+    }
+    return to == from ? std::nullopt : std::optional{to};
 }
 
 std::vector<Intervention> unit_interventions(const RecordedRun& run, const Traits& traits) {
     std::vector<Intervention> all;
-    const auto add = [&](std::string key, std::string change) -> Intervention& {
-        Intervention& added = all.emplace_back();
-        added.verdict = word_of(key, run, traits);
-        added.can_be_set = cost_of(key) > 0;
-        added.key = std::move(key);
-        added.change = std::move(change);
-        added.setting = run.setting;
-        return added;
+    const auto add = [&](Lever lever, std::string change, std::string_view stage = {}) -> Intervention& {
+        return all.emplace_back(Intervention{.lever = lever,
+                                             .stage = std::string{stage},
+                                             .change = std::move(change),
+                                             .verdict = cause_of(lever, stage, run, traits),
+                                             .setting = run.setting,
+                                             .what = {},
+                                             .gain = {}});
     };
-    using namespace loader_limits;
-    const LoaderSetting& now = run.setting;
-    if (now.num_workers >= 2)
-        add("num_workers/2", fmt::format("num_workers {} -> {}", now.num_workers, now.num_workers / 2))
-            .setting.num_workers = now.num_workers / 2;
-    if (now.order != OrderRule::out_of_order() && now.num_workers > 0)
-        add("order", "order in -> out").setting.order = OrderRule::out_of_order();
-    const std::size_t deeper = times<std::size_t>(now.prefetch_depth, 2, most_prefetch_depth);
-    if (now.num_workers > 0 && deeper > now.prefetch_depth)
-        add("prefetch_depth", fmt::format("prefetch_depth {} -> {}", now.prefetch_depth, deeper))
-            .setting.prefetch_depth = deeper;
     const bool reads_ahead = any(run.samples, [](const SampleDemand& sample) { return sample.read.ns(); });
-    const std::size_t reads = times<std::size_t>(now.read_concurrency, 4, most_read_concurrency);
-    if (reads > now.read_concurrency && reads_ahead)
-        add("read_concurrency", fmt::format("read_concurrency {} -> {}", now.read_concurrency, reads))
-            .setting.read_concurrency = reads;
-    const std::size_t more = std::max<std::size_t>(1, times<std::size_t>(now.num_workers, 2, most_workers));
-    if (more > now.num_workers)
-        add("num_workers", fmt::format("num_workers {} -> {}", now.num_workers, more)).setting.num_workers = more;
-    const std::uint64_t budget = times<std::uint64_t>(now.memory_budget, 2, most_memory_budget);
-    if (budget > now.memory_budget)
-        add("memory_budget", "twice the memory_budget").setting.memory_budget = budget;
-    // Reads ahead do the first one's work.
+    for (const LeverWords& words : levers)
+        if (const auto to = moved(words.lever, run.setting); to && (words.lever != Lever::more_reads || reads_ahead))
+            add(words.lever, words_for(words.lever, run.setting, *to)).setting = *to;
+    // Reads ahead do the first stage's work.
     for (std::size_t stage = run.reads_ahead ? 1 : 0; stage < run.stages.size(); ++stage)
         if (sum_of_stage(run, stage).ns() > 0)
-            add(fmt::format("{}{}", stage_prefix, run.stages[stage]), run.stages[stage] + " twice as fast")
-                .what.stages[stage] = 0.5;
+            add(Lever::stage, run.stages[stage] + " twice as fast", run.stages[stage]).what.stages[stage] = 0.5;
     if (reads_ahead)
-        add("read", "reads twice as fast").what.read = 0.5;
+        add(Lever::read, "reads twice as fast").what.read = 0.5;
     if (any(run.batches, [](const BatchDemand& batch) { return batch.collate.ns(); }))
-        add("collate", "collating twice as fast").what.collate = 0.5;
+        add(Lever::collate, "collating twice as fast").what.collate = 0.5;
     if (any(run.batches, [](const BatchDemand& batch) { return batch.transfer_ns; }))
-        add("transfer", "transfers twice as fast").what.transfer = 0.5;
-    add("compute", "the loop's own step twice as fast").what.compute = 0.5;
-    add("variance", "no sample slower than the mean").what.without_variance = true;
+        add(Lever::transfer, "transfers twice as fast").what.transfer = 0.5;
+    add(Lever::compute, "the loop's own step twice as fast").what.compute = 0.5;
+    add(Lever::variance, "no sample slower than the mean").what.without_variance = true;
     if (any(run.samples, [](const SampleDemand& sample) {
             std::int64_t waits = sample.read.wait_ns;
             for (const Demand& stage : sample.stages)
                 waits += stage.wait_ns;
             return waits;
         }))
-        add("waiting", waiting_of(run).is_storage() ? "no sample waits for storage" : "no sample waits off its core")
+        add(Lever::waiting,
+            waiting_of(run).is_storage() ? "no sample waits for storage" : "no sample waits off its core")
             .what.without_waiting = true;
-    add("cores", "a core for everyone").what.unlimited_cores = true;
+    add(Lever::cores, "a core for everyone").what.unlimited_cores = true;
     std::erase_if(all, [&](const Intervention& change) { return !fits_memory(run, change.setting); });
     return all;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <string>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -8,19 +8,19 @@
 
 namespace drawpoint {
 
-/// What decides between two words for the same change.
+/// What decides between two verdicts for the same change.
 struct Traits {
     bool bandwidth = false;        ///< reads share a line, or their bytes make them long
     bool bursty_compute = false;   ///< the loop's own time varies more than the loader's
 };
 
-/// Every unit change that this run can show, without gains; settings first, in order of cost.
+/// Every single change that could help this run, without gains; settings first, the cheapest first.
 [[nodiscard]] std::vector<Intervention> unit_interventions(const RecordedRun&, const Traits&);
 
-/// The verdict that the change of this key shows when it gains most.
-[[nodiscard]] std::string word_of(std::string_view key, const RecordedRun&, const Traits&);
+/// The cause that this lever shows if it gains most. `stage`: the stage's name, for Lever::stage.
+[[nodiscard]] Verdict cause_of(Lever, std::string_view stage, const RecordedRun&, const Traits&);
 
-/// Of settings: the smaller, the cheaper to take. 0: none.
-[[nodiscard]] int cost_of(std::string_view key) noexcept;
+/// The setting with this lever moved one step, within loader_limits. nullopt: the lever is no setting, or cannot move.
+[[nodiscard]] std::optional<LoaderSetting> moved(Lever, const LoaderSetting&);
 
 }   // namespace drawpoint

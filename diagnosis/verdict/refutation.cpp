@@ -15,8 +15,8 @@
 namespace drawpoint {
 namespace {
 
-/// `drawpoint profile` as it was run, but for the option of this name and for defaults; empty: it was not, or no terminal
-/// can show it.
+/// The recorded `drawpoint profile` command, without the option `without` and without defaults. Empty: another program made
+/// the recording, or an option's value cannot be shown in a terminal.
 std::string recorded_command(const Ledger& ledger, std::string_view without, const OptionValues& defaults) {
     const auto command = ledger.fact(facts::command);
     const auto options = recorded_options(ledger);
@@ -69,12 +69,16 @@ OptionValues recorded_options(const Ledger& ledger) {
 
 std::string option_of(const Intervention& change) {
     const LoaderSetting& setting = change.setting;
-    return change.key.starts_with("num_workers") ? fmt::format("--num-workers {}", setting.num_workers)
-           : change.key == "prefetch_depth"      ? fmt::format("--prefetch-depth {}", setting.prefetch_depth)
-           : change.key == "order"               ? std::string{"--order out"}
-           : change.key == "read_concurrency"    ? fmt::format("--read-concurrency {}", setting.read_concurrency)
-           : change.key == "memory_budget"       ? fmt::format("--memory-budget {}", setting.memory_budget)
-                                                 : std::string{};
+    const auto option = [&](const auto& value) { return fmt::format("--{} {}", words_of(change.lever).option, value); };
+    switch (change.lever) {
+    case Lever::fewer_workers:
+    case Lever::more_workers: return option(setting.num_workers);
+    case Lever::more_depth: return option(setting.prefetch_depth);
+    case Lever::out_of_order: return option(to_string(setting.order));
+    case Lever::more_reads: return option(setting.read_concurrency);
+    case Lever::more_memory: return option(setting.memory_budget);
+    default: return {};
+    }
 }
 
 std::string how_to_refute(const Ledger& ledger, const Intervention& advice, const OptionValues& defaults) {
@@ -83,7 +87,7 @@ std::string how_to_refute(const Ledger& ledger, const Intervention& advice, cons
     const std::string option = option_of(advice);
     if (option.empty())
         return fmt::format("with {}, recorded anew, {}", advice.change, expected);
-    const std::string command = recorded_command(ledger, option.substr(2, option.find(' ') - 2), defaults);
+    const std::string command = recorded_command(ledger, words_of(advice.lever).option, defaults);
     if (!command.empty())
         return fmt::format("{} {} -o refute.pftrace: {}", command, option, expected);
     return fmt::format("run with {} in turns with the setting as it is: {}", advice.change, expected);

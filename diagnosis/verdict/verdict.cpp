@@ -16,12 +16,12 @@ namespace drawpoint {
 namespace {
 
 constexpr std::size_t least_steps = 50;
-constexpr double least_change = 1.25;   // of a step's time, that the warm-up's end must make to be more than noise
-constexpr double most_warm_up = 0.45;   // of the steps; half is the most that is looked for
+constexpr double least_change = 1.25;   // factor between a step's time in the warm-up and after it that is no noise
+constexpr double most_warm_up = 0.45;   // share of the steps; the search for its end covers half of them
 
 /// No verdict, and why.
 struct Abstention {
-    std::string_view verdict = "undecided";
+    Verdict verdict = Verdict::undecided;
     std::string reason{};
     std::size_t more_steps_needed = 0;
 };
@@ -48,7 +48,7 @@ std::optional<Abstention> too_few_steps(const Evidence& found) {
                             fmt::format("{} came after the warm-up, {} are the least", found.steps, least_steps));
 }
 
-/// Where a run becomes steady only so late, and not for its window to fill, it may not be steady yet.
+/// A run that becomes steady this late may not be steady yet, unless it was the prefetch window that had to fill.
 std::optional<Abstention> too_long_a_warm_up(const Evidence& found, const RecordedRun& run) {
     const std::size_t warm_up = found.all_steps - found.steps;
     const double all = static_cast<double>(warm_up) / most_warm_up;
@@ -65,11 +65,11 @@ std::optional<Abstention> distrust(const Trust& trust) {
     if (trust.trusted)
         return std::nullopt;
     const bool outside = std::ranges::any_of(trust.reasons, is_interference, &Doubt::reason);
-    return Abstention{.verdict = outside ? "interference" : "undecided",
+    return Abstention{.verdict = outside ? Verdict::interference : Verdict::undecided,
                       .reason = fmt::format("the recording is not trustworthy: {}", fmt::join(trust.texts(), "; "))};
 }
 
-/// What the replay cannot say of the recorded setting it cannot say of another.
+/// A replay that is wrong about the recorded setting says nothing about others.
 std::optional<Abstention> replay_is_off(const SteadyRun& steady) {
     const double ratio = steady.replayed_batches_per_s / steady.run.batches_per_s;
     if (ratio > 0.7 && ratio < 1 / 0.7)
@@ -80,7 +80,7 @@ std::optional<Abstention> replay_is_off(const SteadyRun& steady) {
                               steady.replayed_batches_per_s, steady.run.batches_per_s)};
 }
 
-/// Why this run has no verdict, before anything is predicted; the first reason there is.
+/// The first reason to give no verdict that is known before anything is predicted.
 std::optional<Abstention> abstention(const SteadyRun& steady, const Evidence& found) {
     if (auto few = too_few_steps(found))
         return few;
@@ -93,7 +93,7 @@ std::optional<Abstention> abstention(const SteadyRun& steady, const Evidence& fo
     return std::nullopt;
 }
 
-/// So many steps a replication, and replications, that `replays` of each stay within the budget.
+/// As many replications, of as many steps, as `replays` of them can afford within `most_samples`.
 PredictOptions within(const DiagnosisOptions& options, const RecordedRun& run, std::size_t replays) {
     constexpr std::size_t least_steps_replayed = 40, least_replications = 6;
     PredictOptions predict = options.predict;
@@ -108,7 +108,7 @@ PredictOptions within(const DiagnosisOptions& options, const RecordedRun& run, s
     return predict;
 }
 
-/// First those that few replications leave in the running, with all; of the others the few count.
+/// Predicts all changes with a few replications, and again with all replications those that may gain most.
 void predict_gains(std::vector<Intervention>& changes, const RecordedRun& run, const DiagnosisOptions& options) {
     constexpr std::size_t few = 6, finalists = 6;
     constexpr std::size_t baseline = 1;   // what all gains are measured against
@@ -132,91 +132,96 @@ void predict_gains(std::vector<Intervention>& changes, const RecordedRun& run, c
     std::ranges::stable_sort(changes, {}, by_gain);
 }
 
-/// The loop had its batch and did not resume: what that costs needs no replay.
+/// What it costs that the loop resumed late although its batch was there. Measured; needs no replay.
 std::optional<Intervention> delivery(const Evidence& found, const RecordedRun& run) {
     constexpr double least_s = 50e-6;   // a step; below it is what waking a thread takes
     if (found.steps == 0 || found.handoff_s < least_s * static_cast<double>(found.steps) ||
         found.handoff_s < 0.1 * found.draw_s || found.handoff_s >= found.wall_s)
         return std::nullopt;
     const double gain = found.handoff_s / (found.wall_s - found.handoff_s);
-    return Intervention{.key = "delivery",
+    return Intervention{.lever = Lever::delivery,
+                        .stage = {},
                         .change = "the loop resumes as soon as its batch is there",
-                        .verdict = "delivery",
+                        .verdict = Verdict::delivery,
                         .setting = run.setting,
                         .what = {},
                         .gain = {gain, gain, gain}};   // measured, not predicted
 }
 
-/// Whether it gains enough, and four times out of five at all: the interval's 90 % reach down to 1.64 standard deviations.
+/// Whether it gains enough, and gains anything in four cases out of five: the 90 % interval reaches 1.64 standard deviations
+/// down.
 bool is_cause(const Intervention& change, const DiagnosisOptions& options) {
     return change.gain.median > options.least_gain && change.gain.low > -change.gain.median;
 }
 
 void name_the_cause(Diagnosis& diagnosis, const Evidence& found, const DiagnosisOptions& options) {
     const auto counts = [&](const Intervention& change) {
-        return change.key != "cores" && is_cause(change, options);   // nobody has more cores
+        return change.lever != Lever::cores && is_cause(change, options);   // nobody has more cores
     };
     const auto& all = diagnosis.interventions;
     const auto most = std::ranges::find_if(all, counts);   // the largest gain comes first
     if (most == all.end()) {
         const bool unclear = std::ranges::any_of(all, [&](const Intervention& change) {
-            return change.key != "cores" && change.gain.median > 2 * options.least_gain;
+            return change.lever != Lever::cores && change.gain.median > 2 * options.least_gain;
         });
-        diagnosis.verdict = "balanced";
+        diagnosis.verdict = Verdict::balanced;
         if (unclear)   // half the width takes four times the steps
             abstain(diagnosis, needs_more_steps(3 * diagnosis.steady_steps, "no change's gain is known well enough"));
         return;
     }
-    // What gains as much as that, as far as can be told, and can be set is the smaller change.
+    // A setting whose gain cannot be told from the largest is the smaller change.
     auto top = std::find_if(most, all.end(), [&](const Intervention& change) {
-        return change.can_be_set && counts(change) && change.gain.median >= most->gain.median - options.tie_points / 2;
+        return change.can_be_set() && counts(change) &&
+               change.gain.median >= most->gain.median - options.tie_points / 2;
     });
     if (top == all.end())
         top = most;
     diagnosis.verdict = top->verdict;
-    bool loader = false, compute = top->key == "compute";
+    bool loader = false, compute = top->lever == Lever::compute;
     for (auto change = most; change != all.end(); ++change) {
         if (change == top || !counts(*change) || change->gain.median < most->gain.median - options.tie_points)
             continue;
-        (change->key == "compute" ? compute : loader) = true;
+        (change->lever == Lever::compute ? compute : loader) = true;
         if (change->verdict != diagnosis.verdict &&
             std::ranges::find(diagnosis.co_verdicts, change->verdict) == diagnosis.co_verdicts.end())
             diagnosis.co_verdicts.push_back(change->verdict);
     }
-    loader = loader || top->key != "compute";
+    loader = loader || top->lever != Lever::compute;
     if (loader && compute && found.draw_share() <= 0.1) {
-        std::erase(diagnosis.co_verdicts, "balanced");
+        std::erase(diagnosis.co_verdicts, Verdict::balanced);
         diagnosis.co_verdicts.insert(diagnosis.co_verdicts.begin(), diagnosis.verdict);
-        diagnosis.verdict = "balanced";
+        diagnosis.verdict = Verdict::balanced;
     }
     const double warm_up_s = found.all_draw_s - found.draw_s;
-    if (diagnosis.verdict == "compute-bound" && found.draw_share() < 0.03 && warm_up_s > 0.7 * found.all_draw_s &&
-        warm_up_s > 0.1 * found.all_wall_s)
-        diagnosis.verdict = "warm-up";
+    if (diagnosis.verdict == Verdict::compute_bound && found.draw_share() < 0.03 &&
+        warm_up_s > 0.7 * found.all_draw_s && warm_up_s > 0.1 * found.all_wall_s)
+        diagnosis.verdict = Verdict::warm_up;
 }
 
-/// The cheapest of the settings that gain within a tie of the most; where none gains, the part of the loader to make faster.
+bool is_part_of_the_loader(Lever lever) noexcept {
+    return lever == Lever::stage || lever == Lever::read || lever == Lever::collate || lever == Lever::transfer ||
+           lever == Lever::delivery;
+}
+
+/// Advises the cheapest of the settings whose gains tie with the largest; if none gains, the part of the loader to speed up.
 void advise(Diagnosis& diagnosis, const DiagnosisOptions& options) {
     const Intervention* best = nullptr;
     double most = 0;
     for (const Intervention& change : diagnosis.interventions)   // the largest gain comes first
-        if (change.can_be_set && is_cause(change, options)) {
+        if (change.can_be_set() && is_cause(change, options)) {
             most = std::max(most, change.gain.median);
-            if (!best || (change.gain.median >= most - options.tie_points && cost_of(change.key) < cost_of(best->key)))
+            if (!best || (change.gain.median >= most - options.tie_points && change.lever < best->lever))   // cheaper
                 best = &change;
         }
     if (!best)
         for (const Intervention& change : diagnosis.interventions)
-            if (!best &&
-                (change.what.stages != Change{}.stages || change.what.read != 1 || change.what.collate != 1 ||
-                 change.what.transfer != 1 || change.key == "delivery") &&
-                is_cause(change, options))
+            if (!best && is_part_of_the_loader(change.lever) && is_cause(change, options))
                 best = &change;
     if (best)
         diagnosis.advice = *best;
 }
 
-/// What is measured, whether there will be a verdict or not.
+/// What is measured, whether or not there will be a verdict.
 Diagnosis measured(const Ledger& ledger, const SteadyRun& steady, const Evidence& found) {
     Diagnosis diagnosis;
     diagnosis.blame = steady.blame;
@@ -229,7 +234,7 @@ Diagnosis measured(const Ledger& ledger, const SteadyRun& steady, const Evidence
     return diagnosis;
 }
 
-/// Fills in every change with what it is predicted to gain, the largest gain first.
+/// Fills in every change with its predicted gain, the largest gain first.
 void weigh(Diagnosis& diagnosis, const SteadyRun& steady, const Evidence& found, const DiagnosisOptions& options) {
     const Traits traits{.bandwidth = steady.line || found.reads_grow_with_bytes,
                         .bursty_compute =
@@ -244,7 +249,7 @@ void weigh(Diagnosis& diagnosis, const SteadyRun& steady, const Evidence& found,
     diagnosis.interventions = std::move(changes);
 }
 
-/// The verdict and the advice, from what was weighed.
+/// Weighs the changes, names the cause and advises, or abstains.
 void decide(Diagnosis& diagnosis, const SteadyRun& steady, const Evidence& found, const DiagnosisOptions& options) {
     diagnosis.batches_per_s = steady.run.batches_per_s;
     diagnosis.replayed_batches_per_s = steady.replayed_batches_per_s;

@@ -1,6 +1,7 @@
 #include <drawpoint/diagnosis/verdict/verdict_report.hpp>
 
-#include <algorithm>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -12,20 +13,28 @@
 namespace drawpoint {
 namespace {
 
+std::vector<std::string_view> words_of(const std::vector<Verdict>& verdicts) {
+    std::vector<std::string_view> words;
+    for (const Verdict verdict : verdicts)
+        words.push_back(to_string(verdict));
+    return words;
+}
+
 std::string headline(const Diagnosis& diagnosis) {
+    const std::string_view word = to_string(diagnosis.verdict);
     if (diagnosis.abstained)
-        return fmt::format("{} (no verdict: {})", diagnosis.verdict, printable(*diagnosis.abstained));
+        return fmt::format("{} (no verdict: {})", word, printable(*diagnosis.abstained));
     return diagnosis.co_verdicts.empty()
-               ? diagnosis.verdict
-               : fmt::format("{}, together with {}", diagnosis.verdict, fmt::join(diagnosis.co_verdicts, ", "));
+               ? std::string{word}
+               : fmt::format("{}, together with {}", word, fmt::join(words_of(diagnosis.co_verdicts), ", "));
 }
 
 std::string advice_text(const Diagnosis& diagnosis) {
     if (diagnosis.advice)
         return fmt::format("{}: {}", printable(diagnosis.advice->change), gain_text(diagnosis.advice->gain));
-    return diagnosis.abstained              ? "none"
-           : diagnosis.verdict == "warm-up" ? "a longer run, or a loader that outlives its passes"
-                                            : "leave the settings as they are: no change of them gains 3 %";
+    return diagnosis.abstained                     ? "none"
+           : diagnosis.verdict == Verdict::warm_up ? "a longer run, or a loader that outlives its passes"
+                                                   : "leave the settings as they are: no change of them gains 3 %";
 }
 
 std::string replayed_text(const Diagnosis& diagnosis) {
@@ -35,9 +44,9 @@ std::string replayed_text(const Diagnosis& diagnosis) {
 
 nlohmann::ordered_json gain_json(const Intervention& change) {
     return {{"change", change.change},
-            {"key", change.key},
-            {"verdict", change.verdict},
-            {"can_be_set", change.can_be_set},
+            {"key", change.key()},
+            {"verdict", to_string(change.verdict)},
+            {"can_be_set", change.can_be_set()},
             {"predicted_gain", change.gain.median},
             {"low", change.gain.low},
             {"high", change.gain.high}};
@@ -65,7 +74,7 @@ std::string to_text(const Diagnosis& diagnosis) {
     if (!diagnosis.interventions.empty()) {
         text += fmt::format("\n{:<44}{:>12}{:>20}\n", "what one change alone is predicted to do", "throughput", "90 %");
         for (const Intervention& change : diagnosis.interventions)
-            text += fmt::format("  {:<42}{:>12}{:>20}\n", printable(change.change) + (change.can_be_set ? "" : " *"),
+            text += fmt::format("  {:<42}{:>12}{:>20}\n", printable(change.change) + (change.can_be_set() ? "" : " *"),
                                 gain_text(change.gain, false),
                                 fmt::format("{:.0f} … {:.0f} %", change.gain.low * 100, change.gain.high * 100));
         text += fmt::format("  * an experiment of thought, no setting; {}\n", replayed_text(diagnosis));
@@ -97,7 +106,7 @@ std::string to_markdown(const Diagnosis& diagnosis) {
             "\n| one change alone | a setting | predicted gain | low | high |\n| --- | --- | ---: | ---: | ---: |\n";
         for (const Intervention& change : diagnosis.interventions)
             text += fmt::format("| {} | {} | {:.1f} % | {:.1f} % | {:.1f} % |\n", cell(change.change),
-                                change.can_be_set ? "yes" : "no", change.gain.median * 100, change.gain.low * 100,
+                                change.can_be_set() ? "yes" : "no", change.gain.median * 100, change.gain.low * 100,
                                 change.gain.high * 100);
     }
     text += fmt::format("\n**Advice**: {}\n", cell(advice_text(diagnosis)));
@@ -116,8 +125,8 @@ std::string verdict_lines(const Diagnosis& diagnosis) {
 nlohmann::ordered_json to_json(const Diagnosis& diagnosis, const JsonHead& head, const Machine& machine) {
     using Json = nlohmann::ordered_json;
     Json document = json_document("drawpoint.diagnosis/1", head, machine);
-    document["verdict"] = diagnosis.verdict;
-    document["co_verdicts"] = diagnosis.co_verdicts;
+    document["verdict"] = to_string(diagnosis.verdict);
+    document["co_verdicts"] = words_of(diagnosis.co_verdicts);
     document["abstained"] = diagnosis.abstained ? Json(*diagnosis.abstained) : Json();
     document["more_steps_needed"] = diagnosis.more_steps_needed;
     document["evidence"] = diagnosis.evidence;

@@ -19,7 +19,7 @@ std::vector<Number> numbers(std::vector<Number> asked, Number recorded) {
     return asked;
 }
 
-/// Steps of a replication that the grid can afford: half a hundred at least, which then costs more.
+/// Steps per replication so that the grid stays within the limit of samples; at least 50, even if they exceed it.
 std::size_t steps_of(const RecordedRun& run, std::size_t settings, std::size_t largest_batch,
                      const WhatifOptions& options) {
     constexpr std::size_t least = 50;
@@ -67,7 +67,8 @@ Whatif whatif(const RecordedRun& run, const WhatifGrid& grid, const WhatifOption
                  .recorded_draw_share = run.draw_share,
                  .as_recorded = predict(run, run.setting, {}, predicting),
                  .rows = {}};
-    // What the replay is off where the truth is known, it is off elsewhere, too.
+    // The replay is assumed to be off by the same factor everywhere as for the recorded setting, where the truth is
+    // known.
     const double off = run.batches_per_s > 0 ? found.as_recorded.batches_per_s.median / run.batches_per_s : 1;
     for (const std::size_t size : sizes)
         for (const OrderRule order : orders)

@@ -26,7 +26,7 @@ void put(std::string& html, fmt::format_string<Values...> format, Values&&... va
     fmt::format_to(std::back_inserter(html), format, std::forward<Values>(values)...);
 }
 
-/// From light to dark with `share` of the best, half of it and less the lightest.
+/// From light to dark by the `share` of the best; a half or less is the lightest.
 std::string colour_of(double share) {
     const double t = std::clamp((share - 0.5) * 2, 0.0, 1.0);
     const auto mix = [&](double from, double to) { return static_cast<int>(std::lround(from + (to - from) * t)); };
@@ -55,7 +55,7 @@ std::string about(const WhatifRow& row) {
                        format_bytes(static_cast<double>(expected.peak_bytes)));
 }
 
-/// Batches a second by workers (down) and depth (across), of one order and batch size.
+/// Batches per second by workers (down) and depth (across), for one order and batch size.
 void put_heat_map(std::string& html, const Whatif& found, const WhatifRow& of) {
     const auto workers = values_of(found, &LoaderSetting::num_workers);
     const auto depths = values_of(found, &LoaderSetting::prefetch_depth);

@@ -23,7 +23,7 @@ namespace {
 
 using Kind = TrackSlice::Kind;
 
-// Kineto's numbers: devices stand after all processes, its own spans after those.
+// Kineto's sort indices: devices come after all processes, Kineto's own spans after those.
 constexpr std::int64_t first_device_rank = 5'000'000, spans_rank = 536'870'912;
 
 std::string_view category_of(OperatorKind kind) noexcept {
@@ -108,7 +108,7 @@ private:
                      fmt::format(R"("name": {})", json_string(track.name)));
         events_.meta("thread_sort_index", std::to_string(pid), track.tid,
                      fmt::format(R"("sort_index": {})", next_rank_++));
-        std::vector<const TrackSlice*> open;   // around the slice at hand
+        std::vector<const TrackSlice*> open;   // the slices around the current one
         for (const TrackSlice& slice : track.slices) {
             while (!open.empty() && open.back()->end_ns <= slice.begin_ns)
                 open.pop_back();
@@ -149,7 +149,7 @@ private:
     }
 
     [[nodiscard]] std::string_view category(const TrackSlice& slice) const {
-        // Readers count a loader's time only in this category; PyTorch's own traces have another.
+        // Readers count a loader's time only in this category, although PyTorch's own traces have another.
         if (slice.kind == Kind::draw || (slice.kind == Kind::call && slice.name.starts_with("enumerate(DataLoader)#")))
             return "cpu_op";
         switch (slice.kind) {
@@ -250,7 +250,7 @@ private:
         out_.print(R"(, "Ev Idx": {})", slice.row);
     }
 
-    /// The number of the innermost call around that `is_it`, or 0.
+    /// The number of the innermost enclosing call for which `is_it` is true, or 0.
     template <class Is>
     std::uint64_t enclosing(const std::vector<const TrackSlice*>& around, Is is_it) const {
         for (auto slice = around.rbegin(); slice != around.rend(); ++slice)
@@ -304,7 +304,7 @@ private:
                        row.to_ns - row.from_ns, row.ring);
     }
 
-    /// The recording's own span and marks, called what readers look for.
+    /// Writes the recording's own span and marks, with the names that readers look for.
     void window() {
         std::int64_t end_ns = ledger_.start_ns;
         const auto reach = [&](std::int64_t at_ns) { end_ns = std::max(end_ns, at_ns); };
@@ -340,7 +340,7 @@ private:
     ChromeEvents events_;
     ChromeFlows flows_;
     int next_rank_ = 0;
-    std::unordered_map<std::uint64_t, std::uint64_t> launched_by_;   // correlation: the number of the call around
+    std::unordered_map<std::uint64_t, std::uint64_t> launched_by_;   // correlation -> number of the enclosing call
 };
 
 }   // namespace

@@ -10,7 +10,7 @@
 namespace drawpoint {
 namespace {
 
-/// Where an arrow touches a slice: the slice's last moment is no longer in it.
+/// Moves the end of an arrow into a slice; the slice's end time itself is outside of it.
 std::int64_t inside(std::int64_t at_ns, std::pair<std::int64_t, std::int64_t> slice) noexcept {
     return std::max(slice.first, std::min(at_ns, slice.second - 1));
 }
@@ -26,7 +26,7 @@ ChromeFlows::ChromeFlows(const Ledger& ledger, ChromeEvents& events, std::uint64
 
 void ChromeFlows::host(std::string_view category, std::uint64_t from_tid, std::int64_t from_ns, std::uint64_t to_tid,
                        std::int64_t to_ns) {
-    if (to_ns < from_ns)   // readers lose a flow that ends before it begins
+    if (to_ns < from_ns)   // readers drop flows that end before they begin
         return;
     const std::uint64_t id = next_flow_++;
     const auto pid = static_cast<std::int64_t>(process_);

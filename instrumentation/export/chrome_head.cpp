@@ -25,7 +25,7 @@ constexpr std::array<std::string_view, 9> own_keys{"schemaVersion",       "devic
 std::string metadata(std::string_view name, std::string_view value) {
     if (!is_json(value))
         return json_string(value);
-    // A reader looks for the rank in a line of its own, with a space before the number.
+    // Readers search for the rank on a separate line, with a space before the number.
     return name == "distributedInfo" ? nlohmann::ordered_json::parse(value).dump(4) : std::string{value};
 }
 
@@ -49,9 +49,9 @@ std::int64_t base_ns(const Ledger& ledger) {
     return wrapping_sum(ledger.start_ns, ns);
 }
 
-/// Each stack once, as Chrome has it: an event names its innermost frame, a frame its parent.
+/// Writes each stack once, in Chrome's form: an event refers to its innermost frame, a frame to its parent.
 void stack_frames(const Ledger& ledger, TextStream& out) {
-    std::vector<bool> named(ledger.stacks.size());   // by an operator, or by what is named
+    std::vector<bool> named(ledger.stacks.size());   // whether an operator uses it, directly or as a caller
     for (const OperatorRow& row : ledger.operators)
         for (std::uint32_t at = row.stack; at < named.size() && !named[at]; at = ledger.stacks[at].parent)
             named[at] = true;

@@ -17,8 +17,8 @@ constexpr std::array in_draw{Span::starved, Span::handoff, Span::transfer};
 constexpr std::array in_batch{Action::forward,  Action::predict,   Action::loss,      Action::backward,
                               Action::opt_step, Action::zero_grad, Action::callbacks, Action::other};
 
-/// What a line is made of, in order: the step's columns and, in place of the draw's and the batch's times, these with
-/// what they consist of.
+/// Visits the cells of a line in order: the step's columns, with the draw's and the batch's times followed by their
+/// parts.
 void walk_step(auto cell, auto duration, auto sum) {
     const auto add = [&]<class T, class Kind>([[maybe_unused]] const schema::Column<StepRow, T, Kind>& of_step) {
         if constexpr (std::is_same_v<Kind, schema::Part>) {
@@ -40,7 +40,7 @@ void walk_step(auto cell, auto duration, auto sum) {
     schema::walk<StepRow>([&](const auto&... columns) { (add(columns), ...); });
 }
 
-/// Cells of a line, each with its comma.
+/// Writes the cells of a line, separated by commas.
 class Line {
 public:
     explicit Line(TextStream& out) : out_{&out} {}

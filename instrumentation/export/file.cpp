@@ -48,7 +48,7 @@ constexpr std::array<FormatRow, export_format_count> formats{{
     throw std::system_error(error, std::generic_category(), file.string());
 }
 
-/// Bytes on their way into an open file, compressed or not. Remembers the first error. Owns the descriptor.
+/// Writes to an open file, optionally compressed. Keeps the first error. Owns the descriptor.
 class FileSink final : public std::streambuf {
 public:
     FileSink(int fd, bool gzip) : fd_{fd}, gzip_{gzip ? gzdopen(fd, "wb6") : nullptr} {
@@ -62,7 +62,7 @@ public:
     FileSink& operator=(const FileSink&) = delete;
     ~FileSink() override { (void)close(); }
 
-    /// The first error there was, or 0. Idempotent.
+    /// Closes the file and returns the first error, or 0. Idempotent.
     int close() noexcept {
         if (fd_ >= 0) {
             spill();
@@ -107,14 +107,14 @@ private:
     std::array<char, 1u << 16> buffer_;
 };
 
-/// Writes to an open file and closes it, whatever happens.
+/// Writes to an open file and closes it, also if `write` throws.
 void write_to(int fd, const fs::path& file, bool gzip, const std::function<void(std::ostream&)>& write) {
     FileSink sink{fd, gzip};
     std::ostream stream{&sink};
     try {
         write(stream);
     } catch (...) {
-        if (const int error = sink.close(); error != 0)   // what went wrong first
+        if (const int error = sink.close(); error != 0)   // an error of the file came first
             fail(error, file);
         throw;
     }

@@ -15,7 +15,7 @@
 namespace drawpoint {
 namespace {
 
-/// A name as one frame: nothing in it ends a frame or a line.
+/// Replaces the characters of a name that would end a frame or a line.
 std::string frame_text(std::string_view name) {
     std::string text{name};
     for (char& c : text) {
@@ -31,7 +31,7 @@ using Lines = std::map<std::string, std::uint64_t>;
 
 Lines lines_of_samples(const Ledger& ledger) {
     const Attribution attribution{ledger};
-    std::vector<std::string> stacks;   // from the outermost
+    std::vector<std::string> stacks;   // frames from the outermost
     stacks.reserve(ledger.stacks.size());
     for (const StackRow& row : ledger.stacks) {
         std::string text = row.parent < stacks.size() ? stacks[row.parent] + ";" : "";
@@ -53,7 +53,7 @@ Lines lines_of_samples(const Ledger& ledger) {
     return lines;
 }
 
-/// Passes as a tree: which one a moment lies in, and the path to it.
+/// The passes as a tree; finds the innermost pass at a given time and the path to it.
 class PassPaths {
 public:
     explicit PassPaths(const Ledger& ledger) : passes_{&ledger.passes} {
@@ -69,7 +69,7 @@ public:
     }
 
     [[nodiscard]] const std::string& of_pass(std::size_t pass) const { return paths_[pass]; }
-    /// "fit;epoch;train;", or nothing around it.
+    /// "fit;epoch;train;", or an empty text outside every pass.
     [[nodiscard]] std::string_view at(std::int64_t at_ns) const {
         const auto after = std::upper_bound(passes_->begin(), passes_->end(), at_ns,
                                             [](std::int64_t at, const PassRow& pass) { return at < pass.begin_ns; });
@@ -89,7 +89,7 @@ private:
     std::vector<std::string> paths_;
 };
 
-/// The loop's pieces in microseconds: what the passes' trees add up to, every piece once.
+/// Lines of the loop's pieces, in microseconds; each piece counts once.
 Lines lines_of_pieces(const Ledger& ledger) {
     const PassPaths paths{ledger};
     Lines nanoseconds;

@@ -50,7 +50,7 @@ public:
     }
 
 private:
-    /// What every document begins with, then the run's start and its facts.
+    /// Writes the fields that every document has, then the run's start and its facts.
     void head() {
         const auto text = [this](std::string_view key) { return std::string{ledger_.fact(key).value_or("")}; };
         Machine machine{.cpu = text(facts::machine_cpu),
@@ -65,7 +65,7 @@ private:
                 machine.libraries.emplace_back(key.substr(facts::machine_library_prefix.size()), value);
         std::string document = json_text(json_document(
             "drawpoint.ledger/1", {.version = text(facts::version), .command = text(facts::command)}, machine));
-        document.resize(document.rfind('\n', document.rfind('}')));   // the rest follows
+        document.resize(document.rfind('\n', document.rfind('}')));   // removes the closing brace; more fields follow
         out_.put(document);
         out_.print(",\n  \"start_ns\": {},\n  \"facts\": {{", ledger_.start_ns);
         bool first = true;
@@ -74,7 +74,7 @@ private:
         out_.put("\n  }");
     }
 
-    /// What is left of the rows that are in no column.
+    /// Writes the totals of the folded rows, which are in no column.
     void folded() {
         out_.put(",\n  \"folded\": {");
         first_field_ = true;
@@ -89,7 +89,7 @@ private:
         out_.put("}");
     }
 
-    /// A column of rows, or of texts.
+    /// Writes a column of rows or of texts.
     template <class Row>
     void column(std::string_view name, const std::vector<Row>& rows) {
         out_.print(",\n  \"{}\": [", name);
@@ -100,7 +100,7 @@ private:
         }
         out_.put("]");
     }
-    /// The same within a row, on one line.
+    /// Writes a list of rows inside a row, on one line.
     template <class Rows>
     void list(const Rows& rows) {
         out_.put("[");
@@ -119,7 +119,7 @@ private:
         value(what);
     }
 
-    /// A row, whose columns are its fields.
+    /// Writes a row as an object with its columns as fields.
     template <class Row>
         requires std::is_class_v<Row>
     void value(const Row& row) {
@@ -143,7 +143,7 @@ private:
         list(ledger_.spans_of(row));
     }
 
-    /// Whether a column of this kind has no value here.
+    /// Whether this value of a column of this kind means "no value".
     template <class Kind, class T>
     static bool is_null([[maybe_unused]] const T& what, [[maybe_unused]] const Kind& kind) {
         if constexpr (std::is_same_v<Kind, schema::Time>)
@@ -155,9 +155,10 @@ private:
         else if constexpr (std::is_same_v<T, std::int64_t> && std::is_same_v<Kind, schema::PlusOne>)
             return what < 0;
         else if constexpr (std::is_same_v<T, std::uint32_t> &&
-                           (std::is_same_v<Kind, schema::Position> || std::is_same_v<Kind, schema::PlusOne> ||
-                            std::is_same_v<Kind, schema::Limit>))
+                           (std::is_same_v<Kind, schema::Position> || std::is_same_v<Kind, schema::PlusOne>))
             return what == std::numeric_limits<std::uint32_t>::max();
+        else if constexpr (std::is_same_v<Kind, schema::Order>)
+            return what == OrderRule::out_of_order();
         else
             return false;
     }
@@ -175,6 +176,7 @@ private:
     void value(E enumerator) {
         out_.print("\"{}\"", name_of(enumerator));
     }
+    void value(OrderRule order) { value(order.max_overtakes); }
     void value(const std::string& text) { out_.put(json_string(text)); }
     void value(const std::vector<std::string>& texts) { list(texts); }
     template <class T>

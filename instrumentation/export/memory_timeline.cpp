@@ -20,7 +20,7 @@ namespace {
 
 enum Action : int { preexisting = 1, create = 2, destroy = 4 };   // PyTorch's numbers
 
-constexpr std::size_t categories = 8, unknown = 7;   // PyTorch's eight, of which ours is the last
+constexpr std::size_t categories = 8, unknown = 7;   // PyTorch's eight categories; we use only the last
 constexpr std::int64_t before_the_recording = -1;
 
 struct MemoryEvent {
@@ -44,7 +44,7 @@ std::string device_name(std::int32_t device) { return device < 0 ? "cpu" : fmt::
                                                 : missing + " required for memory profiling."};
 }
 
-/// What was released without having been allocated was there before the recording.
+/// The events of a device. Memory that is released without having been allocated was held before the recording began.
 std::vector<MemoryEvent> events_of(const Ledger& ledger, std::int32_t device) {
     std::vector<MemoryEvent> events, before;
     std::unordered_map<std::uint64_t, std::int64_t> held;   // bytes by address
@@ -68,8 +68,8 @@ std::vector<MemoryEvent> events_of(const Ledger& ledger, std::int32_t device) {
     return before;
 }
 
-/// Bytes held from each moment on, in units of `unit_ns`. What was held before the recording is a point of its own, at
-/// the first moment known.
+/// Pairs of a time, in units of `unit_ns`, and the bytes held from then on. Memory held before the recording is a
+/// separate point at the first known time.
 std::vector<std::pair<std::int64_t, std::int64_t>> totals(const std::vector<MemoryEvent>& events,
                                                           std::int64_t unit_ns) {
     std::vector<std::pair<std::int64_t, std::int64_t>> result;
@@ -118,17 +118,18 @@ std::string in_bytes(double bytes) {
     return fmt::format("{:.{}f} {}", bytes, unit == 0 ? 0 : 1, units[unit]);
 }
 
-/// A chart of at most one peak a pixel column.
+/// Writes an SVG chart with at most one peak per pixel column.
 void write_plot(const std::vector<MemoryEvent>& events, std::int32_t device, TextStream& out) {
     constexpr std::int64_t width = 1200, height = 400, left = 90, top = 50, bottom = 40;
     const auto points = totals(events, 1);
     const auto first_ns = static_cast<double>(points.front().first);
     const double ns = std::max(static_cast<double>(points.back().first) - first_ns, 1.0);
     std::int64_t peak = 1;
-    std::vector<std::pair<std::int64_t, std::int64_t>> columns;   // the highest of each, and what it is left at
-    std::vector<std::int64_t> last;
+    std::vector<std::pair<std::int64_t, std::int64_t>> columns;   // x, and the highest value in that column
+    std::vector<std::int64_t> last;                               // the last value in each column
     for (const auto& [at_ns, held] : points) {
-        const double share = std::clamp((static_cast<double>(at_ns) - first_ns) / ns, 0.0, 1.0);   // stamps may be any
+        // Clamped, since stamps from a file may have any value.
+        const double share = std::clamp((static_cast<double>(at_ns) - first_ns) / ns, 0.0, 1.0);
         const auto x = static_cast<std::int64_t>(share * width);
         peak = std::max(peak, held);
         if (columns.empty() || columns.back().first != x) {

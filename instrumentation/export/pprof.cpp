@@ -60,6 +60,7 @@ namespace function {
 enum : protozero::pbf_tag_type { id = 1, name = 2, system_name = 3, filename = 4, start_line = 5 };
 }
 
+/// The profile's string table; its first string must be empty.
 class Strings {
 public:
     Strings() { position_of(""); }
@@ -100,7 +101,7 @@ std::int64_t number_of(std::optional<std::string_view> text) {
     return number;
 }
 
-/// A frame is one location and one function, of its position plus one: 0 is no id.
+/// Writes each used frame as a location and a function. Their id is the frame's position plus one, as 0 is not an id.
 void add_frames(protozero::pbf_writer& to, Strings& strings, const Ledger& ledger, const std::vector<bool>& used) {
     const auto text = [&](std::uint32_t name) {
         return strings.position_of(name < ledger.names.size() ? std::string_view{ledger.names[name]} : "");
@@ -128,7 +129,74 @@ void add_frames(protozero::pbf_writer& to, Strings& strings, const Ledger& ledge
     }
 }
 
-/// Piece by piece: zlib counts to 4 GB in one.
+/// Totals of the samples with equal thread, action and stack.
+struct Sum {
+    std::int64_t count = 0, ns = 0;
+};
+
+struct Sums {
+    std::map<std::tuple<std::uint32_t, std::string, std::uint32_t>, Sum> by_key;   // thread, action, stack
+    std::int64_t first_ns = 0, last_ns = 0;                                        // times of the samples
+};
+
+Sums sum_samples(const Ledger& ledger, const Attribution& attribution, std::string_view wanted) {
+    Sums sums;
+    for (const StackSampleRow& row : ledger.stack_samples) {
+        std::string action = attribution.action_of(attribution.at(row.thread, row.at_ns));
+        if (!wanted.empty() && action != wanted)
+            continue;
+        sums.first_ns = sums.by_key.empty() ? row.at_ns : std::min(sums.first_ns, row.at_ns);
+        sums.last_ns = sums.by_key.empty() ? row.at_ns : std::max(sums.last_ns, row.at_ns);
+        Sum& sum = sums.by_key[{row.thread, std::move(action), row.stack}];
+        ++sum.count;
+        sum.ns += row.weight_ns;
+    }
+    return sums;
+}
+
+/// Writes the samples and marks the frames of their stacks as used.
+void add_samples(protozero::pbf_writer& to, Strings& strings, const Ledger& ledger, const Attribution& attribution,
+                 const Sums& sums, std::vector<bool>& used) {
+    std::vector<std::uint64_t> places;
+    for (const auto& [key, sum] : sums.by_key) {
+        const auto& [thread, action, stack] = key;
+        places.clear();
+        for (std::uint32_t at = stack; at < ledger.stacks.size(); at = ledger.stacks[at].parent) {
+            const std::uint32_t frame = ledger.stacks[at].frame;
+            if (frame >= used.size())
+                continue;
+            used[frame] = true;
+            places.push_back(frame + std::uint64_t{1});
+        }
+        add_message(to, profile::sample, [&](protozero::pbf_writer& inner) {
+            inner.add_packed_uint64(sample::location_id, places.begin(), places.end());
+            const std::int64_t values[]{sum.count, sum.ns};
+            inner.add_packed_int64(sample::value, std::begin(values), std::end(values));
+            const auto add_label = [&](std::string_view name, std::string_view text) {
+                add_message(inner, sample::label, [&](protozero::pbf_writer& pair) {
+                    pair.add_int64(label::key, strings.position_of(name));
+                    pair.add_int64(label::str, strings.position_of(text));
+                });
+            };
+            add_label("thread", attribution.thread_name(thread));
+            if (!action.empty())
+                add_label("action", action);
+        });
+    }
+}
+
+/// Writes the only mapping: all frames belong to the process.
+void add_mapping(protozero::pbf_writer& to, Strings& strings, const Ledger& ledger) {
+    add_message(to, profile::mapping, [&](protozero::pbf_writer& inner) {
+        inner.add_uint64(mapping::id, 1);
+        inner.add_int64(mapping::filename, strings.position_of(ledger.fact(facts::process_name).value_or("")));
+        inner.add_bool(mapping::has_functions, true);
+        inner.add_bool(mapping::has_filenames, true);
+        inner.add_bool(mapping::has_line_numbers, true);
+    });
+}
+
+/// Compresses piece by piece: zlib takes at most 4 GB at once.
 void write_gzipped(std::string_view bytes, std::ostream& out) {
     struct Deflater : z_stream {
         Deflater() : z_stream{} {
@@ -159,22 +227,8 @@ void write_gzipped(std::string_view bytes, std::ostream& out) {
 }   // namespace
 
 void write_pprof(const Ledger& ledger, std::ostream& out, std::string_view wanted) {
-    struct Sum {
-        std::int64_t count = 0, ns = 0;
-    };
     const Attribution attribution{ledger};
-    std::map<std::tuple<std::uint32_t, std::string, std::uint32_t>, Sum> sums;
-    std::int64_t first_ns = 0, last_ns = 0;
-    for (const StackSampleRow& row : ledger.stack_samples) {
-        std::string action = attribution.action_of(attribution.at(row.thread, row.at_ns));
-        if (!wanted.empty() && action != wanted)
-            continue;
-        first_ns = sums.empty() ? row.at_ns : std::min(first_ns, row.at_ns);
-        last_ns = sums.empty() ? row.at_ns : std::max(last_ns, row.at_ns);
-        Sum& sum = sums[{row.thread, std::move(action), row.stack}];
-        ++sum.count;
-        sum.ns += row.weight_ns;
-    }
+    const Sums sums = sum_samples(ledger, attribution, wanted);
 
     std::string bytes;
     protozero::pbf_writer to{bytes};
@@ -182,43 +236,12 @@ void write_pprof(const Ledger& ledger, std::ostream& out, std::string_view wante
     add_value_type(to, profile::sample_type, strings, "samples", "count");
     add_value_type(to, profile::sample_type, strings, "cpu", "nanoseconds");
     std::vector<bool> used(ledger.frames.size());
-    std::vector<std::uint64_t> places;
-    for (const auto& [key, sum] : sums) {
-        const auto& [thread, action, stack] = key;
-        places.clear();
-        for (std::uint32_t at = stack; at < ledger.stacks.size(); at = ledger.stacks[at].parent) {
-            const std::uint32_t frame = ledger.stacks[at].frame;
-            if (frame >= used.size())
-                continue;
-            used[frame] = true;
-            places.push_back(frame + std::uint64_t{1});
-        }
-        add_message(to, profile::sample, [&](protozero::pbf_writer& inner) {
-            inner.add_packed_uint64(sample::location_id, places.begin(), places.end());
-            const std::int64_t values[]{sum.count, sum.ns};
-            inner.add_packed_int64(sample::value, std::begin(values), std::end(values));
-            const auto add_label = [&](std::string_view name, std::string_view text) {
-                add_message(inner, sample::label, [&](protozero::pbf_writer& pair) {
-                    pair.add_int64(label::key, strings.position_of(name));
-                    pair.add_int64(label::str, strings.position_of(text));
-                });
-            };
-            add_label("thread", attribution.thread_name(thread));
-            if (!action.empty())
-                add_label("action", action);
-        });
-    }
-    add_message(to, profile::mapping, [&](protozero::pbf_writer& inner) {
-        inner.add_uint64(mapping::id, 1);
-        inner.add_int64(mapping::filename, strings.position_of(ledger.fact(facts::process_name).value_or("")));
-        inner.add_bool(mapping::has_functions, true);
-        inner.add_bool(mapping::has_filenames, true);
-        inner.add_bool(mapping::has_line_numbers, true);
-    });
+    add_samples(to, strings, ledger, attribution, sums, used);
+    add_mapping(to, strings, ledger);
     add_frames(to, strings, ledger, used);
     if (const auto offset = ledger.fact(facts::unix_offset_ns))
-        to.add_int64(profile::time_nanos, first_ns + number_of(offset));
-    to.add_int64(profile::duration_nanos, last_ns - first_ns);
+        to.add_int64(profile::time_nanos, sums.first_ns + number_of(offset));
+    to.add_int64(profile::duration_nanos, sums.last_ns - sums.first_ns);
     add_value_type(to, profile::period_type, strings, "cpu", "nanoseconds");
     if (const std::int64_t rate_hz = number_of(ledger.fact(facts::sampling_rate_asked_hz)); rate_hz > 0)
         to.add_int64(profile::period, 1'000'000'000 / rate_hz);

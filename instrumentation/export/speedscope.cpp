@@ -74,7 +74,7 @@ private:
 
     const Ledger& ledger_;
     TextStream out_;
-    std::unordered_map<std::string_view, std::size_t> numbers_;   // of frames
+    std::unordered_map<std::string_view, std::size_t> numbers_;   // index in frames_
     std::vector<std::string_view> frames_;
     bool first_profile_ = true, first_event_ = true;
 };

@@ -36,7 +36,7 @@ std::string_view name_at(const Ledger& ledger, std::uint32_t name) {
     return name < ledger.names.size() ? std::string_view{ledger.names[name]} : std::string_view{};
 }
 
-/// What calls of a kind covered on one thread: to see whether a step or draw of the loop stands among them already.
+/// The time covered by calls of one kind on a thread, to check whether they show a step or draw of the loop already.
 class Covered {
 public:
     void add(std::int64_t begin_ns, std::int64_t ns) { intervals_.emplace_back(begin_ns, wrapping_sum(begin_ns, ns)); }
@@ -52,8 +52,8 @@ private:
     std::vector<std::pair<std::int64_t, std::int64_t>> intervals_;
 };
 
-/// The tracks of one row of slices: the first, and as many more as it takes for slices of each to nest. A slice stands
-/// with the shortest one around it.
+/// Distributes slices over as many tracks as needed for the slices of each to nest. A slice goes to the track of the
+/// shortest slice that encloses it.
 std::vector<Slices> nested(Slices slices) {
     std::stable_sort(slices.begin(), slices.end(), [](const TrackSlice& a, const TrackSlice& b) {
         return std::tuple{a.begin_ns, b.end_ns, a.kind} < std::tuple{b.begin_ns, a.end_ns, b.kind};
@@ -97,7 +97,7 @@ public:
         workers();
         batch_slots();
         threads(true);
-        for (const auto& [thread, rows] : calls_)   // of threads the ledger does not have
+        for (const auto& [thread, rows] : calls_)   // the rest are calls on threads that the ledger does not have
             left_out_ += rows.size();
         return left_out_;
     }
@@ -110,7 +110,7 @@ private:
             slices_.push_back({kind, static_cast<std::uint32_t>(row), name, begin_ns, end_ns});
     }
 
-    /// Of a batch's life.
+    /// Adds a part of a batch's life.
     void add_part(std::uint32_t row, std::string_view name, std::int64_t begin_ns, std::int64_t end_ns) {
         if (begin_ns != no_stamp && end_ns != no_stamp && end_ns != begin_ns)
             add(Kind::batch_piece, row, name, begin_ns, end_ns);
@@ -139,7 +139,7 @@ private:
 
     void loop() {
         const auto thread = loop_thread_of(ledger_);
-        // What a profiler of operators, or another program, has annotated stands there already.
+        // Steps and draws annotated by an operator profiler or another program are not shown again.
         Covered steps, draws;
         if (thread)
             for (const std::uint32_t row : calls_[*thread]) {
@@ -153,7 +153,7 @@ private:
         steps.sort();
         draws.sort();
 
-        // In a trace of another program the calls tell everything, and the loop's rows were made of them.
+        // In an imported trace the loop's rows were made from the calls, which show everything already.
         const bool told = !draws.empty() || ledger_.fact("trace.schemaVersion");
 
         for (std::size_t i = 0; i < ledger_.passes.size() && !told; ++i) {
@@ -189,7 +189,7 @@ private:
             hand_over("loop", loop_tid_of(ledger_), -1, true);
     }
 
-    /// Those of the host, or of devices. Rows of equal number are one thread.
+    /// Emits the tracks of the host's threads or of device streams. Rows of the same device and number are one thread.
     void threads(bool of_devices) {
         std::map<std::pair<std::int32_t, std::uint64_t>, std::vector<std::uint32_t>> by_tid;
         for (std::size_t i = 0; i < ledger_.threads.size(); ++i)
@@ -264,8 +264,8 @@ private:
 
     const Ledger& ledger_;
     const std::function<void(const Track&)>& take_;
-    std::map<std::uint32_t, std::vector<std::uint32_t>> calls_;   // by thread, of those not handed over yet
-    Slices slices_;                                               // of the track at hand
+    std::map<std::uint32_t, std::vector<std::uint32_t>> calls_;   // by thread; only threads not emitted yet
+    Slices slices_;                                               // of the current track
     std::uint64_t left_out_ = 0, next_overlap_ = 0;
 };
 
@@ -281,7 +281,7 @@ std::optional<std::uint32_t> loop_thread_of(const Ledger& ledger) {
     };
     if (const auto tid = number_fact(ledger, facts::loop_tid))
         return find([&](const ThreadRow& row) { return row.tid == *tid; });
-    // The thread whose calls say they are steps, else the one that called most inside steps.
+    // The thread with calls named like steps, else the one with most calls inside steps.
     std::vector<std::size_t> inside(ledger.threads.size());
     for (const OperatorRow& call : ledger.operators) {
         if (call.thread >= inside.size() || ledger.threads[call.thread].device >= 0)

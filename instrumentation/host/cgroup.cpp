@@ -25,7 +25,7 @@ std::optional<fs::path> path_of(const fs::path& root, std::string_view controlle
             here = here || name == controller;
         if (!here)
             continue;
-        // Outside the namespace's root the kernel says "/../other": nothing of that is mounted here.
+        // For a cgroup outside this namespace the kernel writes "/../other"; such a cgroup is not mounted here.
         const std::string path = line.substr(second + 1);
         return path.find("..") != path.npos || path.find('\0') != path.npos ? "" : path;
     }
@@ -42,7 +42,7 @@ std::vector<fs::path> cgroup_files(const fs::path& root, std::string_view contro
         controller.empty() ? std::vector<std::string>{"", "unified"}
                            : std::vector<std::string>{std::string{controller}, std::string{controller} + ",cpuacct",
                                                       "cpuacct," + std::string{controller}};
-    for (const std::string& mount : mounts) {   // one may be a link to another: the first that has the file counts
+    for (const std::string& mount : mounts) {   // one may link to another: only the first that has the file counts
         std::vector<fs::path> found;
         for (fs::path path = own->relative_path(); found.size() < most_levels; path = path.parent_path()) {
             std::error_code ignored;

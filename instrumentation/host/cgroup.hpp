@@ -6,8 +6,9 @@
 
 namespace drawpoint {
 
-/// The places of `file` in this process's cgroup and in those above it, its own first: of version 2 (`controller` empty) or
-/// of one controller of version 1. Only such as exist, of one mount, at most 16. Empty: there is no such cgroup.
+/// Paths of `file` in this process's cgroup and its ancestors, the process's own first: in the hierarchy of version 2
+/// (`controller` empty) or of one controller of version 1. Lists only existing files, from one mount, at most 16. Empty
+/// if there are none.
 [[nodiscard]] std::vector<std::filesystem::path> cgroup_files(const std::filesystem::path& root,
                                                               std::string_view controller, std::string_view file);
 

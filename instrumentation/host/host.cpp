@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Calls `visit` with a mask large enough for the machine and its bytes; false: the system does not say.
+/// Calls `visit` with the calling thread's affinity mask and its size in bytes; false if the system does not tell it.
 template <class Visit>
 bool with_mask(Visit visit) {
     for (std::size_t cpus = 1024; cpus <= (1u << 20); cpus *= 2) {   // the kernel refuses masks smaller than its own
@@ -37,7 +37,7 @@ std::optional<double> quota_of(const fs::path& quota, const fs::path& period) {
     std::ifstream file{quota};
     double us = 0, period_us = 0;
     if (!(file >> us))
-        return std::nullopt;   // "max" is no number
+        return std::nullopt;   // "max": no limit
     if (period.empty() ? !(file >> period_us) : !(std::ifstream{period} >> period_us))
         return std::nullopt;
     return us > 0 && period_us > 0 ? std::optional{us / period_us} : std::nullopt;   // -1: no limit
@@ -99,7 +99,7 @@ std::vector<HostSource> host_sources(const fs::path& root) {
     add("steal", known(row.steal_ns), "/proc/stat", "time that a hypervisor takes cannot be told from slow stages");
     add("throttling", known(row.throttled_ns), "cpu.stat of the cgroup",
         limited ? "how long the cgroup's quota stops all threads is not seen"
-                : "");   // without a quota it stops nobody
+                : "");   // without a quota there is no throttling
     add("pressure", known(row.cpu_pressure_ns) && known(row.io_pressure_ns) && known(row.memory_pressure_ns),
         "/proc/pressure", "no account of how long tasks of the whole machine waited for a core, storage or memory");
     add("run queue", run_queue, "/proc/thread-self/schedstat",

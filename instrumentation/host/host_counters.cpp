@@ -26,7 +26,7 @@ std::string_view take_line(std::string_view& text) noexcept {
     return line;
 }
 
-/// Cuts a number off the front of `text`, behind blanks.
+/// Cuts leading blanks and a number off the front of `text`.
 std::optional<std::uint64_t> take_number(std::string_view& text) noexcept {
     text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
     std::uint64_t number = 0;
@@ -39,7 +39,7 @@ std::optional<std::uint64_t> take_number(std::string_view& text) noexcept {
     return number;
 }
 
-/// a × unit + b, unless it does not fit a stamp.
+/// a × unit + b; nullopt if it does not fit into int64.
 std::optional<std::uint64_t> add(std::uint64_t b, std::uint64_t a, std::uint64_t unit) noexcept {
     std::uint64_t sum = 0;
     if (__builtin_mul_overflow(a, unit, &sum) || __builtin_add_overflow(sum, b, &sum) ||
@@ -52,7 +52,7 @@ std::int64_t stamp(std::optional<std::uint64_t> value) noexcept {
     return value ? static_cast<std::int64_t>(*value) : no_stamp;
 }
 
-/// The number behind `key` at the begin of a line, which ends there or at a blank.
+/// The number that follows `key` at the start of a line, up to the line's end or a blank.
 std::optional<std::uint64_t> number_after(std::string_view text, std::string_view key) noexcept {
     while (!text.empty()) {
         std::string_view line = take_line(text);
@@ -64,7 +64,7 @@ std::optional<std::uint64_t> number_after(std::string_view text, std::string_vie
     return std::nullopt;
 }
 
-/// "some avg10=0.00 avg60=0.00 avg300=0.00 total=123", in microseconds.
+/// Reads the total of "some avg10=0.00 avg60=0.00 avg300=0.00 total=123", which is in microseconds.
 std::int64_t pressure_ns(std::string_view text) noexcept {
     while (!text.empty()) {
         const std::string_view line = take_line(text);
@@ -109,7 +109,7 @@ HostCounters::HostCounters(const fs::path& root, std::vector<std::uint32_t> core
       statm_{root / "proc/self/statm"},
       pressure_{File{root / "proc/pressure/cpu"}, File{root / "proc/pressure/io"}, File{root / "proc/pressure/memory"}},
       tick_ns_{1'000'000'000u / static_cast<std::uint64_t>(std::max(::sysconf(_SC_CLK_TCK), 1L))},
-      // A core's line has at most 10 numbers of 20 digits; only what lies before the interrupts' line is wanted.
+      // A core's line has at most 10 numbers of 20 digits. Nothing from the line of interrupts on is needed.
       room_((1 + static_cast<std::size_t>(std::max(::sysconf(_SC_NPROCESSORS_CONF), 64L))) * 256) {
     std::ranges::sort(cores_);
     std::vector<fs::path> places = cgroup_files(root, "", "cpu.stat");
@@ -118,7 +118,7 @@ HostCounters::HostCounters(const fs::path& root, std::vector<std::uint32_t> core
     const auto counts = [&](const fs::path& place) {
         return number_after(File{place}.read(room_), throttled_key_).has_value();
     };
-    if (std::ranges::none_of(places, counts)) {   // where version 1 has the controller, version 2's files do not say
+    if (std::ranges::none_of(places, counts)) {   // if version 1 has the controller, version 2's files lack the key
         places = cgroup_files(root, "cpu", "cpu.stat");
         throttled_key_ = "throttled_time ";
         throttled_unit_ns_ = 1;
@@ -131,7 +131,7 @@ HostCounters::HostCounters(const fs::path& root, std::vector<std::uint32_t> core
 void HostCounters::read_cores(HostRow& row) noexcept {
     std::string_view text = stat_.read(room_);
     if (text.size() == room_.size())
-        text = text.substr(0, text.rfind('\n') + 1);   // cut inside a line, which is not one of a core
+        text = text.substr(0, text.rfind('\n') + 1);   // drops the last, incomplete line, which is not a core's
     std::optional<std::uint64_t> busy = 0, steal = 0;
     bool found = false;
     while (text.starts_with("cpu")) {
@@ -143,7 +143,7 @@ void HostCounters::read_cores(HostRow& row) noexcept {
             return;
         if (!std::ranges::binary_search(cores_, *core))
             continue;
-        // user nice system idle iowait irq softirq steal; guests' time is in user and nice
+        // user nice system idle iowait irq softirq steal; user and nice include the guests' time
         for (std::size_t field = 0; field < 8; ++field) {
             const auto ticks = take_number(line);
             if (!ticks && field < 4)

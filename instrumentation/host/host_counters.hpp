@@ -13,25 +13,26 @@
 
 namespace drawpoint {
 
-/// What the machine and this process have used so far, from files of /proc and /sys/fs/cgroup that stay open.
+/// Reads the counters of the machine and of this process from files of /proc and /sys/fs/cgroup, which it keeps open.
 ///
-/// Resolution: the kernel counts the cores' time (`busy_ns`, `steal_ns`) in ticks of usually 10 ms, so a difference over
-/// 200 ms is good to 5 % of a core, one over 10 s to 0.1 %. All else is exact. `throttled_ns` is the sum over this process's
-/// cgroup and those above it, and over the cores they were stopped on: it may grow faster than time. One thread at a time.
+/// Resolution: the kernel counts the cores' time (`busy_ns`, `steal_ns`) in ticks of usually 10 ms, so a difference
+/// over 200 ms is accurate to 5 % of a core, one over 10 s to 0.1 %. All other values are exact. `throttled_ns` is
+/// summed over this process's cgroup and its ancestors, and over the cores they were throttled on, so it may grow
+/// faster than time. Use by one thread at a time.
 class HostCounters {
 public:
     HostCounters();
     /// `root` stands for "/".
     explicit HostCounters(const std::filesystem::path& root);
-    /// `cores`: numbers of those that count as ours; the other constructors take the calling thread's affinity mask.
+    /// `cores`: the numbers of the cores to count; the other constructors take the calling thread's affinity mask.
     HostCounters(const std::filesystem::path& root, std::vector<std::uint32_t> cores);
 
-    /// What is missing or makes no sense is `no_stamp`. About 20 µs, most of it the kernel's for /proc/stat; grows with its
-    /// cores. Never allocates.
+    /// Reads all counters; missing or invalid ones are `no_stamp`. Takes about 20 µs, mostly in the kernel for
+    /// /proc/stat, and more on machines with many cores. Never allocates.
     [[nodiscard]] HostRow read(std::int64_t now_ns) noexcept;
 
 private:
-    /// An open file; or none.
+    /// An open file, or none.
     class File {
     public:
         File() = default;
@@ -42,7 +43,7 @@ private:
             return *this;
         }
         ~File();
-        /// All of it from its begin that has room; empty: it cannot be read.
+        /// Reads from the start of the file, as much as fits into `room`; empty if it cannot be read.
         [[nodiscard]] std::string_view read(std::span<char> room) const noexcept;
 
     private:

@@ -8,8 +8,8 @@
 
 namespace drawpoint {
 
-/// What was used between two rows, in percent of a core: by this process, and by all others on its cores. What is not known
-/// counts as nothing used.
+/// CPU use between two rows, in percent of one core: by this process, and by all others on its cores. Unknown counters
+/// count as 0.
 struct HostUse {
     std::int64_t own = 0, others = 0;
 };

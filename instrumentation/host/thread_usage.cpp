@@ -29,7 +29,7 @@ void ThreadUsage::attach() noexcept {
 }
 
 std::int64_t ThreadUsage::read_run_queue() const noexcept {
-    // Time on a core, time waiting for one, how often it got one: all 0 where the kernel is built not to count.
+    // Time on a core, time waiting for one, number of times it got one; all 0 in a kernel built without these counters.
     std::array<char, 64> text;
     const ssize_t read = ::pread(descriptor_, text.data(), text.size(), 0);
     std::array<std::int64_t, 3> fields{};
@@ -38,7 +38,7 @@ std::int64_t ThreadUsage::read_run_queue() const noexcept {
         const auto [next, error] = std::from_chars(at, end, field);
         if (error != std::errc{})
             return absent;
-        at = next + (next != end);   // the blank behind it
+        at = next + (next != end);   // skips the blank
     }
     return fields[2] != 0 ? fields[1] : absent;
 }

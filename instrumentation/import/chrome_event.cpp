@@ -29,7 +29,7 @@ std::string_view unquoted(std::string_view token) noexcept {
     return token.size() >= 2 && token.front() == '"' ? token.substr(1, token.size() - 2) : token;
 }
 
-/// A whole number, written as one or as a text; `otherwise` when it is neither.
+/// An integer written as a number or as a text; `otherwise` if it is neither.
 template <class T>
 T whole(std::string_view token, T otherwise) noexcept {
     const std::string_view digits = unquoted(token);

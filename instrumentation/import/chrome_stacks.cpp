@@ -6,7 +6,7 @@
 namespace drawpoint {
 namespace {
 
-/// "torch/nn/modules/linear.py(130): forward" in its parts; what looks otherwise is a function without a file.
+/// The parts of "torch/nn/modules/linear.py(130): forward"; a text of another form is a function without a file.
 struct FrameText {
     std::string_view function, file;
     std::uint32_t line = 0;
@@ -38,7 +38,7 @@ std::uint32_t ChromeStacks::number_of(std::string_view sf) {
 void ChromeStacks::add_frame(const ChromeFrame& row) {
     const bool had_numbers = has_numbers_;
     const std::uint32_t number = number_of(row.id), parent = row.parent.empty() ? nothing : number_of(row.parent);
-    has_numbers_ = had_numbers;   // frames that no event names are no stacks
+    has_numbers_ = had_numbers;   // only events count as references to stacks
     traced_[number].text = row.name;
     traced_[number].parent = parent;
     traced_[number].known = true;
@@ -61,9 +61,9 @@ std::uint32_t ChromeStacks::stack(std::uint32_t parent, std::uint32_t frame) {
     return at->second;
 }
 
-/// A frame the trace does not have, and one that is its own parent, ends the stack.
+/// Returns the ledger's stack of a traced frame. A frame missing in the trace, or its own ancestor, ends the stack.
 std::uint32_t ChromeStacks::stack_of(std::uint32_t number) {
-    std::vector<std::uint32_t> path;   // innermost first, of those not known yet
+    std::vector<std::uint32_t> path;   // frames without a known stack, innermost first
     std::uint32_t parent = nothing;
     for (std::uint32_t at = number; at != nothing && traced_[at].known; at = traced_[at].parent) {
         TracedFrame& row = traced_[at];

@@ -27,8 +27,8 @@
 namespace drawpoint {
 namespace {
 
-constexpr std::size_t most_member_bytes = 1u << 16;       // kept without the operators
-constexpr std::int64_t most_ns = std::int64_t{1} << 61;   // 73 years: base, begin and length add up without overflow
+constexpr std::size_t most_member_bytes = 1u << 16;       // largest member kept when operators are left out
+constexpr std::int64_t most_ns = std::int64_t{1} << 61;   // 73 years: base + begin + duration cannot overflow
 
 bool is_sane(std::int64_t ns) noexcept { return ns <= most_ns && ns >= -most_ns; }
 
@@ -59,7 +59,7 @@ public:
         case 's':
         case 't':
         case 'f':
-        case 'C': return;   // arrows and counters: nothing the ledger does not say by other means
+        case 'C': return;   // arrows and counters have nothing that the ledger does not have already
         default: ++other_phases_[event.phase];
         }
     }
@@ -87,7 +87,7 @@ public:
                  {std::pair{"rank", facts::rank}, {"world_size", facts::world_size}, {"backend", facts::backend}})
                 if (const auto value = parser.member(json, member))
                     ledger_.set_fact(fact, *value);
-        // Members every trace has tell of the file, the others of the run.
+        // Members that every trace has describe the file, others the run.
         const bool of_the_file = key == "schemaVersion" || key == "deviceProperties" || key == "displayTimeUnit" ||
                                  key == "traceName" || key == "distributedInfo";
         ledger_.set_fact((of_the_file ? "trace." : std::string{facts::metadata_prefix}) + std::string{key}, json);
@@ -173,7 +173,7 @@ private:
 
     void add_operator(const ChromeEvent& event) {
         const auto kind = kind_of(event.category);
-        if (!kind) {   // the whole recording: where it began
+        if (!kind) {   // the span of the whole recording; only its begin is used
             if (event.ts_ns && is_sane(*event.ts_ns))
                 started_ns_ = std::min(started_ns_.value_or(*event.ts_ns), *event.ts_ns);
             return;
@@ -190,7 +190,7 @@ private:
         }
         const bool on_device = *kind == OperatorKind::kernel || *kind == OperatorKind::memcpy ||
                                *kind == OperatorKind::memset || event.category == "gpu_user_annotation";
-        // What we export of our loop and loader has the look of operators, for the programs that read it.
+        // Our own export writes the loop's and loader's slices like operators, for the programs that read it.
         const bool is_own = is_own_ && !event.has_index;
         if (is_own && event.category == "dataloader") {
             ++loader_slices_;
@@ -230,7 +230,7 @@ private:
              .total_allocated = event.total_allocated});
     }
 
-    /// "thread 16996 (python)" is called "python".
+    /// Names threads; "thread 16996 (python)" becomes "python".
     void name_threads() {
         for (const auto& [key, position] : threads_) {
             ThreadRow& row = ledger_.threads[position];
@@ -252,7 +252,7 @@ private:
         }
     }
 
-    /// Times from the trace's base to absolute ones.
+    /// Converts times relative to the trace's base to absolute ones.
     void shift() {
         std::int64_t first = std::numeric_limits<std::int64_t>::max();
         const std::int64_t base = base_ns_.value_or(0);
@@ -281,7 +281,7 @@ private:
     std::int64_t overhead_ns_ = 0;
     std::uint32_t batch_size_;
     bool operators_;
-    std::vector<OperatorRow> loop_slices_;   // of our own export: rows of the loop, not operators
+    std::vector<OperatorRow> loop_slices_;   // in our own export: slices of the loop, not operators
     std::uint64_t loader_slices_ = 0;
     bool is_own_ = false;
     ChromeStacks stacks_{ledger_, [this](std::string_view text) { return name(text); }};
@@ -302,7 +302,7 @@ ImportedTrace import_chrome_trace(std::istream& from, std::string_view name, con
     };
     while (const auto piece = pieces.next()) {
         if (!piece->key.empty()) {
-            // A large member is passed over like an event: parsing takes ten times its memory.
+            // A large member is skipped unparsed like an event, since parsing needs ten times its memory.
             if ((options.operators || piece->text.size() <= most_member_bytes) && !parser.is_valid(piece->text))
                 fail(piece->offset, "the value of '" + std::string{piece->key} + "' is no JSON");
             importer.add_member(piece->key, piece->text, parser);

@@ -25,7 +25,7 @@ bool is_wanted(std::string_view name) noexcept {
 }   // namespace
 
 bool may_say_of_steps(std::string_view event) noexcept {
-    // A text with escapes need not look like what it says.
+    // Escapes can hide a name from a search for its bytes.
     if (std::memchr(event.data(), '\\', event.size()) != nullptr)
         return true;
     constexpr std::string_view key = "\"name\"";

@@ -7,7 +7,7 @@ namespace drawpoint {
 namespace {
 
 constexpr std::size_t input_bytes = 1u << 16;
-constexpr int gzip_only = 15 + 16;   // zlib's window bits, and no other header
+constexpr int gzip_only = 15 + 16;   // zlib's window bits; + 16: only gzip headers
 
 }   // namespace
 
@@ -31,7 +31,7 @@ std::size_t InflatingReader::read(char* to, std::size_t size) {
     while (count < size && !ended_) {
         if (compressed_) {
             count += inflate_into(to + count, size - count);
-        } else if (stream_.avail_in > 0) {   // the two bytes that told what it is
+        } else if (stream_.avail_in > 0) {   // the two bytes read to detect compression
             to[count++] = static_cast<char>(*stream_.next_in++);
             --stream_.avail_in;
         } else {
@@ -62,7 +62,7 @@ std::size_t InflatingReader::inflate_into(char* to, std::size_t size) {
         if (stream_.avail_in == 0 && from_.peek() == std::istream::traits_type::eof())
             ended_ = true;
         else
-            inflateReset(&stream_);   // a further member
+            inflateReset(&stream_);   // another member follows
     } else if (result != Z_OK && result != Z_BUF_ERROR) {
         ended_ = true;
         damage_ = std::string{"the compressed data is damaged ("} + (stream_.msg ? stream_.msg : "unknown") + ")";

@@ -18,7 +18,7 @@ constexpr int at_end = -1;
 
 bool is_blank(int c) noexcept { return c == ' ' || c == '\n' || c == '\r' || c == '\t'; }
 
-/// One bit for each of 64 bytes that is such a character.
+/// A bit mask per kind of character: the bits of those of 64 bytes that are such a character.
 struct Marks {
     std::uint64_t quotes = 0, backslashes = 0, opening = 0, closing = 0;
 };
@@ -52,10 +52,10 @@ Marks marks_of(const char* text) noexcept {
     return marks;
 }
 
-/// Finds where an object or a list ends, 64 bytes at a time.
+/// Finds the end of an object or a list, 64 bytes at a time.
 struct NestedEnd {
-    std::uint64_t depth = 0, in_string = 0;   // all bits or none
-    bool escaped = false;                     // the first byte to come
+    std::uint64_t depth = 0, in_string = 0;   // in_string: all bits or none
+    bool escaped = false;                     // whether the next byte is escaped
 
     bool operator()(std::string_view text, std::size_t& at) noexcept {
         static_assert(JsonPieces::padding >= 64);
@@ -88,7 +88,7 @@ struct NestedEnd {
     }
 
 private:
-    /// The bytes behind an odd number of backslashes.
+    /// The bytes that follow an odd number of backslashes.
     std::uint64_t escapes(std::uint64_t backslashes, std::size_t count) noexcept {
         std::uint64_t found = std::exchange(escaped, false) ? 1 : 0;
         for (std::uint64_t left = backslashes & ~found; left != 0;) {
@@ -116,7 +116,7 @@ JsonPieces::JsonPieces(Read read, std::string_view name, std::size_t block_bytes
     most_ = buffer_.size();
 }
 
-/// Reads a block behind what is not yet used. False: the text is at its end.
+/// Reads a block and appends it to the unused part of the buffer; false at the end of the text.
 bool JsonPieces::fill() {
     if (ended_)
         return false;
@@ -125,7 +125,7 @@ bool JsonPieces::fill() {
         offset_ += begin_;
         end_ -= std::exchange(begin_, 0);
     }
-    // A piece longer than a block doubles the buffer, so that it is moved a few times and not once a block.
+    // The buffer is doubled for a piece longer than a block, so that it is moved a few times, not once per block.
     if (buffer_.size() < end_ + block_ + padding)
         buffer_.resize(std::max(end_ + block_ + padding, std::min(2 * buffer_.size(), max_piece_ + block_ + padding)));
     most_ = std::max(most_, buffer_.size());
@@ -147,8 +147,8 @@ void JsonPieces::fail(std::string_view what) const {
     throw std::runtime_error{name_ + ": byte " + std::to_string(offset_ + begin_) + ": " + std::string{what}};
 }
 
-/// What `step` makes of the value that begins here, block after block, until it knows the length. False: the text ends
-/// inside.
+/// Calls `step` on the value that begins here, reading more blocks until `step` finds its end. Returns false if the
+/// text ends inside the value.
 template <class Step>
 bool JsonPieces::cut_with(std::size_t& length, Step step) {
     for (std::size_t at = 0;;) {
@@ -165,7 +165,7 @@ bool JsonPieces::cut_with(std::size_t& length, Step step) {
     }
 }
 
-/// How long the value is that begins here. False: the text ends inside.
+/// Finds the length of the value that begins here; false if the text ends inside it.
 bool JsonPieces::cut(std::size_t& length) {
     const char first = buffer_[begin_];
     if (first == '{' || first == '[')
@@ -280,7 +280,7 @@ std::optional<JsonPieces::Piece> JsonPieces::next() {
             return piece;
         }
         if (c == at_end) {
-            if (!list_alone_)   // the closing bracket of a list alone may be missing: a program may have been killed
+            if (!list_alone_)   // a list on its own may lack its closing bracket, if the program was killed
                 return end_early();
             in_ = In::after;
             return std::nullopt;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view worker_prefix = "worker ";
 
-/// The actions of one step, as the times they lie between.
+/// The actions of one step, as intervals of time.
 class StepActions {
 public:
     StepActions(const Ledger& ledger, const StepRow& step) : step_{&step} {
@@ -33,7 +33,7 @@ public:
         }
     }
 
-    /// The row of a report that a piece of the step counts in: of nested actions the inner one.
+    /// The action that a piece of the step counts in: the innermost one.
     [[nodiscard]] Action of(const SpanRow& piece) const noexcept {
         const std::int64_t drawn_ns = step_->draw_begin_ns + step_->draw_ns;
         if (piece.begin_ns >= drawn_ns + step_->batch_ns)
@@ -44,7 +44,7 @@ public:
             if (inner_[i].from_ns <= piece.begin_ns && piece.begin_ns + piece.ns <= inner_[i].to_ns)
                 return inner_[i].action;
         }
-        switch (piece.span) {   // an edge of its action never happened
+        switch (piece.span) {   // an edge of the piece's action never happened
         case Span::forward: return step_->phase == Phase::train ? Action::forward : Action::predict;
         case Span::loss: return Action::loss;
         case Span::backward: return Action::backward;
@@ -65,12 +65,12 @@ private:
     std::size_t count_ = 0;
 };
 
-/// The mark that a profiler of operators puts around each step: the step's own row says more.
+/// Whether it is the region that torch.profiler puts around each step; the step's own row says more.
 bool is_profiler_step(const Ledger& ledger, const OperatorRow& row) noexcept {
     return row.name < ledger.names.size() && ledger.names[row.name].starts_with("ProfilerStep#");
 }
 
-/// The row of `rows` with the largest begin ≤ `at_ns`, if it does not end before that.
+/// The row with the largest begin ≤ `at_ns`, if it ends after `at_ns`. `rows` are sorted by begin.
 template <class Row>
 const Row* covering(const std::vector<Row>& rows, std::int64_t at_ns) noexcept {
     auto place = std::upper_bound(rows.begin(), rows.end(), at_ns,
@@ -126,8 +126,8 @@ void Attribution::add_operators() {
     for (const OperatorRow& row : ledger_->operators) {
         if (row.thread >= thread_of_.size())
             continue;
-        // One without an end of its own lasts as long as is known: to the last thing recorded, or to the end of the one
-        // around it. The last thing recorded may be a sample.
+        // An operator without an end of its own lasts until the last record, or until the end of the operator around
+        // it. The last record may be a stack sample, which it has to cover: hence the 1.
         const std::int64_t end_ns = wrapping_sum(wrapping_sum(row.begin_ns, row.ns), row.ended ? 0 : 1);
         threads_[thread_of_[row.thread]].open.push_back({&row, end_ns, nothing});
     }

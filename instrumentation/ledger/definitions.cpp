@@ -9,7 +9,7 @@
 namespace drawpoint {
 namespace {
 
-/// Where `key` stands, or where `add` has put it at the end of `positions`.
+/// The position of `key`. A new one is added by `add`, at the end. `nothing` if memory runs out.
 template <class Map, class Key, class Add>
 std::uint32_t position_of(Map& positions, const Key& key, Add&& add) noexcept {
     try {
@@ -23,7 +23,7 @@ std::uint32_t position_of(Map& positions, const Key& key, Add&& add) noexcept {
     }
 }
 
-/// The next `push_back` of what can be moved can't throw.
+/// Reserves memory, so that the next `push_back` of a movable value cannot throw.
 template <class T>
 void make_room(std::vector<T>& rows) {
     if (rows.size() == rows.capacity())
@@ -42,7 +42,7 @@ void add_threads(std::vector<ThreadRow>& threads, ThreadPositions& positions, st
     }
 }
 
-// In each of these what can throw comes first, so that a position is given away with all that belongs to it.
+// In each of these, what can throw comes first, so that no position is given out without its definition.
 
 std::uint32_t DefinitionTable::add_name(std::string_view name) noexcept {
     const std::lock_guard lock{mutex_};

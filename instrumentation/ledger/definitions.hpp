@@ -17,10 +17,10 @@
 
 namespace drawpoint {
 
-/// What operators, allocations and stack samples name by its position. In this order each names only what stands before it.
+/// What operators, allocations and stack samples refer to by position. In this order, each refers only to earlier ones.
 struct Definitions {
     std::vector<std::string> names;
-    std::vector<ThreadRow> threads;   ///< one whose device and tid came before is a new name for it
+    std::vector<ThreadRow> threads;   ///< a row whose device and tid came before renames that thread
     std::vector<FrameRow> frames;
     std::vector<StackRow> stacks;
 
@@ -30,21 +30,21 @@ struct Definitions {
 };
 
 using ThreadPositions = std::map<std::pair<std::int32_t, std::uint64_t>, std::size_t>;   // by device and tid
-/// Adds the new ones of `added` to `threads`, and to the others their new names.
+/// Adds those of `added` that are new, and renames the others.
 void add_threads(std::vector<ThreadRow>& threads, ThreadPositions&, std::span<const ThreadRow> added);
 
-/// Gives equal definitions equal positions, and hands new ones on in the order in which they came. Any thread. `nothing`
-/// when memory ran out or when what a row names is not there.
+/// Gives equal definitions equal positions, and passes new ones on in the order in which they came. Any thread. Returns
+/// `nothing` if memory runs out, or if a row refers to something that was never added.
 class DefinitionTable {
 public:
     std::uint32_t add_name(std::string_view) noexcept;
     std::uint32_t add_thread(const ThreadRow&) noexcept;
-    /// The calling thread; if `name` is empty and it has none, its name of the system.
+    /// The calling thread. If `name` is empty and the thread has no name yet, it gets the system's name for it.
     std::uint32_t add_this_thread(std::string_view name) noexcept;
     std::uint32_t add_frame(const FrameRow&) noexcept;
     std::uint32_t add_stack(const StackRow&) noexcept;
 
-    /// What came since the last call. Throws std::bad_alloc.
+    /// What was added since the last call. Throws std::bad_alloc.
     [[nodiscard]] Definitions take();
 
 private:
@@ -61,10 +61,10 @@ private:
     using Key3 = std::array<std::uint64_t, 3>;
 
     std::mutex mutex_;
-    std::deque<std::string> texts_;   // stand still: `names_` looks into them
+    std::deque<std::string> texts_;   // these do not move: `names_` has views of them
     std::unordered_map<std::string_view, std::uint32_t> names_;
     std::unordered_map<Key2, std::uint32_t, Hash> threads_;
-    std::vector<bool> named_;   // of each thread
+    std::vector<bool> named_;   // by thread: whether it has a name
     std::unordered_map<Key3, std::uint32_t, Hash> frames_;
     std::unordered_map<Key2, std::uint32_t, Hash> stacks_;
     Definitions fresh_;

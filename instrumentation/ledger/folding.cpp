@@ -12,14 +12,14 @@ namespace {
 
 constexpr std::ptrdiff_t most_old_host_rows = 1024;
 
-/// The row for which `is` holds; added as `fresh` where there is none.
+/// The row for which `is` holds; adds `fresh` if there is none.
 template <class Row, class Is>
 Row& find_or_add(std::vector<Row>& rows, Row fresh, Is is) {
     const auto found = std::ranges::find_if(rows, is);
     return found != rows.end() ? *found : rows.emplace_back(std::move(fresh));
 }
 
-/// The last pass of the step's phase that began before it, if it lies in that.
+/// The last pass of the step's phase that began before the step, if the step lies in it.
 PassRow* pass_of(const StepRow& step, std::vector<PassRow>& ended, std::span<PassRow> open) {
     const PassKind kind = step.phase == Phase::train ? PassKind::train : PassKind::valid;
     const auto began = [&](const PassRow& pass) { return pass.kind == kind && pass.begin_ns <= step.draw_begin_ns; };
@@ -65,7 +65,7 @@ void fold_step(Ledger& ledger, const OrderLoss& order, const StepRow& step, std:
         row.durations.add(durations[i]);
         row.rates += rates[i];
         if (!std::isfinite(row.rates))
-            row.rates = std::numeric_limits<double>::infinity();   // never NaN: it equals itself
+            row.rates = std::numeric_limits<double>::infinity();   // never NaN, so that it equals itself
     }
 }
 
@@ -144,8 +144,9 @@ void add_to_split(DrawSplit& draw, const Ledger& ledger, const OrderLoss& order,
 void add_usage(StageUsage& usage, const SampleRow& sample, std::span<const StageRow> stages,
                std::size_t stage) noexcept {
     const StageRow& row = stages[stage];
-    const bool alone = stages.size() == 1;   // then what is known of the sample is known of the stage
-    // Nearly every straggler's CPU time is known and one in n of the others: only of these, chosen at random, is more known.
+    const bool alone = stages.size() == 1;   // then the sample's measurements are the stage's
+    // CPU time is known of nearly all stragglers and of one in n other samples. Only the latter, chosen at random, have
+    // a run queue time, too; counting only these keeps stragglers from weighing too much.
     const std::int64_t whole_ns = alone && sample.run_queue_ns ? sample.cpu_ns.value_or(no_stamp) : no_stamp;
     if (const std::int64_t cpu_ns = row.cpu_ns != no_stamp ? row.cpu_ns : whole_ns; cpu_ns != no_stamp) {
         usage.calls += sample.samples;
@@ -196,7 +197,7 @@ void fold(Ledger& ledger, std::span<PassRow> open, std::size_t keep) {
 
     std::int64_t from_ns = ledger.folded.until_ns;
     std::erase_if(ledger.batches, [&](const BatchRow& batch) {
-        // One that was never taken is as old as its admission.
+        // A batch that was never taken is as old as its admission.
         const std::int64_t at_ns = batch.taken_ns != no_stamp ? batch.taken_ns : batch.admitted_ns;
         const bool gone = at_ns < ledger.folded.until_ns;
         if (gone)
@@ -212,7 +213,7 @@ void fold(Ledger& ledger, std::span<PassRow> open, std::size_t keep) {
         return gone;
     });
     const std::span<const SettingRow> settings{ledger.settings};
-    std::erase_if(ledger.settings, [&](const SettingRow& row) {   // before what is kept: the last one of a loader
+    std::erase_if(ledger.settings, [&](const SettingRow& row) {   // of older ones, each loader's last stays
         const auto later = settings.subspan(static_cast<std::size_t>(&row - settings.data()) + 1);
         const auto of_loader = std::ranges::find(later, row.pipeline, &SettingRow::pipeline);
         return of_loader != later.end() && of_loader->at_ns < ledger.folded.until_ns;
@@ -221,7 +222,7 @@ void fold(Ledger& ledger, std::span<PassRow> open, std::size_t keep) {
         std::ranges::lower_bound(ledger.host, ledger.folded.until_ns, {}, &HostRow::at_ns) - ledger.host.begin();
     if (old_host > most_old_host_rows)
         thin(ledger.host, static_cast<std::size_t>(old_host));
-    std::vector<DroppedRow> dropped;   // before what is kept: one row a ring
+    std::vector<DroppedRow> dropped;   // older ones are merged into one row per ring
     for (const DroppedRow& row : ledger.dropped) {
         const bool old = row.to_ns < ledger.folded.until_ns;
         DroppedRow& of_ring =

@@ -12,36 +12,36 @@
 
 namespace drawpoint {
 
-/// Whether a step is in the rows of its phase: it left its batch whole or by a cancel of its own level.
+/// Whether a step counts in the rows of its phase: it drew a batch and ended normally or by a cancel.
 [[nodiscard]] inline bool counts(const StepRow& step) noexcept {
     return step.size > 0 && step.status != StepStatus::failed;
 }
 
-/// Samples per second during each action that the step has; during the draw: what drawing costs, never above 0.
+/// Samples per second during each action of the step; of the draw, what it costs the step's rate (never above 0).
 [[nodiscard]] std::array<double, action_count> rates_of(const StepDurations&, std::uint32_t size) noexcept;
 
 void add_to_split(DrawSplit&, const Ledger&, const OrderLoss&, const StepRow&) noexcept;
 
-/// What each of a run's samples took: `calls` of them `ns`.
+/// `calls` samples took `ns` each.
 struct Share {
     std::int64_t ns = 0;
     std::uint64_t calls = 0;
 };
-/// A run's time among its samples, to the nanosecond: the shares add up to `ns`.
+/// Divides the time of a run of samples among them, so that the shares add up to exactly `ns`.
 [[nodiscard]] std::array<Share, 2> shares_of(std::int64_t ns, std::uint32_t samples) noexcept;
 
-/// Adds what a sample says of its stage number `stage`, if it was chosen to be measured.
+/// Adds what was measured of the sample in stage number `stage`, if anything was.
 void add_usage(StageUsage&, const SampleRow&, std::span<const StageRow> stages, std::size_t stage) noexcept;
 
-/// Drops every other one of the `old` first rows: totals, so that each that stays says as much of twice the time.
+/// Drops every other one of the first `old` rows. Rows are running totals, so only resolution is lost.
 void thin(std::vector<HostRow>& host, std::size_t old);
 
-/// Folds all steps but the last `keep` into `Ledger::folded`, with the batches taken and the samples begun before what
-/// these need; what rings dropped before is merged into one row a ring. Of the settings before, each loader's last one
-/// stays; of the host's rows before, at most 1024, as far apart. The first step of all, the first of each phase
-/// that counts and the first and the last training step that have a loss stay. Of these, those older than the last `keep` stay
-/// without batches, so that no time lost to order is found in them. `ledger` holds its steps in order of time;
-/// `open` are the passes that have not ended. O(rows kept).
+/// Folds all steps but the last `keep` into `Ledger::folded`, with the batches taken and samples begun before those
+/// that the kept steps need. Older drops are merged into one row per ring. Of older settings, each loader's last one is
+/// kept; of older host rows, at most 1024, spread over their time. Also kept are the first step, the first step of each
+/// phase that counts, and the first and last training step with a loss; those older than the last `keep` lose their
+/// batches, so no time lost to order is found in them. `ledger` must hold its steps in order of time; `open` are the
+/// passes that have not ended. O(rows kept).
 void fold(Ledger& ledger, std::span<PassRow> open, std::size_t keep);
 
 }   // namespace drawpoint

@@ -15,7 +15,7 @@ std::span<const T> part(const std::vector<T>& column, Slice slice) noexcept {
     return std::span{column}.subspan(slice.first, slice.count);
 }
 
-/// Rebuilds a side column in the order in which `rows` name it.
+/// Appends to `packed` what `rows` refer to in `column`, in their order, and updates their slices.
 template <class T, class Row, class Member>
 void repack(std::vector<T>& column, std::vector<T>& packed, std::vector<Row>& rows, Member member) {
     for (Row& row : rows) {
@@ -182,7 +182,7 @@ std::optional<std::int64_t> duration_of(const Ledger& ledger, const StepRow& ste
 }
 
 std::int64_t max_residual_ns(const Ledger& ledger) noexcept {
-    // What is left of each pass once its own pieces, its inner passes and its steps are taken away.
+    // What is left of each pass once its own pieces, its inner passes and its steps are subtracted.
     const std::vector<PassRow>& passes = ledger.passes;
     std::vector<std::int64_t> left(passes.size());
     std::array<std::size_t, 4> open;   // by kind: the last that began
@@ -196,7 +196,7 @@ std::int64_t max_residual_ns(const Ledger& ledger) noexcept {
         if (pass.ended)
             left[i] += wall - sum_of(ledger.spans_of(pass)) - pass.folded_ns;
         open[static_cast<std::size_t>(pass.kind)] = i;
-        // A training or validation pass stands in an epoch, or directly in a fit.
+        // A training or validation pass lies in an epoch, or directly in a fit.
         for (auto outer_kind = static_cast<std::size_t>(std::min(pass.kind, PassKind::train)); outer_kind-- > 0;)
             if (contains(open[outer_kind], pass.begin_ns, pass.end_ns)) {
                 if (passes[open[outer_kind]].ended)
@@ -204,8 +204,9 @@ std::int64_t max_residual_ns(const Ledger& ledger) noexcept {
                 break;
             }
     }
-    // The own pieces of a pass come with its end. One that has not ended, because the recording stops inside, is judged from
-    // its first row on: its rows follow each other without a gap, and the last thing recorded of it is the end of a row.
+    // A pass's own pieces are recorded when it ends. One that has not ended, because the recording stops inside, is
+    // judged from its first row on: its rows follow each other without a gap, and the last of them ends where the
+    // recording of the pass does.
     std::vector<bool> judged(passes.size());
     // Rows in order of time belong to the last pass of their phase that began before them.
     const auto take = [&](const auto& rows, auto begin_of, auto length_of) {
@@ -220,7 +221,7 @@ std::int64_t max_residual_ns(const Ledger& ledger) noexcept {
                 continue;
             if (!passes[pass].ended && !judged[pass]) {
                 left[pass] = passes[pass].end_ns - begin_of(row);
-                for (const SpanRow& piece : ledger.spans_of(passes[pass]))   // a window's: of steps that it cuts
+                for (const SpanRow& piece : ledger.spans_of(passes[pass]))   // in a window: of steps that it cuts
                     if (piece.begin_ns >= begin_of(row))
                         left[pass] -= piece.ns;
             }

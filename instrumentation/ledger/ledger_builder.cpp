@@ -43,7 +43,7 @@ void LedgerBuilder::step(StepRow row, std::span<const SpanRow> spans) {
 
 void LedgerBuilder::host(const HostRow& row) {
     ledger_.host.push_back(row);
-    if (most_steps_ != 0 && ledger_.host.size() > most_host_rows)   // no step may ever end: a loader alone
+    if (most_steps_ != 0 && ledger_.host.size() > most_host_rows)   // a loader alone: no step ends
         thin(ledger_.host, most_host_rows / 2);
 }
 

@@ -12,8 +12,8 @@
 
 namespace drawpoint {
 
-/// Makes a ledger of rows in the order of a recording. The live recorder and the reader of its file feed it the same
-/// calls, so what they make is equal. One thread at a time.
+/// Builds a ledger from rows in the order of a recording. The live recorder and the reader of its file make the same
+/// calls, so their ledgers are equal. One thread at a time.
 class LedgerBuilder {
 public:
     /// `most_steps`: as `RecorderOptions::ledger_steps`.
@@ -30,23 +30,23 @@ public:
     void pipeline(const PipelineRow& row) { ledger_.pipelines.push_back(row); }
     void failure(const FailureRow& row) { ledger_.failures.push_back(row); }
     void setting(const SettingRow& row) { ledger_.settings.push_back(row); }
-    /// Where steps are folded, every other row of the older half of some thousands is dropped.
+    /// If steps are folded, beyond 4096 rows every other one of the older half is dropped.
     void host(const HostRow&);
     void fact(std::string_view key, std::string_view value) { ledger_.set_fact(key, value); }
     void dropped(const DroppedRow& row) { ledger_.dropped.push_back(row); }
     void thinning(const ThinningRow& row) { ledger_.thinnings.push_back(row); }
 
-    // These say false, and add nothing, where a row names what has not come, so that no reader of a ledger has to ask.
+    // These return false, and do not add the row, if it refers to something that has not come: readers need not check.
     bool definitions(const Definitions&);
-    /// One more operator open on its thread.
+    /// Opens an operator on its thread.
     bool operator_begin(OperatorRow);
-    /// The thread's innermost open operator ends: by itself, or closed by one around it (`lost`).
+    /// Ends the thread's innermost open operator. `lost`: its own end was lost, and an operator around it closes it.
     bool operator_end(std::uint32_t thread, std::int64_t at_ns, bool lost);
     bool allocation(const AllocationRow&);
     bool stack_sample(const StackSampleRow&);
 
-    /// What came so far, sorted. A pass that has not ended ends where the last of what it holds did; an operator that has
-    /// not ended, at the last time that anything but samples and batches reached.
+    /// What came so far, sorted. A pass that has not ended ends with the last row in it; an operator that has not ended
+    /// lasts until the latest time in all rows except samples, batches and the host's.
     [[nodiscard]] Ledger ledger() const;
     [[nodiscard]] std::uint32_t thinned_to() const noexcept { return ledger_.thinned_to(); }
 
@@ -58,7 +58,7 @@ private:
     Ledger ledger_;
     std::vector<PassRow> open_;   // outermost first
     ThreadPositions thread_positions_;
-    std::vector<std::vector<std::size_t>> open_operators_;   // of each thread, outermost first
+    std::vector<std::vector<std::size_t>> open_operators_;   // by thread, outermost first
     std::int64_t last_ns_ = no_stamp;
 };
 

@@ -23,12 +23,13 @@ OrderLoss::OrderLoss(const Ledger& ledger) : freed_ns_(ledger.batches.size(), no
     for (const BatchRow& row : ledger.batches) {
         if (row.status != BatchStatus::abandoned)
             draws_.push_back({row.taken_ns, {row.pipeline, row.epoch}});
-        if (row.pipeline >= ledger.pipelines.size() || ledger.pipelines[row.pipeline].max_overtakes != any_order)
+        if (row.pipeline >= ledger.pipelines.size() ||
+            ledger.pipelines[row.pipeline].order != OrderRule::out_of_order())
             passes[{row.pipeline, row.epoch}].push_back(&row);
     }
     std::ranges::sort(draws_, {}, &Draw::taken_ns);
 
-    std::vector<std::int64_t> done_before;   // the latest moment at which one of the batches before was complete
+    std::vector<std::int64_t> done_before;   // by i: when the last of the first i batches was complete
     for (auto& [pass, rows] : passes) {
         std::ranges::sort(rows, {}, [](const BatchRow* row) { return std::tuple{row->admitted_ns, row->batch}; });
         done_before.assign(1, no_stamp);
@@ -37,7 +38,7 @@ OrderLoss::OrderLoss(const Ledger& ledger) : freed_ns_(ledger.batches.size(), no
             const std::int64_t done = done_ns(*rows[i]);
             const bool given_up = rows[i]->offered_ns == no_stamp;
             const std::int64_t until = given_up ? rows[i]->taken_ns : rows[i]->offered_ns;
-            // It waited for the last of those that were complete before it was handed over; it overtook the others.
+            // It waited for the older batches that were complete before it was handed over, and overtook the others.
             std::int64_t freed = done;
             for (std::size_t older = i; older > 0 && done_before[older] > done; --older)
                 if (const std::int64_t complete = done_ns(*rows[older - 1]); complete <= until || given_up)

@@ -10,17 +10,17 @@
 
 namespace drawpoint {
 
-/// What the order of batches costs: the time during which the loop had no batch while a complete one of the same pass lay
-/// waiting behind an older one. 0 where batches come as they are finished.
+/// What the order of batches costs: the time during which the loop had no batch while a complete one of the same pass
+/// waited behind an older one. 0 if batches are handed over as they finish.
 class OrderLoss {
 public:
     /// O(batches · log).
     explicit OrderLoss(const Ledger&);
 
-    /// The part of the step's `starved` that it cost. O(log batches + waits inside).
+    /// The part of the step's `starved` that was lost to order. O(log batches + waits inside).
     [[nodiscard]] std::int64_t of(const Ledger&, const StepRow&) const noexcept;
 
-    /// Until when this batch of `Ledger::batches`, complete, waited for an older one; `no_stamp`: it did not.
+    /// Until when this batch of `Ledger::batches` was complete and waited for an older one; `no_stamp`: it did not.
     [[nodiscard]] std::int64_t freed_ns(std::size_t batch) const noexcept { return freed_ns_[batch]; }
 
 private:

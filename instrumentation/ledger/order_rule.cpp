@@ -3,11 +3,7 @@
 #include <charconv>
 #include <system_error>
 
-#include <drawpoint/instrumentation/ledger/ledger.hpp>
-
 namespace drawpoint {
-
-static_assert(OrderRule::any == any_order);   // rows hold the plain number
 
 std::optional<OrderRule> OrderRule::parse(std::string_view text) noexcept {
     if (text == "in")

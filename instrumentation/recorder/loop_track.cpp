@@ -56,12 +56,12 @@ void LoopTrack::end_step(StepStatus status, std::optional<double> loss) noexcept
     step_.status = status;
     step_.loss = loss;
     where_ = Where::after;
-    // Here, not where the next draw begins: a system call is where the kernel gives the core to somebody else, and that is
-    // no waiting for data.
+    // Read here, not where the next draw begins: at a system call the kernel may give the core to another thread, and
+    // that time is not waiting for data.
     if (std::exchange(measured_, false) && usage_.is_attached()) {
         const std::int64_t run_queue_ns = usage_.run_queue_ns();
         step_.cpu_ns = std::clamp<std::int64_t>(ThreadUsage::cpu_ns() - cpu_ns_, 0, step_.batch_ns);
-        const std::int64_t then_ns = usage_.run_queue_ns();   // the clock's reading may have cost it the core
+        const std::int64_t then_ns = usage_.run_queue_ns();   // reading cpu_ns may have cost it the core
         if (run_queue_ns_ != no_stamp && run_queue_ns != no_stamp && then_ns != no_stamp) {
             step_.run_queue_ns = std::clamp<std::int64_t>(run_queue_ns - run_queue_ns_, 0, step_.batch_ns);
             step_.between_run_queue_ns = std::max<std::int64_t>(then_ns - run_queue_ns, 0);
@@ -83,21 +83,21 @@ void LoopTrack::add_piece(Span span, std::int64_t until_ns) noexcept {
     last_ns_ = until_ns;
     const bool in_step = where_ != Where::outside;
     if (!in_step && depth_ == 0)
-        return;   // before the first pass: nobody's time
+        return;   // before the first pass: belongs to none
     auto& spans = in_step ? spans_ : passes_[depth_ - 1].spans;
     auto& count = in_step ? step_spans_ : passes_[depth_ - 1].count;
-    // A piece that continues the one before is the same piece.
+    // A piece that continues the previous one is merged with it.
     if (count > 0 && spans[count - 1].span == span && spans[count - 1].begin_ns + spans[count - 1].ns == piece.begin_ns)
         spans[count - 1].ns += piece.ns;
     else if (count < max_step_spans)
         spans[count++] = piece;
-    // else: not recorded; the pass's residual says so
+    // else: not recorded, which shows in the pass's residual
 }
 
 void LoopTrack::push_step() noexcept {
     if (where_ == Where::outside)
         return;
-    budget_.took(last_ns_ - step_.draw_begin_ns, 7);   // five readings, of which the run queue's cost more
+    budget_.took(last_ns_ - step_.draw_begin_ns, 7);   // five readings; those of the run queue cost more
     recorder_->push(step_, std::span{spans_}.first(step_spans_));
     where_ = Where::outside;
 }

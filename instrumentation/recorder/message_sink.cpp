@@ -40,7 +40,7 @@ void MessageSink::take(const std::byte* message) {
         return;
     }
     const MessageHeader header = header_of(message);
-    events_ += header.kind == MessageKind::batch     ? batch_stamps   // that of collating among them
+    events_ += header.kind == MessageKind::batch     ? batch_stamps   // including those of collating
                : header.kind == MessageKind::collate ? 0u
                                                      : 1u + header.side_rows;
     switch (header.kind) {
@@ -83,7 +83,7 @@ bool MessageSink::operators_full() const noexcept {
 
 void MessageSink::take_operator_begin(const std::byte* message) {
     const auto begun = row_of<BegunOperator>(message);
-    if (header_of(message).slices) {   // a thread's first: its ring may have been a dead thread's, its id too
+    if (header_of(message).slices) {   // the thread's first: its ring and its id may have been a dead thread's
         std::uint32_t& last = threads_of_rings_[ThreadRing::number_of(begun.ticket)];
         end_operators(std::exchange(last, begun.thread), 0, begun.at_ns);
         end_operators(begun.thread, 0, begun.at_ns);
@@ -114,7 +114,7 @@ void MessageSink::take_operator_end(const std::byte* message) {
     const auto end = row_of<EndedOperator>(message);
     if (end.thread >= open_operators_.size())
         return;
-    // An end whose begin was not taken, or was closed already, ends nothing; one whose inner ends were lost ends them too.
+    // If the begin was dropped or is closed already, nothing ends; if ends of inner operators were lost, they end, too.
     const std::vector<std::uint32_t>& open = open_operators_[end.thread];
     const auto found = std::find(open.rbegin(), open.rend(), end.ticket);
     if (found == open.rend())
@@ -124,7 +124,7 @@ void MessageSink::take_operator_end(const std::byte* message) {
     both([&](auto& to) { to.operator_end(end.thread, end.at_ns, false); });
 }
 
-/// Closes the innermost open operators of a thread until `left` are.
+/// Closes the innermost open operators of a thread until `left` remain.
 void MessageSink::end_operators(std::uint32_t of_thread, std::size_t left, std::int64_t at_ns) {
     if (of_thread >= open_operators_.size())
         return;
@@ -148,7 +148,7 @@ void MessageSink::take_sample(const std::byte* message) {
     const auto row = row_of<SampleRow>(message);
     const bool file = has_file();
     if (file && writer_->detail_bytes() + TraceWriter::max_sample_bytes > limit_bytes_) {
-        // Thinning comes too late for what was in flight already: with a small limit it may not be enough.
+        // Thinning does not concern batches that are in flight already: with a small limit it may not be enough.
         drop(row.begin_ns);
         thin(limit_bytes_);
         return;
@@ -163,7 +163,7 @@ void MessageSink::take_sample(const std::byte* message) {
 
 void MessageSink::take_collate(const CollateSlice& slice) {
     if (!has_file() || writer_->detail_bytes() + TraceWriter::max_sample_bytes > limit_bytes_)
-        return;   // the batch's row tells it, too
+        return;   // the batch's row has it, too
     writer_->collate(slice.worker, slice.begin_ns, slice.end_ns);
     thin(writer_->detail_bytes());
 }
@@ -171,7 +171,7 @@ void MessageSink::take_collate(const CollateSlice& slice) {
 void MessageSink::thin(std::uint64_t used_bytes) {
     if (!thinning_.update(used_bytes))
         return;
-    // Read before it is published: every batch that keeps less was admitted after this time.
+    // The time is read before the change is published: every batch that keeps less was admitted after it.
     const ThinningRow change{clock_.now_ns(), thinning_.slices_every(), thinning_.samples_every()};
     detail_.store(packed(change.slices_every, change.samples_every), std::memory_order_relaxed);
     both([&](auto& to) { to.thinning(change); });

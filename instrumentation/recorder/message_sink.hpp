@@ -22,7 +22,7 @@
 
 namespace drawpoint {
 
-/// What happens too rarely for a ring.
+/// Rows that are too rare for a ring.
 using RareRow = std::variant<PipelineRow, SettingRow, FailureRow, Fact>;
 
 /// Adds `more` to `into`.
@@ -34,39 +34,39 @@ inline void merge(Ring::Drops& into, const Ring::Drops& more) noexcept {
     into.count += more.count;
 }
 
-/// Turns the rings' messages into rows of the live ledger and, while there is a file, of the file, within the recording's
-/// limits. Of the writer thread, but for `batch_detail()`. What is not noexcept throws std::bad_alloc.
+/// Turns the rings' messages into rows of the live ledger and of the file, if there is one, within the recording's
+/// limits. For the writer thread only, except `batch_detail()`. What is not noexcept throws std::bad_alloc.
 class MessageSink {
 public:
     /// `file`: null for none. Throws as TraceWriter.
     MessageSink(const std::filesystem::path* file, const RecorderOptions&, const AnyClock&, const StartTimes&);
 
-    /// One message of a ring.
+    /// Takes one message of a ring.
     void take(const std::byte* message);
-    /// Those of what was taken since the last call that the limits kept out.
+    /// What the limits kept out since the last call.
     [[nodiscard]] Ring::Drops take_dropped() noexcept { return std::exchange(over_limit_, {}); }
     void add(const RareRow&, std::int64_t now_ns);
     void add(const HostRow&);
     void add(const Definitions&);
-    /// Says that so many messages of a ring are lost.
+    /// Records that messages of a ring were lost.
     void add_dropped(std::uint32_t ring, const Ring::Drops&);
 
     void end_block_if_due();
     /// Ends the file.
     void close();
-    /// Memory has run out: from here on messages are only counted. The file ends as it is.
+    /// When memory has run out: from here on messages are only counted, and the file ends as it is.
     void give_up() noexcept;
 
-    /// What to keep of the n-th batch that a loader admits now. Any thread.
+    /// What to record of the `serial`-th batch that a loader admits. Any thread.
     [[nodiscard]] BatchDetail batch_detail(std::uint64_t serial) const noexcept {
         const std::uint64_t every = detail_.load(std::memory_order_relaxed);
         const bool samples = serial % (every & 0xffff'ffffu) == 0;
         return {.samples = samples, .slices = samples && serial % (every >> 32) == 0};
     }
     [[nodiscard]] std::uint32_t thinned_to() const noexcept { return thinning_.samples_every(); }
-    /// Stamps in the messages taken.
+    /// How many stamps the messages had.
     [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
-    /// Null without one, or since `give_up()`.
+    /// Null if there is no file, and after `give_up()`.
     [[nodiscard]] const TraceWriter* writer() const noexcept { return writer_.get(); }
     [[nodiscard]] Ledger ledger() const { return builder_.ledger(); }
 
@@ -97,8 +97,8 @@ private:
     std::unique_ptr<TraceWriter> writer_;
     Thinning thinning_;
     std::atomic<std::uint64_t> detail_;                               // slices_every, samples_every
-    std::vector<std::vector<std::uint32_t>> open_operators_;          // tickets, of each thread, outermost first
-    std::array<std::uint32_t, ThreadRings::most> threads_of_rings_;   // the last one that began an operator
+    std::vector<std::vector<std::uint32_t>> open_operators_;          // tickets by thread, outermost first
+    std::array<std::uint32_t, ThreadRings::most> threads_of_rings_;   // by ring: the last thread that began an operator
     std::uint64_t operator_memory_ = 0;                               // bytes
     Ring::Drops over_limit_;
     std::uint64_t events_ = 0;

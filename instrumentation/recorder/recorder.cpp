@@ -13,10 +13,10 @@ namespace {
 
 constexpr std::size_t most_text_bytes = 1u << 20;
 
-/// A text that a recording keeps: what is beyond a mebibyte is cut off.
+/// The text, cut to the mebibyte that a recording keeps at most.
 std::string_view bounded(std::string_view text) noexcept { return text.substr(0, most_text_bytes); }
 
-/// `name`, with a number where it is taken: facts about a loader have its name in their key.
+/// `name`, with a number if it is taken: the keys of facts about a loader contain its name.
 std::string unused_name(const std::vector<std::string>& taken, const std::string& name) {
     std::string unused = name;
     for (unsigned number = 2; std::ranges::find(taken, unused) != taken.end(); ++number)
@@ -243,7 +243,7 @@ void WorkerTrack::push(SampleRecord& record) noexcept {
 }
 
 void WorkerTrack::push_collate(std::int64_t begin_ns, std::int64_t end_ns) noexcept {
-    // What a worker's ring counts as dropped stands for samples; this is only shown.
+    // A worker's ring counts dropped samples; this is only for display, so it is left out rather than dropped.
     static_assert(sizeof(MessageHeader) + sizeof(CollateSlice) <= drawpoint::Ring::record_bytes);
     if (ring_ != nullptr && !ring_->ring.fuller_than(ring_->ring.capacity() - 1))
         push_message(ring_->ring, MessageKind::collate, true, begin_ns, CollateSlice{begin_ns, end_ns, ring_->worker});

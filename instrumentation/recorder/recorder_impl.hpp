@@ -25,14 +25,14 @@
 
 namespace drawpoint {
 
-/// Ends the writer's pause early. Any thread; a system call at most once a drain.
+/// Ends the writer's pause early. Any thread; at most one system call per drain.
 struct Nudge {
     std::condition_variable wake;
     std::atomic<bool> asked = false;
 
     void operator()() noexcept {
         if (!asked.exchange(true, std::memory_order_acq_rel))
-            wake.notify_one();   // without the mutex: one that comes a moment too early costs the rest of a pause
+            wake.notify_one();   // no mutex: if this comes a moment too early, the writer sleeps out its pause
     }
 };
 
@@ -44,15 +44,15 @@ struct WorkerTrack::Ring {
     const std::uint16_t worker;
     const double drop_share;
     Nudge* nudge;
-    double owed = 0.0;   // drops
+    double owed = 0.0;   // drops due, below 1
     std::atomic<bool> in_use = true;
 };
 
-/// The rings that stamps come through, and the thread that empties them into the ledger and the file.
+/// The rings, and the thread that empties them into the ledger and the file.
 struct Recorder::Impl {
     Impl(const std::filesystem::path* file, const RecorderOptions&, const AnyClock&);
 
-    /// Hands a row of the loop over. Steps and batches are kept: a loop that is faster than the writer for long waits for it.
+    /// Hands over a row of the loop. Steps and batches are not to be lost: a loop far ahead of the writer waits for it.
     template <class Row>
     void push(MessageKind kind, bool slices, std::int64_t at_ns, const Row& row,
               std::span<const SpanRow> side = {}) noexcept {
@@ -61,7 +61,7 @@ struct Recorder::Impl {
         push_message(loop_ring, kind, slices, at_ns, row, side.first(std::min(side.size(), max_step_spans)));
     }
     void make_room() noexcept;
-    /// Hands an operator's message, an allocation or a stack sample over.
+    /// Hands over an operator's message, an allocation or a stack sample.
     template <class Row>
     bool push(ThreadRing& mine, MessageKind kind, bool first, std::int64_t at_ns, const Row& row) noexcept {
         if (mine.ring.fuller_than(mine.ring.capacity() / 2)) [[unlikely]]
@@ -69,7 +69,7 @@ struct Recorder::Impl {
         return push_message(mine.ring, kind, first, at_ns, row);
     }
 
-    // In recorder_thread.cpp, of the writer thread:
+    // In recorder_thread.cpp, on the writer thread:
     void run() noexcept;
     void drain(bool tell_all);
     void look_at_host(std::int64_t gap_ns);
@@ -86,12 +86,12 @@ struct Recorder::Impl {
     const StartTimes start;
     const double ns_per_event;
     Ring loop_ring;
-    bool loop_waits = true;   // the loop's: not again until a wait has helped
+    bool loop_waits = true;   // for the loop's thread; false: the last wait did not help
     Nudge nudge;
     DefinitionTable definitions;
     ThreadRings thread_rings;
 
-    std::mutex mutex;   // of what follows
+    std::mutex mutex;   // of the members below
     std::condition_variable flushed;
     std::vector<std::unique_ptr<WorkerTrack::Ring>> workers;
     std::vector<RareRow> rare;
@@ -105,7 +105,7 @@ struct Recorder::Impl {
     std::mutex ledger_mutex;   // of the sink's ledger, which only the writer thread changes
     MessageSink sink;
 
-    // Of the writer thread.
+    // For the writer thread only.
     std::vector<WorkerTrack::Ring*> rings;
     std::vector<ThreadRing*> operator_rings;
     std::vector<std::uint64_t> heads, operator_heads;
@@ -113,20 +113,20 @@ struct Recorder::Impl {
         Ring::Drops drops;
         std::uint64_t told = 0;
     };
-    std::vector<Untold> untold = std::vector<Untold>(ThreadRings::most + 1);   // of operators' rings; last: of no ring
+    std::vector<Untold> untold = std::vector<Untold>(ThreadRings::most + 1);   // by operator ring; last: without a ring
     std::uint64_t refused_taken = 0;
     std::int64_t refused_until_ns = 0;
     std::vector<RareRow> taken;
     std::uint64_t all_over_limit = 0;
     std::chrono::milliseconds pause{1};
-    std::optional<HostCounters> host;   // none: not asked for
+    std::optional<HostCounters> host;   // none: switched off
     std::int64_t host_ns = no_stamp;    // of the last row
 
     std::mutex finish_mutex;
     std::thread thread;
 };
 
-/// Hands a sample over.
+/// Hands over a sample.
 inline void push_sample(Ring& ring, const SampleRecord& record) noexcept {
     const std::size_t stages = std::min<std::size_t>(record.stage_count, max_stages);
     push_message(ring, MessageKind::sample, record.slices, record.row.begin_ns, record.row,

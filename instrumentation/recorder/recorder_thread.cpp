@@ -1,4 +1,4 @@
-// The recorder's writer thread: its start, and what it does from one pause to the next.
+// The recorder's writer thread: its start, and what it does between two pauses.
 
 #include <pthread.h>
 #include <signal.h>
@@ -33,13 +33,13 @@ const RecorderOptions& checked(const RecorderOptions& options) {
     return options;
 }
 
-/// The shortest text that is this number, whatever the locale.
+/// The shortest decimal text of the number, whatever the locale.
 std::string decimal(double number) {
     char text[32];
     return {text, std::to_chars(std::begin(text), std::end(text), number).ptr};
 }
 
-/// The price of one stamp and its share of a push: samples of four stages, five stamps each; the best of some rounds.
+/// The cost of one stamp and its share of a push: samples of four stages, five stamps each; the best of five rounds.
 double measure_ns_per_event(const AnyClock& clock) {
     constexpr int rounds = 5, samples = 256;
     Ring ring{1024};
@@ -61,7 +61,7 @@ double measure_ns_per_event(const AnyClock& clock) {
     return best;
 }
 
-/// What a thread takes of a core to go to sleep and to wake: the median of some. Half a millisecond.
+/// The CPU time of going to sleep and waking up: the median of five tries. Takes half a millisecond.
 std::int64_t measure_sleep_cpu_ns() {
     std::array<std::int64_t, 5> took_ns{};
     for (std::int64_t& ns : took_ns) {
@@ -93,7 +93,7 @@ Recorder::Impl::Impl(const std::filesystem::path* file, const RecorderOptions& g
     if (file != nullptr)
         status.file = *file;
     publish_status(0.0);
-    // Signals are for the program's own threads; a blocked SIGXFSZ makes a full file an error like any other.
+    // Signals are for the program's own threads; with SIGXFSZ blocked, a full file is an error like any other.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -147,7 +147,7 @@ void Recorder::Impl::run() noexcept {
 void Recorder::Impl::make_room() noexcept {
     nudge();
     const std::uint64_t nearly_full = loop_ring.capacity() - loop_ring.capacity() / 4;
-    // A writer that is stuck, on a disk that hangs say, must not hold training up again and again.
+    // A writer that is stuck, for example on a hanging disk, must not hold up training again and again.
     for (int waited = 0; loop_waits && loop_ring.fuller_than(nearly_full); ++waited) {
         std::this_thread::sleep_for(100us);
         nudge();
@@ -157,7 +157,7 @@ void Recorder::Impl::make_room() noexcept {
 }
 
 void Recorder::Impl::drain(bool tell_all) {
-    // The loop's head first: what happened before its records is then behind the other heads, and is written first.
+    // The loop's head is read first: what happened before its records is then below the other heads and written first.
     const std::uint64_t loop_head = loop_ring.head();
     {
         const std::lock_guard lock{mutex};
@@ -174,7 +174,7 @@ void Recorder::Impl::drain(bool tell_all) {
     thread_rings.list(operator_rings);
     for (const ThreadRing* of_thread : operator_rings)
         operator_heads.push_back(of_thread->ring.head());
-    const Definitions added = definitions.take();   // after the heads: what is behind them names no other definitions
+    const Definitions added = definitions.take();   // after the heads: records below them name nothing newer
     const std::lock_guard lock{ledger_mutex};
     if (!taken.empty()) {
         const std::int64_t now_ns = clock.now_ns();
@@ -209,12 +209,12 @@ void Recorder::Impl::drain(bool tell_all) {
         tell_drops(ThreadRings::most, {}, tell_all);
     }
     consume_of(loop_ring, loop_head, 0);
-    look_at_host(tell_all ? host_period_ns() / 10 : host_period_ns());   // asking often shall not fill the ledger
+    look_at_host(tell_all ? host_period_ns() / 10 : host_period_ns());   // frequent requests must not fill the ledger
     pause = busy ? shortest_pause : std::min(2 * pause, longest_pause);
     sink.end_block_if_due();
 }
 
-/// Unless it was done less than `gap_ns` ago.
+/// Records what the host's counters say, unless that was done less than `gap_ns` ago.
 void Recorder::Impl::look_at_host(std::int64_t gap_ns) {
     if (!host)
         return;
@@ -225,7 +225,8 @@ void Recorder::Impl::look_at_host(std::int64_t gap_ns) {
     sink.add(host->read(now_ns));
 }
 
-/// A full recording drops for as long as the run lasts: each row tells of as many as all before it, and the last of the rest.
+/// A full recording drops records for the rest of the run. To keep rows few, each one reports at least as many as all
+/// before it together; the last one reports the rest.
 void Recorder::Impl::tell_drops(std::size_t operator_ring, const Ring::Drops& more, bool at_once) {
     Untold& of_ring = untold[operator_ring];
     merge(of_ring.drops, more);
@@ -235,7 +236,7 @@ void Recorder::Impl::tell_drops(std::size_t operator_ring, const Ring::Drops& mo
     of_ring.told += std::exchange(of_ring.drops, {}).count;
 }
 
-/// Memory has run out: the recording ends here, what it watches goes on.
+/// When memory has run out: the recording ends here, and the program goes on.
 void Recorder::Impl::give_up(const char* why) noexcept {
     sink.give_up();
     const std::lock_guard lock{mutex};

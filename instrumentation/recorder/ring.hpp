@@ -12,9 +12,9 @@
 
 namespace drawpoint {
 
-/// A single-producer, single-consumer queue of messages, each a run of consecutive 64-byte records that is there whole
-/// or not at all. A message's first byte is its kind, never 0; its second is its number of records. A message that was
-/// not taken is counted. Memory is touched when the ring is made. Neither side blocks or allocates.
+/// A single-producer, single-consumer queue of messages. A message is a run of consecutive 64-byte records and is there
+/// wholly or not at all; its first byte is its kind, never 0, its second its number of records. Messages that did not
+/// fit are counted. All memory is touched by the constructor. Neither side blocks or allocates.
 class Ring {
 public:
     static constexpr std::size_t record_bytes = 64;
@@ -29,7 +29,7 @@ public:
 
     // The producer's side.
 
-    /// Room for a message of `records` records, or null. What is written there is seen after `publish()`.
+    /// Room for a message of `records` records; null: the ring is full or closed. It can be read after `publish()`.
     [[nodiscard]] std::byte* claim(std::uint32_t records) noexcept {
         if (closed_.load(std::memory_order_relaxed))
             return nullptr;
@@ -57,7 +57,7 @@ public:
         producer_.known_tail = tail_.load(std::memory_order_acquire);
         return producer_.next - producer_.known_tail > records;
     }
-    /// One message was not taken, at `at_ns`.
+    /// Counts a message that did not fit, at `at_ns`.
     void count_drop(std::int64_t at_ns) noexcept {
         const std::uint64_t dropped = dropped_.load(std::memory_order_relaxed);
         const bool first = reported_.load(std::memory_order_acquire) == dropped;
@@ -70,11 +70,12 @@ public:
 
     // The consumer's side.
 
-    /// What has been published: to be handed to `consume()`.
+    /// How far messages are published; for `consume()`.
     [[nodiscard]] std::uint64_t head() const noexcept { return head_.load(std::memory_order_acquire); }
     [[nodiscard]] std::uint32_t capacity() const noexcept { return static_cast<std::uint32_t>(mask_ + 1); }
 
-    /// Calls `take(first byte of a message)` for each message before `until`, a value of `head()`. Returns the records.
+    /// Calls `take(first byte of a message)` for each message before `until`, a value of `head()`. Returns how many
+    /// records that were.
     template <class Take>
     std::uint64_t consume(std::uint64_t until, Take&& take) {
         const std::uint64_t from = tail_.load(std::memory_order_relaxed);
@@ -96,7 +97,7 @@ public:
 
     struct Drops {
         std::uint64_t count = 0;
-        std::int64_t from_ns = 0, to_ns = 0;   ///< of these drops, or wider
+        std::int64_t from_ns = 0, to_ns = 0;   ///< of these drops, or a wider interval
     };
     /// The drops since the last call.
     [[nodiscard]] Drops take_drops() noexcept {
@@ -110,14 +111,14 @@ public:
     // Any thread.
 
     [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_acquire); }
-    /// From here on nothing is taken.
+    /// From here on `claim()` returns null.
     void close() noexcept { closed_.store(true, std::memory_order_relaxed); }
 
 private:
     struct alignas(record_bytes) Record {
         std::array<std::byte, record_bytes> bytes{};
     };
-    // What is never written shares a line; what one side writes has a line of its own.
+    // What is never written shares a cache line; what one side writes has a line of its own.
     const std::uint64_t mask_;
     std::unique_ptr<Record[]> records_;
     std::atomic<bool> closed_ = false;

@@ -29,24 +29,24 @@ enum class MessageKind : std::uint8_t {
     stack_sample
 };
 
-/// What a ring's message begins with; a row and its side rows follow as they are.
+/// The beginning of a ring's message; the bytes of a row and of its side rows follow.
 struct MessageHeader {
     MessageKind kind{};
     std::uint8_t records = 0;
     std::uint8_t side_rows = 0;
-    bool slices =
-        false;   ///< of a sample and a batch: `BatchDetail::slices`; of an operator's begin: its thread's first
+    /// Of a sample or batch: `BatchDetail::slices`; of an operator's begin: whether it is its thread's first.
+    bool slices = false;
     std::uint32_t unused = 0;
 };
 static_assert(sizeof(MessageHeader) == 8);
 
-/// What a worker's track shows between its samples.
+/// The collating of a batch, which a worker's track shows between its samples.
 struct CollateSlice {
     std::int64_t begin_ns = 0, end_ns = 0;
     std::uint16_t worker = 0;
 };
 
-/// An operator begun: one record, however much is known of it.
+/// The begin of an operator; fits into one record.
 struct BegunOperator {
     std::int64_t at_ns = 0;
     std::uint32_t ticket = 0, thread = 0;
@@ -59,7 +59,7 @@ struct EndedOperator {
     std::uint32_t ticket = 0, thread = 0;
 };
 
-/// Hands a row over; a full ring counts a drop at `at_ns` and says false. Never blocks or allocates.
+/// Hands over a row. If the ring is full, counts a drop at `at_ns` and returns false. Never blocks or allocates.
 template <class Row, class Side = std::byte>
 bool push_message(Ring& ring, MessageKind kind, bool slices, std::int64_t at_ns, const Row& row,
                   std::span<const Side> side = {}) noexcept {

@@ -8,13 +8,13 @@
 
 namespace drawpoint {
 
-/// The recorder's first reading, and what the system's clocks said then. Nanoseconds.
+/// The recorder's first clock reading, and the system clocks' readings at that time. Nanoseconds.
 struct StartTimes {
     std::int64_t start_ns = 0;
     std::uint64_t monotonic_ns = 0, boottime_ns = 0, realtime_ns = 0;
 };
 
-/// All clocks read together: of several tries the tightest.
+/// Reads all clocks together; of several tries, the one that took the least time.
 [[nodiscard]] StartTimes read_start_times(const AnyClock&) noexcept;
 
 /// One of the system's clocks, in nanoseconds.

@@ -13,7 +13,7 @@ ThreadRings::ThreadRings(std::uint32_t records, DefinitionTable& definitions)
 }
 
 ThreadRing* ThreadRings::make(pthread_t self, clockid_t clock, std::size_t at) noexcept {
-    // Nobody else adds this thread, but others may have taken the slot since.
+    // No other thread adds this one, but the slot may have been taken since.
     const std::uint32_t thread = definitions_->add_this_thread({});
     const std::lock_guard lock{mutex_};
     try {
@@ -42,7 +42,7 @@ ThreadRing* ThreadRings::take_over(ThreadRing& ring, clockid_t clock) noexcept {
         refused_.fetch_add(1, std::memory_order_relaxed);
         return nullptr;
     }
-    // What the dead thread did last was a publish or a counted drop: with these two, all it did is seen.
+    // The dead thread's last action was a publish or a counted drop: these two loads make all it did visible.
     static_cast<void>(ring.ring.head());
     static_cast<void>(ring.ring.dropped());
     ring.clock.store(clock, std::memory_order_relaxed);

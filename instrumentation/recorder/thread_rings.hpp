@@ -15,7 +15,7 @@
 
 namespace drawpoint {
 
-/// What a thread needs to record operators: its ring, and what only itself changes.
+/// What a thread needs to record operators: its ring, and state that only the thread itself changes.
 struct ThreadRing {
     ThreadRing(std::uint32_t records, std::uint32_t which, pthread_t owner)
         : ring{records}, number{which}, handle{owner} {}
@@ -32,28 +32,29 @@ struct ThreadRing {
 
     Ring ring;
     const std::uint32_t number;   ///< from 0, in the order of the threads' first calls
-    const pthread_t handle;       ///< of the living thread it belongs to, or of the last one
+    const pthread_t handle;       ///< of the thread that it belongs to, or belonged to last
     std::atomic<clockid_t> clock = 0;
-    std::uint32_t thread = nothing;   ///< of the definitions
+    std::uint32_t thread = nothing;   ///< position in the definitions
     std::uint32_t serial = 0;         ///< of the last operator begun
-    bool fresh = true;                ///< nothing begun yet by this thread
+    bool fresh = true;                ///< this thread has begun nothing yet
 };
 
-/// Finds the calling thread's ring without a lock, a system call or thread-local storage. A thread that has taken over the
-/// handle of a dead one takes over its ring too, and begins anew. Any thread.
+/// Finds the calling thread's ring without a lock, a system call or thread-local storage. A thread whose handle was a
+/// dead thread's takes over that thread's ring and starts afresh. Any thread.
 class ThreadRings {
 public:
     static constexpr std::uint32_t most = 512;
     static_assert(most <= 1u << (32 - ThreadRing::serial_bits));
 
-    /// Throws what `Ring` does of a wrong number of records.
+    /// `records`: of each ring, a number that `Ring` accepts.
     ThreadRings(std::uint32_t records, DefinitionTable&);
 
-    /// The calling thread's ring, made at its first call; null when there are too many threads or no memory: counted.
+    /// The calling thread's ring, made at its first call. Null, and counted, if there are too many threads or memory
+    /// runs out.
     [[nodiscard]] ThreadRing* mine() noexcept {
         const pthread_t self = ::pthread_self();
-        // A thread's handle may have been a dead thread's: the processor-time clock, which is made of the thread's id and
-        // costs no system call, tells them apart.
+        // A thread's handle may have been a dead thread's. The id of the CPU-time clock tells them apart: it is made of
+        // the thread's id, and getting it costs no system call.
         clockid_t clock{};
         ::pthread_getcpuclockid(self, &clock);
         for (std::size_t at = slot_of(self);; at = (at + 1) % slots) {
@@ -76,11 +77,11 @@ public:
 
     /// All rings so far, by number.
     void list(std::vector<ThreadRing*>& into) const;
-    /// From here on nothing is taken.
+    /// Closes all rings, and those made later.
     void close() noexcept;
-    /// Records that full rings did not take, so far.
+    /// Records dropped by full rings so far.
     [[nodiscard]] std::uint64_t dropped() const noexcept;
-    /// Records of threads without a ring, so far.
+    /// Records dropped so far because their thread has no ring.
     [[nodiscard]] std::uint64_t refused() const noexcept { return refused_.load(std::memory_order_relaxed); }
 
 private:
@@ -98,7 +99,7 @@ private:
     std::array<std::atomic<ThreadRing*>, slots> slots_{};
     std::array<std::atomic<ThreadRing*>, most> by_number_{};
     std::atomic<std::uint64_t> refused_ = 0;
-    mutable std::mutex mutex_;   // of what follows, and of adding to the tables
+    mutable std::mutex mutex_;   // of the members below, and of adding to the tables
     std::vector<std::unique_ptr<ThreadRing>> rings_;
     bool closed_ = false;
 };

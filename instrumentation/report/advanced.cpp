@@ -17,7 +17,7 @@
 namespace drawpoint {
 namespace {
 
-/// Where each stack's frames are told apart: functions by name and file, since lines of inlined parts differ.
+/// Numbers the distinct places of the frames, where a place is file, line of the declaration and function.
 class Places {
 public:
     explicit Places(const Ledger& ledger) : ledger_{&ledger} {
@@ -54,7 +54,7 @@ private:
     std::vector<std::uint32_t> of_frame_;
 };
 
-/// How many of `lines` the restriction leaves: as Python's profile statistics count them.
+/// The number of `lines` that the restriction leaves, computed as in Python's pstats.
 std::size_t restricted(std::size_t lines, const LineRestriction& restriction) {
     if (const auto* count = std::get_if<std::int64_t>(&restriction))
         return std::min(lines, static_cast<std::size_t>(*count));
@@ -102,7 +102,7 @@ void append_action(std::string& text, const ActionProfile& profile, const Advanc
     text += "\n\n";
 }
 
-/// What the profiler itself did and cost: never mixed with what it measured.
+/// Appends the activity and cost of the profiler itself, separate from what it measured.
 void append_own_cost(std::string& text, const Ledger& ledger) {
     static constexpr std::pair<std::string_view, std::string_view> rows[]{
         {"back end", facts::sampling_backend},

@@ -20,13 +20,14 @@ namespace drawpoint {
     return whole > 0 ? std::optional{part / whole} : std::nullopt;
 }
 
-/// Durations of one thing. Their sum is exact; the rest is computed from doubles that hold the nanoseconds exactly.
+/// Collected durations of one action or stage. Their sum is an exact integer; the statistics are computed from doubles,
+/// which hold the nanoseconds exactly.
 struct Durations {
     std::vector<double> ns;
     std::int64_t total_ns = 0;
-    std::vector<Share> runs;   // of samples made together
+    std::vector<Share> runs;   // equal durations of samples made together
     std::uint64_t in_runs = 0;
-    DurationHistogram folded;   // those that the ledger does not keep one by one
+    DurationHistogram folded;   // durations that the ledger no longer keeps one by one
 
     [[nodiscard]] std::size_t calls() const noexcept { return ns.size() + in_runs + folded.calls(); }
     void add(std::int64_t duration_ns) {
@@ -44,7 +45,7 @@ struct Durations {
         total_ns += duration_ns;
     }
 
-    /// As `statistics::quantile_of_sorted` of all, one by one. Sorted.
+    /// `statistics::quantile_of_sorted` of all single durations. Requires `ns` and `runs` as describe() leaves them.
     [[nodiscard]] double quantile(double q) const {
         if (runs.empty())
             return statistics::quantile_of_sorted(ns, q);
@@ -60,7 +61,7 @@ struct Durations {
         return low + (high - low) * (place - std::floor(place));
     }
 
-    /// Fills what rows of every kind have in common. Sorts.
+    /// Fills in the members that all kinds of rows have. Call once: sorts the durations and merges the folded ones.
     template <class Row>
     void describe(Row& row) {
         row.calls = calls();

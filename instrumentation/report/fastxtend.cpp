@@ -72,14 +72,14 @@ FastxtendRow batch_row(ProfileMode mode, Phase phase, Action action, std::span<c
     return make_row(name_of(phase), name_of(action), seconds, rates, fit);
 }
 
-/// 0.0.19 groups its steps: all passes under the epoch, all but the draw under the batch.
+/// The group of a step in 0.0.19: passes are under "epoch", actions other than the draw under "batch".
 std::string old_action(const FastxtendRow& row) {
     if (row.step == "fit" || row.step == "draw")
         return row.step;
     return row.phase == "fit" ? "epoch" : "batch";
 }
 
-/// Reproduces the original's integer column (see `FastxtendReport::whole_means`); returns whether it stayed one.
+/// Reproduces the original's integer column (see `FastxtendReport::whole_means`); returns whether it remains one.
 bool keep_whole(std::vector<FastxtendRow>& rows, std::optional<double> FastxtendRow::* column) {
     static constexpr double tolerance = 1e-8, int64_end = 0x1p63;
     for (FastxtendRow& row : rows)
@@ -106,7 +106,7 @@ std::string raw(std::optional<double> seconds, bool whole) {
     return whole ? fmt::format("{:.0f}", *seconds + 0.0) : shortest(*seconds);
 }
 
-/// One line of the table: the first columns differ between versions, the rest do not.
+/// One line of the table; the versions differ only in the first columns.
 std::vector<std::string> line_of(ProfileMode mode, std::string phase, std::string action, std::string step,
                                  std::initializer_list<std::string> rest) {
     std::vector<std::string> cells{std::move(phase), std::move(action)};
@@ -123,7 +123,7 @@ std::size_t width_of(std::string_view text) {
 
 std::string padding(std::string_view text, std::size_t width) { return std::string(width - width_of(text), ' '); }
 
-/// The only column of numbers, all others being text; each format treats it differently.
+/// The only column of numbers; all others are text. Each output format treats it differently.
 constexpr std::string_view calls_title = "Number of Calls";
 
 std::vector<std::size_t> widths_of(const std::vector<std::string>& titles, const Table& cells,
@@ -200,7 +200,7 @@ std::vector<std::string> column_titles(const FastxtendReport& report) {
 
 Table formatted_cells(const FastxtendReport& report) {
     Table table;
-    std::string phase, action;   // of the row above: what repeats is left blank
+    std::string phase, action;   // of the previous row; repeated cells stay blank
     for (const FastxtendRow& row : report.rows) {
         const bool same_phase = phase == row.phase, same_action = same_phase && action == row.action;
         phase = row.phase;
@@ -226,7 +226,7 @@ Table raw_cells(const FastxtendReport& report) {
 std::string to_plain(const FastxtendReport& report) {
     const auto titles = column_titles(report);
     const Table cells = formatted_cells(report);
-    // A column of numbers leaves room for a sign before its title.
+    // The column of numbers reserves room for a sign before its title.
     const auto widths =
         widths_of(titles, cells, [](std::string_view title) { return width_of(title) + (title == calls_title); });
     std::string text = report.mode == ProfileMode::simple_old ? "Simple Profiler Results\n" : "\nProfiling Results:\n";

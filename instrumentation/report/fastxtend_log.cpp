@@ -12,7 +12,7 @@ namespace {
 
 struct Keys {
     Action action;
-    std::string_view live, live_old;   // of a training batch
+    std::string_view live, live_old;   // for training batches
 };
 constexpr std::array keys{
     Keys{Action::step, "throughput/step", ""},
@@ -22,12 +22,12 @@ constexpr std::array keys{
     Keys{Action::loss, "throughput/loss", "samples_per_second/train_loss"},
     Keys{Action::backward, "throughput/backward", "samples_per_second/train_backward"},
     Keys{Action::opt_step, "throughput/opt_step", "samples_per_second/train_opt_step"},
-    Keys{Action::zero_grad, "throughput/zero_grad", ""},   // 0.0.19 leaves it out
+    Keys{Action::zero_grad, "throughput/zero_grad", ""},   // 0.0.19 omits it
 };
 
-/// Means over the batches that have the action; nothing when none has.
+/// Throughput as a ratio of means over the batches that have the action; nullopt if none has.
 std::optional<double> ratio_of_means(const std::deque<FastxtendBatch>& batches, Action action) {
-    double size = 0, seconds = 0, rest = 0;   // rest: of a draw's batch
+    double size = 0, seconds = 0, rest = 0;   // rest: the batch after a draw
     std::size_t count = 0;
     for (const FastxtendBatch& batch : batches)
         if (const auto taken = duration(batch, action)) {
@@ -63,7 +63,7 @@ std::vector<FastxtendLogValue> FastxtendLiveLog::add(const FastxtendBatch& batch
         last_.pop_front();
     last_.push_back(batch);
 
-    // Of the batches counted before this one; 0.0.19 logs every one.
+    // Depends on the number of batches counted before this one; 0.0.19 logs every batch.
     bool log_point = mode_ == ProfileMode::simple_old;
     if (!log_point) {
         log_point = waiting_ == 0 && counted_ >= window_ && counted_ % window_ == 0;
@@ -93,7 +93,7 @@ std::vector<FastxtendSummary> fastxtend_final_log(const FastxtendValues& values,
         if (!of.empty())
             all.push_back({std::move(name), std::move(of)});
     };
-    // The report says "-" instead of a mean that is no number, and then there is nothing to draw either.
+    // If a rate is not finite, the report has "-" as their mean; then they are not logged either.
     const auto add_rates = [&](std::string name, std::vector<double> rates) {
         if (std::ranges::all_of(rates, [](double value) { return std::isfinite(value); }))
             add(std::move(name), std::move(rates));

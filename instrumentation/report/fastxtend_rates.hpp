@@ -9,7 +9,7 @@
 
 namespace drawpoint {
 
-/// The actions a report has of a phase's batches, in order.
+/// The actions that a report has for a phase's batches, in order.
 inline std::span<const Action> actions_of(ProfileMode mode, Phase phase) {
     static constexpr std::array simple_train{Action::step, Action::draw,     Action::batch,    Action::forward,
                                              Action::loss, Action::backward, Action::opt_step, Action::zero_grad};
@@ -39,7 +39,7 @@ inline bool has_rate(ProfileMode mode, Action action) {
     return action != Action::zero_grad && !(mode == ProfileMode::simple_old && action == Action::predict);
 }
 
-/// Samples per second of one batch; of a draw: how many fewer because of it.
+/// Samples per second of one batch; for a draw: the (negative) change that it causes.
 inline double rate(const FastxtendBatch& batch, Action action, double seconds) {
     const auto size = static_cast<double>(batch.size);
     return action == Action::draw ? -(size / batch.batch - size / (seconds + batch.batch)) : size / seconds;

@@ -12,7 +12,7 @@
 namespace drawpoint {
 namespace {
 
-/// From one stamp to another, both first turned into seconds, as a program does that has its clock in seconds.
+/// The difference of two stamps, each first converted to seconds, so that it rounds as in a program with such a clock.
 double seconds_between(std::int64_t from_ns, std::int64_t to_ns) {
     return static_cast<double>(to_ns) / 1e9 - static_cast<double>(from_ns) / 1e9;
 }
@@ -32,8 +32,8 @@ std::optional<double> duration(Action action, std::span<const SpanRow> spans) {
     return from && to ? std::optional{seconds_between(*from, *to)} : std::nullopt;
 }
 
-/// The pass from its first event to its last. Its own record stands in for events that were not recorded one by one;
-/// a fit that was cut ends with its record, so that a partial report has a total.
+/// Duration of a pass from its first event to its last. If these were not recorded, uses the begin and end of the
+/// pass's record; so does a fit without its last event, so that a partial report has a total.
 std::optional<double> duration(const Ledger& ledger, const PassRow& pass) {
     static constexpr std::array actions{Action::fit, Action::epoch, Action::train, Action::valid};
     const ActionSpan& definition = definition_of(actions[static_cast<std::size_t>(pass.kind)]);
@@ -51,7 +51,7 @@ std::optional<FastxtendBatch> fastxtend_batch(const StepRow& step, std::span<con
     const auto end_ns = stamp_at({Event::after_batch, true}, spans);
     if (step.size == 0 || step.status == StepStatus::failed || (has_events && !end_ns))
         return std::nullopt;
-    // Callbacks outside the two stamps are in the step's own draw and batch, and in none of fastxtend's.
+    // The step's own draw and batch include callbacks outside of these stamps; fastxtend's do not.
     const std::int64_t draw_ns = stamp_at({Event::before_draw, false}, spans).value_or(step.draw_begin_ns);
     const std::int64_t drawn_ns =
         stamp_at({Event::before_batch, false}, spans).value_or(step.draw_begin_ns + step.draw_ns);

@@ -4,7 +4,7 @@
 
 namespace drawpoint {
 
-/// The order of a table's rows. NaN stands last: without a place of its own it would leave a sort no order.
+/// Compares for a descending sort. NaN comes last; without this rule NaN would make the order inconsistent.
 inline bool larger_first(double a, double b) noexcept { return std::isnan(b) ? !std::isnan(a) : a > b; }
 
 }   // namespace drawpoint

@@ -29,7 +29,7 @@ std::string padded(std::string_view text, std::size_t width) {
     return all;
 }
 
-/// Columns the text takes where tabs stand every eight.
+/// Width of the text in columns, with tab stops every eight columns.
 std::size_t expanded_width(std::string_view text) {
     std::size_t width = 0;
     for (const char c : text)
@@ -51,7 +51,7 @@ double mean_of(const LightningAction& action) { return action.total_s / static_c
 
 double share_of(const LightningAction& action, double total_s) { return 100 * action.total_s / total_s; }
 
-/// Collects calls by name, in the order of their first end.
+/// Collects calls by name; `take` returns them in the order of their first ends.
 class Actions {
 public:
     void add(std::string_view name, std::int64_t begin_ns, std::int64_t ns) {
@@ -137,7 +137,7 @@ ActionNode finished(std::string_view name, const Node& from) {
     ActionNode node{.name = std::string{name}, .calls = from.calls, .total_ns = from.ns, .self_ns = from.ns};
     for (const auto& [child_name, child] : from.children) {
         node.self_ns = static_cast<std::int64_t>(wrapping_difference(node.self_ns, child.ns));
-        if (child.ns != 0)   // an event that nobody listens to is no line
+        if (child.ns != 0)   // omits events without listeners
             node.children.push_back(finished(child_name, child));
     }
     std::ranges::stable_sort(node.children, std::ranges::greater{}, &ActionNode::total_ns);
@@ -151,16 +151,16 @@ void add_step(Node& pass, const StepRow& step, std::span<const SpanRow> spans) {
     const std::int64_t drawn_ns = wrapping_sum(step.draw_begin_ns, step.draw_ns);
     const std::int64_t end_ns = wrapping_sum(drawn_ns, step.batch_ns);
     for (const SpanRow& piece : spans) {
-        // A piece without a length at a border is of no weight, whichever side it falls on.
+        // It does not matter where a piece of length 0 at a border goes: it adds nothing.
         Node& owner = wrapping_sum(piece.begin_ns, piece.ns) > end_ns ? pass : piece.begin_ns < drawn_ns ? draw : batch;
         owner.add(name_of(piece.span), piece.ns);
     }
 }
 
-/// How deep passes of a kind lie in a fit: training and validation lie beside each other.
+/// Nesting level of a kind of pass within a fit; training and validation have the same level.
 PassKind level_of(PassKind kind) noexcept { return std::min(kind, PassKind::train); }
 
-/// The loop's passes as nested rows in order of time: an outer pass before what it holds.
+/// The loop's passes in order of time, an outer pass before the passes inside it.
 std::vector<PassRow> nested(const Ledger& ledger) {
     std::vector<PassRow> passes = ledger.passes;
     std::ranges::stable_sort(passes, [](const PassRow& a, const PassRow& b) {
@@ -178,7 +178,7 @@ std::vector<ActionNode> loop_trees(const Ledger& ledger) {
     std::vector<Open> open;
     const auto passes = nested(ledger);
     auto next = passes.begin();
-    // Opens all passes that have begun at `at_ns`, closes those that are over, and says which is the innermost.
+    // Opens all passes that begin by `at_ns`, closes those that ended before it, and returns the innermost open one.
     const auto innermost = [&](std::int64_t at_ns) -> Node* {
         const auto close = [&](std::int64_t by_ns, PassKind kind) {
             while (!open.empty() &&
@@ -199,7 +199,7 @@ std::vector<ActionNode> loop_trees(const Ledger& ledger) {
             open.pop_back();
         return open.empty() ? nullptr : open.back().node;
     };
-    // Steps and ends of data in one order of time: `innermost` goes forward only.
+    // Visits steps and ends of data in common order of time, since `innermost` only moves forward.
     auto end_of_data = ledger.ends_of_data.begin();
     const auto add_ends = [&](std::int64_t until_ns) {
         for (; end_of_data != ledger.ends_of_data.end() && end_of_data->begin_ns < until_ns; ++end_of_data)
@@ -221,7 +221,7 @@ std::vector<ActionNode> loop_trees(const Ledger& ledger) {
 
 bool is_step(std::string_view region) noexcept { return region.starts_with("ProfilerStep#"); }
 
-/// All steps are one line.
+/// Gives all steps one name, so that they become one line.
 std::string_view region_name(std::string_view region) noexcept { return is_step(region) ? "ProfilerStep*" : region; }
 
 void add_region_trees(const Ledger& ledger, std::vector<ActionNode>& trees) {
@@ -321,7 +321,7 @@ std::string to_lightning(const LightningProfile& profile, LightningOptions optio
     if (options.hannah)
         for (LightningAction& action : actions)
             action.name = older_lightning_name(action.name);
-    // Rounded shares may be equal where totals are not.
+    // Sorts by percentage rather than total, as the original does: unequal totals may round to equal percentages.
     const double total_s = profile.total_s;
     std::ranges::stable_sort(actions, larger_first, [&](const LightningAction& action) {
         return !extended ? mean_of(action) : total_s == 0 ? action.total_s : share_of(action, total_s);
@@ -337,7 +337,7 @@ std::string to_lightning(const LightningProfile& profile, LightningOptions optio
     const std::string header =
         extended ? line({"Action", "Mean duration (s)", "Num calls", "Total time (s)", "Percentage %"})
                  : line({"Action", "Mean duration (s)", "Total time (s)"});
-    // The original counts the line's end; the older one the title too, and a tab as one.
+    // The original counts the newline in the separator's width; the older one also the title, and a tab as one column.
     constexpr std::size_t older_title = std::string_view{"\n\nProfiler Report\n"}.size();
     const std::string separator =
         std::string(options.hannah ? older_title + width_of(header) : expanded_width(header), '-') + '\n';
@@ -378,7 +378,7 @@ LightningProfile lightning_actions(const Ledger& ledger) {
     for (const OperatorRow& row : ledger.operators)
         if (row.kind == OperatorKind::user_annotation && row.ended && row.name < ledger.names.size()) {
             const std::string& name = ledger.names[row.name];
-            if (!actions.has(name) && !is_step(name))   // a step is run_training_batch already
+            if (!actions.has(name) && !is_step(name))   // a step is already there as run_training_batch
                 regions.add(name, row.begin_ns, row.ns);
             end_ns = std::max(end_ns, wrapping_sum(row.begin_ns, row.ns));
         }

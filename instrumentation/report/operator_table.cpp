@@ -22,9 +22,9 @@ namespace {
 constexpr std::string_view device_name = "CUDA";
 constexpr std::size_t column_width = 12, spacing = 2;
 
-bool continues(char byte) noexcept { return (byte & 0xC0) == 0x80; }   // a code point of UTF-8
+bool continues(char byte) noexcept { return (byte & 0xC0) == 0x80; }   // a UTF-8 continuation byte
 
-/// Code points, as Python counts them.
+/// Number of code points, which is Python's len().
 std::size_t length(std::string_view text) noexcept {
     return text.size() - static_cast<std::size_t>(std::ranges::count_if(text, continues));
 }
@@ -72,7 +72,7 @@ std::string memory_text(std::int64_t bytes) {
     return fmt::format("{} B", bytes);
 }
 
-/// Thousands of operations: the largest unit in which the fewest of a table are still 1 or more.
+/// A unit for operation counts: the largest in which the table's smallest count is still at least 1.
 struct FlopsUnit {
     std::string_view name;
     double per_flop;
@@ -97,7 +97,7 @@ std::string line_of(const std::vector<Column>& columns, const std::vector<std::s
     return line + '\n';
 }
 
-/// The end of a place in the code, which tells more than its beginning.
+/// Shortens a place in the code to its end, which is more informative than its beginning.
 std::string source(std::string_view text, std::size_t width) {
     if (length(text) <= width)
         return std::string{text};
@@ -173,7 +173,7 @@ double sort_value(const OperatorAverage& average, std::string_view sort_by) {
 
 namespace {
 
-/// Those of one value in the order given, which without `sort_by` are all.
+/// The rows in descending order of `sort_by`. Equal ones, and all without `sort_by`, stay in the given order.
 std::vector<const Average*> in_order(std::span<const Average> averages, std::string_view sort_by) {
     std::vector<std::pair<double, const Average*>> valued;
     for (const Average& average : averages)
@@ -184,7 +184,7 @@ std::vector<const Average*> in_order(std::span<const Average> averages, std::str
     return rows;
 }
 
-/// What a table's rows have in common: which columns there is something to show in, how wide, and sums.
+/// Properties of the whole table: which columns have a value to show, their widths, and sums.
 struct Layout {
     std::size_t name_width = 0, shapes_width = 0;
     std::optional<std::size_t> stack_width;   // absent: no row has callers
@@ -250,7 +250,7 @@ std::vector<Column> columns_of(const Layout& layout) {
         columns.push_back({"Input Shapes", layout.shapes_width});
     if (layout.flops)
         add(fmt::format("Total {}", layout.flops->name));
-    if (layout.stack_width)   // last, so that its further lines stand below it
+    if (layout.stack_width)   // the last column, since its further lines follow below it
         columns.push_back({"Source Location", *layout.stack_width, true});
     return columns;
 }
@@ -285,7 +285,7 @@ std::string shortened_name(const Average& row, const TableOptions& options) {
     return name;
 }
 
-/// All but the callers.
+/// The cells of a row except the callers.
 std::vector<std::string> cells_of(const Average& row, const Layout& layout, const TableOptions& options) {
     const auto time = [&](double value_us) { return time_text(value_us, options.time_unit); };
     std::vector<std::string> cells{shortened_name(row, options),
@@ -313,7 +313,7 @@ std::vector<std::string> cells_of(const Average& row, const Layout& layout, cons
     return cells;
 }
 
-/// A row's lines: with callers one for each and an empty one.
+/// A row's lines: if the table shows callers, one per caller and an empty one.
 std::string lines_of(const Average& row, const std::vector<Column>& columns, const Layout& layout,
                      const TableOptions& options) {
     std::vector<std::string> cells = cells_of(row, layout, options);
@@ -335,7 +335,7 @@ std::string lines_of(const Average& row, const std::vector<Column>& columns, con
 
 std::string table(std::span<const OperatorAverage> averages, const TableOptions& options) {
     if (!options.sort_by.empty())
-        (void)sort_value({}, options.sort_by);   // an unknown key is an error even where there is nothing to sort
+        (void)sort_value({}, options.sort_by);   // an unknown key is an error even if there is nothing to sort
     if (averages.empty())
         return {};
     const std::vector<const Average*> rows = in_order(averages, options.sort_by);

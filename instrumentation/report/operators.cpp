@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view step_prefix = "ProfilerStep#", step_key = "ProfilerStep*", allocation_key = "[memory]";
 
-/// Of stamps and sizes that may be anything: modulo 2^64.
+/// Arithmetic modulo 2^64, since stamps and sizes from a file may have any value.
 void add(std::int64_t& to, std::int64_t more) noexcept { to = wrapping_sum(to, more); }
 std::int64_t difference(std::int64_t a, std::int64_t b) noexcept {
     return static_cast<std::int64_t>(wrapping_difference(a, b));
@@ -34,7 +34,7 @@ bool is_helper(std::string_view name) noexcept {
     return std::ranges::find(helpers, name) != helpers.end();
 }
 
-/// Frames of autograd's and the test suite's own wrappers, which say nothing of who called.
+/// Whether a frame belongs to a wrapper of autograd or of PyTorch's tests, which torch.profiler omits from stacks.
 bool is_wrapper(std::string_view frame) noexcept {
     using Both = std::pair<std::string_view, std::string_view>;
     static constexpr std::array<Both, 6> wrappers{Both{"autograd/__init__", "_make_grads"},
@@ -62,7 +62,7 @@ std::int32_t device_of(const Ledger& ledger, std::uint32_t thread) noexcept {
     return row ? row->device : -1;
 }
 
-/// How many bytes were allocated and not released up to each moment, of the host and of devices.
+/// Running totals of allocated minus released bytes, for the host and for devices.
 class Memory {
 public:
     explicit Memory(const Ledger& ledger) : rows_(ledger.allocations.begin(), ledger.allocations.end()) {
@@ -75,7 +75,7 @@ public:
             device_[i + 1] = wrapping_sum(device_[i], rows_[i].device < 0 ? 0 : rows_[i].bytes);
         }
     }
-    /// Adds what was allocated, on any thread, while the call lasted; both ends belong to it.
+    /// Sets the bytes allocated on any thread during the call, both ends included.
     void add_to(OperatorEvent& event) {
         if (rows_.empty())
             return;
@@ -91,7 +91,7 @@ public:
         ++covered_[from];
         --covered_[to];
     }
-    /// Those that no call covers, as events of no length.
+    /// Appends the allocations outside every call, as events of length 0.
     void add_others(std::vector<std::pair<OperatorEvent, std::uint32_t>>& events) const {
         std::int64_t covered = 0;
         for (std::size_t i = 0; i < rows_.size(); ++i) {
@@ -109,7 +109,7 @@ private:
     std::vector<std::int64_t> host_, device_, covered_;
 };
 
-/// Texts that are equal get one number, whatever position they have.
+/// Gives equal texts the same number.
 class Texts {
 public:
     std::uint32_t number_of(std::string text) {
@@ -120,7 +120,7 @@ private:
     std::unordered_map<std::string, std::uint32_t> numbers_;
 };
 
-/// A list of tensors counts as one input of unknown size: "[[[3, 2], [3, 2]], [4]]" is "[[], [4]]".
+/// Replaces each list of tensors by one input of unknown shape: "[[[3, 2], [3, 2]], [4]]" becomes "[[], [4]]".
 std::string flat_shapes(std::string_view shapes) {
     std::string flat;
     std::size_t depth = 0, input = 0;   // `input`: where the text of the current input begins
@@ -130,14 +130,14 @@ std::string flat_shapes(std::string_view shapes) {
         if (depth <= 2)
             flat += c;
         else if (c == '[')
-            flat.resize(input + 1);   // what stood before the first inner list, too
+            flat.resize(input + 1);   // also drops anything before the first inner list
         if (c == ']')
             --depth;
     }
     return flat.empty() ? "[]" : flat;
 }
 
-/// What names are as keys: equal texts and all steps alike.
+/// The key number of each name in the ledger; equal texts share one, and so do all steps.
 std::vector<std::uint32_t> key_numbers(const Ledger& ledger, Texts& texts) {
     std::vector<std::uint32_t> numbers;
     numbers.reserve(ledger.names.size());
@@ -146,7 +146,7 @@ std::vector<std::uint32_t> key_numbers(const Ledger& ledger, Texts& texts) {
     return numbers;
 }
 
-/// The callers of a call, innermost first, "file(line): function".
+/// At most `most` frames of a stack, innermost first, as "file(line): function".
 std::vector<std::string> frames_of(const Ledger& ledger, std::uint32_t stack, std::size_t most) {
     std::vector<std::string> frames;
     for (const StackRow* row = at(ledger.stacks, stack); row && frames.size() < most;
@@ -167,7 +167,7 @@ std::int64_t end_of(const OperatorEvent& event) noexcept {
     return wrapping_sum(wrapping_sum(event.begin_ns, event.cpu_ns), event.device_ns);
 }
 
-/// Who called whom, by thread: a call contains what begins and ends inside it.
+/// Finds each call's caller on its thread: the innermost call that contains it in time.
 void find_parents(std::vector<OperatorEvent>& events, const std::vector<std::uint32_t>& threads) {
     std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> open;
     for (std::uint32_t i = 0; i < events.size(); ++i) {
@@ -184,7 +184,7 @@ void find_parents(std::vector<OperatorEvent>& events, const std::vector<std::uin
     }
 }
 
-/// Books the time of every kernel with the operator that launched it: the innermost one around the runtime's call.
+/// Adds each kernel's time to the operator that launched it: the innermost one around the runtime's launch call.
 void link_kernels(const Ledger& ledger, std::vector<OperatorEvent>& events) {
     const auto row_of = [&](const OperatorEvent& event) { return at(ledger.operators, event.row); };
     std::unordered_map<std::uint64_t, std::uint32_t> launches;
@@ -210,11 +210,12 @@ void link_kernels(const Ledger& ledger, std::vector<OperatorEvent>& events) {
     }
 }
 
-/// A backward function was called by whoever called its forward operator: the first one with its sequence number.
+/// Gives backward functions, and calls inside them, the stack of their forward operator: the first operator with the
+/// same sequence number.
 void set_backward_stacks(const Ledger& ledger, std::vector<OperatorEvent>& events) {
     if (ledger.stacks.empty())
         return;
-    std::vector<std::uint32_t> backward(events.size(), nothing);   // the backward function around a call, or itself
+    std::vector<std::uint32_t> backward(events.size(), nothing);   // the call itself or the backward function around it
     std::unordered_map<std::int64_t, std::uint32_t> forward_stacks;
     for (std::uint32_t i = 0; i < events.size(); ++i) {
         const OperatorRow* row = at(ledger.operators, events[i].row);
@@ -231,7 +232,7 @@ void set_backward_stacks(const Ledger& ledger, std::vector<OperatorEvent>& event
         }
 }
 
-/// Takes out every call whose caller has its name and calls nothing else; what it called moves up.
+/// Removes each call that has its caller's name and is its only callee; its own callees move up to the caller.
 void remove_doubles(const Ledger& ledger, std::vector<OperatorEvent>& events) {
     Texts texts;
     const std::vector<std::uint32_t> keys = key_numbers(ledger, texts);
@@ -267,7 +268,7 @@ void remove_doubles(const Ledger& ledger, std::vector<OperatorEvent>& events) {
     events.resize(kept);
 }
 
-/// What each call cost without what it called. A caller stands before what it calls.
+/// Computes each call's own cost, without its callees. Relies on callers coming before their callees.
 void find_own_shares(std::vector<OperatorEvent>& events) {
     for (OperatorEvent& event : events) {
         event.self_cpu_ns = event.cpu_ns;
@@ -291,7 +292,7 @@ void find_own_shares(std::vector<OperatorEvent>& events) {
 }   // namespace
 
 std::vector<OperatorEvent> events(const Ledger& ledger) {
-    std::vector<std::pair<OperatorEvent, std::uint32_t>> all;   // and its thread
+    std::vector<std::pair<OperatorEvent, std::uint32_t>> all;   // events and their threads
     all.reserve(ledger.operators.size());
     Memory memory{ledger};
     for (std::uint32_t i = 0; i < ledger.operators.size(); ++i) {
@@ -330,7 +331,7 @@ std::vector<OperatorEvent> events(const Ledger& ledger) {
 
 namespace {
 
-/// What calls have in common that count as one row.
+/// Calls with equal keys are one row.
 struct Key {
     std::uint32_t name, shapes, stack;
     bool on_device, annotation;
@@ -347,7 +348,7 @@ struct KeyHash {
     }
 };
 
-/// Knows which row of the averages a call belongs to.
+/// Computes the key of a call.
 class Keys {
 public:
     Keys(const Ledger& ledger, const KeyAveragesOptions& options) : ledger_{&ledger}, options_{options} {}
@@ -358,7 +359,7 @@ public:
                 options_.group_by_input_shape ? shapes_of(row ? row->shapes : nothing) : 0,
                 options_.group_by_stack_n > 0 ? stack_of(event.stack) : 0, event.device >= 0, is_annotation(row)};
     }
-    /// A row of this call's key, nothing counted yet.
+    /// An empty row for this call's key.
     [[nodiscard]] OperatorAverage row_of(const OperatorEvent& event) const {
         const OperatorRow* row = at(ledger_->operators, event.row);
         OperatorAverage first;
@@ -403,7 +404,7 @@ private:
     std::unordered_map<std::uint32_t, std::uint32_t> shapes_seen_, stacks_seen_;   // position -> number
 };
 
-/// How long calls took on the host, in microseconds as torch.profiler computes them: its doubles count from the start.
+/// Durations of calls on the host in microseconds, computed like torch.profiler's from doubles counted from the start.
 class HostTimes {
 public:
     HostTimes(const Ledger& ledger, std::span<const OperatorEvent> events)
@@ -415,7 +416,7 @@ public:
     [[nodiscard]] double us_of(const OperatorEvent& event) const noexcept {
         return since_start_us(wrapping_sum(event.begin_ns, event.cpu_ns)) - since_start_us(event.begin_ns);
     }
-    /// What the call at this position called directly.
+    /// Total time of the direct callees of the call at this position.
     [[nodiscard]] double called_us(std::size_t position) const noexcept { return called_us_[position]; }
 
 private:

@@ -11,7 +11,8 @@
 namespace drawpoint {
 namespace {
 
-/// Four significant digits and always a point: "1.000", "35.60", "1000.". (fmt 9 gives "1000.0" for {:#.4G} of 999.96.)
+/// Four significant digits and always a decimal point: "1.000", "35.60", "1000.". ({:#.4G} of fmt 9 gives "1000.0" for
+/// 999.96.)
 std::string four_digits(double value) {
     const int magnitude = fmt::format("{:.3e}", value).back() - '0';   // 0 to 3, after rounding
     return fmt::format("{:.{}f}", value, 3 - magnitude) + (magnitude == 3 ? "." : "");
@@ -32,7 +33,7 @@ std::string scale_time(double seconds) {
         return "inf s";
     if (seconds < 1e-24 || seconds >= 1e27)
         return fmt::format("{:.3E} s", seconds);
-    // The logarithm of a value just below a power of 1000 may round up to it, here as in the original.
+    // For a value just below a power of 1000 the logarithm may round up, as in the original.
     const int thousands = std::clamp(static_cast<int>(std::floor(std::log10(seconds) / 3)), -8, 8);
     return four_digits(seconds / std::pow(10.0, 3 * thousands)) +
            std::string{prefixes[static_cast<std::size_t>(thousands + 8)]} + "s";

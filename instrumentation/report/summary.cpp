@@ -21,7 +21,7 @@ namespace {
 /// Samples per second of each batch.
 struct Rates {
     std::vector<double> kept;
-    double folded = 0;   // sum of those that the ledger does not keep one by one
+    double folded = 0;   // sum of the rates of folded batches
     std::size_t folded_count = 0;
 
     [[nodiscard]] std::optional<double> mean() const {
@@ -32,11 +32,11 @@ struct Rates {
     }
 };
 
-/// The counted steps of one phase, a column an action.
+/// The counted steps of one phase, one column per action.
 struct PhaseColumns {
     std::array<Durations, action_count> durations;
     std::array<Rates, action_count> rates;
-    Rates pass_rates;   // of the steps, none dropped
+    Rates pass_rates;   // rates of all steps, none dropped
 
     void add(const StepDurations& step, std::uint32_t size) {
         const auto of_step = rates_of(step, size);
@@ -74,7 +74,7 @@ bool has_rate(Action action) noexcept {
 std::int64_t wall_ns(const Ledger& ledger) {
     std::int64_t sum = 0, covered_ns = no_stamp;
     for (const PassRow& pass : ledger.passes)
-        if (pass.begin_ns >= covered_ns) {   // not inside the one before
+        if (pass.begin_ns >= covered_ns) {   // not inside the previous one
             sum += pass.end_ns - pass.begin_ns;
             covered_ns = pass.end_ns;
         }

@@ -56,7 +56,7 @@ std::optional<Summary::Reading> reading_of(const Ledger& ledger) {
     return reading;
 }
 
-/// name and value of every fact whose key begins with `prefix`.
+/// Name (without the prefix) and value of every fact whose key begins with `prefix`.
 std::vector<Fact> facts_under(const Ledger& ledger, std::string_view prefix) {
     std::vector<Fact> found;
     for (const auto& [key, value] : ledger.facts)
@@ -77,7 +77,7 @@ void add_facts(Summary& summary, const Ledger& ledger) {
     if (const auto order = ledger.fact(std::string{facts::option_prefix} + "order"))
         run.order = *order;
     else if (!ledger.pipelines.empty())
-        run.order = to_string(OrderRule{ledger.pipelines.front().max_overtakes});
+        run.order = to_string(ledger.pipelines.front().order);
     if (!ledger.pipelines.empty()) {
         const PipelineRow& pipeline = ledger.pipelines.front();
         run.batch_size = pipeline.batch_size;

@@ -13,12 +13,12 @@
 namespace drawpoint {
 namespace {
 
-/// The calls of one stage, of whatever pipelines.
+/// The calls of the stage with one name, in all pipelines.
 struct StageColumn {
     std::string_view name;
     Durations durations;
     StageUsage usage;
-    bool alone = true;   // in its pipelines
+    bool alone = true;   // its pipelines have no other stage
     std::uint64_t bytes = 0, failures = 0;
 
     void add(const StageUsage& more) {
@@ -46,7 +46,7 @@ struct StageColumn {
 
 void add_stages(Summary& summary, const Ledger& ledger) {
     std::vector<StageColumn> columns;
-    std::vector<std::vector<std::size_t>> column_of;   // by pipeline, by stage
+    std::vector<std::vector<std::size_t>> column_of;   // [pipeline][stage]
     const auto column_named = [&](std::string_view name) {
         const auto at =
             static_cast<std::size_t>(std::ranges::find(columns, name, &StageColumn::name) - columns.begin());
@@ -117,7 +117,7 @@ void add_workers(Summary& summary, const Ledger& ledger) {
         if (batch.collate_worker && batch.collate_begin_ns != no_stamp && batch.collate_end_ns != no_stamp)
             loads[*batch.collate_worker].collate_ns +=
                 static_cast<std::int64_t>(wrapping_difference(batch.collate_end_ns, batch.collate_begin_ns));
-    // Samples that were made and have no record: of thinned batches, or lost from a full ring.
+    // Estimates the samples made, since some may lack a record: those of thinned batches, or lost from a full ring.
     double made = static_cast<double>(recorded);
     const bool lost = std::ranges::any_of(
         ledger.dropped, [](const DroppedRow& row) { return row.ring != 0 && row.ring < first_operator_ring; });
@@ -129,7 +129,8 @@ void add_workers(Summary& summary, const Ledger& ledger) {
     }
     const double scale = made / static_cast<double>(std::max<std::uint64_t>(recorded, 1));
     for (const auto& [worker, load] : loads) {
-        // Not scaled: every batch has its row. What a batch given up in mid-collate took is unknown and left out.
+        // Collating is not scaled, since every batch has a row. The time of a batch abandoned while it was collated is
+        // unknown and not included.
         const double busy_s = seconds(load.busy_ns) * scale + seconds(load.collate_ns);
         summary.workers.push_back(
             {.worker = worker, .busy_share = ratio(busy_s, summary.run.wall_s).value_or(0), .samples = load.samples});

@@ -5,9 +5,9 @@
 
 namespace drawpoint {
 
-/// What a summary says of the loader: its stages, its workers, how many batches lay ready. After `run.wall_s`.
+/// Fills in `stages`, `workers` and `queue`. Requires `run.wall_s`.
 void add_loader(Summary&, const Ledger&);
-/// What a summary takes from facts and failures, and what it says of reads ahead.
+/// Fills in what comes from facts and failures, and `reading`.
 void add_facts(Summary&, const Ledger&);
 
 }   // namespace drawpoint

@@ -22,14 +22,14 @@ namespace {
 constexpr std::size_t line_width = 120;
 constexpr std::string_view unknown = "-";
 
-/// Columns of text; the first `left` columns are aligned left, the others right.
+/// A table of texts; the first `left` columns are aligned left, the others right.
 struct Table {
     std::vector<std::string> titles;
     std::size_t left = 1;
     std::vector<std::vector<std::string>> rows;
 };
 
-/// Columns on a terminal: code points, since all names here are printable and no wide ones are ours.
+/// Width on a terminal, taken as the number of code points: our own names have no wide characters.
 std::size_t width_of(std::string_view text) noexcept {
     return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
 }
@@ -61,7 +61,7 @@ std::string counted(std::integral auto count, std::string_view noun) {
                                                  : "s");
 }
 
-/// Deeper for what is a part of something above it.
+/// Indentation level of an action's row; parts are deeper than their whole.
 std::size_t depth_of(Action action) noexcept {
     switch (action) {
     case Action::fit:
@@ -103,14 +103,14 @@ Table stages_table(const Summary& summary) {
 }
 
 using Sentences = std::vector<std::string>;
-using Line = std::pair<std::string, Sentences>;   // a label, and what is said about it
+using Line = std::pair<std::string, Sentences>;   // a label and its text
 
 std::optional<std::string> option(const Summary& summary, std::string_view name) {
     const auto found = std::ranges::find(summary.run.options, name, &std::pair<std::string, std::string>::first);
     return found == summary.run.options.end() ? std::nullopt : std::optional{found->second};
 }
 
-/// The largest, and what the others come to.
+/// The five largest causes, and the sum of the others.
 std::vector<std::string> blame_parts(const std::vector<BlameSummary>& blame) {
     constexpr std::size_t shown = 5;
     std::vector<std::string> parts;
@@ -125,7 +125,7 @@ std::vector<std::string> blame_parts(const std::vector<BlameSummary>& blame) {
     return parts;
 }
 
-/// What drawing cost, and what that was spent on.
+/// The cost of drawing and its parts.
 Sentences draw_sentences(const Summary& summary) {
     Sentences draw{
         fmt::format("{} of wall ({})", percent(summary.headroom.draw_share), format_duration(summary.headroom.draw_s))};
@@ -148,7 +148,7 @@ Sentences draw_sentences(const Summary& summary) {
     return draw;
 }
 
-/// What everyone wants to know first.
+/// The lines at the top of the report.
 std::vector<Line> headline(const Summary& summary) {
     const Summary::Run& run = summary.run;
     std::vector<Line> lines;
@@ -196,7 +196,7 @@ std::vector<Line> headline(const Summary& summary) {
 
 std::string bytes_of(std::int64_t bytes) { return format_bytes(static_cast<double>(bytes)); }
 
-/// Adds what `sentence` says of a value, where it is known.
+/// Adds `sentence(value)` if the value is known.
 void add(Sentences& sentences, const auto& value, auto sentence) {
     if (value)
         sentences.push_back(sentence(*value));
@@ -309,7 +309,7 @@ Sentences damage_sentences(const Summary& summary) {
 Sentences clock_sentences(const Summary& summary) {
     Sentences sentences;
     add(sentences, summary.run.clock, [](const std::string& clock) {
-        return printable(clock) + " of the host";   // work queued on a device is not waited for
+        return printable(clock) + " of the host";   // does not wait for work queued on a device
     });
     add(sentences, summary.recording.ns_per_event, [](double ns) { return fmt::format("{:.1f} ns an event", ns); });
     add(sentences, summary.recording.share_of_cpu,
@@ -340,7 +340,7 @@ Sentences digest_sentences(const Summary& summary) {
     return sentences;
 }
 
-/// What lies behind the numbers: a line has what there is to say, and is left out where that is nothing.
+/// A line of background information below the numbers; omitted if `say` returns nothing.
 struct FootingLine {
     std::string_view label;
     Sentences (*say)(const Summary&);

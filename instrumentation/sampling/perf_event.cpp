@@ -36,7 +36,7 @@ int open_event(pid_t thread, std::uint32_t rate_hz, std::uint32_t ring_bytes, st
     attr.exclude_callchain_kernel = 1;
     attr.use_clockid = 1;
     attr.clockid = CLOCK_MONOTONIC;
-    attr.watermark = 1;   // nobody waits on the event: a wake-up would be lost work
+    attr.watermark = 1;   // nobody waits on the event: avoid wake-ups
     attr.wakeup_watermark = ring_bytes;
     return static_cast<int>(syscall(SYS_perf_event_open, &attr, thread, -1, -1, PERF_FLAG_FD_CLOEXEC));
 }
@@ -65,7 +65,7 @@ public:
         while (tail < head) {
             perf_event_header header{};
             copy(tail, &header, sizeof header);
-            if (header.size < sizeof header)   // never written by a kernel: do not spin on it
+            if (header.size < sizeof header)   // no kernel writes this; do not loop for ever
                 break;
             record_.resize(header.size / sizeof(std::uint64_t));
             copy(tail, record_.data(), record_.size() * sizeof(std::uint64_t));
@@ -89,14 +89,14 @@ private:
         std::memcpy(static_cast<std::byte*>(to) + first, ring_, bytes - first);
     }
 
-    /// header, time, count, addresses: with marks between the kernel's and the user's part.
+    /// A record is header, time, count, addresses; marks (PERF_CONTEXT_…) separate kernel and user addresses.
     void take(const perf_event_header& header, RawSink& sink) {
         if (record_.size() < 3 || record_[2] > record_.size() - 3)
             return;
         addresses_.clear();
         for (std::size_t i = 0; i < record_[2]; ++i) {
             const std::uint64_t address = record_[3 + i];
-            if (address < 4096 && !addresses_.empty())   // no code called from there: the walk ends as walk_stack does
+            if (address < 4096 && !addresses_.empty())   // not a return address: stop here, as walk_stack does
                 break;
             if (address < static_cast<std::uint64_t>(PERF_CONTEXT_MAX))
                 addresses_.push_back(address);
@@ -125,7 +125,7 @@ PerfEvents::PerfEvents(std::uint32_t rate_hz, std::uint32_t ring_bytes, std::uin
     : rate_hz_{rate_hz}, ring_bytes_{ring_bytes}, max_depth_{max_depth} {
     if (add(gettid()) != nullptr)
         return;
-    kernel_ = false;   // an unprivileged process may look at its own user code only
+    kernel_ = false;   // an unprivileged process may sample its own user code only
     if (add(gettid()) == nullptr)
         throw std::system_error{errno, std::generic_category(), "perf_event_open" + paranoid()};
 }
@@ -137,7 +137,7 @@ std::unique_ptr<ThreadSource> PerfEvents::add(pid_t thread) {
     const auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     std::size_t ring = std::max<std::size_t>(ring_bytes_, page);
     void* pages = mmap(nullptr, page + ring, PROT_READ | PROT_WRITE, MAP_SHARED, event, 0);
-    while (pages == MAP_FAILED && ring > page) {   // what a user may lock is limited
+    while (pages == MAP_FAILED && ring > page) {   // the amount of memory that a user may lock is limited
         ring /= 2;
         pages = mmap(nullptr, page + ring, PROT_READ | PROT_WRITE, MAP_SHARED, event, 0);
     }

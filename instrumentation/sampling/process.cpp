@@ -33,7 +33,7 @@ void ThreadList::read(std::vector<pid_t>& threads) {
 }
 
 std::optional<std::int64_t> cpu_time_of(pid_t thread) noexcept {
-    // The kernel's own numbering of a thread's scheduler clock: pthread_getcpuclockid needs a pthread_t.
+    // The clock id is computed as the kernel encodes it, since pthread_getcpuclockid needs a pthread_t.
     const auto clock = static_cast<clockid_t>(~static_cast<unsigned>(thread) << 3u | 6u);
     timespec time{};
     if (clock_gettime(clock, &time) != 0)

@@ -29,7 +29,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The longest pause in which not even the deepest stacks fill a ring; each wake-up costs some 100 µs.
+/// The pause between drains in which even samples of maximal depth cannot fill a ring. A drain costs about 100 µs.
 std::chrono::milliseconds pause_of(const StackSamplerOptions& options) {
     const double sample_bytes = 32.0 + 8.0 * options.max_depth;
     const double full_ms =
@@ -69,20 +69,20 @@ std::string_view name_of(StackSamplerBackend backend) noexcept {
 }
 
 struct StackSampler::Impl {
-    /// One thread under sampling.
+    /// One sampled thread.
     struct Watched {
         pid_t thread = 0;
-        std::unique_ptr<ThreadSource> source;   // nullptr: it could not be had so far
-        int attempts_left = 10;                 // a thread that begins or ends blocks every signal for a moment
+        std::unique_ptr<ThreadSource> source;   // nullptr: sampling it has failed so far
+        int attempts_left = 10;                 // a thread that starts or ends blocks every signal for a moment
         std::int64_t first_cpu_ns = 0, cpu_ns = 0;
-        std::uint32_t row = nothing;   // of the recorder's threads, once it has a sample
+        std::uint32_t row = nothing;   // position among the recorder's threads, once it has a sample
     };
 
     /// Puts one thread's samples into the recorder.
     struct Sink final : RawSink {
         Sink(Impl& of, Watched& watched) noexcept : impl{of}, from{watched} {}
         void take(const RawSample& raw) override {
-            if (from.row == nothing)   // without a name: one it has already stays
+            if (from.row == nothing)   // no name is given, so an existing name is kept
                 from.row = impl.recorder.add_thread({.tid = static_cast<std::uint64_t>(from.thread)});
             const std::uint32_t stack = impl.stacks.stack_of(raw.addresses, raw.in_kernel);
             if (from.row == nothing || stack == nothing) {
@@ -114,12 +114,12 @@ struct StackSampler::Impl {
     const StackSamplerOptions options;
     std::thread thread;
 
-    std::mutex mutex;   // of what follows
+    std::mutex mutex;   // guards the next three
     std::condition_variable wake;
     bool stop_asked = false;
     StackSamplerState published;
 
-    // Of the thread that samples: start()'s caller, then `thread`, then stop()'s caller.
+    // Used only by the thread that samples: first the caller of start(), then `thread`, then the caller of stop().
     StackTable stacks;
     std::unique_ptr<SamplingBackend> backend;
     std::vector<Watched> watched;   // by thread id
@@ -129,8 +129,8 @@ struct StackSampler::Impl {
     std::int64_t clock_offset_ns = 0;
     std::uint64_t samples = 0, lost = 0;
     std::uint32_t threads = 0, unsampled = 0;
-    std::int64_t ended_cpu_ns = 0, ended_own_ns = 0;   // of threads no longer watched
-    std::int64_t thread_cpu_ns = 0;                    // of the sampler's threads
+    std::int64_t ended_cpu_ns = 0, ended_own_ns = 0;   // sums over threads no longer watched
+    std::int64_t thread_cpu_ns = 0;                    // CPU time of the sampler's past threads
     std::int64_t thread_cpu_before_ns = 0;
     StackSamplerBackend kind = StackSamplerBackend::automatic;
     std::string refused, process_name;
@@ -160,7 +160,7 @@ void StackSampler::Impl::open_backend() {
 // ---- one drain
 
 void StackSampler::Impl::turn() {
-    // The recorder's clock may be the processor's counter, which drifts from the system's by some parts per million.
+    // The recorder's clock may be the CPU's time stamp counter, which drifts by a few ppm against the system clock.
     clock_offset_ns = recorder.now_ns() - read_clock(CLOCK_MONOTONIC);
     thread_list.read(listed);
     auto known = watched.begin();
@@ -193,7 +193,7 @@ void StackSampler::Impl::watch(pid_t id) {
     Watched fresh{.thread = id};
     attempt(fresh);
     if (!fresh.source && !cpu_time_of(id))
-        return;   // ended in between
+        return;   // it has ended meanwhile
     if (std::string name = system_name_of(id); !name.empty() && name != process_name)
         recorder.set_fact(std::string{facts::sampling_thread_prefix} + std::to_string(id), name);
     watched.push_back(std::move(fresh));
@@ -303,7 +303,7 @@ void StackSampler::Impl::run() noexcept {
 void StackSampler::Impl::finish() {
     for (Watched& one : watched) {
         if (one.source)
-            one.source->end();   // all of them before the first is waited for
+            one.source->end();   // ends all before forget() waits for the first
     }
     clock_offset_ns = recorder.now_ns() - read_clock(CLOCK_MONOTONIC);
     for (Watched& one : watched)
@@ -337,7 +337,7 @@ void StackSampler::start() {
     impl_->process_name = system_name_of(getpid());
     impl_->turn();
     impl_->set_facts();
-    // Signals are for the program's own threads.
+    // The sampler's thread blocks all signals, so that the program's own threads receive them.
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);

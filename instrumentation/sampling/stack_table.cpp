@@ -23,7 +23,7 @@ std::uint32_t StackTable::step(std::uint32_t from, std::uint64_t address, bool i
     if (const Step& known = place_of(from, key); known.to != nothing)
         return known.to;
     const std::vector<std::uint32_t>& frames = frames_of(innermost || address == 0 ? address : address - 1);
-    // What called an address that is no code is not to be believed: one root stands for all of it.
+    // The callers of an address that is not code cannot be trusted: all of them become one root, "[unknown]".
     std::uint32_t to = frames.empty() ? recorder_->add_stack({nothing, add({.function = "[unknown]"})}) : from;
     for (const std::uint32_t frame : frames)
         to = recorder_->add_stack({to, frame});
@@ -50,7 +50,7 @@ void StackTable::grow() {
     std::vector<Step> before(steps_.size() < most_steps ? 2 * steps_.size() : steps_.size());
     before.swap(steps_);
     used_ = 0;
-    if (before.size() == steps_.size())   // as large as it may be: forget, and look up again
+    if (before.size() == steps_.size())   // the size limit is reached: start again with an empty table
         return;
     for (const Step& step : before) {
         if (step.to != nothing) {

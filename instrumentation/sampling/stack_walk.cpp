@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <bit>
 
-// Other functions' frames are read here, with whatever a sanitizer has put around their variables.
+// These functions read other functions' frames, including the red zones that a sanitizer puts around their variables.
 #define DRAWPOINT_READS_FOREIGN_STACK __attribute__((no_sanitize("address", "thread", "undefined"), noinline))
 
 namespace drawpoint {
@@ -19,7 +19,7 @@ DRAWPOINT_READS_FOREIGN_STACK Interrupted interrupted_by(const void* context) no
     at.sp = static_cast<std::uint64_t>(machine.gregs[REG_RSP]);
     at.fp = static_cast<std::uint64_t>(machine.gregs[REG_RBP]);
     const auto* const code = reinterpret_cast<const volatile unsigned char*>(at.pc);
-    // At the first two bytes of a page the page before may not be there; no system call stands that early in a module.
+    // Near the start of a page the previous page may be unmapped; no module has a system call that early.
     at.in_system_call = (at.pc & 0xfffu) >= 2 && code[-2] == 0x0f && code[-1] == 0x05;
 #elif defined(__aarch64__)
     at.pc = machine.pc;
@@ -35,7 +35,7 @@ DRAWPOINT_READS_FOREIGN_STACK Interrupted interrupted_by(const void* context) no
 
 std::uint64_t stack_limit(std::uint64_t sp, std::uint64_t mapping_end) noexcept {
     constexpr std::uint64_t most_bytes = 16u << 20;
-    const std::uint64_t block = std::bit_cast<std::uintptr_t>(pthread_self());   // the first thread's lies elsewhere
+    const std::uint64_t block = std::bit_cast<std::uintptr_t>(pthread_self());   // the main thread's is elsewhere
     const std::uint64_t end = mapping_end - sp > most_bytes ? sp + most_bytes : mapping_end;
     return sp < block ? std::min(end, block) : end;
 }
@@ -55,7 +55,7 @@ DRAWPOINT_READS_FOREIGN_STACK std::size_t walk_stack(const Interrupted& at, std:
         if (return_address < 4096)
             break;
         addresses[count++] = return_address;
-        below = frame + 16;   // frames lie one above the other, so this ends
+        below = frame + 16;   // addresses must grow, so the loop ends
         frame = caller_frame;
     }
     return count;

@@ -15,7 +15,7 @@
 namespace drawpoint {
 namespace {
 
-/// Code that one entry of the debug information describes.
+/// An address range that one entry of the debug information describes.
 struct Range {
     Dwarf_Addr begin = 0, end = 0;
     Dwarf_Die die{};
@@ -29,7 +29,7 @@ void each_range(Dwarf_Die& die, To&& to) {
         to(begin, end);
 }
 
-/// A compilation unit's functions and what was inlined into them: outer before inner.
+/// A compilation unit's functions and the calls inlined into them, outer before inner.
 struct Unit {
     Dwarf_Die die{};
     std::vector<Range> functions;
@@ -55,7 +55,7 @@ struct Unit {
                 each_range(child, [&](Dwarf_Addr begin, Dwarf_Addr end) {
                     functions.push_back({begin, end, child, tag == DW_TAG_inlined_subroutine});
                 });
-                if (functions.size() == before)   // a declaration, or the abstract one that others were inlined from
+                if (functions.size() == before)   // a declaration, or the abstract origin of inlined instances
                     break;
                 [[fallthrough]];
             }
@@ -98,7 +98,7 @@ std::string name_of(Dwarf_Die& function) {
     return text != nullptr ? demangled(text) : "";
 }
 
-/// What is known of one module (the program or a shared object) of the process.
+/// Symbols and debug information of one module (the program or a shared object) of the process.
 class Module {
 public:
     explicit Module(Dwfl_Module* module) : module_{module} {
@@ -116,7 +116,7 @@ public:
         const std::string symbol = symbol_of(address);
         if (frames.empty())
             frames.push_back({.function = symbol.empty() ? "[" + name_ + "]" : symbol, .file = name_});
-        else if (!symbol.empty())   // with its parameters: debug information of few details has less
+        else if (!symbol.empty())   // the symbol has the parameters, which scarce debug information lacks
             frames.back().function = symbol;
         return frames;
     }
@@ -144,15 +144,15 @@ private:
                 continue;
             symbols_.push_back({address, address + symbol.st_size, name});
         }
-        // Of names for one place the longest counts last; without a size a symbol reaches up to the next.
+        // Among symbols at one address the largest sorts last and wins. One without a size extends up to the next.
         std::stable_sort(symbols_.begin(), symbols_.end(), [](const Symbol& a, const Symbol& b) {
             return a.begin != b.begin ? a.begin < b.begin : a.end < b.end;
         });
         symbols_.shrink_to_fit();
     }
 
-    /// Of debug information in a file of its own, as system libraries have it, only the symbols are read: the rest
-    /// costs more than it tells.
+    /// Whether debug information is in a separate file, as for system libraries. Then only its symbols are read: the
+    /// rest costs too much for what it adds.
     [[nodiscard]] bool has_separate_file() const {
         const char* file = nullptr;
         dwfl_module_info(module_, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, &file);
@@ -249,7 +249,7 @@ struct Symbols::Impl {
         dwfl_report_end(dwfl, nullptr, nullptr);
     }
 
-    char* debug_path = nullptr;   // the library's own places; those of the network are left out
+    char* debug_path = nullptr;   // the library's default directories; never the network
     Dwfl_Callbacks callbacks{.find_elf = dwfl_linux_proc_find_elf,
                              .find_debuginfo = dwfl_build_id_find_debuginfo,
                              .section_address = nullptr,
@@ -265,7 +265,7 @@ Symbols::~Symbols() = default;
 std::vector<Frame> Symbols::frames_of(std::uint64_t address) {
     Dwfl_Module* module = dwfl_addrmodule(impl_->dwfl, address);
     if (module == nullptr && std::chrono::steady_clock::now() - impl_->reported > std::chrono::seconds{1}) {
-        impl_->report();   // loaded since then?
+        impl_->report();   // the module may have been loaded since
         module = dwfl_addrmodule(impl_->dwfl, address);
     }
     if (module == nullptr)

@@ -39,8 +39,8 @@ using namespace std::chrono_literals;
 constexpr std::size_t most_frames = 127;
 constexpr auto longest_farewell = 100ms;
 
-/// What a thread's signal handler writes and the sampler's thread reads: samples of some words each, [count, system
-/// call], time, weight, addresses.
+/// Ring of samples that a thread's signal handler writes and the sampler's thread reads. A sample is several words:
+/// [count, whether in a system call], time, weight, addresses.
 class TimerRing {
 public:
     TimerRing(std::uint32_t bytes, std::uint32_t max_depth, std::int64_t period_ns)
@@ -48,14 +48,15 @@ public:
           depth_{std::min<std::size_t>(max_depth, most_frames)},
           period_ns_{period_ns} {}
 
-    // ---- of the sampled thread, in its signal handler: no lock, no allocation
+    // ---- called by the sampled thread, in its signal handler: no lock, no allocation
 
     void sample(const void* context) noexcept {
         const std::int64_t cpu_ns = read_clock(CLOCK_THREAD_CPUTIME_ID);
         credit_ns_ += std::max<std::int64_t>(0, cpu_ns - seen_cpu_ns_.load(std::memory_order_relaxed));
         const Interrupted at = interrupted_by(context);
-        // A thread found in a system call slept, unless it has used the time. What it used waits for the next sample,
-        // and so does what it used since a tick that came late because it had no processor.
+        // A thread inside a system call probably slept, so it gets a sample only if it has used a whole period of CPU
+        // time. Otherwise that time is added to the next sample; so is the little used before a tick that came late
+        // because the thread had no core.
         if (credit_ns_ >= (at.in_system_call ? period_ns_ : period_ns_ / 2)) {
             write(at);
             credit_ns_ = 0;
@@ -68,7 +69,7 @@ public:
 
     void say_farewell() noexcept { left_.store(true, std::memory_order_release); }
 
-    // ---- of the sampler's thread
+    // ---- called by the sampler's thread
 
     std::uint64_t drain(RawSink& sink) {
         const std::uint64_t head = head_.load(std::memory_order_acquire);
@@ -112,8 +113,8 @@ private:
         head_.store(head + 3 + count, std::memory_order_release);
     }
 
-    /// Where the stack that `sp` lies on ends, as far as the sampler's thread has found that out; else 0, and it is
-    /// asked to.
+    /// The end of the stack that contains `sp`, if the sampler's thread has found it already; else 0, and asks that
+    /// thread to find it.
     std::uint64_t stack_end(std::uint64_t sp) noexcept {
         const std::uint64_t end = stack_end_.load(std::memory_order_acquire);
         if (end != 0 && stack_begin_.load(std::memory_order_acquire) <= sp && sp < end &&
@@ -136,7 +137,7 @@ private:
     std::vector<std::uint64_t> words_;   // a power of two
     std::size_t depth_;
     std::int64_t period_ns_;
-    std::int64_t credit_ns_ = 0;   // the handler's: CPU time no sample stands for yet
+    std::int64_t credit_ns_ = 0;   // used by the handler only: CPU time not yet in any sample
     std::uint64_t told_lost_ = 0;
     std::atomic<std::uint64_t> head_ = 0, tail_ = 0, lost_ = 0, ticks_ = 0;
     std::atomic<std::int64_t> seen_cpu_ns_ = 0, own_ns_ = 0;
@@ -149,7 +150,7 @@ void on_signal(int, siginfo_t* info, void* context) {
     auto* const ring = static_cast<TimerRing*>(info->si_value.sival_ptr);
     const bool farewell = info->si_code == SI_QUEUE && info->si_pid == getpid();
     if (info->si_code == SI_TIMER || farewell) {
-        __tsan_acquire(ring);   // the ring came and goes by way of the kernel, which ThreadSanitizer cannot see
+        __tsan_acquire(ring);   // the ring's address passes through the kernel, which ThreadSanitizer cannot see
         if (farewell)
             ring->say_farewell();
         else
@@ -182,7 +183,7 @@ public:
         TimedThread::end();
         while (!gone_ && !ring_->farewell_said() && std::chrono::steady_clock::now() < waits_until_)
             std::this_thread::sleep_for(50us);
-        // A handler that may still come must find its ring: the memory and the signal stay taken.
+        // A handler that may still run needs its ring: leak the memory and keep the signal reserved.
         if (!gone_ && !ring_->farewell_said()) {
             *signal_stays_ = true;
             static_cast<void>(ring_.release());
@@ -192,7 +193,7 @@ public:
 
     std::uint64_t drain(RawSink& sink) override { return ring_->drain(sink); }
 
-    /// Real-time signals of a thread come in the order they were sent, so that a last one tells when none is left.
+    /// Sends a last signal. A thread's real-time signals arrive in the order they were sent, so after it none is left.
     void end() noexcept override {
         if (ended_)
             return;
@@ -215,7 +216,7 @@ public:
         const std::uint64_t ticks = ring_->ticks();
         const auto ticked = static_cast<std::int64_t>(ticks - std::exchange(ticks_, ticks));
         const bool busy = since_ns > idle_ns + ticked * price_of_a_tick_ns;
-        if (ended_ || busy == armed_)   // an ended one's timer is gone, and its id may be another's
+        if (ended_ || busy == armed_)   // after end() the timer is deleted, and its id may belong to another
             return;
         if (busy)
             ring_->begin_at(cpu_ns);
@@ -232,7 +233,7 @@ private:
     timer_t timer_;
     std::shared_ptr<bool> signal_stays_;
     std::uint64_t ticks_ = 0;
-    std::chrono::steady_clock::time_point waits_until_;   // for the farewell
+    std::chrono::steady_clock::time_point waits_until_;   // deadline for the farewell
     bool armed_ = true, ended_ = false, gone_ = false;
 };
 
@@ -284,7 +285,7 @@ std::unique_ptr<ThreadSource> ThreadTimers::add(pid_t thread) {
     if (timer_create(CLOCK_MONOTONIC, &event, &timer) != 0)
         return nullptr;
     auto source = std::make_unique<TimedThread>(thread, signal_, period_ns, std::move(ring), timer, signal_stays_);
-    // Threads begun together are interrupted one after the other.
+    // The first tick depends on the thread's id, so that threads started together are not interrupted at once.
     const itimerspec pace = every(period_ns, 1 + (std::int64_t{thread} * 7919'000) % period_ns);
     if (timer_settime(timer, 0, &pace, nullptr) != 0) {
         const int error = errno;

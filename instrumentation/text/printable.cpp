@@ -9,7 +9,7 @@
 namespace drawpoint {
 namespace {
 
-/// How many bytes of well-formed UTF-8 `text` begins with, as one code point that may be shown; 0: it does not.
+/// Length in bytes of the code point that `text` begins with; 0 if it is not valid UTF-8 or must not be shown.
 std::size_t shown_bytes(std::string_view text) noexcept {
     const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
     if (byte(0) < 0x80)
@@ -28,7 +28,7 @@ std::size_t shown_bytes(std::string_view text) noexcept {
     }
     constexpr std::array<char32_t, 5> smallest{0, 0, 0x80, 0x800, 0x10000};
     const bool control = point < 0xA0 || point == 0x2028 || point == 0x2029 || (point >= 0x202A && point <= 0x202E) ||
-                         (point >= 0x2066 && point <= 0x2069);   // also those that turn the direction of writing
+                         (point >= 0x2066 && point <= 0x2069);   // includes those that change the text direction
     const bool wrong = point < smallest[length] || point > 0x10FFFF || (point >= 0xD800 && point < 0xE000);
     return control || wrong ? 0 : length;
 }

@@ -5,7 +5,7 @@
 
 namespace drawpoint {
 
-/// `text` as a POSIX shell reads it back as one word, whatever it is: as it stands where that is plain, else in quotes.
+/// Quotes `text` for a POSIX shell, which reads the result as one word; text without special characters is unchanged.
 [[nodiscard]] std::string shell_word(std::string_view text);
 
 }   // namespace drawpoint

@@ -52,7 +52,7 @@ std::string BlockHeader::encoded() const {
 
 ParsedHeader parse_header(std::string_view bytes, std::uint64_t offset) {
     ParsedHeader parsed;
-    // What every header begins with, up to and with the extension's tag; the second byte is the length of the rest.
+    // The start of every header, up to and including the extension's tag; its second byte is the length of the rest.
     const std::string start = BlockHeader{.offset = offset}.encoded().substr(0, offset == 0 ? 8 : 6);
     for (std::size_t i = 0; i < std::min(start.size(), bytes.size()); ++i)
         if (i != 1 && bytes[i] != start[i])

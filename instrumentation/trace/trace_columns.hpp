@@ -20,7 +20,7 @@
 
 namespace drawpoint {
 
-// Rows' columns as fields of their records, and back. What `schema::Kind`s mean is said there.
+// Writes columns of rows as fields of records, and reads them back. ledger/column.hpp explains the kinds of columns.
 
 constexpr Phase last_of(Phase) noexcept { return Phase::valid; }
 constexpr PassKind last_of(PassKind) noexcept { return PassKind::valid; }
@@ -41,20 +41,24 @@ template <class T>
 struct FieldValue<std::vector<T>> {
     using type = T;
 };
-/// What one field holds of a column of `T`.
+template <>
+struct FieldValue<OrderRule> {
+    using type = std::uint32_t;
+};
+/// The type of one field's value for a column of type `T`.
 template <class T>
 using field_value = typename FieldValue<T>::type;
 
 template <class Kind>
 concept FieldKind = requires(Kind kind) { kind.field; };
 
-/// What stamps in a record are counted from.
+/// The times that stamps in a record are relative to.
 struct RecordTimes {
     std::int64_t start_ns = 0, record_ns = 0;
 };
 
-// Inlined whatever the compiler thinks of it, and numbers in one piece, byte for byte what pbf_writer makes: then a record costs
-// no more than it would written out by hand.
+// Always inlined, and numbers are composed here (with the same bytes as pbf_writer), so that a record costs no more
+// than hand-written code.
 template <class T>
 [[gnu::always_inline]] inline void put_value(std::string& to, trace_fields::Tag field, const T& value) {
     if constexpr (std::is_same_v<T, std::string>) {
@@ -85,9 +89,9 @@ template <class Row, class T, class Kind>
     } else if constexpr (std::is_same_v<Kind, schema::Count>) {
         if (static_cast<std::uint64_t>(value) != column.kind.absent)
             put_value(to, column.kind.field, value);
-    } else if constexpr (std::is_same_v<Kind, schema::Limit>) {
-        if (value != 0)
-            put_value(to, column.kind.field, value);
+    } else if constexpr (std::is_same_v<Kind, schema::Order>) {
+        if (value.max_overtakes != 0)
+            put_value(to, column.kind.field, value.max_overtakes);
     } else if constexpr (std::is_same_v<Kind, schema::Measured>) {
         if constexpr (!std::is_same_v<T, std::int64_t>) {
             if (value)
@@ -111,13 +115,13 @@ template <class Row, class T, class Kind>
     }
 }
 
-/// All of a row's columns that have a field of their own.
+/// Appends all columns of a row that have a field of their own.
 template <class Row>
 void put_columns(std::string& to, const Row& row, RecordTimes times) {
     schema::walk<Row>([&](const auto&... columns) { (put_column(to, row, columns, times), ...); });
 }
 
-/// A field as it begins in the file, of a column of `T`.
+/// Tag and wire type of the field of a column of type `T`.
 template <class T>
 constexpr std::uint32_t key_of(trace_fields::Tag field) noexcept {
     using Value = field_value<T>;
@@ -141,13 +145,13 @@ T read_value(protozero::pbf_reader& from) {
         return static_cast<T>(from.get_uint32());
 }
 
-/// What is found out while a record is read.
+/// State while a record is read.
 struct RecordState {
-    bool known = true;          // every enumerator
-    std::uint64_t before = 0;   // fields of stamps before the record's time, a bit each: its time is known last
+    bool known = true;          // all enumerators so far are known
+    std::uint64_t before = 0;   // bit set of fields relative to the record's time, which is known only at the end
 };
 
-/// Whether the field is this column's: then it has been read.
+/// Reads the field if it is this column's; returns whether it is.
 template <class Row, class T, class Kind>
 bool read_column(protozero::pbf_reader& from, std::uint32_t key, Row& row, const schema::Column<Row, T, Kind>& column,
                  std::int64_t start_ns, RecordState& state) {
@@ -176,7 +180,10 @@ bool read_column(protozero::pbf_reader& from, std::uint32_t key, Row& row, const
         } else if constexpr (std::is_same_v<Kind, schema::Signed>) {
             value = from.get_sint64();
         } else {
-            value = read_value<field_value<T>>(from);
+            if constexpr (std::is_same_v<Kind, schema::Order>)
+                value.max_overtakes = read_value<std::uint32_t>(from);
+            else
+                value = read_value<field_value<T>>(from);
         }
         return true;
     } else {
@@ -184,7 +191,7 @@ bool read_column(protozero::pbf_reader& from, std::uint32_t key, Row& row, const
     }
 }
 
-/// What a column owes to the record's time.
+/// Sets a column that depends on the record's time, once that is known.
 template <class Row, class T, class Kind>
 void place_column(Row& row, const schema::Column<Row, T, Kind>& column, std::int64_t record_ns,
                   const RecordState& state) {
@@ -195,8 +202,9 @@ void place_column(Row& row, const schema::Column<Row, T, Kind>& column, std::int
             row.*column.member = static_cast<T>(wrapping_difference(record_ns, row.*column.member));
 }
 
-/// Reads a record's fields into the row's columns; `other(key, from)` takes those that are no column's, or says false. `times`:
-/// the start, and the packet's time, which becomes the record's. False: an enumerator is of a later version.
+/// Reads a record's fields into the row's columns. `other(key, from)` reads a field that is no column's, or returns
+/// false. `times` has the recording's start and the packet's time, which is replaced by the record's. Returns false if
+/// an enumerator is unknown, from a later version.
 template <class Row, class Other>
 bool read_columns(protozero::pbf_reader& from, Row& row, RecordTimes& times, Other other) {
     RecordState state;

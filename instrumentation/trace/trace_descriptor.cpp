@@ -32,7 +32,7 @@ constexpr f::Tag name = 1, extended = 2, number = 3, label = 4, type = 5, type_n
 constexpr std::int32_t optional = 1, repeated = 3;
 }   // namespace field
 
-/// A field as it is declared; `type_name`: of a message or an enumeration.
+/// The declaration of a field; `type_name` only for a message or an enumeration.
 struct Declared {
     f::Field field;
     std::string type_name;
@@ -44,7 +44,7 @@ std::string upper(std::string text) {
     return text;
 }
 
-/// EndOfData: end_of_data.
+/// Converts to snake case: "EndOfData" becomes "end_of_data".
 std::string snake(std::string_view name) {
     std::string text;
     for (const char c : name) {
@@ -55,7 +55,7 @@ std::string snake(std::string_view name) {
     return text;
 }
 
-/// The name of an enumeration within `record`, or of one that several records use.
+/// The name of an enumeration: inside `record`, or at file level if several records use it.
 constexpr std::string_view enum_name(Phase, std::string_view) { return "Phase"; }
 constexpr std::string_view enum_name(PassKind, std::string_view) { return "PassKind"; }
 std::string enum_name(StepStatus, std::string_view record) { return std::string{record} + ".Status"; }
@@ -63,7 +63,7 @@ std::string enum_name(BatchStatus, std::string_view record) { return std::string
 std::string enum_name(SampleStatus, std::string_view record) { return std::string{record} + ".Status"; }
 std::string enum_name(OperatorKind, std::string_view record) { return std::string{record} + ".Kind"; }
 
-/// How a column's field is declared.
+/// The declared type of a column's field.
 template <class T, class Kind>
 constexpr f::Type type_of() {
     using Value = field_value<T>;
@@ -118,7 +118,8 @@ void put_field(pbf_writer& to, f::Tag tag, const Declared& declared, std::string
         pbf_writer{in, field::options}.add_bool(field::packed, true);
 }
 
-/// The enumeration of `E`, under its last name, in a message or the file.
+/// Declares the enumeration `E` as `name` in a message or in the file. `clashing_end` is appended to enumerators whose
+/// names another enumeration of the file has.
 template <class E>
 void put_enum(pbf_writer& to, f::Tag tag, std::string_view name, std::string_view clashing_end = {}) {
     pbf_writer in{to, tag};
@@ -132,7 +133,7 @@ void put_enum(pbf_writer& to, f::Tag tag, std::string_view name, std::string_vie
     }
 }
 
-/// A message of fields and, if it has one, an enumeration of its own.
+/// Declares messages: their fields and, if there is one, their own enumeration.
 class Messages {
 public:
     explicit Messages(pbf_writer& file) : file_{&file} {}
@@ -140,7 +141,7 @@ public:
     void add(std::string_view name, std::vector<Declared> fields) {
         put(name, std::move(fields), [](pbf_writer&) {});
     }
-    /// Of a row's columns and more fields.
+    /// Declares a message with the fields of a row's columns and the fields `more`.
     template <class Row>
     void add_row(std::string_view name, std::initializer_list<f::Field> more) {
         add_row_with<Row>(name, more, [](pbf_writer&) {});
@@ -173,7 +174,7 @@ private:
     pbf_writer* file_;
 };
 
-/// A record and the number of the event's or packet's field that holds it.
+/// A record and the number of the field of the event or packet that contains it.
 struct Extension {
     std::string_view record;
     f::Tag number;

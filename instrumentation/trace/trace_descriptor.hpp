@@ -4,9 +4,10 @@
 
 namespace drawpoint {
 
-/// What a recording carries so that other programs can name its fields: a FileDescriptorSet of all records, made of the rows'
-/// columns and of trace_fields.hpp. It has no json_name and dependency, which Perfetto's own copy of descriptor.proto lacks.
-/// drawpoint_trace.proto is the same for people; a test compares them.
+/// A serialized FileDescriptorSet of all records, which a recording contains so that other programs can name its
+/// fields. It is built from the rows' columns and trace_fields.hpp. It has no json_name and no dependency, since
+/// Perfetto's copy of descriptor.proto lacks these fields. drawpoint_trace.proto declares the same for people; a test
+/// compares the two.
 [[nodiscard]] std::string trace_descriptor();
 
 }   // namespace drawpoint

@@ -5,8 +5,8 @@
 
 #include <protozero/types.hpp>
 
-/// Field numbers of a recording: Perfetto's own, then those of our records, which are no columns of rows.
-/// drawpoint_trace.proto says what they mean.
+/// Field numbers in a recording: Perfetto's own, then those fields of our records that are not columns of rows.
+/// drawpoint_trace.proto explains them.
 namespace drawpoint::trace_fields {
 
 using Tag = protozero::pbf_tag_type;
@@ -33,7 +33,7 @@ inline constexpr Tag sample = 1100, batch = 1101, step = 1102, run = 1103, dropp
                      host = 1117;
 }
 
-/// How a field's value is written: the numbers are those of Google's descriptor.proto.
+/// The type of a field, with the numbers of Google's descriptor.proto.
 enum class Type : std::uint8_t {
     float64 = 1,
     int64 = 3,
@@ -47,8 +47,8 @@ enum class Type : std::uint8_t {
     sint64 = 18
 };
 
-/// A field that is not a column of a row: what a record puts together of several, and records that are no rows. Stands for its
-/// number.
+/// A field that is not a column of a row: one that combines several columns, or one of a record that is not a row.
+/// Converts to its number.
 struct Field {
     std::string_view name;
     Tag number = 0;
@@ -57,9 +57,9 @@ struct Field {
     constexpr operator Tag() const noexcept { return number; }
 };
 
-inline constexpr Field early_ns{"early_ns", 16, Type::uint64};   // of every record whose time counts
+inline constexpr Field early_ns{"early_ns", 16, Type::uint64};   // in every record whose time is used
 
-// The columns' own fields: drawpoint/instrumentation/ledger/rows.hpp.
+// The fields of columns are in drawpoint/instrumentation/ledger/rows.hpp.
 namespace sample {
 inline constexpr Field cpu_ns{"cpu_ns", 6, Type::uint64}, stage_ns{"stage_ns", 10, Type::uint64, true},
     gap_ns{"gap_ns", 11, Type::uint64, true}, stage_idle_ns{"stage_idle_ns", 17, Type::uint64, true},

@@ -11,7 +11,7 @@
 namespace drawpoint {
 
 namespace {
-constexpr std::chrono::milliseconds block_time{800};   // with the writer's pauses, a kill loses at most a second
+constexpr std::chrono::milliseconds block_time{800};   // with the writer's pauses, a killed run loses at most a second
 }
 
 TraceFile::TraceFile(const std::filesystem::path& path)

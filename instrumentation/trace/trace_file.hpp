@@ -9,21 +9,21 @@
 
 namespace drawpoint {
 
-/// The file of a recording: composes blocks in memory and writes each with one system call. A failing write ends the file
-/// for good; calls go on doing nothing. One thread at a time. Throws std::bad_alloc.
+/// The file of a recording: composes blocks in memory and writes each with one system call. A failed write ends the
+/// file; later calls do nothing. Use by one thread at a time. Throws std::bad_alloc.
 class TraceFile {
 public:
     /// Creates or replaces the file. Throws std::system_error naming it if it can't be opened.
     explicit TraceFile(const std::filesystem::path&);
-    /// Leaves the file as it is: without `close()` it ends with the last block written.
+    /// Does not write the current block: without `close()` the file ends with the last block written.
     ~TraceFile();
     TraceFile(const TraceFile&) = delete;
     TraceFile& operator=(const TraceFile&) = delete;
 
     [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
-    /// The packets of the block at hand: whole ones are appended.
+    /// The packets of the current block. Append complete packets only.
     [[nodiscard]] std::string& block() noexcept { return block_; }
-    /// What a block's header counts, of the whole file so far.
+    /// Add to the file's totals, which the block headers contain.
     void count_record() noexcept { ++records_; }
     void count_dropped(std::uint64_t records) noexcept { dropped_ += records; }
 
@@ -32,13 +32,13 @@ public:
         if (block_.size() >= block_bytes)
             end_block();
     }
-    /// Ends the block if its first packet came nearly a second ago.
+    /// Ends the block if its first packet is nearly a second old.
     void end_block_if_due(std::chrono::steady_clock::time_point now);
-    /// Ends the block, if there is something in it, and the file.
+    /// Ends the block unless it is empty, and closes the file.
     void close();
 
     [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
-    /// Why the file ended early; empty: it did not.
+    /// Why the file ended early; empty if it did not.
     [[nodiscard]] const std::string& error() const noexcept { return error_; }
 
 private:

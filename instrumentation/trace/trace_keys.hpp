@@ -8,7 +8,7 @@
 
 namespace drawpoint {
 
-// A field as it begins in the file: its number and how its value is written.
+// Keys of fields as in the file: the field's number and its wire type.
 
 constexpr std::uint32_t varint_key(trace_fields::Tag tag) noexcept {
     return protozero::tag_and_type(tag, protozero::pbf_wire_type::varint);

@@ -1,4 +1,4 @@
-// TraceWriter's part for a loader's rows: samples on the tracks of their workers, batches on lanes.
+// The part of TraceWriter for a loader's rows: samples on the tracks of their workers, batches on a track per slot.
 
 #include <algorithm>
 #include <functional>
@@ -19,7 +19,7 @@ using protozero::pbf_writer;
 
 constexpr std::size_t most_flows = 4096;
 constexpr std::uint64_t ended_flow_bytes = 10;
-// What keeps a sample within 200 bytes: the longest stages are shown.
+// A sample shows only its longest stages as slices, so that it takes at most about 200 bytes.
 constexpr std::size_t most_stage_slices = 3, sample_bytes = 200, slice_bytes = 34;
 
 enum WorkerName : std::uint32_t { name_sample = 1, name_stage, name_collate };
@@ -75,7 +75,7 @@ void TraceWriter::sample(const SampleRow& row, std::span<const StageRow> stages,
     end_record();
 }
 
-/// The `most` longest of them, whose lengths are in `values_`.
+/// Writes slices of the `most` longest stages. `values_` has the stages' durations, and is sorted here.
 void TraceWriter::stage_slices(TraceSequence& sequence, const SampleRow& row, std::span<const StageRow> stages,
                                std::size_t most) {
     std::vector<std::uint64_t>& lengths = values_;
@@ -94,7 +94,7 @@ void TraceWriter::stage_slices(TraceSequence& sequence, const SampleRow& row, st
     }
 }
 
-/// A slice without a record: the batch's has its times.
+/// Writes a slice without a record, since the batch's record has the times.
 void TraceWriter::collate(std::uint16_t number, std::int64_t begin_ns, std::int64_t end_ns) {
     if (!packets_.file().is_open())
         return;
@@ -139,7 +139,7 @@ void TraceWriter::batch(const BatchRow& row, bool slices) {
         const TracePlace offered = packets_.place(sequence, row.offered_ns);
         if (samples != sample_flows_.end())
             for (const Flow& flow : samples->second)
-                if (flow.timestamp_ns <= offered.timestamp_ns)   // a reader loses a flow that ends before it begins
+                if (flow.timestamp_ns <= offered.timestamp_ns)   // readers drop flows that end before they begin
                     packets_.end_flow(flow.id);
         if (row.status == BatchStatus::taken) {
             const std::uint64_t flow = flow_base_ | next_flow_++;
@@ -155,7 +155,7 @@ void TraceWriter::batch(const BatchRow& row, bool slices) {
     packets_.bare(sequence, f::event::slice_end, 0, row.taken_ns != no_stamp ? row.taken_ns : end_ns);
     if (row.taken_ns != no_stamp) {
         counter(ready_batches_, row.taken_ns, row.ready_batches, last_ready_batches_);
-        // A loader's batches are about equal, and only this one's bytes are known.
+        // An estimate: only this batch's bytes are known, and a loader's batches are of about equal size.
         counter(ready_bytes_, row.taken_ns, row.ready_batches * row.bytes, last_ready_bytes_);
     }
     batch_bytes_ = packets_.position() - before - flow_bytes;

@@ -1,4 +1,4 @@
-// TraceWriter's part for a loop's rows: steps, passes, ends of data.
+// The part of TraceWriter for a loop's rows: steps, passes, ends of data.
 
 #include <algorithm>
 #include <iterator>
@@ -17,14 +17,14 @@ namespace {
 namespace f = trace_fields;
 using protozero::pbf_writer;
 
-// What keeps a step with its batch within 600 bytes: the longest slices are shown.
+// A step shows only its longest inner slices, so that it takes at most about 600 bytes together with its batch. The
+// frame is the slices of step, draw and batch, without the record.
 constexpr std::size_t most_inner_slices = 7;
-constexpr std::size_t step_bytes = 600, step_frame_bytes = 150,
-                      slice_bytes = 34;   // frame: step, draw, batch, without record
+constexpr std::size_t step_bytes = 600, step_frame_bytes = 150, slice_bytes = 34;
 
 }   // namespace
 
-/// Adds pieces to the record at hand, and the gaps between them where there is one.
+/// Adds pieces to the current record, and the gaps between them unless all are 0.
 void TraceWriter::add_spans(std::uint32_t spans_tag, std::uint32_t gaps_tag, std::int64_t from_ns,
                             std::span<const SpanRow> spans) {
     gaps_.clear();
@@ -100,7 +100,7 @@ void TraceWriter::pass(const PassRow& row, std::span<const SpanRow> spans) {
     if (!packets_.file().is_open())
         return;
     packets_.open(loop_);
-    // A begin or an end may have been dropped: the slices must nest all the same.
+    // The slices must nest even if a begin or an end was dropped.
     const auto opened = std::find_if(open_passes_.rbegin(), open_passes_.rend(), [&](const PassRow& open) {
         return open.kind == row.kind && open.epoch == row.epoch && open.begin_ns == row.begin_ns;
     });
@@ -134,7 +134,7 @@ void TraceWriter::end_of_data(const EndOfDataRow& row) {
     end_record();
 }
 
-/// A slice that is still open when the file ends would have no length.
+/// Ends open slices, since a viewer would show them with length 0.
 void TraceWriter::end_pass_slices() {
     for (; !open_passes_.empty(); open_passes_.pop_back())
         packets_.bare(loop_, f::event::slice_end, 0, wrapping_sum(packets_.start_ns(), loop_.last_ns));

@@ -1,4 +1,4 @@
-// TraceWriter's part for operators, allocations, stack samples and what they name.
+// The part of TraceWriter for operators, allocations, stack samples and the names, threads and stacks they refer to.
 
 #include <algorithm>
 #include <cstdint>
@@ -19,9 +19,9 @@ namespace {
 namespace f = trace_fields;
 using protozero::pbf_writer;
 
-constexpr std::size_t definitions_values = 6'000;   // of a packet
+constexpr std::size_t definitions_values = 6'000;   // most values in one packet
 
-/// The columns of a row that is a few numbers one after the other.
+/// Appends the columns of a row whose columns are all 32-bit numbers.
 template <class Row>
 void append_packed(std::vector<std::uint64_t>& to, const Row& row) {
     const auto append = [&]<class Kind>(const schema::Column<Row, std::uint32_t, Kind>& column) {
@@ -58,7 +58,7 @@ void TraceWriter::definitions(const Definitions& added) {
     }
     for (const ThreadRow& row : added.threads) {
         std::string thread;
-        put_columns(thread, row, {});   // never empty: an empty message would be left out
+        put_columns(thread, row, {});   // never empty, so the message is never omitted
         pbf_writer{record_bytes}.add_message(f::definitions::threads, thread);
         end_definitions();
         if (row.device < 0 && !row.name.empty())
@@ -81,7 +81,7 @@ void TraceWriter::definitions(const Definitions& added) {
     end_definitions(0);
 }
 
-/// Writes the record at hand as a packet if that is more than so many bytes.
+/// Writes the current record as a packet if it is larger than `more_than` bytes.
 void TraceWriter::end_definitions(std::size_t more_than) {
     if (packets_.record().size() <= more_than)
         return;
@@ -160,7 +160,7 @@ TraceWriter::ThreadTracks& TraceWriter::tracks_of(std::uint32_t thread) {
     return thread_tracks_[thread];
 }
 
-/// A thread's track keeps the name that the thread had when it was made.
+/// Returns the thread's track, created on first use with the thread's name at that time.
 TraceWriter::NamedTrack& TraceWriter::named_track(std::optional<NamedTrack>& track, std::string_view what,
                                                   std::uint32_t thread) {
     if (!track) {
@@ -173,13 +173,13 @@ TraceWriter::NamedTrack& TraceWriter::named_track(std::optional<NamedTrack>& tra
     return *track;
 }
 
-/// The number of a name on this track, written before it is first used.
+/// The number of a name on this track; writes the name before its first use.
 std::uint32_t TraceWriter::interned(NamedTrack& track, std::uint32_t name) {
     if (track.named.size() <= name)
         track.named.resize(definitions_.names.size());
     if (!track.named[name]) {
         const std::string& text = definitions_.names[name];
-        // A slice without a name is none.
+        // Viewers omit slices with an empty name.
         packets_.add_name(track.sequence, name + std::uint64_t{1}, text.empty() ? "operator" : text);
         track.named[name] = true;
     }
@@ -191,7 +191,7 @@ void TraceWriter::end_operator_record(std::size_t block_before) {
     end_record();
 }
 
-/// A slice that is still open when the file ends would have no length.
+/// Ends open slices, since a viewer would show them with length 0.
 void TraceWriter::end_operator_slices() {
     for (ThreadTracks& tracks : thread_tracks_)
         for (; tracks.operators && tracks.operators->open != 0; --tracks.operators->open) {

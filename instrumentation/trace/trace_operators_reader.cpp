@@ -16,7 +16,7 @@ namespace {
 namespace f = trace_fields;
 using protozero::pbf_reader;
 
-/// Rows whose columns stand one after the other; false: the last one is cut.
+/// Reads rows from the packed values of their columns; returns false if the last row is incomplete.
 template <class Row>
 bool read_packed(pbf_reader& from, std::vector<Row>& into) {
     constexpr std::size_t count = schema::walk<Row>([](const auto&... columns) { return sizeof...(columns); });
@@ -47,7 +47,7 @@ bool read_definitions(pbf_reader record, LedgerBuilder& builder) {
         case bytes_key(f::definitions::names): added.names.push_back(record.get_string()); break;
         case bytes_key(f::definitions::threads): {
             pbf_reader thread = record.get_message();
-            (void)read_columns(thread, added.threads.emplace_back(), {});   // no enumerator
+            (void)read_columns(thread, added.threads.emplace_back(), {});   // has no enumerator that could be unknown
             break;
         }
         case bytes_key(f::definitions::frames): whole = read_packed(record, added.frames) && whole; break;

@@ -60,7 +60,7 @@ std::uint64_t TracePackets::new_track(std::string_view name, int rank, CounterUn
             track.add_int32(12, rank);
         }
         if (process_ == 0)
-            track.add_enum(11, 3);   // children stand in the order of their ranks
+            track.add_enum(11, 3);   // children are ordered by rank
     }
     add_packet();
     if (process_ == 0)
@@ -131,8 +131,8 @@ void TracePackets::add_name(const TraceSequence& sequence, std::uint64_t number,
     add_packet();
 }
 
-// Begins and ends without a record are most of a file's packets: all lengths are below 128, so they are composed by
-// hand, byte for byte what pbf_writer makes.
+// Most packets of a file are events without a record. All their lengths are below 128, so they are composed by hand,
+// with the same bytes as pbf_writer.
 void TracePackets::bare(TraceSequence& sequence, std::uint8_t type, std::uint32_t name, std::int64_t stamp_ns) {
     constexpr auto key = [](f::Tag tag, protozero::pbf_wire_type wire) {
         return static_cast<char>(protozero::tag_and_type(tag, wire));
@@ -202,7 +202,7 @@ void TracePackets::add_record(pbf_writer& event, f::Tag record_tag) {
     file_.count_record();
 }
 
-/// A packet of the event in `event_`.
+/// Writes a packet with the event in `event_`.
 void TracePackets::add_event(const TraceSequence& sequence, TracePlace at, bool needs_names) {
     packet_.clear();
     pbf_writer packet{packet_};

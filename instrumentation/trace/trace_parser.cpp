@@ -16,7 +16,7 @@ namespace {
 namespace f = trace_fields;
 using protozero::pbf_reader;
 
-/// `a` and a field's number, modulo 2^64.
+/// The sum of `a` and a field's value, modulo 2^64.
 std::int64_t sum(std::int64_t a, std::uint64_t b) noexcept { return wrapping_sum(a, static_cast<std::int64_t>(b)); }
 
 void check(bool all_named) {
@@ -67,7 +67,7 @@ void TraceParser::event(pbf_reader event, std::optional<std::uint64_t> timestamp
         if (!builder_)
             throw TraceDamage{"record before the run's"};
         const std::int64_t time_ns = sum(start_ns_, *timestamp);
-        // A record that is its columns and nothing else.
+        // Reads a record that has only its row's columns.
         const auto add = [&]<class Said, class Row>(Said (LedgerBuilder::*add_row)(Row)) {
             std::remove_cvref_t<Row> row;
             pbf_reader record = event.get_message();
@@ -199,7 +199,7 @@ void TraceParser::batch(pbf_reader record, std::int64_t packet_ns) {
     builder_->batch(row);
 }
 
-/// Fills `spans_` from the pairs in `values_`, from `first` on.
+/// Fills `spans_` from the pairs in `values_`, starting at `first`.
 void TraceParser::spans_from(std::size_t first, std::int64_t from_ns) {
     spans_.clear();
     for (std::size_t i = first, n = 0; i + 1 < values_.size(); i += 2, ++n) {
@@ -210,7 +210,7 @@ void TraceParser::spans_from(std::size_t first, std::int64_t from_ns) {
     }
 }
 
-/// Reads a row and, into `values_` and `gaps_`, its spans.
+/// Reads a row, and its spans into `values_` and `gaps_`.
 template <class Row, class Other>
 bool TraceParser::read_with_spans(pbf_reader& record, Row& row, std::int64_t packet_ns, f::Tag spans, f::Tag gaps,
                                   Other other) {
@@ -278,7 +278,7 @@ void TraceParser::fact(pbf_reader record) {
 
 void TraceParser::pipeline(pbf_reader record) {
     PipelineRow row;
-    (void)read_columns(record, row, {});   // no enumerator
+    (void)read_columns(record, row, {});   // has no enumerator that could be unknown
     check_stages("a loader", row.stages.size());
     builder_->pipeline(row);
 }

@@ -12,15 +12,15 @@
 
 namespace drawpoint {
 
-/// A place in the file that can't be read, and why.
+/// Thrown for a part of the file that can't be read; says which and why.
 struct TraceDamage {
     std::string what;
 };
 
-/// Packets of a recording on their way into a ledger.
+/// Builds a ledger from the packets of a recording.
 class TraceParser {
 public:
-    /// One packet, without its tag and length. Throws TraceDamage and protozero::exception.
+    /// Reads one packet, given without its tag and length. Throws TraceDamage and protozero::exception.
     void packet(std::string_view content);
     [[nodiscard]] bool has_run() const noexcept { return builder_.has_value(); }
     [[nodiscard]] Ledger ledger() const { return builder_ ? builder_->ledger() : Ledger{}; }

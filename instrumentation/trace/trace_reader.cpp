@@ -52,7 +52,7 @@ std::string read_file(const std::filesystem::path& path) {
     return content;
 }
 
-/// Parses a block's whole packets. Returns where the first one not whole begins: the content's size, or a cut.
+/// Parses the complete packets of a block. Returns the position of the first incomplete one, or the content's size.
 std::size_t parse_packets(TraceParser& parser, std::string_view content, std::size_t block_at) {
     std::size_t at = 0;
     while (at < content.size()) {
@@ -83,7 +83,7 @@ std::size_t parse_packets(TraceParser& parser, std::string_view content, std::si
     return at;
 }
 
-/// Parses blocks until the end, a cut (returned as what to say) or damage (thrown).
+/// Parses blocks up to the end, to a cut (returned as a message) or to damage (thrown).
 std::string parse_blocks(TraceParser& parser, std::string_view content) {
     for (std::size_t at = 0; at < content.size();) {
         const auto damaged_to = [&](std::size_t end) {
@@ -101,7 +101,7 @@ std::string parse_blocks(TraceParser& parser, std::string_view content) {
             throw TraceDamage{"byte " + std::to_string(at) + ": a block of " + std::to_string(parsed.header.bytes) +
                               " bytes"};
         const std::string_view packets = content.substr(begin, parsed.header.bytes);
-        // The end of a cut block can't be verified; its header is, and what came before the cut was written as one.
+        // The checksum of a cut block can't be verified, but its header was, and the block was written with one call.
         if (packets.size() < parsed.header.bytes) {
             (void)parse_packets(parser, packets, begin);
             return "cut at byte " + std::to_string(content.size());

@@ -37,7 +37,7 @@ TraceWriter::TraceWriter(const std::filesystem::path& path, const StartTimes& st
       loop_names_{all_loop_names()},
       worker_names_{"sample", "stage", "collate"},
       flow_base_{random_bits(20) << 44} {
-    // First block: the clocks, the records' declaration, the tracks.
+    // The first block has the clocks, the declaration of the records, and the tracks.
     std::string clocks, extensions;
     for (const auto& [id, ns] : std::array<std::pair<std::uint32_t, std::uint64_t>, 4>{
              {{f::relative_clock, 0}, {3, start.monotonic_ns}, {6, start.boottime_ns}, {1, start.realtime_ns}}}) {
@@ -112,7 +112,7 @@ void TraceWriter::setting(const SettingRow& row) {
     instant(name_setting, at, f::record::setting);
 }
 
-/// Shown as what this process and the others used since the row before, in percent of a core.
+/// Writes two counters: CPU use of this process and of all others since the previous row, in percent of a core.
 void TraceWriter::host(const HostRow& row) {
     if (!packets_.file().is_open())
         return;

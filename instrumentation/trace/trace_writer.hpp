@@ -22,8 +22,8 @@
 
 namespace drawpoint {
 
-/// Writes rows as a `.pftrace`: each as a typed record, with slices, counters and flows for the eye around it. A failing write
-/// ends the file for good; calls go on doing nothing. One thread at a time. Throws std::bad_alloc.
+/// Writes rows into a `.pftrace` file, each as a typed record, with slices, counters and flows for Perfetto's viewer. A
+/// failed write ends the file; later calls do nothing. Use by one thread at a time. Throws std::bad_alloc.
 class TraceWriter {
 public:
     /// Creates or replaces the file and writes its first block. Throws std::system_error naming it if it can't be
@@ -48,7 +48,7 @@ public:
     void host(const HostRow&);
     void fact(std::string_view key, std::string_view value, std::int64_t now_ns);
 
-    // What these name has been handed to `definitions()` before.
+    // Pass names, threads and stacks to `definitions()` before the rows that refer to them.
     void definitions(const Definitions&);
     void operator_begin(const OperatorRow&);
     /// Ends the thread's innermost operator.
@@ -56,35 +56,35 @@ public:
     void allocation(const AllocationRow&);
     void stack_sample(const StackSampleRow&);
 
-    /// Ends the block if its first record came nearly a second ago.
+    /// Ends the block if its first record is nearly a second old.
     void end_block_if_due(std::chrono::steady_clock::time_point now) { packets_.file().end_block_if_due(now); }
-    /// Ends open slices, the block and the file.
+    /// Ends open slices and the block, and closes the file.
     void close();
 
-    /// Bytes of samples with their slices and flows so far: what a limit holds for.
+    /// Bytes of samples with their slices and flows so far; the recorder limits these.
     [[nodiscard]] std::uint64_t detail_bytes() const noexcept { return detail_bytes_; }
-    /// Bytes of definitions, operators, allocations and stack samples so far: what a limit of their own holds for.
+    /// Bytes of definitions, operators, allocations and stack samples so far; they have a separate limit.
     [[nodiscard]] std::uint64_t operator_bytes() const noexcept { return operator_bytes_; }
     [[nodiscard]] std::uint64_t file_bytes() const noexcept { return packets_.file().bytes(); }
-    /// Why the file ended early; empty: it did not.
+    /// Why the file ended early; empty if it did not.
     [[nodiscard]] const std::string& error() const noexcept { return packets_.file().error(); }
 
-    /// Most bytes a sample takes, with its slices and flow.
+    /// Maximal size of a sample with its slices and flow.
     static constexpr std::uint64_t max_sample_bytes = 512;
 
 private:
-    /// A flow begun, and when.
+    /// A flow that has begun, and when.
     struct Flow {
         std::uint64_t id = 0;
         std::uint64_t timestamp_ns = 0;
     };
-    /// A track of a thread, its names written as they come: number = position of the ledger's + 1.
+    /// A track of a thread. Its names are written before their first use, numbered by position in the ledger + 1.
     struct NamedTrack {
         TraceSequence sequence;
-        std::vector<bool> named;
-        std::size_t open = 0;   // slices
+        std::vector<bool> named;   // whether a name has been written
+        std::size_t open = 0;      // number of open slices
     };
-    /// A thread's part of the file.
+    /// The tracks of one thread.
     struct ThreadTracks {
         std::optional<NamedTrack> operators, samples;
         std::map<std::int32_t, TraceSequence> allocations;   // by device; a device's sequences share its track
@@ -115,7 +115,7 @@ private:
         name_thinned
     };
     using BatchKey = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;   // pipeline (0 for steps), epoch, batch
-    static constexpr std::size_t definitions_bytes = 32u << 10;                 // of a packet
+    static constexpr std::size_t definitions_bytes = 32u << 10;                 // per packet
 
     void write_run();
     void instant(InstantName, TracePlace, std::uint32_t record_tag);
@@ -140,12 +140,12 @@ private:
     void end_operator_slices();
 
     TracePackets packets_;
-    std::vector<std::uint64_t> values_, gaps_, idle_;   // scratch, kept for its memory
+    std::vector<std::uint64_t> values_, gaps_, idle_;   // scratch buffers, members so that they keep their memory
     std::vector<StepSlice> inner_;                      // likewise
 
     const std::vector<std::string> lane_names_, instant_names_, no_names_;
     std::vector<std::string> loop_names_, worker_names_;
-    std::vector<std::vector<std::uint32_t>> stage_names_;   // of each pipeline, numbers in worker_names_
+    std::vector<std::vector<std::uint32_t>> stage_names_;   // per pipeline, numbers in worker_names_
     TraceSequence loop_, instants_, ready_batches_, ready_bytes_;
     std::optional<TraceSequence> own_cpu_, other_cpu_;
     HostRow last_host_;
@@ -154,15 +154,15 @@ private:
     std::optional<std::uint64_t> last_ready_batches_, last_ready_bytes_;
     std::vector<PassRow> open_passes_;
     std::uint64_t detail_bytes_ = 0;
-    std::size_t batch_bytes_ = 0;   // of the batch just written, without its samples' flows
+    std::size_t batch_bytes_ = 0;   // size of the last batch written, without its samples' flows
 
-    Definitions definitions_;   // all so far
+    Definitions definitions_;   // all definitions so far
     ThreadPositions thread_positions_;
     std::vector<ThreadTracks> thread_tracks_;
     std::map<std::int32_t, DeviceTrack> device_tracks_;
     std::uint64_t operator_bytes_ = 0;
 
-    // Flows begun and not yet ended. Bounded: what a lost record leaves behind is thrown away, the oldest first.
+    // Flows that have not ended. Their number is bounded by dropping the oldest, since lost records leave some behind.
     const std::uint64_t flow_base_;
     std::uint64_t next_flow_ = 1;
     std::map<BatchKey, std::vector<Flow>> sample_flows_;

@@ -9,7 +9,7 @@ namespace drawpoint {
 namespace detail {
 namespace {
 
-/// Calls `each` with every state and the prefix it is filed under: equal names are numbered in their order.
+/// Calls `each` with every state and the prefix of its keys; states with equal names are numbered in order.
 template <class Each>
 void with_prefixes(std::span<Stateful* const> states, Each each) {
     std::map<std::string, int> count;

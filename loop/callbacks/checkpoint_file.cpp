@@ -28,7 +28,7 @@ using nlohmann::json;
 
 constexpr std::string_view format_key = "drawpoint.checkpoint", format_version = "1";
 constexpr std::string_view checksum_start = R"("crc32":")",
-                           no_checksum = "00000000";                       // such a text cannot be in another
+                           no_checksum = "00000000";                       // cannot occur inside another text
 constexpr std::size_t length_bytes = 8, most_header_bytes = 100'000'000;   // safetensors' own limit
 
 std::optional<std::size_t> size_of_type(std::string_view type) noexcept {
@@ -49,7 +49,7 @@ std::optional<std::size_t> size_of_type(std::string_view type) noexcept {
     return found == sizes.end() ? std::nullopt : std::optional{found->second};
 }
 
-/// nullopt: not a type, not a shape, or too large to be one.
+/// Size of an array; nullopt if the type is unknown, or the shape invalid or too large.
 std::optional<std::size_t> bytes_of(std::string_view type, const std::vector<std::int64_t>& shape) noexcept {
     std::optional<std::size_t> bytes = size_of_type(type);
     for (const std::int64_t size : shape) {
@@ -63,7 +63,7 @@ std::optional<std::size_t> bytes_of(std::string_view type, const std::vector<std
 
 std::uint32_t checksum(std::uint32_t so_far, Bytes bytes) noexcept {
     if (bytes.empty())
-        return so_far;   // zlib would take a null pointer for the wish to begin anew
+        return so_far;   // given a null pointer, zlib would return the initial value
     return static_cast<std::uint32_t>(
         crc32_z(so_far, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
 }
@@ -99,7 +99,7 @@ bool write_all(int file, Bytes bytes) noexcept {
     return true;
 }
 
-/// Writes all of it and has the disk take it; 0 or the system's error.
+/// Writes everything and syncs it to disk; returns 0 or the system's error.
 int write_durably(int file, std::string_view header, const std::vector<Bytes>& data) noexcept {
     const std::uint64_t length = header.size();
     bool good = write_all(file, std::as_bytes(std::span{&length, 1})) && write_all(file, bytes_of(header));
@@ -191,12 +191,12 @@ std::vector<std::string> Checkpoint::names(std::string_view prefix) const {
 void Checkpoint::refuse(const std::string& what) const { throw CheckpointError{fmt::format("{}: {}", file_, what)}; }
 
 void Checkpoint::write(const std::filesystem::path& file) const {
-    // The rename below would put a file in the place of a device or pipe.
+    // The rename below would replace a device or pipe by a file.
     std::error_code unknown;
     if (const auto status = std::filesystem::status(file, unknown);
         exists(status) && !is_regular_file(status) && !is_directory(status))
         throw CheckpointError{file.string() + ": not a file, so no checkpoint goes there"};
-    // Larger values first: then every array is aligned in the file.
+    // Types with larger values come first, so that every array is aligned in the file.
     std::vector<const std::pair<const std::string, Array>*> order;
     for (const auto& entry : arrays_)
         order.push_back(&entry);
@@ -228,7 +228,7 @@ void Checkpoint::write(const std::filesystem::path& file) const {
     };
     std::filesystem::path folder_of_file;
     try {
-        ReplacedFile replaced{file};   // of this run alone: another may write the same checkpoint
+        ReplacedFile replaced{file};   // private to this run: another may write the same checkpoint
         int error = write_durably(replaced.number(), text, data);
         if (error == 0)
             error = replaced.commit();
@@ -238,7 +238,7 @@ void Checkpoint::write(const std::filesystem::path& file) const {
     } catch (const std::system_error& error) {
         fail(error.code().value());
     }
-    // The name too has to be on the disk. A file system that cannot do it for folders has done what it can.
+    // Syncs the new name too. Errors are ignored, since some file systems cannot sync folders.
     if (const File folder{folder_of_file, O_RDONLY | O_DIRECTORY}; folder.is_open())
         (void)::fsync(folder.number());
 }
@@ -246,7 +246,7 @@ void Checkpoint::write(const std::filesystem::path& file) const {
 Checkpoint Checkpoint::read(const std::filesystem::path& file) {
     Checkpoint checkpoint;
     checkpoint.file_ = file.string();
-    const File in{file, O_RDONLY | O_NONBLOCK};   // a pipe would wait for its writer
+    const File in{file, O_RDONLY | O_NONBLOCK};   // otherwise opening a pipe would wait for a writer
     struct stat status{};
     if (!in.is_open() || ::fstat(in.number(), &status) != 0)
         checkpoint.refuse(fmt::format("cannot read the checkpoint: {}", system_text(errno)));
@@ -260,7 +260,7 @@ Checkpoint Checkpoint::read(const std::filesystem::path& file) {
         if (got < 0)
             checkpoint.refuse(fmt::format("cannot read the checkpoint: {}", system_text(errno)));
         if (got == 0)
-            kept->resize(have);   // it became shorter meanwhile
+            kept->resize(have);   // the file became shorter meanwhile
         have += static_cast<std::size_t>(got);
     }
     checkpoint.parse(kept);

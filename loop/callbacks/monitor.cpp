@@ -57,7 +57,7 @@ bool Monitor::improves(double value) const noexcept {
     constexpr double infinity = std::numeric_limits<double>::infinity();
     const double best = best_.value_or(down ? infinity : -infinity);
     const double delta = down ? -options_.min_delta : options_.min_delta;
-    const double threshold = options_.relative ? best * (1 + delta) : best + delta;   // as PyTorch: best may be below 0
+    const double threshold = options_.relative ? best * (1 + delta) : best + delta;   // as PyTorch, also for best < 0
     return down ? value < threshold : value > threshold;
 }
 

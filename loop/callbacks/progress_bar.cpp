@@ -99,7 +99,7 @@ void ProgressBar::clear() {
 }
 
 void ProgressBar::write(std::string_view text) noexcept {
-    // A stream that is closed, full or gone is no reason to end a fit.
+    // Errors are ignored: a closed or full stream must not end a fit.
     (void)std::fwrite(text.data(), 1, text.size(), options_.to);
     (void)std::fflush(options_.to);
 }

@@ -21,7 +21,7 @@ void PlateauCounter::restart() {
     monitor_.restart();
     bad_epochs_ = cooling_ = 0;
     while (const std::optional<bool> improved = monitor_.next())
-        (void)count(*improved);   // the learner's rate, which was saved too, has it already
+        (void)count(*improved);   // these reductions are already in the learner's saved rate
 }
 
 bool PlateauCounter::count(bool improved) noexcept {

@@ -23,7 +23,7 @@ void require_steps(const char* schedule, const char* field, std::size_t steps, s
     require(steps >= least, schedule, field, least == 1 ? "at least 1" : "at least 2", static_cast<double>(steps));
 }
 
-/// From `from` at 0 to `to` at 1 along half a cosine.
+/// Half a cosine, from `from` at 0 to `to` at 1.
 double half_cosine(double from, double to, double at) {
     return to + (from - to) / 2 * (1 + std::cos(std::numbers::pi * at));
 }

@@ -40,7 +40,7 @@ RecordFile::RecordFile(std::filesystem::path path, Mode mode) : path_{std::move(
     bytes_ = end > 0 ? static_cast<std::uint64_t>(end) : 0;
     char last = '\n';
     if (end > 0 && ::pread(file_, &last, 1, end - 1) == 1 && last != '\n')
-        write("\n");   // what a killed run left unfinished stays a line of its own
+        write("\n");   // ends the line that a killed run left incomplete
 }
 
 RecordFile::~RecordFile() {
@@ -68,11 +68,11 @@ void RecordFile::fail(int error) noexcept {
     try {
         error_ = path_.string() + ": " + std::generic_category().message(error);
     } catch (...) {
-        error_ = "no space";   // short enough to need no memory
+        error_ = "no space";   // short enough to need no allocation
     }
     struct stat status{};
     if (::fstat(file_, &status) == 0 && S_ISREG(status.st_mode) && ::ftruncate(file_, static_cast<off_t>(bytes_)) != 0)
-        return;   // then a part of the record stays
+        return;   // a part of the record remains in the file
 }
 
 double wall_time_s() noexcept {

@@ -26,7 +26,7 @@ void append_little_endian(std::string& to, T value) {
         to += static_cast<char>(value >> (8 * byte) & 0xFF);
 }
 
-/// CRC-32C, rotated and offset, so that a record holding checksums does not check itself.
+/// TensorFlow's masked CRC-32C: rotated and offset, so that it stays a good checksum of data that contains checksums.
 std::uint32_t masked_crc(std::string_view bytes) {
     boost::crc_optimal<32, 0x1EDC6F41, 0xFFFFFFFF, 0xFFFFFFFF, true, true> crc;
     crc.process_bytes(bytes.data(), bytes.size());
@@ -34,7 +34,7 @@ std::uint32_t masked_crc(std::string_view bytes) {
     return (sum >> 15 | sum << 17) + 0xA282EAD8u;
 }
 
-/// One record: its length and its event, each with a checksum.
+/// An event as a record: its length and its bytes, each with a checksum.
 std::string framed(std::string_view event) {
     std::string record;
     append_little_endian(record, static_cast<std::uint64_t>(event.size()));
@@ -61,7 +61,7 @@ std::string summary_event(std::uint64_t step, Add add) {
     return framed(event);
 }
 
-constexpr protozero::pbf_tag_type value_field = 1;   // of Summary
+constexpr protozero::pbf_tag_type value_field = 1;   // in the message Summary
 
 std::string markdown(const LogTable& table) {
     std::string text;

@@ -31,7 +31,7 @@ void AdvancedProfiler::stop(std::string_view action) {
     if (found == open_.end())
         throw std::invalid_argument{"Attempting to stop recording an action (" + std::string{action} +
                                     ") which was never started."};
-    // Regions nest: those begun since end here too and go on as new ones.
+    // Regions must nest: those begun later are ended here too and continue as new ones.
     for (auto inner = open_.end(); inner-- != found;)
         recorder_->end_operator(inner->ticket);
     for (auto inner = found + 1; inner != open_.end(); ++inner)

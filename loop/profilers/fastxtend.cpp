@@ -64,7 +64,7 @@ void FastxtendCallback::log_batch(const LoopState& state) {
         (mode_ == ProfileMode::simple_old && !settings_.samples_per_second))
         return;
     StepRow step = state.track->step();
-    step.batch_ns = state.track->last_ns() - step.draw_begin_ns - step.draw_ns;   // it has not ended yet
+    step.batch_ns = state.track->last_ns() - step.draw_begin_ns - step.draw_ns;   // the step has not ended yet
     const auto batch = fastxtend_batch(step, state.track->step_spans());
     if (!batch)
         return;
@@ -78,7 +78,7 @@ void FastxtendCallback::log_batch(const LoopState& state) {
 void FastxtendCallback::end(const LoopState& state) {
     const Ledger ledger = recorder_->ledger();
     values_ = fastxtend_values(ledger);
-    // The fit's own record is not there yet; its last event has just ended.
+    // The fit's record does not exist yet; its last event has just ended.
     if (state.track)
         for (auto pass = ledger.passes.rbegin(); pass != ledger.passes.rend(); ++pass)
             if (pass->kind == PassKind::fit && !pass->ended) {

@@ -34,7 +34,7 @@ std::string profile_file_name(std::string_view stage, std::string_view filename,
 ProfiledAction::~ProfiledAction() {
     try {
         profiler_->stop(action_);
-    } catch (...) {   // it was stopped by hand, and a destructor has nobody to tell
+    } catch (...) {   // it was stopped by hand; a destructor must not throw
     }
 }
 
@@ -57,7 +57,7 @@ void Profiler::describe() {
         const std::filesystem::path path = files_.dirpath / file_name();
         errno = 0;
         if (!file_.is_open()) {
-            // std::filesystem_error is a std::system_error naming it
+            // throws filesystem_error, which is a std::system_error that names the folder
             std::filesystem::create_directories(files_.dirpath);
             file_.open(path, std::ios::app | std::ios::binary);
         }

@@ -9,7 +9,7 @@
 namespace drawpoint {
 namespace {
 
-/// The levels of the loop: what began inside one is over at its end, even if a cancel left it open.
+/// A level of the loop. Actions begun inside it are stopped at its end, even if a cancel left them open.
 struct Level {
     Event before, after;
 };
@@ -50,8 +50,8 @@ EventSet ProfilerCallback::Stamp::events() const noexcept {
 
 bool ProfilerCallback::Stamp::fit_over() noexcept {
     try {
-        owner_->stop_down_to(0);   // an exception left them open
-    } catch (...) {                // somebody else stopped them
+        owner_->stop_down_to(0);   // stops actions that an exception left open
+    } catch (...) {                // someone else has stopped them already
         owner_->open_.clear();
     }
     owner_->in_fit_ = false;
@@ -76,7 +76,7 @@ void ProfilerCallback::edge(Edge at, const LoopState& state) {
         return;
     }
     if (at.event == Event::before_fit || (at.event == Event::before_validate && !in_fit_)) {
-        before_.fit_over();   // a validation that failed told nobody
+        before_.fit_over();   // a failed validation does not call it
         in_fit_ = at.event == Event::before_fit;
         profiler_->setup(in_fit_ ? "fit" : "validate", local_rank_, log_dir_);
     }
@@ -116,7 +116,7 @@ void ProfilerCallback::stop_down_to(std::size_t depth) {
 void ProfilerCallback::report() {
     try {
         profiler_->describe();
-    } catch (const std::exception& failed) {   // a full disk is no reason to lose a training
+    } catch (const std::exception& failed) {   // a full disk must not end the training
         error_ = failed.what();
         profiler_->output() << "the profiler's report could not be written: " << error_ << std::endl;
     }

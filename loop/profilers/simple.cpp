@@ -8,7 +8,7 @@
 namespace drawpoint {
 namespace {
 
-/// Seconds as a program has them whose clock gives doubles.
+/// Converts to seconds first, so that results round as in a program whose clock returns doubles.
 double seconds(std::int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
 }   // namespace
@@ -19,7 +19,7 @@ void ExactSum::add(double value) {
         is_special_ = true;
         return;
     }
-    // Shewchuk's growing expansion: each partial takes what the ones above it cannot hold.
+    // Shewchuk's growing expansion: each partial holds the rounding error of the larger ones.
     std::size_t kept = 0;
     for (double partial : partials_) {
         if (std::abs(value) < std::abs(partial))
@@ -45,7 +45,7 @@ double ExactSum::value() const noexcept {
         if (low != 0)
             break;
     }
-    // A half that what is below pushes over rounds the other way.
+    // If the sum is halfway between two doubles, the next partial's sign decides the direction of rounding.
     if (i > 0 && ((low < 0 && partials_[i - 1] < 0) || (low > 0 && partials_[i - 1] > 0))) {
         const double twice = low * 2, rounded = sum + twice;
         if (twice == rounded - sum)
@@ -92,7 +92,7 @@ void SimpleProfiler::stop(std::string_view action) {
         throw std::invalid_argument{"Attempting to stop recording an action (" + std::string{action} +
                                     ") which was never started."};
     if (recorder_ != nullptr) {
-        // Regions nest: those begun since end here too and go on as new ones.
+        // Regions must nest: those begun later are ended here too and continue as new ones.
         for (auto inner = open_.end(); inner-- != found;)
             recorder_->end_operator(inner->ticket);
         for (auto inner = found + 1; inner != open_.end(); ++inner)

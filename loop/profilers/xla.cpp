@@ -13,9 +13,9 @@ constexpr std::array recorded{std::string_view{"training_step"}, std::string_vie
                               std::string_view{"predict_step"}};
 constexpr std::size_t first_numbered = 2;
 
-/// Position in `recorded` of the hook that an action names, e.g. "[Strategy]SingleDeviceStrategy.training_step".
+/// Position in `recorded` of the hook in an action's name, e.g. "[Strategy]SingleDeviceStrategy.training_step".
 std::size_t hook_of(std::string_view action) noexcept {
-    const std::string_view hook = action.substr(action.rfind('.') + 1);   // npos + 1: the whole
+    const std::string_view hook = action.substr(action.rfind('.') + 1);   // npos + 1 is 0: the whole name
     return static_cast<std::size_t>(std::ranges::find(recorded, hook) - recorded.begin());
 }
 
@@ -43,7 +43,7 @@ void XlaProfiler::stop(std::string_view action) {
     const auto last = std::ranges::find(open_.rbegin(), open_.rend(), action, &Open::action);
     if (last == open_.rend())
         return;
-    // Regions nest: one that its owner forgot to stop ends with the one around it.
+    // Regions must nest: one that was never stopped ends with the one around it.
     for (auto left = std::distance(open_.rbegin(), last) + 1; left > 0; --left) {
         recorder_->end_operator(open_.back().ticket);
         open_.pop_back();

@@ -52,7 +52,7 @@ std::string shape_and_type(const std::vector<std::int64_t>& shape, std::string_v
     return fmt::format("[{}] of {}", fmt::join(shape, ", "), type);
 }
 
-/// The array of that name as a tensor where `like` is. Refuses one of another shape or type.
+/// The array of that name as a tensor on the device of `like`. Throws for another shape or type.
 at::Tensor take(const Checkpoint& from, const std::string& name, const at::Tensor& like) {
     const Checkpoint::Array* array = from.find(name);
     if (array == nullptr)
@@ -70,7 +70,7 @@ at::Tensor take(const Checkpoint& from, const std::string& name, const at::Tenso
 
 const char* name_of(Optimizer kind) noexcept { return kind == Optimizer::adam ? "adam" : "sgd"; }
 
-/// Parameters first, then what else the model keeps, as the running means of a batch norm.
+/// The model's parameters, then its buffers, such as the running means of a batch norm.
 std::vector<std::pair<std::string, at::Tensor>> weights_of(const torch::nn::Module& module) {
     std::vector<std::pair<std::string, at::Tensor>> weights;
     for (const auto& item : module.named_parameters())
@@ -127,7 +127,7 @@ void TorchLearner::save(Checkpoint& to) const {
                    state != nullptr && state->momentum_buffer().defined()) {
             put(to, prefix + "momentum_buffer", state->momentum_buffer());
         }
-        if (item.value().grad().defined())   // of batches whose gradients are being added up
+        if (item.value().grad().defined())   // gradients that are being accumulated
             put(to, "gradient." + item.key(), item.value().grad());
     }
     to.set_text("optimizer", name_of(impl_->kind));
@@ -144,7 +144,7 @@ void TorchLearner::save(Checkpoint& to) const {
 }
 
 void TorchLearner::load(const Checkpoint& from) {
-    // All that can be refused is read first.
+    // Everything that can be refused is read first, before anything changes.
     if (const std::string& kind = from.text("optimizer"); kind != name_of(impl_->kind))
         from.refuse(fmt::format("its optimizer is {}, this learner's is {}", kind, name_of(impl_->kind)));
     const auto weights = weights_of(impl_->module());

@@ -114,7 +114,7 @@ void TorchLearner::zero_grad() {
 void TorchLearner::end_batch() noexcept {
     impl_->output.reset();
     if (impl_->loss.defined())
-        impl_->loss.detach_();   // the graph holds the batch's memory; the value may still be asked for
+        impl_->loss.detach_();   // releases the graph, which holds the batch's memory, but keeps the value
 }
 
 double TorchLearner::loss_value() const {

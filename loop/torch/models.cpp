@@ -34,7 +34,7 @@ void push_head(nn::Sequential& net, std::int64_t channels, std::int64_t num_clas
     net->push_back(nn::Linear{channels, num_classes});
 }
 
-/// Two 3 × 3 convolutions around a shortcut.
+/// Two 3 × 3 convolutions with a shortcut around them.
 class ResidualBlock : public nn::Module {
 public:
     ResidualBlock(std::int64_t in, std::int64_t out, std::int64_t stride)

@@ -30,7 +30,7 @@ struct BytesHash {
     using is_transparent = void;
     std::size_t operator()(std::string_view bytes) const noexcept { return std::hash<std::string_view>{}(bytes); }
 };
-/// Looks up by content without making a string.
+/// A map that looks up keys without creating a string.
 template <class Value>
 using ByContent = std::unordered_map<std::string, Value, BytesHash, std::equal_to<>>;
 
@@ -50,7 +50,7 @@ bool has_flops_formula(std::string_view name) noexcept {
     return std::ranges::find(names, name) != names.end();
 }
 
-/// The sizes of an operator's inputs as a row of numbers, the key under which their text is found again.
+/// The sizes of an operator's inputs as a sequence of numbers, which is the key for looking up their text.
 class Sizes {
 public:
     void read(c10::ArrayRef<const c10::IValue> inputs) {
@@ -66,7 +66,7 @@ public:
     }
     [[nodiscard]] std::string_view key() const noexcept { return bytes_of(values_); }
 
-    /// As PyTorch writes "Input Dims": what is no tensor is [], and so is a list of more than 30.
+    /// The sizes as PyTorch's "Input Dims"; [] for an input that is not a tensor and for a list of more than 30.
     [[nodiscard]] std::string text() const {
         std::string out = "[";
         for (std::size_t at = 0; at < values_.size();) {
@@ -122,13 +122,13 @@ private:
     std::vector<std::int64_t> values_;
 };
 
-/// What one thread keeps from operator to operator. Only that thread touches it.
+/// The state that a thread keeps between operators. Used by that thread only.
 struct PerThread {
     struct Open {
         const at::RecordFunction* call;
         std::uint32_t ticket;
     };
-    std::uint64_t window = 0;   // the one that `open` belongs to
+    std::uint64_t window = 0;   // the window that `open` belongs to
     std::vector<Open> open;     // innermost last
     ByContent<Name> names;
     ByContent<std::uint32_t> shapes;
@@ -136,8 +136,8 @@ struct PerThread {
     detail::CallStacks stacks;
 };
 
-/// A PerThread for each of LibTorch's thread numbers (they count from 1), found without lock and without a
-/// thread-local variable.
+/// A PerThread for each of LibTorch's thread numbers (counted from 1), found without a lock and without a thread-local
+/// variable.
 class Threads {
 public:
     Threads() = default;
@@ -153,7 +153,7 @@ public:
             delete leaf;
         }
     }
-    /// Null past a million threads.
+    /// Returns null for thread numbers above a million.
     PerThread* get(std::uint64_t number) {
         if (number >= leaf_size * leaf_size) [[unlikely]]
             return nullptr;
@@ -178,8 +178,8 @@ private:
     std::array<std::atomic<Leaf*>, leaf_size> leaves_{};
 };
 
-/// Stands in the observed threads' debug info, where LibTorch looks for a profiler and where it hands on to the threads
-/// that work for them. It is LibTorch's own base class so that LibTorch's questions get an answer.
+/// The profiler in the observed threads' debug info. LibTorch looks for it there, and passes it on to threads that work
+/// for them. Derives from LibTorch's own base class, since LibTorch calls its functions.
 class OpState final : public profiler::ProfilerStateBase {
 public:
     OpState(Recorder& recorder, const OpProfilerOptions& options)
@@ -188,7 +188,7 @@ public:
           options_{options},
           recorder_{&recorder} {}
 
-    /// The one that observes this thread.
+    /// The OpState that observes the calling thread, or null.
     static OpState* here() noexcept {
         c10::DebugInfoBase* info = c10::ThreadLocalDebugInfo::get(c10::DebugInfoKind::PROFILER_STATE);
         return info != nullptr && typeid(*info) == typeid(OpState) ? static_cast<OpState*>(info) : nullptr;
@@ -202,7 +202,7 @@ public:
         PerThread* thread = window == 0 ? nullptr : threads_.get(call.threadId());
         if (thread == nullptr)
             return;
-        if (thread->window != window) {   // what an earlier window left open has been ended or lost
+        if (thread->window != window) {   // operators left open by an earlier window have been ended or lost
             thread->open.clear();
             thread->window = window;
         }
@@ -223,8 +223,8 @@ public:
     }
 
     void end(const at::RecordFunction& call) {
-        const std::int64_t at_ns = recorder_->now_ns();   // first: what follows is none of the operator's time
-        // One that ends on another thread (a remote call's) stays open: its thread may be in the middle of the list.
+        const std::int64_t at_ns = recorder_->now_ns();   // first, so that our own work is not in the operator's time
+        // An operator that ends on another thread (a remote call) stays open, since its thread may be using the list.
         if (call.isAsync() && call.threadId() != at::RecordFunction::currentThreadId())
             return;
         const std::uint64_t window = window_.load(std::memory_order_relaxed);
@@ -237,7 +237,7 @@ public:
             end_from(*thread, static_cast<std::size_t>(open.rend() - found) - 1, at_ns);
     }
 
-    /// Ends what the calling thread has open.
+    /// Ends all open operators of the calling thread.
     void end_all_here() {
         if (PerThread* thread = threads_.get(at::RecordFunction::currentThreadId()))
             if (thread->window == window_.load(std::memory_order_relaxed))
@@ -301,7 +301,7 @@ struct OpProfiler::ObservedThread::Impl {
         c10::ThreadLocalDebugInfo::_push(c10::DebugInfoKind::PROFILER_STATE, state);
         try {
             observe();
-        } catch (...) {   // or this thread could never be observed again
+        } catch (...) {   // otherwise this thread could never be observed again
             c10::ThreadLocalDebugInfo::_pop(c10::DebugInfoKind::PROFILER_STATE);
             throw;
         }
@@ -310,7 +310,7 @@ struct OpProfiler::ObservedThread::Impl {
     Impl& operator=(const Impl&) = delete;
     ~Impl() {
         forget();
-        // Should user code have put other debug info on top and left it there, ours must stay: it is inert by then.
+        // If user code has left other debug info on top, ours must stay below it; it does nothing any more.
         if (OpState::here() == state.get())
             try {
                 c10::ThreadLocalDebugInfo::_pop(c10::DebugInfoKind::PROFILER_STATE);
@@ -337,7 +337,7 @@ OpProfiler::ObservedThread::ObservedThread(ObservedThread&&) noexcept = default;
 OpProfiler::ObservedThread::~ObservedThread() = default;
 
 struct OpProfiler::Impl {
-    std::shared_ptr<OpState> state;   // LibTorch's threads may hold it longer than the profiler lives
+    std::shared_ptr<OpState> state;   // LibTorch's threads may keep it longer than the profiler lives
     std::uint64_t windows = 0;
     std::thread::id thread;
     std::unique_ptr<ObservedThread::Impl> observed;   // null: not started
@@ -353,7 +353,7 @@ OpProfiler::~OpProfiler() {
     if (impl_->observed && impl_->thread != std::this_thread::get_id()) {
         impl_->state->window() = 0;
         impl_->observed->handle =
-            at::INVALID_CALLBACK_HANDLE;   // its thread alone could remove it; it does nothing now
+            at::INVALID_CALLBACK_HANDLE;   // only its own thread could remove it; it does nothing any more
         return;
     }
     stop();

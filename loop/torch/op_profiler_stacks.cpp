@@ -9,7 +9,7 @@
 namespace drawpoint::detail {
 
 namespace {
-constexpr std::size_t observer_frames = 16;   // most that stand between an operator's caller and us
+constexpr std::size_t observer_frames = 16;   // most frames between an operator's caller and this code
 }
 
 struct CallStacks::Symboliser {

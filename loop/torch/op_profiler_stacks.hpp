@@ -31,7 +31,7 @@ public:
 private:
     struct Place {
         std::vector<std::uint32_t> frames;   // at this address, inlined ones included, innermost first
-        bool observer = false;               // part of the observation by LibTorch or us, not of the program
+        bool observer = false;               // code of LibTorch's or our observer, not of the program
     };
     const Place& place_of(Recorder&, std::uint64_t return_address);
     std::uint32_t stack_of(Recorder&, std::uint32_t max_frames);

@@ -35,7 +35,7 @@ std::string set_of(std::span<const std::string_view> names) {
     return fmt::format("{{'{}'}}", fmt::join(names, "', '"));
 }
 
-/// "training_step" of "[Strategy]SingleDeviceStrategy.training_step".
+/// The part after the last ".": "training_step" of "[Strategy]SingleDeviceStrategy.training_step".
 std::string_view last_word(std::string_view action) { return action.substr(action.rfind('.') + 1); }
 
 void check(const PyTorchProfilerOptions& options) {
@@ -78,7 +78,7 @@ struct PyTorchProfiler::Impl {
     std::optional<ScheduleWrapper> schedule;   // none: every step is recorded
     std::optional<TorchProfiler> profiler;     // from the first action to the summary
     std::string last_step;                     // the action that ended the last step
-    std::vector<Region> regions;               // open, in the order of their start
+    std::vector<Region> regions;               // open ones, in the order of their start
 };
 
 PyTorchProfiler::PyTorchProfiler(Recorder& recorder, ProfilerFiles files, PyTorchProfilerOptions options)
@@ -112,10 +112,11 @@ PyTorchProfiler::PyTorchProfiler(Recorder& recorder, ProfilerFiles files, PyTorc
     if (chosen.schedule)
         impl_->schedule.emplace(std::move(chosen.schedule));
     impl_->options = std::move(options);
-    TorchProfiler{recorder, impl_->options.profiler};   // throws for what it refuses now, not in the first step
+    TorchProfiler{recorder, impl_->options.profiler};   // throws for refused options now rather than at the first step
 }
 
-PyTorchProfiler::~PyTorchProfiler() { impl_->profiler.reset(); }   // it may hand over a trace, which reads all the rest
+// Ends the profiler first: it may call on_trace_ready, which uses the other members.
+PyTorchProfiler::~PyTorchProfiler() { impl_->profiler.reset(); }
 
 void PyTorchProfiler::start(std::string_view action) {
     Impl& impl = *impl_;

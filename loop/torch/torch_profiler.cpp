@@ -72,7 +72,7 @@ std::int64_t unix_now_ns() {
         .count();
 }
 
-/// -1 of "cpu", 2 of "cuda:2".
+/// -1 for "cpu", 2 for "cuda:2".
 std::int32_t device_number(std::string_view device) {
     if (device == "cpu")
         return -1;
@@ -97,8 +97,8 @@ std::vector<ProfilerActivity> supported_activities() { return {ProfilerActivity:
 
 namespace {
 
-/// The engine's "evaluate_function: X" begins before X says whose backward it is: it gets X's numbers, as Kineto gives
-/// them.
+/// Copies the sequence numbers of a backward function X to the engine's "evaluate_function: X" around it, which begins
+/// before they are known. Kineto does the same.
 void complete_evaluations(Ledger& ledger) {
     constexpr std::string_view prefix = "autograd::engine::evaluate_function: ";
     for (std::size_t i = 0; i + 1 < ledger.operators.size(); ++i) {
@@ -171,12 +171,12 @@ struct TorchProfiler::Impl {
         ops.stop();
         if (execution_trace)
             execution_trace->stop();
-        if (!windows.empty() && windows.back().to_ns == no_stamp)   // not when start_trace() threw
+        if (!windows.empty() && windows.back().to_ns == no_stamp)   // false if start_trace() threw
             windows.back().to_ns = recorder->now_ns();
         trace.reset();
     }
 
-    // A step's range is recorded where operators are: in the steps that the schedule makes active.
+    // A step's range is recorded when operators are: in the steps that the schedule makes active.
     void begin_range() {
         end_range();
         if (!ops.started() || !options.schedule)
@@ -190,7 +190,7 @@ struct TorchProfiler::Impl {
             recorder->end_operator(*range, boundary());
         range.reset();
     }
-    /// When the transition at hand happens.
+    /// The time of the current transition.
     [[nodiscard]] std::int64_t boundary() const noexcept {
         return boundary_ns != no_stamp ? boundary_ns : recorder->now_ns();
     }
@@ -218,7 +218,7 @@ struct TorchProfiler::Impl {
         return ledger;
     }
 
-    /// What the windows hold.
+    /// A ledger with the rows inside the windows.
     Ledger cut(std::span<const Window> from) const {
         const std::int64_t now = recorder->now_ns();
         if (from.empty())
@@ -245,14 +245,14 @@ struct TorchProfiler::Impl {
     std::map<std::string, std::string> preset;
     std::string trace_id;
     std::vector<Window> windows;                 // of the last cycle, or of all with acc_events
-    std::optional<Ledger> trace;                 // what they hold, once asked for
+    std::optional<Ledger> trace;                 // their rows, cut when first asked for
     std::optional<std::uint32_t> range;          // the open ProfilerStep
     bool started = false;                        // a cycle has been, or is being recorded
-    bool collecting = true;                      // operators, as toggled
+    bool collecting = true;                      // operators are recorded (toggle_collection_dynamic)
     bool steps_by_draw = false;                  // a TorchProfilerCallback opens and closes the ranges
-    bool step_over = false;                      // the step at hand, by the end of a fit
-    std::int64_t boundary_ns = no_stamp;         // of a draw that makes a step
-    std::function<std::int64_t()> step_number;   // what a range is called by; empty: the machine's number
+    bool step_over = false;                      // the end of a fit has ended the current step
+    std::int64_t boundary_ns = no_stamp;         // time of the draw that begins or ends a step
+    std::function<std::int64_t()> step_number;   // number in a range's name; empty: the machine's number
 };
 
 TorchProfiler::TorchProfiler(Recorder& recorder, TorchProfilerOptions options)
@@ -360,7 +360,7 @@ TorchProfilerScope::~TorchProfilerScope() noexcept(false) {
     }
     try {
         profiler_->stop();
-    } catch (const std::exception& error) {   // the one under way counts
+    } catch (const std::exception& error) {   // the exception in flight takes precedence
         profiler_->options().warn(error.what());
     }
 }
@@ -389,7 +389,7 @@ void TorchProfilerCallback::on(Event event, LoopState& state) {
         impl.end_range();
         impl.boundary_ns = no_stamp;
         if (!drawn_ && !state.batches)
-            in_step_ = false;   // the draw that found the end of the data was none: the next one takes its step
+            in_step_ = false;   // this draw only found the end of the data: the next draw takes over its step
         break;
     default: fit_over(); break;
     }
@@ -399,7 +399,7 @@ void TorchProfilerCallback::before_draw(const LoopState& state) {
     TorchProfiler::Impl& impl = *profiler_->impl_;
     if (!profiler_->running())
         return;
-    // The loop's own reading, so that the range and the step's record begin and end at the same moments.
+    // Uses the loop's own clock reading, so that range and step record have the same begin and end.
     impl.boundary_ns = state.track != nullptr ? state.track->step().draw_begin_ns : no_stamp;
     std::exception_ptr thrown;
     if (std::exchange(in_step_, true)) {

@@ -11,7 +11,7 @@ namespace drawpoint {
 
 ExecutionTraceObserver::ExecutionTraceObserver(const std::filesystem::path& file)
     : file_{file}, part_{fmt::format("{}.{}.part", file.string(), fmt::ptr(this))} {
-    // LibTorch only logs when it cannot open a file, and when there is an observer already: the file tells.
+    // LibTorch only logs a message if it cannot open the file or has an observer already, so we check ourselves.
     if (std::FILE* const probe = std::fopen(part_.c_str(), "w"))
         std::fclose(probe);
     else
@@ -27,7 +27,7 @@ ExecutionTraceObserver::ExecutionTraceObserver(const std::filesystem::path& file
 ExecutionTraceObserver::~ExecutionTraceObserver() {
     stop();
     torch::profiler::impl::removeExecutionTraceObserver();
-    std::error_code failed;   // then what was written stays under its other name
+    std::error_code failed;   // if it fails, the file keeps its temporary name
     std::filesystem::rename(part_, file_, failed);
 }
 

@@ -10,8 +10,8 @@
 
 namespace drawpoint {
 
-/// A rolling 64-bit digest of bytes, built like XXH64 (four lanes, multiply and rotate) but continued from block to block; each
-/// block's length counts. About 0.1 ns a byte. No protection against intent.
+/// A rolling 64-bit digest of blocks of bytes, built like XXH64 (four lanes, multiply and rotate). It depends on the
+/// blocks' order and lengths. About 0.1 ns a byte. Not cryptographic.
 class BatchDigest {
 public:
     void add(std::span<const std::byte> bytes) noexcept {

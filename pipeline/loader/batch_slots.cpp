@@ -17,13 +17,13 @@ namespace {
 
 constexpr std::size_t huge_page = slot_huge_page;
 
-/// `bytes` in pages of the usual size, or null.
+/// Maps `bytes` bytes in pages of the default size; null if the system refuses.
 std::byte* map_pages(std::size_t bytes) noexcept {
     void* const pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return pages == MAP_FAILED ? nullptr : static_cast<std::byte*>(pages);
 }
 
-/// `bytes` (a multiple of a huge page) at a multiple of a huge page, or null.
+/// Maps `bytes` bytes, a multiple of a huge page, aligned to a huge page; null if the system refuses.
 std::byte* map_huge(std::size_t bytes) noexcept {
     void* const whole = ::mmap(nullptr, bytes + huge_page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (whole == MAP_FAILED)
@@ -33,7 +33,7 @@ std::byte* map_huge(std::size_t bytes) noexcept {
     if (before != 0)
         ::munmap(begin, before);
     ::munmap(begin + before + bytes, huge_page - before);
-    ::madvise(begin + before, bytes, MADV_HUGEPAGE);   // refused by some kernels: small pages do as well
+    ::madvise(begin + before, bytes, MADV_HUGEPAGE);   // may be refused: small pages work too
     return begin + before;
 }
 

@@ -46,7 +46,7 @@ std::span<std::byte> CollatedBatch::add(std::string_view name, ScalarType type, 
     if (part.memory_ == nullptr || part.memory_->bytes() < bytes) {
         if (part.memory_)
             std::exchange(part.memory_, nullptr)->release();
-        // Grown in powers of two up to a huge page, so that sizes that vary a little stop allocating soon.
+        // Powers of two up to a huge page, so that sizes that vary a little soon need no allocation.
         const std::uint64_t huge_page = std::uint64_t{2} << 20;
         part.memory_ =
             SlotMemory::allocate(bytes < huge_page ? std::bit_ceil(std::max<std::uint64_t>(bytes, 256)) : bytes, 0);

@@ -45,11 +45,10 @@ const LoaderOptions& checked(const LoaderOptions& options, const Runtime& runtim
     return options;
 }
 
-/// What a sample's contents take in memory once read, the largest of a few: so much a buffer grows to that is used again and
-/// again. 0: nothing is read.
+/// Memory that a read buffer will grow to: that of the largest file among up to 32 samples. 0: nothing is read ahead.
 std::uint64_t contents_bytes_of(const SampleSource& source, bool collates) {
     const SampleReads* const reads = source.reads();
-    constexpr std::uint64_t most_looked_at = std::uint64_t{1} << 56;   // so that twice as many are no more than 64 bits
+    constexpr std::uint64_t most_looked_at = std::uint64_t{1} << 56;   // twice as many still fit 64 bits
     if (reads == nullptr || (source.fills_runs() && !collates) || source.size() == 0)
         return 0;
     const std::uint64_t looked_at = std::min<std::uint64_t>(32, source.size());
@@ -99,7 +98,7 @@ PrefetchCore* new_core(Runtime& runtime, const SampleSource& source, const Sampl
     return new PrefetchCore{runtime, source, sampler, asked, needs, plan_of(needs), name};
 }
 
-/// Keeps the handler of a suspended next() where only the loop's thread touches it.
+/// Stores the handler of a suspended next() in the core, where only the loop's thread uses it.
 class Park {
 public:
     explicit Park(PrefetchCore* core) noexcept : core_{core} {}

@@ -8,22 +8,22 @@
 
 namespace drawpoint {
 
-/// The word through which slots come back, from any thread. Bit 63: the loop waits; 62 … 56: a threshold; 55 … 0: slots given
-/// back and not yet taken up. The threshold says after how many more slots a sleeping worker wants to be woken, that nobody
-/// sleeps, or that the loader is closed. Giving back is one exchange of this word, and only the one that wakes somebody, or
-/// comes after the end, has more to do.
+/// The atomic word through which slots come back, from any thread. Bit 63: the loop waits; bits 62 … 56: a threshold;
+/// bits 55 … 0: slots given back and not yet taken up. The threshold is the number of slots after which a sleeping
+/// worker is woken, or says that nobody sleeps, or that the loader is closed. Giving back is one exchange of the word;
+/// only the give-back that wakes a worker, or comes after the loader's end, has more to do.
 class GiveBackGate {
 public:
-    /// What the thread that gave a slot back has to do.
+    /// What the thread that gave a slot back must do next.
     enum class Then : std::uint8_t { nobody_waits, wake_worker, note_closed };
     struct TakenUp {
-        std::uint64_t slots = 0;   ///< a bit each
+        std::uint64_t slots = 0;   ///< bit set
         LoaderMachine::Gate state = LoaderMachine::Gate::off;
-        std::size_t left = 0;   ///< slots until it fires
+        std::size_t left = 0;   ///< slots until the gate fires
     };
 
     // Any thread.
-    /// Gives the slot back, unless somebody may have to be woken or the loader is closed: then false, and nothing happened.
+    /// Gives the slot back. False if a worker may have to be woken or the loader is closed: then nothing has changed.
     [[nodiscard]] bool give_quietly(std::uint32_t slot) noexcept {
         std::uint64_t word = word_.load(std::memory_order_relaxed);
         for (;;) {
@@ -38,12 +38,13 @@ public:
                 return true;
         }
     }
+    /// Gives the slot back in every case.
     [[nodiscard]] Then give(std::uint32_t slot) noexcept {
         std::uint64_t word = word_.load(std::memory_order_relaxed), next;
         do {
             next = word + bit(slot);
             if (threshold(word) < closed)
-                // Whoever makes the threshold `nobody` has decided to wake one worker; the machine counts it at its next turn.
+                // Setting the threshold to `nobody` decides to wake one worker; the machine counts it at its next turn.
                 next = threshold(word) == 1 || (word & loop_waits) != 0 ? next | nobody << shift : next - one;
         } while (!word_.compare_exchange_weak(word, next, std::memory_order_acq_rel, std::memory_order_relaxed));
         if (threshold(word) == closed)
@@ -56,13 +57,14 @@ public:
     void announce_wait() noexcept { word_.fetch_or(loop_waits, std::memory_order_acq_rel); }
     void end_wait() noexcept { word_.fetch_and(~loop_waits, std::memory_order_acq_rel); }
 
-    // Whoever decides, one thread at a time.
+    // The thread that turns, under the loader's mutex.
     [[nodiscard]] bool is_armed() const noexcept { return armed_; }
-    /// Takes the slots that are back. A gate that counts counts anew from `threshold` then.
+    /// Takes the slots that are back. If the gate was counting, it begins again from `threshold`.
     [[nodiscard]] TakenUp take_up(std::size_t threshold) noexcept;
-    /// Wakes a worker after so many slots, if it does not after fewer already. False: a slot is back.
+    /// Arms the gate to wake a worker after `threshold` slots, unless it already does after fewer. False: a slot is
+    /// back already, and nothing has changed.
     [[nodiscard]] bool arm(std::size_t threshold) noexcept;
-    /// Nobody sleeps any more. True: it has fired meanwhile.
+    /// Nobody sleeps any more. True: the gate has fired in the meantime.
     [[nodiscard]] bool disarm() noexcept;
     /// Takes the slots that are back, where nobody ever sleeps.
     [[nodiscard]] std::uint64_t take() noexcept {
@@ -71,9 +73,9 @@ public:
 
     // The end.
     [[nodiscard]] std::uint64_t word() const noexcept { return word_.load(std::memory_order_acquire); }
-    /// Slots among `out` that were not back when the word was so.
+    /// The slots of `out` that are not back according to `word`.
     [[nodiscard]] static std::uint64_t still_out(std::uint64_t word, std::uint64_t out) noexcept { return out & ~word; }
-    /// Closes the gate if the word is still so; else the word as it is now.
+    /// Closes the gate if its word is still `word`; else sets `word` to what it is now.
     [[nodiscard]] bool close(std::uint64_t& word) noexcept {
         return word_.compare_exchange_weak(word, (word & all_slots) | closed << shift, std::memory_order_acq_rel,
                                            std::memory_order_acquire);
@@ -93,7 +95,7 @@ private:
     }
 
     std::atomic<std::uint64_t> word_{nobody << shift};
-    bool armed_ = false;   // of whoever decides: the threshold wakes a worker, or has
+    bool armed_ = false;   // for the thread that turns: the threshold will wake a worker, or has
 };
 
 inline GiveBackGate::TakenUp GiveBackGate::take_up(std::size_t again_at) noexcept {
@@ -101,7 +103,7 @@ inline GiveBackGate::TakenUp GiveBackGate::take_up(std::size_t again_at) noexcep
     while ((word & all_slots) != 0) {
         next = word & ~all_slots;
         if (armed_ && threshold(word) != nobody)
-            next = with_threshold(next, again_at);   // counted down by what is taken up here
+            next = with_threshold(next, again_at);   // the slots taken up here have counted it down
         if (word_.compare_exchange_weak(word, next, std::memory_order_acq_rel, std::memory_order_acquire))
             break;
     }

@@ -142,8 +142,8 @@ void LoaderCore::give_back(std::uint32_t i) noexcept {
     } else if (slot.collation && asks_holder()) {
         leave_held(slot);
     }
-    // Once the slot is back, this core may be gone: such a give-back must end with the exchange. One that has more to do
-    // announces itself first, so that close() waits for it.
+    // Once the slot is back, this core may be destroyed: a quiet give-back must end with the exchange. One that has
+    // more to do registers as a visitor first, so that close() waits for it.
     if (!gate_.give_quietly(i))
         give_back_announced(i);
 }
@@ -170,7 +170,7 @@ void LoaderCore::close(std::uint64_t out) noexcept {
     } while (!gate_.close(word));
     if (left == 0)
         release();
-    // A give-back that found sleepers is between its exchange and its last touch for some nanoseconds.
+    // A give-back that wakes a worker uses this core for some nanoseconds after its exchange.
     while (visitors_.load(std::memory_order_acquire) != 0)
         std::this_thread::yield();
 }

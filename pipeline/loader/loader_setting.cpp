@@ -29,7 +29,7 @@ LoaderSetting setting_of(const PipelineRow& row) noexcept {
     return {.num_workers = row.num_workers,
             .prefetch_depth = row.prefetch_depth,
             .batch_size = row.batch_size,
-            .order = {row.max_overtakes},
+            .order = row.order,
             .read_concurrency = row.read_concurrency,
             .memory_budget = row.memory_budget};
 }
@@ -38,7 +38,7 @@ LoaderSetting changed_by(const SettingRow& row, LoaderSetting setting) noexcept 
     return {.num_workers = row.num_workers,
             .prefetch_depth = row.prefetch_depth,
             .batch_size = setting.batch_size,
-            .order = {row.max_overtakes},
+            .order = row.order,
             .read_concurrency = row.read_concurrency,
             .memory_budget = row.memory_budget};
 }
@@ -49,7 +49,7 @@ PipelineRow pipeline_row(std::string name, std::vector<std::string> stages, cons
             .batch_size = static_cast<std::uint32_t>(setting.batch_size),
             .num_workers = static_cast<std::uint32_t>(setting.num_workers),
             .prefetch_depth = static_cast<std::uint32_t>(setting.prefetch_depth),
-            .max_overtakes = setting.order.max_overtakes,
+            .order = setting.order,
             .read_concurrency = static_cast<std::uint32_t>(setting.read_concurrency),
             .memory_budget = setting.memory_budget};
 }

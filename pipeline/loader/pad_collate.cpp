@@ -35,7 +35,7 @@ Value whole(double value, const char* type) {
     return stored(static_cast<T>(value));
 }
 
-/// The nearest 16 bits with `exponent_bits` of exponent, ties to even.
+/// Rounds to a 16-bit float with `exponent_bits` bits of exponent; ties to even.
 std::uint16_t to_half(double value, int exponent_bits) {
     const int fraction_bits = 15 - exponent_bits, bias = (1 << (exponent_bits - 1)) - 1;
     const auto sign = static_cast<std::uint16_t>(std::signbit(value) ? 0x8000 : 0);
@@ -47,7 +47,7 @@ std::uint16_t to_half(double value, int exponent_bits) {
         return static_cast<std::uint16_t>(sign | (size == 0 ? 0 : infinity));
     const int exponent = std::max(std::ilogb(size), 1 - bias);
     const auto steps = static_cast<std::uint32_t>(std::nearbyint(std::ldexp(size, fraction_bits - exponent)));
-    // Steps beyond the fraction carry into the exponent by themselves, also from the largest number into infinity.
+    // A fraction that rounds up carries into the exponent by itself, also from the largest number into infinity.
     const std::uint32_t bits =
         (static_cast<std::uint32_t>(exponent + bias - 1) << static_cast<std::uint32_t>(fraction_bits)) + steps;
     return static_cast<std::uint16_t>(sign | std::min<std::uint32_t>(bits, infinity));
@@ -72,7 +72,7 @@ Value value_of(ScalarType type, double value) {
     return stored(value);
 }
 
-/// `bytes` (a multiple of the value's) of the value, over and over.
+/// Fills `bytes` bytes, a multiple of `value_bytes`, with copies of the value.
 void fill(std::byte* out, std::size_t bytes, const Value& value, std::size_t value_bytes) {
     if (bytes == 0)
         return;
@@ -81,20 +81,21 @@ void fill(std::byte* out, std::size_t bytes, const Value& value, std::size_t val
         std::memcpy(out + done, out, std::min(done, bytes - done));
 }
 
-/// A sample's block of its batch: copied where the sample is, filled around it.
+/// A sample's block in its batch: the sample is copied into it and padded.
 struct Block {
     std::span<const std::int64_t> sizes, padded;
     std::size_t value_bytes;
     const Value& value;
 
-    [[nodiscard]] std::size_t padded_bytes(std::size_t from) const {   // of one item of the dimensions behind
+    /// Size of the block's dimensions `from` and later.
+    [[nodiscard]] std::size_t padded_bytes(std::size_t from) const {
         std::size_t bytes = value_bytes;
         for (std::size_t dimension = from; dimension < padded.size(); ++dimension)
             bytes *= static_cast<std::size_t>(padded[dimension]);
         return bytes;
     }
 
-    /// Dimension `at` and those behind it; gives where the source goes on.
+    /// Copies dimension `at` and later; returns the end of what it has read.
     const std::byte* copy(std::size_t at, const std::byte* from, std::byte* to) const {
         const std::size_t item = padded_bytes(at + 1), size = static_cast<std::size_t>(sizes[at]);
         if (std::ranges::equal(sizes.subspan(at + 1), padded.subspan(at + 1))) {
@@ -110,7 +111,7 @@ struct Block {
     }
 };
 
-/// Ones in the part of a block of zeros that is `real`.
+/// Writes ones into the part of a zeroed block that belongs to the sample.
 void mark(std::byte* block, std::span<const std::int64_t> padded, std::span<const std::int64_t> real) {
     if (real.size() == 1) {
         std::fill_n(block, real[0], std::byte{1});

@@ -15,7 +15,7 @@ struct Runtime::Impl {
 
     RuntimeOptions options;
     Recorder* recorder;
-    WorkerPool pool;   // before the context: a loader inside an abandoned coroutine joins its workers as that dies
+    WorkerPool pool;   // declared first: destroying the context destroys suspended coroutines and the loaders in them
     asio::io_context context{1};
 };
 

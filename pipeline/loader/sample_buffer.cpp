@@ -17,7 +17,7 @@ namespace {
 static_assert(sizeof(SampleBuffer) == sample_buffer_bytes);   // as plan_memory() counts it
 
 constexpr std::align_val_t alignment{64};
-constexpr std::size_t excess = 4;   // times what is needed
+constexpr std::size_t excess = 4;   // multiple of what is needed
 
 }   // namespace
 
@@ -51,10 +51,10 @@ std::span<std::byte> SampleBuffer::reshape(const SampleLayout& layout) {
                                 ? MAP_FAILED
                                 : ::mmap(nullptr, grown, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
         if (pages != MAP_FAILED)
-            ::madvise(pages, grown, MADV_NOHUGEPAGE);   // else held() is not what a sample takes
+            ::madvise(pages, grown, MADV_NOHUGEPAGE);   // with huge pages, held() would not be right
         if (pages != MAP_FAILED)
             memory_ = {static_cast<std::byte*>(pages), Free{grown}};
-        else   // small, or the process has as many mappings as it may
+        else   // small, or the process has reached its limit of mappings
             memory_ = {static_cast<std::byte*>(::operator new(grown, alignment)), Free{0}};
         capacity_ = grown;
     }

@@ -4,15 +4,17 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace drawpoint {
 namespace {
 
 namespace fs = std::filesystem;
 
-/// The Python dictionary of a .npy header, read from left to right.
+/// Parses the Python dictionary of a .npy header from left to right. Refusals throw ArrayFileError.
 class Dictionary {
 public:
+    /// `begin`: offset of `text` in the file `path`.
     Dictionary(std::string_view text, std::uint64_t begin, const fs::path& path)
         : text_{text}, begin_{begin}, path_{&path} {}
 
@@ -22,7 +24,7 @@ public:
     }
     [[nodiscard]] std::uint64_t place() const { return begin_ + at_; }
 
-    /// Whether `letter` stands next; then it is passed.
+    /// Whether `letter` comes next, after white space; if so, skips it.
     bool pass(char letter) {
         while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t'))
             ++at_;
@@ -73,7 +75,7 @@ private:
     const fs::path* path_;
 };
 
-/// The name for a message, whatever the file has put into it.
+/// The name as ASCII for a message, whatever bytes the file has.
 std::string printable(std::string_view name) {
     std::string text{name.substr(0, 32)};
     for (char& letter : text)
@@ -82,7 +84,7 @@ std::string printable(std::string_view name) {
     return text;
 }
 
-/// Why numpy's type `name` cannot be taken.
+/// Why numpy's type `name` is not supported.
 std::string refusal(std::string_view name) {
     const std::string_view kind = name.substr(0, 1);
     const std::string text = "type '" + printable(name) + "' ";
@@ -118,11 +120,15 @@ void set_type(ArrayHeader& header, std::string_view description, const Dictionar
     header.big_endian = size_of(*type) > 1 && description.starts_with('>');
 }
 
-}   // namespace
+/// Where the dictionary lies in the file, in bytes.
+struct Extent {
+    std::size_t start;
+    std::uint64_t length;
+};
 
-ArrayHeader read_npy_header(std::span<const std::byte> begin, const fs::path& path) {
-    const std::string_view text{reinterpret_cast<const char*>(begin.data()), begin.size()};
-    const auto byte = [&begin](std::size_t at) { return std::to_integer<std::uint64_t>(begin[at]); };
+/// Checks what stands before the dictionary: magic, version and length.
+Extent extent_of_dictionary(std::string_view text, const fs::path& path) {
+    const auto byte = [text](std::size_t at) { return std::uint64_t{static_cast<unsigned char>(text[at])}; };
     if (text.starts_with("PK\3\4") || text.starts_with("PK\5\6"))
         throw ArrayFileError{path, 0, "a .npz archive: unpack it, and take one of its .npy files"};
     constexpr std::string_view magic{"\x93NUMPY"};
@@ -144,11 +150,36 @@ ArrayHeader read_npy_header(std::span<const std::byte> begin, const fs::path& pa
     if (length > text.size() - start)
         throw ArrayFileError{path, text.size(),
                              "the file ends within its header of " + std::to_string(length) + " bytes"};
+    return {start, length};
+}
 
-    Dictionary header{text.substr(start, length), start, path};
+bool read_order(Dictionary& header) {
+    const bool fortran = header.word("True");
+    if (!fortran && !header.word("False"))
+        header.refuse("damaged .npy header: True or False should stand here");
+    return fortran;
+}
+
+/// Reads the rest of a tuple of numbers, after its opening parenthesis.
+void read_shape(Dictionary& header, std::vector<std::uint64_t>& shape) {
+    while (!header.pass(')')) {
+        shape.push_back(header.number());
+        if (!header.pass(',')) {
+            header.expect(')');
+            return;
+        }
+    }
+}
+
+}   // namespace
+
+ArrayHeader read_npy_header(std::span<const std::byte> begin, const fs::path& path) {
+    const std::string_view text{reinterpret_cast<const char*>(begin.data()), begin.size()};
+    const Extent extent = extent_of_dictionary(text, path);
+    Dictionary header{text.substr(extent.start, extent.length), extent.start, path};
     ArrayHeader found;
     bool type = false, order = false, shape = false, fortran = false;
-    std::uint64_t shape_place = start, order_place = start;
+    std::uint64_t shape_place = extent.start, order_place = extent.start;
     header.expect('{');
     while (!header.pass('}')) {
         const std::uint64_t key_place = header.place();
@@ -161,20 +192,12 @@ ArrayHeader read_npy_header(std::span<const std::byte> begin, const fs::path& pa
             type = true;
         } else if (key == "fortran_order" && !order) {
             order_place = header.place();
-            fortran = header.word("True");
-            if (!fortran && !header.word("False"))
-                header.refuse("damaged .npy header: True or False should stand here");
+            fortran = read_order(header);
             order = true;
         } else if (key == "shape" && !shape) {
             header.expect('(');
             shape_place = header.place();
-            while (!header.pass(')')) {
-                found.shape.push_back(header.number());
-                if (!header.pass(',')) {
-                    header.expect(')');
-                    break;
-                }
-            }
+            read_shape(header, found.shape);
             shape = true;
         } else {
             header.refuse("damaged .npy header: '" + printable(key) + "' should not stand here", key_place);
@@ -191,7 +214,7 @@ ArrayHeader read_npy_header(std::span<const std::byte> begin, const fs::path& pa
         throw ArrayFileError{path, order_place,
                              "the array is in Fortran order, its rows are not whole in the file; save "
                              "numpy.ascontiguousarray of it"};
-    finish_header(found, path, shape_place, start + length);
+    finish_header(found, path, shape_place, extent.start + extent.length);
     return found;
 }
 

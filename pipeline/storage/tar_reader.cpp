@@ -10,7 +10,7 @@ namespace drawpoint {
 
 namespace {
 
-// Fields of a header: where, how long.
+// A field of a header: its offset and length in bytes.
 struct Field {
     std::size_t at, length;
 };
@@ -18,7 +18,7 @@ constexpr Field name_field{0, 100}, size_field{124, 12}, checksum_field{148, 8},
     magic_field{257, 6}, prefix_field{345, 155};
 
 constexpr std::size_t longest_name = std::size_t{1} << 16, longest_pax = std::size_t{1} << 20;
-// Nothing tells how long a compressed archive is, so a size is believed up to here.
+// The length of a compressed archive is unknown, so sizes are accepted up to this one.
 constexpr std::uint64_t largest_compressed_member = std::uint64_t{1} << 36;
 constexpr std::uint64_t longest_padding = std::uint64_t{64} << 20;
 
@@ -27,7 +27,7 @@ std::string_view text_of(const TarBlock& block, Field field) {
     return {begin, strnlen(begin, field.length)};
 }
 
-/// Octal digits, or a binary number where the first bit is set, as GNU writes large ones.
+/// Reads octal digits or, where the first bit is set, a binary number, as GNU writes large ones.
 std::optional<std::uint64_t> number_of(const TarBlock& block, Field field) {
     const std::byte* const begin = block.data() + field.at;
     std::uint64_t value = 0;
@@ -35,7 +35,7 @@ std::optional<std::uint64_t> number_of(const TarBlock& block, Field field) {
         for (std::size_t i = 0; i < field.length; ++i) {
             const auto byte = std::to_integer<std::uint64_t>(i == 0 ? begin[i] & std::byte{0x7f} : begin[i]);
             if (value >> 55 != 0)
-                return std::nullopt;   // negative ones, too
+                return std::nullopt;   // too large, or negative
             value = value << 8 | byte;
         }
         return value;
@@ -50,6 +50,17 @@ std::optional<std::uint64_t> number_of(const TarBlock& block, Field field) {
     if (text.empty())
         return 0;
     return error == std::errc{} && end == text.data() + text.size() ? std::optional{value} : std::nullopt;
+}
+
+/// Whether a header of this type extends the next one: pax headers, GNU's long names and long link names.
+bool is_extension(char type) { return type == 'x' || type == 'g' || type == 'L' || type == 'K'; }
+
+void read_name(const TarBlock& block, std::string& name) {
+    name.clear();
+    if (const std::string_view prefix = text_of(block, prefix_field);
+        !prefix.empty() && std::memcmp(block.data() + magic_field.at, "ustar", 6) == 0)
+        name.append(prefix).push_back('/');
+    name.append(text_of(block, name_field));
 }
 
 bool is_zero(std::span<const std::byte> bytes) {
@@ -71,9 +82,13 @@ bool is_tar_header(const TarBlock& block) noexcept {
     return stated && (*stated == sum || (signed_sum >= 0 && *stated == static_cast<std::uint64_t>(signed_sum)));
 }
 
+/// What headers before a member's own say about it.
 struct TarReader::Extended {
     std::optional<std::string> name;
     std::optional<std::uint64_t> bytes;
+
+    /// Reads the `length` bytes after the extension header at offset `at`, with `text` as buffer.
+    void read(TarReader& reader, char type, std::uint64_t at, std::uint64_t length, std::string& text);
 };
 
 void TarReader::refuse(std::uint64_t offset, const std::string& what) const {
@@ -136,8 +151,8 @@ void TarReader::read_pax(std::string_view records, std::uint64_t header, Extende
 }
 
 void TarReader::check_end(std::uint64_t offset) {
-    // An archive whose end is lost, or overwritten by zeros, must not pass for a shorter one.
-    std::array<std::byte, 8 * tar_block> rest;   // on the stack of a worker, which may be small
+    // An archive whose end is lost or overwritten by zeros must not look like a shorter one.
+    std::array<std::byte, 8 * tar_block> rest;   // small, as a worker's stack may be
     std::size_t got = input_->read({rest.data(), tar_block});
     for (std::uint64_t total = 0; got > 0; got = input_->read(rest)) {
         if (!is_zero({rest.data(), got}))
@@ -147,11 +162,29 @@ void TarReader::check_end(std::uint64_t offset) {
     }
 }
 
+void TarReader::Extended::read(TarReader& reader, char type, std::uint64_t at, std::uint64_t length,
+                               std::string& text) {
+    reader.check_fits(at, length);
+    const bool is_gnu = type == 'L' || type == 'K';
+    reader.read_text(length, at, is_gnu ? longest_name : longest_pax, "a header's text", text);
+    if (type == 'x') {
+        reader.read_pax(text, at, *this);
+    } else if (type == 'g') {
+        Extended of_all;
+        reader.read_pax(text, at, of_all);
+        if (of_all.name || of_all.bytes)
+            reader.refuse(at, "a pax header that gives every member the same name or size");
+    } else if (type == 'L') {
+        name = text.substr(0, text.find('\0'));
+    }
+    reader.input_->skip(tar_padded(length) - length);
+}
+
 bool TarReader::next(TarMember& member) {
     input_->skip(next_ - input_->position());
     member.header = next_;
     Extended extended;
-    std::string pax;
+    std::string text;
     for (bool first = true;; first = false) {
         const std::uint64_t at = input_->position();
         TarBlock block;
@@ -173,31 +206,14 @@ bool TarReader::next(TarMember& member) {
             refuse(at, "a header whose size is no number");
         std::uint64_t bytes = *stated;
         const char type = static_cast<char>(block[type_field.at]);
-        if (type == 'x' || type == 'g' || type == 'L' || type == 'K') {
-            check_fits(at, bytes);
-            read_text(bytes, at, type == 'L' || type == 'K' ? longest_name : longest_pax, "a header's text", pax);
-            if (type == 'x') {
-                read_pax(pax, at, extended);
-            } else if (type == 'g') {
-                Extended of_all;
-                read_pax(pax, at, of_all);
-                if (of_all.name || of_all.bytes)
-                    refuse(at, "a pax header that gives every member the same name or size");
-            } else if (type == 'L') {
-                extended.name = pax.substr(0, pax.find('\0'));
-            }
-            input_->skip(tar_padded(bytes) - bytes);
+        if (is_extension(type)) {
+            extended.read(*this, type, at, bytes, text);
             continue;
         }
-        if (extended.name) {
+        if (extended.name)
             member.name = *extended.name;
-        } else {
-            member.name.clear();
-            if (const std::string_view prefix = text_of(block, prefix_field);
-                !prefix.empty() && std::memcmp(block.data() + magic_field.at, "ustar", 6) == 0)
-                member.name.append(prefix).push_back('/');
-            member.name.append(text_of(block, name_field));
-        }
+        else
+            read_name(block, member.name);
         const auto shown = [&] { return "member '" + member.name + "'"; };
         if (member.name.empty() || member.name.find('\0') != std::string::npos)
             refuse(at, "a member without a name, or with a zero in it");

@@ -1,6 +1,6 @@
-// A compiler canary: what this compiler does with temporaries of an awaited expression. GCC 12 destroys some of them twice,
-// which is why the coroutine rules of CONTRIBUTING.md exist. The unsafe forms must behave as recorded for the compiler, the
-// safe forms must be right on every compiler. Stands alone: it shows the compiler, not the library.
+// A compiler canary: shows what this compiler does with temporaries of an awaited expression. GCC 12 destroys some of
+// them twice, which is why the coroutine rules of CONTRIBUTING.md exist. The unsafe forms must behave as recorded for
+// the compiler; the safe forms must be right on every compiler. It does not use the library.
 #include <coroutine>
 #include <cstdio>
 #include <exception>
@@ -10,7 +10,7 @@
 
 namespace {
 
-// Every construction and destruction goes into a book of live addresses, so that a second destruction shows.
+// Keeps the addresses of all live objects, so that a second destruction is noticed.
 struct Book {
     std::set<const void*> alive;
     int wrong = 0;
@@ -34,7 +34,7 @@ struct Tracked {
     }
 };
 
-// The smallest lazy task: started by whoever awaits it, resumed by nobody else. A task may suspend once by itself.
+// A minimal lazy task: whoever awaits it starts it, and nobody else resumes it. A task may suspend once by itself.
 template <class T>
 struct Task {
     struct promise_type;
@@ -121,7 +121,7 @@ Task<Tracked> make(int value) {
     co_return made;
 }
 
-// Unsafe forms. Each returns 3 when its temporaries lived as the language says.
+// Unsafe forms. Each returns 3 if its temporaries live as long as the language says.
 Task<int> closure_in_operand() {
     Tracked captured{3};
     const int got = co_await call([captured] { return captured.use(); });
@@ -145,7 +145,7 @@ Task<int> unsafe_ternary() {
     co_return got;
 }
 
-// Safe forms of the same.
+// The same in safe forms.
 Task<int> named_closure() {
     Tracked captured{3};
     auto f = [captured] { return captured.use(); };
@@ -190,8 +190,8 @@ Task<int> loop_that_breaks() {
     co_return rounds;
 }
 
-// Runs the coroutine for at most `resumptions` (a lost coroutine would hang), then destroys it; what is wrong with its
-// temporaries, if anything.
+// Resumes the coroutine at most `resumptions` times (a lost coroutine would hang), then destroys it. Returns whether
+// its temporaries were handled correctly.
 bool is_right(Task<int> (*form)(), int resumptions) {
     book = {};
     bool finished = false;
@@ -234,7 +234,7 @@ constexpr Form forms[] = {
     {"for (;;) with a break", loop_that_breaks, true},
 };
 
-// What has been recorded: GCC 12 gets every unsafe form wrong, Clang 19 none. Of other compilers nothing is.
+// Recorded behaviour: GCC 12 gets every unsafe form wrong, Clang 19 none. Nothing is recorded for other compilers.
 enum class Record { wrong, right, none };
 #if defined(__clang__)
 constexpr Record record = __clang_major__ == 19 ? Record::right : Record::none;

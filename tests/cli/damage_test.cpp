@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(a_name_with_control_characters_stays_on_its_line) {
         std::filesystem::recursive_directory_iterator{folder.path() / "a\nb" / "generated-00"} -> path();
     std::filesystem::resize_file(victim, 200);
     check_complaint(run_program(profile(folder, folder.file("a\nb"))), 1,
-                    {"a\\nb", victim.filename().string()});   // all of the text, on its line
+                    {"a\\nb", victim.filename().string()});   // the whole text on one line
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -14,7 +14,8 @@ namespace {
 using namespace drawpoint::test;
 using Json = nlohmann::ordered_json;
 
-/// Recordings of one worker that reads for 1 ms a sample, for a loop that takes none: enough steps for a verdict, and too few.
+/// Two recordings of a worker that reads for 1 ms per sample, for a loop that takes no time: one with enough steps for
+/// a verdict, and one with too few.
 struct Recorded {
     Recorded() {
         for (const auto& [file, samples] : {std::pair{run, "960"}, {shorter, "48"}})
@@ -37,7 +38,7 @@ Json json_of(const Result& result) {
     return Json::parse(result.out);
 }
 
-/// A trace as PyTorch writes it: 30 steps of 10 ms, 4 of which are spent in the loader.
+/// Writes a trace like PyTorch's: 30 steps of 10 ms, 4 ms of which are spent in the loader.
 std::string write_torch_trace(const TemporaryFolder& folder) {
     Json events = Json::array();
     for (int step = 0; step < 30; ++step) {
@@ -110,7 +111,7 @@ BOOST_AUTO_TEST_CASE(the_command_that_refutes_runs_as_printed_and_repeats_no_def
     BOOST_REQUIRE(defaults.size() > 20);
     const drawpoint::Ledger ledger = drawpoint::read_trace(recorded().run).ledger;
     const drawpoint::Intervention more{
-        .key = "num_workers", .change = "num_workers 1 -> 3", .verdict = "workers", .setting = {.num_workers = 3}};
+        .lever = drawpoint::Lever::more_workers, .change = "num_workers 1 -> 3", .setting = {.num_workers = 3}};
     const std::string said = how_to_refute(ledger, more, defaults);
     std::istringstream words{said.substr(0, said.find(": throughput"))};
     std::vector<std::string> command;
@@ -119,7 +120,7 @@ BOOST_AUTO_TEST_CASE(the_command_that_refutes_runs_as_printed_and_repeats_no_def
     BOOST_REQUIRE(command.size() > 3);
     BOOST_TEST(command.front() == "drawpoint");
     BOOST_TEST(command.size() <= 12u,
-               said);   // data, image size, model, compute, batch, fault; what is changed and the file
+               said);   // data, image size, model, compute, batch, fault; the changed option and the file
     command.erase(command.begin());
     command.emplace_back("--print-config");
     const Result result = run_program(command);

@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(a_recording_is_exported_beside_itself_under_the_formats_nam
         BOOST_TEST(streamed.code == 0, streamed.err);
         BOOST_TEST(streamed.err.empty(), streamed.err);
         BOOST_TEST(streamed.out.size() > 200u);
-        if (format != "chrome")   // which holds its own name
+        if (format != "chrome")   // a Chrome trace contains its own name
             BOOST_TEST(streamed.out == contents(file));
     }
 }

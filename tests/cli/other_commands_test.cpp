@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(an_image_folder_is_packed_into_shards_that_info_checks) {
     check_complaint(pack("--seed", "-1"), 2, {"--seed"});
     const Result packed = pack("--compress", "zst");
     BOOST_TEST(packed.code == 0, packed.err);
-    check_complaint(pack("--compress", "zst"), 1, {folder.file("shards")});   // it is there
+    check_complaint(pack("--compress", "zst"), 1, {folder.file("shards")});   // the folder exists
     const Result info = run_program({"dataset", "info", folder.file("shards"), "--check", "--json"});
     BOOST_TEST(info.code == 0, info.err);
     const Json found = Json::parse(info.out);
@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(a_packing_that_fails_or_is_interrupted_says_so_and_leaves_n
     for (int i = 0; i < 3000; ++i)
         folder.write("many/" + std::to_string(i % 10) + "/" + std::to_string(i) + ".jpg", std::vector<std::byte>(200));
     Result caught;
-    for (int tries = 0; tries < 20; ++tries) {   // on a busy machine the packing may end first
+    for (int tries = 0; tries < 20; ++tries) {   // on a busy machine the packing may be over before the signal arrives
         std::filesystem::remove_all(folder.file("here/many"));
         Program program{
             {"dataset", "pack", "--from", folder.file("many"), "--out", folder.file("here/many"), "--shard-size", "1"}};

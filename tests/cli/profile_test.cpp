@@ -30,7 +30,7 @@ const Json* find_row(const Json& report, const std::string& phase, const std::st
     return nullptr;
 }
 
-/// Waits until the recording has something in it, which comes after everything is set up. False: the program ended before.
+/// Waits until the recording has at least `bytes`, by when everything is set up. False: the program ended before.
 bool wait_for_recording(Program& program, const std::string& file, std::uintmax_t bytes) {
     std::error_code ignored;
     while (program.running()) {
@@ -51,7 +51,7 @@ BOOST_AUTO_TEST_CASE(photographs_are_trained_on_and_every_nanosecond_is_accounte
         json_of(run_program(profile_into(folder, {"--data", folder.file("photos"), "--image-size", "32", "--batch-size",
                                                   "4", "--epochs", "2", "--num-workers", "2", "--json"})));
     BOOST_TEST(report["schema"] == "drawpoint.report/1");
-    BOOST_TEST(report["run"]["steps"] == 10);   // 18 photographs make 5 batches an epoch
+    BOOST_TEST(report["run"]["steps"] == 10);   // 18 photographs make 5 batches per epoch
     BOOST_TEST(report["run"]["samples"] == 36);
     BOOST_TEST(report["run"]["epochs"] == 2);
     BOOST_TEST(report["run"]["batch_size"] == 4);
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(a_pair_of_npy_files_is_trained_on) {
     const TemporaryFolder folder;
     const auto write = [&](const char* name, const std::string& type, const std::string& shape, const auto& values) {
         std::string header = "{'descr': '" + type + "', 'fortran_order': False, 'shape': (" + shape + "), }";
-        header.resize(117, ' ');   // with what is before it: 128 bytes
+        header.resize(117, ' ');   // 128 bytes with what precedes it
         std::ofstream{folder.path() / name, std::ios::binary}
             << std::string_view{"\x93NUMPY\x01\x00\x76\x00", 10} << header << '\n'
             << std::string_view{reinterpret_cast<const char*>(values.data()), sizeof(values)};
@@ -138,7 +138,7 @@ BOOST_AUTO_TEST_CASE(a_cache_is_hit_from_the_second_epoch_on_and_both_loaders_sh
     BOOST_TEST(report["cache"]["misses"] == 18);
     BOOST_TEST(report["memory"]["planned_bytes"].get<double>() <= 64.0 * 1024 * 1024);
     BOOST_TEST(json_of(profiled("4MiB", "64MiB", "own"))["model"]["loss_first"] == report["model"]["loss_first"]);
-    // Larger than half of the budget: each loader counts all of it, the process only once.
+    // Larger than half of the budget: each loader counts all of it, although the process holds it only once.
     const Json large = json_of(profiled("60MiB", "100MiB", "library"));
     BOOST_TEST(large["memory"]["planned_bytes"].get<double>() <= 100.0 * 1024 * 1024);
     check_complaint(profiled("64MiB", "64MiB", "library"), 2, {"--memory-budget 64MiB", "--cache 64MiB"});
@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(a_report_made_later_has_the_rows_of_the_live_one) {
                                    "conservation", "headroom", "recording", "trust", "model", "errors"})
         BOOST_TEST(live[part] == later[part], part << ": " << live[part] << " against " << later[part]);
     BOOST_TEST((*find_row(live, "valid", "predict"))["calls"] ==
-               5);   // two batches of the 10 held out, three times, less the first
+               5);   // two batches of the 10 samples held out, three times, less the first
     for (const std::string style : {"simple", "simple-old", "throughput"})
         BOOST_TEST(run_program({"report", folder.file("run.pftrace"), "--style", style}).out.find("Profil") !=
                        std::string::npos,
@@ -195,7 +195,7 @@ BOOST_AUTO_TEST_CASE(forms_of_output_are_chosen_and_files_written_beside) {
     check_complaint(run_program({"report", recording, "--json=" + folder.file("no/such.json")}), 1, {"no/such.json"});
     const Result full = run_program({"report", recording, "--json=/dev/full"});
     check_complaint(full, 1, {"/dev/full"});
-    BOOST_TEST(full.out.find("samples/s") != std::string::npos);   // what was asked for first is not lost
+    BOOST_TEST(full.out.find("samples/s") != std::string::npos);   // the output requested first is not lost
 }
 
 BOOST_AUTO_TEST_CASE(a_json_file_that_cannot_be_written_is_refused_before_training) {
@@ -225,7 +225,7 @@ BOOST_AUTO_TEST_CASE(an_unwritable_stderr_does_not_end_a_run) {
         const Result result =
             run_program(profile_into(folder, {"--data", "synthetic:800", "--image-size", "8", "--batch-size", "1",
                                               "--model", "none", "--compute-ms", "8", "--json"}),
-                        {.err = err});   // long enough for a line on how it gets on
+                        {.err = err});   // long enough for a progress line
         BOOST_TEST(result.code == 0, err);
         BOOST_TEST(Json::parse(result.out)["run"]["steps"] == 800, err);
         BOOST_TEST(run_program({"report", folder.file("run.pftrace")}).code == 0, err);
@@ -281,7 +281,7 @@ BOOST_AUTO_TEST_CASE(ctrl_c_leaves_a_whole_recording_and_a_partial_report) {
     BOOST_TEST(report["conservation"]["max_residual_ns"] == 0);
     const Result later = run_program({"report", folder.file("run.pftrace"), "--json"});
     BOOST_TEST(later.code == 0);
-    BOOST_TEST(later.err.empty(), later.err);   // nothing is missing in it
+    BOOST_TEST(later.err.empty(), later.err);   // the file is complete
     BOOST_TEST(Json::parse(later.out)["rows"] == report["rows"]);
 }
 

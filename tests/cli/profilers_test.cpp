@@ -11,7 +11,7 @@ namespace {
 using namespace drawpoint::test;
 using Json = nlohmann::ordered_json;
 
-/// A run of 5 training steps of a small model.
+/// Runs 5 training steps of a small model.
 Result run_small(const TemporaryFolder& folder, std::initializer_list<std::string> more) {
     std::vector<std::string> all{"profile",
                                  "--data",
@@ -46,7 +46,7 @@ BOOST_AUTO_TEST_CASE(the_operators_of_the_scheduled_steps_are_in_the_recording_a
     const Result table =
         run_program({"report", folder.file("run.pftrace"), "--style", "op", "--sort-by", "count", "--row-limit", "-1"});
     BOOST_TEST(table.code == 0, table.err);
-    // Two steps of one call each, whatever else was recorded.
+    // Two steps of one call each, whatever else is recorded.
     BOOST_TEST(table.out.find("ProfilerStep*") != std::string::npos, table.out);
     BOOST_TEST(table.out.find("aten::conv2d") != std::string::npos, table.out);
     const Result trace = run_program({"export", folder.file("run.pftrace"), "--to", "chrome", "-o", "-"});
@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(the_operators_of_the_scheduled_steps_are_in_the_recording_a
         annotated += event.value("name", "").starts_with("ProfilerStep#");
     }
     BOOST_TEST(convolutions == 8u);   // the small network has four, each in both recorded steps
-    BOOST_TEST(annotated == 5u);      // every step is there, recorded or not
+    BOOST_TEST(annotated == 5u);      // one per step, whether the step is recorded or not
 }
 
 BOOST_AUTO_TEST_CASE(every_style_of_report_is_printed_from_one_recording) {
@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_that_does_not_fit_is_refused_by_name_and_so_is
     check_complaint(run_small(folder, {"--resume", file, "--epochs", "2", "--valid", "0.2"}), 1, {file, "--valid"});
     const std::string cut = folder.file("cut.ckpt");
     BOOST_REQUIRE(run_small(folder, {"--checkpoint", cut, "--steps", "3"}).code == 0);
-    BOOST_TEST(!std::filesystem::exists(cut));   // no epoch was trained to its end
+    BOOST_TEST(!std::filesystem::exists(cut));   // no epoch was completed
     std::ofstream{file} << "not a checkpoint";
     check_complaint(run_small(folder, {"--resume", file, "--epochs", "2"}), 1, {file});
 }

@@ -29,7 +29,7 @@ Program::Program(const std::vector<std::string>& arguments, const Environment& e
     std::vector<std::string> words{DRAWPOINT_PROGRAM};
     words.insert(words.end(), arguments.begin(), arguments.end());
     std::vector<std::string> variables = environment.variables;
-    for (char** variable = environ; *variable; ++variable)   // the tests' own settings stay out
+    for (char** variable = environ; *variable; ++variable)   // without the tests' own settings
         if (!std::string_view{*variable}.starts_with("DRAWPOINT_"))
             variables.emplace_back(*variable);
     const std::vector<char*> argv = pointers(words), envp = pointers(variables);

@@ -12,18 +12,18 @@
 
 #include "support/temporary_folder.hpp"
 
-/// The built program, run as a user runs it.
+/// Runs the built program as a user does.
 namespace drawpoint::test {
 
 struct Result {
-    int code = -1;   ///< exit code; 128 + signal where a signal killed it
+    int code = -1;   ///< exit code; 128 + signal if a signal killed it
     std::string out, err;
 };
 
 struct Environment {
     std::vector<std::string> variables;   ///< "NAME=value"
     std::uint64_t most_file_bytes = 0;    ///< 0: no limit
-    std::string err{};                    ///< where stderr goes instead of into Result: a path, or "closed"
+    std::string err{};                    ///< stderr goes to this path, or is "closed"; empty: it goes into Result
 };
 
 /// A running program; its output goes to files.
@@ -50,8 +50,8 @@ private:
 /// A folder of 2 classes with 9 small JPEG files each.
 void make_photos(const std::filesystem::path& folder);
 
-/// Fails the test unless the program ended with `code` and said exactly one line on stderr, which begins "drawpoint: " and
-/// holds every one of `parts`.
+/// Fails the test unless the program ended with `code` and wrote exactly one line to stderr, which begins with
+/// "drawpoint: " and contains all `parts`.
 void check_complaint(const Result&, int code, const std::vector<std::string>& parts);
 
 }   // namespace drawpoint::test

@@ -8,7 +8,7 @@ namespace {
 
 using namespace drawpoint::test;
 
-/// `profile` on data that need not exist, since usage is checked first.
+/// `profile` with data that need not exist, since usage is checked first.
 std::vector<std::string> profile(std::initializer_list<std::string> more) {
     std::vector<std::string> all{"profile", "--data", "synthetic:8"};
     all.insert(all.end(), more.begin(), more.end());
@@ -236,7 +236,7 @@ BOOST_AUTO_TEST_CASE(a_configuration_is_a_text_file_of_bounded_length) {
         check_complaint(refused, 2, {file, "aaa… (100000 bytes)"});
         BOOST_TEST(refused.err.size() < 1000u);
     }
-    std::string two_byte_letters = "a";   // so that the message would end within one
+    std::string two_byte_letters = "a";   // so that the message would be cut in the middle of a letter
     for (int i = 0; i < 1000; ++i)
         two_byte_letters += "é";
     check_complaint(with("[" + two_byte_letters + "]\nx = 1"), 2, {file, "aé", "é… (2001 bytes)"});
@@ -264,7 +264,7 @@ BOOST_AUTO_TEST_CASE(one_form_of_output_at_a_time) {
     check_complaint(run_program(profile({"--json", "--csv"})), 2, {"--json", "--csv"});
     check_complaint(run_program(profile({"--json", "--report", "simple"})), 2, {"--json", "simple"});
     check_complaint(run_program(profile({"--json", "file.json"})), 2,
-                    {"file.json"});   // a word after --json is no file
+                    {"file.json"});   // the word after --json is not taken for a file
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -11,7 +11,7 @@ namespace {
 using namespace drawpoint::test;
 using Json = nlohmann::ordered_json;
 
-/// A recording of one worker that reads for 1 ms a sample, for a loop that takes 2 ms a batch of 4.
+/// A recording of one worker that reads for 1 ms per sample, for a loop that takes 2 ms per batch of 4.
 struct Recorded {
     Recorded() {
         BOOST_REQUIRE(

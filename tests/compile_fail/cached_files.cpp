@@ -1,4 +1,4 @@
-// Files are kept by the system anyway: a cache of what is read would only hold them twice.
+// The operating system caches files anyway, so caching what is read would only hold it twice.
 // expect: put cached\(bytes\) behind decode_image
 #include <drawpoint/pipeline/stages/image_stages.hpp>
 

@@ -1,4 +1,4 @@
-// fit is lazy: a temporary handed to it would be gone before it starts.
+// fit is lazy: a temporary argument would be destroyed before it starts.
 // expect: deleted
 #include <drawpoint/loop/fit.hpp>
 

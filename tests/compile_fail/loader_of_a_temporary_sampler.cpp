@@ -1,4 +1,4 @@
-// A loader refers to its sampler for as long as it lives, so a temporary one is refused.
+// A loader refers to its sampler during its whole lifetime, so a temporary sampler is refused.
 // expect: deleted
 #include <drawpoint/pipeline/loader/data_loader.hpp>
 

@@ -1,4 +1,4 @@
-// The laws of a BatchSource, for every model of it that the project has.
+// The laws of a BatchSource, checked for all models of this concept in the project.
 
 #include <drawpoint/pipeline/cache/cache_loader.hpp>
 #include <drawpoint/pipeline/loader/data_loader.hpp>
@@ -25,7 +25,7 @@ struct Rows {
     SequentialSampler sampler{samples};
 };
 
-/// A DataLoader with workers, one that loads inline, a cache over a loader, and the tests' own tape.
+/// The models: a DataLoader with workers, one that loads inline, a cache over a loader, and the tests' own tape.
 template <std::size_t Workers>
 struct LoaderModel : Rows {
     DataLoader loader{runtime, source, sampler, {.batch_size = batch_size, .num_workers = Workers}};

@@ -1,5 +1,5 @@
-// A user's program: it draws a small data set through a DataLoader and sees nothing of drawpoint but its public headers and
-// targets. Ends with 0 if every sample came exactly once.
+// A user's program: draws a small data set through a DataLoader, using only drawpoint's public headers and targets.
+// Exits with 0 if every sample came exactly once.
 #include <array>
 #include <cstdint>
 #include <numeric>

@@ -8,6 +8,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include "support/verdict_print.hpp"
 #include "bench/accuracy/baselines.hpp"
 #include "bench/accuracy/case_run.hpp"
 #include "bench/accuracy/score.hpp"
@@ -39,7 +40,7 @@ std::string replaced(std::string text, const std::string& what, const std::strin
     return text.replace(at, what.size(), by);
 }
 
-/// What parse_case() says against the case.
+/// The text with which parse_case() refuses the case.
 std::string refusal(const std::string& text) {
     try {
         (void)parse_case(text, "c");
@@ -59,6 +60,7 @@ Truth decided(std::vector<MeasuredGain> gains, const Case& of = full_case()) {
 }
 
 using Words = std::set<std::string>;
+using Verdicts = std::set<Verdict>;
 
 }   // namespace
 
@@ -182,7 +184,7 @@ BOOST_AUTO_TEST_CASE(what_would_change_nothing_is_not_measured) {
         parse_case(R"({"kind": "control", "setting": {"num_workers": 1, "prefetch_depth": 2, "order": "out"},
                                       "stages": [{"name": "decode", "work_us": 10}], "consumer": {"wait_us": 100}})",
                    "plain");
-    const std::vector<std::string> expected{"stage:decode", "compute", "num_workers", "prefetch_depth"};
+    const std::vector<std::string> expected{"stage:decode", "prefetch_depth", "num_workers", "compute"};
     BOOST_TEST(change_keys(plain) == expected, boost::test_tools::per_element());
     BOOST_TEST(change_keys(full_case()).size() == 14U);
 }
@@ -202,29 +204,29 @@ BOOST_AUTO_TEST_CASE(right_are_all_that_gain_within_two_points_of_the_most) {
     const Truth truth =
         decided({gained("collate", 0.30), gained("num_workers", 0.315), gained("prefetch_depth", 0.28)});
     BOOST_TEST(truth.gains.front().key == "num_workers");
-    BOOST_TEST(truth.verdicts == (Words{"workers", "collate"}), boost::test_tools::per_element());
+    BOOST_TEST(truth.verdicts == (Verdicts{Verdict::workers, Verdict::collate}), boost::test_tools::per_element());
     BOOST_TEST(truth.changes == (Words{"num_workers", "collate"}), boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(below_three_percent_nothing_holds_the_run_back) {
-    BOOST_TEST(decided({gained("collate", 0.029)}).verdicts == (Words{"balanced", "compute-bound"}),
+    BOOST_TEST(decided({gained("collate", 0.029)}).verdicts == (Verdicts{Verdict::balanced, Verdict::compute_bound}),
                boost::test_tools::per_element());
-    BOOST_TEST(decided({gained("collate", 0.031), gained("order", 0.02)}).verdicts == (Words{"collate"}),
+    BOOST_TEST(decided({gained("collate", 0.031), gained("order", 0.02)}).verdicts == (Verdicts{Verdict::collate}),
                boost::test_tools::per_element());
     BOOST_TEST(decided({gained("compute", 0.05), gained("collate", 0.04)}).verdicts ==
-                   (Words{"balanced", "collate", "compute-bound"}),
+                   (Verdicts{Verdict::balanced, Verdict::collate, Verdict::compute_bound}),
                boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(a_read_is_bound_by_what_takes_longer) {
     Case of = full_case();
-    BOOST_TEST(verdicts_of(of, "read") == (Words{"read-latency"}),
+    BOOST_TEST(verdicts_of(of, "read") == (Verdicts{Verdict::read_latency}),
                boost::test_tools::per_element());   // 10 us of line, 800 / 4 of latency
     of.read.megabytes_per_s = 4;
-    BOOST_TEST(verdicts_of(of, "waiting") == (Words{"read-bandwidth"}), boost::test_tools::per_element());
-    BOOST_TEST(verdicts_of(of, "stage:fetch") == (Words{"read-latency"}), boost::test_tools::per_element());
+    BOOST_TEST(verdicts_of(of, "waiting") == (Verdicts{Verdict::read_bandwidth}), boost::test_tools::per_element());
+    BOOST_TEST(verdicts_of(of, "stage:fetch") == (Verdicts{Verdict::read_latency}), boost::test_tools::per_element());
     of.consumer.burst_length = 2;
-    BOOST_TEST(verdicts_of(of, "prefetch_depth").contains("bursty-consumer"));
+    BOOST_TEST(verdicts_of(of, "prefetch_depth").contains(Verdict::bursty_consumer));
 }
 
 BOOST_AUTO_TEST_CASE(the_interval_of_a_median_holds_it_with_90_percent) {
@@ -293,21 +295,20 @@ BOOST_AUTO_TEST_CASE(wilsons_interval_is_the_textbooks) {
 }
 
 BOOST_AUTO_TEST_CASE(a_score_counts_each_kind_of_case_by_its_own_measure) {
-    const auto scored = [](std::string kind, std::string verdict, std::optional<std::string> abstained = std::nullopt) {
-        Scored one{.of = full_case(),
-                   .answers = {{.rule = "drawpoint",
-                                .verdict = std::move(verdict),
-                                .abstained = std::move(abstained),
-                                .regret = 0.1}}};
+    const auto scored = [](std::string kind, Verdict verdict, std::optional<std::string> abstained = std::nullopt) {
+        Scored one{
+            .of = full_case(),
+            .answers = {{.rule = "drawpoint", .verdict = verdict, .abstained = std::move(abstained), .regret = 0.1}}};
         one.of.kind = std::move(kind);
         if (one.of.kind != "adversarial")
             one.truth = decided({gained("collate", one.of.kind == "control" ? 0.0 : 0.3)});
         return one;
     };
-    const Score score =
-        score_of({scored("single", "collate"), scored("single", "decode"), scored("single", "collate", "too short"),
-                  scored("control", "compute-bound"), scored("control", "decode"), scored("adversarial", "decode"),
-                  scored("adversarial", "", "foreign load"), scored("adversarial", "undecided")});
+    const Score score = score_of(
+        {scored("single", Verdict::collate), scored("single", Verdict::decode),
+         scored("single", Verdict::collate, "too short"), scored("control", Verdict::compute_bound),
+         scored("control", Verdict::decode), scored("adversarial", Verdict::decode),
+         scored("adversarial", Verdict::undecided, "foreign load"), scored("adversarial", Verdict::undecided)});
     const RuleScore& ours = score.rules.at(0);
     BOOST_TEST(ours.right.of == 5U);
     BOOST_TEST(ours.right.hits == 2U);   // an abstention is not right, whatever it would have said
@@ -410,28 +411,28 @@ BOOST_AUTO_TEST_CASE(each_rule_says_what_its_thresholds_say) {
                    .compute_us = 960,
                    .empty_share = 0.05,
                    .cores = 2};
-    BOOST_TEST(says("5 % (PyTorch)", run).verdict == "compute-bound");
-    BOOST_TEST(says("occupancy walk (SPDL)", run).verdict == "compute-bound");
-    BOOST_TEST(says("largest stage", run).verdict == "transform");
+    BOOST_TEST(says("5 % (PyTorch)", run).verdict == Verdict::compute_bound);
+    BOOST_TEST(says("occupancy walk (SPDL)", run).verdict == Verdict::compute_bound);
+    BOOST_TEST(says("largest stage", run).verdict == Verdict::transform);
     run.draw_us = 150;
     run.compute_us = 850;
     run.empty_share = 0.6;
-    BOOST_TEST(says("5 % (PyTorch)", run).verdict == "workers");
+    BOOST_TEST(says("5 % (PyTorch)", run).verdict == Verdict::workers);
     BOOST_TEST(says("5 % (PyTorch)", run).advice->num_workers == 2U);
-    BOOST_TEST(says("5 / 20 % (TensorFlow)", run).verdict == "balanced");
-    BOOST_TEST(says("10 / 20 % (TraceML)", run).verdict == "workers");
-    BOOST_TEST(says("occupancy walk (SPDL)", run).verdict == "transform");
+    BOOST_TEST(says("5 / 20 % (TensorFlow)", run).verdict == Verdict::balanced);
+    BOOST_TEST(says("10 / 20 % (TraceML)", run).verdict == Verdict::workers);
+    BOOST_TEST(says("occupancy walk (SPDL)", run).verdict == Verdict::transform);
     run.draw_us = 2350;
-    BOOST_TEST(says("5 / 20 % (TensorFlow)", run).verdict == "transform");
-    BOOST_TEST(says("M/M/1/K, hill climb (tf.data)", run).verdict == "workers");
+    BOOST_TEST(says("5 / 20 % (TensorFlow)", run).verdict == Verdict::transform);
+    BOOST_TEST(says("M/M/1/K, hill climb (tf.data)", run).verdict == Verdict::workers);
     BOOST_TEST(says("linear programme (Plumber)", run).verdict ==
-               "transform");   // 1600 us a batch on both cores, 850 wanted
+               Verdict::transform);   // 1600 us a batch on both cores, 850 wanted
     run.compute_us = 1700;
-    BOOST_TEST(says("linear programme (Plumber)", run).verdict == "workers");
+    BOOST_TEST(says("linear programme (Plumber)", run).verdict == Verdict::workers);
     BOOST_TEST(says("linear programme (Plumber)", run).advice->num_workers == 2U);
     BOOST_TEST(says("workers = cores, depth 2", run).advice->num_workers == 2U);
     run.collate_us = 9000;
-    BOOST_TEST(says("largest stage", run).verdict == "collate");
+    BOOST_TEST(says("largest stage", run).verdict == Verdict::collate);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -31,7 +31,8 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// Why `drawpoint profile` refuses these words; empty: it takes them. `effective`: what it then records of itself.
+/// Why `drawpoint profile` refuses these words; empty if it accepts them. `effective`: the options that it then
+/// records.
 std::string refusal_by_program(const Words& words, std::vector<std::pair<std::string, std::string>>* effective = {}) {
     try {
         cli::ProfileOptions options;
@@ -39,7 +40,7 @@ std::string refusal_by_program(const Words& words, std::vector<std::pair<std::st
         options.add_to(line.app());
         if (!line.parse())
             return "it printed something instead of running";
-        options.check();
+        options.check_together();
         if (effective != nullptr)
             *effective = line.effective();
         return {};
@@ -48,7 +49,7 @@ std::string refusal_by_program(const Words& words, std::vector<std::pair<std::st
     }
 }
 
-/// Why a loader refuses this setting; empty: it takes it.
+/// Why a loader refuses this setting; empty if it accepts it.
 std::string refusal_by_loader(const LoaderSetting& setting) {
     try {
         check_options(options_of(setting));
@@ -70,7 +71,7 @@ Words words_for(const LoaderSetting& setting) {
     return words;
 }
 
-/// What a shell makes of a line without substitutions.
+/// Splits a line without substitutions into words like a shell.
 Words shell_words(std::string_view line) {
     Words words(1);
     bool quoted = false;
@@ -86,7 +87,7 @@ Words shell_words(std::string_view line) {
     return words;
 }
 
-/// Small recordings, with any setting that a loader takes, the largest ones often, from machines of 1 to 256 cores.
+/// Small recordings with any setting that a loader accepts, often the largest, from machines with 1 to 256 cores.
 struct Recordings {
     explicit Recordings(std::uint64_t seed) : random{seed} {}
 
@@ -124,7 +125,7 @@ struct Recordings {
         made.reads_ahead = with.read_concurrency != 0;
         return made;
     }
-    /// What `drawpoint profile` records of itself when it is run with this setting.
+    /// The options that `drawpoint profile` records when run with this setting.
     Ledger ledger(const LoaderSetting& setting) {
         Words words = words_for(setting);
         if (random() % 2 == 0)
@@ -143,7 +144,7 @@ struct Recordings {
     std::mt19937_64 random;
 };
 
-/// Settings are taken, and remembered: most come more than once.
+/// Checks that settings are accepted, and remembers them, since most come more than once.
 struct Taken {
     void operator()(const LoaderSetting& setting, std::string_view by) {
         const Words words = words_for(setting);
@@ -164,7 +165,7 @@ BOOST_AUTO_TEST_CASE(whatever_change_a_diagnosis_tries_the_loader_and_the_comman
     for (int i = 0; i < 10'000; ++i) {
         const RecordedRun run = recordings.run(2);
         std::vector<Intervention> settable = unit_interventions(run, {});
-        std::erase_if(settable, [](const Intervention& change) { return !change.can_be_set; });
+        std::erase_if(settable, [](const Intervention& change) { return !change.can_be_set(); });
         for (const Intervention& change : settable)
             BOOST_REQUIRE_MESSAGE(refusal_by_loader(change.setting).empty(),
                                   change.change << ": " << refusal_by_loader(change.setting));
@@ -175,7 +176,7 @@ BOOST_AUTO_TEST_CASE(whatever_change_a_diagnosis_tries_the_loader_and_the_comman
         const std::string how = how_to_refute(recordings.ledger(run.setting), advised);
         BOOST_REQUIRE_MESSAGE(how.starts_with("drawpoint profile "), how);
         Words words = shell_words(std::string_view{how}.substr(0, how.find(": throughput should rise")));
-        words.erase(words.begin(), words.begin() + 2);   // drawpoint profile
+        words.erase(words.begin(), words.begin() + 2);   // the words "drawpoint profile"
         const std::string refusal = refusal_by_program(words);
         BOOST_REQUIRE_MESSAGE(refusal.empty(), how << ": " << refusal);
         ++commands;
@@ -199,7 +200,7 @@ BOOST_AUTO_TEST_CASE(whatever_setting_tune_may_race_the_loader_and_the_command_l
                       WhatifOptions{}.most_rows);
         BOOST_REQUIRE(std::ranges::max(grid.num_workers) <= most_workers);
         BOOST_REQUIRE(std::ranges::find(grid.num_workers, run.setting.num_workers) != grid.num_workers.end());
-        // Each number is taken by itself, whatever the others are.
+        // Each number is accepted by itself, whatever the others are.
         for (const std::size_t workers : grid.num_workers)
             taken({.num_workers = workers}, "num_workers");
         for (const std::size_t depth : grid.prefetch_depth)
@@ -234,12 +235,12 @@ BOOST_AUTO_TEST_CASE(what_a_diagnosis_of_a_recording_advises_the_loader_and_the_
     for (int i = 0; i < 2000; ++i) {
         RecordedRun run = recordings.run(80);
         run.cpu_measured = run.loop_cpu_measured = true;
-        run.setting.memory_budget = 0;   // which the replay, of made-up sizes, could not keep
+        run.setting.memory_budget = 0;   // the replay, with invented sizes, could not keep to it
         Ledger ledger = replay(run, {.setting = run.setting, .keep_rows = true}).ledger;
         ledger.facts = recordings.ledger(run.setting).facts;
         const Diagnosis found =
             diagnose(ledger, {.predict = {.replications = 6, .warm_up_steps = 16}, .most_samples = 20'000});
-        if (!found.advice || !found.advice->can_be_set)
+        if (!found.advice || !found.advice->can_be_set())
             continue;
         ++advised;
         BOOST_REQUIRE_MESSAGE(refusal_by_loader(found.advice->setting).empty(),

@@ -466,20 +466,9 @@ def suites_of(project):
 
 
 def verdicts_of(project):
-    """Of the enumeration if there is one, else of the places that name a verdict."""
-    text = text_of(project, "include/drawpoint/diagnosis/**/*.hpp", "diagnosis/**/*.hpp", "diagnosis/verdict/*.cpp")
-    found = re.search(r"enum class Verdict\b[^{]*\{(.*?)\}", text, re.DOTALL)
-    if found:
-        names = re.sub(r"//[^\n]*", "", found.group(1)).split(",")
-        return {name.split("=")[0].strip().replace("_", "-") for name in names if name.strip()}
-    code = text_of(project, "diagnosis/verdict/*.cpp")
-    words = set(re.findall(r'abstain\(diagnosis, (?:[^"\n]*\? )?"([a-z-]+)"', code))
-    for chosen in re.findall(r"\.verdict = [^;,]*", code):
-        words |= set(re.findall(r'"([a-z-]+)"', chosen))
-    returned = re.findall(r"return [^;]*;|reading = [^;]*;", text_of(project, "diagnosis/verdict/interventions.cpp"))
-    words |= {word for statement in returned for word in re.findall(r'"([a-z]+(?:-[a-z]+)*)"', statement)}
-    words |= set(re.findall(r'\{"\w[\w/]*", "([a-z-]+)"\}', code))
-    return words
+    text = text_of(project, "include/drawpoint/diagnosis/verdict/words.hpp")
+    names = re.search(r"enum class Verdict\b[^{]*\{(.*?)\}", text, re.DOTALL).group(1)
+    return {name.strip().replace("_", "-") for name in names.split(",")}
 
 
 def causes_of(project):

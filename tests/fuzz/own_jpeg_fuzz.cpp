@@ -1,4 +1,4 @@
-// libFuzzer's target for the own JPEG decoder. Built with DRAWPOINT_FUZZ=ON.
+// The libFuzzer target for our JPEG decoder. Built with DRAWPOINT_FUZZ=ON.
 #include "pipeline/image/own_jpeg_law.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@ extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, st
 
 namespace {
 
-// Where the compressed data begins, if there is a scan header at all.
+// Where the compressed data begins; `size` if there is no scan header.
 std::size_t scan_begin(const std::uint8_t* data, std::size_t size) {
     for (std::size_t i = 0; i + 14 < size; ++i)
         if (data[i] == 0xFF && data[i + 1] == 0xDA)
@@ -22,7 +22,8 @@ std::size_t scan_begin(const std::uint8_t* data, std::size_t size) {
 }   // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    // A decoder keeps its Huffman tables while files have the same. So many keep most of them through a corpus.
+    // A decoder keeps its Huffman tables while successive files have the same ones. With 32 decoders, chosen by the
+    // header, most tables are kept throughout a corpus.
     static std::array<drawpoint::test::OwnJpegLaw, 32> laws;
     std::uint32_t header = 0;
     for (std::size_t i = 0, end = scan_begin(data, size); i < end; ++i)
@@ -35,7 +36,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
 }
 
-// Nearly every change of a header is refused at once, so most changes go to what follows it.
+// The decoder refuses nearly every change of a header at once, so most changes go to what follows it.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
                                                unsigned seed) {
     const std::size_t begin = scan_begin(data, size);

@@ -1,6 +1,7 @@
-// own_jpeg_replay [--mutations N] [--seed S] [--seeds-to FOLDER] PATH…: holds the own JPEG decoder to its law on the files
-// named, on those in folders named, on a set of its own making, and on N mutants of them all. The same mutants for the same
-// arguments, on every machine. --seeds-to writes the set for a fuzzer to begin with.
+// own_jpeg_replay [--mutations N] [--seed S] [--seeds-to FOLDER] PATH…
+// Checks our JPEG decoder against its law (own_jpeg_law.hpp) on the given files, on those in the given folders, on
+// files that it generates, and on N mutants of all these. The same arguments give the same mutants on every machine.
+// --seeds-to writes the generated files, for a fuzzer to begin with.
 #include <drawpoint/pipeline/rng.hpp>
 #include "pipeline/image/own_jpeg_files.hpp"
 #include "pipeline/image/own_jpeg_law.hpp"
@@ -55,7 +56,7 @@ std::size_t scan_begin(const File& file) {
     return 0;
 }
 
-// One to three changes, seven times of eight in the compressed data only.
+// Makes one to three changes; seven times out of eight only in the compressed data.
 void mutate(File& file, CounterRng& random) {
     const auto below = [&random](std::size_t limit) {
         return static_cast<std::size_t>(random.uniform() * static_cast<double>(limit));
@@ -136,7 +137,8 @@ int main(int argc, char** argv) {
     File mutant;
     for (std::uint64_t i = 0; i < mutations; ++i) {
         CounterRng random{seed, 0, i};
-        mutant = files[i * files.size() / mutations];   // one file's mutants in turn: its tables are kept
+        // the mutants of a file follow one another, so its tables are kept
+        mutant = files[i * files.size() / mutations];
         mutate(mutant, random);
         if (!hold(mutant, "mutant", i))
             return 1;

@@ -12,25 +12,25 @@
 
 #include "golden/golden_files.hpp"
 
-/// What the original's users throw, as a user of this loop throws it: one table for all drivers.
+/// Maps exceptions that users of the original throw to those that users of this loop throw; one table for all tests.
 namespace golden {
 
 struct TwoArgs : std::runtime_error {
     TwoArgs(const std::string& first, int second_argument) : std::runtime_error{first}, second{second_argument} {}
     int second;
 };
-struct OwnText : std::exception {   // of no standard family, its text its own
+struct OwnText : std::exception {   // belongs to no standard family and has a text of its own
     explicit OwnText(std::string own) : text{std::move(own)} {}
     [[nodiscard]] const char* what() const noexcept override { return text.c_str(); }
     std::string text;
 };
 
-/// A recorded exception: "Name", or "Name(arguments)" with arguments as in JSON.
+/// A recorded exception: "Name" or "Name(arguments)", with arguments as in JSON.
 struct Thrown {
     std::string name;
     Json arguments = Json::array();
 
-    /// The first argument as Python prints it; empty without one.
+    /// The first argument as Python prints it; empty if there is none.
     [[nodiscard]] std::string text() const {
         if (arguments.empty())
             return "";
@@ -47,11 +47,11 @@ inline Thrown thrown_in(const std::string& recorded) {
             .arguments = Json::parse("[" + recorded.substr(open + 1, recorded.rfind(')') - open - 1) + "]")};
 }
 
-/// What throws ours in place of a recorded exception. Throws std::runtime_error where none of ours stands for it.
+/// A function that throws our counterpart of a recorded exception. Throws std::runtime_error if there is none.
 inline std::function<void()> throwing(const std::string& recorded) {
     using namespace drawpoint;
     struct Ours {
-        std::size_t arguments;   // that it needs
+        std::size_t arguments;   // number of arguments that it needs
         std::function<void(const Thrown&)> act;
     };
     static const std::map<std::string, Ours> table{
@@ -83,7 +83,7 @@ inline std::function<void()> throwing(const std::string& recorded) {
     return [act = found->second.act, one] { act(one); };
 }
 
-/// The original's name of the type of what left a fit, and its text.
+/// The exception that left a fit: the original's name of its type, and its text.
 struct Escaped {
     std::string type, text;
     bool operator==(const Escaped&) const = default;

@@ -39,7 +39,7 @@ inline std::vector<drawpoint::FastxtendBatch> batches_of(const Json& lists, cons
     return all;
 }
 
-/// The original's lists of durations ("train_draw": [seconds …]) as values of a report.
+/// Converts the original's lists of durations ("train_draw": [seconds …]) to values of a report.
 inline drawpoint::FastxtendValues values_of(const Json& lists) {
     drawpoint::FastxtendValues values;
     if (const auto fit = numbers(lists, "fit"); !fit.empty())
@@ -59,7 +59,7 @@ inline drawpoint::ProfileMode mode_of(const Case& one) {
     return mode == "throughput" ? drawpoint::ProfileMode::throughput : drawpoint::ProfileMode::simple;
 }
 
-/// The option, which a run through `fit` has among its `options`.
+/// Whether the case has this option; recorded runs of `fit` have it among their `options`.
 inline bool drops_first_batch(const Case& one) {
     const Json& options = one.input.contains("options") ? one.input.at("options") : one.input;
     return options.at("drop_first_batch").get<bool>();

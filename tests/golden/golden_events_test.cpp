@@ -1,5 +1,5 @@
-// The recorded event sequences of the original's loop, replayed through fit:
-// A and Z note what they see before and after everybody else, a callback between them throws what the case says.
+// Recorded event sequences of the original's loop, replayed through fit. A and Z record what they see before and after
+// all other callbacks; a callback between them throws what the case says.
 
 #include <drawpoint/loop/fit.hpp>
 #include <drawpoint/loop/show_training_loop.hpp>
@@ -40,7 +40,7 @@ struct NoWork {
     [[nodiscard]] double loss_value() const { return 0; }
 };
 
-/// Notes the events that reach it.
+/// Records the events that reach it.
 class Seen final : public Callback {
 public:
     explicit Seen(int order) : order_{order} {}
@@ -85,7 +85,7 @@ struct Outcome {
     [[nodiscard]] std::string escaped_type() const { return error ? golden::escaped_from(error).type : ""; }
 };
 
-/// How many epochs a recorded run has, and how many batches an epoch.
+/// The number of epochs of a recorded run, and of batches per epoch.
 struct Shape {
     std::size_t epochs = 2, train = 3, valid = 2;
 
@@ -101,7 +101,7 @@ Shape shape_of(const Json& document) {
     return {std::stoul(found[1]), std::stoul(found[2]), std::stoul(found[4])};
 }
 
-/// The original's run.
+/// A run like the original's.
 struct Run {
     explicit Run(const Shape& of = {}) : shape{of} {}
     Shape shape;
@@ -160,7 +160,7 @@ std::string text_of(const Json& one) {
 
 golden::Thrown thrown_by(const Json& one) { return golden::thrown_in(one.at("exception").get<std::string>()); }
 
-/// Replays the recorded exceptions that `is_meant`: all others are those of another test.
+/// Replays the recorded exceptions that satisfy `is_meant`; another test replays the others.
 template <class Predicate, class Function>
 void replay_exceptions(Predicate is_meant, Function check) {
     golden::Replays replays{"golden_events"};
@@ -174,19 +174,19 @@ void replay_exceptions(Predicate is_meant, Function check) {
                 });
 }
 
-/// Whether this cancel of a batch, step or backward pass is thrown in before_draw: there ours skips the draw.
+/// Whether this cancel of a batch, step or backward pass is thrown in before_draw; our loop then skips the draw.
 bool skips_a_draw(const Json& one) {
     const std::string name = thrown_by(one).name;
     return one.at("event") == "before_draw" &&
            (name == "CancelBatchException" || name == "CancelStepException" || name == "CancelBackwardException");
 }
 
-/// Whether the original fails while it looks for the text of an exception that has none.
+/// Whether the original failed because it looked for the text of an exception without one.
 bool failed_over_no_text(const Json& one) {
     return one.at("escaped").is_object() && one.at("escaped").at("str") == "tuple index out of range";
 }
 
-/// Whether that kept the original from going on after a cancelled backward pass.
+/// Whether that failure kept the original from going on after a cancelled backward pass.
 bool failed_to_cancel_a_backward(const Json& one) {
     return thrown_by(one).name == "CancelBackwardException" && one.at("event") == "before_backward" &&
            failed_over_no_text(one);
@@ -199,7 +199,7 @@ void check_sequences(const Outcome& ours, const Json& one) {
         BOOST_TEST(ours.drawn == one.at("drawn").get<std::vector<std::size_t>>(), boost::test_tools::per_element());
 }
 
-/// Where the n-th `event` is.
+/// The position of the n-th `event`.
 Names::iterator nth(Names& all, const std::string& event, std::size_t n) {
     auto at = all.begin();
     for (std::size_t found = 0; at != all.end(); ++at)
@@ -208,7 +208,7 @@ Names::iterator nth(Names& all, const std::string& event, std::size_t n) {
     throw std::runtime_error("no event " + event + " of number " + std::to_string(n));
 }
 
-/// The plain run without what the batch of the n-th draw fires.
+/// The events of an undisturbed run, except those of the batch from the n-th draw.
 Names without_batch_of_draw(const Shape& shape, std::size_t n) {
     Names all = Run{shape}().a;
     const auto at = nth(all, "before_draw", n);
@@ -216,7 +216,7 @@ Names without_batch_of_draw(const Shape& shape, std::size_t n) {
     return all;
 }
 
-/// Throws the case's exceptions and returns what happened.
+/// Runs a fit that throws the case's exceptions, and returns what happened.
 Outcome replay(const Json& one, const Shape& shape) {
     std::vector<Thrower::Throw> throws{{event_named(one.at("event").get<std::string>()),
                                         one.at("occurrence").get<std::size_t>(),
@@ -227,8 +227,8 @@ Outcome replay(const Json& one, const Shape& shape) {
     return run_with(std::move(throws), shape);
 }
 
-/// Ours where the original fails over a CancelBackward without arguments: what was recorded, then after_cancel_backward, and on
-/// as a second exception there says.
+/// For a CancelBackward without arguments, over which the original fails: our loop must give the recorded events, then
+/// after_cancel_backward, and then go on as the second exception thrown there says.
 void check_cancelled_backward(const Json& one, const Shape& shape) {
     const Outcome ours = replay(one, shape);
     Names expected = sequence(one, "A");
@@ -259,7 +259,7 @@ void check_cancelled_backward(const Json& one, const Shape& shape) {
     }
 }
 
-/// A callback that is in a list for its name alone.
+/// A callback that is only there for its name.
 class Named final : public Callback {
 public:
     Named(std::string name, int order, EventSet events) : name_{std::move(name)}, order_{order}, events_{events} {}
@@ -274,7 +274,7 @@ private:
     EventSet events_;
 };
 
-/// The callbacks named in a recorded text of the loop, with the events it lists them at.
+/// The callbacks named in a recorded text of the loop, with the events that it lists them for.
 std::map<std::string, EventSet> callbacks_in(const std::string& text) {
     std::map<std::string, EventSet> found;
     std::istringstream in{text};
@@ -290,9 +290,9 @@ std::map<std::string, EventSet> callbacks_in(const std::string& text) {
     return found;
 }
 
-/// The orders of fastai's and fastxtend's callbacks: those recorded in all folders, and "Name(order)" in a text.
+/// Orders of fastai's and fastxtend's callbacks: those recorded in all folders, and those in a text as "Name(order)".
 std::map<std::string, double> orders_in(const std::string& text) {
-    std::map<std::string, double> orders{{"ProgressCallback", 60}};   // of fastai
+    std::map<std::string, double> orders{{"ProgressCallback", 60}};   // from fastai
     for (const auto& [path, document] : documents("orders"))
         for (const auto& [callback, order] : document.items())
             orders[callback] = golden::number(order);
@@ -302,7 +302,7 @@ std::map<std::string, double> orders_in(const std::string& text) {
     return orders;
 }
 
-/// A list of events, or a text that says that these are all.
+/// The events in a JSON list; a text that begins with "all " means all.
 EventSet events_in(const Json& json) {
     if (json.is_string() && json.get<std::string>().starts_with("all "))
         return EventSet::all();
@@ -332,7 +332,7 @@ BOOST_AUTO_TEST_CASE(the_events_are_the_originals_in_its_order) {
             });
 }
 
-/// Whether a recorded plain run is stock fastai's, which has no event before a draw.
+/// Whether a recorded undisturbed run is from plain fastai, which has no event before a draw.
 bool is_stock(const Json& document) {
     return std::ranges::count(sequence(document.at("run"), "A"), "before_draw") == 0;
 }
@@ -362,7 +362,7 @@ BOOST_AUTO_TEST_CASE(without_the_two_events_after_a_backward_pass_the_sequence_i
         std::erase(*seen, "after_backward"), std::erase(*seen, "after_cancel_backward");
         Names legacy = Run{}().a;
         std::erase(legacy, "after_backward");
-        if (seen == &ours.z)   // the thrower kept the second from it
+        if (seen == &ours.z)   // the thrower kept the second event from it
             legacy.erase(std::find(std::find(legacy.begin(), legacy.end(), "before_backward") + 1, legacy.end(),
                                    "before_backward"));
         BOOST_TEST(*seen == legacy, boost::test_tools::per_element());
@@ -370,17 +370,18 @@ BOOST_AUTO_TEST_CASE(without_the_two_events_after_a_backward_pass_the_sequence_i
 }
 
 BOOST_AUTO_TEST_CASE(a_cancel_reaches_exactly_as_far_as_the_originals) {
-    const auto is_right = [](const Json& one) {   // where the original fails ours goes on: the next tests
+    const auto is_right = [](const Json& one) {   // where the original fails, ours goes on: see the next tests
         return thrown_by(one).is_cancel() && !skips_a_draw(one) && !failed_to_cancel_a_backward(one);
     };
     replay_exceptions(is_right, [](const Json& one, const Shape& shape) {
         const Outcome ours = replay(one, shape);
         check_sequences(ours, one);
         std::string escaped = one.at("escaped").is_null() ? "" : one.at("escaped").at("type").get<std::string>();
-        if (failed_over_no_text(one))   // every argument-less CancelBackwardException there; the very cancel here
+        // the original fails for every CancelBackwardException without arguments; ours lets it through
+        if (failed_over_no_text(one))
             escaped = "CancelBackwardException";
         BOOST_TEST(ours.escaped_type() == escaped);
-        if (ours.error)   // untouched, with or without a text of its own
+        if (ours.error)   // unchanged, with or without a text of its own
             BOOST_TEST(golden::escaped_from(ours.error).text.find("Exception") == std::string::npos);
         BOOST_TEST(ours.last_error == "");
     });
@@ -443,7 +444,8 @@ BOOST_AUTO_TEST_CASE(an_ordinary_exception_leaves_with_its_type_kept_and_its_mes
         const golden::Thrown thrown = thrown_by(one);
         const Outcome ours = replay(one, shape);
         const auto event = one.at("event").get<std::string>();
-        if (thrown.name == "StopIteration") {   // the original swallows it and goes on; here it is one like the others
+        // the original swallows it and goes on; here it is an exception like any other
+        if (thrown.name == "StopIteration") {
             Names seen = Run{shape}().a;
             seen.erase(nth(seen, event, one.at("occurrence").get<std::size_t>()) + 1, seen.end());
             BOOST_TEST(ours.a == seen, boost::test_tools::per_element());
@@ -456,7 +458,7 @@ BOOST_AUTO_TEST_CASE(an_ordinary_exception_leaves_with_its_type_kept_and_its_mes
         const golden::Escaped escaped = golden::escaped_from(ours.error);
         BOOST_TEST(escaped.type == thrown.name);
         const std::string sentence = "Exception occured in `ThrowCallback` when calling event `" + event + "`:\n\t";
-        if (thrown.name == "OSError") {   // the original's says its first argument, the number
+        if (thrown.name == "OSError") {   // the original prints its first argument, the number
             const std::string text = thrown.arguments[1];
             const std::string meaning = std::generic_category().message(thrown.arguments[0].get<int>());
             BOOST_TEST(ours.last_error.starts_with(sentence));
@@ -464,13 +466,14 @@ BOOST_AUTO_TEST_CASE(an_ordinary_exception_leaves_with_its_type_kept_and_its_mes
             return;
         }
         BOOST_TEST(ours.last_error == sentence + thrown.text());
-        BOOST_TEST(escaped.text == (thrown.name == "NoSuper" ? thrown.text() : ours.last_error));   // no standard type
+        // not a standard type
+        BOOST_TEST(escaped.text == (thrown.name == "NoSuper" ? thrown.text() : ours.last_error));
         if (one.at("escaped").is_object() && !failed_over_no_text(one))
             BOOST_TEST(ours.last_error == one.at("escaped").at("args").at(0).get<std::string>());
     });
 }
 
-/// What a recorded loader does, by the name of its case.
+/// The behaviour of a recorded loader, from the name of its case.
 struct Loader {
     bool of_training = true;
     std::optional<std::size_t> yields, claims, fails_at;
@@ -490,7 +493,7 @@ Loader loader_of(const std::string& name) {
 }
 
 void check_short_source(const Outcome& ours, const Json& one, const Loader& loader, const Shape& shape) {
-    // There a StopIteration leaves the fit at the draw that finds nothing; here the pass is over.
+    // In the original a StopIteration leaves the fit at the draw that finds nothing; here the pass ends.
     BOOST_TEST(!ours.error);
     const Names theirs = sequence(one, "A");
     BOOST_REQUIRE_GT(ours.a.size(), theirs.size());
@@ -619,7 +622,7 @@ BOOST_AUTO_TEST_CASE(the_training_loop_is_shown_as_the_original_shows_it) {
                     throw std::runtime_error("no recorded order of " + callback);
                 all.push_back({callback, order->second, events});
             }
-            std::set<double> ranks;   // orders may be fractional; ours are whole
+            std::set<double> ranks;   // recorded orders may be fractional; ours are integers
             for (const Added& one : all)
                 ranks.insert(one.order);
             CallbackList callbacks;

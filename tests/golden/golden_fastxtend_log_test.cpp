@@ -1,4 +1,4 @@
-// What the original's profilers sent to a logger while they trained and after it, against ours of the same fit.
+// Compares what the original's profilers sent to a logger, during and after training, with ours for the same fit.
 
 #include <drawpoint/loop/profilers/fastxtend.hpp>
 
@@ -44,12 +44,12 @@ public:
 std::map<std::string, double> values_of(const Json& object) {
     std::map<std::string, double> values;
     for (const auto& [name, value] : object.items())
-        if (!value.is_string())   // a table
+        if (!value.is_string())   // it is a table
             values.emplace(name, golden::number(value));
     return values;
 }
 
-/// The recorded live values with their steps: those computed anew, not what 0.1.7 sent again and again.
+/// The recorded live values with their steps: only newly computed ones, not those that 0.1.7 sent repeatedly.
 std::vector<Point> points_of(const Json& log) {
     std::vector<Point> points;
     bool computed = false;
@@ -84,7 +84,7 @@ void run(golden::Replay& replay) {
         std::rethrow_exception(replay.escaped);
 }
 
-/// A fit with a log, and the mode of its group's version.
+/// A fit with a log, and the profile mode of its group's version.
 struct Logged {
     golden::Case one;
     ProfileMode mode;
@@ -95,7 +95,7 @@ std::vector<Logged> logged_cases() {
     for (const char* group : {"g2_fastxtend", "g2_fastxtend_seed001_v0.0.19", "g2_fastxtend_seed000_v0.1"})
         for (golden::Case& one : golden::cases(group)) {
             if (!one.output.contains("log") || one.output.at("log").empty())
-                continue;   // made without a logger, or 0.1's Simple mode, which stopped at its first batch
+                continue;   // recorded without a logger, or in Simple mode of 0.1, which stopped at its first batch
             const ProfileMode mode = golden::mode_of(one);
             const bool old = mode == ProfileMode::simple && std::string_view{group}.ends_with("v0.0.19");
             all.push_back({std::move(one), old ? ProfileMode::simple_old : mode});
@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(the_final_log_has_the_originals_summaries_in_order_but_each
     for (const auto& [one, mode] : logged_cases())
         replays(one.path, [&, mode = mode, &one = one] {
             if (mode == ProfileMode::simple_old || one.failed())
-                return;   // no summaries; 0.1 failed there
+                return;   // without summaries, at which 0.1 failed
             golden::Replay replay{one.input};
             Notebook notebook;
             FastxtendCallback profiler{replay.recorder, mode, settings_of(one.input, notebook)};
@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(the_final_log_has_the_originals_summaries_in_order_but_each
                 BOOST_TEST_CONTEXT(name) {
                     BOOST_TEST(our_name == name);
                     std::vector<double> theirs = entry.at(2).get<std::vector<double>>();
-                    // The original says the fit's duration here, for each.
+                    // The original reports the fit's duration for each of these.
                     if (name.starts_with("fit/") && name.ends_with("_duration"))
                         theirs = golden::numbers(one.output.at("raw_values"), name.substr(4, name.size() - 13));
                     BOOST_REQUIRE_EQUAL(ours.size(), theirs.size());

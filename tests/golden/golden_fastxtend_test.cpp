@@ -16,7 +16,7 @@ using namespace drawpoint;
 
 namespace {
 
-/// Those texts that are there.
+/// Compares the texts that exist.
 void check_texts(const golden::Case& one, const FastxtendReport& report) {
     BOOST_TEST(to_plain(report) == one.plain.value_or(to_plain(report)));
     BOOST_TEST(to_markdown(report) == one.markdown.value_or(to_markdown(report)));
@@ -31,7 +31,7 @@ const FastxtendRow& row(const FastxtendReport& report, std::string_view phase, s
     return *found;
 }
 
-/// A row with nothing to report.
+/// Checks that the row has nothing to report.
 void check_absent(const FastxtendRow& absent) {
     BOOST_TEST_CONTEXT(absent.phase << " " << absent.action) {
         BOOST_TEST(absent.calls == 0u);
@@ -49,7 +49,7 @@ void check_complete(const FastxtendReport& report) {
             BOOST_TEST(text.find(word) == text.npos, text);
 }
 
-/// The ledger of a fit in which time moves only by the recorded costs of the stages.
+/// The ledger of a fit in which only the recorded costs of the stages take time.
 class Replay {
 public:
     explicit Replay(const golden::Json& input) : now_{input.value("clock_start_ns", std::int64_t{0})} {
@@ -128,7 +128,7 @@ private:
 
     std::int64_t now_;
     Ledger ledger_;
-    std::vector<SpanRow> events_;   // opening events of the passes that are open
+    std::vector<SpanRow> events_;   // opening events of the open passes
 };
 
 void check_equal(const std::vector<FastxtendBatch>& ours, const std::vector<FastxtendBatch>& theirs) {
@@ -150,7 +150,7 @@ void check_equal(const std::vector<FastxtendBatch>& ours, const std::vector<Fast
     }
 }
 
-/// A report made of nothing but two training and two validation batches, each changed by `change`.
+/// A report of two training and two validation batches, each changed by `change`.
 FastxtendReport report_of(ProfileMode mode, void (*change)(FastxtendValues&)) {
     const FastxtendBatch train{8, 0.5, 1.5, 0.5, 0.25, 0.25, 0.25, 0.125}, valid{8, 0.5, 1.5, 0.5, 0.25, {}, {}, {}};
     FastxtendValues values{8.0, {8.0}, {4.0}, {4.0}, {train, train}, {valid, valid}};
@@ -316,7 +316,7 @@ BOOST_AUTO_TEST_CASE(a_cut_step_and_a_cut_pass_are_left_out) {
     BOOST_REQUIRE(whole.train_batches.size() == 1u);
     BOOST_REQUIRE(whole.train.size() == 1u);
 
-    last_span_of(ledger.steps[0].spans).span = Span::other;   // its after_batch was never reached
+    last_span_of(ledger.steps[0].spans).span = Span::other;   // its after_batch was not reached
     for (const PassRow& pass : ledger.passes)
         if (pass.kind != PassKind::valid)
             last_span_of(pass.spans).span = Span::between;

@@ -19,17 +19,18 @@
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>
 
-/// Recorded outputs of the originals: those the project carries, and those of a folder of the same form named by the
-/// environment variable DRAWPOINT_GOLDEN_DIR, which may lack any file. What is unreadable or unknown fails its test by name.
+/// Recorded outputs of the originals: those of the project, and those in a folder of the same layout named by the
+/// environment variable DRAWPOINT_GOLDEN_DIR, which may be incomplete. A file that is unreadable or unknown fails its
+/// test by name.
 namespace golden {
 
 using Json = nlohmann::ordered_json;
 using Path = std::filesystem::path;
 
-/// The folder the project carries.
+/// The project's own folder.
 inline Path own_folder() { return Path{DRAWPOINT_TEST_DIR} / "golden"; }
 
-/// The project's folder first, then DRAWPOINT_GOLDEN_DIR's where it is set.
+/// The project's folder, then DRAWPOINT_GOLDEN_DIR's if it is set.
 inline std::vector<Path> folders() {
     std::vector<Path> all{own_folder()};
     if (const char* more = std::getenv("DRAWPOINT_GOLDEN_DIR"); more && *more) {
@@ -55,7 +56,7 @@ inline Json read_json(const Path& path) {
     }
 }
 
-/// A number that JSON may hold as one of the texts "nan", "inf" and "-inf".
+/// Reads a number, which JSON may hold as one of the texts "nan", "inf" and "-inf".
 inline double number(const Json& value) {
     if (!value.is_string())
         return value.get<double>();
@@ -67,7 +68,7 @@ inline double number(const Json& value) {
     throw std::runtime_error("not a number: " + text);
 }
 
-/// The groups, each a folder of that name.
+/// The groups; each has a folder of that name.
 inline constexpr std::array<std::string_view, 9> groups{"g1_scale_time",
                                                         "g2_fastxtend",
                                                         "g2_fastxtend_direct",
@@ -78,7 +79,7 @@ inline constexpr std::array<std::string_view, 9> groups{"g1_scale_time",
                                                         "g5_torch_schedule",
                                                         "g6_kineto"};
 
-/// The files of `group` in one folder, sorted; none where the folder lacks the group.
+/// The files of `group` in one folder, sorted; none if the folder lacks the group.
 inline std::vector<Path> files_in(const Path& folder, std::string_view group) {
     std::vector<Path> found;
     if (std::filesystem::is_directory(folder / group))
@@ -88,7 +89,7 @@ inline std::vector<Path> files_in(const Path& folder, std::string_view group) {
     return found;
 }
 
-/// The files of `group` in all folders whose name `is_wanted`; at least one.
+/// The files of `group` in all folders whose names satisfy `is_wanted`; at least one.
 template <class Predicate>
 std::vector<Path> files(std::string_view group, Predicate is_wanted) {
     std::vector<Path> all;
@@ -106,7 +107,7 @@ struct Document {
     Json json;
 };
 
-/// What a JSON file of `group` holds, by its content: it may have any name. Empty: nothing that a test reads.
+/// The kind of a JSON file of `group`, from its content, since it may have any name. Empty: no test reads it.
 inline std::string_view kind_of(std::string_view group, const Json& json) {
     const auto has = [&](const char* key) { return json.contains(key); };
     const auto first = [&](const char* list) {
@@ -146,8 +147,8 @@ inline std::string_view kind_of(std::string_view group, const Json& json) {
     return "";
 }
 
-/// The JSON files of `group` in all folders that hold `kind`; none will do. One that cannot be read, or that no test reads,
-/// is an error of the test that runs, named once.
+/// The JSON files of `group` in all folders that hold `kind`; may be empty. A file that cannot be read, or that no test
+/// reads, is reported once as an error of the running test.
 inline std::vector<Document> documents_if_any(std::string_view group, std::string_view kind) {
     static std::set<Path> named;
     std::vector<Document> all;
@@ -168,7 +169,7 @@ inline std::vector<Document> documents_if_any(std::string_view group, std::strin
     return all;
 }
 
-/// The same; at least one.
+/// The same, but at least one.
 inline std::vector<Document> documents(std::string_view group, std::string_view kind) {
     std::vector<Document> all = documents_if_any(group, kind);
     if (all.empty())
@@ -176,7 +177,7 @@ inline std::vector<Document> documents(std::string_view group, std::string_view 
     return all;
 }
 
-/// Throws where an input has a key that its test does not read.
+/// Throws if an input has a key that its test does not read.
 inline void check_keys(const Json& input, std::initializer_list<std::string_view> known) {
     for (const auto& [key, value] : input.items())
         if (std::ranges::find(known, key) == known.end())
@@ -185,12 +186,12 @@ inline void check_keys(const Json& input, std::initializer_list<std::string_view
 
 inline Path beside(const Path& path, const std::string& extension) { return Path{path}.replace_extension(extension); }
 
-/// A text beside a case, where it is there.
+/// The text stored with a case, if there is one.
 inline std::optional<std::string> companion(const Path& path) {
     return std::filesystem::exists(path) ? std::optional{read_text(path)} : std::nullopt;
 }
 
-/// The recorded traces of all folders; at least one.
+/// The recorded traces in all folders; at least one.
 inline std::vector<Path> traces() {
     return files("g6_kineto", [](const std::string& name) {
         return (name.ends_with(".json") || name.ends_with(".json.gz")) && !name.ends_with(".key_averages.json") &&
@@ -198,20 +199,20 @@ inline std::vector<Path> traces() {
     });
 }
 
-/// The path of a trace without ".json" and ".json.gz"; what belongs to it begins alike.
+/// The path of a trace without ".json" or ".json.gz"; names of its companions begin with it.
 inline Path trace_stem(const Path& path) {
     const std::string name = path.string();
     return name.substr(0, name.size() - (name.ends_with(".gz") ? 8 : 5));
 }
 
-/// One recorded run of a profiler: what went in, and what was printed and saved.
+/// One recorded run of a profiler: its input, and what it printed and saved.
 struct Case {
-    Path path;   ///< of its JSON file
+    Path path;   ///< the JSON file
     Json input, output;
-    std::optional<std::string> plain, markdown, csv;   ///< what is there of it
+    std::optional<std::string> plain, markdown, csv;   ///< those that exist
 
     [[nodiscard]] bool failed() const { return output.contains("error"); }
-    /// The printed texts that are not there though the original showed and saved them.
+    /// The names of the printed texts that are missing although the original showed and saved them.
     [[nodiscard]] std::vector<std::string> missing() const {
         std::vector<std::string> all;
         if (!failed() && !input.value("lr_finder", false))
@@ -236,7 +237,7 @@ inline std::vector<Case> cases(std::string_view group) {
     return all;
 }
 
-/// A case that the project carries, for a test that says what this very case shows.
+/// A case of the project's own folder, for a test about this very case.
 inline Case own_case(const char* group, const char* name) {
     const Path path = own_folder() / group / (std::string{name} + ".json");
     const Json json = read_json(path);
@@ -244,7 +245,7 @@ inline Case own_case(const char* group, const char* name) {
         .path = path, .input = json.at("input"), .output = json.at("output"), .plain = {}, .markdown = {}, .csv = {}};
 }
 
-/// Whether a `g2_fastxtend` input is a plain fit: no extra callbacks with a cost, no exception, no logger and the like.
+/// Whether a `g2_fastxtend` input is a plain fit, without callbacks that take time, exceptions, a logger and the like.
 inline bool is_plain_fit(const Json& input) {
     static constexpr std::array features{"gaps", "throw", "grad_accum", "nan_loss_at", "logger", "lr_finder"};
     return std::ranges::none_of(features, [&](const char* feature) {

@@ -9,14 +9,14 @@ namespace {
 
 using golden::Path;
 
-/// The part of `name` before `end`, if it ends so and there is something before.
+/// The part of `name` before `end`, if it ends with it and is longer.
 std::optional<std::string> before(const std::string& name, std::string_view end) {
     if (!name.ends_with(end) || name.size() == end.size())
         return {};
     return name.substr(0, name.size() - end.size());
 }
 
-/// What the file belongs to that is not there, or why no test reads it; empty: it is read.
+/// Names the missing file that this one belongs to, or says why no test reads it; empty if it is read.
 std::string why_unread(std::string_view group, const Path& path) {
     const std::string name = path.filename().string();
     const auto lacks = [&](const std::string& companion) {
@@ -53,7 +53,7 @@ std::string why_unread(std::string_view group, const Path& path) {
             (name.ends_with(".txt") && (name.find(".table_stack") != name.npos || name.find(".stacks_") != name.npos)))
             return "";
     }
-    return name.ends_with(".json") ? "" : "no test reads it";   // of JSON files the groups' tests say it themselves
+    return name.ends_with(".json") ? "" : "no test reads it";   // tests of the groups check JSON files themselves
 }
 
 }   // namespace

@@ -1,4 +1,4 @@
-// The recorded inputs of the original, replayed through fit on a clock that moves by exactly the recorded costs.
+// Recorded inputs of the original, replayed through fit on a clock that moves by exactly the recorded costs.
 
 #include <drawpoint/instrumentation/report/fastxtend.hpp>
 #include <drawpoint/loop/fit.hpp>
@@ -32,7 +32,7 @@ FastxtendReport report_of(const golden::Case& one, ProfileMode mode) {
     return fastxtend_report(fastxtend_values(replay(one)), mode, golden::drops_first_batch(one));
 }
 
-/// Cells of a recorded frame as text.
+/// The cells of a recorded frame as text.
 std::vector<std::vector<std::string>> cells_of(const Json& frame) {
     std::vector<std::vector<std::string>> table;
     for (const Json& row : frame.at("rows")) {
@@ -43,7 +43,7 @@ std::vector<std::vector<std::string>> cells_of(const Json& frame) {
     return table;
 }
 
-/// Whether the report has the cells of the recorded one, which a fit may have without showing it.
+/// Checks the report's cells against the recorded ones, which exist even if the fit did not show its report.
 void check_cells(const FastxtendReport& report, const golden::Case& one) {
     if (!one.output.contains("profile_report"))
         return;
@@ -53,10 +53,10 @@ void check_cells(const FastxtendReport& report, const golden::Case& one) {
         BOOST_TEST(ours[row] == theirs[row], boost::test_tools::per_element());
 }
 
-/// Compares those of the printed texts that are there.
+/// Compares the printed texts that exist.
 void check_texts(const FastxtendReport& report, const golden::Case& one,
                  const std::string& title = "\nProfiling Results:\n") {
-    const std::string ours = "\nProfiling Results:\n";   // of the version that we print
+    const std::string ours = "\nProfiling Results:\n";   // the title that ours prints
     if (one.plain)
         BOOST_TEST((title == ours ? to_plain(report) : title + to_plain(report).substr(ours.size())) == *one.plain);
     if (one.markdown)
@@ -65,7 +65,7 @@ void check_texts(const FastxtendReport& report, const golden::Case& one,
         BOOST_TEST(to_csv(report) == *one.csv);
 }
 
-/// The lists of durations that the original recorded before it failed are the beginnings of ours.
+/// Checks that the durations that the original recorded before it failed are the beginnings of ours.
 void check_beginnings(const FastxtendValues& ours, const Json& theirs, bool with_stages) {
     const auto begins = [&](const std::string& name, const std::vector<double>& all) {
         const auto recorded = golden::numbers(theirs, name);
@@ -101,7 +101,7 @@ void check_beginnings(const FastxtendValues& ours, const Json& theirs, bool with
     }
 }
 
-/// The steps of training in the order in which they happened.
+/// The training steps in the order in which they ran.
 std::vector<StepRow> training_steps(const Ledger& ledger) {
     std::vector<StepRow> all;
     std::ranges::copy_if(ledger.steps, std::back_inserter(all),
@@ -115,7 +115,7 @@ void check_no_word_is_a_number(const FastxtendReport& report) {
             BOOST_TEST(text.find(word) == text.npos, text);
 }
 
-/// Replays the fits of `group` that `is_meant`; the others are named in the test that replays all.
+/// Replays the fits of `group` that satisfy `is_meant`; the test that replays all reports the others.
 template <class Predicate, class Function>
 void replay_fits(const char* group, Predicate is_meant, Function check) {
     golden::Replays replays{std::string{"golden_fit of "} + group};
@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(the_recorded_durations_are_the_ones_the_original_recorded) 
                 BOOST_TEST(our_batches[i].batch == their_batches[i].batch);
                 for (const Stage stage : {&FastxtendBatch::forward, &FastxtendBatch::loss, &FastxtendBatch::backward,
                                           &FastxtendBatch::opt_step, &FastxtendBatch::zero_grad})
-                    if (golden::mode_of(one) == ProfileMode::simple)   // else the original measured no stages
+                    if (golden::mode_of(one) == ProfileMode::simple)   // otherwise the original measured no stages
                         BOOST_TEST((our_batches[i].*stage == their_batches[i].*stage));
             }
         }
@@ -281,7 +281,7 @@ BOOST_AUTO_TEST_CASE(a_fit_cancelled_in_the_middle_of_a_batch_reports_the_batche
         const FastxtendValues values = fastxtend_values(ledger);
         BOOST_TEST(values.train_batches.size() + values.valid_batches.size() == ledger.steps.size() - 1);
         BOOST_TEST(values.fit.value() == golden::numbers(one.output.at("raw_values"), "fit").at(0));
-        BOOST_TEST(values.epoch.size() == ledger.steps.back().epoch);   // those before it
+        BOOST_TEST(values.epoch.size() == ledger.steps.back().epoch);   // the epochs before it
         const FastxtendReport report = fastxtend_report(values, ProfileMode::simple, true);
         BOOST_TEST(to_plain(report).find(" - ") != std::string::npos);
         check_no_word_is_a_number(report);

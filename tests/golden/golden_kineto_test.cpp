@@ -28,7 +28,7 @@ struct Recorded {
     }
 };
 
-/// Replays every trace that has the companion; one that lacks it is named.
+/// Replays every trace that has the companion `needed`; reports those that lack it.
 template <class Function>
 void replay_traces(const char* needed, Function check) {
     golden::Replays replays{"golden_kineto"};
@@ -42,7 +42,7 @@ void replay_traces(const char* needed, Function check) {
     }
 }
 
-/// Replays every file of the group whose name has `part`.
+/// Replays every file of the group whose name contains `part`.
 template <class Function>
 void replay_texts(const char* part, Function check) {
     golden::Replays replays{"golden_kineto"};
@@ -52,7 +52,7 @@ void replay_texts(const char* part, Function check) {
         replays(path, [&] { check(path); });
 }
 
-/// A recorded table: print() put a further newline behind it.
+/// Reads a recorded table, to which print() added a newline.
 std::string read_table(const golden::Path& path) {
     std::string text = golden::read_text(path);
     BOOST_TEST_REQUIRE(text.ends_with("\n\n"));
@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(key_averages_of_a_recorded_trace_are_those_pytorch_computed
             BOOST_TEST(ours.key == row.at("key").get<std::string>());
             BOOST_TEST(ours.count == row.at("count").get<std::uint64_t>());
             const auto equal = [&](double us, std::int64_t ns, const char* column) {
-                BOOST_TEST(us == row.at(column).get<double>(), ours.key << ' ' << column);   // to the last bit
+                BOOST_TEST(us == row.at(column).get<double>(), ours.key << ' ' << column);   // bit for bit
                 BOOST_TEST(std::abs(static_cast<double>(ns) / 1e3 - us) < 1e-6, ours.key << ' ' << column);
             };
             equal(ours.self_cpu_us, ours.self_cpu_ns, "self_cpu_time_total");
@@ -118,8 +118,8 @@ BOOST_AUTO_TEST_CASE(tables_of_a_recorded_trace_are_those_pytorch_printed) {
 }
 
 BOOST_AUTO_TEST_CASE(draw_and_compute_of_each_step_are_the_loops_own_within_what_opening_a_range_costs) {
-    // The annotations lie inside the loop's two clock readings, the step's range around them: draw ≤ the loop's draw,
-    // batch ≥ the loop's compute, and both are off by no more than what opening and closing the ranges costs.
+    // The annotations lie inside the loop's two clock readings, and the step's range lies around them: draw ≤ the
+    // loop's draw, batch ≥ the loop's compute. Both are off by at most what opening and closing the ranges costs.
     replay_traces("loop_truth.json", [](const Recorded& one) {
         const golden::Json truth = golden::read_json(one.beside("loop_truth.json"));
         std::map<std::uint32_t, std::pair<double, double>> recorded;
@@ -134,7 +134,7 @@ BOOST_AUTO_TEST_CASE(draw_and_compute_of_each_step_are_the_loops_own_within_what
             const auto [draw_s, compute_s] = recorded[step.step];
             const double draw = static_cast<double>(step.draw_ns) / 1e9;
             const double batch = static_cast<double>(step.batch_ns) / 1e9;
-            constexpr double range_cost_s = 250e-6;   // of two or three ranges; up to 84 us in recorded runs
+            constexpr double range_cost_s = 250e-6;   // of two or three ranges; recorded runs show up to 84 us
             BOOST_TEST(draw <= draw_s);
             BOOST_TEST(draw_s - draw < range_cost_s);
             BOOST_TEST(batch >= compute_s);
@@ -179,7 +179,7 @@ BOOST_AUTO_TEST_CASE(a_window_of_two_recorded_steps_is_a_ledger_of_two_steps) {
     replay_traces("", [](const Recorded& one) {
         const Ledger& ledger = one.trace.ledger;
         BOOST_TEST_REQUIRE(ledger.steps.size() >= 2u);
-        const auto last = std::min<std::size_t>(2, ledger.steps.size() - 1);   // not the first, where there are three
+        const auto last = std::min<std::size_t>(2, ledger.steps.size() - 1);   // not the first one if there are three
         const StepRow &from = ledger.steps[last - 1], &to = ledger.steps[last];
         const Ledger part = window(ledger, from.draw_begin_ns, to.draw_begin_ns + to.draw_ns + to.batch_ns);
         BOOST_TEST(part.steps.size() == 2u);
@@ -192,7 +192,7 @@ BOOST_AUTO_TEST_CASE(a_window_of_two_recorded_steps_is_a_ledger_of_two_steps) {
     });
 }
 
-/// Where a recorded table has a column.
+/// The position of a column in a recorded table.
 struct Column {
     std::size_t at, width;
 };
@@ -215,7 +215,7 @@ std::string cell(const std::string& line, const Column& column) {
     return from == std::string::npos ? std::string{} : text.substr(from, text.find_last_not_of(' ') - from + 1);
 }
 
-/// A printed duration, and half of its last digit.
+/// A printed duration, and half a unit of its last digit.
 std::pair<double, double> microseconds(const std::string& text) {
     const double unit = text.ends_with("us") ? 1 : text.ends_with("ms") ? 1e3 : 1e6;
     const std::size_t point = text.find('.'), end = text.find_first_not_of("0123456789.");
@@ -223,7 +223,7 @@ std::pair<double, double> microseconds(const std::string& text) {
     return {std::stod(text) * unit, 0.5 * std::pow(10, -digits) * unit};
 }
 
-/// The rows of a recorded table with stacks, and the total of self times that its footer and its shares leave possible.
+/// The rows of a recorded table with stacks, and the range of total self times that its footer and shares allow.
 struct StackTable {
     std::vector<OperatorAverage> rows;
     double least_total = 0, most_total = 1e300;
@@ -245,7 +245,7 @@ StackTable stack_table(const std::vector<std::string>& lines) {
         const std::string name = cell(lines[i], column[0]), frame = cell(lines[i], column[7]);
         if (!name.empty()) {
             OperatorAverage& row = all.rows.emplace_back();
-            // A name that was cut went on with letters we do not know.
+            // A name that was cut off continues in an unknown way.
             row.key = name.ends_with("...") ? name.substr(0, name.size() - 3) + "unknown rest" : name;
             row.self_cpu_us = microseconds(cell(lines[i], column[2])).first;
             row.cpu_us = microseconds(cell(lines[i], column[4])).first;
@@ -273,7 +273,7 @@ BOOST_AUTO_TEST_CASE(the_recorded_stack_table_is_printed_byte_for_byte_from_its_
             self_us += row.self_cpu_us;
         const auto shown = static_cast<std::int64_t>(recorded.rows.size());
         BOOST_TEST_REQUIRE(recorded.least_total <= recorded.most_total);
-        // The rows that the limit left out: together what the footer's total and the shares leave.
+        // The rows beyond the limit: together they have what remains of the total in the footer and the shares.
         const double rest = (recorded.least_total + recorded.most_total) / 2 - self_us;
         recorded.rows.push_back({.key = "all the others", .count = 1, .self_cpu_us = rest});
         const std::string ours = table(recorded.rows, {.row_limit = shown,
@@ -300,7 +300,7 @@ BOOST_AUTO_TEST_CASE(the_recorded_folded_stacks_come_back_from_rows_with_those_c
                             .ns = std::stoll(line.substr(blank + 1)) * 1000 + 999};
             std::istringstream frames{line.substr(0, blank)};
             for (std::string frame; std::getline(frames, frame, ';');) {
-                // "file.py(81):_function": the first mark after the colon was a blank.
+                // "file.py(81):_function": the mark after the colon stands for a blank.
                 const std::size_t colon = frame.find("):_"), open = frame.rfind('(', colon);
                 FrameRow place{.function = static_cast<std::uint32_t>(ledger.names.size())};
                 if (colon == std::string::npos) {

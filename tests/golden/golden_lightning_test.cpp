@@ -1,4 +1,4 @@
-// Recorded scripts of Lightning's profilers, replayed on a clock that moves as theirs did.
+// Recorded scripts of Lightning's profilers, replayed on a clock that moves as in the recording.
 
 #include <drawpoint/instrumentation/report/lightning.hpp>
 #include <drawpoint/loop/profilers/profiler.hpp>
@@ -23,7 +23,7 @@ using golden::Json;
 constexpr auto every = [](const Json&) { return true; };
 constexpr auto no_rule = [](const Json&) { return std::string{}; };
 
-/// Replays each case of a kind that `is_meant`, but those that `rule` gives another answer to.
+/// Replays each case of a kind that satisfies `is_meant`, except those for which `rule` gives another answer.
 template <class Predicate, class Function, class Rule = decltype(no_rule)>
 void replay_cases(const char* kind, Predicate is_meant, Function check, Rule rule = no_rule) {
     golden::Replays replays{"golden_lightning"};
@@ -42,7 +42,7 @@ void replay_cases(const char* kind, Predicate is_meant, Function check, Rule rul
 
 std::string text_or_nothing(const Json& value) { return value.is_null() ? "" : value.get<std::string>(); }
 
-/// Plays a script; scopes still open at its end stay so, as in the original. Returns the errors' texts.
+/// Plays a script. Scopes that are open at its end stay open, as in the original. Returns the texts of the errors.
 std::vector<std::string> play(const Json& script, ManualClock& clock, SimpleProfiler& profiler) {
     std::vector<std::string> errors;
     std::vector<std::unique_ptr<ProfiledAction>> scopes;
@@ -58,7 +58,7 @@ std::vector<std::string> play(const Json& script, ManualClock& clock, SimpleProf
             else if (what == "begin")
                 scopes.push_back(std::make_unique<ProfiledAction>(profiler, op.at(1).get<std::string>()));
             else if (what == "end" || what == "end_with_exception")
-                scopes.pop_back();   // a scope ends alike either way
+                scopes.pop_back();   // a scope ends in the same way in both cases
             else
                 throw std::runtime_error("unknown operation " + what);
         } catch (const std::invalid_argument& error) {
@@ -68,7 +68,7 @@ std::vector<std::string> play(const Json& script, ManualClock& clock, SimpleProf
     return errors;
 }
 
-/// What a script "records" directly, printed: such a script has no clock.
+/// The report of a script that "records" durations directly and thus has no clock.
 LightningProfile recorded(const Json& input) {
     golden::check_keys(input, {"id", "extended", "script", "stage", "rank", "start_time"});
     LightningProfile profile{.stage = text_or_nothing(input.value("stage", Json{})),
@@ -85,16 +85,17 @@ LightningProfile recorded(const Json& input) {
     return profile;
 }
 
-/// Whether the original stops an action that a scope enters again; here it raises alike, and the outer one goes on.
+/// Whether a scope enters an open action again. The original raises and stops that action; ours raises, and the outer
+/// scope goes on.
 bool enters_again(const Json& one) {
     return std::ranges::any_of(one.at("output").at("errors"),
                                [](const Json& error) { return error.at(0).at(0) == "begin"; });
 }
 
-/// The summary, as returned and as the text beside the file of the case, where it is there.
+/// Checks the summary that was returned, and the text file of the case if there is one.
 void check_summary(const std::string& ours, const golden::Path& path, const Json& one) {
     const Json& summary = one.at("output").at("summary");
-    if (!summary.contains("returned")) {   // a defect of the original: a short report on nothing
+    if (!summary.contains("returned")) {   // a defect of the original: a short report without any action
         BOOST_TEST(ours == "Profiler Report\n\n");
         return;
     }
@@ -104,7 +105,7 @@ void check_summary(const std::string& ours, const golden::Path& path, const Json
         BOOST_TEST(ours == *text);
 }
 
-/// The durations of the actions of a script of scopes, of which one is entered again while it is open.
+/// Durations of the actions in a script of scopes, one of which is entered again while it is open.
 std::map<std::string, std::vector<double>> durations_with_an_outer_scope_that_goes_on(const Json& script) {
     std::map<std::string, std::vector<double>> durations;
     std::vector<std::pair<std::string, std::int64_t>> open;
@@ -126,7 +127,7 @@ std::map<std::string, std::vector<double>> durations_with_an_outer_scope_that_go
     return durations;
 }
 
-/// Whether a script gives durations rather than having them measured.
+/// Whether a script contains durations instead of having them measured.
 bool is_given(const Json& one) { return one.at("input").contains("start_time"); }
 
 void check_script(const golden::Path& path, const Json& one) {

@@ -17,7 +17,7 @@ std::string scientific(double seconds) {
     return text;
 }
 
-/// What the original prints, except where it fails or scales by the wrong power.
+/// What the original prints, or should print where it fails or scales by the wrong power.
 std::string expected(const golden::Json& recorded, double seconds) {
     if (std::isnan(seconds))
         return "nan s";

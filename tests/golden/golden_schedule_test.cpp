@@ -50,7 +50,7 @@ Schedule letters(const std::string& text) {
     };
 }
 
-/// Writes down the calls as the recordings do: warnings after the calls of their step.
+/// Records the calls as the recordings do: the warnings follow the calls of their step.
 struct Notes {
     Calls calls, warnings;
     ScheduledProfiler* profiler = nullptr;
@@ -78,7 +78,7 @@ struct Notes {
     }
 };
 
-/// What ours calls where the original leaves a trace unprepared.
+/// The calls that ours makes where the original leaves a trace unprepared.
 Calls corrected(Calls recorded) {
     const auto contains = [&](std::string_view text) { return std::ranges::find(recorded, text) != recorded.end(); };
     if (contains("warn: Incorrect schedule: RECORD followed by WARMUP"))
@@ -92,7 +92,7 @@ Schedule schedule_of(const golden::Json& input) {
                                        : Schedule{};
 }
 
-/// Checks that `call` throws `what`, the first of `expected`, and that the calls made are the rest.
+/// Checks that `call` throws `what`, the first of `expected`, and that the calls made are the others.
 template <class Call>
 void check_raised(const Calls& expected, Notes& notes, Call call) {
     BOOST_CHECK_EXCEPTION(call(), std::invalid_argument,
@@ -110,7 +110,7 @@ void replay(const golden::Json& one) {
         const auto what = call.at(0).get<std::string>();
         const auto expected = corrected(call.at(2).get<Calls>());
         BOOST_TEST_CONTEXT(what) {
-            if (what == "raised" && !profiler) {   // by the constructor
+            if (what == "raised" && !profiler) {   // raised by the constructor
                 check_raised(expected, notes, [&] { (void)ScheduledProfiler{notes.functions(), schedule_of(input)}; });
                 continue;
             }
@@ -138,7 +138,7 @@ void replay(const golden::Json& one) {
     }
 }
 
-/// Texts of what C++ does not let anybody write.
+/// Whether the case is about something that does not compile in C++.
 bool does_not_compile(const std::string& id) {
     return id == "schedule missing active" || id == "schedule returns an int";
 }
@@ -167,7 +167,7 @@ void check_text(const std::string& id, const golden::Json& one) {
     }
 }
 
-/// What ours calls at one row of the table, and the expectation.
+/// Checks the calls that ours makes for one row of the table.
 void check_transition(const golden::Json& row) {
     const auto from = row.at(0).get<std::string>();
     const std::string to = row.at(1).is_null() ? "" : row.at(1).get<std::string>();
@@ -182,7 +182,7 @@ void check_transition(const golden::Json& row) {
         throw std::runtime_error{"no such action"};
     };
 
-    // DEVICE_STOPPED is entered from a recording of a cycle that goes on, and left where the next cycle begins.
+    // DEVICE_STOPPED follows a recording whose cycle goes on, and ends where the next cycle begins.
     std::vector<ProfilerAction> plan{action(from == "DEVICE_STOPPED" ? "RECORD" : from)};
     if (from == "DEVICE_STOPPED") {
         plan.push_back(to.empty() || to == "DEVICE_STOPPED" ? ProfilerAction::record : ProfilerAction::record_and_save);
@@ -212,7 +212,7 @@ void check_transition(const golden::Json& row) {
         if (!call.starts_with("open") && !call.starts_with("close"))
             made.push_back(call.starts_with("on_trace_ready") ? "_trace_ready" : call);
     BOOST_TEST_CONTEXT(from << " -> " << to) {
-        // The original cannot get there; neither can ours.
+        // The original cannot reach this state; neither can ours.
         if (!expected.empty() && expected.front().starts_with("raise: "))
             BOOST_TEST((profiler.current_action() != ProfilerAction::device_stopped));
         else

@@ -30,7 +30,7 @@ inline std::int64_t cost_of(const Json& batch, const char* stage) {
     return batch.contains(stage) ? batch.at(stage).get<std::int64_t>() : 0;
 }
 
-/// Plays the recorded costs of each batch in the order in which batches are drawn.
+/// Plays the recorded costs of each batch, in the order in which batches are drawn.
 struct ReplayLearner {
     drawpoint::ManualClock* clock;
     const Json* input;
@@ -68,7 +68,7 @@ inline drawpoint::test::Tape::Epochs draws_of(const Json& epochs) {
         auto& draws = all.emplace_back();
         for (const Json& batch : epoch) {
             const Json& size =
-                batch.contains("bs_x") ? batch.at("bs_x") : batch.at("bs");   // of the input, not the target
+                batch.contains("bs_x") ? batch.at("bs_x") : batch.at("bs");   // size of the input, not of the target
             draws.push_back(
                 {.starved = std::chrono::nanoseconds{cost_of(batch, "draw")}, .size = size.get<std::size_t>()});
         }
@@ -76,7 +76,7 @@ inline drawpoint::test::Tape::Epochs draws_of(const Json& epochs) {
     return all;
 }
 
-/// Costs what the case says at each event.
+/// Takes the time that the case gives for each event.
 class Gap final : public drawpoint::Callback {
 public:
     Gap(drawpoint::ManualClock& clock, const Json& json, int order) : clock_{&clock}, order_{order} {
@@ -102,7 +102,7 @@ private:
     std::map<drawpoint::Event, std::int64_t> costs_;
 };
 
-/// Throws at the n-th calls of an event, from 1.
+/// Throws at the n-th call of an event, from 1 on.
 class Thrower final : public drawpoint::Callback {
 public:
     Thrower(const Json& json, int order)
@@ -128,7 +128,7 @@ private:
     std::size_t calls_ = 0;
 };
 
-/// What the input throws: one thrower, or a list of them.
+/// The exceptions that the input throws, given as one object or a list.
 inline std::vector<Json> throws_in(const Json& input) {
     const Json throws = input.value("throw", Json{});
     if (throws.is_array())
@@ -136,7 +136,8 @@ inline std::vector<Json> throws_in(const Json& input) {
     return throws.is_null() ? std::vector<Json>{} : std::vector{throws};
 }
 
-/// Orders as ours, which are whole numbers: fractional ones keep their rank where no callback of ours has one of its own.
+/// Converts recorded orders to ours, which are integers. Fractional orders are scaled, which keeps their sequence; this
+/// is refused if one of our own callbacks takes part.
 class Orders {
 public:
     explicit Orders(const Json& input) {
@@ -156,7 +157,7 @@ private:
     bool fractional_ = false;
 };
 
-/// Throws where the input has a key that no replay reads.
+/// Throws if the input has a key that no replay reads.
 inline const Json& checked(const Json& input) {
     check_keys(input, {"id", "mode", "epochs", "options", "unit", "train", "valid", "gaps", "throw", "grad_accum",
                        "nan_loss_at", "logger", "lr_finder", "clock_start_ns"});
@@ -172,7 +173,7 @@ inline const Json& checked(const Json& input) {
     return input;
 }
 
-/// Everything a replayed fit needs, with the callbacks of its input, so that a test can add further ones before it runs.
+/// Everything that a replayed fit needs, with the callbacks of its input, so that a test can add others before it runs.
 struct Replay {
     explicit Replay(const Json& recorded)
         : input{&checked(recorded)},
@@ -191,7 +192,7 @@ struct Replay {
             callbacks.add(terminate_on_nan);
     }
 
-    /// Runs the fit; what leaves it is kept, since the original recorded what came before too.
+    /// Runs the fit. Keeps an exception that leaves it, since the original also recorded what came before.
     void run() {
         const drawpoint::FitOptions options{.epochs = input->at("epochs").get<std::size_t>()};
         try {

@@ -12,8 +12,9 @@
 
 namespace golden {
 
-/// Replays recorded cases one by one: where one fails or cannot be replayed, it is named with the reason, and the next goes on.
-/// In the end it says of each file how many cases were replayed, and how many a rule of ours answers otherwise.
+/// Replays recorded cases one by one. A case that fails or cannot be replayed is reported with the reason, and the next
+/// one follows. In the end prints for each file how many cases were replayed, and for how many a rule of ours gives
+/// another answer.
 class Replays {
 public:
     explicit Replays(std::string what) : what_{std::move(what)} {}
@@ -32,7 +33,7 @@ public:
             try {
                 std::forward<Function>(replay)();
                 ++count.replayed;
-            } catch (const boost::execution_aborted&) {   // BOOST_REQUIRE has said why
+            } catch (const boost::execution_aborted&) {   // BOOST_REQUIRE has printed the reason
                 ++count.failed;
             } catch (const std::exception& error) {
                 ++count.failed;
@@ -45,12 +46,12 @@ public:
         (*this)(path, "", std::forward<Function>(replay));
     }
 
-    /// A case whose expectation is ours, not the recorded one.
+    /// Counts a case whose expectation is ours instead of the recorded one.
     void by_rule(const Path& path, const std::string& one, const std::string& rule) {
         ++counts_[path].by_rule;
         BOOST_TEST_MESSAGE(what_ << ": " << path.string() << " " << one << ": by rule: " << rule);
     }
-    /// Something beside a case that is not there, so that less is compared.
+    /// Reports that a companion of a case is missing, so that less is compared.
     void missing(const Path& path, const std::string& companion) {
         BOOST_TEST_MESSAGE(what_ << ": " << path.string() << ": missing companion " << companion);
     }

@@ -6,7 +6,8 @@
 
 namespace golden {
 
-/// Whether a recorded text of `g5_torch_schedule` is of the profiler that needs LibTorch, which tests/torch replays.
+/// Whether a recorded text of `g5_torch_schedule` comes from the profiler that needs LibTorch, which tests/torch
+/// replays.
 inline bool is_of_torch_profiler(const std::string& id) {
     static constexpr std::array beginnings{"activities ",
                                            "use_cuda ",

@@ -34,7 +34,7 @@ BOOST_AUTO_TEST_CASE(no_clock_goes_back) {
 
 BOOST_AUTO_TEST_CASE(the_calibrated_counter_stays_between_two_readings_of_the_clock_it_was_calibrated_against) {
     const AnyClock clock;
-    // The calibration's own error: 2 ms at some parts per million, plus what passes between the readings.
+    // The calibration's error: 2 ms at some parts per million, plus the time between the readings.
     constexpr std::int64_t tolerance_ns = 50'000;
     const std::int64_t before = SteadyClock{}.now_ns(), now = clock.now_ns(), after = SteadyClock{}.now_ns();
     BOOST_TEST(now >= before - tolerance_ns);
@@ -47,8 +47,9 @@ BOOST_AUTO_TEST_CASE(the_counter_is_a_clock_where_the_kernel_holds_it_for_one_or
         bool trusts;
     };
     for (const Kernel& kernel :
-         {Kernel{"tsc hpet acpi_pm \n", "tsc\n", true}, Kernel{"hpet acpi_pm \n", "hpet\n", false},   // marked unstable
-          Kernel{"kvm-clock tsc acpi_pm \n", "kvm-clock\n", true},   // a guest's choice
+         // the kernel marked it unstable
+         {Kernel{"tsc hpet acpi_pm \n", "tsc\n", true}, Kernel{"hpet acpi_pm \n", "hpet\n", false},
+          Kernel{"kvm-clock tsc acpi_pm \n", "kvm-clock\n", true},   // chosen by a virtual machine
           Kernel{"kvm-clock acpi_pm \n", "kvm-clock\n", false},
           Kernel{"hyperv_clocksource_tsc_page acpi_pm\n", "hyperv_clocksource_tsc_page\n", false},
           Kernel{"tsc hpet acpi_pm\n", "acpi_pm\n", false},   // clocksource=acpi_pm, or periodic ticks

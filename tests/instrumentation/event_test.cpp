@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(draw_is_the_time_from_before_draw_to_before_batch_and_batch
     }
 }
 
-BOOST_AUTO_TEST_CASE(names_and_values_of_the_last_entries_agree) {   // a name missing in the middle would shift these
+BOOST_AUTO_TEST_CASE(names_and_values_of_the_last_entries_agree) {   // a missing name in the middle would shift these
     BOOST_TEST(name_of(Event::after_fit) == "after_fit");
     BOOST_TEST(name_of(Span::between) == "between");
     BOOST_TEST(name_of(Action::end_of_data) == "end_of_data");

@@ -37,7 +37,7 @@ Schedule of(std::vector<ProfilerAction> actions) {
     };
 }
 
-/// The letters p(repare), b(egin), e(nd), r(eady).
+/// Records calls as the letters p(repare), b(egin), e(nd), r(eady).
 struct Tape {
     std::string calls;
     ProfilerCalls functions() {

@@ -12,7 +12,7 @@ namespace stats = drawpoint::statistics;
 
 namespace {
 
-/// Doubles of 32 different magnitudes, so that the order of additions shows in the sum.
+/// Doubles of 32 different magnitudes, so that the order of additions affects the sum.
 std::vector<double> wild_values(std::size_t n) {
     std::vector<double> values(n);
     std::uint64_t state = 1;
@@ -30,7 +30,7 @@ BOOST_AUTO_TEST_SUITE(statistics)
 BOOST_AUTO_TEST_CASE(sum_mean_and_deviation_equal_numpys_to_the_last_bit) {
     static constexpr struct {
         std::size_t n;
-        double sum, mean, std_dev;   // numpy 2.4.6 on wild_values(n)
+        double sum, mean, std_dev;   // from numpy 2.4.6 for wild_values(n)
     } recorded[] = {
         {1, 0x1.b15dbeb10ff40p-17, 0x1.b15dbeb10ff40p-17, 0x0.0p+0},
         {2, 0x1.71287d1350913p-15, 0x1.71287d1350913p-16, 0x1.30f33b75912e6p-17},
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(a_half_rounds_to_the_even_neighbour) {
 BOOST_AUTO_TEST_CASE(quantiles_equal_numpys_linear_ones_to_the_last_bit) {
     const std::vector<double> odd = wild_values(11), even = wild_values(10);
     static constexpr struct {
-        double q, of_11, of_10;   // numpy 2.4.6
+        double q, of_11, of_10;   // from numpy 2.4.6
     } recorded[] = {
         {0, 0x1.004303cdc460ep-19, 0x1.004303cdc460ep-19},   {0.1, 0x1.b15dbeb10ff40p-17, 0x1.8c6fa5514cde0p-17},
         {0.25, 0x1.85fb9058dab1fp-11, 0x1.97a6bbce77a81p-6}, {0.5, 0x1.4bf5c332412f5p-2, 0x1.5ef28fa3dcc5dp-1},

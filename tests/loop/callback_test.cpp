@@ -32,7 +32,7 @@ struct NoWork {
     double loss_value() { return 0.5; }
 };
 
-/// Written as users write them: members named as events, with the state or without.
+/// Written as users write callbacks: member functions named like events, with or without the state.
 class Small final : public EventCallback<Small> {
 public:
     std::size_t batches = 0, fits = 0;
@@ -60,7 +60,7 @@ struct Renamed final : EventCallback<Renamed> {
     void before_step(LoopState&) const {}
 };
 
-/// Does what the test says at one event.
+/// Calls the test's function at one event.
 class At final : public Callback {
 public:
     At(Event event, std::function<void(LoopState&)> act) : event_{event}, act_{std::move(act)} {}
@@ -87,7 +87,7 @@ struct World {
 
 const std::string sentence = "Exception occured in `At` when calling event `after_loss`:\n\t";
 
-/// What leaves a fit whose callback throws `thrown` in after_loss, as its type and text; and what `last_error` says.
+/// The exception that leaves a fit whose callback throws in after_loss: its type, its text, and `last_error`.
 struct Left {
     const std::type_info* type = nullptr;
     std::string text, last_error;
@@ -174,7 +174,7 @@ BOOST_AUTO_TEST_CASE(after_create_fires_once_for_the_list_before_its_first_fit) 
     cancelled.callbacks.add(thrower), cancelled.callbacks.add(fit_begins);
     BOOST_CHECK_THROW(cancelled(), CancelFit);
     BOOST_TEST(fit_begins.calls == 0);
-    BOOST_CHECK_THROW(cancelled(), CancelFit);   // it has not gone through yet
+    BOOST_CHECK_THROW(cancelled(), CancelFit);   // it has not been rethrown yet
 }
 
 BOOST_AUTO_TEST_CASE(a_standard_exception_keeps_its_type_and_gets_the_sentence) {
@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(an_exception_of_a_users_own_type_stays_the_same_object_with
         const bool kept = error.data.size() == 2 && error.data[1] == 2;
         return kept && error.what() == sentence + "c";
     });
-    // These have their own text, or none: the sentence is with the list.
+    // These exceptions have texts of their own, or none, so the list keeps the sentence about callback and event.
     const Left failed = leaves(std::filesystem::filesystem_error{"no", std::error_code{13, std::generic_category()}});
     BOOST_TEST(failed.type->name() == typeid(std::filesystem::filesystem_error).name());
     BOOST_TEST(failed.code == 13);
@@ -258,8 +258,8 @@ BOOST_AUTO_TEST_CASE(the_next_fit_forgets_the_last_error) {
 
 BOOST_AUTO_TEST_CASE(a_callback_that_was_switched_off_runs_again_whichever_way_the_fit_is_left) {
     const std::vector<std::function<void()>> ways{[] {}, [] { throw CancelFit{}; },
-                                                  [] { throw CancelValid{}; },   // nobody's level: it leaves the fit
-                                                  [] { throw std::runtime_error{"r"}; }};
+                                                  // no level catches it: it leaves the fit
+                                                  [] { throw CancelValid{}; }, [] { throw std::runtime_error{"r"}; }};
     for (const auto& way : ways) {
         World world;
         Small off;
@@ -286,7 +286,7 @@ BOOST_AUTO_TEST_CASE(a_callback_that_was_switched_off_runs_again_whichever_way_t
         asio::co_spawn(context, fit(world.learner, world.train, FitOptions{}, world.callbacks), std::move(done));
         while (off.run)
             context.run_one();
-    }   // destroyed in the draw after
+    }   // destroyed at the next draw
     BOOST_TEST(off.run);
 }
 
@@ -324,7 +324,7 @@ BOOST_AUTO_TEST_CASE(a_removed_callback_leaves_the_shown_loop_and_the_order_of_t
     BOOST_TEST(show_training_loop(callbacks).find(" - before_step    : [a name of its own, At, At]\n") !=
                std::string::npos);
     callbacks.remove(first);
-    callbacks.remove(first);   // no longer there: no effect
+    callbacks.remove(first);   // removed already: no effect
     BOOST_TEST((callbacks.of(Event::before_step) == std::vector<const Callback*>{&early, &second}));
     BOOST_TEST(callbacks.of(Event::after_step).empty());
 }

@@ -1,5 +1,6 @@
-// Random schedules: whatever costs what, whoever throws what and wherever it is thrown, every nanosecond of the clock is in
-// exactly one piece. One recorder serves many cases, since each has a thread; a case is its seed.
+// Random fits, in which anything may take time and anything may throw anywhere: every nanosecond of the clock must be
+// in exactly one piece. A case is determined by its seed. One recorder serves many cases, since each recorder has a
+// thread.
 
 #include <drawpoint/loop/event_callback.hpp>
 #include <drawpoint/loop/fit.hpp>
@@ -32,7 +33,7 @@ using Spent = std::map<Span, std::int64_t>;
 class Random {
 public:
     explicit Random(std::uint32_t seed) : engine_{seed} {}
-    /// 0 … n - 1
+    /// uniform in 0 … n - 1
     std::size_t below(std::size_t n) { return engine_() % n; }
     bool one_in(std::size_t n) { return below(n) == 0; }
     nanoseconds cost() { return nanoseconds{one_in(3) ? 0 : 1 + below(1'000)}; }
@@ -56,7 +57,7 @@ void throw_something(Random& random) {
     }
 }
 
-/// What a case plays with. `spent` is what its learner's calls cost, by the piece they belong to.
+/// The environment of a case. `spent` is what its learner's calls took, by the piece they belong to.
 struct World {
     Random& random;
     ManualClock& clock;
@@ -65,7 +66,7 @@ struct World {
     std::size_t throws_one_in;   // per event
 };
 
-/// A learner of random costs; one that throws has first spent them.
+/// A learner whose calls take random times; a call that throws has spent its time before.
 struct RandomLearner {
     World* world;
     std::size_t throws_one_in;
@@ -89,7 +90,7 @@ struct RandomLearner {
     }
 };
 
-/// A callback of random order and events, which costs, throws, changes the list or lets itself be switched off.
+/// A callback of random order and events that spends time, throws, changes the list, or can be switched off.
 class RandomCallback final : public Callback {
 public:
     RandomCallback(World& world, std::deque<RandomCallback>& all) : world_{&world}, all_{&all} {
@@ -147,7 +148,7 @@ test::Tape random_tape(World& world, std::size_t epochs) {
     return tape;
 }
 
-/// One fit from its beginning to its end, or up to where it is abandoned. Returns the time from before_fit on.
+/// Runs one fit to its end, or until it is abandoned. Returns the time from before_fit on.
 std::int64_t run_case(std::uint32_t seed, ManualClock& clock, Recorder& recorder, Spent& spent) {
     Random random{seed};
     static constexpr std::array<std::size_t, 5> rates{0, 0, 200, 50, 12};
@@ -165,7 +166,7 @@ std::int64_t run_case(std::uint32_t seed, ManualClock& clock, Recorder& recorder
     const std::size_t turns = random.below(12);
     {
         asio::io_context context{1};
-        auto done = [](std::exception_ptr) {};   // whatever leaves the fit: the pieces sum all the same
+        auto done = [](std::exception_ptr) {};   // whatever leaves the fit, the pieces must add up
         if (validates)
             asio::co_spawn(context, fit(learner, train, valid, options, world.callbacks, recorder), std::move(done));
         else
@@ -207,7 +208,7 @@ std::string check(const Ledger& ledger, std::int64_t wall_ns, const Spent& spent
     return ledger.dropped_records() == 0 ? "" : "records were dropped";
 }
 
-/// The first thing that does not sum in these cases; empty: all does.
+/// Describes the first piece that does not add up in these cases; empty if all do.
 std::string run_cases(std::uint32_t first, std::size_t count) {
     ManualClock clock{1};
     Recorder recorder{RecorderOptions{.ring_records = 1u << 16}, AnyClock{clock}};
@@ -227,7 +228,7 @@ BOOST_AUTO_TEST_CASE(every_nanosecond_of_any_schedule_is_in_exactly_one_piece) {
         const std::string wrong = run_cases(static_cast<std::uint32_t>(first + 1), cases_per_recorder);
         if (wrong.empty())
             continue;
-        for (std::size_t i = 0; i < cases_per_recorder; ++i) {   // whose fault it is
+        for (std::size_t i = 0; i < cases_per_recorder; ++i) {   // finds the case at fault
             const auto seed = static_cast<std::uint32_t>(first + 1 + i);
             const std::string alone = run_cases(seed, 1);
             BOOST_REQUIRE_MESSAGE(alone.empty(), "seed " << seed << ": " << alone);

@@ -17,7 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 using test::DrawCost, test::Tape, test::nanoseconds;
 
-/// A learner whose calls cost what the test says.
+/// A learner whose calls take the times that the test sets.
 struct ManualLearner {
     ManualClock* clock;
     nanoseconds forward_cost{}, loss_cost{}, loss_value_cost{}, backward_cost{}, opt_step_cost{}, zero_grad_cost{};
@@ -34,7 +34,7 @@ struct ManualLearner {
     }
 };
 
-/// Notes every event it sees and does what the test asks at each.
+/// Records every event and calls the test's function at each.
 class Watcher final : public Callback {
 public:
     explicit Watcher(int order = 0) : order_{order} {}
@@ -320,8 +320,8 @@ BOOST_AUTO_TEST_CASE(max_steps_ends_training_in_the_middle_of_an_epoch_and_still
 }
 
 BOOST_AUTO_TEST_CASE(a_callback_that_sleeps_costs_only_inside_the_interval_its_order_puts_it_in) {
-    // The actions between whose edges the time falls when it is spent before an event's first stamp, between the two, or after
-    // the second; none: it is the batch's alone.
+    // The actions that contain time spent before an event's first stamp, between its two stamps, or after the second;
+    // none: only the batch contains it.
     struct Case {
         Event event;
         std::optional<Action> before, inside, after;
@@ -412,7 +412,7 @@ BOOST_AUTO_TEST_CASE(gating_reaches_a_callback_only_in_the_phases_it_runs_in) {
     BOOST_TEST(std::count(valid_only.seen.begin(), valid_only.seen.end(), "before_draw") == 1);
     BOOST_TEST(std::count(valid_only.seen.begin(), valid_only.seen.end(), "after_epoch") == 1);
     BOOST_TEST(off.seen.empty());
-    BOOST_TEST(off.run);   // after_fit sets it back
+    BOOST_TEST(off.run);   // after_fit resets it
 }
 
 BOOST_AUTO_TEST_CASE(without_a_recorder_the_same_events_fire_and_no_clock_is_read) {
@@ -477,7 +477,7 @@ BOOST_AUTO_TEST_CASE(a_batch_without_targets_ends_after_after_loss_in_training_t
                          "after_pred",   "after_loss", "after_batch",  "after_train",  "after_epoch", "after_fit"};
     BOOST_TEST(watcher.seen == expected, boost::test_tools::per_element());
     const Ledger ledger = w.recorder.ledger();
-    BOOST_TEST(ledger.steps.at(0).batch_ns == 0);   // neither the loss nor its value was asked for
+    BOOST_TEST(ledger.steps.at(0).batch_ns == 0);   // neither the loss nor its value was computed
     BOOST_TEST(!ledger.steps.at(0).loss.has_value());
 }
 
@@ -523,7 +523,7 @@ BOOST_AUTO_TEST_CASE(a_skipped_draw_uses_up_its_turn_and_what_is_left_is_dropped
     Tape train{w.clock, {{{}, {}, {}, {}, {}}}};
     test::run_alone(fit(w.learner, train, FitOptions{}, w.callbacks, w.recorder));
     const Ledger ledger = w.recorder.ledger();
-    BOOST_TEST(train.drawn == 2u);   // 5 turns, 3 of them skipped
+    BOOST_TEST(train.drawn == 2u);   // 5 draws, 3 of them skipped
     BOOST_REQUIRE_EQUAL(ledger.steps.size(), 5u);
     for (const StepRow& step : ledger.steps) {
         BOOST_TEST((step.status == (step.batch % 2 == 0 ? StepStatus::cancelled : StepStatus::complete)));

@@ -15,14 +15,14 @@ namespace drawpoint::test {
     return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
 }
 
-/// Computes until the calling thread has computed so long: however busy the machine, it is what it says.
+/// Computes until the calling thread has used this much CPU time, however busy the machine is.
 inline void burn_cpu(std::chrono::nanoseconds time) {
     const std::int64_t until = thread_cpu_ns() + time.count();
     while (thread_cpu_ns() < until) {
     }
 }
 
-/// Whether the system says how long a thread waited for a core.
+/// Whether the system reports how long a thread waited for a core.
 [[nodiscard]] inline bool counts_run_queue() { return ::access("/proc/thread-self/schedstat", R_OK) == 0; }
 
 }   // namespace drawpoint::test

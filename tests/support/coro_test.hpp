@@ -22,10 +22,11 @@ inline std::unique_ptr<Recorder> small_recorder() {
     return std::make_unique<Recorder>(RecorderOptions{.ring_records = 1u << 10}, AnyClock{SteadyClock{}});
 }
 
-/// Holds workers back until the loop has suspended, so that what a first suspension costs lies at a known place.
+/// Holds workers back until the loop has suspended, so that allocations made at a first suspension happen at a known
+/// place.
 class UntilSuspended {
 public:
-    /// Lets workers pass when `runtime`'s loop next has nothing to run. To be called by a coroutine on it.
+    /// Lets workers go on when `runtime`'s loop next has nothing to run. Call it from a coroutine on that loop.
     void watch(Runtime& runtime) {
         asio::post(runtime.context(), [this] {
             suspended_ = true;
@@ -38,7 +39,7 @@ private:
     std::atomic<bool> suspended_ = false;
 };
 
-/// Runs the coroutine `body(runtime)` to its end on a runtime of its own.
+/// Runs the coroutine `body(runtime)` to its end, on a runtime of its own.
 template <class Body>
 void run_to_end(Body& body) {
     const auto recorder = small_recorder();
@@ -46,9 +47,9 @@ void run_to_end(Body& body) {
     run(runtime, body(runtime));
 }
 
-/// Runs `body(runtime)` again and again, stopping after 0, 1, 2 … handlers of its event loop and destroying the runtime with the
-/// coroutine wherever it is suspended; ends when it came to its own end. Returns how many handlers that took. `after` is called
-/// when everything of a round is gone. `body` is a named closure.
+/// Runs `body(runtime)` repeatedly, stops after 0, 1, 2 … handlers of its event loop, and destroys the runtime with
+/// the coroutine wherever it is suspended; ends with the round in which the coroutine reaches its end. Returns the
+/// number of handlers of that round. Calls `after` when everything of a round is destroyed. `body` is a named closure.
 template <class Body, class After>
 std::size_t destroy_at_every_step(Body& body, After&& after, std::size_t most = 10'000) {
     for (std::size_t steps = 0; steps < most; ++steps) {
@@ -81,8 +82,8 @@ std::size_t destroy_at_every_step(Body& body) {
 
 }   // namespace drawpoint::test
 
-/// A test whose body is a coroutine with a `runtime`: DRAWPOINT_CORO_TEST_CASE(name) { … co_await …; }
-/// No BOOST_ macro may hold a co_await: await first, then check.
+/// Defines a test whose body is a coroutine with a `runtime`: DRAWPOINT_CORO_TEST_CASE(name) { … co_await …; }
+/// No BOOST_ macro may contain a co_await: await first, then check.
 #define DRAWPOINT_CORO_TEST_CASE(name)                                                                                 \
     static ::drawpoint::Awaitable<void> name##_body(::drawpoint::Runtime& runtime);                                    \
     BOOST_AUTO_TEST_CASE(name) { ::drawpoint::test::run_to_end(name##_body); }                                         \

@@ -23,17 +23,17 @@ namespace drawpoint::test {
 
 namespace {
 
-// Plain thread-locals of the initial-exec model: malloc may not allocate to find them.
+// Plain thread-locals with the initial-exec model, since finding them must not allocate inside malloc.
 __attribute__((tls_model("initial-exec"))) thread_local bool counting = false;
 __attribute__((tls_model("initial-exec"))) thread_local std::uint64_t calls_to_failure = 0;   // 0: none fails
 std::atomic<std::uint64_t> counted{0}, apart{0};
 struct Library {
     std::atomic<std::uintptr_t> begin{0}, size{0};
 };
-std::array<Library, 8> libraries;   // counted apart
+std::array<Library, 8> libraries;   // those whose calls are counted separately
 
 #if DRAWPOINT_COUNTS
-/// Whether the call is to succeed.
+/// Counts a call. Returns whether it should succeed.
 bool note(const void* caller) noexcept {
     if (calls_to_failure != 0 && --calls_to_failure == 0) {
         errno = ENOMEM;
@@ -51,7 +51,8 @@ bool note(const void* caller) noexcept {
 }
 #endif
 
-/// Adds the object at hand to the libraries if it holds the address in `data`, and is not there; then ends the walk.
+/// Callback of dl_iterate_phdr: if `object` contains the address in `data`, adds it to the libraries (once) and ends
+/// the iteration.
 int find_library(dl_phdr_info* object, std::size_t, void* data) {
     const auto address = reinterpret_cast<std::uintptr_t>(data);
     for (int i = 0; i < object->dlpi_phnum; ++i) {

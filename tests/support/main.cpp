@@ -1,6 +1,6 @@
 #include <boost/test/unit_test.hpp>
 
-// Written out, since BOOST_TEST_MODULE takes no effect after the precompiled header, which includes Boost.Test too.
+// Written out, since BOOST_TEST_MODULE has no effect after the precompiled header, which includes Boost.Test as well.
 int main(int argc, char** argv) {
     return boost::unit_test::unit_test_main(
         [] {

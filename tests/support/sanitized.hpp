@@ -2,7 +2,7 @@
 
 namespace drawpoint::test {
 
-/// Whether the tests run under ASan or TSan, which make them some ten times slower.
+/// Whether the tests run under ASan or TSan, which makes them about ten times slower.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 inline constexpr bool sanitized = true;
 #elif defined(__has_feature)

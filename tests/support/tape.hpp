@@ -19,13 +19,13 @@ namespace drawpoint::test {
 
 using std::chrono::nanoseconds;
 
-/// What one draw from a tape costs, piece by piece.
+/// The time that one draw from a tape takes, by piece.
 struct DrawCost {
     nanoseconds starved{}, handoff{}, transfer{};
     std::size_t size = 1;
 };
 
-/// A drawn batch of a tape: giving it back costs time too.
+/// A batch drawn from a tape; giving it back takes time, too.
 class TapeBatch {
 public:
     TapeBatch(ManualClock& clock, std::size_t size, DrawStamps stamps, nanoseconds give_back) noexcept
@@ -52,16 +52,16 @@ private:
     nanoseconds give_back_;
 };
 
-/// An EpochSource that plays written-down draws on a clock the test moves. `suspends`: every draw goes through the executor once.
+/// An EpochSource that plays given draws on the test's clock. `suspends`: every draw goes through the executor once.
 class Tape {
 public:
     using Epochs = std::vector<std::vector<DrawCost>>;
     Tape(ManualClock& clock, Epochs epochs) : clock_{&clock}, epochs_{std::move(epochs)} {}
 
-    nanoseconds opening{}, give_back{};   ///< cost of epoch(), and of giving a batch back
+    nanoseconds opening{}, give_back{};   ///< time that epoch() takes, and giving a batch back
     bool known_size = true, suspends = false;
-    std::optional<std::size_t> claimed_size;   ///< what size() says, when it lies
-    std::exception_ptr failure;                ///< thrown by the draw number `fails_at` of a pass, from 0
+    std::optional<std::size_t> claimed_size;   ///< what size() returns instead of the true size
+    std::exception_ptr failure;                ///< thrown by draw number `fails_at` (from 0) of a pass
     std::size_t fails_at = 0;
     std::size_t drawn = 0;   ///< batches handed over so far
 

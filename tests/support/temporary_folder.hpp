@@ -15,7 +15,7 @@
 
 namespace drawpoint::test {
 
-/// An empty folder of its own, removed with everything in it when the object goes.
+/// An empty folder; the destructor removes it with everything in it.
 class TemporaryFolder {
 public:
     TemporaryFolder() {
@@ -35,7 +35,7 @@ public:
     [[nodiscard]] std::filesystem::path operator/(std::string_view name) const { return path_ / name; }
     [[nodiscard]] std::string file(std::string_view name) const { return (path_ / name).string(); }
 
-    /// Writes a file, making the folders above it.
+    /// Writes a file, creating missing folders above it.
     std::filesystem::path write(const std::string& name, const std::vector<std::byte>& contents) const {
         const std::filesystem::path file = path_ / name;
         std::filesystem::create_directories(file.parent_path());
@@ -48,7 +48,7 @@ private:
     std::filesystem::path path_;
 };
 
-/// What a file holds; nothing where there is none.
+/// The content of a file; empty if there is no such file.
 inline std::string bytes_in(const std::filesystem::path& file) {
     std::ifstream in{file, std::ios::binary};
     return {std::istreambuf_iterator<char>{in}, {}};

@@ -29,14 +29,14 @@ namespace {
 
 using Net = torch::nn::Sequential;
 
-/// Running means, which are no parameters, and dropout, which draws from LibTorch's random state.
+/// Has running means, which are not parameters, and dropout, which uses LibTorch's random state.
 Net net_of(std::int64_t hidden, std::int64_t seed) {
     torch::manual_seed(static_cast<std::uint64_t>(seed));
     return Net{torch::nn::Linear{2, hidden}, torch::nn::BatchNorm1d{hidden}, torch::nn::Dropout{0.3},
                torch::nn::Linear{hidden, 3}};
 }
 
-/// Everything a training run has, shuffled data included; batches of 7, 7, 7 and 3.
+/// Everything that a training run needs, with shuffled data; batches of 7, 7, 7 and 3.
 struct Run {
     Run(std::int64_t seed, const LearnerOptions& options) : net{net_of(5, seed)}, learner{model_of(net), options} {}
 
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(two_epochs_and_two_resumed_give_the_weights_of_four_bit_for
 
         Run first{1, options};
         first.fit(0, 2);
-        BOOST_TEST(first.accumulation.count() > 0);   // gradients wait: they have to be resumed too
+        BOOST_TEST(first.accumulation.count() > 0);   // accumulated gradients are part of the state
         save_checkpoint(folder / "run.ckpt", first.learner, {2, 8}, first.states);
         Run second{2, {.optimizer = options.optimizer}};
         const TrainingPosition position = load_checkpoint(folder / "run.ckpt", second.learner, second.states);

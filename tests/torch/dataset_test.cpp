@@ -16,7 +16,7 @@ using namespace drawpoint;
 
 namespace {
 
-/// Example i is i, i + 1, i + 2, with label i.
+/// Example i has the values i, i + 1, i + 2 and the label i.
 class Counting : public torch::data::datasets::Dataset<Counting> {
 public:
     explicit Counting(std::size_t size = 10) : size_{size} {}

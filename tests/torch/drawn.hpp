@@ -9,7 +9,7 @@
 
 namespace drawpoint::test {
 
-/// A loader on the calling thread, and what is drawn from it in order.
+/// A loader that loads on the calling thread, and draws from it in order.
 class Drawn {
 public:
     explicit Drawn(const SampleSource& source, std::size_t batch_size, std::size_t depth = 1,
@@ -21,7 +21,7 @@ public:
                   sampler_,
                   {.batch_size = batch_size, .num_workers = 0, .prefetch_depth = depth, .collate = collate}} {}
 
-    /// The next batch of the epoch at hand, or of the next.
+    /// The next batch of the present epoch, or else of the next one.
     Batch next() {
         if (pass_)
             if (auto batch = pass_->next_blocking())
@@ -42,7 +42,7 @@ private:
     std::size_t epoch_ = 0;
 };
 
-/// `size` samples of two floats: their index, and its square; the target is the index.
+/// `size` samples of two floats: the index and its square. The target is the index.
 inline FunctionRows numbered(std::size_t size) {
     return from_function(size, {ScalarType::float32, 1, {2}}, "number", [](SampleView& sample) {
         const auto index = static_cast<float>(sample.index);

@@ -1,4 +1,4 @@
-// The recorded texts of torch.profiler that need LibTorch.
+// Recorded texts of torch.profiler, those that need LibTorch.
 
 #include <drawpoint/loop/torch/torch_profiler.hpp>
 
@@ -24,7 +24,7 @@ namespace {
 using namespace drawpoint;
 using golden::Json;
 
-/// What a call throws, or "taken".
+/// The text of what a call throws, or "taken" if it throws nothing.
 template <class Call>
 std::string text_of(Call call) {
     try {
@@ -35,7 +35,7 @@ std::string text_of(Call call) {
     return "taken";
 }
 
-/// A profiler that has recorded an operator.
+/// A profiler that has recorded one operator.
 struct Recorded {
     explicit Recorded(TorchProfilerOptions options = {}) : profiler{recorder, std::move(options)} {
         profiler.start();
@@ -47,7 +47,7 @@ struct Recorded {
     TorchProfiler profiler;
 };
 
-/// Options that a recorded text gives as a Python dict.
+/// The options that a recorded text gives as a Python dict.
 TorchProfilerOptions options_in(const std::string& dict) {
     TorchProfilerOptions options;
     static const std::regex entry{"'(\\w+)': True"};
@@ -61,7 +61,7 @@ TorchProfilerOptions options_in(const std::string& dict) {
     return options;
 }
 
-/// Names of activities, as Python prints a list of them.
+/// Names of activities, formatted like a Python list.
 std::string printed(const std::vector<ProfilerActivity>& activities) {
     std::string text;
     for (const ProfilerActivity one : activities)
@@ -69,7 +69,7 @@ std::string printed(const std::vector<ProfilerActivity>& activities) {
     return "[" + text + "]";
 }
 
-/// With what text these options are refused; "taken" where they are not.
+/// The text with which these options are refused, or "taken".
 std::string refusal(TorchProfilerOptions options) {
     return text_of([&] {
         Recorder recorder;
@@ -93,7 +93,7 @@ std::string before_start(const std::string& call) {
     });
 }
 
-/// Names of files that the handler writes, their times masked.
+/// Names of the files that the handler writes, with their times masked.
 std::vector<std::string> handled_names() {
     std::vector<std::string> names;
     for (const bool use_gzip : {false, true}) {
@@ -111,7 +111,7 @@ void check(const std::string& id, const Json& one) {
     const auto after = [&](const std::string& beginning) { return id.substr(beginning.size()); };
     if (id == "activities []") {
         BOOST_TEST(refusal({.activities = std::vector<ProfilerActivity>{}}) == message);
-    } else if (id == "activities duplicate") {   // ours has no class's name before the activity's
+    } else if (id == "activities duplicate") {   // ours does not print the class name before the activity's
         const std::vector twice{ProfilerActivity::cpu, ProfilerActivity::cpu};
         BOOST_TEST(refusal({.activities = twice}) ==
                    std::regex_replace(message, std::regex{"ProfilerActivity\\."}, ""));
@@ -132,12 +132,13 @@ void check(const std::string& id, const Json& one) {
         Recorded run;
         const char* metric = id.ends_with("metric") ? "no_such_metric" : "self_cpu_time_total";
         BOOST_TEST(text_of([&] { run.profiler.export_stacks(run.folder.path() / "s.txt", metric); }) == message);
-    } else if (id.starts_with("table sort_by=")) {   // ours names the columns there are
+    } else if (id.starts_with("table sort_by=")) {   // ours lists the existing columns
         Recorded run;
         const std::string column = after("table sort_by=").substr(0, after("table sort_by=").find(' '));
         const std::string ours = text_of([&] { (void)table(run.profiler.key_averages(), {.sort_by = column}); });
         BOOST_TEST((ours == "taken") == !one.contains("raised"), ours);
-    } else if (id == "export_chrome_trace twice") {   // the original cannot; ours may be exported any number of times
+        // the original refuses this; ours may be exported any number of times
+    } else if (id == "export_chrome_trace twice") {
         Recorded run;
         for (const char* file : {"a.json", "b.json"})
             BOOST_TEST(text_of([&] { run.profiler.export_chrome_trace(run.folder.path() / file); }) == "taken");

@@ -30,7 +30,7 @@ void step(TorchLearner& learner, Batch& batch, bool training = true) {
     learner.zero_grad();
 }
 
-/// The loss after training for `steps` on a problem of three classes, each at its own point of the plane.
+/// The loss after `steps` of training on a problem with three classes, each at its own point in the plane.
 double loss_after(std::size_t steps, const LearnerOptions& options) {
     const auto points = from_function(60, {ScalarType::float32, 1, {2}}, "points", [](SampleView& sample) {
         const auto label = sample.index % 3;
@@ -49,7 +49,7 @@ double loss_after(std::size_t steps, const LearnerOptions& options) {
     return learner.loss_value();
 }
 
-/// Its largest output is the sample's largest value.
+/// A model whose largest output is the sample's largest value.
 struct Identity : torch::nn::Module {
     Identity() { scale = register_parameter("scale", torch::ones({1})); }
     at::Tensor forward(const at::Tensor& x) { return x * scale; }
@@ -71,7 +71,7 @@ BOOST_AUTO_TEST_CASE(the_loss_falls_with_either_optimizer) {
 BOOST_AUTO_TEST_CASE(equal_seeds_give_equal_runs) { BOOST_TEST(loss_after(20, {}) == loss_after(20, {})); }
 
 BOOST_AUTO_TEST_CASE(accuracy_counts_the_phase_at_hand) {
-    // Of four samples the largest value stands at 0, 1, 0, 1; the labels are 0, 0, 0, 1: three are right.
+    // The largest values of the four samples are at 0, 1, 0, 1; the labels are 0, 0, 0, 1: three are right.
     const auto rows = from_function(4, {ScalarType::float32, 1, {2}}, "rows", [](SampleView& sample) {
         sample.floats()[0] = sample.index % 2 == 0 ? 1.0F : 0.0F;
         sample.floats()[1] = 0.5F;
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(accuracy_counts_the_phase_at_hand) {
 }
 
 BOOST_AUTO_TEST_CASE(top_k_and_mean_loss_count_the_phase_at_hand) {
-    // Four values a sample, the target's at rank 1, 2, 3, 4.
+    // Each sample has four values; the target's value ranks 1, 2, 3, 4 in them.
     const auto rows = from_function(4, {ScalarType::float32, 1, {4}}, "rows", [](SampleView& sample) {
         for (std::size_t i = 0; i < 4; ++i)
             sample.floats()[i] = static_cast<float>(i);
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(top_k_and_mean_loss_count_the_phase_at_hand) {
     BOOST_TEST(fraction(0) == 0);
     BOOST_TEST(fraction(1) == 0.25);
     BOOST_TEST(fraction(3) == 0.75);
-    BOOST_TEST(fraction(9) == 1);   // more than there are classes
+    BOOST_TEST(fraction(9) == 1);   // more than the number of classes
 }
 
 BOOST_AUTO_TEST_CASE(gradients_scaled_by_their_batchs_share_add_up_to_those_of_one_large_batch) {
@@ -204,7 +204,7 @@ BOOST_AUTO_TEST_CASE(a_batch_cancelled_at_any_point_leaves_its_memory_free) {
         Runtime runtime{{.max_threads = 1, .workers = WorkerThreads::threads}, recorder};
         const SequentialSampler order{rows.size()};
         DataLoader loader{runtime, rows, order, {.batch_size = 4, .num_workers = 0, .prefetch_depth = 1}};
-        TorchLearner learner{model_of(std::make_shared<Identity>())};   // its graph keeps the samples themselves
+        TorchLearner learner{model_of(std::make_shared<Identity>())};   // the graph keeps the samples themselves alive
         CancelAt cancel{event};
         CallbackList callbacks;
         callbacks.add(cancel);

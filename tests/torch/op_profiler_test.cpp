@@ -38,7 +38,7 @@ namespace nn = torch::nn;
 using torch::profiler::impl::ProfilerConfig;
 using torch::profiler::impl::ProfilerState;
 
-/// A small model whose step needs lists of tensors, undefined inputs and a backward pass.
+/// A small model whose step uses lists of tensors, undefined inputs and a backward pass.
 struct Step {
     Step() {
         torch::manual_seed(1);
@@ -46,7 +46,7 @@ struct Step {
         linear = nn::Linear{8 * 16 * 16, 5};
         images = torch::ones({4, 3, 16, 16});
         targets = torch::zeros({4}, torch::kLong);
-        run();   // what LibTorch makes once
+        run();   // LibTorch makes some objects only once
     }
     void run() {
         const at::Tensor hidden = at::relu(conv(at::cat({images, images})));
@@ -117,8 +117,8 @@ BOOST_AUTO_TEST_CASE(the_operators_counted_are_the_ones_kineto_counts_with_the_s
 
 BOOST_AUTO_TEST_CASE(sequence_numbers_and_forward_threads_are_the_ones_kineto_records) {
     Step step;
-    // Both run the same step, so numbers differ by a constant. Kineto gives "evaluate_function" the number of what it
-    // evaluates, but only afterwards: see torch_profiler_test.
+    // Both record the same step, so numbers differ by a constant. Kineto gives "evaluate_function" the number of the
+    // function that it evaluates, but only afterwards: see torch_profiler_test.
     const auto is_late = [](const std::string& name) { return name.starts_with("autograd::engine::"); };
     const auto result = kineto_of([&] { step.run(); });
     std::multiset<std::tuple<std::string, std::int64_t, std::uint64_t>> theirs, ours;
@@ -206,7 +206,7 @@ BOOST_AUTO_TEST_CASE(shapes_are_written_as_pytorch_writes_them) {
 BOOST_AUTO_TEST_CASE(operations_are_those_of_the_formula) {
     const at::Tensor a = at::ones({16, 32}), b = at::ones({32, 8}), image = at::ones({2, 3, 10, 10}),
                      weight = at::ones({4, 3, 3, 3});
-    const std::vector<std::int64_t> one(2, 1), zero(2, 0);   // LibTorch's formula wants two of each
+    const std::vector<std::int64_t> one(2, 1), zero(2, 0);   // LibTorch's formula needs two of each
     const Ledger ledger = recorded({.with_flops = true}, [&] {
         (void)a.mm(b);
         (void)at::conv2d(image, weight, {}, one, zero, one);
@@ -292,10 +292,10 @@ BOOST_AUTO_TEST_CASE(an_operator_seen_before_allocates_nothing_more) {
     }
 }
 
-/// Found by its name in the stacks.
+/// The test finds this function by name in the stacks.
 [[gnu::noinline]] static void caller_of_an_operator(const at::Tensor& tensor) {
     (void)tensor.exp();
-    asm volatile("" ::: "memory");   // no tail call
+    asm volatile("" ::: "memory");   // prevents a tail call
 }
 
 BOOST_AUTO_TEST_CASE(stacks_lead_from_main_through_the_caller_to_the_operator) {

@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(the_default_schedule_records_three_training_steps_and_saves
     profiler.stop("on_fit_start");
     for (int i = 0; i < 12; ++i)
         step(profiler, "[Strategy]SingleDeviceStrategy.training_step");
-    BOOST_TEST(!at::hasCallbacks());   // its one cycle is over
+    BOOST_TEST(!at::hasCallbacks());   // its only cycle is over
     const Ledger ledger = recorder.ledger();
     BOOST_TEST(calls(ledger, "aten::exp") == 3u);
     BOOST_TEST(calls(ledger, "[pl][profile][Strategy]SingleDeviceStrategy.training_step") >= 3u);
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(the_summary_is_the_table_of_the_operators_recorded) {
     BOOST_TEST(summary.find("Self CPU time total: ") != summary.npos);
     BOOST_TEST(summary.find("Input Shapes") != summary.npos);
     BOOST_TEST(summary.find("# of Calls") != summary.npos);
-    BOOST_TEST(profiler.summary().empty());   // it is over
+    BOOST_TEST(profiler.summary().empty());   // profiling is over
 }
 
 BOOST_AUTO_TEST_CASE(too_few_steps_for_the_default_schedule_are_all_recorded_with_a_warning) {

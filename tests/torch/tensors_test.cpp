@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(a_short_batch_gives_a_short_tensor) {
 BOOST_AUTO_TEST_CASE(a_slot_first_seen_short_gives_whole_tensors_later) {
     const auto source = numbered(5);
     Drawn drawn{source, 4, 3};
-    (void)drawn.next();   // its slot has no tensor yet
+    (void)drawn.next();   // this draw's slot has no tensor yet
     for (int i = 0; i < 12; ++i) {
         Batch batch = drawn.next();
         BOOST_TEST(data_of(batch).size(0) == static_cast<std::int64_t>(batch.size()));

@@ -32,7 +32,7 @@ using test::Tape;
 
 namespace {
 
-/// A learner of one real operator a step, on a clock that the test moves.
+/// A learner that runs one real operator per step, on the test's clock.
 struct OneOperator {
     ManualClock* clock;
     at::Tensor one = at::ones({1});
@@ -49,7 +49,7 @@ struct OneOperator {
     double loss_value() { return 0.5; }
 };
 
-/// A fit on a tape: `train` draws an epoch, each followed by two of validation.
+/// A fit on a tape: `train` draws per epoch, each epoch followed by two draws of validation.
 struct World {
     explicit World(std::vector<std::size_t> draws) {
         Tape::Epochs tape;
@@ -169,7 +169,7 @@ BOOST_AUTO_TEST_CASE(a_window_holds_exactly_its_active_steps) {
         BOOST_TEST(traces[cycle].batches == expected, boost::test_tools::per_element());
         BOOST_TEST(traces[cycle].operators == 2u);
     }
-    // Outside of its windows the profiler records nothing.
+    // Outside its windows the profiler records nothing.
     BOOST_TEST(calls(world.recorder.ledger(), "aten::exp") == 4u);
     BOOST_TEST(!at::hasCallbacks());
     BOOST_TEST(!profiler.running());
@@ -242,7 +242,7 @@ BOOST_AUTO_TEST_CASE(a_cycle_that_could_not_start_ends_without_a_window) {
                                return step == 0 ? ProfilerAction::none : ProfilerAction::record;
                            }}};
     profiler.start();
-    BOOST_CHECK_THROW(profiler.step(), std::logic_error);   // the thread is observed already
+    BOOST_CHECK_THROW(profiler.step(), std::logic_error);   // the thread is already being observed
     profiler.stop();
     BOOST_TEST(!profiler.recorded());
     other.stop();
@@ -295,7 +295,7 @@ BOOST_AUTO_TEST_CASE(a_real_training_run_is_one_ledger_of_draws_and_operators) {
     BOOST_TEST(std::ranges::count_if(averages, [](const auto& row) {
                    return row.key == "aten::addmm" && row.shapes == "[[4], [2, 2], [2, 4], [], []]" && row.count == 2;
                }) == 1);
-    // The engine's evaluation of a backward function carries the function's numbers.
+    // The engine's evaluation of a backward function has that function's sequence numbers.
     int evaluations = 0;
     for (const OperatorRow& row : ledger.operators)
         if (ledger.names[row.name] == "autograd::engine::evaluate_function: AddmmBackward0") {
@@ -368,7 +368,7 @@ BOOST_AUTO_TEST_CASE(collecting_is_switched_off_and_on_in_mid_run) {
     Recorder recorder;
     TorchProfiler profiler{recorder};
     const std::vector cpu{ProfilerActivity::cpu};
-    profiler.toggle_collection_dynamic(false, cpu);   // nothing, before the start
+    profiler.toggle_collection_dynamic(false, cpu);   // no effect before the start
     profiler.start();
     (void)at::exp(at::ones({1}));
     profiler.toggle_collection_dynamic(false, cpu);

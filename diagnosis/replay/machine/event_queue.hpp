@@ -6,7 +6,7 @@
 
 namespace drawpoint {
 
-/// Events by time, those of one time in the order they were asked for: a binary heap.
+/// A binary heap of events by time; those of the same time come in the order of their sequence numbers.
 class EventQueue {
 public:
     struct Event {
@@ -44,7 +44,7 @@ public:
             heap_[at] = last;
         return top;
     }
-    /// All events come earlier by so much; their order stays.
+    /// Makes all events earlier by `by`; their order stays.
     void shift(std::int64_t by) noexcept {
         for (Event& event : heap_)
             event.at -= by;

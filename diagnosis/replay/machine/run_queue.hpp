@@ -10,21 +10,23 @@
 
 namespace drawpoint {
 
-/// What a thread has had of a core, and is to have. Times are of service, in 1024ths of a nanosecond of a whole core.
+/// What a thread has had of a core, and what it is due. Times are of service, in 1024ths of a nanosecond of a whole
+/// core.
 struct Turn {
     static constexpr std::int64_t ns = 1024;
 
-    std::int64_t slice = 0;             ///< that it asks for
-    std::int64_t ran = 0;               ///< its service, set against that of the others of its queue
-    std::int64_t deadline = 0;          ///< of its slice
-    std::int64_t protected_until = 0;   ///< before that it loses its core only to one with a shorter slice that wakes
-    std::int64_t lag = 0;               ///< by how much it had had too little when it left its queue
-    bool asleep = false;                ///< and in the queue until what it has had too much is made up for
+    std::int64_t slice = 0;      ///< that it asks for
+    std::int64_t ran = 0;        ///< its service, comparable within its queue (the kernel's vruntime)
+    std::int64_t deadline = 0;   ///< value of `ran` at which its slice ends
+    /// Value of `ran` until which only a waking thread with a shorter slice takes its core.
+    std::int64_t protected_until = 0;
+    std::int64_t lag = 0;   ///< service it was due when it left its queue
+    bool asleep = false;    ///< asleep, but in the queue until the others have caught up with it
 };
 
-/// The threads of one core, the one that has it among them, and whose turn it is: as Linux decides from 6.12 on (EEVDF), all of
-/// one weight. Of those that have not had more than the others on average, the one with the earliest deadline. `turns` are by
-/// thread. Each call is O(threads).
+/// The threads of one core, including the running one, and whose turn it is, as Linux decides from 6.12 on (EEVDF), for
+/// threads of equal weight: of those that have had no more than the average, the one with the earliest deadline.
+/// `turns` are by thread. Each call is O(threads).
 class RunQueue {
 public:
     using Thread = std::uint32_t;
@@ -35,7 +37,7 @@ public:
     [[nodiscard]] std::size_t size() const noexcept { return threads_.size(); }
     [[nodiscard]] std::span<const Thread> threads() const noexcept { return threads_; }
 
-    /// With the lag it has; `moves`: from another core, with what was left of its slice.
+    /// Adds a thread with the lag it has. `moves`: it comes from another core, with the rest of its slice.
     void join(Turns turns, Thread thread, bool moves = false) {
         Turn& turn = turns[thread];
         const std::int64_t slice = moves ? turn.deadline - turn.ran : turn.slice;
@@ -52,14 +54,15 @@ public:
         if (threads_.empty())
             empty_at_ = turn.ran;
     }
-    /// One that has had too much stays.
+    /// Removes the thread, or marks it asleep if it has had more than the average.
     void sleep(Turns turns, Thread thread) {
         if (is_eligible(turns, thread))
             leave(turns, thread);
         else
             turns[thread].asleep = true;
     }
-    /// `sched_yield`: gives up the rest of its slice, as if it had run (Linux from 6.18 on); alone, for nobody.
+    /// `sched_yield`: gives up the rest of the slice as if it had run (Linux from 6.18 on). Has no effect if the thread
+    /// is alone.
     void yield(Turns turns, Thread thread) const noexcept {
         if (threads_.size() == 1)
             return;
@@ -67,7 +70,7 @@ public:
         turn.ran = std::max(turn.ran, turn.deadline);
         turn.deadline = turn.ran + turn.slice;
     }
-    /// Of one that stayed.
+    /// Wakes a thread that stayed in the queue.
     void wake(Turns turns, Thread thread) {
         turns[thread].asleep = false;
         if (!is_eligible(turns, thread))
@@ -76,7 +79,8 @@ public:
         turns[thread].lag = 0;
         join(turns, thread);
     }
-    /// Takes note of what `running` has got by now, as a tick does. True: others may have their turn.
+    /// Renews the deadline of `running` if its slice is over, as a tick does. True: it may be the turn of another
+    /// thread.
     bool look_at(Turns turns, Thread running) const noexcept {
         Turn& turn = turns[running];
         const bool over = turn.ran >= turn.deadline;
@@ -84,8 +88,8 @@ public:
             turn.deadline = turn.ran + turn.slice;
         return threads_.size() > 1 && (over || turn.ran >= turn.protected_until);
     }
-    /// Whose turn it is: one that is awake; those that have slept enough leave. `running`: may go on, and with `protect` does
-    /// while it may. `nobody`: there is none.
+    /// The awake thread whose turn it is, or `nobody`. Sleeping threads with whom the others have caught up leave.
+    /// `running` may go on, and with `protect` it does while it is protected.
     [[nodiscard]] Thread pick(Turns turns, Thread running, bool protect) {
         while (!threads_.empty()) {
             const Thread thread = best(turns, running, protect);
@@ -97,12 +101,13 @@ public:
         }
         return nobody;
     }
-    /// One that loses the core: of the same deadlines, its is the last.
+    /// Puts a thread that loses the core behind others of the same deadline.
     void put_back(Thread thread) noexcept {
         const auto at = std::ranges::find(threads_, thread);
         std::rotate(at, at + 1, threads_.end());
     }
-    /// Of one that gets the core, or beside which one with a shorter slice has woken.
+    /// Protects a thread that gets the core (`anew`), or shortens its protection because a thread with a shorter slice
+    /// woke.
     void protect(Turns turns, Thread running, bool anew) const noexcept {
         std::int64_t shortest = turns[running].slice;
         for (const Thread thread : threads_)
@@ -144,7 +149,7 @@ private:
     }
 
     std::vector<Thread> threads_;
-    std::int64_t empty_at_ = 0;   // `ran` of the last that left
+    std::int64_t empty_at_ = 0;   // `ran` of the last thread that left
 };
 
 }   // namespace drawpoint

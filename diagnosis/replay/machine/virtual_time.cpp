@@ -14,7 +14,7 @@ namespace drawpoint {
 namespace {
 
 constexpr std::int64_t most_ns = std::int64_t{1} << 61;
-constexpr std::int64_t one = 1 << 20;   // of service: a nanosecond of a whole core
+constexpr std::int64_t one = 1 << 20;   // unit of service: a nanosecond of a whole core
 constexpr std::int64_t tick = linux_scheduler::tick_ns * one;
 constexpr std::int64_t forever = std::int64_t{1} << 61;
 
@@ -69,7 +69,7 @@ std::optional<VirtualTime::Entity> VirtualTime::next() {
             settle();
             reckon();
         }
-        if (now_ > most_ns)   // so that no sum below runs over
+        if (now_ > most_ns)   // so that no sum below overflows
             throw std::invalid_argument{"replay: the run would take more than 73 years"};
         const bool timer = !timers_.empty() && (computing_.empty() || timers_.front().at <= next_served_at_);
         if (!timer && computing_.empty())
@@ -140,12 +140,12 @@ inline void VirtualTime::start(std::uint32_t number, std::int64_t cpu_ns) {
         Core& core = core_[job.core];
         job.since = served_;
         ++running_;
-        // The loop enters the kernel, which looks at its slice there: its own clock is read. Or a tick comes just now.
+        // The loop enters the kernel to read its CPU clock, which checks its slice; or a tick comes just now.
         if ((is_prompt(job) || served_ % tick == 0) && core.queue.look_at(turns_, number))
             return change_turns(core, core.queue.pick(turns_, number, true));
         return schedule(number);
     }
-    if (turns_[number].asleep) {   // it has never left
+    if (turns_[number].asleep) {   // it never left
         core_[job.core].queue.wake(turns_, number);
     } else {
         if (core_[job.core].running != free_core)
@@ -169,7 +169,7 @@ inline void VirtualTime::start(std::uint32_t number, std::int64_t cpu_ns) {
         if (is_shorter)
             core.queue.protect(turns_, running, false);
     }
-    schedule(running);   // now its slices count
+    schedule(running);   // now that another one queues, its slice counts
 }
 
 inline void VirtualTime::account(std::uint32_t number) noexcept {
@@ -273,7 +273,7 @@ std::optional<std::uint32_t> VirtualTime::look_for_idle(std::uint32_t from) {
     if (now_ - window_since_ >= linux_scheduler::load_window_ns) {
         const auto passed = static_cast<double>(now_ - window_since_);
         const double keeps = std::exp2(-passed / linux_scheduler::load_half_life_ns);
-        const double used = std::min((busy_ns_ / passed + n - cores_) / n, 1.0);   // by others, too
+        const double used = std::min((busy_ns_ / passed + n - cores_) / n, 1.0);   // including other processes
         utilization_ = keeps * utilization_ + (1 - keeps) * used;
         busy_ns_ = 0;
         window_since_ = now_;

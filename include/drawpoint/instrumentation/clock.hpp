@@ -9,7 +9,7 @@ namespace drawpoint {
 
 namespace detail {
 #if defined(__x86_64__)
-__extension__ using UInt128 = unsigned __int128;   // ISO C++ has no name for it
+__extension__ using UInt128 = unsigned __int128;   // not in ISO C++
 #endif
 }   // namespace detail
 
@@ -31,12 +31,12 @@ public:
 /// Drifts from CLOCK_MONOTONIC by the calibration's error, a few parts per million.
 class TscClock {
 public:
-    /// Calibrates over the time since the program was loaded; waits where that is less than 2 ms.
-    /// Only meaningful where `available()`.
+    /// Calibrates over the time since the program was loaded; waits if that is less than 2 ms.
+    /// Use only if `available()`.
     TscClock() noexcept;
 
-    /// Whether the counter runs at a constant rate on every core (constant_tsc and nonstop_tsc of an x86-64) and the
-    /// kernel, which watches it, has not given it up as a clock. Looked up once.
+    /// Whether the counter runs at a constant rate on every core (x86-64: constant_tsc and nonstop_tsc) and the kernel,
+    /// which monitors it, still offers it as a clock source. Determined once.
     [[nodiscard]] static bool available() noexcept;
 
     [[nodiscard]] std::int64_t now_ns() const noexcept {
@@ -54,7 +54,7 @@ private:
     std::int64_t base_ns_ = 0;
 };
 
-/// A clock that stands still until moved: for tests and simulations. Any thread may read and advance.
+/// A clock that stands still until it is advanced, for tests and simulations. Any thread may read and advance it.
 class ManualClock {
 public:
     explicit ManualClock(std::int64_t start_ns = 0) noexcept : now_ns_{start_ns} {}
@@ -68,11 +68,11 @@ private:
     std::atomic<std::int64_t> now_ns_;
 };
 
-/// Which clock a recorder reads: one of the above behind one predictable branch. A small value; copies are free.
-/// A `ManualClock` handed in must outlive every copy.
+/// The clock that a recorder reads: one of the above, behind one predictable branch. A small value, cheap to copy.
+/// A `ManualClock` passed in must outlive every copy.
 class AnyClock {
 public:
-    /// The counter where it is dependable, else CLOCK_MONOTONIC.
+    /// The time-stamp counter where it is reliable, else CLOCK_MONOTONIC.
     AnyClock() noexcept;
     explicit AnyClock(SteadyClock) noexcept : kind_{Kind::steady} {}
     explicit AnyClock(const TscClock& tsc) noexcept : kind_{Kind::tsc}, tsc_{tsc} {}
@@ -84,7 +84,7 @@ public:
         return kind_ == Kind::steady ? SteadyClock{}.now_ns() : manual_->now_ns();
     }
 
-    /// Whether its time is not the world's, so that what the system measures says nothing about it.
+    /// Whether its time is not real time, so that the system's own measurements do not relate to it.
     [[nodiscard]] bool is_manual() const noexcept { return kind_ == Kind::manual; }
     /// "tsc", "steady" or "manual".
     [[nodiscard]] const char* name() const noexcept;
@@ -92,7 +92,7 @@ public:
 private:
     enum class Kind : std::uint8_t { steady, tsc, manual };
 
-    /// Where another clock is read: a TscClock would cost its calibration.
+    /// Active while the union holds no clock: a TscClock would cost its calibration.
     struct Uncalibrated {};
     Kind kind_;
     union {

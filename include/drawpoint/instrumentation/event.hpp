@@ -8,7 +8,7 @@
 namespace drawpoint {
 
 // clang-format off
-/// The events of a training loop, in the order of fastai's list with fastxtend's `before_draw`.
+/// The events of a training loop, in the order of fastai's list, with fastxtend's `before_draw`.
 enum class Event : std::uint8_t {
     after_create, before_fit, before_epoch, before_train, before_draw, before_batch, after_pred, after_loss,
     before_backward, after_cancel_backward, after_backward, before_step, after_cancel_step, after_step,
@@ -27,7 +27,7 @@ enum class Span : std::uint8_t {
     handoff,                 ///< in a draw: the batch existed, the loop had not resumed
     transfer,                ///< in a draw: the loop waited for the copy to the device
     forward, loss, backward, opt_step, zero_grad,   ///< the learner's own work, without any callback
-    callbacks,   ///< callbacks ordered up to -9 or above 49, outside every event's two stamps
+    callbacks,   ///< callbacks with an order up to -9 or above 49, outside the two stamps of every event
     other,       ///< the loop's own bookkeeping inside a step
     between,     ///< outside every step: after one step's end and before the next draw, or around a pass's steps
 };
@@ -40,14 +40,14 @@ constexpr Span span_of(Event event) noexcept { return static_cast<Span>(event); 
 /// Which kind of pass over data a step belongs to.
 enum class Phase : std::uint8_t { train, valid };
 
-/// What a `Pass` record spans.
+/// What a pass (`PassRow`) covers.
 enum class PassKind : std::uint8_t { fit, epoch, train, valid };
 
 /// How a step ended. `failed`: an exception other than a cancel left it.
 enum class StepStatus : std::uint8_t { complete, cancelled, failed };
 
 // clang-format off
-/// The rows of a report: fastxtend's measures (profilers' M1-M16), then the pieces that make the columns sum.
+/// The rows of a report: fastxtend's measures, then the pieces that make the columns add up.
 enum class Action : std::uint8_t {
     fit, epoch, train, valid,
     step, draw, batch, forward, predict, loss, backward, opt_step, zero_grad,
@@ -67,7 +67,7 @@ struct Edge {
 struct ActionSpan {
     Action action;
     Edge from, to;
-    bool in_train, in_valid;   ///< phases that have it; both false: not a part of a step
+    bool in_train, in_valid;   ///< whether steps of this phase have it; both false: not part of a step
 };
 
 // clang-format off

@@ -2,7 +2,7 @@
 
 #include <span>
 
-/// Arithmetic whose every rounding step is NumPy's, so that a report computed here equals one computed there bit for
+/// Arithmetic that rounds in every step as NumPy does, so that a report computed here equals one computed there bit for
 /// bit.
 namespace drawpoint::statistics {
 
@@ -16,11 +16,11 @@ namespace drawpoint::statistics {
 /// The population standard deviation (divided by n, not n - 1); NaN for no values. O(n) time and memory. Any thread.
 [[nodiscard]] double population_std_dev(std::span<const double> values);
 
-/// `value` rounded to a whole number, a half to the even neighbour. O(1). Any thread.
+/// `value` rounded to a whole number, halves to the even neighbour. O(1). Any thread.
 [[nodiscard]] double round_half_even(double value) noexcept;
 
-/// The q-quantile of `values`, 0 ≤ q ≤ 1, interpolated linearly between neighbours; NaN for no values. O(n) time and
-/// memory; for several quantiles of the same values sort once and ask `quantile_of_sorted`. Any thread.
+/// The q-quantile of `values`, 0 ≤ q ≤ 1, interpolated linearly between neighbours; NaN for no values. O(n log n)
+/// time, O(n) memory; for several quantiles of the same values sort once and use `quantile_of_sorted`. Any thread.
 [[nodiscard]] double quantile(std::span<const double> values, double q);
 
 /// The same for values in ascending order. O(1), never allocates. Any thread.

@@ -169,7 +169,7 @@ bool with_events(Loop& loop, Event before, Event after_cancel, Event after, Body
     return cancelled;
 }
 
-/// A batch that does not tell has targets.
+/// Whether a batch has targets; true for types that do not say.
 template <class Batch>
 bool has_targets(const Batch& batch) {
     if constexpr (TargetedBatch<Batch>)
@@ -296,7 +296,7 @@ Awaitable<void> one_pass(Loop& loop, L& learner, Source& source, bool training, 
     loop.fire(training ? Event::after_train : Event::after_validate);
 }
 
-/// The type of "no validation data".
+/// Stands for a missing validation source.
 struct NoSource {};
 
 template <class L, class Train, class Valid>

@@ -4,8 +4,8 @@
 
 namespace drawpoint {
 
-/// Sizes in bytes: `2_GiB`. Part of namespace drawpoint, and to be had alone by `using namespace
-/// drawpoint::byte_literals`.
+/// Sizes in bytes, e.g. `2_GiB`. Part of namespace drawpoint; `using namespace drawpoint::byte_literals` imports them
+/// alone.
 inline namespace byte_literals {
 
 consteval std::uint64_t operator""_KiB(unsigned long long n) { return n << 10; }

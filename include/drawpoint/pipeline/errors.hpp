@@ -7,12 +7,11 @@
 
 namespace drawpoint {
 
-/// A sample that could not be loaded, thrown by the `next()` of its batch. `cause()` is the original exception. With
-/// the stage `collate`: a batch that could not be made of its samples, of which this is the first.
+/// A sample that could not be made, thrown by the `next()` that would have returned its batch. `cause()` is the
+/// original exception. If stage() is "collate", collating the batch failed, and index() is its first sample.
 class SampleError : public std::runtime_error {
 public:
-    /// what() is "sample 17 (photos/a.jpg): decode_jpeg: not a JPEG", without the part in brackets when `path` is
-    /// empty.
+    /// what() is "sample 17 (photos/a.jpg): decode_jpeg: not a JPEG", without the part in brackets if `path` is empty.
     SampleError(std::uint64_t index, std::string path, std::string stage, std::exception_ptr cause);
 
     [[nodiscard]] std::uint64_t index() const noexcept { return index_; }

@@ -42,7 +42,7 @@ const LoaderMachine::Effects& LoaderMachine::turn(const Seen& seen) noexcept {
     effects_.open.clear();
     effects_.hand_over.clear();
     if (seen.gate == Gate::fired)
-        policy_.woken(1);   // by the give-back that made it fire
+        policy_.woken(1);   // the give-back that made the gate fire has woken one
     for_each_slot(seen.given_back, [this](std::uint32_t slot) { policy_.release(slot); });
     effects_.trim = retiring_ != 0 ? retire() : 0;
     if (policy_.counts_bytes())
@@ -71,7 +71,7 @@ inline void LoaderMachine::admit(const Seen& seen) noexcept {
 inline void LoaderMachine::wake(const Seen& seen, std::uint64_t samples) noexcept {
     const bool work_is_open = seen.unclaimed + effects_.open.size() != 0;
     effects_.wake = policy_.wake(samples);
-    // Those awake may be stuck in a batch that nobody wants any more.
+    // The workers awake may be busy with samples of an abandoned batch.
     const std::size_t at_least =
         std::max<std::size_t>(seen.wakes_at_least, (seen.loop_waits || seen.leaves) && work_is_open);
     if (effects_.wake < at_least) {
@@ -84,7 +84,7 @@ inline void LoaderMachine::wake(const Seen& seen, std::uint64_t samples) noexcep
     if (const std::size_t threshold = policy_.wake_threshold();
         policy_.parked() != 0 && (seen.gate != Gate::counting || seen.left > threshold))
         effects_.arm = threshold;
-    // Batches first: whoever claims the last sample of them turns again.
+    // Batches come first: the worker that claims the last sample turns again.
     effects_.prepare_order = wants_next_ && !is_preparing_ && !seen.loop_waits && !work_is_open &&
                              policy_.admitted() == policy_.limit() && !policy_.stopped();
 }
@@ -92,7 +92,7 @@ inline void LoaderMachine::wake(const Seen& seen, std::uint64_t samples) noexcep
 void LoaderMachine::count(const HeldBytes& held) noexcept { count_but(0, held); }
 
 inline void LoaderMachine::count_but(std::uint64_t retired, const HeldBytes& held) noexcept {
-    for (const bool grown : {false, true})   // else buffers that went to another slot would count in both for a moment
+    for (const bool grown : {false, true})   // shrunk ones first, or buffers that changed slots would count twice
         for (std::uint32_t slot = 0; slot < slots_used_; ++slot) {
             if ((retired >> slot & 1) != 0)
                 continue;
@@ -176,7 +176,7 @@ bool LoaderMachine::arrives() noexcept {
 
 bool LoaderMachine::leaves() noexcept {
     if (!too_many())
-        return false;   // others have left
+        return false;   // other workers have left
     policy_.end();
     ++leaving_;
     return true;
@@ -213,7 +213,7 @@ std::size_t LoaderMachine::reconfigure(const LiveLimits& asked, OrderRule order,
 
 void LoaderMachine::apply(const LiveLimits& limits, std::uint64_t slots_bytes) noexcept {
     limits_ = limits;
-    // Workers and slots at their most need not have been there at one time.
+    // The maxima of workers and slots need not have occurred at the same time.
     past_peak_bytes_ = peak_bytes();
     most_workers_bytes_ = limits.worker_bytes * std::max(policy_.begun() + leaving_, limits.num_workers);
     most_slots_bytes_ = policy_.counts_bytes() ? policy_.batches_bytes() : slots_bytes;
@@ -229,7 +229,7 @@ bool LoaderMachine::has_room(std::uint64_t drawn, std::uint64_t reads_bytes) con
     if (!policy_.counts_bytes() && (retiring_ & ~first_slots(asked_.prefetch_depth + 1)) != 0)
         return false;
     const bool reads_fit = asked_.reads_bytes == 0 || reads_bytes <= asked_.reads_bytes;
-    return drawn > settled_at_ ||   // one batch may take more than all
+    return drawn > settled_at_ ||   // a single batch may exceed the budget, so bytes alone must not decide
            (reads_fit && (!policy_.counts_bytes() || policy_.batches_bytes() <= asked_.batches_budget_bytes));
 }
 
@@ -248,7 +248,7 @@ std::uint64_t LoaderMachine::retire() noexcept {
 }
 
 bool LoaderMachine::holds_all(std::uint64_t drawn) const noexcept {
-    // Where the depth has shrunk, more may be held than there are to be, and others still come.
+    // After the depth has shrunk, the user may hold more than slots() while other batches are still to come.
     return policy_.next_position() == drawn && policy_.wanted() == 0 &&
            static_cast<std::size_t>(std::popcount(policy_.handed())) >= policy_.slots();
 }

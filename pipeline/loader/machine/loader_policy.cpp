@@ -14,8 +14,8 @@ constexpr std::uint64_t bit(std::uint32_t slot) noexcept { return std::uint64_t{
 constexpr std::uint64_t all_slots = bit(LoaderPolicy::max_slots) - 1;
 constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
 
-constexpr std::uint64_t ample = 4;   // times the largest batch so far: open ones may take so much
-constexpr double seldom = 2.5;       // standard deviations: a sum of sizes that hundreds of batches come to once
+constexpr std::uint64_t ample = 4;   // multiple of the largest batch so far that is allowed for an open one
+constexpr double seldom = 2.5;       // standard deviations that a sum of sizes exceeds once in hundreds of batches
 constexpr double least_share = 1.0 / 64, seldom_shrunk = 1.0 / 8;
 
 constexpr std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) noexcept {
@@ -24,13 +24,14 @@ constexpr std::uint64_t sum_of(std::uint64_t a, std::uint64_t b) noexcept {
 
 constexpr std::uint64_t target_claim_ns = 50'000;
 constexpr std::uint64_t least_claim_ns = 20'000;
-constexpr std::uint64_t worth_a_wake_ns =
-    25'000;   // of work, against 3-4 µs of the waker and 25 µs until a halted core runs
-constexpr std::uint64_t long_batch_ns = 4'000'000;   // from here on a wake per batch is nothing
+// Work worth a wake-up, which costs the waker 3 to 4 µs and takes 25 µs until a halted core runs.
+constexpr std::uint64_t worth_a_wake_ns = 25'000;
+constexpr std::uint64_t long_batch_ns = 4'000'000;   // from here on one wake-up per batch costs next to nothing
 
 constexpr std::uint64_t fewest_uses = 16;
-constexpr double use_kept = 1 - 1.0 / 256;   // from one claim to the next: rare long waits are remembered
-constexpr double little_waiting = 0.05, much_waiting = 0.15, some_queueing = 0.01;   // of computing and itself
+constexpr double use_kept = 1 - 1.0 / 256;   // kept from claim to claim, so that rare long waits are remembered
+// Shares of waiting in (computing + waiting), and of queueing in (computing + queueing).
+constexpr double little_waiting = 0.05, much_waiting = 0.15, some_queueing = 0.01;
 
 }   // namespace
 
@@ -86,12 +87,13 @@ std::uint64_t LoaderPolicy::charged_bytes() const noexcept {
     return sum;
 }
 
-/// The free slot whose memory is the largest, so that the least is to be had anew; trims() then takes the others' if need be.
+/// The free slot with the most memory, so that the least must be allocated; trims() then frees that of other free slots
+/// if necessary. nullopt: the batch does not fit.
 std::optional<std::uint32_t> LoaderPolicy::slot_within_budget(std::uint64_t free,
                                                               std::uint64_t unclaimed) const noexcept {
-    const bool alone = (open_ | complete_) == 0 && drawn_ == position_;   // else the loop would wait for ever
+    const bool alone = (open_ | complete_) == 0 && drawn_ == position_;   // then admit it, or the loop waits for ever
     if (calm_from_ == unlimited && open_ != 0 && has_budget())
-        return std::nullopt;   // what the first will take can only be awaited
+        return std::nullopt;   // the size of the first batch is unknown until it is made
     auto slot = static_cast<std::uint32_t>(std::countr_zero(free));
     for (std::uint64_t left = free; left != 0; left &= left - 1) {
         const auto candidate = static_cast<std::uint32_t>(std::countr_zero(left));
@@ -116,7 +118,7 @@ std::optional<std::uint32_t> LoaderPolicy::slot_within_budget(std::uint64_t free
     return slot;
 }
 
-/// Gives up the memory of free slots, the smallest first: what is left is worth most to a batch.
+/// Frees the memory of free slots, the smallest first, because large blocks are the most useful to later batches.
 void LoaderPolicy::trim_until(std::uint64_t bytes_to_go, std::uint64_t slots) noexcept {
     while (bytes_to_go != 0) {
         std::size_t smallest = max_slots;
@@ -156,7 +158,7 @@ std::uint64_t LoaderPolicy::trims() noexcept {
     return std::exchange(trims_, 0);
 }
 
-/// As it is handed over: later its memory may pass on to another slot, or stay with the user.
+/// Called at the hand-over, because later the memory may move on to another slot or stay with the user.
 void LoaderPolicy::note_finished(const Place& place) noexcept {
     const auto share_of = [](std::uint64_t count) { return std::max(1.0 / static_cast<double>(count), least_share); };
     const double share = share_of(++finished_), beyond = static_cast<double>(place.own()) - finished_mean_;
@@ -172,9 +174,9 @@ std::uint64_t LoaderPolicy::expected_batches_bytes(std::uint64_t all_slots) cons
     const auto largest = static_cast<double>(largest_);
     const auto room = static_cast<double>(budget_ > largest_ ? budget_ - largest_ : 0);
     const double mean = finished_ != 0 ? finished_mean_ : largest;
-    const bool slots_grow = shrunk_share_ < seldom_shrunk;   // and do not shrink
+    const bool slots_grow = shrunk_share_ < seldom_shrunk;   // slots hardly ever shrink
     const auto spread = [this](double batches) { return seldom * std::sqrt(finished_variance_ * batches); };
-    // What passes on lies beside the batch being made when that is admitted, then a part of it is that batch's own.
+    // Sample buffers count besides the batch in the making when that is admitted; then one set of them is its own.
     std::uint64_t passing = 0, most_passing = 0;
     for (const Place& place : places_) {
         passing += place.passing;
@@ -186,15 +188,15 @@ std::uint64_t LoaderPolicy::expected_batches_bytes(std::uint64_t all_slots) cons
     double finished =
         std::min(fitting * mean + spread(fitting), fitting * largest) + static_cast<double>(passing - most_passing);
     if (slots_grow && fitting == static_cast<double>(depth_))
-        finished = fitting * largest;   // none is given up, and each may yet grow
+        finished = fitting * largest;   // no memory is given up, and each slot may still grow
     finished = std::min(finished, room);
     const std::uint64_t all = finished < 0x1p63 ? sum_of(largest_, static_cast<std::uint64_t>(finished)) : unlimited;
     return std::max({most_bytes_, largest_, std::min(all, all_slots)});
 }
 
-// ---------------------------------------------------------------------------------------------- completion and hand-over
+// -------------------------------------------------------------------------------------------- completion and hand-over
 
-/// Unlimited ones are counted only.
+/// Bytes may also be counted without a limit.
 bool LoaderPolicy::has_budget() const noexcept { return budget_ != 0 && budget_ != unlimited; }
 
 bool LoaderPolicy::complete(std::uint32_t slot, bool failed) noexcept {
@@ -241,7 +243,7 @@ std::optional<LoaderPolicy::HandOver> LoaderPolicy::hand_over() noexcept {
         }
         if (first == ~std::uint64_t{0})
             return std::nullopt;
-        // Every older one is overtaken, not the oldest alone: each may become the oldest with its count spent.
+        // All older batches are overtaken, not only the oldest: each may become the oldest later.
         for (std::uint64_t left = wanted(); left != 0; left &= left - 1) {
             Place& place = places_[static_cast<std::size_t>(std::countr_zero(left))];
             place.overtaken += place.batch < places_[slot].batch;
@@ -289,7 +291,7 @@ void LoaderPolicy::observe(std::uint64_t samples, std::uint64_t ns) noexcept {
 }
 
 std::uint32_t LoaderPolicy::claim_size() const noexcept {
-    if (sample_ns_x256_ == 0 || has_budget())   // else what is claimed is not yet what takes memory
+    if (sample_ns_x256_ == 0 || has_budget())   // under a budget, claimed samples should soon hold their memory
         return 1;
     const std::size_t workers = std::max<std::size_t>(wanted_workers(), 1);
     const std::uint64_t share = (batch_size_ + workers - 1) / workers;

@@ -11,10 +11,10 @@ namespace drawpoint {
 
 namespace {
 
-constexpr std::uint64_t share_of_reads = 16;   // of the budget, at most
+constexpr std::uint64_t share_of_reads = 16;   // reads get 1/16 of the budget at most
 constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
 
-/// A number of bytes that stays at its largest value once it is there.
+/// A number of bytes with saturating arithmetic.
 struct Bytes {
     std::uint64_t count = 0;
     friend constexpr Bytes operator+(Bytes a, Bytes b) noexcept {
@@ -35,8 +35,8 @@ MemoryPlan plan_memory(const MemoryNeeds& needs) noexcept {
     const Bytes samples = Bytes{needs.sample_bytes} * plan.slot_samples;
     const bool known = needs.sample_bytes != 0 || !needs.collates;
     Bytes slot{slot_memory_bytes(needs.collates ? 0 : samples.count, plan.slot_samples)};
-    slot = slot + Bytes{sizeof(std::uint64_t)} * plan.slot_samples;   // its indices, too
-    Bytes making{};                                                   // besides, for each batch in the making
+    slot = slot + Bytes{sizeof(std::uint64_t)} * plan.slot_samples;   // its indices
+    Bytes making{};                                                   // more, for each batch in the making
     if (needs.collates) {
         slot = known ? slot + samples : Bytes{};
         making = known ? samples + Bytes{sample_buffer_bytes} * plan.slot_samples : Bytes{};
@@ -51,7 +51,7 @@ MemoryPlan plan_memory(const MemoryNeeds& needs) noexcept {
     const auto total = [&](std::size_t depth, std::size_t reads) {
         return (fixed + slots(depth) + held * reads).count;
     };
-    /// The largest of lowest … asked for which all that it takes fits, or the lowest.
+    /// The largest number in lowest … asked whose total is within the limit, or `lowest`.
     const auto largest = [](std::size_t lowest, std::size_t asked, std::uint64_t limit, auto total_of) {
         while (lowest < asked) {
             const std::size_t middle = asked - (asked - lowest) / 2;
@@ -65,7 +65,7 @@ MemoryPlan plan_memory(const MemoryNeeds& needs) noexcept {
 
     const std::size_t asked_depth = std::max<std::size_t>(needs.prefetch_depth, 1);
     const std::size_t fewest_reads = std::min(needs.read_concurrency, std::max<std::size_t>(needs.num_workers, 1));
-    // Whether anything will be read ahead shows only in the run: the plan must be near the truth either way.
+    // Only the run shows whether anything is read ahead: the plan must be about right in both cases.
     const std::size_t reads = largest(fewest_reads, needs.read_concurrency, budget / share_of_reads,
                                       [&](std::size_t count) { return (held * count).count; });
     const std::size_t fitting = largest(1, asked_depth, budget, [&](std::size_t depth) { return total(depth, reads); });
@@ -80,7 +80,7 @@ MemoryPlan plan_memory(const MemoryNeeds& needs) noexcept {
     plan.order_bytes = (Bytes{sizeof(std::uint64_t)} * needs.dataset_size).count;
     plan.cache_bytes = needs.cache_bytes;
     plan.planned_bytes = total(fitting, plan.read_concurrency);
-    // Batches that are admitted by their bytes do without: then one is made at a time.
+    // Batches admitted by their bytes need no room in the plan: without any, they are made one at a time.
     const std::uint64_t needed = needs.collates ? (fixed + held * plan.read_concurrency).count : plan.planned_bytes;
     plan.missing_bytes = needed > budget ? needed - budget : 0;
     if (needs.collates)

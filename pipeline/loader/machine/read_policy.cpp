@@ -7,13 +7,13 @@ namespace drawpoint {
 namespace {
 
 constexpr std::uint64_t enough_reads = 2;
-constexpr std::uint64_t worth_ns =
-    30'000;   // of waiting per sample, against about 10 µs that handing a read over costs
+// Waiting per sample that makes reading ahead pay; handing a read over costs about 10 µs.
+constexpr std::uint64_t worth_ns = 30'000;
 constexpr std::uint64_t worth_share = 64;
 constexpr std::uint64_t weight = 16;
 constexpr std::uint64_t longest_ns = 3600'000'000'000;
 
-/// A moving average in sixteenths, over the last `weight` observations or so; the first is taken as it is.
+/// Updates a moving average, kept in sixteenths, over about the last `weight` observations. The first one sets it.
 void observe(std::uint64_t& mean_x16, std::uint64_t count, std::uint64_t ns, bool first) noexcept {
     const std::uint64_t each = std::min(ns / count, longest_ns);
     const std::uint64_t share = first ? weight : std::min(count, weight);

@@ -14,30 +14,30 @@
 
 namespace drawpoint {
 
-/// What is done about reads that fail or take long.
+/// How reads that fail or take long are handled.
 struct ReadRules {
-    std::chrono::nanoseconds deadline{0};   ///< of one read, its repetitions included; 0: none
-    std::size_t retries = 0;                ///< of a transient failure
+    std::chrono::nanoseconds deadline{0};   ///< for one read including its retries; 0: none
+    std::size_t retries = 0;                ///< most retries after transient failures
 };
 
 /// Whether the same read may succeed a moment later: EIO, ESTALE, EINTR, EAGAIN.
 [[nodiscard]] bool is_transient(const std::error_code&) noexcept;
-/// The wait before repetition `n` = 1, 2, …: 10 ms, doubling, at most 1 s.
+/// The pause before retry `n` = 1, 2, …: 10 ms, doubling, at most 1 s.
 [[nodiscard]] std::chrono::nanoseconds back_off(std::size_t n) noexcept;
-/// The failure of a read tried `attempts` ≥ 2 times.
+/// The error of a read that failed in each of `attempts` ≥ 2 attempts.
 [[nodiscard]] std::system_error tried_in_vain(std::size_t attempts, const std::error_code&);
-/// The failure of a read that took longer than `deadline`.
+/// The error of a read that took longer than `deadline`.
 [[nodiscard]] std::system_error took_too_long(std::chrono::nanoseconds deadline);
 
-/// Reads samples by the rules, on the calling thread: for workers and readers alike. Any thread.
+/// Reads samples on the calling thread, with retries and a deadline. Any thread.
 class RetriedReads {
 public:
     RetriedReads(const SampleReads& reads, const ReadRules& rules) noexcept : reads_{&reads}, rules_{rules} {}
 
-    /// SampleReads::read(), repeated by the rules. Throws what the last one threw, with the attempts named if there were
-    /// several; timed_out when it ended after the deadline; operation_canceled when stopped between two.
+    /// SampleReads::read(), retried as the rules say. Throws what the last attempt threw (tried_in_vain() if there were
+    /// several); timed_out if the read ended after the deadline; operation_canceled if stopped before a retry.
     void read(std::uint64_t index, std::vector<std::byte>& contents);
-    /// Ends every wait between repetitions, now and later.
+    /// Ends every pause before a retry, now and later.
     void stop() noexcept;
 
     [[nodiscard]] const SampleReads& reads() const noexcept { return *reads_; }

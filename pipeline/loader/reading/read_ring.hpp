@@ -6,8 +6,8 @@
 
 namespace drawpoint {
 
-/// Reads through an io_uring of its own, on one thread that opens, sizes and hands out buffers and otherwise sleeps. Null: the
-/// kernel refuses, or the build has no liburing.
+/// Makes readers that use an io_uring of their own, driven by one thread. Null: the kernel refuses, or the build has no
+/// liburing.
 [[nodiscard]] std::unique_ptr<Readers> make_read_ring(ReadAhead&);
 
 }   // namespace drawpoint

@@ -9,7 +9,7 @@
 namespace drawpoint {
 namespace {
 
-constexpr std::uint32_t readings = 5;   // of a read that is measured: the run queue's cost more
+constexpr std::uint32_t readings = 5;   // cost of measuring one read, in readings; the run queue's cost more
 
 }   // namespace
 
@@ -27,7 +27,8 @@ bool ReadThreads::grow() noexcept {
 void ReadThreads::work() noexcept {
     ThreadUsage usage;
     ReadingBudget budget;
-    // A read's CPU time is from the end of the one before: with what it takes to hand that over and to wake for this one.
+    // A read's CPU time counts from the end of the thread's previous read. It includes handing that one over and waking
+    // up for this one.
     const auto cpu_if_measured = [&] { return ahead_->measures() && budget.next() ? ThreadUsage::cpu_ns() : no_stamp; };
     std::int64_t cpu_ns = cpu_if_measured();
     while (ReadBuffer* const buffer = ahead_->next_read(ReadAhead::Idle::blocks)) {

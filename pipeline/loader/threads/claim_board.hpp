@@ -8,11 +8,11 @@
 
 namespace drawpoint {
 
-/// Which batches are open to workers, oldest first. A claim takes samples of the oldest without a lock.
+/// The batches that are open to workers. A claim takes samples of the oldest one, without a lock.
 class ClaimBoard {
 public:
-    /// The oldest batch that may have unclaimed samples: a hint, which may lead to a newer batch at worst. What is claimed
-    /// says itself what it is.
+    /// The oldest batch that may have unclaimed samples. Only a hint: its slot may hold a newer batch by now, and
+    /// `Slot::claim` says what was claimed.
     struct Oldest {
         std::uint64_t batch;
         std::uint32_t slot;
@@ -20,12 +20,12 @@ public:
 
     // Any thread.
     [[nodiscard]] bool is_open() const noexcept { return unclaimed() != 0; }
-    /// Open batches; those of a stale hint, too.
+    /// Number of open batches; may be too high for a moment.
     [[nodiscard]] std::uint64_t unclaimed() const noexcept {
         const std::uint64_t oldest = oldest_.load(std::memory_order_acquire);
         return opened_.load(std::memory_order_acquire) - oldest;
     }
-    /// False: nothing is open.
+    /// Finds the oldest open batch. False: nothing is open.
     [[nodiscard]] bool find(Oldest& found) const noexcept {
         found.batch = oldest_.load(std::memory_order_acquire);
         if (found.batch >= opened_.load(std::memory_order_acquire))
@@ -39,21 +39,21 @@ public:
     }
     [[nodiscard]] std::uint32_t claim_size() const noexcept { return claim_size_.load(std::memory_order_relaxed); }
 
-    // Whoever turns, one thread at a time.
-    /// Offers the batch in the slot, the next after those before.
+    // The thread that turns, under the loader's mutex.
+    /// Offers the next batch, which is in `slot`, to the workers.
     void open(std::uint64_t batch, std::uint32_t slot) noexcept {
         slot_of_[batch % slot_of_.size()].store(slot, std::memory_order_relaxed);
         opened_.store(batch + 1, std::memory_order_release);
     }
     void set_claim_size(std::uint32_t samples) noexcept {
-        if (samples != claim_size())   // every claim reads the line
+        if (samples != claim_size())   // every claim reads this cache line
             claim_size_.store(samples, std::memory_order_relaxed);
     }
 
 private:
     alignas(line_bytes) std::atomic<std::uint64_t> oldest_{0};
-    alignas(line_bytes) std::atomic<std::uint64_t> opened_{0};   // batches
-    std::array<std::atomic<std::uint32_t>, 64> slot_of_{};       // by batch
+    alignas(line_bytes) std::atomic<std::uint64_t> opened_{0};   // number of batches opened so far
+    std::array<std::atomic<std::uint32_t>, 64> slot_of_{};       // by batch modulo 64
     alignas(line_bytes) std::atomic<std::uint32_t> claim_size_{1};
 };
 

@@ -13,14 +13,14 @@
 
 namespace drawpoint {
 
-/// Measures some of a worker's claims, as many as the budget allows. One thread at a time.
+/// Measures how some of a worker's claims spend their time, as many as the reading budget allows. One for each worker.
 class ClaimUse {
 public:
-    /// Whether the claim that begins is measured: then end() follows.
+    /// A claim begins. True: it is measured, and end() must follow.
     [[nodiscard]] bool begin(const AnyClock& clock) noexcept {
         if (clock.is_manual() || !budget_.next())
             return false;
-        // Reading the thread's clock may cost it its core: it comes first, and last.
+        // Reading the thread's CPU clock may cost the thread its core, so it is read first here and last in end().
         cpu_ns_ = ThreadUsage::cpu_ns();
         run_queue_ns_ = usage_.run_queue_ns();
         at_ns_ = clock.now_ns();
@@ -31,7 +31,7 @@ public:
                            cpu_ns = std::max<std::int64_t>(ThreadUsage::cpu_ns() - cpu_ns_, 0);
         budget_.took(ns, readings_a_claim);
         if (run_queue_ns == no_stamp || run_queue_ns_ == no_stamp)
-            return;   // else a wait for a core would look like another
+            return;   // waiting for a core would look like another wait
         const std::int64_t queued_ns = std::max<std::int64_t>(run_queue_ns - run_queue_ns_, 0);
         ++use_.claims;
         use_.computed_ns += static_cast<std::uint64_t>(cpu_ns);
@@ -43,7 +43,7 @@ public:
 private:
     ThreadUsage usage_;
     ReadingBudget budget_;
-    std::int64_t run_queue_ns_ = no_stamp, cpu_ns_ = 0, at_ns_ = 0;   // when it began
+    std::int64_t run_queue_ns_ = no_stamp, cpu_ns_ = 0, at_ns_ = 0;   // when the claim began
     WorkerUse use_;
 };
 

@@ -11,18 +11,21 @@
 
 namespace drawpoint {
 
-/// Finished batches by position, each put by whoever turns and taken by the loop. Taking one that is there is a load.
+/// Finished batches by position: put by the thread that turns, taken by the loop. Taking a batch that is there is one
+/// atomic load.
 class DrawMailbox {
 public:
+    /// What a cell holds: nothing, a batch, a failed batch, the stop, or the announcement that the loop is suspended or
+    /// blocked.
     enum class Kind : std::uint8_t { none, batch, failed, stopped, waiting, waiting_blocked };
-    /// What announce() found: the caller waits now, the batch is there, or another draw waits already.
+    /// Result of announce(): the caller must wait, the batch is there, or another draw is waiting already.
     enum class Wait : std::uint8_t { announced, is_there, another };
     struct Entry {
         Kind kind = Kind::none;
-        std::uint32_t slot = 0, size = 0;   ///< size: the batch's samples
+        std::uint32_t slot = 0, size = 0;   ///< size: samples in the batch
     };
 
-    // The loop.
+    // The loop's thread.
     /// Whether the batch of this position, or the stop, is there.
     [[nodiscard]] bool has(std::uint64_t position) const noexcept {
         const std::uint64_t word = cell(position).word.load(std::memory_order_acquire);
@@ -34,6 +37,7 @@ public:
         const std::uint64_t word = from.word.load(std::memory_order_acquire);
         return {kind_of(word), static_cast<std::uint32_t>(word >> kind_bits & most_slot), from.size};
     }
+    /// Announces that the loop waits for this position; `how` is waiting or waiting_blocked.
     [[nodiscard]] Wait announce(std::uint64_t position, Kind how) noexcept {
         std::atomic<std::uint64_t>& word = cell(position).word;
         std::uint64_t seen = word.load(std::memory_order_acquire);
@@ -44,14 +48,14 @@ public:
                                                         std::memory_order_acq_rel);
         return waits ? Wait::announced : Wait::is_there;
     }
-    /// Blocks until the entry that was announced as `waiting_blocked` is there.
+    /// Blocks until the entry is there; after announce() as `waiting_blocked`.
     void wait(std::uint64_t position) noexcept {
         cell(position).word.wait(tag(position) | static_cast<std::uint64_t>(Kind::waiting_blocked),
                                  std::memory_order_acquire);
     }
 
-    // Whoever turns, one thread at a time.
-    /// Puts an entry. True: the loop is suspended for it and must be resumed.
+    // The thread that turns, under the loader's mutex.
+    /// Puts an entry. True: the loop is suspended waiting for it and must be resumed.
     [[nodiscard]] bool put(std::uint64_t position, const Entry& entry) noexcept {
         Cell& to = cell(position);
         to.size = entry.size;
@@ -64,7 +68,7 @@ public:
     }
 
 private:
-    static constexpr std::size_t count = 64;   // a power of two ≥ slots + 1: a stop needs a cell but no slot
+    static constexpr std::size_t count = 64;   // a power of two ≥ slots + 1: the stop needs a cell too
     static constexpr std::uint64_t kind_bits = 3, most_slot = 0x1fff'ffff;
     static_assert(count > LoaderPolicy::max_slots);
 

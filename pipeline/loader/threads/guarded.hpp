@@ -5,8 +5,8 @@
 
 namespace drawpoint {
 
-/// A value and the mutex that guards it: the value is reached through a lock alone, so what needs the mutex says so by
-/// taking a reference to the value.
+/// A value and the mutex that guards it. The value can only be reached through a lock, so a function shows that it
+/// needs the mutex by taking a reference to the value.
 template <class T>
 class Guarded {
 public:
@@ -15,7 +15,7 @@ public:
         explicit Lock(Guarded& of) : lock_{of.mutex_}, value_{&of.value_} {}
         [[nodiscard]] T& operator*() const noexcept { return *value_; }
         [[nodiscard]] T* operator->() const noexcept { return value_; }
-        /// To wait on a condition, or to let go for a while.
+        /// The lock itself, to wait on a condition variable.
         [[nodiscard]] std::unique_lock<std::mutex>& mutex_lock() noexcept { return lock_; }
         void unlock() { lock_.unlock(); }
         void lock_again() { lock_.lock(); }
@@ -28,7 +28,7 @@ public:
     template <class... Arguments>
     explicit Guarded(Arguments&&... arguments) : value_{std::forward<Arguments>(arguments)...} {}
     [[nodiscard]] Lock lock() { return Lock{*this}; }
-    /// For what another class keeps under this mutex.
+    /// For state outside of the value that this mutex guards too.
     [[nodiscard]] std::mutex& mutex() noexcept { return mutex_; }
 
 private:

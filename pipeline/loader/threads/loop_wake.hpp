@@ -13,11 +13,13 @@ namespace drawpoint {
 
 class PrefetchCore;
 
-/// One fixed buffer for the wake-up that is posted to the loop: there is never more than one under way.
+/// A fixed buffer for the wake-up that is posted to the loop; hardly ever is there more than one. Any thread.
 class WakeBuffer {
 public:
+    /// The buffer, or memory from the heap if it is in use or too small. Throws std::bad_alloc.
     [[nodiscard]] void* take(std::size_t bytes);
     void give(void* memory) noexcept;
+    /// How often take() used the heap.
     [[nodiscard]] std::uint64_t fallbacks() const noexcept { return fallbacks_.load(std::memory_order_relaxed); }
 
 private:
@@ -26,7 +28,7 @@ private:
     std::atomic<std::uint64_t> fallbacks_{0};
 };
 
-/// Asio's view of a WakeBuffer.
+/// A WakeBuffer as an allocator for Asio.
 template <class T>
 class WakeAllocator {
 public:
@@ -46,14 +48,15 @@ private:
     WakeBuffer* buffer_;
 };
 
-/// Lets an event loop that goes away take the coroutines suspended in its loaders with it: the frame of such a coroutine owns
-/// its pass, the pass the loader's core, and the core the coroutine's handler; only the loop can cut that ring.
+/// When the event loop is destroyed, destroys the coroutines that are suspended in its loaders. The frame of such a
+/// coroutine owns its pass, the pass the loader's core, and the core the coroutine's handler: only the loop can break
+/// this cycle.
 class ParkedDraws : public asio::execution_context::service {
 public:
     static asio::execution_context::id id;
     explicit ParkedDraws(asio::execution_context&);
 
-    /// Shared with the cores, which may outlive the loop.
+    /// The living cores; shared with them, because they may outlive the loop.
     struct Registry {
         std::mutex mutex;
         std::vector<PrefetchCore*> cores;

@@ -11,12 +11,12 @@
 
 namespace drawpoint {
 
-/// What a LoaderMachine was asked and what it decided, for a test that asks a fresh machine the same.
+/// Logs the calls of a LoaderMachine and its decisions, for a test that makes the same calls to a fresh machine.
 class MachineLog {
 public:
-    using Check = std::function<bool(LoaderMachine&)>;   ///< asks again; whether the decision is the same
+    using Check = std::function<bool(LoaderMachine&)>;   ///< repeats a call; whether the decision is the same
 
-    /// While one of these lives, each loader that is made logs here. Memory grows by about 200 bytes a decision.
+    /// While one of these lives, every loader that is made logs to it. Memory grows by about 200 bytes per decision.
     class Collector {
     public:
         Collector() { current().store(this); }
@@ -43,7 +43,8 @@ public:
     void add(Check check) { checks_.push_back(std::move(check)); }
 
     [[nodiscard]] std::size_t size() const noexcept { return checks_.size(); }
-    /// Asks a machine as the first one was when it was made. The number of the first decision that differs.
+    /// Repeats all calls on a copy of the machine as it was when made. The number of the first decision that differs,
+    /// or nullopt.
     [[nodiscard]] std::optional<std::size_t> replay() const { return replay(first_); }
     [[nodiscard]] std::optional<std::size_t> replay(LoaderMachine machine) const {
         for (std::size_t i = 0; i < checks_.size(); ++i)
@@ -57,7 +58,7 @@ private:
     std::vector<Check> checks_;
 };
 
-/// A LoaderMachine whose decisions are logged where a test asks for that.
+/// A LoaderMachine whose decisions are logged if a test asks for it.
 class LoggedMachine {
 public:
     LoggedMachine(const PolicyOptions& policy, const LiveLimits& limits) : machine_{policy, limits} {
@@ -67,7 +68,7 @@ public:
 
     [[nodiscard]] const LoaderMachine* operator->() const noexcept { return &machine_; }
 
-    /// decide<&LoaderMachine::f>(arguments…): machine.f(arguments…).
+    /// decide<&LoaderMachine::f>(arguments…) calls machine.f(arguments…).
     template <auto decision, class... Arguments>
     auto decide(const Arguments&... arguments) noexcept {
         if constexpr (std::is_void_v<std::invoke_result_t<decltype(decision), LoaderMachine&, const Arguments&...>>) {

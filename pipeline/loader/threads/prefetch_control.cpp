@@ -1,4 +1,4 @@
-// PrefetchCore's part for live control: other limits while it runs.
+// PrefetchCore's functions for live control: changing limits while it runs.
 #include <algorithm>
 #include <utility>
 
@@ -36,7 +36,7 @@ void PrefetchCore::reconfigure(const LoaderOptions& asked, const MemoryNeeds& ne
     if (reads_)
         reads_->prepare_slots(next.prefetch_depth + 1);
     if (started_ && !inline_)
-        start_workers(next.num_workers);   // they rest until the limits say otherwise
+        start_workers(next.num_workers);   // they rest until the limits are raised
     Wakes wakes;
     {
         const auto guard = guarded_.lock();
@@ -49,7 +49,7 @@ void PrefetchCore::reconfigure(const LoaderOptions& asked, const MemoryNeeds& ne
             guard->machine.decide<&LoaderMachine::reconfigure>(limits_asked(), next.order, holds_back, slots_bytes());
         follow_limits(*guard);
         if (inline_) {
-            trim_slots(guard->machine.decide<&LoaderMachine::retire>());   // the draw takes its turn itself
+            trim_slots(guard->machine.decide<&LoaderMachine::retire>());   // the next draw turns
         } else {
             wakes = turn(*guard, Asks{.loop_waits = true, .wakes_at_least = surplus});
             wakes += raise_limits_if_room(*guard);
@@ -57,7 +57,7 @@ void PrefetchCore::reconfigure(const LoaderOptions& asked, const MemoryNeeds& ne
         note_setting(*guard);
     }
     spin_.retarget(static_cast<std::size_t>(affinity_cores()), next.num_workers);
-    wakes.prepare_next = false;   // a worker's: one saw it, too
+    wakes.prepare_next = false;   // a worker will do that
     perform(wakes);
 }
 
@@ -87,7 +87,7 @@ void PrefetchCore::retry_raise_at_draw() noexcept {
     Wakes wakes;
     {
         const auto guard = guarded_.lock();
-        wakes = turn(*guard, Asks{.loop_waits = true});   // takes up all that is back
+        wakes = turn(*guard, Asks{.loop_waits = true});   // takes up all slots that are back
         wakes += raise_limits_if_room(*guard);
     }
     wakes.prepare_next = false;
@@ -100,7 +100,7 @@ SettingRow PrefetchCore::setting(Guard& guard) const noexcept {
     return {.pipeline = pipeline_,
             .num_workers = static_cast<std::uint32_t>(limits.num_workers),
             .prefetch_depth = static_cast<std::uint32_t>(limits.prefetch_depth),
-            .max_overtakes = policy.order().max_overtakes,
+            .order = policy.order(),
             .read_concurrency = reads_ ? static_cast<std::uint32_t>(limits.read_concurrency) : 0u,
             .memory_budget = options_.memory_budget};
 }

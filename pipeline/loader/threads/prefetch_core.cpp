@@ -111,7 +111,7 @@ PrefetchCore::Wakes PrefetchCore::turn(Guard& guard, const Asks& asks) noexcept 
         effects = &guard.machine.turn(look(guard, asks));
         carry_out(guard, *effects, wakes);
         if (effects->disarm && gate_.disarm())
-            --wakes.workers;   // a give-back made it fire first, and has woken one of these
+            --wakes.workers;   // a give-back has made the gate fire and woken one of these workers
     } while (effects->arm && !gate_.arm(*effects->arm));
     guard.wakes += wakes.workers;
     wakes.prepare_next = effects->prepare_order;
@@ -153,8 +153,8 @@ void PrefetchCore::carry_out(Guard& guard, const LoaderMachine::Effects& effects
     wakes.workers += effects.wake;
 }
 
-// Under the mutex, for what was admitted in its place must not be made before it is gone. That costs little: giving
-// pages up takes a sixth to a twentieth of the time that taking them did, and sizes that settle are trimmed no more.
+// Under the mutex, because this memory must be freed before batches admitted in its place are made. It costs little:
+// returning pages takes a sixth to a twentieth of the time of getting them, and sizes that settle are not trimmed.
 void PrefetchCore::trim_slots(std::uint64_t slots) noexcept {
     for (; slots != 0; slots &= slots - 1)
         trim(static_cast<std::uint32_t>(std::countr_zero(slots)));
@@ -189,7 +189,7 @@ void PrefetchCore::open(Guard& guard, const LoaderMachine::Open& batch) noexcept
         if (takes_memory)
             guard.machine.decide<&LoaderMachine::holds_slots>(slots_bytes());
     } catch (const std::bad_alloc&) {
-        s.memory = nullptr;   // every sample of the batch will say so
+        s.memory = nullptr;   // every sample of the batch will fail
     }
     if (reads_)
         reads_->want(batch.slot, {s.indices.get(), s.size});
@@ -209,7 +209,7 @@ bool PrefetchCore::publish(std::uint64_t position, const DrawMailbox::Entry& ent
 void PrefetchCore::count_released(Guard& guard, Slot& s) noexcept {
     if (!s.collation || s.collation->released == 0)
         return;
-    if (guard.machine->policy().counts_bytes())   // with what it took until now: that is what such a batch takes
+    if (guard.machine->policy().counts_bytes())   // before this memory is subtracted, because such a batch needs it
         guard.machine.decide<&LoaderMachine::count>(held_bytes_of_all(guard));
     s.collation->samples_held.fetch_sub(std::exchange(s.collation->released, 0), std::memory_order_relaxed);
 }
@@ -217,9 +217,10 @@ void PrefetchCore::count_released(Guard& guard, Slot& s) noexcept {
 void PrefetchCore::complete(Guard& guard, std::uint32_t slot, bool has_failed) noexcept {
     if (SlotCollation* const collation = slots_[slot].collation.get()) {
         collation->making.store(false, std::memory_order_relaxed);
-        // Each worker is at one batch, but one that slept on a stale hint may have begun another, which needed a set more.
+        // There is a set for each worker; but one that followed a stale hint may have begun another batch, and so taken
+        // one more.
         if (collation->samples && guard.machine->frees_samples(sample_sets())) {
-            if (guard.machine->policy().counts_bytes())   // with what it took until now
+            if (guard.machine->policy().counts_bytes())   // as above
                 guard.machine.decide<&LoaderMachine::count>(held_bytes_of_all(guard));
             free_samples(slots_[slot]);
         }
@@ -250,7 +251,7 @@ void PrefetchCore::recall_resting_workers(Guard& guard) noexcept {
 // ---------------------------------------------------------------------------------------------- the end
 
 void PrefetchCore::stop() noexcept {
-    retain();   // the loop that this ends may destroy the loader before we are through
+    retain();   // the loop, once stopped, may destroy the loader before this function ends
     if (!stopping_.exchange(true, std::memory_order_acq_rel)) {
         bool loop = false;
         {
@@ -276,7 +277,7 @@ void PrefetchCore::shut_down_loader() noexcept {
         crew.join();
     if (reads_)
         reads_->join();
-    inline_worker_.reset();   // it refers to the recorder and the source, which batches may outlive
+    inline_worker_.reset();   // it refers to recorder and source, and batches, which keep this alive, may outlive them
     std::uint64_t handed;
     {
         const auto guard = guarded_.lock();

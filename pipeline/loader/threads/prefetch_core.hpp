@@ -29,41 +29,42 @@
 
 namespace drawpoint {
 
-/// In a loop that waits for another thread.
+/// To be called in a loop that spins for another thread.
 inline void spin_pause() noexcept {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
 #endif
 }
 
-/// What a DataLoader, its passes and its workers share: threads that drive a LoaderMachine. The machine decides, under one
-/// mutex; here its effects are carried out. Ready draws, claims inside a batch and give-backs take no lock.
+/// Shared by a DataLoader, its passes and its workers: drives a LoaderMachine with threads. The machine decides under
+/// one mutex, and this class carries out its effects. Ready draws, claims within a batch and give-backs take no lock.
 class PrefetchCore final : public LoaderCore, public CrewWork {
 public:
     using Handler = asio::async_result<asio::use_awaitable_t<>, void()>::handler_type;
 
-    /// `plan`: of these needs, which it fits.
+    /// `plan` is that of the needs given, and fits the budget.
     PrefetchCore(Runtime&, const SampleSource&, const Sampler&, const LoaderOptions&, const MemoryNeeds&,
                  const MemoryPlan& plan, std::string_view name);
 
-    // The loop's side: its thread only.
-    /// Begins a pass; its serial number.
+    // For the loop's thread only.
+    /// Begins a pass and returns its serial number. Throws std::logic_error while another pass is not used up.
     [[nodiscard]] std::uint64_t begin_pass(std::size_t epoch, EpochOptions);
     void end_pass(std::uint64_t serial) noexcept;
-    /// Whether the pass has no more batches.
+    /// Whether the pass has no more batches to draw.
     [[nodiscard]] bool exhausted(std::uint64_t serial) const noexcept {
         return serial != pass_serial_ || pass_left_ == 0;
     }
     [[nodiscard]] bool ready() const noexcept { return mailbox_.has(position_) && !stopping(); }
-    /// Spins for some µs, or makes the batch where there are no workers; true: announced as waiting, suspend now.
-    /// Throws std::logic_error while the user holds every slot, and operation_aborted.
+    /// Spins for some µs, or makes the batch if there are no workers. True: the loop is announced as waiting and must
+    /// suspend now. Throws std::logic_error while the user holds every slot, and operation_aborted.
     [[nodiscard]] bool must_wait(DrawMailbox::Kind how);
     void wait_blocked() noexcept;
     void resumed() noexcept { gate_.end_wait(); }
     [[nodiscard]] Batch take();
     void park(Handler&& handler) { handler_.emplace(std::move(handler)); }
-    void shut_down_loader() noexcept;   // by the loader's destructor
-    /// Runs on with these numbers, of which a LoaderChange's alone may differ. Throws std::bad_alloc, with nothing changed.
+    void shut_down_loader() noexcept;   // called by the loader's destructor
+    /// Changes the numbers of a LoaderChange while the loader runs; the others must be as before. Throws
+    /// std::bad_alloc; then nothing has changed.
     void reconfigure(const LoaderOptions& asked, const MemoryNeeds&, const MemoryPlan&);
     void enable_digest() noexcept { digest_.emplace(); }
 
@@ -71,7 +72,7 @@ public:
     void stop() noexcept;
     [[nodiscard]] bool stopping() const noexcept { return stopping_.load(std::memory_order_relaxed); }
 
-    /// The event loop is going away.
+    /// The event loop is being destroyed.
     void context_shutdown() noexcept;
 
     [[nodiscard]] LoaderCounters counters() noexcept;
@@ -84,23 +85,24 @@ public:
     [[nodiscard]] std::size_t batches_per_epoch() const noexcept { return batches_per_epoch_; }
 
     void work(std::size_t worker) noexcept override;
-    void resume();   // by the wake-up, on the loop's thread
+    void resume();   // called by the wake-up, on the loop's thread
 
 private:
-    /// What the mutex guards. Functions that need it take a reference to it.
+    /// The state that the mutex guards. Functions that need the mutex take a reference to it.
     struct Guard {
         Guard(const PolicyOptions& policy, const LiveLimits& limits, std::size_t order_size)
             : machine{policy, limits}, order(order_size) {}
 
         LoggedMachine machine;
-        std::vector<std::uint64_t>
-            order;   // of the epoch being admitted; written without the mutex while one is prepared
-        std::uint64_t order_first_batch = 0;   // of that epoch
-        LoaderMachine::HeldBytes held{};       // as the last turn saw it
-        SettingRow noted{};                    // last in the recording
+        /// Sample indices of the epoch being admitted. While a pass is prepared, its thread writes them without the
+        /// mutex.
+        std::vector<std::uint64_t> order;
+        std::uint64_t order_first_batch = 0;   // number of the epoch's first batch
+        LoaderMachine::HeldBytes held{};       // as of the last turn
+        SettingRow noted{};                    // the last setting recorded
         std::uint64_t turns = 0, parks = 0, wakes = 0;
     };
-    /// What is to be done once the mutex is free.
+    /// What the thread must do after it has released the mutex.
     struct Wakes {
         std::size_t workers = 0;
         bool loop = false, prepare_next = false;
@@ -113,7 +115,7 @@ private:
     };
     struct Asks {
         bool loop_waits = false, leaves = false;
-        std::size_t wakes_at_least = 0;   // all three as in LoaderMachine::Seen
+        std::size_t wakes_at_least = 0;   // each as in LoaderMachine::Seen
     };
     struct WakeOp;
 
@@ -131,7 +133,7 @@ private:
     void open(Guard&, const LoaderMachine::Open&) noexcept;
     [[nodiscard]] bool publish(std::uint64_t position, const DrawMailbox::Entry&) noexcept;   // true: wake the loop
     void complete(Guard&, std::uint32_t slot, bool has_failed) noexcept;
-    void count_released(Guard&, Slot&) noexcept;   // what its samples gave up
+    void count_released(Guard&, Slot&) noexcept;   // counts the memory that the slot's samples have freed
     void observe(Guard&, SampleWorker&) noexcept;
     void recall_resting_workers(Guard&) noexcept;
     void perform(Wakes) noexcept;
@@ -139,19 +141,19 @@ private:
 
     // Passes: prefetch_passes.cpp.
     void abandon(Guard&) noexcept;
-    void extend(Guard&) noexcept;   // by a pass
+    void extend(Guard&) noexcept;   // admits one more pass
     void prepare_next_order() noexcept;
 
     // Workers: prefetch_workers.cpp.
     bool claim_one(SampleWorker&) noexcept;
-    void begin_making(Slot&) noexcept;   // of samples that will be collated
+    void begin_making(Slot&) noexcept;   // gives the slot buffers for samples that will be collated
     void finish(SampleWorker&, std::uint32_t slot) noexcept;
     [[nodiscard]] bool idle(SampleWorker&) noexcept;   // false: stop
     static void wait_for_token(std::atomic<std::uint32_t>& tokens) noexcept;
-    void arrive() noexcept;                             // of a worker; it rests while there are enough
-    [[nodiscard]] bool leave(SampleWorker&) noexcept;   // to rest, if there are too many; false: stop
+    void arrive() noexcept;                             // a worker begins; it rests while there are enough
+    [[nodiscard]] bool leave(SampleWorker&) noexcept;   // rests if there are too many workers; false: stop
     void start_crew();
-    void start_workers(std::size_t num_workers);   // up to so many in all
+    void start_workers(std::size_t num_workers);   // up to this number in all
 
     // The loop: prefetch_loop.cpp.
     [[nodiscard]] bool spin_until_ready() noexcept;
@@ -160,26 +162,26 @@ private:
     [[noreturn]] void throw_failure(std::uint32_t slot);
 
     // Live control: prefetch_control.cpp.
-    [[nodiscard]] LiveLimits limits_asked() const noexcept;   // as the options at hand and their plan say
-    void follow_limits(Guard&) noexcept;                      // after the machine's have changed
+    [[nodiscard]] LiveLimits limits_asked() const noexcept;   // by the present options and memory plan
+    void follow_limits(Guard&) noexcept;                      // after the machine's limits have changed
     [[nodiscard]] Wakes raise_limits_if_room(Guard&) noexcept;
-    void retry_raise_at_draw() noexcept;   // the loop's
+    void retry_raise_at_draw() noexcept;
     [[nodiscard]] SettingRow setting(Guard&) const noexcept;
-    void note_setting(Guard&) noexcept;   // in the recording, if it is another
+    void note_setting(Guard&) noexcept;   // records the setting, if it has changed
 
-    [[nodiscard]] static LoaderOptions within(const MemoryPlan&, LoaderOptions) noexcept;   // what it leaves of them
+    [[nodiscard]] static LoaderOptions within(const MemoryPlan&, LoaderOptions) noexcept;   // reduced to the plan
     [[nodiscard]] static std::uint64_t reads_memory(const LoaderOptions&, const MemoryPlan&) noexcept;
 
     DrawMailbox mailbox_;
     ClaimBoard board_;
-    alignas(line_bytes) std::atomic<std::uint64_t> published_{0};   // positions; kept while something is recorded
+    alignas(line_bytes) std::atomic<std::uint64_t> published_{0};   // positions handed over; counted if recorded
 
-    // Hardly ever written: every draw and every claim reads them.
+    // Rarely written, because every draw and every claim reads them.
     alignas(line_bytes) std::atomic<bool> stopping_{false};
-    std::atomic<bool> too_many_{false};       // workers: the next at the end of a claim leaves
-    std::atomic<bool> measures_use_{false};   // of claims, as there may be too many workers
+    std::atomic<bool> too_many_{false};       // the next worker that ends a claim leaves
+    std::atomic<bool> measures_use_{false};   // measure claims, because there may be too many workers
 
-    alignas(line_bytes) std::atomic<std::uint32_t> rest_tokens_{0};   // wakes for resting workers
+    alignas(line_bytes) std::atomic<std::uint32_t> rest_tokens_{0};   // wake-ups for resting workers
 
     // Read only after construction.
     asio::io_context* context_;
@@ -188,29 +190,29 @@ private:
     const Sampler* sampler_;
     std::size_t max_threads_;
     LoaderOptions asked_;
-    LoaderOptions options_;   // as the budget leaves them; with what follows written by the loop under the mutex
+    LoaderOptions options_;   // asked_ within the budget; it and the next two are written by the loop under the mutex
     MemoryNeeds needs_;
     MemoryPlan memory_plan_;
-    const SampleCache* cache_;   // in memory; null: there is none
+    const SampleCache* cache_;   // a cache in memory; null: there is none
     std::size_t order_size_, batches_per_epoch_;
     Recorder* recorder_;   // null: nothing is recorded
     AnyClock clock_;
     std::uint8_t pipeline_;
-    std::unique_ptr<ReadAhead> reads_;   // null: the source reads for itself, or nothing
+    std::unique_ptr<ReadAhead> reads_;   // null: the source reads for itself, or there is nothing to read
     SampleMaker maker_;
 
-    bool inline_;   // no workers: the loop makes the batches; written by the loop while there are none
+    bool inline_;   // no workers, the loop makes the batches; the loop writes it while there are no workers
 
     alignas(line_bytes) Guarded<Guard> guarded_;
     std::condition_variable order_done_;
 
-    // The loop's.
+    // For the loop's thread.
     alignas(line_bytes) std::uint64_t position_ = 0;   // of the next draw
     std::uint64_t pass_serial_ = 0, pass_left_ = 0;
     std::int64_t last_offered_ns_ = no_stamp;   // of the batch drawn last
-    bool waits_for_room_ = false;               // an increase, for room; written by the loop under the mutex
+    bool waits_for_room_ = false;               // an increase waits for room
     std::uint64_t batches_taken_ = 0, batches_abandoned_ = 0, samples_taken_ = 0, suspensions_ = 0;
-    SpinPolicy spin_;   // before the loop suspends
+    SpinPolicy spin_;   // how long the loop spins before it suspends
     std::optional<Handler> handler_;
     std::optional<BatchDigest> digest_;
     std::unique_ptr<SampleWorker> inline_worker_;

@@ -1,4 +1,4 @@
-// PrefetchCore's part for the loop: draws and the wake-up.
+// PrefetchCore's functions for the loop: draws and the wake-up.
 #include <algorithm>
 #include <new>
 #include <stdexcept>
@@ -31,7 +31,7 @@ struct PrefetchCore::WakeOp {
 void PrefetchCore::wake_loop() noexcept {
     posting_.fetch_add(1, std::memory_order_seq_cst);
     if (!down_.load(std::memory_order_seq_cst))
-        asio::post(context_->get_executor(), WakeOp{this});   // not an any_io_executor: that one ignores the allocator
+        asio::post(context_->get_executor(), WakeOp{this});   // any_io_executor would ignore the allocator
     posting_.fetch_sub(1, std::memory_order_release);
 }
 
@@ -45,8 +45,8 @@ void PrefetchCore::resume() {
 
 void PrefetchCore::context_shutdown() noexcept {
     down_.store(true, std::memory_order_seq_cst);
-    while (posting_.load(std::memory_order_seq_cst) !=
-           0)   // a store to `down_` before it, as in wake_loop() the other way
+    // Store to `down_`, then load of `posting_`; wake_loop() does the opposite, so one of the two sees the other.
+    while (posting_.load(std::memory_order_seq_cst) != 0)
         std::this_thread::yield();
     handler_.reset();
 }
@@ -79,10 +79,10 @@ bool PrefetchCore::must_wait(DrawMailbox::Kind how) {
     Wakes wakes;
     bool user_holds_all;
     {
-        // The turn takes up slots that came back while too few to wake anybody; what comes back from now on wakes.
+        // The turn takes up slots that came back without waking a worker; the next give-back will wake one.
         const auto guard = guarded_.lock();
         wakes = turn(*guard, Asks{.loop_waits = true});
-        if (waits_for_room_ && guard->machine->holds_all(position_)) {   // room would come from what the user holds
+        if (waits_for_room_ && guard->machine->holds_all(position_)) {   // room would come only from the user
             guard->machine.decide<&LoaderMachine::raise_limits>(slots_bytes());
             follow_limits(*guard);
             note_setting(*guard);
@@ -143,7 +143,7 @@ Batch PrefetchCore::take() {
     if (!whole) [[unlikely]]
         throw_failure(i);
     ++batches_taken_;
-    samples_taken_ += entry.size;   // the slot's own line is the workers'
+    samples_taken_ += entry.size;   // s.size is on a cache line that workers write
     if (digest_) [[unlikely]] {
         digest_->add(std::as_bytes(std::span{s.indices.get(), s.size}));
         digest_->add(std::as_bytes(std::span{s.memory->targets(), s.size}));
@@ -168,7 +168,7 @@ void PrefetchCore::record(const Slot& s, std::uint32_t slot, BatchStatus status,
     const SlotCollation* const collated = s.collation.get();
     const std::uint64_t data_bytes =
         collated ? collated->bytes.load(std::memory_order_relaxed) : s.size * sample_bytes_;
-    // The end first: a batch that is given up may be in mid-collate, and a row with an end has the others too.
+    // The end first, with acquire: an abandoned batch may still be collated, and a row with an end has the rest too.
     const std::int64_t collate_end_ns = collated ? collated->end_ns.load(std::memory_order_acquire) : no_stamp;
     const std::int64_t collate_begin_ns = collated ? collated->begin_ns.load(std::memory_order_relaxed) : no_stamp;
     const std::int32_t worker = collated ? collated->worker.load(std::memory_order_relaxed) : -1;

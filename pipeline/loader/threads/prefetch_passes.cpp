@@ -1,4 +1,4 @@
-// PrefetchCore's passes: their orders, their begin and their end.
+// PrefetchCore's functions for passes: their order of samples, begin and end.
 #include <algorithm>
 #include <bit>
 #include <optional>
@@ -15,7 +15,7 @@ std::uint64_t PrefetchCore::begin_pass(std::size_t epoch, EpochOptions options) 
     order_done_.wait(guard.mutex_lock(), [&] { return !guard->machine->is_preparing(); });
     if (!guard->machine.decide<&LoaderMachine::begin_pass>(std::uint64_t{epoch})) {
         abandon(*guard);
-        std::vector<std::uint64_t>& order = guard->order;   // nobody prepares one
+        std::vector<std::uint64_t>& order = guard->order;   // no thread prepares one
         guard.unlock();
         sampler_->order(epoch, order);
         guard.lock_again();
@@ -56,7 +56,7 @@ void PrefetchCore::prepare_next_order() noexcept {
     try {
         sampler_->order(*epoch, order);
     } catch (...) {
-        made = false;   // the pass itself will ask again, and throw
+        made = false;   // begin_pass() will call it again, and throw
     }
     guard.lock_again();
     Wakes wakes;
@@ -87,7 +87,7 @@ void PrefetchCore::abandon(Guard& guard) noexcept {
         record_slot(slot);
         if (s.collation)
             s.collation->lacks_samples.store(true, std::memory_order_relaxed);
-        // Claims what nobody has begun, and counts it as done. Workers in the midst of a sample finish it.
+        // Claims all unclaimed samples and counts them as done. Workers finish the samples they have begun.
         const std::uint64_t before = s.claim.fetch_add(s.size, std::memory_order_acq_rel);
         const auto next = static_cast<std::uint32_t>(before);
         const std::uint32_t rest = next < s.size ? s.size - next : 0;
@@ -104,7 +104,7 @@ void PrefetchCore::extend(Guard& guard) noexcept {
     guard.machine.decide<&LoaderMachine::extend>(LoaderMachine::PassShape{
         .batches = batches_per_epoch_,
         .samples = std::min<std::uint64_t>(order_size_, batches_per_epoch_ * options_.batch_size)});
-    note_setting(guard);   // a pass may have an order of its own
+    note_setting(guard);   // the order may change with a pass
 }
 
 }   // namespace drawpoint

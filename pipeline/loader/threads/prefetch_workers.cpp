@@ -1,4 +1,4 @@
-// PrefetchCore's part for the workers: claims, sleep and rest.
+// PrefetchCore's functions for workers: claims, sleep and rest.
 #include <new>
 #include <utility>
 
@@ -8,7 +8,7 @@ namespace drawpoint {
 
 namespace {
 
-// Unrecorded, some claims are timed for their size alone.
+// Without a recorder, only some claims are timed, to choose the size of claims.
 constexpr std::uint64_t first_claims = 16, timed_every = 8;
 
 }   // namespace
@@ -37,7 +37,7 @@ bool PrefetchCore::claim_one(SampleWorker& worker) noexcept {
         const std::uint32_t i = oldest.slot;
         Slot& s = slots_[i];
         const std::uint32_t most = board_.claim_size();
-        // Before the claim: no sample of the batch begins earlier. Unrecorded, some claims are timed for their size alone.
+        // The clock is read before the claim, so that no sample of the batch begins earlier.
         const bool timed = recorder_ || worker.claims < first_claims || worker.claims % timed_every == 0;
         std::int64_t begin = timed ? clock_.now_ns() : no_stamp;
         const std::uint64_t before = s.claim.fetch_add(most, std::memory_order_acq_rel);
@@ -49,7 +49,7 @@ bool PrefetchCore::claim_one(SampleWorker& worker) noexcept {
             continue;
         const std::uint32_t count = std::min(most, size - next);
         if (recorder_) {
-            begin = std::max(begin, s.admitted_ns);   // a stale hint may have led to a batch admitted since
+            begin = std::max(begin, s.admitted_ns);   // after a stale hint the batch may be newer
             if (next == 0)
                 s.first_claim_ns.store(begin, std::memory_order_relaxed);
         }
@@ -66,7 +66,7 @@ bool PrefetchCore::claim_one(SampleWorker& worker) noexcept {
         if (whole || s.remaining.fetch_sub(count, std::memory_order_acq_rel) == count) {
             const std::int64_t done = !recorder_ ? no_stamp
                                       : whole    ? end
-                                                 : clock_.now_ns();   // after everybody's last sample
+                                                 : clock_.now_ns();   // after the last sample of all workers
             if (recorder_)
                 s.last_done_ns.store(done, std::memory_order_relaxed);
             if (s.collation)
@@ -88,7 +88,7 @@ void PrefetchCore::begin_making(Slot& s) noexcept {
     try {
         take_samples(s);
     } catch (const std::bad_alloc&) {
-        // every sample of the batch will say so
+        // every sample of the batch will fail
     }
     s.collation->making.store(true, std::memory_order_release);
 }
@@ -115,7 +115,7 @@ void PrefetchCore::work(std::size_t) noexcept {
             recorder_->add_this_thread("worker " + std::to_string(worker->track.worker()));
     } catch (...) {
         try {
-            worker = std::make_unique<SampleWorker>();   // without a ring: unrecorded, but working
+            worker = std::make_unique<SampleWorker>();   // without a recorder's ring: it works, unrecorded
         } catch (...) {
             stop();
             return;
@@ -183,7 +183,7 @@ void PrefetchCore::start_crew() {
             started_ = true;
             return;
         }
-        inline_ = true;   // only now that no worker reads it
+        inline_ = true;   // safe: there is no worker to read it
     }
     inline_worker_ = maker_.make_worker();
     guarded_.lock()->machine.decide<&LoaderMachine::work_inline>();
@@ -197,7 +197,7 @@ void PrefetchCore::start_workers(std::size_t num_workers) {
         there += crew.size();
     if (num_workers <= there)
         return;
-    crews_.reserve(crews_.size() + 1);   // a crew that has begun is kept
+    crews_.reserve(crews_.size() + 1);   // so that push_back() cannot throw once the crew has begun
     Crew crew = pool_->start(num_workers - there, *this);
     if (crew.size() != 0)
         crews_.push_back(std::move(crew));
@@ -224,7 +224,7 @@ bool PrefetchCore::leave(SampleWorker& worker) noexcept {
         wakes = turn(*guard, Asks{.leaves = true});
     }
     perform(wakes);
-    worker.scratch.reset();   // what it holds belongs to nobody's plan while it sleeps
+    worker.scratch.reset();   // the memory plan counts no scratch for a resting worker
     std::vector<std::byte>{}.swap(worker.reads.own);
     {
         const auto guard = guarded_.lock();

@@ -10,7 +10,7 @@ namespace drawpoint {
 
 namespace {
 
-// Where a sample can fail without its source.
+// The stages in which a sample can fail outside of its source's stages.
 constexpr const char *in_sampler = "sampler", *in_memory = "batch memory", *in_scratch = "make_scratch",
                      *in_collate = "collate";
 
@@ -87,7 +87,7 @@ std::int64_t SampleMaker::make(SampleWorker& worker, Slot& s, std::uint32_t slot
             complete = true;
         } catch (...) {
             if (reads_ && reads_->stopping())
-                break;   // the stop ended the read
+                break;   // the stop ended the read: no failure
             note_failure(s, {task.index, task.stage_count, where}, std::current_exception(), mutex);
         }
         if (recorded) {
@@ -122,7 +122,7 @@ void SampleMaker::fill(SampleWorker& worker, std::uint32_t slot, std::uint32_t a
 void SampleMaker::fill_buffer(SampleWorker& worker, Slot& s, std::uint32_t slot, std::uint32_t at,
                               std::int64_t taken_up_ns) const {
     SampleBuffer& buffer = s.collation->samples[at];
-    struct Counted {   // also of a sample that fails
+    struct Counted {   // counts the buffer's memory, also if the sample fails
         std::atomic<std::uint64_t>& held;
         const SampleBuffer& buffer;
         std::size_t before;
@@ -174,7 +174,7 @@ void SampleMaker::make_batch(SampleWorker& worker, Slot& s, std::int64_t begin_n
     }
     if (begin_ns != no_stamp) {
         const std::int64_t end_ns = clock_.now_ns();
-        c.end_ns.store(end_ns, std::memory_order_release);   // after the worker and the begin: see record()
+        c.end_ns.store(end_ns, std::memory_order_release);   // stored after worker and begin_ns: see record()
         if (s.detail.slices)
             worker.track.push_collate(begin_ns, end_ns);
     }
@@ -187,7 +187,7 @@ void SampleMaker::read_and_fill(SampleWorker& worker, std::uint32_t slot, std::u
     task.stages[0] = {.begin_ns = taken_up_ns, .ns = 0};
     task.stage_count = 1;
     std::int64_t there_ns = no_stamp;
-    struct Stages {   // also of a sample that fails
+    struct Stages {   // sets the first stage's times, also if the sample fails
         const AnyClock& clock;
         SampleTask& task;
         std::int64_t taken_up_ns;
@@ -297,7 +297,7 @@ void SampleMaker::note_failure(Slot& s, const Failed& failed, std::exception_ptr
             if (failed.index < source_size_ && failed.where != in_collate)
                 path = source_->path(failed.index);
         } catch (...) {
-            path.clear();   // a message without its path, not another failure
+            path.clear();   // report the failure without a path
         }
         if (recorder_)
             recorder_->add_failure({.index = failed.index,
@@ -312,7 +312,7 @@ void SampleMaker::note_failure(Slot& s, const Failed& failed, std::exception_ptr
         s.failures.push_back({failed.index, std::move(path), std::move(stage), std::move(cause)});
     } catch (...) {
         const std::lock_guard lock{mutex};
-        s.failed = true;   // no memory for the words: the batch fails without them
+        s.failed = true;   // no memory for the message: the batch fails without one
     }
 }
 

@@ -28,28 +28,30 @@ struct SampleWorker {
     SampleRecord record;
     WorkerReads reads;
     SampleUsage usage;
-    ReadTimes read;   // of the sample, if it was read ahead
+    ReadTimes read;   // of the current sample, if it was read ahead
     std::uint64_t claims = 0;
-    std::uint64_t samples = 0, ns = 0;   // of the claims timed since they were last reported
+    std::uint64_t samples = 0, ns = 0;   // of claims timed since the last report to the machine
     ClaimUse use;
 };
 
-/// Makes the samples of a claim: all that happens between the claim and the countdown. One per loader, shared by its workers.
+/// Makes the samples of a claim: everything between the claim and the countdown of `Slot::remaining`. One for each
+/// loader, shared by its workers; const calls are thread-safe, each with its own SampleWorker.
 class SampleMaker {
 public:
-    /// `reads`: through which samples' bytes are read; null: the source reads for itself.
+    /// `reads`: reads the samples' bytes; null: the source reads for itself.
     SampleMaker(const SampleSource&, ReadAhead* reads, Recorder*, const AnyClock&, std::uint8_t pipeline,
                 std::uint64_t seed, const Collate* collate);
 
     [[nodiscard]] std::unique_ptr<SampleWorker> make_worker() const;
-    /// Samples [first, first + count) of the batch in slot number `slot`, claimed at `begin_ns` (`no_stamp`: the clock was not asked); stops
-    /// early when `stopping`. Failures are noted in the slot, under `mutex`. Returns when the last sample was done, or
-    /// `no_stamp` where nobody asked the clock.
+    /// Makes samples [first, first + count) of the batch in slot number `slot`, claimed at `begin_ns` (`no_stamp`: the
+    /// clock was not read). Ends early once `stopping` is true. Failures are noted in the slot, under `mutex`. Returns
+    /// when the last sample was done, or `no_stamp` if begin_ns is.
     [[nodiscard]] std::int64_t make(SampleWorker&, Slot&, std::uint32_t slot, std::uint32_t first, std::uint32_t count,
                                     std::int64_t begin_ns, const std::atomic<bool>& stopping,
                                     std::mutex& mutex) const noexcept;
-    /// Makes the batch of a slot's samples unless one failed or is missing, and lets go of memory that they do not need.
-    /// `begin_ns`: now, or `no_stamp`. What it throws is noted as a failure of the batch's first sample.
+    /// Collates a slot's samples into its batch, unless one failed or is missing, and frees memory that the samples'
+    /// buffers do not need. `begin_ns`: now, or `no_stamp`. An exception is noted as a failure of the batch's first
+    /// sample.
     void collate(SampleWorker&, Slot&, std::int64_t begin_ns, const std::atomic<bool>& stopping,
                  std::mutex& mutex) const noexcept;
 
@@ -57,8 +59,8 @@ private:
     void make_batch(SampleWorker&, Slot&, std::int64_t begin_ns, std::mutex& mutex) const noexcept;
     struct Failed {
         std::uint64_t index;
-        std::uint32_t stage_count;   // begun
-        const char* where;           // null: in the last of those
+        std::uint32_t stage_count;   // stages begun
+        const char* where;           // null: in the last stage begun
     };
     [[nodiscard]] std::int64_t make_run(SampleWorker&, Slot&, std::uint32_t first, std::uint32_t count,
                                         std::int64_t begin_ns, std::mutex&) const noexcept;
@@ -67,17 +69,18 @@ private:
     [[nodiscard]] bool records(const SampleWorker& worker, const Slot& s) const noexcept {
         return recorder_ && s.detail.samples && worker.track;
     }
-    /// Real threads' times say nothing about a clock that is moved by hand.
+    /// Threads' CPU times mean nothing on a clock that is moved by hand.
     [[nodiscard]] bool measures(const SampleWorker& worker, const Slot& s) const noexcept {
         return records(worker, s) && !clock_.is_manual();
     }
-    /// What every row of a batch's samples says.
+    /// A sample's row, without its measurements.
     [[nodiscard]] SampleRow row_of(const Slot&, std::uint32_t at, bool complete) const noexcept;
 
     void fill(SampleWorker&, std::uint32_t slot, std::uint32_t at, std::int64_t taken_up_ns) const;
-    /// Fills the sample's buffer in the slot. Throws where the source leaves a shape that varies unsaid.
+    /// Fills the sample's buffer in the slot. Throws std::logic_error if the source did not set a shape that varies.
     void fill_buffer(SampleWorker&, Slot&, std::uint32_t slot, std::uint32_t at, std::int64_t taken_up_ns) const;
-    /// Fills from bytes read here, ahead or by the source; all the time until they are there is of the first stage.
+    /// Fills from bytes that were read ahead, or are read here or by the source. The time until they are there counts
+    /// into the first stage.
     void read_and_fill(SampleWorker&, std::uint32_t slot, std::uint32_t at, std::int64_t taken_up_ns) const;
 
     const SampleSource* source_;

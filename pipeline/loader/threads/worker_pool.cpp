@@ -25,13 +25,13 @@
 namespace drawpoint {
 namespace {
 
-/// Makes the calling thread a batch thread of the system's scheduler while this lives, if it is a usual one: such a thread does
-/// not take the core of the thread that wakes it. A worker woken by a batch given back would else run in the training loop's place.
-/// It asks for long slices: a usual thread that wakes, as the training loop's does, takes the core of one with a longer slice at
-/// once, and workers change places less often.
+/// While this lives, runs the calling thread under SCHED_BATCH, if it was under SCHED_OTHER: such a thread does not
+/// preempt the thread that wakes it. Otherwise a worker woken by a given-back batch would run instead of the training
+/// loop. It also asks for a long time slice: a thread under SCHED_OTHER that wakes, like the training loop's, then
+/// preempts a worker at once, and workers preempt each other less often.
 class YieldsWhenWoken {
 public:
-    // Refused: the worker is no more than slower.
+    // If the system refuses, the loader is only slower.
     YieldsWhenWoken() noexcept {
         ThreadScheduling own = usual_scheduling();
         own.slice_ns = worker_slice_ns;
@@ -52,11 +52,11 @@ private:
 };
 
 #if DRAWPOINT_HAS_TBB
-/// What a pump task shares with its crew: it may come to run long after the crew has gone, and then does nothing.
+/// State that a crew's tasks share with it. A task that begins to run after the crew is gone does nothing.
 struct Pumps {
     explicit Pumps(CrewWork& to_do) noexcept : work{&to_do} {}
 
-    std::mutex mutex;   // of `closed`, and of beginning while it is not
+    std::mutex mutex;   // guards `closed`, and beginning a task while it is false
     bool closed = false;
     std::atomic<std::size_t> running{0};
     CrewWork* work;
@@ -69,7 +69,7 @@ struct Pumps {
             running.fetch_add(1, std::memory_order_relaxed);
         }
         {
-            const YieldsWhenWoken yields;   // before join(): the thread is TBB's again after it
+            const YieldsWhenWoken yields;   // ends before join() returns: then the thread is oneTBB's again
             work->work(worker);
         }
         running.fetch_sub(1, std::memory_order_release);
@@ -87,8 +87,8 @@ struct Pumps {
     }
 };
 
-/// Whether the system gives so many threads at once, each with a stack as large as TBB's and a heap: TBB's threads start each
-/// other, and one that the system refuses ends the program. Throws std::bad_alloc.
+/// Whether the system allows this number of threads at once, each with a stack as large as oneTBB's and a heap: oneTBB
+/// ends the program if a thread of its own cannot be started. Throws std::bad_alloc.
 bool system_has(std::size_t threads) {
     constexpr std::size_t stack_bytes = std::size_t{4} << 20;
     struct Probe {
@@ -127,15 +127,16 @@ struct WorkerPool::Impl {
     WorkerThreads kind;
 #if DRAWPOINT_HAS_TBB
     std::mutex mutex;
-    std::size_t workers = 0;   // of all living crews
+    std::size_t workers = 0;   // in all living crews
     std::unique_ptr<oneapi::tbb::global_control> parallelism;
 
     void add(std::ptrdiff_t more) {
         using oneapi::tbb::global_control;
         const std::lock_guard lock{mutex};
         const std::size_t all = workers + static_cast<std::size_t>(more);
-        // Room for the pumps beside what the program's own TBB code would have: a pump keeps its thread. The smallest of all
-        // living controls holds, so the new one first: no worker is called back in between.
+        // A pump occupies its thread, so the pumps come on top of what the program's own TBB code may use. The smallest
+        // of all living controls applies, so the new one is made before the old one goes: no worker is recalled in
+        // between.
         const auto others = static_cast<std::size_t>(oneapi::tbb::info::default_concurrency());
         auto next = all == 0 ? nullptr
                              : std::make_unique<global_control>(global_control::max_allowed_parallelism, all + others);
@@ -143,7 +144,7 @@ struct WorkerPool::Impl {
         workers = all;
     }
 
-    /// Whether TBB really has a thread for every pump of every crew: the program may hold a smaller control.
+    /// Whether oneTBB has a thread for every pump of every crew: the program may have a smaller control of its own.
     bool fits() {
         using oneapi::tbb::global_control;
         const std::lock_guard lock{mutex};
@@ -156,7 +157,7 @@ struct Crew::Impl {
     std::vector<std::thread> threads;
 #if DRAWPOINT_HAS_TBB
     WorkerPool::Impl* pool = nullptr;
-    std::size_t added = 0, workers = 0;   // to the pool; pumps enqueued
+    std::size_t added = 0, workers = 0;   // workers added to the pool; pumps enqueued
     std::shared_ptr<Pumps> pumps;
     std::unique_ptr<oneapi::tbb::task_arena> arena;
 #endif
@@ -207,10 +208,10 @@ WorkerPool::~WorkerPool() = default;
 Crew WorkerPool::start(std::size_t workers, CrewWork& work) {
     auto crew = std::make_unique<Crew::Impl>();
 #if DRAWPOINT_HAS_TBB
-    // Twice as many: a thread that was joined may count against the system's limit for a moment more.
+    // Twice the number, because the system may count threads that were just joined for a little longer.
     if (impl_->kind == WorkerThreads::arena && system_has(2 * workers)) {
         auto pumps = std::make_shared<Pumps>(work);
-        // No slot is reserved for the thread that makes the arena: it never works there.
+        // No slot is reserved for the thread that makes the arena, as it never works there.
         auto arena = std::make_unique<oneapi::tbb::task_arena>(static_cast<int>(workers), 0);
         impl_->add(static_cast<std::ptrdiff_t>(workers));
         if (impl_->fits()) {
@@ -221,12 +222,12 @@ Crew WorkerPool::start(std::size_t workers, CrewWork& work) {
             try {
                 for (; crew->workers < workers; ++crew->workers)
                     crew->arena->enqueue([pumps = crew->pumps, worker = crew->workers] { pumps->pump(worker); });
-            } catch (const std::exception&) {   // no memory for more: those there do
+            } catch (const std::exception&) {   // no memory for more pumps: go on with those there are
             }
             return Crew{std::move(crew)};
         }
-        impl_->add(-static_cast<std::ptrdiff_t>(
-            workers));   // pumps would keep each other from running, or not run: plain threads then
+        // Pumps would wait for each other's threads: use plain threads.
+        impl_->add(-static_cast<std::ptrdiff_t>(workers));
     }
 #endif
     crew->threads.reserve(workers);
@@ -237,7 +238,7 @@ Crew WorkerPool::start(std::size_t workers, CrewWork& work) {
                 work.work(worker);
             });
         } catch (const std::exception&) {
-            break;   // no more threads to be had: those there do
+            break;   // the system refuses more threads: go on with those there are
         }
     }
     return Crew{std::move(crew)};

@@ -7,7 +7,7 @@
 
 namespace drawpoint {
 
-/// Work of a crew: called once on each of its threads, returns when it is told to stop by its own means.
+/// The work of a crew, called once on each of its threads. It returns when it is told to stop, by means of its own.
 class CrewWork {
 public:
     virtual void work(std::size_t worker) noexcept = 0;
@@ -16,7 +16,7 @@ protected:
     ~CrewWork() = default;
 };
 
-/// The threads of one loader.
+/// A loader's threads, or some of them. Destroying it joins them.
 class Crew {
 public:
     Crew() noexcept;
@@ -24,9 +24,10 @@ public:
     Crew& operator=(Crew&&) noexcept;
     ~Crew();
 
-    /// Threads there are, or will be once the scheduler gives them; fewer than asked when the system refused.
+    /// Number of threads that run the work, or will as soon as oneTBB provides them; fewer than asked for if the system
+    /// refused some.
     [[nodiscard]] std::size_t size() const noexcept;
-    /// Waits for those that began; those that did not never will. The work must have been told to stop.
+    /// Waits for the threads that have begun the work; others no longer will. The work must have been told to stop.
     void join() noexcept;
 
 private:
@@ -36,8 +37,9 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-/// Hands out threads, a crew per loader, so that a loader whose workers sleep keeps none of another's from running. In an arena
-/// build the allowed parallelism is kept at what all living crews need. Any thread; outlives its crews.
+/// Provides threads. Each loader has crews of its own, so that its sleeping workers never keep another loader's from
+/// running. With oneTBB, raises the allowed parallelism to what all living crews need. Any thread; must outlive its
+/// crews.
 class WorkerPool {
 public:
     explicit WorkerPool(WorkerThreads);
@@ -45,7 +47,8 @@ public:
     WorkerPool(const WorkerPool&) = delete;
     WorkerPool& operator=(const WorkerPool&) = delete;
 
-    /// Starts `workers` ≥ 1 threads in `work`, which outlives the crew. None at all when the system refuses them all.
+    /// Starts `workers` ≥ 1 threads that run `work`, which must outlive the crew. The crew is smaller, or empty, if
+    /// the system refuses threads. Throws std::bad_alloc.
     [[nodiscard]] Crew start(std::size_t workers, CrewWork& work);
 
     struct Impl;

@@ -1,4 +1,5 @@
-// Whatever the records say, every nanosecond of a draw is in exactly one piece, and every one of a worker in one column.
+// Whatever the records say, every nanosecond of a draw is in exactly one piece, and every nanosecond of a worker in one
+// column.
 
 #include <drawpoint/diagnosis/blame/blame.hpp>
 #include <drawpoint/diagnosis/blame/explain.hpp>
@@ -29,7 +30,7 @@ public:
                                          .stages = std::vector<std::string>(below(4), "stage"),
                                          .num_workers = number(5),
                                          .prefetch_depth = number(5),
-                                         .max_overtakes = one_in(3) ? any_order : number(3),
+                                         .order = one_in(3) ? OrderRule::out_of_order() : OrderRule::bounded(number(3)),
                                          .memory_budget = number(2)});
         for (std::size_t i = below(4); i-- > 0;)
             ledger_.settings.push_back(
@@ -79,7 +80,7 @@ private:
                         .size = number(3),
                         .draw_begin_ns = now};
             row.spans = {static_cast<std::uint32_t>(ledger_.spans.size()), number(5)};
-            const bool tiles = !one_in(3);   // else they are anywhere
+            const bool tiles = !one_in(3);   // otherwise they may be anywhere
             for (std::uint32_t piece = 0; piece < row.spans.count; ++piece) {
                 const auto ns = static_cast<std::int64_t>(below(horizon_ / 40));
                 static constexpr std::array spans{Span::starved, Span::handoff,   Span::transfer,

@@ -1,4 +1,4 @@
-// Real loaders, real threads: whatever a run does, its draws and workers are accounted for.
+// Real loaders with real threads: whatever a run does, its draws and workers are accounted for.
 
 #include <drawpoint/diagnosis/blame/blame.hpp>
 #include <drawpoint/diagnosis/blame/explain.hpp>
@@ -29,7 +29,7 @@ using test::Bench;
 using test::NumberedSource;
 using namespace std::chrono_literals;
 
-/// Learns nothing, in no time.
+/// A learner that does nothing and takes no time.
 struct IdleLearner {
     void begin_phase(bool) {}
     void forward(const Batch&) {}

@@ -9,7 +9,7 @@ namespace {
 
 using test::DrawnLedger;
 
-/// Four steps of 100 each; sample 0 of each batch is in read and then in decode while the loop waits.
+/// Four steps of 100 ns each; while the loop waits, sample 0 of each batch is in read and then in decode.
 DrawnLedger four_steps() {
     DrawnLedger drawn{2, 1};
     for (std::uint32_t i = 0; i < 4; ++i) {
@@ -43,12 +43,12 @@ BOOST_AUTO_TEST_CASE(warm_up_and_first_draws_have_tables_of_their_own) {
     BOOST_TEST(drawpoint::blame_table(ledger, result, DrawKind::first_of_pass).front().ns == 40);
     for (StepRow& step : ledger.steps)
         step.phase = Phase::valid;
-    BOOST_TEST(drawpoint::blame_table(ledger, blame(ledger)).empty());   // of training draws alone
+    BOOST_TEST(drawpoint::blame_table(ledger, blame(ledger)).empty());   // the table needs training draws
 }
 
 BOOST_AUTO_TEST_CASE(a_row_tells_how_its_time_was_spent) {
     Ledger ledger = four_steps().ledger;
-    ledger.stages[3].cpu_ns = 30;   // batch 1's decode, of 40
+    ledger.stages[3].cpu_ns = 30;   // batch 1's decode computed 30 of its 40 ns
     ledger.stages[2].cpu_ns = 15;
     ledger.samples[1].run_queue_ns = 4;
     const BlameRow decode = drawpoint::blame_table(ledger, blame(ledger)).front();
@@ -60,7 +60,8 @@ BOOST_AUTO_TEST_CASE(a_row_tells_how_its_time_was_spent) {
 
 BOOST_AUTO_TEST_CASE(other_samples_are_named_by_the_stage_their_workers_were_mostly_at) {
     DrawnLedger drawn{2, 1};
-    for (std::uint32_t i = 0; i < 4; ++i) {   // one worker: the first sample is waited for before the last begins
+    // one worker: the loop waits for the first sample before the last one begins
+    for (std::uint32_t i = 0; i < 4; ++i) {
         const std::int64_t from = 100 * i;
         BatchRow& batch = drawn.batch(i, 2);
         batch.admitted_ns = batch.first_claim_ns = from;

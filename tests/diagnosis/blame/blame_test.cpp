@@ -13,7 +13,7 @@ namespace {
 using test::DrawnLedger;
 using Words = std::vector<std::string>;
 
-/// Batch 1, drawn in [1000, 2000), in all its stages after the draw had begun.
+/// Batch 1, drawn in [1000, 2000), which went through all its stages after the draw had begun.
 DrawnLedger whole_chain() {
     DrawnLedger drawn;
     BatchRow& batch = drawn.batch(1);
@@ -73,15 +73,15 @@ BOOST_AUTO_TEST_CASE(what_happened_before_the_draw_is_no_part_of_it) {
 BOOST_AUTO_TEST_CASE(a_measured_stage_is_cut_into_computing_run_queue_and_waiting) {
     DrawnLedger drawn = whole_chain();
     SampleRow& last = drawn.ledger.samples[1];
-    drawn.ledger.stages[2].cpu_ns = 10;   // of 40 after the read came
+    drawn.ledger.stages[2].cpu_ns = 10;   // of the 40 ns after the read
     drawn.ledger.stages[3].cpu_ns = 90;
     last.cpu_ns = 100;
-    last.run_queue_ns = 60;   // of 120 off the core: 30 and 90
+    last.run_queue_ns = 60;   // of 120 ns off the core: 30 and 90
     check_words(drawn.ledger, {"callbacks 40", "admission 60", "worker 100", "other_samples 200", "read waiting 60",
                                "stage 0 computing 10", "stage 0 run_queue 15", "stage 0 waiting 15",
                                "stage 1 computing 90", "stage 1 run_queue 45", "stage 1 waiting 45", "handoff 20",
                                "collate_queue 20", "collate 80", "handoff 100", "transfer 100"});
-    last.run_queue_ns.reset();   // then nobody knows what it did off its core
+    last.run_queue_ns.reset();   // then it is unknown what it did off its core
     const Blame result = drawpoint::blame(drawn.ledger);
     BOOST_TEST(test::words(result, result.draws[0])[6] == "stage 0 30");
 }
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(a_measured_stage_is_cut_into_computing_run_queue_and_waitin
 BOOST_AUTO_TEST_CASE(a_stage_without_cpu_time_has_its_share_of_the_sample_s) {
     DrawnLedger drawn = whole_chain();
     drawn.ledger.samples[1].read_begin_ns = drawn.ledger.samples[1].read_end_ns = no_stamp;
-    drawn.ledger.samples[1].cpu_ns = 140;   // of 280
+    drawn.ledger.samples[1].cpu_ns = 140;   // of 280 ns
     drawn.ledger.samples[1].run_queue_ns = 0;
     const Blame result = drawpoint::blame(drawn.ledger);
     const Words all = test::words(result, result.draws[0]);
@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(a_batch_without_sample_records_is_unknown_where_they_would_
     drawn.ledger.samples.clear();
     check_words(drawn.ledger, {"callbacks 40", "admission 60", "worker 100", "unknown 500", "collate_queue 20",
                                "collate 80", "handoff 100", "transfer 100"});
-    drawn.ledger.batches.clear();   // also a CacheLoader's own batches, and other programs' traces
+    drawn.ledger.batches.clear();   // also the case for a CacheLoader's own batches and traces of other programs
     check_words(drawn.ledger, {"callbacks 40", "unknown 810", "handoff 50", "transfer 100"});
 }
 
@@ -146,8 +146,8 @@ BOOST_AUTO_TEST_CASE(a_step_that_drew_nothing_has_no_batch) {
 BOOST_AUTO_TEST_CASE(time_in_none_of_the_loop_s_pieces_is_unknown) {
     DrawnLedger drawn;
     drawn.step(0, 100, {{Span::starved, 40}, {Span::between, 30}, {Span::handoff, 20}});
-    drawn.ledger.spans[1] = {Span::between, 500, 30};   // of another time
-    drawn.ledger.steps[0].draw_ns = 95;                 // 5 more than its pieces
+    drawn.ledger.spans[1] = {Span::between, 500, 30};   // lies elsewhere in time
+    drawn.ledger.steps[0].draw_ns = 95;                 // 5 less than its pieces
     check_words(drawn.ledger, {"unknown 70", "handoff 20", "unknown 5"});
 }
 
@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(a_draw_that_threw_has_the_failed_batch) {
 
 BOOST_AUTO_TEST_CASE(a_step_has_the_batch_taken_in_its_draw_whatever_the_number) {
     DrawnLedger drawn{2, 4};
-    for (const std::uint32_t number : {0u, 1u, 2u}) {   // drawn as 2, 0, 1
+    for (const std::uint32_t number : {0u, 1u, 2u}) {   // drawn in the order 2, 0, 1
         BatchRow& batch = drawn.batch(number);
         batch.admitted_ns = 0;
         batch.taken_ns = 100 * ((number + 1) % 3) + 50;
@@ -183,7 +183,7 @@ BOOST_AUTO_TEST_CASE(on_a_clock_that_stands_still_numbers_tell_batches_apart) {
     drawn.ledger.batches[3].status = BatchStatus::failed;
     for (const std::uint32_t number : {1u, 0u, 4u})
         drawn.step(number, 7, {});
-    drawn.step(9, 7, {});   // another number: what nobody took yet
+    drawn.step(9, 7, {});   // a number that was not drawn yet
     drawn.step(9, 7, {}, 0).status = StepStatus::failed;
     const Blame result = drawpoint::blame(drawn.ledger);
     BOOST_TEST(result.draws[0].batch == 1u);
@@ -215,7 +215,7 @@ BOOST_AUTO_TEST_CASE(passes_of_one_epoch_number_keep_their_samples_apart) {
 
 BOOST_AUTO_TEST_CASE(order_is_what_a_complete_batch_waits_for_an_older_one) {
     DrawnLedger drawn{2, 2};
-    drawn.ledger.pipelines[0].max_overtakes = 3;
+    drawn.ledger.pipelines[0].order = OrderRule::bounded(3);
     for (const std::uint32_t number : {0u, 1u}) {
         BatchRow& batch = drawn.batch(number, 0);
         batch.admitted_ns = number;
@@ -230,7 +230,7 @@ BOOST_AUTO_TEST_CASE(order_is_what_a_complete_batch_waits_for_an_older_one) {
     BOOST_TEST(test::words(result, result.draws[0]) == (Words{"unknown 100", "order 100", "handoff 20"}),
                boost::test_tools::per_element());
     BOOST_TEST(result.draws[0].order_ns == 100);
-    drawn.ledger.pipelines[0].max_overtakes = any_order;
+    drawn.ledger.pipelines[0].order = OrderRule::out_of_order();
     const Blame free = drawpoint::blame(drawn.ledger);
     BOOST_TEST(test::words(free, free.draws[0]) == (Words{"unknown 100", "handoff 120"}),
                boost::test_tools::per_element());
@@ -241,7 +241,7 @@ BOOST_AUTO_TEST_CASE(a_free_slot_under_a_budget_is_the_budget_s) {
     const auto admission = [](std::uint64_t budget, std::uint32_t depth, std::uint32_t number) {
         DrawnLedger drawn{2, depth};
         drawn.ledger.pipelines[0].memory_budget = budget;
-        for (std::uint32_t i = 0; i < 2; ++i) {   // lie there until 1200 and 1300
+        for (std::uint32_t i = 0; i < 2; ++i) {   // both stay there until 1200 and 1300
             BatchRow& before = drawn.batch(100 + i);
             before.admitted_ns = 10;
             before.taken_ns = 1200 + 100 * i;
@@ -256,7 +256,7 @@ BOOST_AUTO_TEST_CASE(a_free_slot_under_a_budget_is_the_budget_s) {
     };
     BOOST_TEST(admission(0, 1, 7) == (Words{"admission 500", "unknown 100"}), boost::test_tools::per_element());
     BOOST_TEST(admission(9, 2, 7) == (Words{"budget 500", "unknown 100"}), boost::test_tools::per_element());
-    BOOST_TEST(admission(9, 2, 0).front() == "admission 500");   // a pass's first is admitted whatever it takes
+    BOOST_TEST(admission(9, 2, 0).front() == "admission 500");   // a pass's first batch is admitted whatever its size
     BOOST_TEST(admission(9, 1, 7) == (Words{"admission 200", "budget 300", "unknown 100"}),
                boost::test_tools::per_element());
 }

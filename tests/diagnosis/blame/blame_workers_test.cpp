@@ -11,11 +11,11 @@ namespace {
 
 using test::DrawnLedger;
 
-/// Two workers and a depth of 1, from 0 to 1000: batch 0 is made in [10, 310) and drawn in [0, 320), and held until 600; batch 1
-/// is made in [350, 650), by worker 1 alone, and drawn in [620, 660).
+/// Two workers and a depth of 1, from 0 to 1000 ns. Batch 0 is made in [10, 310), drawn in [0, 320) and held until 600.
+/// Batch 1 is made in [350, 650), by worker 1 alone, and drawn in [620, 660).
 DrawnLedger two_batches() {
     DrawnLedger drawn;
-    drawn.ledger.folded.steps = 1;   // the first step is neither warm-up nor its pass's first
+    drawn.ledger.folded.steps = 1;   // so the first step is neither warm-up nor the first of its pass
     BatchRow& first = drawn.batch(0);
     first.admitted_ns = 0;
     first.first_claim_ns = 10;
@@ -48,13 +48,13 @@ BOOST_AUTO_TEST_CASE(a_worker_s_time_is_stages_overhead_and_idling) {
     const Ledger ledger = two_batches().ledger;
     const WorkerBlame zero = worker_of(ledger, 0), one = worker_of(ledger, 1);
     BOOST_TEST(zero.stages_ns == (std::vector<std::int64_t>{100, 100}), boost::test_tools::per_element());
-    BOOST_TEST(zero.overhead_ns == 10);              // until it had begun with a batch admitted at 0
-    BOOST_TEST(zero.idle_no_slot_ns == 600 - 340);   // both slots: batch 0's until its step is over
+    BOOST_TEST(zero.overhead_ns == 10);              // before it began, with a batch admitted at 0
+    BOOST_TEST(zero.idle_no_slot_ns == 600 - 340);   // both slots are taken: batch 0's until its step is over
     BOOST_TEST(zero.idle_ns == (340 - 210) + (1000 - 600));
     BOOST_TEST(zero.span_ns == 1000);
     BOOST_TEST(one.stages_ns == (std::vector<std::int64_t>{100 + 20 + 30, 200 + 80 + 150}),
                boost::test_tools::per_element());
-    BOOST_TEST(one.overhead_ns == 10 + 10 + 10);   // and between two samples of one batch
+    BOOST_TEST(one.overhead_ns == 10 + 10 + 10);   // also between two samples of one batch
     BOOST_TEST(one.idle_ns == (340 - 310) + (1000 - 640));
     BOOST_TEST(one.idle_no_slot_ns == 0);
 }
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(a_worker_s_time_is_stages_overhead_and_idling) {
 BOOST_AUTO_TEST_CASE(time_in_the_run_queue_is_a_column_of_its_own) {
     DrawnLedger drawn = two_batches();
     drawn.ledger.samples[0].cpu_ns = 120;
-    drawn.ledger.samples[0].run_queue_ns = 40;   // of 80 off the core, half in each stage
+    drawn.ledger.samples[0].run_queue_ns = 40;   // of 80 ns off the core, half in each stage
     const WorkerBlame zero = worker_of(drawn.ledger, 0);
     BOOST_TEST(zero.run_queue_ns == 40);
     BOOST_TEST(zero.stages_ns == (std::vector<std::int64_t>{80, 80}), boost::test_tools::per_element());
@@ -76,13 +76,14 @@ BOOST_AUTO_TEST_CASE(collating_is_work) {
     batch.collate_end_ns = 330;
     const WorkerBlame zero = worker_of(drawn.ledger, 0);
     BOOST_TEST(zero.collate_ns == 20);
-    BOOST_TEST(zero.overhead_ns == 10 + 100);   // its batch was there all the time
+    BOOST_TEST(zero.overhead_ns == 10 + 100);   // its batch was open all the time
     BOOST_TEST(zero.idle_ns == (340 - 330) + (1000 - 600));
 }
 
 BOOST_AUTO_TEST_CASE(nobody_knows_what_a_worker_did_while_unrecorded_samples_were_made) {
     DrawnLedger drawn = two_batches();
-    drawn.ledger.samples.erase(drawn.ledger.samples.begin() + 2, drawn.ledger.samples.end());   // batch 1's are thinned
+    // batch 1's samples are thinned out
+    drawn.ledger.samples.erase(drawn.ledger.samples.begin() + 2, drawn.ledger.samples.end());
     const WorkerBlame one = worker_of(drawn.ledger, 1);
     BOOST_TEST(one.unknown_ns == 640 - 350);
     BOOST_TEST(one.idle_no_slot_ns == 350 - 340);
@@ -93,7 +94,7 @@ BOOST_AUTO_TEST_CASE(a_deeper_window_has_free_slots) {
     DrawnLedger drawn = two_batches();
     drawn.ledger.settings.push_back({.at_ns = 400, .num_workers = 2, .prefetch_depth = 3});
     BOOST_TEST(worker_of(drawn.ledger, 0).idle_no_slot_ns == 400 - 340);
-    drawn.ledger.settings[0].pipeline = 1;   // another's
+    drawn.ledger.settings[0].pipeline = 1;   // belongs to another pipeline
     BOOST_TEST(worker_of(drawn.ledger, 0).idle_no_slot_ns == 600 - 340);
 }
 
@@ -119,7 +120,8 @@ BOOST_AUTO_TEST_CASE(each_loader_has_its_own_columns) {
 
 BOOST_AUTO_TEST_CASE(waiting_for_a_worker_is_laid_to_what_the_workers_were_at) {
     DrawnLedger drawn = two_batches();
-    drawn.ledger.batches[1].admitted_ns = 100;   // now batch 1 waits from 100 on, and the loop for it from 200
+    // now batch 1 is open from 100 on, and the loop waits for it from 200 on
+    drawn.ledger.batches[1].admitted_ns = 100;
     drawn.ledger.steps.erase(drawn.ledger.steps.begin());
     StepRow& step = drawn.ledger.steps[0];
     step.draw_begin_ns = 200;
@@ -128,8 +130,10 @@ BOOST_AUTO_TEST_CASE(waiting_for_a_worker_is_laid_to_what_the_workers_were_at) {
     step.spans = {0, 2};
     drawn.ledger.folded.steps = 10;
     const Blame result = blame(drawn.ledger);
-    BOOST_REQUIRE(test::words(result, result.draws[0]).front() == "worker 150");   // [200, 350), then others until 460
-    // Worker 0 in decode until 210, worker 1 until 310; then worker 1 at sample 0, in read for 20 and in decode for 80.
+    // [200, 350), then other causes until 460
+    BOOST_REQUIRE(test::words(result, result.draws[0]).front() == "worker 150");
+    // Worker 0 is in decode until 210, worker 1 until 310; then worker 1 makes sample 0, in read for 20 and in decode
+    // for 80 ns.
     BOOST_TEST(result.worker_wait_by_stage_ns == (std::vector<std::int64_t>{0, (10 + 110) / 2}),
                boost::test_tools::per_element());
     BOOST_TEST(result.other_samples_by_stage_ns == (std::vector<std::int64_t>{10, 40}),
@@ -142,13 +146,13 @@ BOOST_AUTO_TEST_CASE(idling_without_a_slot_while_the_loop_waits_is_counted) {
     drawn.ledger.steps[1].draw_begin_ns = 600;
     drawn.ledger.steps[1].draw_ns = 60;
     drawn.ledger.spans[4] = {Span::starved, 600, 40};
-    BatchRow& third = drawn.batch(2);   // takes the other slot, and is done before batch 1
+    BatchRow& third = drawn.batch(2);   // takes the other slot, and is complete before batch 1
     third.admitted_ns = third.first_claim_ns = 600;
     third.last_done_ns = 600;
     third.size = 0;
     third.taken_ns = 900;
     const Blame result = blame(drawn.ledger);
-    BOOST_TEST(result.idle_no_slot_while_waiting_ns == 40 / 2);   // worker 0, while worker 1 was at the last sample
+    BOOST_TEST(result.idle_no_slot_while_waiting_ns == 40 / 2);   // worker 0, while worker 1 made the last sample
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -10,8 +10,8 @@
 
 namespace drawpoint::test {
 
-/// A ledger of one loader, "train" with the stages "read" and "decode", written row by row: what it says of draws can be
-/// worked out by hand. Rows are added in the ledger's order.
+/// Builds a ledger of one loader, "train" with the stages "read" and "decode", row by row, so that the expected blame
+/// can be worked out by hand. Rows are added in the ledger's order.
 struct DrawnLedger {
     Ledger ledger;
 
@@ -23,12 +23,12 @@ struct DrawnLedger {
                                     .prefetch_depth = prefetch_depth});
     }
 
-    /// Stamps are given afterwards.
+    /// Adds a batch; the caller sets its stamps.
     BatchRow& batch(std::uint32_t number, std::uint32_t size = 2) {
         return ledger.batches.emplace_back(BatchRow{.batch = number, .size = size});
     }
 
-    /// Stages follow each other from `begin_ns` on.
+    /// Adds a sample whose stages follow one another from `begin_ns` on.
     SampleRow& sample(std::uint32_t batch, std::uint32_t slot, std::uint16_t worker, std::int64_t begin_ns,
                       std::initializer_list<std::int64_t> stages) {
         SampleRow row{
@@ -41,7 +41,7 @@ struct DrawnLedger {
         return ledger.samples.emplace_back(row);
     }
 
-    /// A training step whose pieces follow each other from `begin_ns` on; those up to `transfer` are its draw.
+    /// Adds a training step whose pieces follow one another from `begin_ns` on; those up to `transfer` are its draw.
     StepRow& step(std::uint32_t batch, std::int64_t begin_ns,
                   std::initializer_list<std::pair<Span, std::int64_t>> pieces, std::uint32_t size = 2) {
         StepRow row{.step = static_cast<std::uint32_t>(ledger.steps.size()),
@@ -60,7 +60,7 @@ struct DrawnLedger {
     }
 };
 
-/// "worker 10, stage 0 computing 5": each piece, for messages and comparisons.
+/// Each piece as text, such as "worker 10" or "stage 0 computing 5", for messages and comparisons.
 inline std::vector<std::string> words(const Blame& blame, const DrawBlame& draw) {
     std::vector<std::string> all;
     for (std::uint32_t i = draw.pieces.first; i < draw.pieces.first + draw.pieces.count; ++i) {

@@ -15,7 +15,8 @@ namespace {
 
 using test::DrawnLedger;
 
-/// Two steps of a batch of two; sample 101, the second one's last, is 600 in decode while the loop waits.
+/// Two steps with a batch of two samples each; sample 101, the last of the second batch, is in decode for 600 ns while
+/// the loop waits.
 DrawnLedger stalled() {
     DrawnLedger drawn{2, 1};
     for (std::uint32_t i = 0; i < 2; ++i) {
@@ -39,7 +40,7 @@ std::string explained(const Ledger& ledger, std::optional<std::uint32_t> step = 
 
 bool has(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
 
-/// The line that begins so, without its beginning.
+/// The line that begins with `begin`, without that beginning.
 std::string line_of(const std::string& text, const std::string& begin) {
     std::istringstream lines{text};
     for (std::string line; std::getline(lines, line);)
@@ -51,7 +52,8 @@ std::string line_of(const std::string& text, const std::string& begin) {
 BOOST_AUTO_TEST_SUITE(explain)
 
 BOOST_AUTO_TEST_CASE(a_step_s_chain_is_shown_on_one_axis) {
-    const std::string text = explained(stalled().ledger, 1, 104);   // 82 cells for 820 ns from the batch's admission
+    // 82 cells for the 820 ns since the batch's admission
+    const std::string text = explained(stalled().ledger, 1, 104);
     const std::string label = "sample 100, worker 0";
     BOOST_REQUIRE(has(text, label));
     BOOST_TEST(line_of(text, label + " |") == "     RRRRRRRRRRDDDDDDDDDD");
@@ -82,7 +84,7 @@ BOOST_AUTO_TEST_CASE(its_pieces_and_its_reason_follow) {
 
 BOOST_AUTO_TEST_CASE(how_a_stage_spent_its_time_is_shaded) {
     Ledger ledger = stalled().ledger;
-    ledger.stages[7].cpu_ns = 200;   // of 600
+    ledger.stages[7].cpu_ns = 200;   // of 600 ns
     ledger.samples[3].run_queue_ns = 300;
     const std::string text = explained(ledger, 1, 104);
     std::string bar = std::string(10, ' ') + std::string(10, 'R') + std::string(20, 'D');
@@ -145,7 +147,7 @@ BOOST_AUTO_TEST_CASE(lines_keep_to_the_width_and_names_cannot_act_on_a_terminal)
         BOOST_TEST(!has(text, "\x1b"));
         std::istringstream lines{text};
         for (std::string line; std::getline(lines, line);)
-            if (line.find("handoff") == std::string::npos)   // a piece's line is as long as its name
+            if (line.find("handoff") == std::string::npos)   // the length of a piece's line depends on its name
                 BOOST_TEST(std::ranges::count_if(line, [](char c) { return (c & 0xc0) != 0x80; }) <=
                            static_cast<std::ptrdiff_t>(std::max<std::size_t>(width, 60)));
     }

@@ -9,8 +9,9 @@ namespace {
 
 using test::DrawnLedger;
 
-/// Adds a batch of four that two workers make from `from_ns` on, drawn from `draw_ns` to its end, some time after steps that
-/// are warm-up. Sample 2, on worker 1 after sample 1, takes `slow_ns`; the others 10 in "read" and 90 in "decode".
+/// Adds a batch of four samples that two workers make from `from_ns` on, and whose draw begins at `draw_ns`; it comes
+/// some time after the warm-up steps. Sample 2, made by worker 1 after sample 1, takes `slow_ns`; the others take 10 in
+/// "read" and 90 in "decode".
 void add_batch(DrawnLedger& drawn, std::uint32_t number, std::int64_t from_ns, std::int64_t draw_ns,
                std::int64_t slow_ns) {
     BatchRow& batch = drawn.batch(number, 4);
@@ -29,16 +30,16 @@ BOOST_AUTO_TEST_SUITE(slow_samples)
 BOOST_AUTO_TEST_CASE(a_sample_stalls_by_what_its_batch_would_have_been_earlier_without_it) {
     DrawnLedger drawn{2, 0};
     add_batch(drawn, 0, 0, 50, 200);
-    add_batch(drawn, 1, 1000, 1200, 700);   // complete at 1800; worker 0 was through at 1200
+    add_batch(drawn, 1, 1000, 1200, 700);   // complete at 1800; worker 0 finished at 1200
     const Blame result = blame(drawn.ledger);
     BOOST_TEST(result.first_steady_step == 0u);
     BOOST_REQUIRE(result.slow_samples.size() >= 2u);
     const SlowSample& slowest = result.slow_samples.front();
     BOOST_TEST(drawn.ledger.samples[slowest.sample].index == 102u);
-    BOOST_TEST(slowest.stall_ns == 600);   // of 700: then worker 0's last sample would have been the last
+    BOOST_TEST(slowest.stall_ns == 600);   // not 700: without it, worker 0's last sample would have been the last
     BOOST_TEST(slowest.stage == 1);
     BOOST_TEST(slowest.times == 1u);
-    for (const SlowSample& slow : result.slow_samples)   // what worker 0 made was not waited for
+    for (const SlowSample& slow : result.slow_samples)   // the loop did not wait for worker 0's samples
         BOOST_TEST(drawn.ledger.samples[slow.sample].worker == 1);
 }
 
@@ -59,13 +60,14 @@ BOOST_AUTO_TEST_CASE(one_worker_s_sample_stalls_wherever_it_stands_in_its_batch)
     batch.admitted_ns = batch.first_claim_ns = 0;
     batch.last_done_ns = batch.offered_ns = batch.taken_ns = 900;
     drawn.sample(0, 0, 0, 0, {10, 90});
-    drawn.sample(0, 1, 0, 100, {650, 50});   // slow, and not the last
+    drawn.sample(0, 1, 0, 100, {650, 50});   // slow, but not the last
     drawn.sample(0, 2, 0, 800, {10, 90});
     drawn.step(0, 0, {{Span::starved, 900}}, 3);
     const Blame result = blame(drawn.ledger);
     BOOST_REQUIRE(result.slow_samples.size() == 3u);
     BOOST_TEST((result.slow_samples[0] == SlowSample{.sample = 1, .stage = 0, .times = 1, .stall_ns = 700}));
-    BOOST_TEST((result.slow_samples[1] == SlowSample{.sample = 0, .stage = 1, .times = 1, .stall_ns = 100}));   // a tie
+    // a tie with another sample
+    BOOST_TEST((result.slow_samples[1] == SlowSample{.sample = 0, .stage = 1, .times = 1, .stall_ns = 100}));
     BOOST_TEST(result.slow_samples[2].sample == 2u);
 }
 
@@ -107,8 +109,7 @@ BOOST_AUTO_TEST_CASE(the_catalogue_has_the_hundred_that_stalled_most) {
     const Blame result = blame(drawn.ledger);
     BOOST_REQUIRE(result.slow_samples.size() == 100u);
     for (std::size_t i = 0; i < 100; ++i)
-        BOOST_TEST(result.slow_samples[i].stall_ns ==
-                   299 - static_cast<std::int64_t>(i));   // 37 and 150 share no factor
+        BOOST_TEST(result.slow_samples[i].stall_ns == 299 - static_cast<std::int64_t>(i));   // 37 and 150 are coprime
 }
 
 BOOST_AUTO_TEST_SUITE_END()

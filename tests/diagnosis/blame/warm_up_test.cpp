@@ -12,7 +12,7 @@ namespace {
 
 using test::DrawnLedger;
 
-/// `values.size()` steps that take so long, each of a batch of its own.
+/// Steps of these durations, each with a batch of its own.
 Ledger steps_of(const std::vector<std::int64_t>& values, std::uint32_t depth) {
     DrawnLedger drawn{2, depth};
     std::int64_t now = 0;
@@ -24,7 +24,7 @@ Ledger steps_of(const std::vector<std::int64_t>& values, std::uint32_t depth) {
     return std::move(drawn.ledger);
 }
 
-/// `slow` steps of a second and then some of a millisecond, with a little noise.
+/// `slow` steps of a second, then steps of a millisecond, with a little noise.
 std::vector<std::int64_t> warming_up(std::size_t slow, std::size_t all) {
     std::vector<std::int64_t> values;
     for (std::size_t i = 0; i < all; ++i)
@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(mser5_cuts_off_groups_of_five_that_are_not_like_the_rest) {
     BOOST_TEST(mser5_truncation(values) == 15u);
     for (double& value : values)
         value = 0;
-    values[99] = 50;   // an outlier at the end is not the beginning's fault
+    values[99] = 50;   // an outlier at the end does not make the beginning a warm-up
     BOOST_TEST(mser5_truncation(values) == 0u);
     BOOST_TEST(mser5_truncation({}) == 0u);
     BOOST_TEST(mser5_truncation(std::vector<double>{1, 2, 3, 4}) == 0u);
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(folded_steps_have_filled_the_window_already) {
     BOOST_TEST(blame(ledger).first_steady_step == 2u);
     ledger.folded.steps = 500;
     BOOST_TEST(blame(ledger).first_steady_step == 0u);
-    ledger.folded.until_ns = 500;   // the very first step is kept and lies long ago
+    ledger.folded.until_ns = 500;   // the very first step is kept, and lies far back
     BOOST_TEST(blame(ledger).first_steady_step == 1u);
 }
 
@@ -112,14 +112,14 @@ BOOST_AUTO_TEST_CASE(only_training_steps_that_drew_tell_of_warm_up) {
     ledger.steps[7].size = 0;
     BOOST_TEST(blame(ledger).first_steady_step == 6u + 4 + 1);
     for (StepRow& step : ledger.steps)
-        step.phase = Phase::valid;   // where nothing trained, validation does
+        step.phase = Phase::valid;   // validation is used where nothing trained
     BOOST_TEST(blame(ledger).first_steady_step == 4u);
 }
 
 BOOST_AUTO_TEST_CASE(a_pass_begins_up_to_its_first_batch) {
     Ledger ledger = steps_of(std::vector<std::int64_t>(9, 1000), 1);
     ledger.steps[0].size = 0;
-    for (std::size_t i : {5u, 6u})   // a validation pass inside, of the same epoch as the next one
+    for (std::size_t i : {5u, 6u})   // a validation pass in between, in the same epoch as the next step
         ledger.steps[i].phase = Phase::valid;
     for (std::size_t i : {3u, 4u, 7u, 8u})
         ledger.steps[i].epoch = 1;
@@ -132,10 +132,10 @@ BOOST_AUTO_TEST_CASE(a_pass_begins_up_to_its_first_batch) {
         ledger.passes.push_back({.kind = PassKind::train, .begin_ns = begin});
     for (const std::int64_t begin : {5000, 6000})
         ledger.passes.push_back({.kind = PassKind::valid, .begin_ns = begin});
-    ledger.passes.push_back({.kind = PassKind::epoch, .begin_ns = 4000});   // begins no draws by itself
+    ledger.passes.push_back({.kind = PassKind::epoch, .begin_ns = 4000});   // begins no draws itself
     ledger.sort();
     expect({true, true, false, true, false, true, true, true, false});
-    ledger.folded.steps = 3;   // between the first one and the second, which is then not the first of its pass
+    ledger.folded.steps = 3;   // folded between the first step and the second, which is then not the first of its pass
     ledger.folded.until_ns = 500;
     expect({true, false, false, true, false, true, true, true, false});
 }

@@ -54,7 +54,7 @@ void forget_cpu(Ledger& ledger, std::size_t keep_every) {
 BOOST_AUTO_TEST_SUITE(recorded_run)
 
 BOOST_AUTO_TEST_CASE(one_that_was_not_measured_computed_as_much_as_the_one_that_took_most_nearly_as_long) {
-    // Three workers on one core: samples wait for it for different times, and all compute 5 ms.
+    // Three workers on one core: samples wait for it for different times, and each computes 5 ms.
     RecordedRun run = constant_run({.batch_size = 1, .sample = {5 * ms, 0}, .compute = {0, 1 * ms}, .steps = 200});
     run.setting.num_workers = 3;
     run.setting.prefetch_depth = 4;
@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(a_replayed_ledger_is_read_back_as_the_demands_it_was_replay
         RecordedRun run = random_run(seed);
         for (SampleDemand& sample : run.samples)
             for (Demand& stage : sample.stages)
-                if (stage.wait_ns < 5'000)   // a replay computes them
+                if (stage.wait_ns < 5'000)   // a replay treats so short waits as computing
                     stage.wait_ns = 0;
         const RecordedRun read = drawpoint::recorded_run(ledger_of(run, 0, true), 0);
         BOOST_TEST(read.unusable == "");
@@ -139,7 +139,7 @@ BOOST_AUTO_TEST_CASE(a_sample_waits_where_those_wait_that_hardly_queued) {
     for (SampleDemand& sample : run.samples)
         sample.stages = {Demand{1 * ms, 4 * ms}, Demand{2 * ms, 0}};
     Ledger ledger = ledger_of(run);
-    for (std::size_t i = 0; i < ledger.samples.size(); i += 3) {   // these lost their core amid decoding
+    for (std::size_t i = 0; i < ledger.samples.size(); i += 3) {   // these lost their core in the middle of decoding
         ledger.stages[ledger.samples[i].stages.first + 1].ns += 3 * ms;
         ledger.samples[i].run_queue_ns = 3 * ms;
     }
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(far_longer_samples_are_a_class_of_their_own) {
     for (std::size_t i = 0; i < run.samples.size(); i += 10)
         run.samples[i].stages[0] = {1 * ms, 29 * ms};   // a straggler waits
     Ledger ledger = ledger_of(run);
-    forget_cpu(ledger, 20);   // of 10 stragglers, 5 are measured; of the others none
+    forget_cpu(ledger, 20);   // 5 of the 10 stragglers are measured, and none of the others
     forget_cpu(ledger, 5);
     for (SampleRow& row : ledger.samples)
         if (row.slot == 1 && row.batch == 3) {   // and one of the others
@@ -212,15 +212,15 @@ BOOST_AUTO_TEST_CASE(where_nothing_was_measured_samples_compute_and_steps_wait) 
     BOOST_TEST((read.samples[0].stages[0] == Demand{3 * ms, 0}));
     BOOST_TEST((read.steps[3].compute == Demand{0, 4 * ms}));
 
-    // Host rows tell of the loop: what the process computed and no worker did.
+    // The loop's compute follows from host rows: what the process computed and no worker did.
     const std::int64_t end = ledger.passes.back().end_ns;
-    const std::int64_t workers = 10 * 2 * 3 * ms, loop = 10 * 2 * ms;   // half of its steps
+    const std::int64_t workers = 10 * 2 * 3 * ms, loop = 10 * 2 * ms;   // half of the steps' time
     ledger.host = {{.at_ns = 0, .own_cpu_ns = 77}, {.at_ns = end, .own_cpu_ns = 77 + workers + loop}};
     read = drawpoint::recorded_run(ledger, 0);
     BOOST_TEST(std::abs(read.steps[3].compute.cpu_ns - 2 * ms) <= 1);
     BOOST_TEST(std::abs(read.steps[3].compute.wait_ns - 2 * ms) <= 1);
     BOOST_TEST(read.steps[3].threads == 1.0);
-    // More than its steps took: by more threads than one.
+    // More compute than the steps took: several threads must have computed.
     ledger.host[1].own_cpu_ns = 77 + workers + 4 * 10 * 3 * ms;
     read = drawpoint::recorded_run(ledger, 0);
     BOOST_TEST(read.steps[3].threads == 3.0, boost::test_tools::tolerance(1e-9));
@@ -228,7 +228,8 @@ BOOST_AUTO_TEST_CASE(where_nothing_was_measured_samples_compute_and_steps_wait) 
 }
 
 BOOST_AUTO_TEST_CASE(what_a_loop_spins_for_its_late_threads_is_no_work) {
-    // 2 ms on each of two threads. In two steps of three the other one is late, and the loop's own spins for 3 ms more.
+    // 2 ms on each of two threads. In two steps out of three the other thread is late, and the loop's own spins for 3
+    // ms more.
     const RecordedRun run = constant_run({.batch_size = 1, .sample = {3 * ms, 0}, .compute = {5 * ms, 0}, .steps = 60});
     for (const bool cores_are_full : {true, false})
         for (const bool waits_spinning : {true, false}) {
@@ -309,7 +310,7 @@ BOOST_AUTO_TEST_CASE(reads_ahead_are_demands_of_the_read_and_what_was_left_of_th
         BOOST_TEST((sample.stages[0] == Demand{}));
         BOOST_TEST((sample.stages[1] == Demand{2 * ms, 0}));
     }
-    // Where nothing was measured, too.
+    // The same where nothing was measured.
     Ledger unmeasured = ledger;
     for (SampleRow& row : unmeasured.samples)
         row.cpu_ns.reset(), row.run_queue_ns.reset();
@@ -317,7 +318,7 @@ BOOST_AUTO_TEST_CASE(reads_ahead_are_demands_of_the_read_and_what_was_left_of_th
         row.cpu_ns = no_stamp;
     for (const SampleDemand& sample : drawpoint::recorded_run(unmeasured, 0).samples)
         BOOST_TEST((sample.stages[0] == Demand{}));
-    // Some readers say what they computed and how long they queued: the others are like them.
+    // Some readers report what they computed and how long they queued; the others are taken to be alike.
     for (SampleRow& row : ledger.samples)
         if (row.index % 3 == 0 && row.read_begin_ns != no_stamp) {
             row.read_cpu_ns = 1 * ms;
@@ -360,7 +361,7 @@ BOOST_AUTO_TEST_CASE(the_usual_gap_between_samples_of_a_worker_is_its_overhead) 
     const RecordedRun run = constant_run({.batch_size = 8, .sample = {2 * ms, 0}, .compute = {0, 1 * ms}, .steps = 10});
     Ledger ledger = ledger_of(run);
     for (SampleRow& row :
-         ledger.samples) {   // each begins 700 ns late, but for one that was preempted, and ends in time
+         ledger.samples) {   // each begins 700 ns late, except one that was preempted, and ends in time
         const std::int64_t late = row.slot == 3 ? 900'000 : 700;
         row.begin_ns += late;
         StageRow& stage = ledger.stages[row.stages.first];
@@ -537,7 +538,7 @@ BOOST_AUTO_TEST_CASE(two_fits_that_count_their_epochs_anew_are_read_as_they_came
 }
 
 BOOST_AUTO_TEST_CASE(what_a_validation_computes_is_not_the_steps) {
-    // Ten steps, a validation of four cores' worth, ten steps; the loop itself only waits.
+    // Ten steps, a validation that uses four cores, ten steps; the loop itself only waits.
     RecordedRun run = constant_run({.batch_size = 2, .sample = {0, 1 * ms}, .compute = {0, 40 * ms}, .steps = 20});
     run.steps[9].pause_ns = 500 * ms;
     Ledger ledger = ledger_of(run);
@@ -549,7 +550,7 @@ BOOST_AUTO_TEST_CASE(what_a_validation_computes_is_not_the_steps) {
     const RecordedRun read = drawpoint::recorded_run(ledger, 0);
     BOOST_TEST(read.steps[3].threads == 1.0);
     BOOST_TEST((read.steps[3].compute == Demand{0, 40 * ms}));
-    // What one stretch of training and validation together tells is of neither.
+    // A host row over training and validation together describes neither.
     ledger.host = {ledger.host.front(), ledger.host.back()};
     BOOST_TEST((drawpoint::recorded_run(ledger, 0).steps[3].compute == Demand{0, 40 * ms}));
 }
@@ -564,13 +565,13 @@ BOOST_AUTO_TEST_CASE(what_comes_between_a_batch_and_the_next_draw_is_after_the_b
         BOOST_TEST((step.compute == Demand{4 * ms, 0}));
         BOOST_TEST((step.after == Demand{2 * ms, 0}));
     }
-    // What the thread waited there for a core is not its work.
+    // The thread's wait for a core between steps is not its work.
     for (StepRow& row : ledger.steps)
         row.between_run_queue_ns = row.step % 2 == 0 ? 3 * ms / 2 : 3 * ms;
     read = drawpoint::recorded_run(ledger, 0);
     for (std::size_t i = 0; i < 20; ++i)
         BOOST_TEST((read.steps[i].after == Demand{ledger.steps[i].step % 2 == 0 ? ms / 2 : 0, 0}));
-    // Callbacks before a draw are after the step before.
+    // Callbacks before a draw count as following the step before.
     for (std::size_t i = 0; i < ledger.steps.size(); ++i) {
         StepRow& row = ledger.steps[i];
         const auto first = static_cast<std::uint32_t>(ledger.spans.size());

@@ -1,4 +1,4 @@
-// A loader without workers on a clock that only demands move, and its replay: the same ledger to the nanosecond.
+// A loader without workers, on a clock that only demands move, and its replay give the same ledger to the nanosecond.
 #include <drawpoint/diagnosis/replay/replay.hpp>
 
 #include <boost/test/unit_test.hpp>
@@ -20,7 +20,7 @@ namespace {
 
 using std::chrono::nanoseconds;
 
-/// One 64-bit number a sample, made in two stages that take what the demands say, in the order of their use.
+/// Samples of one 64-bit number, made in two stages that take the demands' times in the order in which they are used.
 class DemandedSource final : public SampleSource {
 public:
     DemandedSource(const RecordedRun& run, std::size_t size, ManualClock& clock)
@@ -92,7 +92,7 @@ BOOST_AUTO_TEST_CASE(an_inline_loader_records_what_its_replay_says) {
         ReplayOptions options = test::exact(run.setting);
         options.steps = real.steps;
         options.keep_rows = options.ends = true;
-        // A step's demand is that of its own size.
+        // A step's demand is the one for its size.
         const std::vector<StepDemand> steps = std::exchange(run.steps, {});
         for (std::size_t i = 0; i < real.steps; ++i) {
             run.steps.push_back(steps[i % steps.size()]);

@@ -10,8 +10,9 @@
 
 namespace drawpoint::test {
 
-/// How many batches are admitted and not drawn, on average, is their rate times their mean stay; and they are never more
-/// than there are slots for: prefetch_depth, and the one that the loop holds. Of batches that were drawn.
+/// Checks Little's law for batches that were drawn: the mean number of batches that are admitted and not drawn is their
+/// rate times their mean stay. There are never more of them than slots: prefetch_depth, and the one that the loop
+/// holds.
 inline void check_littles_law(const Ledger& ledger, std::size_t prefetch_depth) {
     std::map<std::int64_t, int> changes;
     double stays_ns = 0;

@@ -14,12 +14,12 @@ namespace {
 
 constexpr std::int64_t ms = 1'000'000;
 
-/// Nothing but the samples is uncertain.
+/// Options under which only the samples are uncertain.
 PredictOptions certain() {
     return {.replications = 9, .core_efficiency_spread = 0, .model_error = 0, .distance_error = 0};
 }
 
-/// Another run of the same kind: lognormal samples, a loop nearly as slow.
+/// Another run of the same kind: lognormal samples, and a loop nearly as slow.
 RecordedRun drawn_run(std::uint64_t seed) {
     RecordedRun run = constant_run({.batch_size = 4, .compute = {0, 9 * ms}, .steps = 120});
     std::mt19937_64 random{seed};
@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(the_model_error_widens_the_interval) {
     const RecordedRun run = constant_run({.batch_size = 4, .sample = {0, 3 * ms}, .compute = {0, 4 * ms}, .steps = 50});
     PredictOptions options = certain();
     options.replications = 100;
-    options.model_error = 0.1;   // 90 % of it are within 1.64 times that
+    options.model_error = 0.1;   // 90 % of the errors are within 1.64 times this
     const Interval rate = predict(run, run.setting, {}, options).batches_per_s;
     BOOST_TEST(rate.high / rate.low == std::exp(2 * 1.645 * 0.1), boost::test_tools::tolerance(0.15));
     BOOST_TEST(rate.median == 1e3 / 12, boost::test_tools::tolerance(0.05));
@@ -117,7 +117,8 @@ BOOST_AUTO_TEST_CASE(cores_that_others_take_slow_what_computes) {
 }
 
 BOOST_AUTO_TEST_CASE(intervals_from_one_recording_hold_most_other_runs_of_the_same_kind) {
-    // Both the recording and the run predicted are draws: the interval, of one of them, holds fewer than 90 %.
+    // Both the recording and the predicted run are random, so the interval, which accounts for one of them, holds fewer
+    // than 90 %.
     std::size_t held = 0;
     constexpr std::size_t runs = 60;
     for (std::uint64_t seed = 1; seed <= runs; ++seed) {
@@ -174,7 +175,7 @@ BOOST_AUTO_TEST_CASE(a_gain_is_the_same_however_often_the_recorded_setting_was_r
     const std::vector<double> rates = recorded_rates(run, options);
     BOOST_REQUIRE(rates.size() == 12);
     const Change change{.compute = 0.5};
-    for (const std::size_t replications : {12u, 5u}) {   // the first of many are the few
+    for (const std::size_t replications : {12u, 5u}) {   // five replications are the first five of twelve
         options.replications = replications;
         BOOST_TEST((predict_gain(run, run.setting, change, options, rates) ==
                     predict_gain(run, run.setting, change, options)));

@@ -1,4 +1,4 @@
-// Laws of queues and of conservation that every replay keeps, over runs of any shape.
+// Laws of queueing and conservation that every replay obeys, for runs of any shape.
 #include <cmath>
 #include <map>
 #include <random>
@@ -19,12 +19,12 @@ using namespace drawpoint::test;
 BOOST_AUTO_TEST_SUITE(replay_laws)
 
 BOOST_AUTO_TEST_CASE(a_birth_death_loader_is_the_queue_mm1k) {
-    // One worker makes batches of one sample in exponential time at rate l while a slot is free; the loop takes
-    // exponential time at rate m for each. Let N be the batches made and not given back, the loop's own included. The
-    // worker's next batch needs a slot of its own, so it works while N <= D, and N rises up to D + 1; the loop works
-    // while N >= 1. Memoryless, a worker that resumes is one that goes on: N is the queue M/M/1/K of K = D + 1 places,
-    // whose throughput is m (1 - p0), p0 = (1 - r) / (1 - r^(K + 1)), r = l / m. Long times, so that a parked worker is
-    // woken by the first slot, and no cost beside.
+    // One worker makes batches of one sample in exponentially distributed time at rate l while a slot is free; the loop
+    // takes exponentially distributed time at rate m for each. Let N be the number of batches made and not given back,
+    // including the loop's own. The worker's next batch needs a slot of its own, so it works while N <= D, and N rises
+    // up to D + 1; the loop works while N >= 1. Since both are memoryless, a worker that resumes is one that goes on: N
+    // is the queue M/M/1/K with K = D + 1 places, whose throughput is m (1 - p0), p0 = (1 - r) / (1 - r^(K + 1)), r = l
+    // / m. Times are long, so that the first free slot wakes a parked worker, and other costs are 0.
     std::mt19937_64 random{7};
     for (const double r : {0.5, 0.9, 1.5})
         for (const std::size_t depth : {1u, 3u}) {
@@ -67,9 +67,10 @@ BOOST_AUTO_TEST_CASE(no_replay_beats_the_operational_bounds) {
     }
 }
 
-// With a core for each thread more depth costs at most a wake: a parked worker of short batches waits until half of the
-// slots are back. Shared, what is made early takes cores from what is waited for, and workers that hardly sleep stay together on
-// one: no theorem, and small, as in reality.
+// If each thread has a core, more depth costs at most one wake: a parked worker with short batches waits until half of
+// the slots are back. If cores are shared, batches made early take cores from the batch that the loop waits for, and
+// workers that hardly sleep stay together on one core. This bound is not a theorem, but the effect is small, as in
+// reality.
 BOOST_AUTO_TEST_CASE(more_depth_is_hardly_ever_slower) {
     std::size_t slower = 0;
     for (std::uint64_t seed = 1; seed <= 200; ++seed) {
@@ -114,7 +115,7 @@ BOOST_AUTO_TEST_CASE(every_sample_is_made_once_and_a_pass_is_drawn_in_order_unle
             const Replayed replayed = drawpoint::replay(run, options);
             BOOST_TEST(max_residual_ns(replayed.ledger) == 0);
             BOOST_TEST(replayed.ledger.steps.size() == options.steps);
-            std::map<std::uint64_t, std::size_t> seen;   // places of the recorded order, as samples say them
+            std::map<std::uint64_t, std::size_t> seen;   // positions in the recorded order, by sample
             std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> sizes;
             for (const SampleRow& row : replayed.ledger.samples) {
                 ++seen[std::uint64_t{row.epoch} * run.pass_samples + row.batch * run.setting.batch_size + row.slot];

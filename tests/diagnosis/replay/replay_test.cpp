@@ -27,8 +27,8 @@ bool says(const std::exception& error, std::string_view text) {
 BOOST_AUTO_TEST_SUITE(replay)
 
 BOOST_AUTO_TEST_CASE(one_worker_and_a_slower_loop_wait_for_the_first_batch_only) {
-    // Batches of 4 samples of 1 ms, steps of 10 ms: the first batch is there at 4 ms, and every later one before it is
-    // asked for.
+    // Batches of 4 samples of 1 ms, steps of 10 ms: the first batch is complete at 4 ms, and every later one before its
+    // draw.
     const RecordedRun run =
         constant_run({.batch_size = 4, .sample = {0, 1 * ms}, .compute = {0, 10 * ms}, .steps = 20});
     const Replayed replayed = drawpoint::replay(run, exact(run.setting));
@@ -39,8 +39,8 @@ BOOST_AUTO_TEST_CASE(one_worker_and_a_slower_loop_wait_for_the_first_batch_only)
 }
 
 BOOST_AUTO_TEST_CASE(a_faster_loop_draws_at_the_workers_rate) {
-    // One worker makes a batch in 8 ms, without a pause: slots are never short. Each draw but the first waits for 8 -
-    // 3 ms.
+    // One worker makes a batch in 8 ms without a pause, and slots are never short. Each draw but the first waits for 8
+    // - 3 ms.
     const RecordedRun run = constant_run({.batch_size = 4, .sample = {0, 2 * ms}, .compute = {0, 3 * ms}, .steps = 10});
     const Replayed replayed = drawpoint::replay(run, exact(run.setting));
     BOOST_TEST(replayed.draw_ns.front() == 8 * ms);
@@ -58,9 +58,9 @@ BOOST_AUTO_TEST_CASE(without_workers_the_loop_makes_each_batch_itself) {
 }
 
 BOOST_AUTO_TEST_CASE(depth_is_what_a_burst_can_draw_at_once) {
-    // A worker makes a batch in 10 ms. Of every 5 steps four take no time and one takes 50 ms: with depth 4 the burst
+    // A worker makes a batch in 10 ms. Of every 5 steps, four take no time and one takes 50 ms. With depth 4 the burst
     // finds its four batches made, and the period is the worker's 50 ms. With depth 1 the long step finds one batch
-    // made and one more that waits for the slot it holds; the burst waits for the others.
+    // made, and one more waits for the slot that the step holds; the burst waits for the others.
     RecordedRun run = constant_run({.batch_size = 1, .sample = {0, 10 * ms}, .compute = {}, .steps = 100});
     for (std::size_t i = 4; i < run.steps.size(); i += 5)
         run.steps[i].compute.wait_ns = 50 * ms;
@@ -68,7 +68,8 @@ BOOST_AUTO_TEST_CASE(depth_is_what_a_burst_can_draw_at_once) {
     options.warm_up_steps = 20;
     options.setting.prefetch_depth = 4;
     const Replayed deep = drawpoint::replay(run, options);
-    BOOST_TEST(deep.wall_ns == 20 * 60 * ms);   // 4 slots fill in the long step, the fifth batch is made after it
+    // 4 slots fill during the long step, and the fifth batch is made after it
+    BOOST_TEST(deep.wall_ns == 20 * 60 * ms);
     options.setting.prefetch_depth = 5;
     BOOST_TEST(drawpoint::replay(run, options).wall_ns == 20 * 50 * ms);
     options.setting.prefetch_depth = 1;
@@ -76,8 +77,8 @@ BOOST_AUTO_TEST_CASE(depth_is_what_a_burst_can_draw_at_once) {
 }
 
 BOOST_AUTO_TEST_CASE(a_bootstrap_leaves_bursts_whole) {
-    // A worker makes a batch in 10 ms. Four steps of 20 ms and four of none, in turns: with depth 6 nothing ever waits. Torn
-    // apart, a burst would meet another that has used up the stock.
+    // A worker makes a batch in 10 ms. Four steps of 20 ms and four of 0 ms alternate: with depth 6 nothing ever waits.
+    // If the bootstrap split bursts, a burst could follow another that has used the prefetched batches up.
     RecordedRun run = constant_run({.batch_size = 1, .sample = {0, 10 * ms}, .compute = {}, .steps = 400});
     for (std::size_t i = 0; i < run.steps.size(); ++i)
         run.steps[i].compute.wait_ns = i % 8 < 4 ? 20 * ms : 0;
@@ -92,15 +93,16 @@ BOOST_AUTO_TEST_CASE(a_bootstrap_leaves_bursts_whole) {
 }
 
 BOOST_AUTO_TEST_CASE(workers_beyond_the_cores_take_turns_by_slices) {
-    // Three workers, 30 ms each. On one core in slices of 12 ms: the first one's third turn is from 72 to 78 ms.
+    // Three workers compute 30 ms each. On one core, in slices of 12 ms, the first one's third turn is from 72 to 78
+    // ms.
     RecordedRun run = constant_run({.batch_size = 1, .sample = {30 * ms, 0}, .compute = {0, 1'000 * ms}, .steps = 1});
     run.setting.num_workers = run.setting.prefetch_depth = 3;
     run.cores = 1;
     BOOST_TEST(drawpoint::replay(run, exact(run.setting)).draw_ns[0] == 78 * ms);
     run.cores = 3;
     BOOST_TEST(drawpoint::replay(run, exact(run.setting)).draw_ns[0] == 30 * ms);
-    // On two the first and the third share one, and the first's third turn is from 48 to 54 ms. Where others take half a core
-    // all take so much longer; where they take one, one is left.
+    // On two cores the first and the third worker share one, and the first's third turn is from 48 to 54 ms. If other
+    // processes take half a core, everything takes longer by that; if they take one core, one is left.
     run.cores = 2;
     run.foreign_cores = 0.5;
     BOOST_TEST(std::abs(drawpoint::replay(run, exact(run.setting)).draw_ns[0] - 72 * ms) <= 10);   // rounded
@@ -149,7 +151,7 @@ BOOST_AUTO_TEST_CASE(what_a_sleep_takes_of_a_core_stays_however_short_it_is_and_
     BOOST_TEST(drawpoint::replay(run, options).wall_ns == 10 * (5 + 1 + 1) * ms);
     options.change = {.without_waiting = true};
     BOOST_TEST(drawpoint::replay(run, options).wall_ns == 10 * 2 * ms);
-    run.samples.assign(run.samples.size(), {.stages = {Demand{3 * ms, 0}}});   // nothing sleeps
+    run.samples.assign(run.samples.size(), {.stages = {Demand{3 * ms, 0}}});   // now nothing sleeps
     BOOST_TEST(drawpoint::replay(run, options).wall_ns == 10 * 3 * ms);
 }
 
@@ -158,17 +160,18 @@ BOOST_AUTO_TEST_CASE(cores_that_all_compute_are_slower_by_their_efficiency) {
     run.setting.num_workers = run.setting.prefetch_depth = 2;
     run.cores = 2;
     ReplayOptions options = exact(run.setting);
-    options.core_efficiency = 0.75;   // two at 0.75 each
+    options.core_efficiency = 0.75;   // each of two cores runs at 0.75
     BOOST_TEST(static_cast<double>(drawpoint::replay(run, options).draw_ns[0]) == 8e6,
                boost::test_tools::tolerance(1e-4));
 }
 
 BOOST_AUTO_TEST_CASE(a_worker_that_goes_to_sleep_leaves_the_loop_its_core) {
-    // 8 x 0.32 ms a batch beside a loop of 1.7 ms: two cores are good for 469 a second. Where no worker yields its slice to the
-    // loop, that waits for workers that hold what it will draw next, and the other core idles meanwhile: 400 (real runs: 440).
+    // 8 x 0.32 ms per batch and a loop of 1.7 ms: two cores allow 469 batches per second. If no worker yielded its
+    // slice to the loop, the loop would wait for workers that hold its next batch, while the other core idles: 400
+    // (real runs: 440).
     RecordedRun run = constant_run(
         {.batch_size = 8, .sample = {320 * ms / 1000, 0}, .compute = {1700 * ms / 1000, 0}, .steps = 2000});
-    for (std::size_t i = 0; i < run.samples.size(); ++i)   // by turns shorter and longer
+    for (std::size_t i = 0; i < run.samples.size(); ++i)   // alternately shorter and longer
         run.samples[i].stages[0].cpu_ns += (static_cast<std::int64_t>(i * 37 % 64) - 32) * 5 * ms / 1000;
     run.cores = 2;
     run.setting.num_workers = run.setting.prefetch_depth = 2;
@@ -178,8 +181,8 @@ BOOST_AUTO_TEST_CASE(a_worker_that_goes_to_sleep_leaves_the_loop_its_core) {
 }
 
 BOOST_AUTO_TEST_CASE(a_loop_of_several_threads_queues_with_each_of_them) {
-    // The loop's 9 ms of core time on three threads, beside a worker that goes on computing, on two cores: two threads have
-    // one core from 3 to 9 ms, the third has the worker's once its slice ends at 4 ms.
+    // The loop's 9 ms of core time are split over three threads, on two cores, next to a worker that keeps computing:
+    // two threads share one core from 3 to 9 ms, and the third gets the worker's core once its slice ends at 4 ms.
     RecordedRun run = constant_run({.batch_size = 1, .sample = {3 * ms, 0}, .compute = {9 * ms, 0}, .steps = 1});
     run.setting.prefetch_depth = 2;
     run.cores = 2;
@@ -283,7 +286,7 @@ BOOST_AUTO_TEST_CASE(reads_ahead_hide_latency_that_workers_would_wait_for) {
     const Replayed ahead = drawpoint::replay(run, options);
     BOOST_TEST(ahead.wall_ns < 100 * 8 * ms * 102 / 100);
     BOOST_TEST(ahead.wall_ns >= 100 * 8 * ms);
-    options.setting.read_concurrency = 2;   // two at a time, 5 ms each, and the worker reads what nobody has begun
+    options.setting.read_concurrency = 2;   // two at a time, 5 ms each, and the worker reads what no reader has begun
     const Replayed few = drawpoint::replay(run, options);
     BOOST_TEST(few.wall_ns > 2 * ahead.wall_ns);
     BOOST_TEST(few.wall_ns < own.wall_ns);
@@ -292,7 +295,7 @@ BOOST_AUTO_TEST_CASE(reads_ahead_hide_latency_that_workers_would_wait_for) {
 }
 
 BOOST_AUTO_TEST_CASE(a_line_that_all_reads_share_lets_them_pass_one_after_the_other) {
-    // 1 ms of latency, then 2 ms of the line: alone 3 ms a sample, with more workers the line's 2 ms, however many they are.
+    // 1 ms of latency, then 2 ms on the line: 3 ms per sample with one worker, 2 ms with any larger number.
     RecordedRun run = constant_run({.batch_size = 1, .sample = {0, 9 * ms}, .compute = {0, 0}, .steps = 50});
     for (SampleDemand& sample : run.samples)
         sample.bytes = 1000;
@@ -315,7 +318,7 @@ BOOST_AUTO_TEST_CASE(a_setting_that_the_loader_would_refuse_does_not_fit_its_mem
     run.worker_bytes = 2 << 20;
     LoaderSetting setting = run.setting;
     setting.num_workers = 1000;
-    BOOST_TEST(fits_memory(run, setting));   // no budget
+    BOOST_TEST(fits_memory(run, setting));   // without a budget
     setting.num_workers = 2;
     setting.memory_budget = 5 << 20;
     BOOST_TEST(fits_memory(run, setting));
@@ -334,7 +337,8 @@ BOOST_AUTO_TEST_CASE(a_memory_budget_is_kept_and_costs_depth) {
     ReplayOptions options = exact(run.setting);
     options.setting.prefetch_depth = 8;
     const std::uint64_t free = drawpoint::replay(run, options).peak_bytes;
-    for (const std::uint64_t budget : {27u, 33u, 41u, 50u}) {   // MiB; the smallest hold two batches and what makes one
+    // in MiB; the smallest hold two batches and the memory to make one
+    for (const std::uint64_t budget : {27u, 33u, 41u, 50u}) {
         options.setting.memory_budget = budget << 20;
         const Replayed bound = drawpoint::replay(run, options);
         BOOST_TEST(bound.peak_bytes <= options.setting.memory_budget);
@@ -352,7 +356,7 @@ BOOST_AUTO_TEST_CASE(the_peak_of_batches_of_one_size_is_the_plan) {
     ReplayOptions options = exact(run.setting);
     options.setting.num_workers = 3;
     options.setting.prefetch_depth = 5;
-    // Batches' memory comes in whole huge pages; the indices come beside.
+    // Batches' memory is rounded up to huge pages; the indices' is not.
     const std::uint64_t slot = (8ull << 21) + 16 * 8;
     BOOST_TEST(drawpoint::replay(run, options).peak_bytes == 6 * slot + 3 * (2ull << 20) + 12'345);
 }
@@ -372,7 +376,7 @@ BOOST_AUTO_TEST_CASE(a_wake_costs_what_it_costs) {
     ReplayOptions options = exact(run.setting);
     options.costs.wake_ns = 30'000;
     const Replayed replayed = drawpoint::replay(run, options);
-    // The loop is always asleep when its batch comes, and the workers' rate is the same: what is late once stays late.
+    // The loop is always asleep when its batch arrives, and the workers' rate does not change, so it never catches up.
     BOOST_TEST(replayed.wall_ns == 11 * 10 * ms + 1 * ms + 30'000);
 }
 
@@ -383,8 +387,8 @@ BOOST_AUTO_TEST_CASE(what_a_worker_does_between_samples_takes_its_core) {
 }
 
 BOOST_AUTO_TEST_CASE(a_batch_is_given_back_before_what_comes_after_it) {
-    // Two slots, and a worker for each: batch k + 2 is begun when batch k is given back, and made 30 ms later. Draws are
-    // at T(k+1) = max(T(k) + compute + after, T(k-1) + compute + 30 ms).
+    // Two slots, and a worker for each: batch k + 2 begins when batch k is given back, and is complete 30 ms later.
+    // Draws are at T(k+1) = max(T(k) + compute + after, T(k-1) + compute + 30 ms).
     RecordedRun run = constant_run({.batch_size = 1, .sample = {0, 30 * ms}, .steps = 40});
     run.setting.num_workers = 2;
     run.setting.prefetch_depth = 1;
@@ -423,7 +427,7 @@ BOOST_AUTO_TEST_CASE(what_is_out_of_range_is_refused_by_name) {
     refused("change.stages", [](ReplayOptions& o, RecordedRun&) { o.change.stages[3] = NAN; });
     refused("samples were thinned", [](ReplayOptions&, RecordedRun& r) { r.unusable = "samples were thinned"; });
     refused("no samples", [](ReplayOptions&, RecordedRun& r) { r.samples.clear(); });
-    refused("a demand must be 0 to 2199 s", [](ReplayOptions& o, RecordedRun& r) {   // of a larger batch
+    refused("a demand must be 0 to 2199 s", [](ReplayOptions& o, RecordedRun& r) {   // scaled to a larger batch
         o.setting.batch_size = 1u << 20;
         r.steps[1].compute.wait_ns = std::int64_t{1} << 40;
     });

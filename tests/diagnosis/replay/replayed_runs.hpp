@@ -14,7 +14,7 @@ struct ConstantRun {
     std::size_t steps = 1;
 };
 
-/// A run of one worker and depth 2, on eight cores, whose samples and steps are all alike.
+/// A run with one worker and depth 2 on eight cores, whose samples and steps are all alike.
 inline RecordedRun constant_run(const ConstantRun& of) {
     RecordedRun run;
     run.pipeline = "train";
@@ -33,7 +33,7 @@ inline RecordedRun constant_run(const ConstantRun& of) {
     return run;
 }
 
-/// A run of any shape: two stages, lognormal samples, 1 to 5 workers, 1 to 4 cores, 60 steps of 1 to 6 samples.
+/// A random run: two stages, lognormal samples, 1 to 5 workers, 1 to 4 cores, 60 steps of 1 to 6 samples.
 inline RecordedRun random_run(std::uint64_t seed) {
     std::mt19937_64 random{seed};
     const auto pick = [&random](std::uint64_t least, std::uint64_t most) {
@@ -60,7 +60,7 @@ inline RecordedRun random_run(std::uint64_t seed) {
     return run;
 }
 
-/// The setting replayed where nothing but the demands takes time.
+/// Options to replay this setting at no cost besides the demands.
 inline ReplayOptions exact(const LoaderSetting& setting) {
     return {.setting = setting, .costs = {.wake_ns = 0, .look_ns = 0, .hand_over_ns = 0}};
 }

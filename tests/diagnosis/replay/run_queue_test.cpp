@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t ms = 1'000'000 * Turn::ns;
 
-/// Threads that ask for such slices, all in one queue.
+/// Threads with these slices, all in the queue of one core.
 struct Core {
     explicit Core(std::vector<std::int64_t> slices) {
         turns.resize(slices.size());
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(one_that_sleeps_having_had_too_much_stays_until_others_have
     core.turns[1].deadline += 2 * ms;
     BOOST_TEST(core.queue.pick(core.turns, RunQueue::nobody, false) == 1u);
     BOOST_TEST(core.queue.size() == 1u);
-    BOOST_TEST(core.turns[0].lag == 0);   // it is owed nothing either
+    BOOST_TEST(core.turns[0].lag == 0);   // nor is it owed anything
 
     core.queue.sleep(core.turns, 1);
     BOOST_TEST(core.queue.pick(core.turns, RunQueue::nobody, false) == RunQueue::nobody);
@@ -104,12 +104,12 @@ BOOST_AUTO_TEST_CASE(one_that_slept_wakes_with_what_it_was_owed) {
     BOOST_TEST(core.turns[0].lag == ms / 2);
     core.run(1, 5 * ms);
     core.queue.join(core.turns, 0);
-    BOOST_TEST(core.turns[0].ran == 5 * ms);   // half a millisecond behind the average of both again
+    BOOST_TEST(core.turns[0].ran == 5 * ms);   // again half a millisecond behind the average of both
     core.queue.sleep(core.turns, 0);
     core.run(1, 1000 * ms);
     core.queue.join(core.turns, 0);
     core.queue.leave(core.turns, 0);
-    BOOST_TEST(core.turns[0].lag <= 4 * ms);   // two slices or a tick at most
+    BOOST_TEST(core.turns[0].lag <= 4 * ms);   // at most two slices or a tick
 }
 
 BOOST_AUTO_TEST_CASE(what_is_yielded_goes_to_those_that_queue) {
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(one_that_moves_takes_what_is_left_of_its_slice_along) {
     to.turns[0] = from.turns[0];
     to.queue.join(to.turns, 0, true);
     BOOST_TEST(to.turns[0].deadline - to.turns[0].ran == 6 * ms);
-    BOOST_TEST(to.turns[0].ran == 11 * ms);   // it has had 4 ms more than the others here as there
+    BOOST_TEST(to.turns[0].ran == 11 * ms);   // here, too, it has had 4 ms more than the others
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t ms = 1'000'000, us = 1'000;
 
-/// When each entity's next events come, until there is none any more.
+/// Runs until there are no more events; returns the time of each entity's last event.
 std::map<VirtualTime::Entity, std::int64_t> ends(VirtualTime& time) {
     std::map<VirtualTime::Entity, std::int64_t> at;
     while (const auto entity = time.next())
@@ -31,7 +31,7 @@ BOOST_AUTO_TEST_CASE(a_thread_has_its_core_until_it_ends_and_the_next_in_the_que
     time.compute(0, 2 * ms);
     time.compute(1, 3 * ms);
     auto at = ends(time);
-    BOOST_TEST(at[0] == 2 * ms);   // shared evenly, both would take 4 and 5
+    BOOST_TEST(at[0] == 2 * ms);   // if shared evenly, both would take 4 and 5 ms
     BOOST_TEST(at[1] == 5 * ms);
 }
 
@@ -71,8 +71,8 @@ BOOST_AUTO_TEST_CASE(whoever_queues_has_its_turn_also_beside_pieces_that_end_wit
 BOOST_AUTO_TEST_CASE(a_core_is_idle_until_the_next_tick_at_most_while_others_queue) {
     VirtualTime time{2, 1, 3};
     time.compute(0, 100 * ms);
-    time.compute(2, 100 * ms);      // queues at the same core
-    time.compute(1, 12'200 * us);   // just after those two have changed places: what queues ran just now
+    time.compute(2, 100 * ms);      // queues for the same core
+    time.compute(1, 12'200 * us);   // ends just after those two changed places, when the queued one has just run
     auto at = ends(time);
     BOOST_TEST(at[0] == 16 * ms + 88 * ms);
     BOOST_TEST(at[2] == 12 * ms + 100 * ms);
@@ -83,14 +83,14 @@ BOOST_AUTO_TEST_CASE(one_that_goes_on_at_once_keeps_its_core_and_its_slice) {
     time.compute(0, 1 * ms);
     time.compute(1, 1 * ms);
     BOOST_TEST(*time.next() == 0u);
-    time.compute(0, 1 * ms);   // no waiting between
+    time.compute(0, 1 * ms);   // without waiting in between
     BOOST_TEST(*time.next() == 0u);
     time.compute(0, 13 * ms);
     BOOST_TEST(*time.next() == 1u);
     BOOST_TEST(time.now_ns() == 12 * ms + 1 * ms);
     BOOST_TEST(*time.next() == 0u);
     BOOST_TEST(time.now_ns() == 16 * ms);
-    time.wait(0, 0);   // it waits: whoever queues has the core
+    time.wait(0, 0);   // it waits, so the next in the queue gets the core
     time.compute(1, 1 * ms);
     BOOST_TEST(*time.next() == 0u);
     time.compute(0, 1 * ms);
@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(beside_a_prompt_thread_all_that_queue_have_their_turn_at_ti
 
 BOOST_AUTO_TEST_CASE(on_busy_cores_a_thread_queues_where_it_ran_though_another_core_is_idle) {
     // Entities 0 and 2 have core 0, entity 1 core 1.
-    VirtualTime busy{2, 1, 3};   // taken for busy at first
+    VirtualTime busy{2, 1, 3};   // assumed busy at first
     busy.compute(0, 10 * ms);
     busy.compute(2, 1 * ms);
     BOOST_TEST(ends(busy)[2] == 4 * ms + 1 * ms);
@@ -149,13 +149,13 @@ BOOST_AUTO_TEST_CASE(a_core_that_falls_idle_takes_a_queued_thread_now_and_then_u
         for (int end = 0; end < 3; ++end)
             if (const auto entity = time.next(); entity == 2u && time.now_ns() == begin_ns + 2 * ms)
                 ++taken;
-        time.wait(2, 4 * ms - (time.now_ns() - begin_ns));   // to the next tick
+        time.wait(2, 4 * ms - (time.now_ns() - begin_ns));   // until the next tick
         (void)time.next();
     }
     BOOST_TEST(taken > rounds / 5);
-    BOOST_TEST(taken < rounds / 2);   // some at a tick
+    BOOST_TEST(taken < rounds / 2);   // some move only at a tick
 
-    // Preempted 0.2 ms before the other core falls idle: it stays.
+    // Preempted 0.2 ms before the other core becomes idle, it stays.
     VirtualTime hot{2, 1, 3, 2};
     hot.compute(0, 10 * ms);
     hot.compute(1, 1 * ms);
@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(threads_of_one_entity_run_side_by_side_and_end_together) {
     two.compute(0, 4 * ms, 2);
     BOOST_TEST(ends(two)[0] == 2 * ms);
     VirtualTime part{2, 1, 1};
-    part.compute(0, 3 * ms, 1.5);   // 2 ms on one, 1 ms on the other
+    part.compute(0, 3 * ms, 1.5);   // 2 ms on one core, 1 ms on the other
     BOOST_TEST(ends(part)[0] == 2 * ms);
     VirtualTime one{1, 1, 1, 0};
     one.compute(0, 3 * ms, 1.5);
@@ -181,14 +181,14 @@ BOOST_AUTO_TEST_CASE(threads_of_one_entity_run_side_by_side_and_end_together) {
 }
 
 BOOST_AUTO_TEST_CASE(a_thread_that_spins_for_the_others_of_its_entity_keeps_its_core_until_they_have_ended) {
-    // Entity 0 has 2 ms on core 0, and its helper 2 more once core 1 is free.
+    // Entity 0 computes 2 ms on core 0, and its helper 2 ms more once core 1 is free.
     for (const bool spins : {false, true}) {
         VirtualTime time{2, 1, 3};
         time.compute(1, 8 * ms);
         time.compute(0, 4 * ms, 2, spins);
         time.wait(2, 3 * ms);
         BOOST_TEST(*time.next() == 2u);
-        time.compute(2, 2 * ms);   // at core 0
+        time.compute(2, 2 * ms);   // on core 0
         auto at = ends(time);
         BOOST_TEST(at[2] == (spins ? 12 * ms : 5 * ms));
         if (spins)
@@ -232,7 +232,8 @@ BOOST_AUTO_TEST_CASE(whatever_is_asked_for_comes_to_its_end_once_and_never_faste
                 return time.wait(entity, pick(3000) * us);
             const std::int64_t cpu_ns = (1 + pick(9000)) * us;
             asked_ns += cpu_ns;
-            time.compute(entity, cpu_ns, entity == 0 && pick(2) == 0 ? 1 + pick(30) / 10.0 : 1);   // of one entity only
+            // only one entity is parallel
+            time.compute(entity, cpu_ns, entity == 0 && pick(2) == 0 ? 1 + pick(30) / 10.0 : 1);
         };
         for (VirtualTime::Entity entity = 0; entity < entities; ++entity)
             ask(entity);

@@ -11,7 +11,7 @@ using namespace drawpoint;
 
 constexpr std::int64_t ms = 1'000'000;
 
-/// Training steps of 5 ms, each with 1 ms between it and the next draw, and then as many of validation.
+/// Training steps of 5 ms, with 1 ms between each and the next draw, and then as many validation steps.
 Ledger trained_and_validated(std::size_t steps) {
     Ledger ledger;
     std::int64_t at_ns = 100 * ms;
@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_SUITE(steady_run)
 BOOST_AUTO_TEST_CASE(the_window_ends_with_the_last_training_step_and_what_lies_behind_it) {
     const TimeRange window = steady_window(trained_and_validated(10), 3);
     BOOST_TEST(window.from_ns == (100 + 3 * 6) * ms);
-    BOOST_TEST(window.to_ns == (100 + 10 * 6) * ms);   // no validation
+    BOOST_TEST(window.to_ns == (100 + 10 * 6) * ms);   // excludes validation
 }
 
 BOOST_AUTO_TEST_CASE(where_no_training_step_is_steady_the_window_is_empty) {

@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE(each_kind_is_probed_as_often_as_asked_in_turns) {
     BOOST_TEST(asked[20] == 1u);
     asked.clear();
     BOOST_TEST(core_efficiency(probe, 1, 25) == 1.0);
-    BOOST_TEST(asked.empty());   // one core alone is one core alone
+    BOOST_TEST(asked.empty());   // the efficiency of a single core is 1 by definition
     BOOST_TEST(core_efficiency(probe, 2, 0) == 1.0);
     BOOST_TEST(asked.size() == 2u);
 }

@@ -7,18 +7,18 @@
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
 #include <drawpoint/instrumentation/facts.hpp>
 
-/// Ledgers of a run whose machine is made up: a host row every 200 ms, steps of 10 ms.
+/// Ledgers of a run on an invented machine: a host row every 200 ms, steps of 10 ms.
 namespace drawpoint::host_run {
 
 inline constexpr std::int64_t ms = 1'000'000, s = 1'000 * ms, start_ns = 1'000 * s;
 
-/// What is used of the machine at some second after the start, in cores.
+/// Load of the machine `s` seconds after the start, in cores.
 using Load = std::function<double(double s)>;
 inline Load constant(double cores) {
     return [cores](double) { return cores; };
 }
 
-/// Rows up to `end_s`, exact to the nanosecond; `tick_ns` rounds what the kernel counts in ticks.
+/// Adds rows up to `end_s`, exact to the nanosecond; `tick_ns` rounds the times that the kernel counts in ticks.
 inline void add_host(Ledger& ledger, double end_s, const Load& own, const Load& foreign, std::int64_t tick_ns = 1,
                      double cores = 2) {
     ledger.set_fact(facts::host_cores, std::to_string(cores));
@@ -35,7 +35,7 @@ inline void add_host(Ledger& ledger, double end_s, const Load& own, const Load& 
     }
 }
 
-/// A training step after the last one; its pieces are not there.
+/// Adds a training step after the last one, without its pieces.
 inline StepRow& add_step(Ledger& ledger, std::int64_t draw_ns, std::int64_t batch_ns) {
     const std::int64_t begin_ns = ledger.steps.empty() ? start_ns
                                                        : ledger.steps.back().draw_begin_ns +

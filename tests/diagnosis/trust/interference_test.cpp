@@ -33,7 +33,7 @@ BOOST_AUTO_TEST_CASE(only_the_time_asked_for_counts_with_what_lies_between_rows)
     const Interference half = drawpoint::interference(ledger, start_ns + 4500 * ms, start_ns + 5500 * ms);
     BOOST_TEST(half.foreign_cores == 0.5);
     const Interference inside = drawpoint::interference(ledger, start_ns + 5050 * ms, start_ns + 5100 * ms);
-    BOOST_TEST(inside.foreign_cores == 1.0);   // no row inside: those around it
+    BOOST_TEST(inside.foreign_cores == 1.0);   // without a row inside the window, those around it count
     BOOST_TEST(inside.measured);
 }
 
@@ -50,7 +50,8 @@ BOOST_AUTO_TEST_CASE(what_ticks_alone_explain_is_no_spread_and_no_load) {
     std::mt19937 random{3};
     Ledger ledger;
     add_host(ledger, 60, constant(1), constant(0));
-    for (std::size_t i = 1; i < ledger.host.size(); ++i) {   // each of 20 ticks finds each of two cores busy or not
+    // in each of 20 ticks, each of two cores is found busy or not
+    for (std::size_t i = 1; i < ledger.host.size(); ++i) {
         std::int64_t busy = 0;
         for (int tick = 0; tick < 40; ++tick)
             busy += random() % 2 * 10 * ms;
@@ -58,7 +59,7 @@ BOOST_AUTO_TEST_CASE(what_ticks_alone_explain_is_no_spread_and_no_load) {
     }
     const Interference found = drawpoint::interference(ledger, start_ns, start_ns + 60 * s);
     BOOST_TEST(found.foreign_cores < 0.03);
-    BOOST_TEST(found.foreign_cores_spread < 0.06);   // raw: 0.16
+    BOOST_TEST(found.foreign_cores_spread < 0.06);   // unfiltered: 0.16
 }
 
 BOOST_AUTO_TEST_CASE(rounding_to_ticks_hides_no_steady_load) {
@@ -91,7 +92,7 @@ BOOST_AUTO_TEST_CASE(without_host_rows_nothing_is_measured) {
     ledger.set_fact(facts::machine_cores, "4");
     BOOST_TEST(drawpoint::interference(ledger, start_ns, start_ns + s).cores == 4.0);
     add_host(ledger, 1, constant(0.5), constant(0));
-    BOOST_TEST(!drawpoint::interference(ledger, start_ns, start_ns + 3 * s).measured);   // a third of the time
+    BOOST_TEST(!drawpoint::interference(ledger, start_ns, start_ns + 3 * s).measured);   // a third of the window
     BOOST_TEST(drawpoint::interference(ledger, start_ns, start_ns + 2 * s).measured);
     for (HostRow& row : ledger.host)
         row.busy_ns = no_stamp;
@@ -120,7 +121,7 @@ BOOST_AUTO_TEST_CASE(shares_and_rates_are_differences_over_time) {
         row.throttled_ns = n * 10 * ms;
         row.cpu_pressure_ns = n * 50 * ms;
         row.io_pressure_ns = n % 2 == 0 ? n * 2 * ms : no_stamp;
-        row.memory_pressure_ns = n * 900 * ms;   // more than time: a damaged row
+        row.memory_pressure_ns = n * 900 * ms;   // more than the time that passed, as in a damaged row
         row.major_faults = 5 + n;
         row.involuntary_switches = 40 * n;
         row.resident_bytes = n == 30 ? 900 : 100 + n;

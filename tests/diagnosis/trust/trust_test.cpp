@@ -29,7 +29,7 @@ Ledger calm(double own = 1, double foreign = 0.05) {
     return ledger;
 }
 
-/// Steps of a loader whose samples vary, in batches that come in the rhythm of its two workers.
+/// Adds steps of a loader with varying samples, whose batches come in the rhythm of its two workers.
 void add_rhythm(Ledger& ledger, int count, std::mt19937& random, const std::function<double(int)>& scale) {
     std::lognormal_distribution<double> sample{0, 1};
     for (int i = 0; i < count; ++i) {
@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(a_calm_run_is_trusted) {
     BOOST_TEST(found.reasons.empty());
     BOOST_TEST(std::abs(found.interference_share - 0.025) < 0.001);
     BOOST_TEST(found.steal_share == 0.0);
-    BOOST_TEST(trust_in(Ledger{}).trusted);   // nothing speaks against it
+    BOOST_TEST(trust_in(Ledger{}).trusted);   // there is no reason for distrust
 }
 
 BOOST_AUTO_TEST_CASE(a_steady_neighbour_is_an_input_below_half_a_core_and_a_reason_above) {
@@ -165,9 +165,10 @@ BOOST_AUTO_TEST_CASE(steps_that_get_faster_or_slower_drift) {
         }
         return found;
     };
-    BOOST_TEST(drifts([](int i) { return i < 200 ? 2.0 : 1.0; }) >= 48);              // a cache that has filled
-    BOOST_TEST(drifts([](int i) { return 1 + i / 400.0; }) >= 35);                    // a heap that grows
-    BOOST_TEST(drifts([](int i) { return i > 190 && i < 310 ? 2.5 : 1.0; }) >= 48);   // a guest that comes and goes
+    BOOST_TEST(drifts([](int i) { return i < 200 ? 2.0 : 1.0; }) >= 48);   // a cache that has filled
+    BOOST_TEST(drifts([](int i) { return 1 + i / 400.0; }) >= 35);         // a growing heap
+    // another guest of the host that comes and goes
+    BOOST_TEST(drifts([](int i) { return i > 190 && i < 310 ? 2.5 : 1.0; }) >= 48);
     BOOST_TEST(drifts([](int i) { return 1 + 0.02 * i / 400.0; }) <= 1);
 }
 
@@ -222,7 +223,7 @@ BOOST_AUTO_TEST_CASE(a_gap_that_one_step_fills_is_a_stop_or_a_clock_step) {
     BOOST_TEST(gap(0, 0) == "");
     BOOST_TEST(gap(3 * s, 3 * s) ==
                "nothing happened for 3.00 s in step 207: the process was stopped or its clock stepped");
-    BOOST_TEST(gap(3 * s, 0) == "");   // a long step, and the recorder went on meanwhile
+    BOOST_TEST(gap(3 * s, 0) == "");   // a long step, during which the recorder went on
     BOOST_TEST(gap(0, 3 * s) == "");   // a late writer thread
 }
 

@@ -22,7 +22,7 @@ using test::Bench;
 using test::NumberedSource;
 using namespace std::chrono_literals;
 
-/// Notes which samples it was given.
+/// Records which samples it received.
 struct NotingLearner {
     std::vector<std::uint64_t> seen;
     std::string fault;
@@ -40,12 +40,12 @@ struct NotingLearner {
     double loss_value() { return 0; }
 };
 
-/// A fit without end on numbered samples in random order, until it is asked what it is asked and told to end.
+/// An endless fit on numbered samples in random order, which runs while another thread asks questions.
 struct AskedFit {
     explicit AskedFit(std::size_t samples, const LoaderOptions& options)
         : source{samples}, sampler{samples, 5}, loader{bench.runtime, source, sampler, options} {}
 
-    /// What `ask` of another thread returns.
+    /// Trains until `ask` on another thread returns, and returns its result.
     template <class Ask>
     auto while_it_trains(Ask ask) {
         LiveTarget target{loader, *bench.recorder};
@@ -69,7 +69,7 @@ struct AskedFit {
     NotingLearner learner{.source = &source};
 };
 
-/// The same order again and again, as long as the fit went on.
+/// The first `count` indices of the sampler's orders, epoch after epoch.
 std::vector<std::uint64_t> expected(const Sampler& sampler, std::size_t count) {
     std::vector<std::uint64_t> all, order(sampler.size());
     for (std::size_t epoch = 0; all.size() < count; ++epoch) {

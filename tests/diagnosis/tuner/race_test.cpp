@@ -9,7 +9,7 @@
 namespace drawpoint {
 namespace {
 
-/// Rounds of candidates with these true rates: each round has luck of its own, each rate a little more.
+/// Races of candidates with these true rates: random factors apply to each round and, smaller ones, to each rate.
 struct Track {
     std::vector<double> rates;
     double common = 0.1, own = 0.01;
@@ -23,7 +23,7 @@ struct Track {
             seen.push_back(race.dropped(i) ? 0 : rates[i] * std::exp(luck + own * normal(random)));
         return seen;
     }
-    /// Rounds until there is a winner; `most` if there is none by then.
+    /// Rounds until there is a winner, or `most` if there is none by then.
     std::size_t run(Race& race, std::size_t most) {
         for (std::size_t i = 0; i < most; ++i) {
             race.add_round(round(race));

@@ -14,7 +14,7 @@
 namespace drawpoint {
 namespace {
 
-/// `count` batches of it from `first` on, with their samples and steps.
+/// `count` batches of the run from `first` on, with their samples and steps.
 RecordedRun part_of(const RecordedRun& run, std::size_t first, std::size_t count) {
     RecordedRun part = run;
     const auto keep = [](auto& rows, std::size_t from, std::size_t size) {
@@ -29,8 +29,8 @@ RecordedRun part_of(const RecordedRun& run, std::size_t first, std::size_t count
     return part;
 }
 
-/// A loop that is a replay, on the samples that RepeatedSampler gives: ten batches again and again, after 100 steps others;
-/// each block with luck of its own.
+/// A loop that is replayed on the samples that RepeatedSampler gives: the same ten batches for 100 steps, then another
+/// ten. Each block's rate has noise of its own.
 class ReplayedLoop final : public TuneTarget {
 public:
     explicit ReplayedLoop(RecordedRun truth, double noise = 0.01) : truth_{std::move(truth)}, noise_{noise} {}
@@ -51,12 +51,12 @@ public:
     RecordedRun record(const LoaderSetting& setting, std::size_t warm_up, std::size_t steps) override {
         RecordedRun recorded = truth_;
         recorded.setting = setting;
-        recorded.setting.read_concurrency = 0;   // as where nothing is read ahead
+        recorded.setting.read_concurrency = 0;   // as if nothing had been read ahead
         recorded.batches_per_s = run(setting, warm_up, steps).batches_per_s;
         return recorded;
     }
 
-    /// Of long runs, without luck.
+    /// The rate of a long run without noise.
     [[nodiscard]] double rate(const LoaderSetting& setting) const {
         return replay(truth_, {.setting = setting, .steps = 400, .warm_up_steps = 60}).batches_per_s;
     }
@@ -72,7 +72,7 @@ private:
     std::size_t steps_ = 0;
 };
 
-/// Four samples of 4 ms asleep a batch, and 4 ms of a step: four workers keep up.
+/// Batches of four samples that sleep for 4 ms each, and steps of 4 ms: four workers keep up.
 RecordedRun sleepers() {
     RecordedRun run = test::constant_run(
         {.batch_size = 4, .sample = {.wait_ns = 4'000'000}, .compute = {.wait_ns = 4'000'000}, .steps = 100});
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(under_a_budget_more_workers_wait_for_the_window_before_and_
     LoaderSetting budgeted = wide;
     budgeted.memory_budget = 1'000;
     BOOST_TEST(steps_to_settle(deep, budgeted) == 12u + 4u + 3u);
-    budgeted.num_workers = 1;   // no worker waits for room
+    budgeted.num_workers = 1;   // with one worker, none waits for memory
     BOOST_TEST(steps_to_settle(deep, budgeted) == 12u + 1u);
 }
 

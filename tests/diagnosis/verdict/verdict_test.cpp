@@ -18,13 +18,16 @@
 #include <drawpoint/diagnosis/verdict/verdict_report.hpp>
 #include <drawpoint/instrumentation/facts.hpp>
 
+#include "support/verdict_print.hpp"
+
 using namespace drawpoint;
 
 namespace {
 
 constexpr std::int64_t ms = 1'000'000, us = 1000;
 
-/// A pipeline that keeps up: 8 cores, 4 workers, samples of 1 ms ± 10 %, batches of 8, a loop of 4 ms a step on a device.
+/// A pipeline that keeps up: 8 cores, 4 workers, samples of 1 ms ± 10 %, batches of 8, and steps that wait 4 ms for a
+/// device.
 RecordedRun healthy(std::size_t steps = 200) {
     RecordedRun run;
     run.pipeline = "train";
@@ -52,7 +55,7 @@ RecordedRun healthy(std::size_t steps = 200) {
     return run;
 }
 
-/// What a recorder would have seen of it.
+/// The ledger that a recorder would have made of it.
 Ledger recorded(const RecordedRun& run, std::size_t steps = 0) {
     ReplayOptions options;
     options.setting = run.setting;
@@ -70,7 +73,7 @@ Diagnosis diagnosed(const RecordedRun& run) {
     return found;
 }
 
-bool names(const Diagnosis& found, std::string_view verdict) {
+bool names(const Diagnosis& found, Verdict verdict) {
     return found.verdict == verdict || std::ranges::find(found.co_verdicts, verdict) != found.co_verdicts.end();
 }
 
@@ -91,7 +94,7 @@ BOOST_AUTO_TEST_SUITE(verdict)
 BOOST_AUTO_TEST_CASE(a_loader_that_keeps_up_is_given_no_cause_and_no_advice) {
     const Diagnosis found = diagnosed(healthy());
     BOOST_TEST(!found.abstained, found.abstained.value_or(""));
-    BOOST_TEST(found.verdict == "compute-bound");
+    BOOST_TEST(found.verdict == Verdict::compute_bound);
     BOOST_TEST(!found.advice.has_value());
     BOOST_TEST(found.draw_share < 0.03);
     BOOST_TEST(found.replayed_batches_per_s == found.batches_per_s, boost::test_tools::tolerance(0.03));
@@ -103,11 +106,11 @@ BOOST_AUTO_TEST_CASE(a_slow_decode_on_full_cores_is_decode) {
     run.setting.num_workers = 2;
     each(run, [](SampleDemand& sample) { sample.stages[1].cpu_ns *= 4; });
     const Diagnosis found = diagnosed(run);
-    BOOST_TEST(found.verdict == "decode");
+    BOOST_TEST(found.verdict == Verdict::decode);
     BOOST_TEST(change_of(found, "stage:decode").gain.median > 0.4);
     BOOST_TEST(change_of(found, "num_workers").gain.median < 0.1);
     BOOST_TEST_REQUIRE(found.advice.has_value());
-    BOOST_TEST(found.advice->key == "stage:decode");   // no setting helps where cores are full
+    BOOST_TEST(found.advice->key() == "stage:decode");   // no setting helps when the cores are full
 }
 
 BOOST_AUTO_TEST_CASE(a_slow_transform_on_full_cores_is_transform) {
@@ -115,23 +118,23 @@ BOOST_AUTO_TEST_CASE(a_slow_transform_on_full_cores_is_transform) {
     run.cores = 2;
     run.setting.num_workers = 2;
     each(run, [](SampleDemand& sample) { sample.stages[2].cpu_ns *= 8; });
-    BOOST_TEST(diagnosed(run).verdict == "transform");
+    BOOST_TEST(diagnosed(run).verdict == Verdict::transform);
 }
 
 BOOST_AUTO_TEST_CASE(too_few_workers_are_advised_to_be_more_of) {
     RecordedRun run = healthy();
     run.setting.num_workers = 1;
     const Diagnosis found = diagnosed(run);
-    BOOST_TEST(names(found, "workers"), found.verdict);
+    BOOST_TEST(names(found, Verdict::workers), to_string(found.verdict));
     BOOST_REQUIRE(found.advice.has_value());
-    BOOST_TEST(found.advice->key == "num_workers");
+    BOOST_TEST(found.advice->key() == "num_workers");
     BOOST_TEST(found.advice->setting.num_workers == 2u);
     BOOST_TEST(found.advice->gain.median == 1.0, boost::test_tools::tolerance(0.15));
     BOOST_TEST(found.how_to_refute.find("num_workers 1 -> 2") != std::string::npos, found.how_to_refute);
 }
 
 BOOST_AUTO_TEST_CASE(of_changes_that_gain_as_much_one_that_can_be_set_comes_first) {
-    // Both leave the loop's 5 ms; a second worker has its core to share with the loop.
+    // Both leave the loop's 5 ms: a second worker would share its core with the loop.
     RecordedRun run = healthy();
     run.setting.num_workers = 1;
     run.cores = 2;
@@ -142,8 +145,8 @@ BOOST_AUTO_TEST_CASE(of_changes_that_gain_as_much_one_that_can_be_set_comes_firs
     for (StepDemand& step : run.steps)
         step.compute = {.cpu_ns = 500 * us, .wait_ns = 4'500 * us};
     const Diagnosis found = diagnosed(run);
-    BOOST_TEST(found.verdict == "workers");
-    BOOST_TEST(names(found, "decode"));
+    BOOST_TEST(found.verdict == Verdict::workers);
+    BOOST_TEST(names(found, Verdict::decode));
     BOOST_TEST(change_of(found, "stage:decode").gain.median > change_of(found, "num_workers").gain.median);
 }
 
@@ -151,15 +154,15 @@ BOOST_AUTO_TEST_CASE(samples_that_wait_for_storage_are_read_latency) {
     RecordedRun run = healthy();
     each(run, [](SampleDemand& sample) { sample.stages[0].wait_ns *= 80; });
     const Diagnosis found = diagnosed(run);
-    BOOST_TEST(found.verdict == "read-latency");
+    BOOST_TEST(found.verdict == Verdict::read_latency);
     BOOST_REQUIRE(found.advice.has_value());
-    BOOST_TEST(found.advice->key == "num_workers");
+    BOOST_TEST(found.advice->key() == "num_workers");
 }
 
 BOOST_AUTO_TEST_CASE(reads_that_share_a_line_are_read_bandwidth_and_more_workers_are_not_advised) {
     RecordedRun run = healthy();
     std::int64_t line_free_ns = 0;
-    std::array<std::int64_t, 4> worker_free_ns{};   // as many as there are
+    std::array<std::int64_t, 4> worker_free_ns{};   // enough for all workers
     for (SampleDemand& sample : run.samples) {
         std::int64_t& worker_ns = *std::ranges::min_element(worker_free_ns);
         sample.bytes = 8000 + (sample.index * 2654435761u) % 4000;
@@ -168,12 +171,12 @@ BOOST_AUTO_TEST_CASE(reads_that_share_a_line_are_read_bandwidth_and_more_workers
         worker_ns = line_free_ns + sample.stages[1].cpu_ns + sample.stages[2].cpu_ns;
     }
     const Diagnosis found = diagnosed(run);
-    BOOST_TEST(found.verdict == "read-bandwidth");
+    BOOST_TEST(found.verdict == Verdict::read_bandwidth);
     BOOST_TEST(change_of(found, "num_workers").gain.high < 0.05);
     BOOST_TEST(change_of(found, "waiting").gain.median > 0.3);
-    BOOST_TEST((!found.advice || !found.advice->can_be_set));
-    BOOST_TEST(word_of("waiting", run, {.bandwidth = true}) == "read-bandwidth");
-    BOOST_TEST(word_of("waiting", run, {}) == "read-latency");
+    BOOST_TEST((!found.advice || !found.advice->can_be_set()));
+    BOOST_TEST(cause_of(Lever::waiting, {}, run, {.bandwidth = true}) == Verdict::read_bandwidth);
+    BOOST_TEST(cause_of(Lever::waiting, {}, run, {}) == Verdict::read_latency);
 }
 
 BOOST_AUTO_TEST_CASE(a_rare_slow_sample_with_a_shallow_window_is_a_straggler) {
@@ -183,7 +186,7 @@ BOOST_AUTO_TEST_CASE(a_rare_slow_sample_with_a_shallow_window_is_a_straggler) {
     for (std::size_t i = 0; i < run.samples.size(); i += 60)
         run.samples[i].stages[2].cpu_ns = 25 * ms;
     const Diagnosis found = diagnosed(run);
-    BOOST_TEST(names(found, "stragglers"), found.verdict);
+    BOOST_TEST(names(found, Verdict::stragglers), to_string(found.verdict));
     BOOST_TEST(change_of(found, "variance").gain.median > 0.1);
 }
 
@@ -198,11 +201,12 @@ BOOST_AUTO_TEST_CASE(a_rare_sample_that_sleeps_in_the_decode_stage_does_not_wait
         sample.stages[2] = {};
     });
     const Diagnosis found = diagnosed(run);
-    BOOST_TEST((found.verdict == "stragglers" || found.verdict == "decode"), found.verdict);
-    BOOST_TEST(!names(found, "read-latency"));
+    BOOST_TEST((found.verdict == Verdict::stragglers || found.verdict == Verdict::decode), to_string(found.verdict));
+    BOOST_TEST(!names(found, Verdict::read_latency));
     BOOST_TEST(change_of(found, "waiting").change == "no sample waits off its core");
-    each(run, [](SampleDemand& sample) { std::swap(sample.stages[0], sample.stages[1]); });   // it reads that long
-    BOOST_TEST(word_of("waiting", run, {}) == "read-latency");
+    // now the read takes as long as the decode did
+    each(run, [](SampleDemand& sample) { std::swap(sample.stages[0], sample.stages[1]); });
+    BOOST_TEST(cause_of(Lever::waiting, {}, run, {}) == Verdict::read_latency);
 }
 
 BOOST_AUTO_TEST_CASE(a_window_too_shallow_for_uneven_steps_is_deepened) {
@@ -214,10 +218,10 @@ BOOST_AUTO_TEST_CASE(a_window_too_shallow_for_uneven_steps_is_deepened) {
          ++i)   // a long step, three that are none: the loader needs 2.7 ms each
         run.steps[i].compute.wait_ns = i % 4 == 0 ? 12 * ms : 10 * us;
     const Diagnosis found = diagnosed(run);
-    BOOST_TEST(change_of(found, "variance").verdict == "bursty-consumer");
-    BOOST_TEST(change_of(found, "prefetch_depth").verdict == "bursty-consumer");
+    BOOST_TEST(change_of(found, "variance").verdict == Verdict::bursty_consumer);
+    BOOST_TEST(change_of(found, "prefetch_depth").verdict == Verdict::bursty_consumer);
     BOOST_REQUIRE(found.advice.has_value());
-    BOOST_TEST(found.advice->key == "prefetch_depth");
+    BOOST_TEST(found.advice->key() == "prefetch_depth");
     BOOST_TEST(found.advice->gain.median > 0.1);
 }
 
@@ -228,14 +232,14 @@ BOOST_AUTO_TEST_CASE(a_slow_collate_is_collate) {
     run.setting.num_workers = 2;
     for (BatchDemand& batch : run.batches)
         batch.collate.cpu_ns = 12 * ms;
-    BOOST_TEST(names(diagnosed(run), "collate"));
+    BOOST_TEST(names(diagnosed(run), Verdict::collate));
 }
 
 BOOST_AUTO_TEST_CASE(a_slow_transfer_is_transfer) {
     RecordedRun run = healthy();
     for (BatchDemand& batch : run.batches)
         batch.transfer_ns = 6 * ms;
-    BOOST_TEST(names(diagnosed(run), "transfer"));
+    BOOST_TEST(names(diagnosed(run), Verdict::transfer));
 }
 
 BOOST_AUTO_TEST_CASE(more_cores_than_there_are_is_no_verdict_however_much_they_would_gain) {
@@ -244,8 +248,8 @@ BOOST_AUTO_TEST_CASE(more_cores_than_there_are_is_no_verdict_however_much_they_w
     run.setting.num_workers = 8;
     each(run, [](SampleDemand& sample) { sample.stages[1].cpu_ns *= 4; });
     const Diagnosis found = diagnosed(run);
-    BOOST_TEST(found.interventions.front().key == "cores");
-    BOOST_TEST(found.verdict == "decode");
+    BOOST_TEST(found.interventions.front().lever == Lever::cores);
+    BOOST_TEST(found.verdict == Verdict::decode);
     BOOST_TEST(found.co_verdicts.empty());
 }
 
@@ -254,7 +258,7 @@ BOOST_AUTO_TEST_CASE(a_loader_and_a_loop_of_one_speed_are_balanced) {
     run.setting.num_workers = 2;
     const Diagnosis found = diagnosed(run);
     BOOST_TEST(!found.abstained, found.abstained.value_or(""));
-    BOOST_TEST(found.verdict == "balanced");
+    BOOST_TEST(found.verdict == Verdict::balanced);
     BOOST_TEST(!found.advice.has_value());
 }
 
@@ -262,7 +266,7 @@ BOOST_AUTO_TEST_CASE(a_first_draw_that_takes_long_and_no_other_is_the_warm_up) {
     RecordedRun run = healthy();
     run.samples[0].stages[0].wait_ns = 400 * ms;
     const Diagnosis found = diagnosed(run);
-    BOOST_TEST(found.verdict == "warm-up");
+    BOOST_TEST(found.verdict == Verdict::warm_up);
     BOOST_TEST(found.draw_share < 0.03);
     BOOST_TEST(!found.advice.has_value());
 }
@@ -270,13 +274,13 @@ BOOST_AUTO_TEST_CASE(a_first_draw_that_takes_long_and_no_other_is_the_warm_up) {
 BOOST_AUTO_TEST_CASE(few_steps_are_no_verdict_but_say_how_many_are_missing) {
     const Diagnosis found = drawpoint::diagnose(recorded(healthy(), 30));
     BOOST_REQUIRE(found.abstained.has_value());
-    BOOST_TEST(found.verdict == "undecided");
+    BOOST_TEST(found.verdict == Verdict::undecided);
     BOOST_TEST(found.steady_steps < 50u);
     BOOST_TEST(found.more_steps_needed == 50 - found.steady_steps);
     BOOST_TEST(found.abstained->starts_with("needs " + std::to_string(found.more_steps_needed) + " more steps"),
                *found.abstained);
     const std::string text = to_text(found);
-    BOOST_TEST(text.find("undecided") == text.rfind("undecided"), text);   // said once
+    BOOST_TEST(text.find("undecided") == text.rfind("undecided"), text);   // only once
     BOOST_TEST(found.interventions.empty());
     BOOST_TEST(!found.advice.has_value());
 }
@@ -286,7 +290,7 @@ BOOST_AUTO_TEST_CASE(a_run_that_becomes_steady_only_at_its_half_may_not_be_stead
     const std::size_t half = run.batches.size() / 2;
     each(run, [half](SampleDemand& sample) { sample.stages[1].cpu_ns *= sample.batch < half ? 40 : 1; });
     const Diagnosis found = diagnosed(run);
-    BOOST_TEST(found.verdict == "undecided");
+    BOOST_TEST(found.verdict == Verdict::undecided);
     BOOST_REQUIRE(found.abstained.has_value());
     BOOST_TEST(found.abstained->find("the warm-up took") != std::string::npos, *found.abstained);
     BOOST_TEST(found.more_steps_needed > 0u);
@@ -308,13 +312,13 @@ BOOST_AUTO_TEST_CASE(a_neighbour_that_takes_a_core_is_interference_and_no_verdic
         HostRow row;
         row.at_ns = at;
         row.own_cpu_ns = at - ledger.start_ns;
-        row.busy_ns = 3 * (at - ledger.start_ns);   // two cores' worth by others
+        row.busy_ns = 3 * (at - ledger.start_ns);   // others use two cores
         ledger.host.push_back(row);
     }
     ledger.sort();
     const Diagnosis found = drawpoint::diagnose(ledger);
     BOOST_REQUIRE(found.abstained.has_value());
-    BOOST_TEST(found.verdict == "interference");
+    BOOST_TEST(found.verdict == Verdict::interference);
     BOOST_TEST(!found.trust.trusted);
     BOOST_TEST(found.interventions.empty());
 }
@@ -327,7 +331,7 @@ BOOST_AUTO_TEST_CASE(lost_records_are_no_verdict) {
                               .ring = 1});
     const Diagnosis found = drawpoint::diagnose(ledger);
     BOOST_REQUIRE(found.abstained.has_value());
-    BOOST_TEST(found.verdict == "undecided");
+    BOOST_TEST(found.verdict == Verdict::undecided);
 }
 
 BOOST_AUTO_TEST_CASE(the_same_ledger_gives_the_same_diagnosis) {
@@ -336,7 +340,7 @@ BOOST_AUTO_TEST_CASE(the_same_ledger_gives_the_same_diagnosis) {
     BOOST_TEST(to_text(diagnosed(run)) == to_text(diagnosed(run)));
 }
 
-BOOST_AUTO_TEST_CASE(every_key_has_a_word_and_settings_alone_have_a_cost) {
+BOOST_AUTO_TEST_CASE(every_lever_shows_a_cause_and_settings_alone_have_an_option) {
     RecordedRun run = healthy();
     run.setting.read_concurrency = 8;
     run.setting.memory_budget = 1 << 20;
@@ -345,11 +349,11 @@ BOOST_AUTO_TEST_CASE(every_key_has_a_word_and_settings_alone_have_a_cost) {
     run.batches[0].transfer_ns = 1;
     std::vector<std::string> keys;
     for (const Intervention& change : unit_interventions(run, {})) {
-        keys.push_back(change.key);
-        BOOST_TEST(change.verdict != "undecided", change.key);
-        BOOST_TEST(change.can_be_set == (change.setting != run.setting), change.key);
-        BOOST_TEST(change.can_be_set == (change.what == Change{}), change.key);
-        BOOST_TEST(change.can_be_set == !option_of(change).empty(), change.key);
+        keys.push_back(change.key());
+        BOOST_TEST(change.verdict != Verdict::undecided, change.key());
+        BOOST_TEST(change.can_be_set() == (change.setting != run.setting), change.key());
+        BOOST_TEST(change.can_be_set() == (change.what == Change{}), change.key());
+        BOOST_TEST(change.can_be_set() == !option_of(change).empty(), change.key());
     }
     const std::vector<std::string> expected{"num_workers/2",   "order",         "prefetch_depth", "read_concurrency",
                                             "num_workers",     "memory_budget", "stage:read",     "stage:decode",
@@ -358,43 +362,58 @@ BOOST_AUTO_TEST_CASE(every_key_has_a_word_and_settings_alone_have_a_cost) {
     BOOST_TEST(keys == expected, boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(every_word_names_one_verdict_and_every_key_one_lever) {
+    for (std::size_t i = 0; i <= static_cast<std::size_t>(Verdict::undecided); ++i) {
+        const auto verdict = static_cast<Verdict>(i);
+        BOOST_TEST((verdict_of(to_string(verdict)) == verdict), to_string(verdict));
+    }
+    BOOST_TEST(!verdict_of("Decode"));
+    for (const LeverWords& words : levers) {
+        const std::string key =
+            Intervention{.lever = words.lever, .stage = {}, .change = {}, .setting = {}, .what = {}, .gain = {}}.key() +
+            (words.lever == Lever::stage ? "augment" : "");
+        BOOST_TEST((lever_of(key) == words.lever), key);
+    }
+    BOOST_TEST(!lever_of("stage:"));
+    BOOST_TEST(!lever_of("workers"));
+}
+
 BOOST_AUTO_TEST_CASE(a_change_that_changes_nothing_is_not_tried) {
     RecordedRun run = healthy();
     run.setting.num_workers = 1;
     run.setting.order = OrderRule::out_of_order();
     for (const Intervention& change : unit_interventions(run, {})) {
-        BOOST_TEST(change.key != "order");
-        BOOST_TEST(change.key != "num_workers/2");
-        BOOST_TEST(change.key != "read_concurrency");
-        BOOST_TEST(change.key != "collate");
+        BOOST_TEST(change.lever != Lever::out_of_order);
+        BOOST_TEST(change.lever != Lever::fewer_workers);
+        BOOST_TEST(change.lever != Lever::more_reads);
+        BOOST_TEST(change.lever != Lever::collate);
     }
 }
 
 BOOST_AUTO_TEST_CASE(stages_get_the_words_of_what_they_do) {
     RecordedRun run = healthy();
     run.stages = {"fetch", "decode+crop+resize+normalize", "augment"};
-    BOOST_TEST(word_of("stage:fetch", run, {}) == "read-latency");
-    BOOST_TEST(word_of("stage:decode+crop+resize+normalize", run, {}) == "decode");
-    BOOST_TEST(word_of("stage:augment", run, {}) == "transform");
+    BOOST_TEST(cause_of(Lever::stage, "fetch", run, {}) == Verdict::read_latency);
+    BOOST_TEST(cause_of(Lever::stage, "decode+crop+resize+normalize", run, {}) == Verdict::decode);
+    BOOST_TEST(cause_of(Lever::stage, "augment", run, {}) == Verdict::transform);
     each(run, [](SampleDemand& sample) { sample.stages[2].wait_ns = 50 * ms; });
-    BOOST_TEST(word_of("stage:augment", run, {}) == "transform");   // it waits, but for no storage
+    BOOST_TEST(cause_of(Lever::stage, "augment", run, {}) == Verdict::transform);   // it waits, but not for storage
     run.stages[0] = "open";
     each(run, [](SampleDemand& sample) { sample.stages[0].wait_ns = 50 * ms; });
-    BOOST_TEST(word_of("stage:open", run, {}) == "read-latency");   // the first one waits for what it reads
+    BOOST_TEST(cause_of(Lever::stage, "open", run, {}) == Verdict::read_latency);   // the first waits for its read
     each(run, [](SampleDemand& sample) { sample.bytes = 0; });
-    BOOST_TEST(word_of("stage:open", run, {}) == "transform");   // it reads nothing
-    BOOST_TEST(word_of("prefetch_depth", run, {}) == "prefetch-depth");
-    BOOST_TEST(word_of("prefetch_depth", run, {.bursty_compute = true}) == "bursty-consumer");
+    BOOST_TEST(cause_of(Lever::stage, "open", run, {}) == Verdict::transform);   // it reads nothing
+    BOOST_TEST(cause_of(Lever::more_depth, {}, run, {}) == Verdict::prefetch_depth);
+    BOOST_TEST(cause_of(Lever::more_depth, {}, run, {.bursty_compute = true}) == Verdict::bursty_consumer);
 }
 
 BOOST_AUTO_TEST_CASE(a_recorded_command_line_is_what_refutes) {
     Ledger ledger;
-    Intervention advice{.key = "num_workers",
+    Intervention advice{.lever = Lever::more_workers,
                         .change = "num_workers 2 -> 4",
-                        .verdict = "workers",
+                        .verdict = Verdict::workers,
                         .setting = {.num_workers = 4},
                         .what = {},
-                        .can_be_set = true,
                         .gain = {0.41, 0.35, 0.47}};
     ledger.set_fact(facts::command, "drawpoint profile --data pictures --num-workers 2");
     ledger.set_fact("option.data", "my pictures");
@@ -417,7 +436,7 @@ BOOST_AUTO_TEST_CASE(a_recorded_command_line_is_what_refutes) {
 
 BOOST_AUTO_TEST_CASE(no_recording_can_make_a_command_that_writes_or_runs_what_it_says) {
     Ledger ledger;
-    Intervention advice{.key = "num_workers", .change = "num_workers 2 -> 4", .setting = {.num_workers = 4}};
+    Intervention advice{.lever = Lever::more_workers, .change = "num_workers 2 -> 4", .setting = {.num_workers = 4}};
     ledger.set_fact(facts::command, "drawpoint profile; rm -rf /");
     ledger.set_fact("option.data", "a'$(touch b)'");
     for (const char* name : {"json", "output", "checkpoint", "resume", "report", "config", "profiler", "data=x --json",
@@ -435,7 +454,7 @@ BOOST_AUTO_TEST_CASE(no_recording_can_make_a_command_that_writes_or_runs_what_it
 BOOST_AUTO_TEST_CASE(a_number_is_raised_no_further_than_it_can_go) {
     const auto change = [](const RecordedRun& run, std::string_view key) -> std::optional<LoaderSetting> {
         for (const Intervention& one : unit_interventions(run, {}))
-            if (one.key == key)
+            if (one.key() == key)
                 return one.setting;
         return std::nullopt;
     };
@@ -513,7 +532,7 @@ BOOST_AUTO_TEST_CASE(what_late_delivery_costs_is_measured_and_has_no_interval) {
 BOOST_AUTO_TEST_CASE(cores_that_others_took_are_left_to_a_run_that_had_them) {
     RecordedRun run = healthy();
     run.cores = 1;
-    run.setting.num_workers = 1;   // 0.9 of each ms on a core, while others are said to take 0.4 of it
+    run.setting.num_workers = 1;   // 0.9 of each ms on a core, while other processes are said to take 0.4 of it
     ReplayOptions alone;
     alone.setting = run.setting;
     run.batches_per_s = replay(run, alone).batches_per_s;
@@ -527,7 +546,7 @@ BOOST_AUTO_TEST_CASE(cores_that_others_took_are_left_to_a_run_that_had_them) {
     contended.run_queue_share = 0.2;
     BOOST_TEST(ratio(contended) < 0.8);
     RecordedRun fits = run;
-    fits.batches_per_s *= 0.6;   // it was as slow as that
+    fits.batches_per_s *= 0.6;   // as if it had been that slow
     (void)replay_recorded(fits, others, 1'000'000);
     BOOST_TEST(fits.foreign_cores == 0.4);
 }
@@ -548,7 +567,7 @@ BOOST_AUTO_TEST_CASE(the_document_has_every_field_of_its_schema) {
     const auto document = to_json(found, {.version = "1", .command = "drawpoint diagnose"}, {});
     BOOST_TEST(document.begin().key() == "schema");
     BOOST_TEST(document["schema"] == "drawpoint.diagnosis/1");
-    BOOST_TEST(document["verdict"] == found.verdict);
+    BOOST_TEST(document["verdict"] == to_string(found.verdict));
     BOOST_TEST(document["abstained"].is_null());
     BOOST_TEST(document["evidence"].size() > 1);
     BOOST_REQUIRE(document["interventions"].size() == found.interventions.size());
@@ -569,10 +588,14 @@ BOOST_AUTO_TEST_CASE(the_document_has_every_field_of_its_schema) {
 
 BOOST_AUTO_TEST_CASE(no_name_acts_on_a_terminal_or_breaks_a_table) {
     Diagnosis found;
-    found.verdict = "decode";
+    found.verdict = Verdict::decode;
     found.blame_rows = {{.cause = "evil\x1b[2J|`<b>", .ns = 5, .share = 1}};
-    found.interventions.push_back(
-        {.key = "stage:x", .change = "x\ny twice as fast", .verdict = "decode", .setting = {}, .what = {}});
+    found.interventions.push_back({.lever = Lever::stage,
+                                   .stage = "x",
+                                   .change = "x\ny twice as fast",
+                                   .verdict = Verdict::decode,
+                                   .setting = {},
+                                   .what = {}});
     BOOST_TEST(to_text(found).find('\x1b') == std::string::npos);
     BOOST_TEST(to_text(found).find("x\\ny twice") != std::string::npos);
     BOOST_TEST(verdict_lines(found).find('\x1b') == std::string::npos);

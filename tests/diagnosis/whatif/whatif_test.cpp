@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t ms = 1'000'000;
 
-/// Samples that wait for 4 ms and compute for 1 ms, a loop that takes 6 ms a batch of 4 on a device, 8 cores.
+/// Samples that wait for 4 ms and compute for 1 ms, steps that wait 6 ms for a device per batch of 4, 8 cores.
 RecordedRun waiting_run() {
     RecordedRun run;
     run.pipeline = "train";
@@ -51,7 +51,7 @@ Whatif grid_of(const RecordedRun& run, const Change& change = {}) {
         {.predict = {.replications = 5}});
 }
 
-/// What a recorder would have seen of it.
+/// The ledger that a recorder would have made of it.
 Ledger recorded(const RecordedRun& run) {
     ReplayOptions options;
     options.setting = run.setting;
@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(every_combination_is_a_row_once_and_in_order) {
 
 BOOST_AUTO_TEST_CASE(the_smallest_setting_within_two_percent_of_the_best_is_recommended) {
     const Whatif found =
-        grid_of(waiting_run());   // 20 ms of a worker a batch: 4 workers make one in 5 ms, the loop takes 6
+        grid_of(waiting_run());   // a batch takes a worker 20 ms: 4 workers make one in 5 ms, and the loop takes 6
     const LoaderSetting& chosen = found.rows[found.recommended].setting;
     BOOST_TEST(chosen.num_workers == 4);
     BOOST_TEST(chosen.prefetch_depth == 2);
@@ -140,7 +140,7 @@ BOOST_AUTO_TEST_CASE(nobody_on_the_frontier_is_beaten_in_everything) {
 BOOST_AUTO_TEST_CASE(a_faster_stage_raises_what_one_worker_makes) {
     Change change;
     change.stages[0] = 0.25;
-    const Whatif found = grid_of(waiting_run(), change);   // 2 ms a sample instead of 5
+    const Whatif found = grid_of(waiting_run(), change);   // 2 ms per sample instead of 5
     BOOST_TEST(found.rows[0].prediction.batches_per_s.median == 125.0, boost::test_tools::tolerance(0.03));
     BOOST_TEST(!found.rows[0].recorded);
     BOOST_TEST(found.as_recorded.batches_per_s.median == 50.0, boost::test_tools::tolerance(0.03));
@@ -149,7 +149,7 @@ BOOST_AUTO_TEST_CASE(a_faster_stage_raises_what_one_worker_makes) {
 BOOST_AUTO_TEST_CASE(what_the_replay_is_off_at_the_recorded_setting_it_is_taken_to_be_off_at_all) {
     RecordedRun run = waiting_run();
     const Whatif as_replayed = grid_of(run);
-    run.batches_per_s = 40;   // the replay makes 50
+    run.batches_per_s = 40;   // the replay gives 50
     const Whatif found = grid_of(run);
     BOOST_TEST(found.rows[0].recorded);
     BOOST_TEST(found.rows[0].prediction.batches_per_s.median == 40, boost::test_tools::tolerance(1e-9));
@@ -157,7 +157,7 @@ BOOST_AUTO_TEST_CASE(what_the_replay_is_off_at_the_recorded_setting_it_is_taken_
         BOOST_TEST(found.rows[i].samples_per_s == 0.8 * as_replayed.rows[i].samples_per_s,
                    boost::test_tools::tolerance(0.02));
     BOOST_TEST(found.as_recorded.batches_per_s.median == 50,
-               boost::test_tools::tolerance(0.03));   // as the replay says
+               boost::test_tools::tolerance(0.03));   // unscaled, as replayed
 }
 
 BOOST_AUTO_TEST_CASE(a_setting_that_the_memory_budget_does_not_allow_is_not_offered) {
@@ -184,16 +184,16 @@ BOOST_AUTO_TEST_CASE(a_setting_that_the_memory_budget_does_not_allow_is_not_offe
 }
 
 BOOST_AUTO_TEST_CASE(a_line_that_the_replay_is_better_without_was_none) {
-    // Each of four workers waits by itself: 4 ms of 5 a sample, 16 samples of 4 workers in 20 ms.
+    // Each of four workers waits by itself: 4 of 5 ms per sample; 16 samples take 4 workers 20 ms.
     RecordedRun run = waiting_run();
     run.setting.num_workers = 4;
     for (StepDemand& step : run.steps)
         step.compute.wait_ns = 1 * ms;
     run.batches_per_s = 200;
-    run.line_ns_per_byte = 4000;   // of 1000 bytes: 4 ms, one after the other, makes 62 batches a second
+    run.line_ns_per_byte = 4000;   // 1000 bytes take 4 ms, one sample after the other: 62 batches per second
     BOOST_TEST(replay_recorded(run, {}, 1000) == 200, boost::test_tools::tolerance(0.05));
     BOOST_TEST(run.line_ns_per_byte == 0);
-    run.batches_per_s = 62;   // now it is what was measured, though others seem to have taken cores
+    run.batches_per_s = 62;   // now it agrees with the measurement, although others seem to have taken cores
     run.line_ns_per_byte = 4000;
     Interference others;
     others.measured = true;
@@ -206,10 +206,10 @@ BOOST_AUTO_TEST_CASE(a_line_that_the_replay_is_better_without_was_none) {
 
 BOOST_AUTO_TEST_CASE(a_shared_bandwidth_bounds_every_setting_that_reads_as_much) {
     RecordedRun run = waiting_run();
-    run.line_ns_per_byte = 1e9 / (4 * 70) / 1000;   // of samples of 1000 bytes
+    run.line_ns_per_byte = 1e9 / (4 * 70) / 1000;   // with samples of 1000 bytes
     const Whatif bounded = grid_of(run);
     for (const WhatifRow& row : bounded.rows)
-        BOOST_TEST(row.prediction.batches_per_s.median <= 70.0 * 1.02);   // the model may err
+        BOOST_TEST(row.prediction.batches_per_s.median <= 70.0 * 1.02);   // the model may be off a little
     BOOST_TEST(bounded.rows[bounded.recommended].setting.num_workers == 2u);
     Change no_reading;
     no_reading.without_waiting = true;
@@ -243,7 +243,7 @@ BOOST_AUTO_TEST_CASE(the_largest_batch_of_a_grid_is_what_the_budget_pays_for) {
     RecordedRun run = waiting_run();
     for (SampleDemand& sample : run.samples)
         sample.stages[0].wait_ns += static_cast<std::int64_t>((sample.index * 2654435761u) % 4096) * 1000;
-    run.batches_per_s = 0;   // nothing to set the rates against
+    run.batches_per_s = 0;   // nothing to scale the rates to
     const WhatifOptions options{.predict = {.replications = 3}, .most_samples = 7200};   // 50 steps of 64, 100 of 4
     const WhatifGrid grid{.num_workers = {}, .prefetch_depth = {}, .batch_size = {4, 64}, .order = {}, .change = {}};
     const Whatif found = drawpoint::whatif(run, grid, options);
@@ -276,7 +276,7 @@ BOOST_AUTO_TEST_CASE(a_run_that_is_not_to_be_trusted_says_so_at_the_recommendati
     const std::size_t said = text.find("\n  not to be trusted: others kept 1.80 of 2 <cores> busy\n");
     BOOST_REQUIRE(at != std::string::npos);
     BOOST_REQUIRE(said != std::string::npos);
-    BOOST_TEST(std::ranges::count(text.substr(at + 1, said - at), '\n') == 2);   // under what it predicts
+    BOOST_TEST(std::ranges::count(text.substr(at + 1, said - at), '\n') == 2);   // below what it predicts
     const std::size_t in_page = html.find("<b>Not to be trusted</b>: others kept 1.80 of 2 &lt;cores&gt; busy");
     BOOST_TEST(in_page < html.find("<svg"));
     const auto document = to_json(found, {}, {});
@@ -295,7 +295,7 @@ BOOST_AUTO_TEST_CASE(how_much_the_load_of_others_varied_widens_what_is_predicted
         row.at_ns = ledger.start_ns + at;
         row.own_cpu_ns = at / 5;
         row.busy_ns = row.own_cpu_ns + foreign_ns;
-        foreign_ns += at / every_ns % 2 == 0 ? every_ns * 8 / 10 : 0;   // 0.8 of a core, then none
+        foreign_ns += at / every_ns % 2 == 0 ? every_ns * 8 / 10 : 0;   // 0.8 of a core, then none, alternately
         ledger.host.push_back(row);
     }
     ledger.sort();
@@ -329,7 +329,7 @@ BOOST_AUTO_TEST_CASE(reads_that_take_turns_on_a_line_are_seen_and_independent_on
     const auto line = read_line(ledger_of(true), 0, 1'000'000'000'000);
     BOOST_REQUIRE(line.has_value());
     BOOST_TEST(line->ns_per_byte == 1000, boost::test_tools::tolerance(1e-9));
-    BOOST_TEST(line->latency_ns < 10'000);   // though reads queued for milliseconds
+    BOOST_TEST(line->latency_ns < 10'000);   // although reads queued for milliseconds
     BOOST_TEST(line->busy_share > 0.98);
     const auto later = read_line(ledger_of(true), 50'000'000, 1'000'000'000'000);   // the line was idle only before
     BOOST_REQUIRE(later.has_value());
@@ -354,10 +354,10 @@ BOOST_AUTO_TEST_CASE(reads_of_one_worker_tell_whether_their_bytes_make_them_long
         }
         return reads_grow_with_bytes(ledger, 0, 1'000'000'000'000);
     };
-    BOOST_TEST(grow(300'000));             // beside 600'000 of bytes
-    BOOST_TEST(!grow(900'000));            // more than those
-    BOOST_TEST(!grow(0, 40));              // all of nearly one size
-    BOOST_TEST(!grow(300'000, 1024, 2));   // of two workers: a line would show
+    BOOST_TEST(grow(300'000));             // with 600'000 for the bytes
+    BOOST_TEST(!grow(900'000));            // larger than the part for the bytes
+    BOOST_TEST(!grow(0, 40));              // sizes are nearly equal
+    BOOST_TEST(!grow(300'000, 1024, 2));   // with two workers a shared line would show
     BOOST_TEST(!reads_grow_with_bytes(Ledger{}, 0, 1));
 }
 

@@ -19,7 +19,7 @@ namespace {
 
 using namespace drawpoint;
 
-std::string contents(const std::filesystem::path& file) {   // of a compressed file too
+std::string contents(const std::filesystem::path& file) {   // decompresses if needed
     gzFile stream = gzopen(file.c_str(), "rb");
     BOOST_REQUIRE(stream);
     std::string text;
@@ -38,7 +38,7 @@ std::size_t links_in(const std::string& trace) {
     return found;
 }
 
-/// Everything a call is, with texts in place of positions.
+/// Everything about each call, with texts in place of positions.
 auto calls_of(const Ledger& ledger) {
     const auto text = [&](std::uint32_t name) { return name == nothing ? std::string{} : ledger.names.at(name); };
     std::multiset<

@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(shapes_that_are_no_json_become_a_text) {
 BOOST_AUTO_TEST_CASE(what_overlaps_on_a_thread_moves_to_one_of_its_own_with_its_length) {
     OperatorRun run = operator_run();
     const StepRow& step = run.ledger.steps[1];
-    const std::int64_t begin_ns = step.draw_begin_ns + step.draw_ns - 2;   // across the draw's end
+    const std::int64_t begin_ns = step.draw_begin_ns + step.draw_ns - 2;   // extends beyond the draw's end
     run.call(0, "across", begin_ns, 100);
     run.call(0, "inside", begin_ns + 1, 10);
     const Trace trace{run.ledger};
@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(a_step_annotated_already_is_not_written_twice) {
     BOOST_TEST(named("ProfilerStep#7") == 1);
     BOOST_TEST(named("ProfilerStep#1") == 1);
     BOOST_TEST(named("enumerate(DataLoader)#drawpoint.__next__") == static_cast<long>(run.ledger.steps.size()));
-    BOOST_TEST(named("backward") == 3);   // of each training step
+    BOOST_TEST(named("backward") == 3);   // one per training step
     BOOST_TEST(trace.slice("enumerate(DataLoader)#drawpoint.__next__").tid == trace.slice("ProfilerStep#7").tid);
     BOOST_TEST(all_nest(trace));
 }

@@ -50,7 +50,7 @@ BOOST_AUTO_TEST_CASE(a_row_a_step_holds_its_exact_nanoseconds) {
     ledger.steps[1].between_run_queue_ns = 5;
     const auto rows = table(ledger);
     BOOST_REQUIRE(rows.size() == ledger.steps.size());
-    auto row = rows[1];   // the training step of factor 2
+    auto row = rows[1];   // the training step with factor 2
     BOOST_TEST(row["step"] == "1");
     BOOST_TEST(row["phase"] == "train");
     BOOST_TEST(row["status"] == "complete");

@@ -29,7 +29,7 @@ std::size_t files_in(const TemporaryFolder& folder) {
     return static_cast<std::size_t>(std::distance(fs::directory_iterator{folder.path()}, fs::directory_iterator{}));
 }
 
-std::string contents(const fs::path& file) {   // of a compressed file too
+std::string contents(const fs::path& file) {   // decompresses if needed
     gzFile stream = gzopen(file.c_str(), "rb");
     BOOST_REQUIRE(stream);
     std::string text;
@@ -45,7 +45,7 @@ bool is_compressed(const fs::path& file) {
     return stream.get() == 0x1f && stream.get() == 0x8b;
 }
 
-/// No file of this process grows beyond so many bytes.
+/// Limits the size of files that this process writes, during its lifetime.
 class SmallDisk {
 public:
     explicit SmallDisk(rlim_t bytes) : handler_{std::signal(SIGXFSZ, SIG_IGN)} {

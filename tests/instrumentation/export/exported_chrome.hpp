@@ -26,7 +26,7 @@ inline std::string exported(const Ledger& ledger) {
     return text_of([&](std::ostream& out) { write_chrome_trace(ledger, out, {.trace_name = "run.pt.trace.json"}); });
 }
 
-/// A complete event; times in nanoseconds since the run's start, read from the text's own digits.
+/// A complete event; times in nanoseconds since the run's start, parsed from the text's digits.
 struct ChromeSlice {
     std::string category, name;
     std::int64_t pid = 0, tid = 0, begin_ns = 0, ns = 0;
@@ -68,7 +68,7 @@ struct Trace {
     }
 };
 
-/// No two slices of a thread overlap without one enclosing the other.
+/// Checks that slices of a thread overlap only if one encloses the other.
 inline bool all_nest(const Trace& trace) {
     std::map<std::pair<std::int64_t, std::int64_t>, std::vector<const ChromeSlice*>> threads;
     for (const ChromeSlice& slice : trace.slices)
@@ -81,7 +81,7 @@ inline bool all_nest(const Trace& trace) {
     return true;
 }
 
-/// A run with operators on the loop's thread and another, and a kernel.
+/// A run with operators on the loop's thread and on another one, and a kernel.
 inline OperatorRun operator_run() {
     OperatorRun run;
     run.ledger.set_fact(facts::loop_tid, "4711");

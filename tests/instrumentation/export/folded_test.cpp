@@ -26,7 +26,7 @@ Ledger sampled_run() {
     return ledger;
 }
 
-/// A training pass of one step inside an epoch inside a fit, in microseconds.
+/// A fit with an epoch with a training pass of one step, in microseconds.
 Ledger loop_run() {
     Ledger ledger;
     const auto us = [](std::int64_t count) { return count * 1000; };

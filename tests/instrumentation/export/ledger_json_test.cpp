@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(no_column_is_missing) {
     ledger.failures = {{17, 1, 2, 0, "a/b\".jpg", "decode", "broken \xff"}};
     ledger.dropped = {{3, 4, 5, 6}};
     ledger.thinnings = {{7, 8, 9}};
-    ledger.settings = {{11, 1, 2, 3, any_order, 4, 5}};
+    ledger.settings = {{11, 1, 2, 3, OrderRule::out_of_order(), 4, 5}};
     ledger.host = {{.at_ns = 12, .own_cpu_ns = 0, .resident_bytes = 13}};
     ledger.pipelines[0].read_concurrency = 21;
     ledger.pipelines[0].memory_budget = 22;

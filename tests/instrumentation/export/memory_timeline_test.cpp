@@ -18,7 +18,8 @@ using Json = nlohmann::json;
 
 constexpr std::int64_t start_ns = 1'000'000;
 
-/// Address 1 is there from before; 2 comes, 3 comes in the same microsecond as 2 goes; device 0 has one of its own.
+/// Address 1 exists from the beginning; 2 is allocated; 3 is allocated in the microsecond in which 2 is freed; device 0
+/// has an address of its own.
 Ledger allocations() {
     Ledger ledger;
     ledger.start_ns = start_ns;

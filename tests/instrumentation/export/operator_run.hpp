@@ -10,7 +10,7 @@
 
 namespace drawpoint::test {
 
-/// Adds rows to a ledger by name.
+/// Adds rows to a ledger, using names instead of positions.
 class OperatorRun {
 public:
     Ledger ledger = hand_made::one_epoch();
@@ -38,7 +38,7 @@ public:
     }
 };
 
-/// The batch of training step 0 and its samples, as a loader would have made them.
+/// Adds the batch of training step 0 and its samples, as if a loader had made them.
 inline void add_first_batch(Ledger& ledger) {
     const StepRow& step = ledger.steps.front();
     const std::int64_t taken = step.draw_begin_ns + 5;

@@ -22,7 +22,7 @@ using namespace drawpoint;
 
 std::string unzipped(const std::string& packed) {
     z_stream stream{};
-    BOOST_REQUIRE_EQUAL(inflateInit2(&stream, 15 + 16), Z_OK);   // gzip only
+    BOOST_REQUIRE_EQUAL(inflateInit2(&stream, 15 + 16), Z_OK);   // accepts gzip only
     std::string bytes(1u << 20, '\0');
     stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(packed.data()));
     stream.avail_in = static_cast<uInt>(packed.size());
@@ -40,7 +40,7 @@ struct Sample {
     std::map<std::string, std::string> labels;
 };
 
-/// A profile read by the field numbers of pprof's profile.proto.
+/// A profile, parsed with the field numbers of pprof's profile.proto.
 struct Profile {
     std::vector<std::string> strings;
     std::vector<std::string> types;
@@ -174,7 +174,7 @@ BOOST_AUTO_TEST_CASE(it_says_what_its_numbers_are) {
     BOOST_TEST(profile.period == 1'000'000);
     BOOST_TEST(profile.time_nanos == 5000);
     BOOST_TEST(profile.duration_nanos == 13);
-    BOOST_TEST(profile.functions.size() == 2u);   // none that no sample names
+    BOOST_TEST(profile.functions.size() == 2u);   // only functions that occur in a sample
     BOOST_TEST(!profile.functions.contains(0));
 }
 
@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(no_samples_give_a_valid_empty_profile) { BOOST_TEST(written
 BOOST_AUTO_TEST_CASE(a_profile_that_is_compressed_in_many_pieces_is_whole) {
     Ledger ledger;
     ledger.threads = {{.tid = 4}};
-    std::mt19937_64 random;   // does not compress to nothing
+    std::mt19937_64 random;   // so that it does not compress well
     for (std::uint32_t i = 0; i < 5'000; ++i) {
         ledger.names.push_back(std::to_string(random()) + std::to_string(random()) + std::to_string(random()));
         ledger.frames.push_back({i});

@@ -19,8 +19,8 @@ Json exported(const Ledger& ledger) {
     return Json::parse(text_of([&](std::ostream& out) { write_speedscope(ledger, out); }));
 }
 
-/// Time between opening and closing a frame, summed over a profile, by the frame's name. Fails unless the profile's events are
-/// balanced, nested and in order of time.
+/// Time between opening and closing a frame, summed over a profile, by the frame's name. Fails unless the profile's
+/// events are balanced, nested and ordered by time.
 std::map<std::string, std::int64_t> totals(const Json& document, const Json& profile) {
     std::map<std::string, std::int64_t> sums;
     std::vector<std::pair<std::size_t, std::int64_t>> open;

@@ -12,7 +12,7 @@ namespace {
 
 using namespace drawpoint;
 
-/// From when to when each slice of a name is, by track.
+/// Begin and end of each slice with a given name, by track.
 using Found = std::map<std::string, std::vector<std::pair<std::int64_t, std::int64_t>>>;
 
 Found collated(const Ledger& ledger) {
@@ -40,7 +40,7 @@ BOOST_AUTO_TEST_CASE(a_batch_is_collated_once_by_its_worker_or_in_its_slot_where
     ledger.batches[0].collate_worker.reset();
     BOOST_TEST((collated(ledger) == Found{{"batch slot 0", {{20, 50}}}}));
     ledger.batches[0].collate_worker = std::uint16_t{4};
-    ledger.batches[0].collate_end_ns = no_stamp;   // given up meanwhile
+    ledger.batches[0].collate_end_ns = no_stamp;   // abandoned while it was collated
     BOOST_TEST(collated(ledger).empty());
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 using namespace drawpoint;
 
-/// A machine made of files.
+/// A machine whose /proc and /sys are files of the test.
 struct Files : test::TemporaryFolder {
     void put(const std::string& name, std::string_view text) const {
         std::filesystem::create_directories((*this / name).parent_path());
@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(busy_and_steal_are_those_of_our_cores_and_guests_are_inside
                            "cpu1 900000 1 1 1 1 1 1 1 1 1\n"
                            "cpu10 0 0 0 5 5 0 1 70 0 0\n"
                            "intr 5 5\ncpu0 999999 1 1 1 1 1 1 1 1 1\n");
-    const HostRow row = files.read({10, 0});   // behind the interrupts there is no core's line any more
+    const HostRow row = files.read({10, 0});   // no line of a core follows the line of interrupts
     BOOST_TEST(row.at_ns == 7);
     const std::int64_t tick = 1'000'000'000 / ::sysconf(_SC_CLK_TCK);
     BOOST_TEST(row.busy_ns == (1 + 20 + 300 + 4000 + 50000 + 1) * tick);
@@ -71,7 +71,8 @@ BOOST_AUTO_TEST_CASE(a_line_that_the_room_cuts_is_left_out_whole) {
     std::vector<std::uint32_t> ours;
     for (std::uint32_t core = 1; core < 60; ++core)
         ours.push_back(core);
-    for (std::size_t shift = 0; shift < 36; ++shift) {   // "cpu504 …", cut, is no second core 50
+    // a truncated line "cpu504 …" does not count as a second core 50
+    for (std::size_t shift = 0; shift < 36; ++shift) {
         files.put("proc/stat", "cpu  " + std::string(shift, '1') + "\n" + lines);
         BOOST_REQUIRE(files.read(ours).busy_ns == 123456789 * tick * 59);
         BOOST_REQUIRE(files.read({3999}).busy_ns == no_stamp);
@@ -82,7 +83,7 @@ BOOST_AUTO_TEST_CASE(throttling_is_summed_over_the_cgroup_and_those_above_it) {
     const Files files;
     files.put("proc/self/cgroup", "4:memory:/elsewhere\n0::/a/b\n");
     BOOST_TEST(files.read().throttled_ns == no_stamp);
-    files.put("sys/fs/cgroup/cpu.stat", "usage_usec 5\n");   // the root's: no quota
+    files.put("sys/fs/cgroup/cpu.stat", "usage_usec 5\n");   // that of the root group: it has no quota
     files.put("sys/fs/cgroup/a/cpu.stat", "usage_usec 5\nnr_throttled 1\nthrottled_usec 300\n");
     BOOST_TEST(files.read().throttled_ns == 300'000);
     files.put("sys/fs/cgroup/a/b/cpu.stat", "nr_throttled 1\nthrottled_usec 40\nnr_bursts 0\n");
@@ -90,7 +91,7 @@ BOOST_AUTO_TEST_CASE(throttling_is_summed_over_the_cgroup_and_those_above_it) {
     HostCounters counters{files.path(), {0}};
     BOOST_TEST(counters.read(0).throttled_ns == 340'000);
     files.put("sys/fs/cgroup/a/b/cpu.stat", "nr_throttled 1\nthrottled_usec 41\nnr_bursts 0\n");
-    BOOST_TEST(counters.read(0).throttled_ns == 341'000);   // read anew each time
+    BOOST_TEST(counters.read(0).throttled_ns == 341'000);   // read again each time
     files.put("sys/fs/cgroup/a/b/cpu.stat", "throttled_usec lots\n");
     BOOST_TEST(counters.read(0).throttled_ns == no_stamp);
 }
@@ -100,9 +101,9 @@ BOOST_AUTO_TEST_CASE(version_1_counts_where_version_2_does_not) {
     files.put("proc/self/cgroup", "3:cpu,cpuacct:/docker/x\n0::/\n");
     files.put("sys/fs/cgroup/unified/cpu.stat", "usage_usec 5\n");
     files.put("sys/fs/cgroup/cpu,cpuacct/cpu.stat",
-              "nr_periods 0\nthrottled_time 123\n");   // a container sees itself at the top
+              "nr_periods 0\nthrottled_time 123\n");   // inside a container, its own group is the root
     BOOST_TEST(files.read().throttled_ns == 123);
-    files.put("sys/fs/cgroup/cpu/cpu.stat", "nr_periods 0\nthrottled_time 123\n");   // the same place by another name
+    files.put("sys/fs/cgroup/cpu/cpu.stat", "nr_periods 0\nthrottled_time 123\n");   // the same folder by another name
     BOOST_TEST(files.read().throttled_ns == 123);
 }
 

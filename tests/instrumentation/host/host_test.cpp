@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(a_source_that_is_missing_says_what_that_costs) {
         BOOST_TEST(!source(name).costs.empty(), name);
     }
     BOOST_TEST(!source("throttling").available);
-    BOOST_TEST(source("throttling").costs.empty());   // where nothing limits it, nothing is missed
+    BOOST_TEST(source("throttling").costs.empty());   // nothing is missed if there is no limit
     files.put("proc/self/cgroup", "0::/\n");
     files.put("sys/fs/cgroup/cpu.max", "100000 100000\n");
     BOOST_TEST(!source("throttling").costs.empty());

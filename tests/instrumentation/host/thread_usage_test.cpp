@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// What the system says of the calling thread, read by other means.
+/// The calling thread's time in the run queue, read in another way.
 std::int64_t run_queue_ns() {
     std::ifstream file{"/proc/thread-self/schedstat"};
     std::int64_t on_core = 0, waiting = no_stamp;

@@ -1,4 +1,4 @@
-// What a trace's file may look like: cut, damaged, packed, large.
+// Files that a trace may come in: truncated, damaged, compressed, large.
 #include <drawpoint/instrumentation/import/chrome_trace.hpp>
 
 #include <boost/test/unit_test.hpp>
@@ -35,7 +35,7 @@ std::string gzipped(const std::string& text) {
     return out;
 }
 
-/// The text of a trace of so many events, made as it is read.
+/// The text of a trace with a given number of events, generated while it is read.
 class Generated : public std::streambuf {
 public:
     explicit Generated(std::uint64_t events) : left_{events} {
@@ -174,7 +174,7 @@ BOOST_AUTO_TEST_CASE(damaged_gzip_gives_what_came_before_the_damage) {
     BOOST_TEST(cut.warnings.at(0).find("the compressed data ends too early") != std::string::npos);
     BOOST_TEST(cut.events > 1000u);
     BOOST_TEST(cut.events < 19'000u);
-    packed[packed.size() - 6] = static_cast<char>(packed[packed.size() - 6] ^ 0x55);   // its checksum
+    packed[packed.size() - 6] = static_cast<char>(packed[packed.size() - 6] ^ 0x55);   // damages its checksum
     const ImportedTrace wrong = import(packed);
     BOOST_TEST(wrong.truncated);
     BOOST_TEST(wrong.warnings.at(0).find("the compressed data is damaged") != std::string::npos);
@@ -208,7 +208,7 @@ BOOST_AUTO_TEST_CASE(what_unpacks_to_a_thousand_times_its_size_takes_no_more_mem
     BOOST_TEST(imported.events == 200'000u);
     BOOST_TEST(imported.ledger.operators.empty());
     BOOST_TEST(imported.buffer_bytes <= 2 * ImportOptions{}.block_bytes + 4096);
-    // One event without an end is refused at the bound.
+    // An event without an end is refused at the limit.
     const std::string endless = gzipped(R"({"traceEvents": [{"name": ")" + std::string(3u << 20, 'x'));
     BOOST_CHECK_EXCEPTION(import(endless, {.max_event_bytes = 1u << 20, .operators = false}), std::runtime_error,
                           says("longer than 1048576 bytes"));

@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(categories_say_the_kind_and_device_work_stands_on_its_strea
         BOOST_TEST(ledger.threads[row.thread].tid == (name >= "g" ? 20u : 7u));
     }
     BOOST_TEST(row_named(ledger, "g").correlation == row_named(ledger, "d").correlation);
-    BOOST_TEST(ledger.start_ns == 999'999'997'000);   // where the recording says it began
+    BOOST_TEST(ledger.start_ns == 999'999'997'000);   // when the recording says that it began
 }
 
 BOOST_AUTO_TEST_CASE(memory_instants_are_allocations) {
@@ -194,7 +194,7 @@ BOOST_AUTO_TEST_CASE(slices_of_our_own_loop_and_loader_are_no_operators) {
     BOOST_TEST(std::ranges::any_of(ours.warnings, [](const std::string& warning) {
         return warning.starts_with("1 slices of drawpoint's loader are left out");
     }));
-    BOOST_TEST(import(trace(events)).ledger.operators.size() == 5u);   // another program's
+    BOOST_TEST(import(trace(events)).ledger.operators.size() == 5u);   // written by another program
 }
 
 BOOST_AUTO_TEST_CASE(the_python_functions_around_a_call_are_its_stack) {
@@ -241,12 +241,13 @@ BOOST_AUTO_TEST_CASE(a_profiler_step_is_a_step_whose_pieces_tile_the_pass) {
                "starved 20, other 7, forward 20, other 5, backward 15, other 3, opt_step 10, "
                "other 2, zero_grad 5, other 10, between 15, ");
     BOOST_TEST(duration_of(ledger, step, Action::forward).value() == 20'000);
-    BOOST_TEST(duration_of(ledger, step, Action::backward).value() == 18'000);   // up to the optimizer's step
+    // ends where the optimizer's step begins
+    BOOST_TEST(duration_of(ledger, step, Action::backward).value() == 18'000);
     BOOST_TEST(duration_of(ledger, step, Action::opt_step).value() == 10'000);
     BOOST_TEST(duration_of(ledger, step, Action::zero_grad).value() == 7'000);
     BOOST_TEST(!duration_of(ledger, step, Action::loss).has_value());
     BOOST_TEST(pieces_of(ledger, ledger.steps[1]) == "starved 5, other 40, between 10, ");
-    BOOST_TEST(ledger.steps[2].size == 0u);   // it drew nothing
+    BOOST_TEST(ledger.steps[2].size == 0u);   // it had no draw
     BOOST_TEST(pieces_of(ledger, ledger.steps[2]) == "other 30, ");
     BOOST_TEST_REQUIRE(ledger.passes.size() == 1u);
     BOOST_TEST(ledger.passes[0].end_ns - ledger.passes[0].begin_ns == 200'000);
@@ -322,7 +323,7 @@ BOOST_AUTO_TEST_CASE(no_way_to_write_an_event_hides_it_from_the_filter) {
             BOOST_TEST(ledger.steps[0].batch_ns == 2000);
         }
     }
-    // What only looks like one is told apart by the parser; what is no JSON and nothing wanted is passed over.
+    // The parser recognises what only looks like a wanted event. Invalid JSON is skipped where nothing wanted is in it.
     const std::string others =
         R"({"ph": "X", "cat": "cpu_op", "name": "aten::a", "pid": 5, "tid": 7, "ts": 1, "dur": 2, "args": {"name": "forward"}},
            {"ph": "X", "cat": "cpu_op", "name": "a\"b", "pid": 5, "tid": 7, "ts": 1, "dur": 2},
@@ -346,7 +347,7 @@ BOOST_AUTO_TEST_CASE(an_epochs_last_next_is_not_the_draw_of_the_step_it_stands_i
     BOOST_TEST(epochs.steps[1].draw_ns == 20'000);
     BOOST_TEST(pieces_of(epochs, epochs.steps[0]) == "starved 20, other 9, forward 10, other 60, between 50, ");
     BOOST_TEST(max_residual_ns(epochs) == 0);
-    // Where every step draws twice, both are its own.
+    // If every step draws twice, both draws belong to it.
     const Ledger twice = import(trace(without_last_comma(second))).ledger;
     BOOST_TEST(twice.steps.at(0).draw_begin_ns == 1'000'000'101'000);
     BOOST_TEST(max_residual_ns(twice) == 0);

@@ -1,6 +1,6 @@
 #pragma once
 
-// Chrome traces as tests write them.
+// Builds the text of Chrome traces for tests.
 
 #include <exception>
 #include <sstream>

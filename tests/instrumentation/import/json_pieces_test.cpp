@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(random_events_are_cut_where_a_walk_byte_by_byte_ends_them) 
     constexpr std::array<std::string_view, 12> words{"{", "}", "[",    "]",    "\"",      "\\",
                                                      ",", ":", "\\\"", "\\\\", "abcdefg", "0123456789"};
     for (int round = 0; round < 200; ++round) {
-        // Brackets in strings, and strings in brackets: a text that is balanced by construction.
+        // Brackets in strings, and strings in brackets: the text is balanced by construction.
         Pieces expected;
         std::string text = "[";
         for (int n = 0; n < 8; ++n) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t an_hour = 3'600'000'000'000;
 
-/// From 1 ns to an hour, every order of magnitude alike.
+/// A random duration from 1 ns to an hour; every order of magnitude is equally likely.
 std::int64_t any_duration(std::mt19937_64& random) {
     return std::llround(
         std::exp(std::uniform_real_distribution<>{0.0, std::log(static_cast<double>(an_hour))}(random)));

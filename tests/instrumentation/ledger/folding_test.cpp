@@ -35,7 +35,7 @@ void check_row(const Row& folded, const Row& exact, const std::string& what) {
     BOOST_TEST(close(folded.p99_s, exact.p99_s, 0.01), what);
 }
 
-/// Equal but for quantiles, the rounding of deviations and rates, and the queue.
+/// Checks equality, except for quantiles, rounding of deviations and rates, and the queue.
 void check_alike(Summary folded, Summary exact) {
     BOOST_TEST_REQUIRE(folded.rows.size() == exact.rows.size());
     for (std::size_t i = 0; i < exact.rows.size(); ++i) {
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(gaps_between_pieces_and_missing_stamps_fold_like_all_else) 
 }
 
 BOOST_AUTO_TEST_CASE(a_run_that_fits_is_kept_whole) {
-    const Recorded run = record(200, 72, {.epochs = 3});   // as many steps as it has
+    const Recorded run = record(200, 72, {.epochs = 3});   // exactly its number of steps
     BOOST_TEST(run.live.folded.steps == 0u);
     BOOST_TEST((run.live == run.file));
 }
@@ -191,12 +191,13 @@ BOOST_AUTO_TEST_CASE(cpu_time_lost_samples_and_a_wall_without_passes_are_those_o
         return builder.ledger();
     };
     const Summary exact = summarize(ledger_of(0));
-    // 4950 ns of the 800 ns measured, and another loader's 20 samples of 1 ns like them.
+    // 4950 ns over 800 measured samples, scaled to all 820, which include 20 of another loader with 1 ns each.
     BOOST_TEST(close(exact.stages.at(0).cpu_s, 4950e-9 / 800 * 820, 1e-12));
-    BOOST_TEST(!exact.stages.at(0).run_queue_s);   // one of its loaders has another stage
-    BOOST_TEST(close(exact.stages.at(2).cpu_s, (190e-9 - 7e-9) / 152 * 160, 1e-12));   // one was a straggler
+    BOOST_TEST(!exact.stages.at(0).run_queue_s);   // one of its loaders has other stages
+    // one measured sample was a straggler
+    BOOST_TEST(close(exact.stages.at(2).cpu_s, (190e-9 - 7e-9) / 152 * 160, 1e-12));
     BOOST_TEST(close(exact.stages.at(2).run_queue_s, (380e-9 - 14e-9) / 152 * 160, 1e-12));
-    BOOST_TEST(exact.workers.at(0).busy_share > 1.0);   // as if the lost samples had been like the others
+    BOOST_TEST(exact.workers.at(0).busy_share > 1.0);   // lost samples are assumed to be like the others
     for (const std::size_t ledger_steps : {1u, 10u})
         check_alike(summarize(ledger_of(ledger_steps)), exact);
 }
@@ -223,12 +224,13 @@ BOOST_AUTO_TEST_CASE(folding_keeps_the_setting_in_force_and_a_bounded_part_of_th
     BOOST_TEST(ledger.settings[1].num_workers == 19'000u);
     BOOST_TEST(ledger.host.size() > 512u);
     BOOST_TEST(ledger.host.size() <= 1024u + 10u);
-    BOOST_TEST(ledger.host.front().own_cpu_ns == 0);   // differences reach back to the begin
+    BOOST_TEST(ledger.host.front().own_cpu_ns == 0);   // so differences cover the whole run
     BOOST_TEST(ledger.host.back().own_cpu_ns == 19'999);
 }
 
 BOOST_AUTO_TEST_CASE(stragglers_say_nothing_of_what_the_others_computed) {
-    // One in ten samples is measured and waits half of its time; every straggler's CPU time is known, and it only computes.
+    // One in ten samples is measured and waits half of its time. Every straggler's CPU time is known, and stragglers
+    // only compute.
     const auto ledger_of = [](std::size_t ledger_steps) {
         LedgerBuilder builder{0, ledger_steps};
         builder.pipeline({"train", {"whole"}, 1, 1, 1});
@@ -274,7 +276,7 @@ BOOST_AUTO_TEST_CASE(the_host_of_a_run_without_steps_is_bounded_and_reaches_back
         }
         BOOST_TEST(host.size() > 3000u);
         BOOST_TEST(host.size() <= 4096u);
-        for (std::size_t i = 0; i < 2000; ++i)   // the youngest half is whole
+        for (std::size_t i = 0; i < 2000; ++i)   // the newest half is kept unfolded
             BOOST_TEST_REQUIRE(host[host.size() - 1 - i].own_cpu_ns == 29'999 - static_cast<std::int64_t>(i));
     }
 }
@@ -291,7 +293,7 @@ BOOST_AUTO_TEST_CASE(a_step_of_no_length_has_no_rate_folded_or_not) {
     };
     for (const std::size_t ledger_steps : {1u, 4u}) {
         const Ledger folded = ledger_of(ledger_steps);
-        BOOST_TEST((folded == ledger_of(ledger_steps)));   // whatever 1 / 0 - 1 / 0 is
+        BOOST_TEST((folded == ledger_of(ledger_steps)));   // whatever 1 / 0 - 1 / 0 gives
         check_alike(summarize(folded), summarize(ledger_of(0)));
     }
 }
@@ -381,7 +383,8 @@ BOOST_AUTO_TEST_CASE(what_is_kept_is_bounded_over_200000_steps_and_no_step_is_lo
                 BOOST_TEST_REQUIRE(allocated_bytes() < early_bytes + (1u << 20));
             BOOST_TEST_REQUIRE(ledger.steps.size() <= limit);
             BOOST_TEST_REQUIRE(ledger.batches.size() <= limit + 1);
-            BOOST_TEST_REQUIRE(ledger.samples.size() <= 4 * limit);   // those that wait for their batch's step
+            // including those that wait for their batch's step
+            BOOST_TEST_REQUIRE(ledger.samples.size() <= 4 * limit);
             BOOST_TEST_REQUIRE(ledger.stages.size() == 2 * ledger.samples.size());
             BOOST_TEST_REQUIRE(ledger.spans.size() == 3 * ledger.steps.size());
             BOOST_TEST_REQUIRE(ledger.folded.actions.size() <= action_count);

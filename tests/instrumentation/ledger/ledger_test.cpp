@@ -10,7 +10,7 @@
 namespace drawpoint {
 namespace {
 
-/// A training pass of one step: draw 1, batch 2 + 4, between 8; the pass itself 16 before and 32 after it.
+/// A training pass of one step: draw 1, batch 2 + 4, between 8; the pass itself spends 16 before and 32 after it.
 Ledger one_step() {
     Ledger ledger;
     ledger.spans = {{Span::between, 0, 16},
@@ -56,22 +56,22 @@ BOOST_AUTO_TEST_CASE(an_epoch_or_a_fit_is_its_passes_and_its_own_pieces) {
 
 BOOST_AUTO_TEST_CASE(a_pass_in_which_the_recording_stops_is_judged_from_its_first_row_to_its_last) {
     Ledger ledger = one_step();
-    ledger.passes = {
-        {.kind = PassKind::fit, .begin_ns = -5, .end_ns = 31, .ended = false},
-        {.kind = PassKind::train, .begin_ns = 0, .end_ns = 31, .ended = false}};   // their pieces come later
+    ledger.passes = {{.kind = PassKind::fit, .begin_ns = -5, .end_ns = 31, .ended = false},
+                     // their pieces come only at their end
+                     {.kind = PassKind::train, .begin_ns = 0, .end_ns = 31, .ended = false}};
     BOOST_TEST(max_residual_ns(ledger) == 0);
-    for (std::size_t piece = 2; piece < ledger.spans.size(); ++piece) {   // the step's
+    for (std::size_t piece = 2; piece < ledger.spans.size(); ++piece) {   // the step's pieces
         Ledger missing = ledger;
         const std::int64_t lost = std::exchange(missing.spans[piece].ns, 0);
         BOOST_TEST(max_residual_ns(missing) == lost);
     }
     ledger.steps.push_back(ledger.steps.front());
-    ledger.steps.back().draw_begin_ns += 20;   // 5 after the first one's last piece
+    ledger.steps.back().draw_begin_ns += 20;   // 5 after the last piece of the first step
     for (PassRow& pass : ledger.passes)
         pass.end_ns += 20;
     BOOST_TEST(max_residual_ns(ledger) == 5);
     ledger.steps.clear();
-    BOOST_TEST(max_residual_ns(ledger) == 0);   // of what was under way, there is nothing to judge
+    BOOST_TEST(max_residual_ns(ledger) == 0);   // passes that have not ended cannot be checked
 }
 
 BOOST_AUTO_TEST_CASE(a_pass_is_taken_from_the_innermost_pass_around_it_only) {
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(a_caller_stands_before_what_it_calls_and_threads_one_after_
     };
     const std::vector<OperatorRow> sorted{row(0, 0, 5, 1), row(1, 0, 7, 9), row(2, 0, 7, 3),       row(3, 0, 7, 0),
                                           row(4, 0, 7, 0), row(5, 1, 2, 1), row(6, 1, 2, no_stamp)};
-    for (const std::size_t at : {6, 2, 3, 1, 4, 5, 0})   // 3 before 4: of equal ones the first to come stands first
+    for (const std::size_t at : {6, 2, 3, 1, 4, 5, 0})   // 3 before 4: equal rows keep their order
         ledger.operators.push_back(sorted[at]);
     ledger.allocations = {{.at_ns = 2, .thread = 1, .bytes = 1},
                           {.at_ns = 2, .thread = 0, .bytes = 2},

@@ -9,7 +9,8 @@ using namespace drawpoint;
 
 namespace {
 
-/// A fit of two epochs, each with a training pass of three steps and a validation pass of two and a last, empty draw.
+/// A fit of two epochs, each with a training pass of three steps and a validation pass of two steps and a last, empty
+/// draw.
 Ledger a_run() {
     Ledger ledger;
     ledger.names = {"op"};
@@ -76,7 +77,7 @@ Ledger a_run() {
     return ledger;
 }
 
-/// Nothing is missing in any window of the run.
+/// Checks that no time is missing in any window of the run.
 void check_windows(const Ledger& run) {
     const std::int64_t end = run.passes[0].end_ns;
     std::int64_t worst = 0;
@@ -127,7 +128,7 @@ BOOST_AUTO_TEST_CASE(rows_are_kept_when_they_lie_wholly_inside) {
     BOOST_TEST(exact.operators.size() == 1u);
     BOOST_TEST(exact.batches.size() == 1u);
     BOOST_TEST(exact.allocations.size() == 1u);
-    BOOST_TEST(exact.samples.empty());   // loaded before
+    BOOST_TEST(exact.samples.empty());   // they were loaded before
     BOOST_TEST(exact.start_ns == begin);
     BOOST_TEST(exact.fact("a").value() == "b");
     BOOST_TEST(window(run, begin + 1, end).steps.empty());
@@ -153,7 +154,7 @@ BOOST_AUTO_TEST_CASE(settings_stay_whole_and_the_hosts_rows_reach_around_the_win
     };
     using Times = std::vector<std::int64_t>;
     BOOST_TEST((times(25, 45) == Times{20, 30, 40, 50}));
-    BOOST_TEST((times(20, 40) == Times{20, 30, 40}));   // one stands at either end
+    BOOST_TEST((times(20, 40) == Times{20, 30, 40}));   // one lies at each end
     BOOST_TEST((times(41, 42) == Times{40, 50}));
     BOOST_TEST((times(-9, 5) == Times{0, 10}));
     BOOST_TEST((times(95, 400) == Times{90, 100}));

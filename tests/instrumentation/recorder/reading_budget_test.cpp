@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(no_pattern_in_the_work_falls_in_with_the_choice) {
     for (std::size_t i = 0; i < 160'000; ++i) {
         if (budget.next())
             ++measured[i % 16], ++all;
-        budget.took(125'000, 6);   // one of 16
+        budget.took(125'000, 6);   // readings of one in 16
     }
     for (const int of_place : measured)
         BOOST_TEST(std::abs(of_place * 16 - all) < all / 4);

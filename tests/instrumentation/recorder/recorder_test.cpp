@@ -71,14 +71,14 @@ BOOST_AUTO_TEST_CASE(whatever_the_rings_did_not_take_is_counted) {
     }
     BOOST_TEST(of_loop == steps - ledger.steps.size());
     BOOST_TEST(of_worker == samples - ledger.samples.size());
-    BOOST_TEST(of_worker > 0u);   // 50,000 do not go through 64 records in one pause of the writer
+    BOOST_TEST(of_worker > 0u);   // the ring of 64 records cannot hold 50,000 during one pause of the writer
     BOOST_TEST((read_trace(file.path()).ledger == ledger));
 }
 
 BOOST_AUTO_TEST_CASE(a_loop_faster_than_the_writer_loses_no_step) {
     Recorder recorder;
     LoopTrack track{recorder};
-    constexpr std::uint32_t steps = 60'000;   // many rings full
+    constexpr std::uint32_t steps = 60'000;   // fills the ring many times
     track.begin_pass(PassKind::train, 0);
     for (std::uint32_t i = 0; i < steps; ++i) {
         track.begin_step(Phase::train, 0, i);
@@ -103,13 +103,13 @@ BOOST_AUTO_TEST_CASE(a_step_says_what_the_loop_computed_with_its_batch_unless_th
         track.begin_pass(PassKind::train, 0);
         for (std::uint32_t i = 0; i < 3; ++i) {
             track.begin_step(Phase::train, 0, i);
-            test::burn_cpu(5ms);   // of the draw: not counted
+            test::burn_cpu(5ms);   // within the draw: not counted
             track.mark(Span::starved);
             track.end_draw(1);
             test::burn_cpu(2ms);
             track.mark(Span::forward);
             track.end_step(StepStatus::complete, std::nullopt);
-            test::burn_cpu(1ms);   // between steps: nor this
+            test::burn_cpu(1ms);   // between steps: not counted
             track.mark(Span::between);
         }
         track.end_pass();
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(a_step_says_what_the_loop_computed_with_its_batch_unless_th
     BOOST_TEST_REQUIRE(ledger.steps.size() == 3u);
     for (const StepRow& step : ledger.steps) {
         BOOST_TEST_REQUIRE(step.cpu_ns.has_value());
-        BOOST_TEST(*step.cpu_ns >= 2'000'000 - 100'000);   // the reading at the draw's end follows its stamp
+        BOOST_TEST(*step.cpu_ns >= 2'000'000 - 100'000);   // the draw's end is stamped before the CPU time is read
         BOOST_TEST(*step.cpu_ns <= step.batch_ns);
         BOOST_TEST(step.run_queue_ns.has_value() == test::counts_run_queue());
         BOOST_TEST(step.between_run_queue_ns.has_value() == test::counts_run_queue());
@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_CASE(a_push_never_allocates) {
     const BatchRow batch{.admitted_ns = 1, .taken_ns = 2};
     const std::array spans{SpanRow{Span::starved, 0, 5}, SpanRow{Span::forward, 5, 7}};
     const std::size_t before = allocations();
-    for (std::uint32_t i = 0; i < 2000; ++i) {   // more than the ring holds: drops do not allocate either
+    for (std::uint32_t i = 0; i < 2000; ++i) {   // more than the ring holds, since drops must not allocate, either
         track.push(record);
         recorder.push(batch, recorder.batch_detail(i));
         loop.begin_pass(PassKind::train, 0);
@@ -195,7 +195,7 @@ BOOST_AUTO_TEST_CASE(a_push_never_allocates) {
     BOOST_TEST(allocations() - before == 0u);
     const std::size_t counted = allocations();
     std::string* made = new std::string(100, 'x');
-    BOOST_TEST(allocations() > counted);   // the counter counts
+    BOOST_TEST(allocations() > counted);   // checks that allocations are counted at all
     delete made;
 }
 
@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(tracks_given_back_are_reused_and_others_are_new) {
     BOOST_TEST(moved.worker() == 2);
     BOOST_TEST(!fourth);
     SampleRecord record = sample_of(0, 0);
-    fourth.push(record);   // an empty track takes nothing
+    fourth.push(record);   // an empty track accepts nothing
     BOOST_TEST(recorder.ledger().samples.empty());
 }
 
@@ -267,7 +267,7 @@ BOOST_AUTO_TEST_CASE(a_recording_stays_within_its_limit_and_keeps_every_step_and
                                   .spans = {}},
                           {});
             if (b % 8 == 0)
-                (void)recorder.ledger();   // the writer keeps up
+                (void)recorder.ledger();   // lets the writer keep up
         }
         recorder.finish();
         const Ledger ledger = recorder.ledger();
@@ -304,7 +304,8 @@ BOOST_AUTO_TEST_CASE(a_disk_that_fills_up_leaves_a_file_that_can_be_read_up_to_t
     BOOST_TEST_REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
     rlimit small = before;
     small.rlim_cur = 100'000;
-    BOOST_TEST_REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);   // the signal that comes with it must not end us
+    // the signal that comes with the error must not end the test
+    BOOST_TEST_REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
     const RecordedRun run = random_run(4, 100, {.train_batches = 100});
     play(run, recorder, &clock);
     recorder.finish();

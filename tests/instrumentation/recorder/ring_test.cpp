@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(messages_of_every_length_come_out_as_they_went_in_however_t
 BOOST_AUTO_TEST_CASE(a_message_that_does_not_fit_is_left_out_whole_and_counted_with_its_time) {
     Ring ring{64};
     for (std::uint64_t number = 0; number < 100; ++number)
-        push(ring, number, 7);   // 2 records
+        push(ring, number, 7);   // takes 2 records
     const Ring::Drops drops = ring.take_drops();
     BOOST_TEST(drops.count == 68u);
     BOOST_TEST(drops.from_ns == 32);
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(a_message_that_does_not_fit_is_left_out_whole_and_counted_w
     BOOST_TEST(push(ring, 100, 7));
     for (std::uint64_t number = 200; number < 240; ++number)
         push(ring, number, 7);
-    BOOST_TEST(ring.take_drops().from_ns == 231);   // a new group of drops begins with its first
+    BOOST_TEST(ring.take_drops().from_ns == 231);   // a new group of drops begins with its first record
 }
 
 BOOST_AUTO_TEST_CASE(a_closed_ring_takes_nothing_and_counts_it) {

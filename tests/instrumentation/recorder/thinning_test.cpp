@@ -34,7 +34,7 @@ BOOST_AUTO_TEST_CASE(a_million_batches_stay_within_a_limit_that_holds_four_hundr
             used += batch % thinning.slices_every() == 0 ? sliced : bare;
         thinning.update(used);
     }
-    BOOST_TEST(used <= limit + sliced);   // a batch was begun with room for a part of it
+    BOOST_TEST(used <= limit + sliced);   // a batch was begun when only a part of it had room
     BOOST_TEST(used > limit / 4 * 3);
 }
 

@@ -5,19 +5,19 @@
 
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
 
-/// Ledgers written piece by piece, without a clock: what a report says about them can be worked out by hand.
+/// Ledgers built piece by piece without a clock, so that the expected report can be worked out by hand.
 namespace drawpoint::hand_made {
 
 using Pieces = std::initializer_list<std::pair<Span, std::int64_t>>;
 
-/// A training step in which every place that can spend time spends a power of two of its own, times `factor`.
+/// A training step in which every place that can take time takes a different power of two, times `factor`.
 inline constexpr std::int64_t before_draw = 1, starved = 2, handoff = 4, transfer = 8, before_batch = 16, forward = 32,
                               after_pred = 64, loss = 128, after_loss = 256, gap = 512, before_backward = 1024,
                               backward = 2048, after_backward = 4096, before_step = 8192, opt_step = 16384,
                               after_step = 32768, zero_grad = 65536, after_batch = 131072, between = 262144,
                               around = 524288;
 
-/// Builds a ledger in order of time; `now` is where the next piece begins.
+/// Builds a ledger in order of time; the next piece begins at `now`.
 class Builder {
 public:
     Ledger ledger;
@@ -80,7 +80,7 @@ public:
                     {{Span::between, between * factor}});
     }
 
-    /// Opens a pass here, with `around` of its own at its begin; `close` ends it here.
+    /// Opens a pass at `now` and spends `around` in it; `close` ends it at `now`.
     std::size_t open(PassKind kind, std::uint32_t epoch) {
         ledger.passes.push_back({.kind = kind, .epoch = epoch, .begin_ns = now});
         ledger.passes.back().spans = lay({{Span::between, around}});
@@ -89,7 +89,8 @@ public:
     void close(std::size_t pass) { ledger.passes[pass].end_ns = now; }
 };
 
-/// A fit of one epoch: three training steps of 4 samples with factors 1, 2 and 4, then two validation steps of 8 samples.
+/// A fit of one epoch: three training steps of 4 samples with factors 1, 2 and 4, then two validation steps of 8
+/// samples.
 inline Ledger one_epoch() {
     Builder run;
     const auto fit = run.open(PassKind::fit, 0), epoch = run.open(PassKind::epoch, 0);

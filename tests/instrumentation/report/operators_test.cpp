@@ -15,7 +15,7 @@ using namespace drawpoint;
 
 namespace {
 
-/// A ledger by hand; times in microseconds since its start.
+/// Builds a ledger by hand; times in microseconds since its start.
 struct Run {
     Ledger ledger;
 
@@ -337,7 +337,7 @@ BOOST_AUTO_TEST_CASE(long_names_are_cut_by_letters_not_bytes_and_cannot_break_a_
     BOOST_TEST(text.find("\näääääää...  ") != std::string::npos);
     rows[0].key = "a\nb\x1b[2J";
     BOOST_TEST(table(rows).find("a\\nb\\x1b[2J") != std::string::npos);
-    BOOST_TEST(table(rows).find("NaN") != std::string::npos);   // a share of no time
+    BOOST_TEST(table(rows).find("NaN") != std::string::npos);   // a share of a total of 0
 }
 
 BOOST_AUTO_TEST_CASE(every_sort_key_sorts_by_its_column_descending_and_keeps_the_order_of_equals) {

@@ -25,10 +25,10 @@ std::int64_t up_to(Random& random, std::int64_t most) {
     return std::uniform_int_distribution<std::int64_t>{0, most}(random);
 }
 
-/// Lengths are often none at all, so that many things begin and end at the same moment.
+/// Many lengths are 0, so that many things begin and end at the same moment.
 std::int64_t length(Random& random) { return up_to(random, 1) * up_to(random, 20); }
 
-/// A run whose passes nest at random, and which of their time no row accounts for.
+/// A run of randomly nested passes, and how much of their time no row accounts for.
 struct RandomRun {
     explicit RandomRun(unsigned seed) : random{seed} {
         pass(PassKind::fit, [this] {
@@ -95,7 +95,7 @@ const ActionNode* child_of(const ActionNode* node, std::string_view name) {
     return found == node->children.end() ? nullptr : &*found;
 }
 
-/// Calls that nest at random between two moments.
+/// Adds randomly nested calls between two times.
 void add_calls(Ledger& ledger, Random& random, std::uint32_t thread, std::int64_t from_ns, std::int64_t to_ns) {
     while (from_ns < to_ns) {
         const std::int64_t begin_ns = from_ns + length(random), ns = up_to(random, 1000);
@@ -124,11 +124,11 @@ Ledger random_calls(unsigned seed) {
     return ledger;
 }
 
-/// The time in which something lay open on one of the threads.
+/// The time during which something was open on one of the threads.
 std::int64_t covered_ns(const Ledger& ledger) {
     std::int64_t sum = 0, end_ns = 0;
     std::uint32_t thread = nothing;
-    for (const OperatorRow& row : ledger.operators) {   // by thread and begin
+    for (const OperatorRow& row : ledger.operators) {   // sorted by thread and begin
         if (row.thread != thread)
             end_ns = 0;
         thread = row.thread;

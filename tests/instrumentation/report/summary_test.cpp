@@ -19,7 +19,7 @@ const SummaryRow* find_row(const Summary& summary, std::string_view phase, Actio
     return found == summary.rows.end() ? nullptr : &*found;
 }
 
-/// The total of a row in nanoseconds; -1 where there is no such row.
+/// The total of a row in nanoseconds; -1 if there is no such row.
 std::int64_t total_ns(const Summary& summary, std::string_view phase, Action action) {
     const SummaryRow* row = find_row(summary, phase, action);
     return row ? std::llround(row->total_s * 1e9) : -1;
@@ -123,7 +123,7 @@ BOOST_AUTO_TEST_CASE(rates_are_means_over_batches_and_the_draw_s_is_what_it_cost
     BOOST_TEST(*find_row(report, "fit", Action::train)->samples_per_s == per_s / step, tolerance);
     BOOST_TEST(!find_row(report, "train", Action::zero_grad)->samples_per_s);
     BOOST_TEST(!find_row(report, "fit", Action::fit)->samples_per_s);
-    // Pass rows keep the first batch.
+    // Rows of passes include the first batch.
     BOOST_TEST(*find_row(summarize(one_epoch()), "fit", Action::train)->samples_per_s == per_s / step, tolerance);
 }
 
@@ -220,7 +220,7 @@ BOOST_AUTO_TEST_CASE(a_stages_cpu_time_is_that_of_the_calls_measured_for_all_whe
         BOOST_TEST(report.stages[0].cpu_s.has_value() == (calls == 10));
         BOOST_TEST(report.stages[0].cpu_s.value_or(250e-9) == 250e-9, boost::test_tools::tolerance(1e-12));
         BOOST_TEST(!report.stages[1].cpu_s);
-        BOOST_TEST(!report.stages[0].run_queue_s);   // of several stages: nobody knows whose it was
+        BOOST_TEST(!report.stages[0].run_queue_s);   // with several stages it is unknown which one queued
     }
 }
 
@@ -265,26 +265,27 @@ BOOST_AUTO_TEST_CASE(time_is_lost_to_order_while_a_complete_batch_waits_behind_a
     batch(0, 95, 100, 105);
     batch(1, 40, 100, 151);
     batch(2, 200, 200, 202);
-    batch(3, 60, 202, 300);   // at the same time: counts once
+    batch(3, 60, 202, 300);   // at the same time: counts only once
     batch(4, 190, 202, 301);
     run.ledger.batches.push_back({.epoch = 1,
                                   .batch = 0,
                                   .admitted_ns = 5,
                                   .last_done_ns = 10,
                                   .offered_ns = 250,
-                                  .taken_ns = 260});   // another pass
+                                  .taken_ns = 260});   // in another pass
     const Summary in_order = summarize(run.ledger, {.drop_first_batch = false});
     BOOST_TEST(in_order.draw.order_s == (60 + 40) / 1e9);   // 40 … 100 and 160 … 200
     BOOST_TEST(*in_order.draw.order_share == in_order.draw.order_s / in_order.run.wall_s);
     BOOST_TEST(in_order.run.order == "in");
 
-    run.ledger.pipelines[0].max_overtakes = 2;   // 3 and 4 were not handed over for another reason than order, then
+    // so 3 and 4 were held back for another reason than order
+    run.ledger.pipelines[0].order = OrderRule::bounded(2);
     run.ledger.batches[3].offered_ns = run.ledger.batches[4].offered_ns = 198;
     const Summary bounded = summarize(run.ledger, {.drop_first_batch = false});
     BOOST_TEST(bounded.draw.order_s == 55 / 1e9);   // both overtook 2
     BOOST_TEST(bounded.run.order == "2");
 
-    run.ledger.pipelines[0].max_overtakes = any_order;
+    run.ledger.pipelines[0].order = OrderRule::out_of_order();
     BOOST_TEST(summarize(run.ledger).draw.order_s == 0);
     BOOST_TEST(summarize(run.ledger).run.order == "out");
 }
@@ -315,8 +316,8 @@ BOOST_AUTO_TEST_CASE(a_worker_is_busy_while_it_collates_and_that_is_not_scaled_f
     };
     collated(std::uint16_t{0}, 2064, 2080);
     collated(std::uint16_t{1}, 3000, 3100);
-    collated(std::uint16_t{1}, 4000, no_stamp);   // given up meanwhile
-    collated(std::nullopt, 5000, 6000);           // of a recording that does not say who
+    collated(std::uint16_t{1}, 4000, no_stamp);   // abandoned while it was collated
+    collated(std::nullopt, 5000, 6000);           // from a recording that does not name the worker
     collated(std::uint16_t{1}, no_stamp, no_stamp);
     const auto tolerance = boost::test_tools::tolerance(1e-12);
     Summary report = summarize(ledger);
@@ -324,7 +325,7 @@ BOOST_AUTO_TEST_CASE(a_worker_is_busy_while_it_collates_and_that_is_not_scaled_f
     BOOST_TEST(report.workers[0].busy_share == (64 + 16) / 1e9 / report.run.wall_s, tolerance);
     BOOST_TEST(report.workers[1].busy_share == 100 / 1e9 / report.run.wall_s, tolerance);
     BOOST_TEST(report.workers[1].samples == 0u);
-    ledger.dropped = {{.records = 4, .ring = 1}};   // samples were lost: one of five is there
+    ledger.dropped = {{.records = 4, .ring = 1}};   // samples were lost: one of five is left
     report = summarize(ledger);
     BOOST_TEST(report.workers[0].busy_share == (5 * 64 + 16) / 1e9 / report.run.wall_s, tolerance);
     BOOST_TEST(report.workers[1].busy_share == 100 / 1e9 / report.run.wall_s, tolerance);
@@ -334,7 +335,7 @@ BOOST_AUTO_TEST_CASE(the_queue_is_averaged_over_the_training_passes) {
     Ledger ledger = one_epoch();
     const auto train = std::ranges::find(ledger.passes, PassKind::train, &PassRow::kind);
     const std::int64_t begin = train->begin_ns, wall = train->end_ns - begin;
-    // One waits for the first quarter of the pass, two wait for an eighth in its middle, one waits outside of it.
+    // One waits for the first quarter of the pass, two wait for an eighth in its middle, and one waits outside of it.
     ledger.batches.push_back({.batch = 0, .offered_ns = begin, .taken_ns = begin + wall / 4});
     ledger.batches.push_back({.batch = 1, .offered_ns = begin + wall / 2, .taken_ns = begin + wall / 2 + wall / 8});
     ledger.batches.push_back({.batch = 2, .offered_ns = begin + wall / 2, .taken_ns = begin + wall / 2 + wall / 8});

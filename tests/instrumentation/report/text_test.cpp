@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(control_characters_and_broken_utf_8_are_written_out) {
     BOOST_TEST(printable("Lily Valley/bild ä.jpg") == "Lily Valley/bild ä.jpg");
     BOOST_TEST(printable("a\nb\tc\x1b[31m\x7f") == "a\\nb\\tc\\x1b[31m\\x7f");
     BOOST_TEST(printable("\xff\xc3") == "\\xff\\xc3");
-    BOOST_TEST(printable("\xc0\x8a") == "\\xc0\\x8a");   // an overlong newline
+    BOOST_TEST(printable("\xc0\x8a") == "\\xc0\\x8a");   // an overlong encoding of a newline
     BOOST_TEST(printable("\xc2\x9b"
                          "31m") == "\\xc2\\x9b31m");              // the one-character form of escape [
     BOOST_TEST(printable("\xe2\x80\xae") == "\\xe2\\x80\\xae");   // right-to-left override

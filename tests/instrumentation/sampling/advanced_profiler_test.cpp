@@ -20,7 +20,7 @@ using namespace drawpoint;
 
 std::atomic<std::uint64_t> sink = 0;
 
-/// Burns until so many more samples are there, or long enough for a sampler that works.
+/// Burns CPU time until there are `more` samples, or for longer than a working sampler needs.
 bool burn(const AdvancedProfiler& profiler, std::uint64_t more) {
     const std::uint64_t wanted = profiler.sampler_state().samples + more;
     const auto cpu_s = [] {

@@ -39,8 +39,8 @@ void add_region(Ledger& ledger, const std::string& action, std::int64_t begin_ns
 
 struct GoldenAction {
     std::string action;
-    std::vector<std::pair<int, std::string>> functions;   // calls, place
-    std::size_t all = 0;   // functions before a restriction left some out; 0: it left none out
+    std::vector<std::pair<int, std::string>> functions;   // number of calls, place
+    std::size_t all = 0;   // number of functions before a restriction omitted some; 0: none are omitted
 };
 
 /// The actions of a masked report of the original.
@@ -61,7 +61,7 @@ std::vector<GoldenAction> actions_of(const std::string& text) {
     return actions;
 }
 
-/// A recording with as many samples in each function as the original counted calls, and times in its order.
+/// A recording with one sample per call that the original counted in each function, and with times in the same order.
 Ledger recording_of(const std::vector<GoldenAction>& actions) {
     static const std::regex in_file{"(.+):(\\d+)\\((.+)\\)"}, built_in{"\\{(.*)\\}"};
     Ledger ledger;
@@ -97,7 +97,7 @@ std::vector<golden::Path> masked_reports() {
     });
 }
 
-/// The actions of a masked report; those functions that a restriction left out as another report has them.
+/// The actions of a masked report, with functions that a restriction omitted taken from another report.
 std::vector<GoldenAction> whole_actions_of(const std::string& text) {
     auto actions = actions_of(text);
     for (GoldenAction& action : actions) {
@@ -112,14 +112,14 @@ std::vector<GoldenAction> whole_actions_of(const std::string& text) {
     return actions;
 }
 
-/// What the original was asked for.
+/// The arguments with which the original was called.
 struct Asked {
     LineRestriction restriction = 1.0;
     std::string stage;
     std::optional<int> rank;
 };
 
-/// As a report shows it.
+/// Derives them from a report.
 Asked asked_of(const std::string& text) {
     static const std::regex titled{"^([A-Z]+) Profiler Report"}, ranked{" rank: (\\d+)"},
         restricted{" due to restriction <([\\d.]+)>"};
@@ -139,7 +139,7 @@ Asked asked_of(const std::string& text) {
     return asked;
 }
 
-/// As a recorded case says it.
+/// Reads them from a recorded case.
 Asked asked_of(const golden::Json& one) {
     golden::check_keys(one, {"id", "line_count_restriction", "stage", "local_rank", "masked_summary", "note"});
     Asked asked;
@@ -160,7 +160,7 @@ std::string reported_of(const std::string& text, const Asked& asked) {
                         {.line_count_restriction = asked.restriction, .stage = asked.stage, .rank = asked.rank}));
 }
 
-/// "main" calls "a" (which calls itself) and "b"; a region over part of the time.
+/// "main" calls "a" (which calls itself) and "b"; a region covers part of the time.
 Ledger recursive_run() {
     Ledger ledger;
     ledger.threads = {{.tid = 1}};

@@ -8,8 +8,9 @@ namespace {
 
 using namespace drawpoint;
 
-/// One training step of [0, 100): drawn until 20, forward until 60, backward until 90; then "between" until 110. Before it, the pass's
-/// own callbacks. Worker 0 reads [0, 10) and decodes [10, 30). On the loop a region [30, 50) holds an operator [35, 40).
+/// One training step in [0, 100): draw until 20, forward until 60, backward until 90; then "between" until 110. The
+/// pass's own callbacks precede it. Worker 0 reads in [0, 10) and decodes in [10, 30). On the loop's thread a region
+/// [30, 50) contains an operator [35, 40).
 Ledger small_run() {
     Ledger ledger;
     ledger.threads = {{.tid = 7, .name = "loop"}, {.tid = 8, .name = "worker 0"}, {.tid = 9}};
@@ -48,8 +49,8 @@ BOOST_AUTO_TEST_CASE(the_loops_time_belongs_to_the_action_its_piece_lies_in) {
     BOOST_TEST(action(ledger, 0, -5) == "train");
     BOOST_TEST(action(ledger, 0, 0) == "train.draw");
     BOOST_TEST(action(ledger, 0, 19) == "train.draw");
-    BOOST_TEST(action(ledger, 0, 21) == "train.forward");   // before_batch's callbacks count in it
-    BOOST_TEST(action(ledger, 0, 59) == "train.forward");   // after_pred's too
+    BOOST_TEST(action(ledger, 0, 21) == "train.forward");   // it includes before_batch's callbacks
+    BOOST_TEST(action(ledger, 0, 59) == "train.forward");   // and after_pred's
     BOOST_TEST(action(ledger, 0, 60) == "train.backward");
     BOOST_TEST(action(ledger, 0, 95) == "train.callbacks");
     BOOST_TEST(action(ledger, 0, 105) == "train.between");

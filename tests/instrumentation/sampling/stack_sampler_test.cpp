@@ -60,7 +60,7 @@ namespace data = boost::unit_test::data;
 
 const std::vector<StackSamplerBackend> backends{StackSamplerBackend::perf_event, StackSamplerBackend::timers};
 
-/// Starts, or says that this machine refuses the back end (a container may): then there is nothing to test.
+/// Starts the sampler. False if this machine refuses the back end, as a container may: then there is nothing to test.
 bool started(StackSampler& sampler, StackSamplerBackend backend) {
     try {
         sampler.start();
@@ -78,7 +78,7 @@ double cpu_seconds() {
     return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-/// Burns until `enough`, or for so much CPU time that a sampler which works would long have been enough.
+/// Burns CPU time until `enough`, or for longer than a working sampler needs.
 template <class Enough>
 bool burn_until(Enough&& enough, void (*burner)() = sampled::first_burner) {
     const double begin = cpu_seconds();
@@ -89,7 +89,7 @@ bool burn_until(Enough&& enough, void (*burner)() = sampled::first_burner) {
 
 bool has_samples(const StackSampler& sampler, std::uint64_t count) { return sampler.state().samples >= count; }
 
-/// Whether a function stands on a sample's stack.
+/// Whether a function is on a sample's stack.
 bool stands_in(const Ledger& ledger, const StackSampleRow& sample, std::string_view function) {
     for (std::uint32_t at = sample.stack; at != nothing; at = ledger.stacks.at(at).parent) {
         const FrameRow& frame = ledger.frames.at(ledger.stacks[at].frame);
@@ -130,7 +130,7 @@ BOOST_DATA_TEST_CASE(a_busy_thread_is_sampled_in_the_function_it_runs, data::mak
         inside += stands_in(ledger, row, "first_burner");
     }
     BOOST_TEST(mine > 50u);
-#if !defined(__SANITIZE_THREAD__)   // delays signals to the next call it knows
+#if !defined(__SANITIZE_THREAD__)   // TSan delays signals to the next call that it intercepts
     BOOST_TEST(inside * 2 > mine);
 #endif
 }
@@ -164,7 +164,7 @@ BOOST_DATA_TEST_CASE(a_sample_belongs_to_the_region_open_around_the_function, da
         ++(is_inner ? right : wrong);
     }
     BOOST_TEST(right > 20u);
-    BOOST_TEST(wrong * 20 <= right);   // the two clocks agree to some microseconds
+    BOOST_TEST(wrong * 20 <= right);   // the two clocks agree within some microseconds
 #endif
 }
 
@@ -186,7 +186,7 @@ BOOST_DATA_TEST_CASE(a_thread_that_sleeps_is_not_sampled, data::make(backends), 
     sleeper.join();
     BOOST_TEST(enough);
     if (runs)
-        BOOST_TEST(samples_of(recorder.ledger(), sleeper_tid) < 10u);   // its last moments before it slept
+        BOOST_TEST(samples_of(recorder.ledger(), sleeper_tid) < 10u);   // from just before it slept
 }
 
 BOOST_DATA_TEST_CASE(a_thread_begun_later_is_sampled, data::make(backends), backend) {
@@ -302,7 +302,7 @@ BOOST_DATA_TEST_CASE(it_may_be_started_and_stopped_again_and_again, data::make(b
             sampled::first_burner();
     }};
     for (int i = 0; i < 100 && started(sampler, backend); ++i) {
-        sampler.start();   // does nothing
+        sampler.start();   // no effect
         sampler.stop();
         sampler.stop();
     }
@@ -318,7 +318,7 @@ BOOST_DATA_TEST_CASE(samplers_one_after_the_other_do_not_disturb_each_other, dat
         if (!started(sampler, backend))
             return;
         sampled::first_burner();
-    }   // the destructor stops
+    }   // the destructor stops the sampler
     StackSampler last{recorder, {.backend = backend}};
     BOOST_REQUIRE(started(last, backend));
     BOOST_TEST(burn_until([&] { return has_samples(last, 20); }));

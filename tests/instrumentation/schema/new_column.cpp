@@ -1,4 +1,4 @@
-// Records two steps and writes what is read back: RECORDING JSON CSV.
+// Records two steps, and writes what is read back: RECORDING JSON CSV.
 
 #include <fstream>
 

@@ -12,7 +12,7 @@ namespace {
 
 using namespace drawpoint;
 
-/// What a shell makes of a word.
+/// How a shell reads a word.
 std::string read_by_a_shell(const std::string& word) {
     const std::string command = "printf %s " + word;
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> pipe{::popen(command.c_str(), "r"), ::pclose};

@@ -2,8 +2,8 @@
 
 #include <cstddef>
 
-/// Calls of operator new on this thread so far.
+/// Number of calls of operator new on this thread so far.
 std::size_t allocations() noexcept;
 
-/// Bytes that operator new gave and operator delete did not take back, of all threads.
+/// Bytes that operator new allocated and operator delete has not freed, on all threads.
 std::size_t allocated_bytes() noexcept;

@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(a_worker_that_collates_shows_it_on_its_track_between_its_sa
         WorkerTrack other = recorder.add_worker(), track = recorder.add_worker();
         SampleRecord first = sample_at(1100, 50), second = sample_at(1180, 20);
         track.push(first);
-        track.push_collate(1150, 1180);   // from the moment the sample ends to the moment the next begins
+        track.push_collate(1150, 1180);   // from the end of this sample to the begin of the next
         track.push(second);
     }
     recorder.finish();
@@ -87,7 +87,7 @@ BOOST_AUTO_TEST_CASE(a_recording_without_room_leaves_the_slice_out_and_loses_no_
         track.push_collate(i, i + 1);
     recorder.finish();
     BOOST_TEST(recorder.state().dropped == 0u);
-    BOOST_TEST(recorder.state().events == 0u);   // the batches' records count those stamps
+    BOOST_TEST(recorder.state().events == 0u);   // the batches' records count these stamps
     const std::size_t shown = slices_of(test::bytes_in(file.path()), "worker ").size();
     BOOST_TEST(shown > 0u);
     BOOST_TEST(shown < 100u);
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(a_slice_that_a_full_ring_does_not_take_is_no_sample_lost) {
     const TemporaryFile file;
     Recorder recorder{file.path(), {.ring_records = 64}};
     WorkerTrack track = recorder.add_worker();
-    for (int i = 0; i < 100'000; ++i)   // far faster than the writer
+    for (int i = 0; i < 100'000; ++i)   // much faster than the writer
         track.push_collate(i, i + 1);
     const Ledger ledger = recorder.ledger();
     BOOST_TEST(ledger.dropped.empty());

@@ -15,7 +15,7 @@
 
 namespace drawpoint::test {
 
-/// A slice as a viewer of traces shows it.
+/// A slice as a trace viewer shows it.
 struct DrawnSlice {
     std::string track, name;
     std::int64_t begin_ns = 0, end_ns = 0;   // since the recording's start
@@ -28,8 +28,8 @@ inline std::ostream& operator<<(std::ostream& out, const DrawnSlice& slice) {
                << slice.depth;
 }
 
-/// All slices of a recording's tracks whose name begins with `prefix`, as they begin. Its own walk: it shares nothing
-/// with the reader.
+/// All slices on the recording's tracks whose names begin with `prefix`, in order of their begins. Parses the file by
+/// itself, without the reader's code.
 inline std::vector<DrawnSlice> slices_of(const std::string& content, std::string_view prefix) {
     struct Sequence {
         std::uint64_t track = 0;
@@ -38,7 +38,7 @@ inline std::vector<DrawnSlice> slices_of(const std::string& content, std::string
     namespace f = trace_fields;
     std::map<std::uint64_t, std::string> tracks;
     std::map<std::uint64_t, Sequence> sequences;
-    std::map<std::uint64_t, std::vector<std::size_t>> open;   // by track, positions in `slices`
+    std::map<std::uint64_t, std::vector<std::size_t>> open;   // by track; positions in `slices`
     std::vector<DrawnSlice> slices;
     protozero::pbf_reader file{content};
     while (file.next(f::trace_packet)) {

@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// A recorder into a file, whose clock ticks by hand.
+/// A recorder that writes a file and uses the test's clock.
 struct Recording {
     explicit Recording(const RecorderOptions& options = {}) : recorder{file.path(), options, AnyClock{clock}} {}
 
@@ -35,7 +35,7 @@ struct Recording {
         clock.advance(10ns);
         recorder.end_operator(ticket);
     }
-    /// The ledger at the end, which is that of the file too.
+    /// Finishes, and returns the ledger, which must equal the file's.
     Ledger finished() {
         recorder.finish();
         Ledger live = recorder.ledger();
@@ -51,7 +51,7 @@ struct Recording {
     Recorder recorder;
 };
 
-/// "name[begin,end)", with a "?" where its end was not seen.
+/// "name[begin,end)", with a "?" if its end was not recorded.
 std::string text_of(const Ledger& ledger, const OperatorRow& row) {
     return ledger.names[row.name] + "[" + std::to_string(row.begin_ns) + "," + std::to_string(row.begin_ns + row.ns) +
            (row.ended ? ")" : "?");
@@ -64,9 +64,9 @@ std::string text_of(const Ledger& ledger) {
     return text;
 }
 
-/// Whether no two calls of one thread overlap in part.
+/// Whether no two calls of a thread overlap partially.
 bool nests(const Ledger& ledger) {
-    std::map<std::uint32_t, std::vector<std::int64_t>> open;   // ends, of each thread
+    std::map<std::uint32_t, std::vector<std::int64_t>> open;   // per thread: ends of the open calls
     for (const OperatorRow& row : ledger.operators) {
         std::vector<std::int64_t>& ends = open[row.thread];
         while (!ends.empty() && ends.back() <= row.begin_ns)
@@ -150,9 +150,9 @@ BOOST_AUTO_TEST_CASE(an_end_without_its_begin_ends_nothing) {
     Recording run;
     const std::uint32_t outer = run.begin("outer"), inner = run.begin("inner");
     run.end(inner);
-    run.end(inner);       // a second time
-    run.end(0);           // of a begin that was not taken
-    run.end(inner + 1);   // of none
+    run.end(inner);       // ended twice
+    run.end(0);           // for a begin that was not recorded
+    run.end(inner + 1);   // for no begin
     run.end(outer);
     BOOST_TEST(text_of(run.finished()) == "outer[1010,1070) inner[1020,1030)");
 }
@@ -232,7 +232,7 @@ BOOST_AUTO_TEST_CASE(threads_record_while_ledgers_are_taken) {
                 recorder.push(AllocationRow{recorder.now_ns(), 0, -1, 64, i, 0});
                 recorder.push(StackSampleRow{recorder.now_ns(), 0, stack, 1});
                 if (i % 16 == 0)
-                    (void)recorder.ledger();   // the writer keeps up
+                    (void)recorder.ledger();   // lets the writer keep up
             }
             --running;
         });
@@ -268,7 +268,7 @@ BOOST_AUTO_TEST_CASE(a_cut_file_never_names_what_it_does_not_hold) {
                             stack = run.recorder.add_stack({.frame = run.recorder.add_frame({.function = name})});
         run.end(run.recorder.begin_operator({.name = name, .stack = stack}));
         if (i % 100 == 99)
-            (void)run.recorder.ledger();   // definitions of several drains
+            (void)run.recorder.ledger();   // splits the definitions over several rounds of the writer
     }
     const Ledger whole = run.finished();
     BOOST_TEST(whole.operators.size() == 400u);
@@ -309,7 +309,8 @@ BOOST_AUTO_TEST_CASE(a_file_whose_numbers_point_outside_is_refused_there) {
     BOOST_TEST(damaged([&](TraceWriter& writer) { writer.definitions({{}, {}, {{.function = 1}}, {}}); }));
     BOOST_TEST(damaged([&](TraceWriter& writer) { writer.definitions({{}, {}, {{.function = 0, .file = 1}}, {}}); }));
     BOOST_TEST(damaged([&](TraceWriter& writer) { writer.definitions({{}, {}, {}, {{nothing, 1}}}); }));
-    BOOST_TEST(damaged([&](TraceWriter& writer) { writer.definitions({{}, {}, {}, {{1, 0}}}); }));   // its own parent
+    // a stack that is its own parent
+    BOOST_TEST(damaged([&](TraceWriter& writer) { writer.definitions({{}, {}, {}, {{1, 0}}}); }));
 }
 
 BOOST_AUTO_TEST_CASE(what_names_something_never_added_is_dropped_and_counted) {
@@ -351,7 +352,7 @@ BOOST_AUTO_TEST_CASE(equal_definitions_have_one_position_and_a_thread_its_last_n
     BOOST_TEST(recorder.add_stack({nothing, 0}) == 0u);
     BOOST_TEST(recorder.add_thread({7, "first"}) == 0u);
     BOOST_TEST(recorder.add_thread({7, "of a device", 0}) == 1u);
-    (void)recorder.ledger();   // the first name is in the file
+    (void)recorder.ledger();   // now the first name is in the file
     BOOST_TEST(recorder.add_thread({7, ""}) == 0u);
     BOOST_TEST(recorder.add_thread({7, "last"}) == 0u);
     const Ledger ledger = run.finished();
@@ -383,7 +384,7 @@ BOOST_AUTO_TEST_CASE(a_thread_has_the_name_that_was_given_to_it_else_the_system_
 
 BOOST_AUTO_TEST_CASE(a_thread_that_takes_over_a_dead_thread_s_handle_begins_anew) {
     Recording run;
-    // The system gives a handle to the next thread as a rule; a thread with another handle proves nothing.
+    // The system usually gives a handle to the next thread; a thread with another handle proves nothing.
     bool taken_over = false;
     for (int attempt = 0; attempt < 100 && !taken_over; ++attempt) {
         pthread_t dead{}, next{};
@@ -405,7 +406,7 @@ BOOST_AUTO_TEST_CASE(a_thread_that_takes_over_a_dead_thread_s_handle_begins_anew
         BOOST_TEST(ledger.names[left->name] == "left open");
         BOOST_TEST(!left->ended);
         if (taken_over)
-            BOOST_TEST(left->ns == 10);   // until the next thread's begin
+            BOOST_TEST(left->ns == 10);   // ends at the next thread's begin
         const auto made = std::find_if(ledger.operators.begin(), ledger.operators.end(), [&](const OperatorRow& row) {
             return row.ended && row.begin_ns > left->begin_ns;
         });
@@ -425,7 +426,7 @@ BOOST_AUTO_TEST_CASE(threads_beyond_the_table_are_counted_and_the_others_go_on) 
     for (std::uint32_t t = 0; t < threads; ++t)
         crew.emplace_back([&] {
             const std::uint32_t ticket = run.recorder.begin_operator({.name = run.recorder.add_name("a")});
-            all.arrive_and_wait();   // all alive: no handle serves two
+            all.arrive_and_wait();   // all are alive, so no two have the same handle
             run.recorder.end_operator(ticket);
         });
     for (std::thread& thread : crew)
@@ -443,9 +444,9 @@ BOOST_AUTO_TEST_CASE(a_begin_and_its_end_never_allocate) {
     const TemporaryFile file;
     Recorder recorder{file.path(), {.ring_records = 256}};
     const std::uint32_t name = recorder.add_name("a");
-    recorder.end_operator(recorder.begin_operator({.name = name}));   // makes the ring
+    recorder.end_operator(recorder.begin_operator({.name = name}));   // creates the ring
     const std::size_t before = allocations();
-    for (int i = 0; i < 5000; ++i) {   // more than the ring holds: drops do not allocate either
+    for (int i = 0; i < 5000; ++i) {   // more than the ring holds, since drops must not allocate, either
         const Region region{recorder, name};
         recorder.push(AllocationRow{});
         recorder.push(StackSampleRow{});
@@ -476,11 +477,12 @@ BOOST_AUTO_TEST_CASE(operators_stay_within_their_limit_and_the_rest_is_counted_i
             const std::size_t kept = ledger.operators.size() + ledger.allocations.size() + ledger.stack_samples.size();
             BOOST_TEST(kept + ledger.dropped_records() == 3 * rounds);
             BOOST_TEST(ledger.dropped_records() == recorder->state().dropped);
-            BOOST_TEST(ledger.dropped.size() <= rounds / 1000 + 16);   // one a ledger, and doubling between
+            // one per call of ledger(), and some in between at doubling distances
+            BOOST_TEST(ledger.dropped.size() <= rounds / 1000 + 16);
             BOOST_TEST((kept == 0) == (limit == 0));
             BOOST_TEST((limit < 100'000 || kept > 1'000));
             for (const OperatorRow& row : ledger.operators)
-                BOOST_TEST_REQUIRE(row.ended);   // what began in time has its end
+                BOOST_TEST_REQUIRE(row.ended);   // a call that began in time has its end
             if (with_file) {
                 BOOST_TEST(recorder->state().bytes <= limit + 10'000u);
                 BOOST_TEST((read_trace(file.path()).ledger == ledger));
@@ -503,7 +505,7 @@ BOOST_AUTO_TEST_CASE(what_operators_name_counts_towards_their_limit_without_a_fi
 
 BOOST_AUTO_TEST_CASE(a_full_recording_tells_of_its_drops_ever_more_rarely) {
     Recording run{{.operator_limit_bytes = 0, .ring_records = 64}};
-    constexpr std::uint64_t drains = 100, each = 40;   // more than half a ring: the writer comes at once
+    constexpr std::uint64_t drains = 100, each = 40;   // more than half a ring, so the writer comes at once
     for (std::uint64_t drain = 1; drain <= drains; ++drain) {
         for (std::uint64_t i = 0; i < each; ++i)
             run.recorder.push(AllocationRow{});

@@ -21,8 +21,8 @@ public:
           worker_free_ns_{now_ns_, now_ns_} {}
 
     RecordedRun make() {
-        run_.push_back(PipelineRow{"train", {"read", "decode", "augment"}, shape_.batch_size, 2, 2, 0, 8, 1u << 30});
-        run_.push_back(PipelineRow{"valid", {"read", "decode"}, shape_.batch_size, 1, 1, any_order});
+        run_.push_back(PipelineRow{"train", {"read", "decode", "augment"}, shape_.batch_size, 2, 2, {}, 8, 1u << 30});
+        run_.push_back(PipelineRow{"valid", {"read", "decode"}, shape_.batch_size, 1, 1, OrderRule::out_of_order()});
         run_.push_back(Fact{"host", "a machine"});
         run_.push_back(Fact{"digest", "unknown"});
         run_.push_back(
@@ -36,7 +36,8 @@ public:
             pass(PassKind::train, Phase::train, 0, shape_.train_batches);
             pass(PassKind::valid, Phase::valid, 1, shape_.valid_batches);
             run_.push_back(SettingRow{now_ns_ - upto(2000), static_cast<std::uint8_t>(epoch_ % 2), 1 + epoch_, 2,
-                                      one_of(2) ? any_order : 0, static_cast<std::uint32_t>(upto(100)), random_()});
+                                      one_of(2) ? OrderRule::out_of_order() : OrderRule{},
+                                      static_cast<std::uint32_t>(upto(100)), random_()});
             close(PassKind::epoch, epoch_);
         }
         batch(0, shape_.train_batches, BatchStatus::abandoned);
@@ -173,7 +174,7 @@ private:
     }
 
     void begin(OperatorRow row) {
-        row.begin_ns = pass_time(1 + upto(1000));   // no two at once, so that their order is that of their begins
+        row.begin_ns = pass_time(1 + upto(1000));   // distinct, so that their order is that of their begins
         row.ended = false;
         run_.push_back(OperatorBegun{row});
     }
@@ -207,7 +208,7 @@ private:
         const std::int64_t batch_from_ns = now_ns_;
         const bool failed_batch = one_of(25);
         batch(pipeline, number, failed_batch ? BatchStatus::failed : BatchStatus::taken);
-        made.spans[1].ns += now_ns_ - batch_from_ns;   // the batch came while the loop was starved
+        made.spans[1].ns += now_ns_ - batch_from_ns;   // the batch arrived while the loop was starved
         made.spans[2].begin_ns += now_ns_ - batch_from_ns;
         row.size = failed_batch ? 0 : std::get<RunBatch>(run_.back()).row.size;
         row.draw_ns = now_ns_ - row.draw_begin_ns;
@@ -239,7 +240,7 @@ private:
         if (one_of(3))
             row.between_run_queue_ns = one_of(3) ? 0 : upto(1'000'000);
         add(pieces({Span::between}));
-        if (shape_.odd_stamps && one_of(11)) {   // a gap in front of the last piece
+        if (shape_.odd_stamps && one_of(11)) {   // a gap before the last piece
             ++made.spans.back().begin_ns;
             ++now_ns_;
         }
@@ -263,7 +264,7 @@ struct Overloaded : F... {
     using F::operator()...;
 };
 
-/// Feeds a builder or a writer the rows in the order in which a recorder writes them.
+/// Gives a builder or a writer the rows in the order in which a recorder writes them.
 template <class Sample, class Batch, class Step, class Begin, class End, class EndOfData, class Failure, class SetFact,
           class Pipeline, class Rest>
 void visit_rows(const RunRow& row, Sample&& sample, Batch&& batch, Step&& step, Begin&& begin, End&& end,
@@ -345,7 +346,7 @@ Ledger ledger_of(const RecordedRun& run, std::int64_t start_ns) {
 }
 
 void play(const RecordedRun& run, Recorder& recorder, ManualClock* clock) {
-    // A worker takes the loop's permission for a batch and says when its samples of it are pushed.
+    // A worker waits until the loop lets it make a batch, and reports when its samples are pushed.
     std::vector<const RunBatch*> batches;
     for (const RunRow& row : run)
         if (const auto* batch = std::get_if<RunBatch>(&row))
@@ -466,7 +467,7 @@ void write(const RecordedRun& run, TraceWriter& writer, std::size_t records_a_bl
 
 namespace {
 
-/// Both in one order: walks along `whole` once.
+/// Whether `part` occurs in `whole` in the same order. Walks along `whole` once.
 template <class Row, class Same>
 bool subsequence(const std::vector<Row>& part, const std::vector<Row>& whole, Same&& same) {
     auto at = whole.begin();
@@ -481,7 +482,7 @@ bool subsequence(const std::vector<Row>& part, const std::vector<Row>& whole, Sa
 
 constexpr auto equal = [](const auto& a, const auto& b) { return a == b; };
 
-/// Rows with a side column are compared with what it holds, not with where that stands.
+/// Compares rows with a side column by its content, not by its position.
 template <class Row, class Side, class Of>
 auto equal_with(Slice Row::* slice, const Ledger& part, const Ledger& whole, Of side_of) {
     return [=, &part, &whole](Row a, Row b) {

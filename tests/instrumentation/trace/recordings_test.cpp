@@ -1,6 +1,6 @@
-// Recordings of earlier versions are read for ever. `recordings/` holds some of each that wrote them differently, NAME.pftrace.gz,
-// and beside each the ledger that its own version read from it, NAME.json.gz (`drawpoint export --to json`). A later version
-// may know more columns; every one that is there must have the same values.
+// Recordings of earlier versions stay readable for ever. `recordings/` holds some from each version that wrote them
+// differently, NAME.pftrace.gz, and the ledger that the same version read from each, NAME.json.gz (`drawpoint export
+// --to json`). A later version may know more columns, but those that exist must have the same values.
 
 #include <algorithm>
 #include <array>
@@ -37,7 +37,8 @@ std::string inflated(const std::filesystem::path& file) {
     return content;
 }
 
-/// Where `now` lacks something of `before` or has something else there; "": nowhere. What objects of `now` have besides is new.
+/// The first place where `now` lacks or changes something of `before`; "" if there is none. Objects of `now` may have
+/// more members.
 std::string difference(const Json& before, const Json& now, const std::string& where = "") {
     if (before.is_object() && now.is_object()) {
         for (const auto& [key, value] : before.items()) {

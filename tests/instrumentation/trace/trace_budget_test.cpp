@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t ms = 1'000'000, minute = 60'000 * ms;
 
-/// Bytes that `write` adds to a file.
+/// The number of bytes that `write` adds to a file.
 template <class Write>
 double bytes_of(Write&& write) {
     const TemporaryFile file;
@@ -41,7 +41,7 @@ SampleRecord sample_of(std::uint32_t batch, std::uint32_t slot, std::int64_t beg
 constexpr std::uint32_t batches = 50, batch_size = 64;
 constexpr std::int64_t sample_ns = 8 * ms, first_ns = 10 * minute;
 
-/// The whole of a run's samples and batches, and how many samples that is.
+/// The file size of a run's samples and batches per sample.
 double bytes_a_sample(bool slices) {
     const double with_samples = bytes_of([&](TraceWriter& writer) {
         for (std::uint32_t b = 0; b < batches; ++b) {
@@ -146,7 +146,8 @@ BOOST_AUTO_TEST_CASE(a_step_with_its_batch_takes_at_most_600_bytes) {
 }
 
 BOOST_AUTO_TEST_CASE(a_begin_and_end_of_an_operator_take_at_most_80_bytes) {
-    constexpr std::uint32_t steps = 100, operators = 120;   // a ResNet's forward: names, shapes and stacks of their own
+    // like a ResNet's forward: each has its own name, shapes and stack
+    constexpr std::uint32_t steps = 100, operators = 120;
     const double bytes = bytes_of([&](TraceWriter& writer) {
         Definitions definitions{.threads = {{12'345, "loop"}, {12'346, "pt_autograd_0"}}};
         for (std::uint32_t i = 0; i < 40; ++i)

@@ -32,7 +32,7 @@ struct Sample100k {
     Ledger whole;
 };
 
-/// Where each packet that holds a row ends. Its own small walk: it shares nothing with the reader.
+/// Where each packet with a row ends. Parses the file by itself, without the reader's code.
 std::vector<std::size_t> ends_of_rows(const std::string& content) {
     namespace f = trace_fields;
     std::vector<std::size_t> ends;
@@ -77,7 +77,7 @@ std::vector<std::size_t> ends_of_rows(const std::string& content) {
     return ends;
 }
 
-/// The bytes that a message names, from … to; a single byte when it names one.
+/// The range of bytes that a message names; the same byte twice if it names only one.
 std::pair<std::size_t, std::size_t> named_range(const std::string& message) {
     const auto number_after = [&](const std::string& word) -> std::optional<std::size_t> {
         const auto at = message.rfind(word);
@@ -92,7 +92,8 @@ std::pair<std::size_t, std::size_t> named_range(const std::string& message) {
     return {at, at};
 }
 
-/// What the parser says against one record in a packet of its own, which no writer of this program makes; "": it is taken.
+/// The parser's complaint about a record in a packet of its own, which our writer never makes; "" if it accepts the
+/// record.
 template <class Fill>
 std::string damage_of(trace_fields::Tag kind, Fill fill) {
     namespace f = trace_fields;
@@ -140,7 +141,7 @@ BOOST_AUTO_TEST_CASE(a_file_cut_at_any_byte_gives_every_row_before_the_cut) {
             BOOST_ERROR("cut at " << cut << ": " << got << " rows of " << whole_before << ", " << read.warning);
             return;
         }
-        // A cut between two blocks leaves a whole file.
+        // A file that is cut between two blocks looks complete.
         if (!read.warning.empty() &&
             read.warning != sample.file.path().string() + ": cut at byte " + std::to_string(cut))
             BOOST_ERROR(read.warning);
@@ -166,7 +167,7 @@ BOOST_AUTO_TEST_CASE(flipped_bits_never_make_a_number_and_the_first_is_in_the_ra
         std::size_t first = damaged.size();
         std::vector<std::size_t> places;
         for (std::uint64_t flips = 1 + random() % 8; flips > 0; --flips) {
-            // Half of them among the first bytes, where headers and the run's record are.
+            // Half of the bits are among the first bytes, which hold headers and the run's record.
             const std::size_t at = random() % (random() % 2 == 0 ? damaged.size() : damaged.size() / 20);
             damaged[at] = static_cast<char>(damaged[at] ^ (1 << random() % 8));
             places.push_back(at);
@@ -188,7 +189,7 @@ BOOST_AUTO_TEST_CASE(flipped_bits_never_make_a_number_and_the_first_is_in_the_ra
         }
         if (first != damaged.size()) {
             const auto [from, to] = said.empty() ? std::pair<std::size_t, std::size_t>{1, 0} : named_range(said);
-            // "byte 0: no block header here" names the first header as a whole.
+            // "byte 0: no block header here" is about the whole first header.
             right = right && first >= from && (first <= to || (to == 0 && first < 80));
         }
         if (!right) {

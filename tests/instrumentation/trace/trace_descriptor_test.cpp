@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(the_descriptor_in_a_recording_is_that_of_the_proto_file) {
     std::ifstream in{made.path(), std::ios::binary};
     const std::string of_protoc{std::istreambuf_iterator<char>{in}, {}};
     const std::string declared = cleared(protozero::pbf_reader{of_protoc}, Message::set);
-    // The columns that this file does not declare yet, as it should.
+    // Columns that the file should declare but does not.
     for (const std::string& field : fields_of(drawpoint::trace_descriptor()))
         BOOST_TEST(fields_of(declared).contains(field), "drawpoint_trace.proto should have " << field);
     BOOST_TEST((declared == drawpoint::trace_descriptor()));

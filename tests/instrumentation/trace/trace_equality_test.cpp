@@ -17,7 +17,7 @@ using namespace drawpoint;
 
 namespace {
 
-/// Says which column of which row differs, where a plain comparison would only say that something does.
+/// Reports which column of which row differs; a plain comparison would only report that something does.
 template <class Row>
 void check_equal(const std::vector<Row>& a, const std::vector<Row>& b, const std::string& rows) {
     BOOST_TEST(a.size() == b.size(), rows);
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(a_thinned_run_with_drops_reads_back_equal) {
     Recorder recorder{file.path(), {.limit_bytes = 200'000, .drop_share = 0.25}, AnyClock{clock}};
     for (std::uint64_t seed = 0; seed < 40; ++seed) {
         play(random_run(seed, 1000), recorder);
-        (void)recorder.ledger();   // the writer has caught up
+        (void)recorder.ledger();   // waits for the writer
     }
     recorder.finish();
     const Ledger live = recorder.ledger();
@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(what_a_failing_clock_could_say_is_kept_to_the_bit) {
         record.row.read_begin_ns = -stamp;
         record.row.read_end_ns = stamp;
         record.row.read_cpu_ns = record.row.read_run_queue_ns = stamp;
-        record.row.samples = std::max(static_cast<std::uint32_t>(stamp), 1u);   // 0 is damage
+        record.row.samples = std::max(static_cast<std::uint32_t>(stamp), 1u);   // 0 would be damage
         record.stage_count = 2;
         record.stages = {StageRow{most, stamp, stamp == most ? 0 : stamp},
                          StageRow{stamp, least, slot % 2 == 0 ? no_stamp : 7}};
@@ -255,7 +255,7 @@ BOOST_AUTO_TEST_CASE(the_longest_period_looks_at_the_host_when_the_recording_beg
 BOOST_AUTO_TEST_CASE(the_number_of_cores_is_the_shortest_text_for_it_in_every_locale) {
     for (const char* const locale : {"C", "de_DE.UTF-8", "de_DE"}) {
         const std::string before = std::setlocale(LC_NUMERIC, nullptr);
-        std::setlocale(LC_NUMERIC, locale);   // if the system has it
+        std::setlocale(LC_NUMERIC, locale);   // if the system has this locale
         Recorder recorder;
         std::setlocale(LC_NUMERIC, before.c_str());
         char text[32];

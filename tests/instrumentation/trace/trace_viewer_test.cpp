@@ -1,4 +1,4 @@
-// What a viewer of traces, or a query to one, asks of a recording besides our own reader.
+// What a trace viewer, or a query to one, needs in a recording beyond what our own reader needs.
 
 #include <cstdint>
 #include <initializer_list>
@@ -46,7 +46,7 @@ std::string text(const std::string& message, f::Tag tag) {
     return texts.empty() ? "" : texts[0];
 }
 
-/// A file with a row of each kind in which every number that may be zero is.
+/// A file with a row of each kind, in which every number that may be 0 is 0.
 std::string first_rows() {
     const TemporaryFile file;
     TraceWriter writer{file.path(), {}};
@@ -71,7 +71,7 @@ std::string first_rows() {
     return test::bytes_in(file.path());
 }
 
-/// Descriptions of tracks, by the tracks' numbers.
+/// Descriptions of tracks, by track number.
 std::map<std::uint64_t, std::string> tracks_of(const std::string& content) {
     std::map<std::uint64_t, std::string> tracks;
     for (const std::string& track : all(content, Path{f::trace_packet, f::packet::track}))
@@ -79,7 +79,7 @@ std::map<std::uint64_t, std::string> tracks_of(const std::string& content) {
     return tracks;
 }
 
-/// An event's message, its name and the number of its track.
+/// An event's message, its name and its track number.
 struct TrackEvent {
     std::string message, name;
     std::uint64_t track = 0;
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(slices_of_different_tracks_share_no_name) {
     auto tracks = tracks_of(content);
     std::map<std::string, std::string> track_of_name;
     for (const TrackEvent& event : events_of(content)) {
-        if (event.name.empty() || event.name == "op")   // an operator and the frame that it was sampled in
+        if (event.name.empty() || event.name == "op")   // an operator, and the frame in which it was sampled
             continue;
         const std::string track = text(tracks.at(event.track), 2);
         const auto [at, added] = track_of_name.try_emplace(event.name, track);

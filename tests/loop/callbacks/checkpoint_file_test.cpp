@@ -44,7 +44,7 @@ std::string refused(const std::filesystem::path& file) {
     return "";
 }
 
-/// The header of a safetensors file, read as its specification says.
+/// Parses the header of a safetensors file by its specification.
 nlohmann::json header_of(const std::string& bytes) {
     std::uint64_t length = 0;
     std::memcpy(&length, bytes.data(), sizeof length);
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(the_file_is_a_safetensors_file) {
     BOOST_TEST(header["weights"]["shape"] == nlohmann::json({2, 3}));
     for (const auto& [key, value] : header["__metadata__"].items())
         BOOST_TEST(value.is_string());
-    // No hole and no overlap: the format's readers refuse both.
+    // No gap and no overlap, both of which the format's readers refuse.
     std::vector<std::pair<std::size_t, std::size_t>> ranges;
     for (const auto& [name, value] : header.items())
         if (name != "__metadata__")
@@ -204,7 +204,7 @@ BOOST_AUTO_TEST_CASE(what_a_crash_left_half_written_is_neither_read_nor_in_the_w
     next.set_integer("epochs", 4);
     next.write(folder / "run.ckpt");
     BOOST_TEST(Checkpoint::read(folder / "run.ckpt").integer("epochs") == 4);
-    BOOST_TEST(std::filesystem::file_size(left) > 100'000u);   // another run may be at it
+    BOOST_TEST(std::filesystem::file_size(left) > 100'000u);   // another run may be writing it
 }
 
 BOOST_AUTO_TEST_CASE(a_link_stays_one_and_what_it_points_to_is_replaced_with_its_permissions) {
@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(a_link_stays_one_and_what_it_points_to_is_replaced_with_its
     BOOST_TEST(Checkpoint::read(folder / "kept/run.ckpt").integer("epochs") == 3);
     BOOST_TEST((status(folder / "kept/run.ckpt").permissions() == mode));
     BOOST_TEST(std::distance(std::filesystem::directory_iterator{folder / "kept"}, {}) == 1);
-    create_symlink(folder / "kept/later.ckpt", folder / "later.ckpt");   // points to nothing yet
+    create_symlink(folder / "kept/later.ckpt", folder / "later.ckpt");   // its target does not exist yet
     example().write(folder / "later.ckpt");
     BOOST_TEST(is_symlink(folder / "later.ckpt"));
     BOOST_TEST(Checkpoint::read(folder / "kept/later.ckpt").integer("epochs") == 3);

@@ -21,7 +21,7 @@ using namespace test;
 
 const std::vector<std::size_t> train{3, 5, 2, 4, 7}, valid{2, 4};
 
-/// A learner with everything around it that has a state.
+/// A learner and everything around it that has state.
 struct Run {
     SmallLearner learner;
     MetricsRecorder recorder{learner, {accuracy_of(learner)}};
@@ -45,7 +45,7 @@ std::vector<std::string> files_in(const TemporaryFolder& folder) {
 
 using Names = std::vector<std::string>;
 
-/// The files that stay of a fit whose validation losses are these.
+/// The files that a fit with these validation losses leaves.
 Names files_of(CheckpointOptions options, const std::vector<double>& losses, std::size_t resumed_at = 0) {
     const TemporaryFolder folder;
     options.file = folder / "run.ckpt";

@@ -117,7 +117,8 @@ BOOST_AUTO_TEST_CASE(a_loss_that_is_no_number_ends_the_fit_after_its_batch) {
         Fitting{&terminate, &recorder, &at}.fit(learner, {.epochs = 2}, {1, 1, 1});
         BOOST_TEST(cancelled);
         BOOST_TEST(learner.steps == 2);
-        const std::vector<double> losses{1};   // the recorder, ordered later, never sees the bad one: as in fastai
+        // the recorder comes later in the order and never sees the bad loss, as in fastai
+        const std::vector<double> losses{1};
         BOOST_TEST(recorder.losses() == losses, boost::test_tools::per_element());
     }
 }

@@ -24,7 +24,7 @@ BOOST_AUTO_TEST_CASE(each_training_step_leaves_its_loss_and_learning_rate) {
     learner.say = {3, 1, 2, 9, 9, 5, 4, 4};
     MetricsRecorder recorder{learner};
     Fitting{&recorder}.fit(learner, {.epochs = 2}, {1, 1}, {1, 1});
-    const Values losses{3, 1, 9, 5};   // the others were validation's
+    const Values losses{3, 1, 9, 5};   // the other losses were validation's
     BOOST_TEST(recorder.losses() == losses, boost::test_tools::per_element());
     const Values rates{0.01, 0.01, 0.01, 0.01};
     BOOST_TEST(recorder.learning_rates() == rates, boost::test_tools::per_element());

@@ -17,7 +17,7 @@ namespace {
 using namespace test;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Epochs of a fit in which `column` takes these values, under EarlyStopping.
+/// Number of epochs that a fit under EarlyStopping runs while `column` takes these values.
 std::size_t epochs_run(const std::vector<double>& values, const MonitorOptions& monitor, std::size_t patience = 1) {
     SmallLearner learner;
     std::size_t epoch = 0;
@@ -32,7 +32,7 @@ std::size_t epochs_run(const std::vector<double>& values, const MonitorOptions& 
     return epoch;
 }
 
-/// Learning rates at the ends of epochs whose validation losses are these.
+/// Learning rates at the ends of epochs with these validation losses.
 std::vector<double> rates(const std::vector<double>& values, const PlateauOptions& options) {
     SmallLearner learner;
     learner.rate = 1;

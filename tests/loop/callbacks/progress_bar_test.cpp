@@ -15,7 +15,7 @@ namespace {
 using namespace test;
 using namespace std::chrono_literals;
 
-/// What a fit of two epochs shows, whose draws take 3 s and whose forwards 1 s.
+/// What is shown of a fit of two epochs, in which a draw takes 3 s and a forward 1 s.
 std::string shown(ProgressBarOptions options, const FitOptions& fit_options, nanoseconds step = 4s) {
     const TemporaryFolder folder;
     std::FILE* const to = std::fopen((folder / "shown").c_str(), "w");

@@ -14,7 +14,7 @@ namespace {
 
 using namespace test;
 
-/// Compares the schedule's first steps with what PyTorch's scheduler of that name set before each of its steps.
+/// Compares the schedule's first steps with the rates that PyTorch's scheduler of the same name set before each step.
 void check(const RateSchedule& schedule, const std::vector<double>& expected) {
     for (std::size_t step = 0; step < expected.size(); ++step)
         BOOST_TEST(schedule(step) == expected[step], boost::test_tools::tolerance(1e-12));

@@ -15,13 +15,14 @@
 
 namespace drawpoint::test {
 
-/// One weight that is to be the batch's size: loss (w - size)², SGD with momentum. Everything a callback may ask of a learner.
+/// Has one weight, which learns the batch's size: loss (w - size)², SGD with momentum. It models every concept that a
+/// callback may require of a learner.
 struct SmallLearner {
     double weight = 0, velocity = 0, gradient = 0, rate = 0.01;
     double factor = 1, value = 0, clipped_to = 0;
     std::size_t size = 0, seen = 0, batches_held = 0, steps = 0;
     bool training = true;
-    std::vector<double> say;   ///< losses said instead, one per batch, while there are any
+    std::vector<double> say;   ///< losses to report instead of computed ones, one per batch, as long as there are any
 
     void begin_phase(bool trains) {
         training = trains;
@@ -82,7 +83,7 @@ static_assert(Learner<SmallLearner, TapeBatch> && ForgettingLearner<SmallLearner
               ClippingLearner<SmallLearner> && ScalingLearner<SmallLearner> && MeasuredLearner<SmallLearner> &&
               SavableLearner<SmallLearner>);
 
-/// Epochs of batches of these sizes.
+/// A tape of epochs with batches of these sizes.
 inline Tape::Epochs sizes(std::size_t epochs, const std::vector<std::size_t>& of_each) {
     Tape::Epochs tape(epochs);
     for (auto& epoch : tape)
@@ -91,7 +92,7 @@ inline Tape::Epochs sizes(std::size_t epochs, const std::vector<std::size_t>& of
     return tape;
 }
 
-/// Fits with these callbacks.
+/// Runs fits with these callbacks.
 struct Fitting {
     ManualClock clock{1'000};
     Recorder recorder{RecorderOptions{}, AnyClock{clock}};
@@ -113,7 +114,7 @@ struct Fitting {
     }
 };
 
-/// Does what the test says in one event, ordered as it says.
+/// Calls the test's function at one event, with a given order.
 class At final : public Callback {
 public:
     At(Event event, int order, std::function<void(LoopState&)> act)
@@ -129,7 +130,7 @@ private:
     std::function<void(LoopState&)> act_;
 };
 
-/// What `act` throws says, or "" when it throws nothing.
+/// The text of what `act` throws, or "" if it throws nothing.
 template <class Act>
 std::string refusal(Act act) {
     try {

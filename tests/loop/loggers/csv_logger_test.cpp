@@ -15,7 +15,7 @@ namespace {
 using namespace drawpoint;
 using test::bytes_in;
 
-/// No file of this process grows beyond some bytes while it stands.
+/// Limits the size of files that this process writes, during its lifetime.
 class FileSizeLimit {
 public:
     explicit FileSizeLimit(rlim_t bytes) : handler_{std::signal(SIGXFSZ, SIG_IGN)} {
@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(a_record_that_does_not_fit_leaves_no_part_of_itself) {
         logger.log_scalars(small, 1);
         logger.log_scalars(large, 2);
     }
-    logger.log_scalars(small, 3);   // what ended stays ended
+    logger.log_scalars(small, 3);   // a logger that has failed stays failed
     BOOST_TEST(bytes_in(folder / "metrics.csv") == "step,name,value\n1,a,1\n");
     BOOST_TEST(logger.error().find("metrics.csv: File too large") != std::string::npos);
 }

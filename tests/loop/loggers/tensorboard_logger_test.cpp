@@ -1,4 +1,4 @@
-// Reads event files as TensorBoard's own reader does: strictly by their checksums.
+// Reads event files as strictly as TensorBoard's own reader, with checksums.
 
 #include <drawpoint/loop/loggers/file_loggers.hpp>
 
@@ -20,7 +20,7 @@ namespace {
 using namespace drawpoint;
 using protozero::pbf_reader;
 
-std::uint32_t crc32c(std::string_view bytes) {   // bit by bit: the definition
+std::uint32_t crc32c(std::string_view bytes) {   // bit by bit, straight from the definition
     std::uint32_t crc = 0xFFFFFFFFu;
     for (const char byte : bytes) {
         crc ^= static_cast<unsigned char>(byte);
@@ -42,7 +42,7 @@ T number_at(std::string_view text, std::size_t at) {
     return number;
 }
 
-/// The events of a file; throws where a checksum is wrong or the file is cut.
+/// The events of a file; throws if a checksum is wrong or the file is truncated.
 std::vector<std::string> events_of(const std::filesystem::path& path) {
     const std::string text = test::bytes_in(path);
     std::vector<std::string> events;
@@ -61,7 +61,7 @@ std::vector<std::string> events_of(const std::filesystem::path& path) {
     return events;
 }
 
-/// The field of an event's only value, and that value's tag.
+/// An event's only value, and its tag.
 struct Value {
     std::int64_t step = 0;
     std::string tag, text, plugin;
@@ -173,7 +173,7 @@ BOOST_AUTO_TEST_CASE(a_summary_is_a_histogram_that_counts_every_finite_value_onc
     BOOST_REQUIRE_EQUAL(values.size(), 1u);
     BOOST_REQUIRE_EQUAL(values[0].counts.size(), 30u);
     BOOST_TEST(values[0].edges.back() == 300.0);
-    BOOST_TEST(values[0].counts.front() == 11.0);   // 0 … 10, its right edge
+    BOOST_TEST(values[0].counts.front() == 11.0);   // 0 … 10 with the right edge included
     double all = 0;
     for (const double count : values[0].counts)
         all += count;

@@ -11,7 +11,7 @@
 
 namespace drawpoint::test {
 
-/// The example of Lightning's documentation: counts each action and keeps when it first began, here at given times
+/// The example of Lightning's documentation: counts each action and keeps when it first began. Here the times are given
 /// ("2022-01-05 09:08:07").
 class ActionCountProfiler final : public Profiler {
 public:

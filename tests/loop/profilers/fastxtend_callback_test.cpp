@@ -86,8 +86,8 @@ BOOST_AUTO_TEST_CASE(nothing_is_kept_from_one_fit_to_the_next) {
         fit.callbacks.add(profiler);
         fit.run();
         BOOST_TEST(calls_of(*profiler.report(), "fit", "epoch") == 1u);
-        BOOST_TEST(calls_of(*profiler.report(), "train", "draw") == 2u);   // 3, the first dropped
-        BOOST_TEST(steps.steps.empty());   // a counter that went on would reach a log point in the second fit
+        BOOST_TEST(calls_of(*profiler.report(), "train", "draw") == 2u);   // 3 draws, the first one dropped
+        BOOST_TEST(steps.steps.empty());   // a counter that is not reset would reach a log point in the second fit
     }
 }
 
@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(a_live_value_is_a_ratio_of_means_where_the_report_is_a_mean
     FastxtendLiveLog live{ProfileMode::throughput, 2, false};
     BOOST_TEST(live.add({.size = 10, .draw = 1, .batch = 1}).empty());
     BOOST_TEST(live.add({.size = 10, .draw = 1, .batch = 1}).empty());
-    const auto values = live.add({.size = 40, .draw = 1, .batch = 3});   // with the one before it
+    const auto values = live.add({.size = 40, .draw = 1, .batch = 3});   // together with the step before
     BOOST_REQUIRE_EQUAL(values.size(), 3u);
     BOOST_TEST(values[0].name == "throughput/step");
     BOOST_TEST(values[0].value == 25.0 / 3);   // the mean of the ratios is 7.5
@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(a_fit_cancelled_amid_a_batch_and_accumulated_steps_have_the
     fit.callbacks.add(accumulate);
     fit.callbacks.add(stop);
     fit.run();
-    BOOST_TEST(calls_of(*profiler.report(), "train", "draw") == 3u);   // 4 whole ones, the first dropped
+    BOOST_TEST(calls_of(*profiler.report(), "train", "draw") == 3u);   // 4 whole steps, the first one dropped
     BOOST_TEST(calls_of(*profiler.report(), "train", "opt_step") == 2u);
     BOOST_TEST(!out.str().empty());
 }

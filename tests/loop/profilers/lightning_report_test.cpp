@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(regions_of_user_code_are_actions_and_one_named_like_an_acti
 
 BOOST_AUTO_TEST_CASE(in_a_tree_every_nanosecond_is_counted_once) {
     SmallFit fit{2, 3};
-    fit.train.known_size = false;   // with a draw that finds the end
+    fit.train.known_size = false;   // so one more draw finds the end
     fit.train.opening = 7ms;
     At between{Event::before_epoch, [&](LoopState&) { fit.clock.advance(11ms); }};
     fit.callbacks.add(between);
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(in_a_tree_every_nanosecond_is_counted_once) {
     BOOST_TEST(trees[0].name == "fit");
     BOOST_TEST(trees[0].total_ns == ledger.passes.at(0).end_ns - ledger.passes.at(0).begin_ns);
     BOOST_TEST(self_of(trees[0]) == trees[0].total_ns);
-    BOOST_TEST(trees[0].self_ns == 0);   // pieces tile it
+    BOOST_TEST(trees[0].self_ns == 0);   // its pieces cover it completely
     const ActionNode& step = find(trees[0], "epoch/train/step");
     BOOST_TEST(step.calls == 6u);
     BOOST_TEST(step.total_ns == 300'000'000);

@@ -31,7 +31,7 @@ Awaitable<void> draw_all(Pass& pass, ManualClock& clock) {
         auto batch = co_await pass.next();
         if (!batch)
             break;
-        clock.advance(100ms);   // the body, which is not timed
+        clock.advance(100ms);   // the loop's body, which is not timed
     }
 }
 

@@ -33,7 +33,7 @@ std::string text_of(const Totals& totals) {
     return text;
 }
 
-/// Notes what is running.
+/// Keeps a stack of the running actions.
 class Watched final : public Profiler {
 public:
     std::vector<std::string> running;
@@ -44,7 +44,7 @@ public:
     }
     void stop(std::string_view action) override {
         BOOST_REQUIRE(!running.empty());
-        BOOST_TEST(running.back() == action);   // they nest
+        BOOST_TEST(running.back() == action);   // actions nest
         running.pop_back();
     }
     std::string summary() override {

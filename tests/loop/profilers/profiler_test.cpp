@@ -16,7 +16,7 @@ namespace {
 using namespace drawpoint;
 using namespace std::chrono_literals;
 
-/// Has a report, or none to be had.
+/// Counts teardowns; has a report if `has_report`.
 struct CountedTeardowns final : Profiler {
     CountedTeardowns(ProfilerFiles files, bool has_report) : Profiler{std::move(files)}, reports{has_report} {}
     void start(std::string_view) override {}

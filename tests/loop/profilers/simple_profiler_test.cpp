@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(a_sum_is_rounded_once) {
     for (int i = 0; i < 10; ++i)
         tenths.add(0.1);
     BOOST_TEST(tenths.value() == 1.0);
-    ExactSum half;   // 1 + 2^-53 is a tie, which what is below it decides
+    ExactSum half;   // 1 + 2^-53 lies halfway between two doubles; the smaller terms decide the rounding
     for (const double value : {1.0, 0x1p-53, 0x1p-106})
         half.add(value);
     BOOST_TEST(half.value() == 1.0 + 0x1p-52);

@@ -17,7 +17,7 @@ namespace drawpoint::test {
 
 using namespace std::chrono_literals;
 
-/// Costs 10, 4, 20, 6 and 2 ms for forward, loss, backward, opt_step and zero_grad.
+/// Takes 10, 4, 20, 6 and 2 ms for forward, loss, backward, opt_step and zero_grad.
 struct CostedLearner {
     ManualClock* clock;
     void begin_phase(bool) {}
@@ -29,7 +29,7 @@ struct CostedLearner {
     [[nodiscard]] double loss_value() const { return 1; }
 };
 
-/// Runs what it is given at one event.
+/// Calls a function at one event.
 class At final : public Callback {
 public:
     At(Event event, std::function<void(LoopState&)> act, int order = 0)
@@ -45,7 +45,7 @@ private:
     std::function<void(LoopState&)> act_;
 };
 
-/// A fit of some epochs of training batches (draw 8 ms, 32 samples) and two validation batches each (draw 1 ms).
+/// A fit whose epochs have some training batches (draw 8 ms, 32 samples) and two validation batches (draw 1 ms).
 struct SmallFit {
     explicit SmallFit(std::size_t epoch_count, std::size_t batches)
         : epochs{epoch_count},

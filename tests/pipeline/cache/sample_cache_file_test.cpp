@@ -1,4 +1,4 @@
-// What outlives the process, and who damages it.
+// What outlives the process, and how it is damaged.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -151,7 +151,7 @@ BOOST_AUTO_TEST_CASE(a_process_killed_while_writing_leaves_only_whole_samples) {
     BOOST_TEST(holds_what_was_kept(cache, 2, 500));
     BOOST_TEST(!finds(cache, 3));
     const std::uint64_t bytes = cache.counters().bytes;
-    BOOST_TEST(keep(cache, 3, 500));   // in the room it had
+    BOOST_TEST(keep(cache, 3, 500));   // uses the room that was reserved for it
     BOOST_TEST(cache.counters().bytes == bytes);
     BOOST_TEST(holds_what_was_kept(cache, 3, 500));
 }
@@ -179,7 +179,8 @@ BOOST_AUTO_TEST_CASE(a_flipped_byte_costs_at_most_its_sample) {
                     BOOST_REQUIRE(holds_what_was_kept(cache, i, bytes));
                     ++found;
                 }
-            for (std::uint64_t i = 0; i < samples; ++i)   // and there is room for what was lost, or none
+            // there is room for what was lost, unless its place is damaged
+            for (std::uint64_t i = 0; i < samples; ++i)
                 keep(cache, i, bytes);
         } catch (const std::invalid_argument&) {
             BOOST_REQUIRE(at < 8);   // the magic number
@@ -203,7 +204,7 @@ BOOST_AUTO_TEST_CASE(a_file_full_of_lies_is_survived) {
     std::mt19937_64 random{11};
     for (int round = 0; round < 3000; ++round) {
         std::vector<char> damaged = whole;
-        for (int flips = 0; flips < 20; ++flips) {   // whole words, as often in the index as in the samples
+        for (int flips = 0; flips < 20; ++flips) {   // overwrites whole words, half of them in the index
             const std::size_t words = flips % 2 == 0 ? samples : (damaged.size() - header) / 8;
             const std::uint64_t word = random() >> random() % 64;
             std::memcpy(damaged.data() + header + 8 * (random() % words), &word, 8);
@@ -237,7 +238,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_somebody_cuts_while_it_is_used_is_given_up_and_
             BOOST_TEST_REQUIRE(bool{place});
             std::filesystem::resize_file(file, left);
             if (keeps_first)
-                place.keep(0);   // it is given up, and the sample with it
+                place.keep(0);   // the cache is given up, and this sample with it
             std::uint64_t found = 0;
             for (std::uint64_t i = 0; i < 8; ++i)
                 if (finds(cache, i)) {
@@ -246,14 +247,14 @@ BOOST_AUTO_TEST_CASE(a_file_that_somebody_cuts_while_it_is_used_is_given_up_and_
                 }
             const CacheCounters counters = cache.counters();
             BOOST_TEST(counters.hits == found);
-            BOOST_TEST((found == 0 || (left == 65'000 && !keeps_first)));   // what lies before the cut is as it was
+            BOOST_TEST((found == 0 || (left == 65'000 && !keeps_first)));   // samples before the cut are unchanged
             if (left < 65'000 || keeps_first) {
                 BOOST_TEST(counters.samples == 0u);
                 BOOST_TEST(!cache.holds(0));
                 BOOST_TEST(!keep(cache, 7, 100));
                 BOOST_TEST(cache.origin().ends_with(", given up: somebody cut the file"));
             }
-            BOOST_TEST(std::filesystem::file_size(file) == left);   // and nothing is written behind its end
+            BOOST_TEST(std::filesystem::file_size(file) == left);   // nothing is written beyond its end
             std::filesystem::remove(file);
         }
 }
@@ -284,7 +285,8 @@ BOOST_AUTO_TEST_CASE(a_sample_damaged_while_the_file_is_used_is_missed_and_kept_
         BOOST_REQUIRE(lost <= 1u);
         BOOST_REQUIRE(cache.counters().bytes == used);
         stranger.seekp(static_cast<std::streamoff>(at));
-        stranger.put(static_cast<char>(byte)).flush();   // of what nobody reads: the capacity, the end of the room
+        // in bytes that are not read: the capacity, the end of the room
+        stranger.put(static_cast<char>(byte)).flush();
     }
     BOOST_TEST(cache.counters().samples == samples);
 }
@@ -304,7 +306,7 @@ BOOST_AUTO_TEST_CASE(workers_see_no_wrong_sample_while_a_stranger_damages_the_fi
         std::vector<std::jthread> workers;
         for (std::size_t t = 0; t < threads; ++t)
             workers.emplace_back([&, worker = cache->make_worker()]() mutable {
-                for (bool last = false; !last;) {   // a pass begins after the last damage, and finds that
+                for (bool last = false; !last;) {   // a pass begins after the last damage, and notices it
                     last = done;
                     for (std::uint64_t i = 0; i < samples; ++i, ++asked)
                         if (const auto held = cache->find(i, worker))
@@ -332,7 +334,7 @@ BOOST_AUTO_TEST_CASE(workers_see_no_wrong_sample_while_a_stranger_damages_the_fi
     BOOST_TEST(wrong == 0u);
     BOOST_TEST(kept > 0u);
     BOOST_TEST(counters.hits + counters.misses == asked);
-    BOOST_TEST(counters.bytes == used);   // nothing is kept twice
+    BOOST_TEST(counters.bytes == used);   // nothing is stored twice
     std::uint64_t held = 0;
     for (std::uint64_t i = 0; i < samples; ++i)
         held += cache->holds(i);
@@ -357,8 +359,9 @@ BOOST_AUTO_TEST_CASE(an_index_that_points_to_where_no_sample_fits_is_not_believe
     {
         std::fstream stranger{file, std::ios::binary | std::ios::in | std::ios::out};
         stranger.seekp(std::streamoff{header});
-        for (const std::uint64_t offset : {~std::uint64_t{63}, used, std::uint64_t{64}}) {   // the first + 64 is 0
-            const std::uint64_t word = offset | 3;                                           // "whole"
+        // the first + 64 overflows to 0
+        for (const std::uint64_t offset : {~std::uint64_t{63}, used, std::uint64_t{64}}) {
+            const std::uint64_t word = offset | 3;   // "whole"
             stranger.write(reinterpret_cast<const char*>(&word), sizeof word);
         }
     }

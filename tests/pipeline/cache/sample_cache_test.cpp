@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(it_fills_to_the_last_byte_and_never_evicts) {
     for (std::uint64_t i = 0; i < samples; ++i)
         BOOST_TEST(keep(cache, i, bytes) == (i < 4));
     BOOST_TEST(!keep(cache, 8, 65));
-    BOOST_TEST(keep(cache, 9, 64));   // what is left is enough for a small one
+    BOOST_TEST(keep(cache, 9, 64));   // the rest has room for a small sample
     BOOST_TEST(cache.counters().bytes == cache.counters().budget_bytes);
     for (std::uint64_t i = 0; i < 4; ++i)
         BOOST_TEST(holds_what_was_kept(cache, i, bytes));
@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(a_sample_in_the_making_is_found_by_nobody_and_its_room_is_u
         bytes = cache.counters().bytes;
     }
     BOOST_TEST(!finds(cache, 0));
-    BOOST_TEST(!bool{cache.reserve(0, 513, worker)});   // its room has 512
+    BOOST_TEST(!bool{cache.reserve(0, 513, worker)});   // the capacity is 512
     BOOST_TEST(keep(cache, 0, 500));
     BOOST_TEST(holds_what_was_kept(cache, 0, 500));
     BOOST_TEST(cache.counters().bytes == bytes);
@@ -128,7 +128,7 @@ BOOST_AUTO_TEST_CASE(keeping_and_finding_allocates_nothing) {
     const std::vector<std::byte> data(1000);
     for (SampleCache* const cache : {&in_memory, &in_file}) {
         SampleCache::Worker worker;
-        (void)cache->reserve(0, data.size(), worker);   // takes its room, if it needs one
+        (void)cache->reserve(0, data.size(), worker);   // reserves room, if it needs any
         const std::uint64_t before = test::counted_allocations();
         test::count_this_thread(true);
         for (int round = 0; round < 3; ++round)

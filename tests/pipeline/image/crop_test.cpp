@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(the_draws_are_area_then_ratio_then_row_then_column) {
     BOOST_TEST(next == 4u);
     BOOST_TEST(box.width == 294u);   // sqrt(0.54) * 400
     BOOST_TEST(box.height == 294u);
-    BOOST_TEST(box.y == 26u);   // a quarter of the 107 places
+    BOOST_TEST(box.y == 26u);   // a quarter of the 107 positions
     BOOST_TEST(box.x == 80u);
 }
 

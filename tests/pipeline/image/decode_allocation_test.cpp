@@ -31,7 +31,7 @@ void* count_and_allocate(std::size_t bytes, std::size_t alignment) {
 
 }   // namespace
 
-// Every operator new of this test program is counted; what libjpeg takes comes from malloc and is not.
+// Counts every operator new of this test program; libjpeg uses malloc, which is not counted.
 void* operator new(std::size_t bytes) { return count_and_allocate(bytes, alignof(std::max_align_t)); }
 void* operator new(std::size_t bytes, std::align_val_t alignment) {
     return count_and_allocate(bytes, static_cast<std::size_t>(alignment));
@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(after_one_image_of_a_size_no_crop_of_it_allocates_flipped_o
 }
 
 BOOST_AUTO_TEST_CASE(a_few_rows_of_an_image_whose_padded_rows_take_gigabytes_take_no_such_memory) {
-    constexpr std::uint32_t height = 20'000'000;   // of one pixel each, gray: 2 bytes in the file, 128 in a window
+    constexpr std::uint32_t height = 20'000'000;   // of one gray pixel each: 2 bytes in the file, 128 in a window
     std::vector<std::byte> png;
     const auto add = [&png](std::uint32_t number) {
         for (int shift = 24; shift >= 0; shift -= 8)

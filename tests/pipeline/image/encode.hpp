@@ -1,5 +1,5 @@
 #pragma once
-// Deterministic pictures and JPEG files of every kind the decoder must know.
+// Deterministic pictures, and JPEG files of every kind that the decoder must support.
 #include <drawpoint/pipeline/image/image.hpp>
 
 #include <cstddef>
@@ -8,19 +8,20 @@
 
 namespace drawpoint::test {
 
-/// How a test's JPEG file is written.
+/// How a JPEG file of a test is encoded.
 struct JpegKind {
     int components = 3;           ///< 1 gray, 3 YCbCr, 4 CMYK
     int luma_h = 2, luma_v = 2;   ///< luma sampling factors: 2x2 is 4:2:0, 2x1 4:2:2, 1x1 4:4:4
     int quality = 90;
     bool progressive = false;
-    int restart_rows = 0;   ///< a restart marker after so many rows of blocks; 0 = none
+    int restart_rows = 0;   ///< a restart marker after this many rows of blocks; 0: none
     bool ycck = false;      ///< 4 components stored as YCCK
     bool arithmetic = false;
-    int scans = 0;   ///< so many scans: a progressive script that refines nothing more; 0 = the usual
+    /// number of scans of a progressive file without successive approximation; 0: libjpeg's default script
+    int scans = 0;
 };
 
-/// Gradients, noise and hard edges; the same for the same arguments. `components` interleaved bytes a pixel.
+/// Gradients, noise and hard edges; a pure function of the arguments. `components` interleaved bytes per pixel.
 std::vector<std::uint8_t> picture(ImageSize size, int components, std::uint64_t seed);
 
 /// A JPEG file of picture().

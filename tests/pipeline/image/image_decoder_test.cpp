@@ -35,7 +35,7 @@ struct Expected {
     unsigned long sum = 0;
 };
 
-// What Pillow says about the fixtures.
+// Pillow's results for the fixtures.
 std::vector<Expected> expectations() {
     std::ifstream table{folder + "expected.csv"};
     std::vector<Expected> all;
@@ -61,7 +61,7 @@ std::vector<std::uint8_t> pixels_of(ImageDecoder& decoder) {
     return pixels_of(decoder, {0, 0, decoder.size().width, decoder.size().height});
 }
 
-// Empty if the pixels were delivered.
+// The decoder's error, or empty if it delivered the pixels.
 std::string verdict(ImageDecoder& decoder, const std::vector<std::byte>& file) {
     try {
         decoder.open(file);
@@ -86,7 +86,7 @@ std::size_t find(const std::vector<std::byte>& file, const std::string& bytes) {
     return static_cast<std::size_t>(at - file.begin());
 }
 
-// The checksum of the chunk whose type stands at `type`, made right again.
+// Corrects the checksum of the chunk whose type is at `type`.
 void repair(std::vector<std::byte>& file, std::size_t type, std::size_t length) {
     big_endian(file.data() + type + 4 + length,
                static_cast<std::uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(file.data() + type), length + 4)));
@@ -183,7 +183,7 @@ BOOST_AUTO_TEST_CASE(what_is_no_image_is_refused_with_its_first_bytes) {
     webp.resize(11);
     BOOST_TEST(verdict(decoder, webp) == "truncated WebP: it ends at byte 11");
     auto png = fixture("rgb8.png");
-    png[4] = std::byte{0x0A};   // as a transfer of text makes it
+    png[4] = std::byte{0x0A};   // as after a transfer in text mode
     BOOST_TEST(verdict(decoder, png) ==
                "damaged PNG: byte 4: its signature goes on with 0A 0A 1A 0A in place of 0D 0A 1A 0A");
     png.resize(7);
@@ -231,7 +231,7 @@ BOOST_AUTO_TEST_CASE(what_the_library_refuses_is_named_with_the_byte_where_its_c
     ImageDecoder decoder;
     auto png = fixture("rgb8.png");
     const std::size_t pixels = find(png, "IDAT");
-    png[pixels + 4] ^= std::byte{0x0F};   // no deflate stream
+    png[pixels + 4] ^= std::byte{0x0F};   // not a deflate stream
     repair(png, pixels,
            static_cast<std::size_t>(std::to_integer<unsigned>(png[pixels - 1]) |
                                     std::to_integer<unsigned>(png[pixels - 2]) << 8));

@@ -20,7 +20,7 @@ std::atomic<bool> errno_is_left{false};
 
 }   // namespace
 
-/// A call that succeeds may leave anything in errno; this one does, and so may what is called between two of them.
+/// A call that succeeds may set errno to anything, and so may calls between two of them; this one does.
 extern "C" dirent* readdir(DIR* stream) {
     static const auto of_system = reinterpret_cast<dirent* (*)(DIR*)>(::dlsym(RTLD_NEXT, "readdir"));
     dirent* const entry = of_system(stream);

@@ -16,7 +16,7 @@ namespace {
 
 using namespace drawpoint;
 
-// What a decoder that has seen everything before says about a file: empty if its pixels were delivered.
+// What a decoder that has decoded other files before says about a file: empty if it delivered the pixels.
 std::string verdict(JpegDecoder& decoder, const std::vector<std::byte>& file) {
     std::vector<float> planar(3 * 16 * 16);
     try {
@@ -29,7 +29,7 @@ std::string verdict(JpegDecoder& decoder, const std::vector<std::byte>& file) {
     }
 }
 
-// The same without decoding: what a crop above the damage relies on.
+// The same without decoding; a crop above the damage relies on it.
 std::string verdict_of_open(JpegDecoder& decoder, const std::vector<std::byte>& file) {
     try {
         decoder.open(file);
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(coding_that_is_not_supported_is_named) {
     file[frame + 4] = std::byte{12};
     BOOST_TEST(starts_with(verdict(decoder, file), "unsupported JPEG"));
     file[frame + 4] = std::byte{8};
-    file[frame + 1] = std::byte{0xC3};   // lossless
+    file[frame + 1] = std::byte{0xC3};   // a lossless frame
     BOOST_TEST(starts_with(verdict(decoder, file), "unsupported JPEG"));
 }
 
@@ -165,7 +165,7 @@ BOOST_AUTO_TEST_CASE(a_damaged_file_s_message_says_the_byte_that_the_decoder_had
     }
     auto tables = file;
     const std::size_t table = find_marker(file, 0xC4);
-    tables[table + 4] = std::byte{0x77};   // no such Huffman table
+    tables[table + 4] = std::byte{0x77};   // there is no such Huffman table
     const std::size_t byte = byte_of(tables);
     BOOST_TEST(byte >= table);
     BOOST_TEST(byte <= table + 4 + 17 + 256);
@@ -187,7 +187,8 @@ BOOST_AUTO_TEST_CASE(flipped_bits_never_crash_and_leave_the_decoder_usable) {
         CounterRng random{11, 0, trial};
         auto file = files[trial % files.size()];
         const std::size_t within =
-            trial % 2 == 0 ? file.size() : std::min<std::size_t>(file.size(), 640);   // headers too
+            // half of the trials include the headers
+            trial % 2 == 0 ? file.size() : std::min<std::size_t>(file.size(), 640);
         for (std::uint32_t flips = 1 + random.next_u32() % 4; flips > 0; --flips)
             file[random.next_u32() % within] ^= static_cast<std::byte>(1u << random.next_u32() % 8);
         const std::string message = verdict(decoder, file);

@@ -13,10 +13,10 @@
 
 namespace drawpoint::test {
 
-/// libjpeg's compressor, which writes into memory.
+/// libjpeg's compressor, writing to memory.
 class JpegOutput {
 public:
-    /// With libjpeg's defaults for pixels of so many components: gray, RGB or CMYK.
+    /// Sets libjpeg's defaults for pixels with this many components: gray, RGB or CMYK.
     JpegOutput(ImageSize size, int components) {
         info.err = jpeg_std_error(&errors_);
         jpeg_create_compress(&info);
@@ -42,7 +42,7 @@ public:
             jpeg_write_scanlines(&info, &row, 1);
         }
     }
-    /// The file.
+    /// Returns the file.
     [[nodiscard]] std::vector<std::byte> finish() {
         jpeg_finish_compress(&info);
         std::vector<std::byte> file(bytes_);
@@ -50,7 +50,7 @@ public:
         return file;
     }
 
-    jpeg_compress_struct info{};   ///< to be changed before what is written
+    jpeg_compress_struct info{};   ///< change it before writing
 
 private:
     jpeg_error_mgr errors_{};

@@ -1,4 +1,4 @@
-// From planes to the batch: each step on its own against code written for reading, and the whole against the library's decode.
+// From planes to the batch: compares each step with code written for clarity, and the whole with the library's decode.
 #include <drawpoint/pipeline/image/crop.hpp>
 #include <drawpoint/pipeline/image/jpeg.hpp>
 #include "pipeline/image/encode.hpp"
@@ -28,7 +28,7 @@ const std::vector<std::pair<const char*, const PixelKernels*>> kernel_sets{
 const std::vector<ChromaSampling> samplings{ChromaSampling::gray, ChromaSampling::s444, ChromaSampling::s422,
                                             ChromaSampling::s420};
 
-/// Planes of noise that cover a whole image.
+/// Planes of noise for a whole image.
 struct NoisePlanes {
     NoisePlanes(ImageSize size, ChromaSampling sampling, std::uint64_t seed) {
         CounterRng random{seed, 0, 0};
@@ -37,7 +37,7 @@ struct NoisePlanes {
         planes = {sampling, size, {}, {}, {}};
         const auto fill = [&](std::vector<std::uint8_t>& samples, std::uint32_t width, std::uint32_t height) {
             samples.resize(std::size_t{width} * height);
-            for (std::uint8_t& sample : samples)   // extremes are what overflows
+            for (std::uint8_t& sample : samples)   // extreme values, which overflow most easily
                 sample = static_cast<std::uint8_t>(random.next_u32() % 4 == 0 ? 255 * (random.next_u32() % 2)
                                                                               : random.next_u32());
             return PlaneView{samples.data(), width, 0, 0};
@@ -52,7 +52,7 @@ struct NoisePlanes {
     YccPlanes planes;
 };
 
-/// A copy of what a decoder promises for a crop and no more, `margin` on each side; all around it lies `poison`.
+/// A copy of only what a decoder promises for a crop, with `margin` on each side; everything around it is `poison`.
 struct PromisedPlanes {
     PromisedPlanes(const YccPlanes& whole, CropBox crop, std::uint8_t poison) : planes{whole} {
         const auto cut = [&](const PlaneView& from, std::uint32_t h, std::uint32_t v, std::vector<std::uint8_t>& to) {
@@ -92,7 +92,7 @@ Rgb rows_of(const YccPlanes& planes, CropBox crop, const PixelKernels& kernels) 
     return image;
 }
 
-// A decode at scale 1 is the crop itself, exactly.
+// Decodes at scale 1, which gives exactly the crop.
 Rgb decode_at_scale_1(JpegDecoder& decoder, CropBox crop, bool flip = false) {
     const std::size_t plane = std::size_t{crop.width} * crop.height;
     std::vector<float> planar(3 * plane);
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(every_set_of_kernels_interleaves_the_pixels_it_is_given_and
 }
 
 BOOST_AUTO_TEST_CASE(every_combination_of_luma_and_chroma_is_converted_as_the_reference_does) {
-    // 256 columns of luma, rows of all (cb, cr) in steps that hit both ends
+    // 256 columns of luma; the rows cover (cb, cr) in steps that include both ends
     std::vector<std::uint8_t> luma(256 + 64), blue(256 + 64), red(256 + 64);
     for (std::size_t i = 0; i < 256; ++i)
         luma[i] = static_cast<std::uint8_t>(i);

@@ -42,7 +42,7 @@ Rgb decode_crop(JpegDecoder& decoder, CropBox box) {
     return part;
 }
 
-// Bytes of two images that differ: the window decode must be exact, also at its borders.
+// The number of bytes in which two images differ: the window decode must be exact, also at its borders.
 std::size_t differing(const Rgb& a, const Rgb& b) {
     BOOST_REQUIRE(a.pixels.size() == b.pixels.size());
     std::size_t count = 0;
@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(decode_and_resize_is_within_one_level_of_the_reference) {
                 const auto difference = reference::compare(planar, expected);
                 BOOST_TEST_CONTEXT(name << ' ' << size.width << 'x' << size.height << " crop " << index) {
                     BOOST_TEST(difference.largest < 1.001);
-                    BOOST_TEST(difference.mean <= 0.3);   // on noise; the other order of the passes rounds differently
+                    BOOST_TEST(difference.mean <= 0.3);   // for noise; the other order of the passes rounds differently
                 }
             }
         }

@@ -23,7 +23,7 @@ std::size_t bytes_in_use() {
     return info.uordblks + info.hblkhd;
 }
 
-/// Has each allocation of `work` fail, one after the other and many times each; returns how many there are.
+/// Lets each allocation of `work` fail, one after the other and many times each; returns the number of allocations.
 template <class Work>
 std::uint64_t fail_each_allocation(const Work& work) {
     constexpr int times = 32;
@@ -44,7 +44,7 @@ std::uint64_t fail_each_allocation(const Work& work) {
         }
     };
     for (std::uint64_t number = 0; number < count; ++number) {
-        fail(number);   // what malloc itself keeps for later has grown by then
+        fail(number);   // by then, the memory that malloc itself retains has stopped growing
         const std::size_t before = bytes_in_use();
         fail(number);
         const std::size_t after = bytes_in_use();
@@ -81,7 +81,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_finds_no_memory_keeps_none, *boost::unit_test::
 BOOST_AUTO_TEST_CASE(a_picture_that_cannot_be_encoded_keeps_nothing,
                      *boost::unit_test::precondition(CountsAllocations{})) {
     const ImageSize size{200, 150};
-    const auto pixels = test::picture(size, 3, 1);   // its file outgrows the library's first memory more than once
+    const auto pixels = test::picture(size, 3, 1);   // its file outgrows the library's initial buffer more than once
     BOOST_TEST(encode_jpeg({pixels.data(), size, 600}, 95).size() > 16384u);
     BOOST_TEST(fail_each_allocation([&] { encode_jpeg({pixels.data(), size, 600}, 95); }) > 5u);
 }

@@ -9,7 +9,7 @@
 namespace drawpoint::test {
 namespace {
 
-// Other codes for the same symbols, which the encoder uses as they are.
+// Assigns other codes to the same symbols; the encoder uses them as they are.
 void change_codes(JHUFF_TBL& table, Codes codes, bool dc) {
     std::vector<UINT8> symbols(table.huffval, table.huffval + (dc ? 12 : 162));
     UINT8 bits[17] = {};

@@ -1,5 +1,5 @@
 #pragma once
-// JPEG files of the kinds that the own decoder takes, and of some beside.
+// JPEG files of the kinds that our decoder accepts, and of some that it does not.
 #include <drawpoint/pipeline/image/image.hpp>
 
 #include <cstddef>
@@ -12,9 +12,9 @@ namespace drawpoint::test {
 enum class Codes : std::uint8_t {
     standard,
     optimised,
-    flat,      ///< nearly all of 8 bits
-    longest,   ///< the usual symbols have codes of up to 16 bits, the rarest the shortest ones
-    padded     ///< with symbols that no baseline file needs: values of 15 bits
+    flat,      ///< nearly all with 8 bits
+    longest,   ///< the usual symbols have codes of up to 16 bits, the rarest have the shortest
+    padded     ///< includes symbols that no baseline file needs: values of 15 bits
 };
 
 /// How an own_jpeg_file() is written.
@@ -22,7 +22,7 @@ struct OwnJpegKind {
     int components = 3, across = 2, down = 2, quality = 90;
     Codes codes = Codes::standard;
     unsigned restart_interval = 0;   ///< MCUs
-    double noise = 0.25;             ///< 0 flat areas and gradients … 1 nothing else
+    double noise = 0.25;             ///< 0: flat areas and gradients … 1: only noise
 };
 
 std::vector<std::byte> own_jpeg_file(ImageSize size, const OwnJpegKind& kind, std::uint64_t seed);

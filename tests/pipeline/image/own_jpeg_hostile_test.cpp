@@ -34,7 +34,7 @@ BOOST_AUTO_TEST_CASE(a_file_cut_anywhere_is_given_up_or_the_librarys) {
             BOOST_REQUIRE_MESSAGE(verdict == Verdict::refused || verdict == Verdict::gave_up,
                                   bytes << " bytes: " << law.fault());
         }
-        // With an end marker in place of the rest.
+        // The rest is replaced by an end marker.
         for (std::size_t bytes = header_bytes(whole); bytes + 2 < whole.size(); ++bytes) {
             std::vector<std::byte> cut(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(bytes));
             cut.insert(cut.end(), {std::byte{0xFF}, std::byte{0xD9}});

@@ -20,13 +20,13 @@ using Verdict = OwnJpegLaw::Verdict;
 
 namespace {
 
-using Block = std::array<int, 64>;   // row by row
+using Block = std::array<int, 64>;   // row-major
 
 int between(CounterRng& random, int low, int high) {
     return low + static_cast<int>(random.uniform() * (high - low + 1));
 }
 
-// A gray JPEG file, one block high, of these very coefficients.
+// A gray JPEG file, one block high, with these coefficients.
 std::vector<std::byte> file_of(const std::vector<Block>& blocks, const std::array<unsigned, 64>& quantization) {
     JpegOutput output{{static_cast<std::uint32_t>(blocks.size() * 8), 8}, 1};
     jpeg_compress_struct& info = output.info;
@@ -48,7 +48,7 @@ std::array<unsigned, 64> all(unsigned value) {
     return quantization;
 }
 
-// How often the planes are the library's; the rest was given up.
+// The number of files for which the planes equal the library's; our decoder gave the others up.
 int equal_files(const std::array<unsigned, 64>& quantization, int files,
                 const std::function<void(Block&, CounterRng&)>& fill) {
     OwnJpegLaw law;
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(wild_coefficients_are_the_librarys_or_given_up) {
                     block[static_cast<std::size_t>(between(random, 0, 63))] = between(random, -most, most);
             });
             if (quantization * static_cast<unsigned>(most) > 200'000)
-                BOOST_TEST(equal < 150);   // some must have been too much
+                BOOST_TEST(equal < 150);   // our decoder must have given some up
         }
 }
 
@@ -135,7 +135,7 @@ BOOST_AUTO_TEST_CASE(checkerboards_and_full_swings_are_the_librarys) {
         return std::cos(static_cast<double>((2 * place + 1) * frequency) * 3.14159265358979 / 16);
     };
     const int equal = equal_files(all(1), 200, [wave](Block& block, CounterRng& random) {
-        // Black and white noise: as much energy as an image can hold.
+        // Black and white noise has the largest possible energy of an image.
         std::array<double, 64> pixels;
         for (double& pixel : pixels)
             pixel = random.uniform() < 0.5 ? -128 : 127;

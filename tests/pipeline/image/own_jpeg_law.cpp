@@ -76,7 +76,7 @@ bool LibraryPlanes::decode(std::span<const std::byte> file, std::uint32_t end) {
     State& state = *state_;
     if (setjmp(state.escape) != 0)
         return false;
-    // A new one: aborting keeps the tables of the file before, with which this one might decode.
+    // A new object, since an aborted one keeps the tables of the file before, with which this file might decode.
     jpeg_destroy_decompress(&state.info);
     jpeg_create_decompress(&state.info);
     jpeg_mem_src(&state.info, reinterpret_cast<const unsigned char*>(file.data()), file.size());

@@ -1,6 +1,6 @@
 #pragma once
-// The one law of the own decoder: for any bytes it either leaves the file to the library, or its planes are the library's and
-// the library had nothing to warn of. What all its instructions make is the same.
+// The law of our own JPEG decoder: for any bytes, either it leaves the file to the library, or its planes equal the
+// library's and the library had nothing to warn about. All its instruction sets give the same result.
 #include <drawpoint/pipeline/image/image.hpp>
 #include "pipeline/image/own_jpeg/own_jpeg.hpp"
 
@@ -12,7 +12,7 @@
 
 namespace drawpoint::test {
 
-/// libjpeg-turbo's own planes (raw_data_out, JDCT_ISLOW).
+/// The planes that libjpeg-turbo decodes (raw_data_out, JDCT_ISLOW).
 class LibraryPlanes {
 public:
     LibraryPlanes();
@@ -20,7 +20,8 @@ public:
     LibraryPlanes(const LibraryPlanes&) = delete;
     LibraryPlanes& operator=(const LibraryPlanes&) = delete;
 
-    /// Decodes from the top until the row of MCUs that holds row `end` - 1. False: an error or a warning.
+    /// Decodes from the top down to the row of MCUs that contains row `end` - 1. False: there was an error or a
+    /// warning.
     bool decode(std::span<const std::byte> file, std::uint32_t end);
 
     /// Sampling factors of the luma.
@@ -38,9 +39,10 @@ class OwnJpegLaw {
 public:
     enum class Verdict : std::uint8_t { refused, gave_up, equal, broken };
 
-    /// What the law says of decoding this crop. `broken`: fault() says how.
+    /// Checks the law for this crop. If the result is `broken`, fault() describes how.
     Verdict check(std::span<const std::byte> file, CropBox crop) { return check(file, crop, true); }
-    /// The same of a crop that is chosen by the file's bytes, as are the files that the portable code decodes too: one of four.
+    /// The same for a crop that is chosen by the file's bytes. They also choose which files the portable code decodes,
+    /// too: one in four.
     Verdict check(std::span<const std::byte> file);
     [[nodiscard]] const std::string& fault() const noexcept { return fault_; }
 

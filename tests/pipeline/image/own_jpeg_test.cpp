@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(the_scan_is_what_the_library_has_not_read_after_the_header)
     const auto scan = decoder.scan();
     BOOST_REQUIRE(scan.size() > 20u);
     BOOST_TEST((scan.data() + scan.size() == file.data() + file.size()));
-    const std::byte* band = scan.data() - 3;   // the end of the scan header: 0 … 63, 0
+    const std::byte* band = scan.data() - 3;   // at the end of the scan header: 0 … 63, 0
     BOOST_TEST((band[0] == std::byte{0} && band[1] == std::byte{63} && band[2] == std::byte{0}));
 }
 

@@ -42,7 +42,7 @@ bool overlap(CropBox a, CropBox b) {
 
 BOOST_AUTO_TEST_CASE(a_file_that_cannot_take_its_name_leaves_nothing) {
     const TemporaryFolder folder;
-    const auto taken = folder.path() / "taken.jpg";   // by a folder, which no file replaces
+    const auto taken = folder.path() / "taken.jpg";   // by a folder, which no file can replace
     std::filesystem::create_directory(taken);
     BOOST_CHECK_THROW(write_whole_file(taken, std::vector<std::byte>(100)), std::filesystem::filesystem_error);
     BOOST_TEST(std::filesystem::is_empty(taken));

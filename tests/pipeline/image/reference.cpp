@@ -41,7 +41,7 @@ std::uint8_t to_byte(std::int64_t sum) {
 void fail(j_common_ptr info) {
     char message[JMSG_LENGTH_MAX];
     info->err->format_message(info, message);
-    throw std::runtime_error(message);   // the test program ends here anyway
+    throw std::runtime_error(message);   // this ends the test program
 }
 
 }   // namespace
@@ -65,7 +65,7 @@ Rgb decode(std::span<const std::byte> file) {
         for (std::size_t x = 0; x < info.output_width; ++x)
             for (std::size_t c = 0; c < 3; ++c) {
                 std::uint8_t value = row[components * x + c];
-                if (components == 4)   // inverted: what is stored is the light that is left
+                if (components == 4)   // inverted: the stored values are the remaining light
                     value = static_cast<std::uint8_t>(std::lround(value * row[4 * x + 3] / 255.0));
                 image.pixels.push_back(value);
             }
@@ -102,7 +102,7 @@ Rgb colors(const YccPlanes& planes) {
             const int luma = sample(planes.luma, x, y, width, height);
             const bool gray = planes.sampling == ChromaSampling::gray;
             const int cb = gray ? 0 : chroma(planes.blue, x, y) - 128, cr = gray ? 0 : chroma(planes.red, x, y) - 128;
-            // 1.402, 0.34414, 0.71414 and 1.772 in 16 bits
+            // the factors 1.402, 0.34414, 0.71414 and 1.772 with 16 fractional bits
             for (const int value :
                  {luma + ((91881 * cr + 32768) >> 16), luma + ((-22554 * cb - 46802 * cr + 32768) >> 16),
                   luma + ((116130 * cb + 32768) >> 16)})

@@ -1,5 +1,5 @@
 #pragma once
-// What the fast kernels are compared with: the library's full decode and Pillow's resize, written for reading.
+// References for the fast kernels, written for clarity: the library's full decode and Pillow's resize.
 #include <drawpoint/pipeline/image/resize.hpp>
 #include "pipeline/image/ycc_planes.hpp"
 
@@ -17,22 +17,23 @@ struct Rgb {
     ImageView view() const { return {pixels.data(), size, std::size_t{size.width} * 3}; }
 };
 
-/// The whole image as libjpeg decodes it in one piece; CMYK converted in double precision.
+/// The whole image, decoded by libjpeg in one piece; CMYK is converted in double precision.
 Rgb decode(std::span<const std::byte> file);
 
-/// What libjpeg's fancy upsampling and colour conversion make of whole planes, pixel by pixel.
+/// Applies libjpeg's fancy upsampling and colour conversion to whole planes, pixel by pixel.
 Rgb colors(const YccPlanes& planes);
 
-/// The crop alone.
+/// Cuts the crop out.
 Rgb crop(const Rgb& image, CropBox box);
 
 /// Pillow's resize of the whole image: horizontal first, 22-bit weights, 8 bits after each pass.
 Rgb resize(const Rgb& image, ImageSize target, ResizeFilter filter);
 
-/// Mirrored left to right.
+/// Mirrors left to right.
 Rgb mirror(const Rgb& image);
 
-/// Largest and mean distance in levels of 255 between planar floats made with ChannelNormalization::none() and `image`.
+/// Largest and mean difference, in levels of 255, between planar floats made with ChannelNormalization::none() and
+/// `image`.
 struct Difference {
     double largest = 0, mean = 0;
 };

@@ -33,7 +33,7 @@ bool same_bytes(const std::vector<float>& a, const std::vector<float>& b) {
     return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
-// Input and target sizes: up-scaling, scale 1, a little more, 3.5, 7 and more, one pixel, widths around 8 and 32 bytes.
+// Input and target sizes: enlarging, scale 1, a little more, 3.5, 7 and more, one pixel, widths around 8 and 32 bytes.
 const std::vector<std::pair<ImageSize, ImageSize>> scales{
     {{224, 224}, {224, 224}},
     {{225, 223}, {224, 224}},
@@ -55,7 +55,7 @@ const std::vector<std::pair<ImageSize, ImageSize>> scales{
     {{20, 3000}, {17, 16}},
     {{129, 129}, {2, 2}},
     {{128, 127}, {2, 2}},
-    // Where 16 outputs' taps span 64 and 128 bytes, and where 4 outputs' span 16.
+    // The taps of 16 outputs span 64 and 128 bytes, or those of 4 outputs span 16.
     {{820, 60}, {224, 40}},
     {{835, 60}, {224, 40}},
     {{1650, 60}, {224, 40}},
@@ -82,7 +82,7 @@ BOOST_AUTO_TEST_CASE(a_resize_is_within_one_level_of_the_reference_at_every_scal
             BOOST_TEST_CONTEXT(size.width << 'x' << size.height << " to " << target.width << 'x' << target.height) {
                 BOOST_TEST(difference.largest < 1.001);
                 if (std::size_t{target.width} * target.height >= 1000)
-                    BOOST_TEST(difference.mean <= 0.3);   // on noise; the other order of the passes rounds differently
+                    BOOST_TEST(difference.mean <= 0.3);   // for noise; the other order of the passes rounds differently
             }
         }
 }
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(every_set_of_kernels_gives_the_same_bytes) {
 }
 
 BOOST_AUTO_TEST_CASE(memory_that_is_not_aligned_gets_the_same_bytes) {
-    // Planes large enough, of rows even enough, to be written past the cache; 8 floats on, AVX2 still does so.
+    // Large planes with rows so aligned that they are written past the cache; 8 floats further on, AVX2 still does so.
     constexpr ImageSize target{96, 96};
     constexpr std::size_t count = std::size_t{3} * target.width * target.height;
     alignas(64) static float memory[count + 16];

@@ -25,7 +25,7 @@ namespace {
 
 using test::NumberedSource;
 
-/// A loader in virtual time, moment by moment: what a run of it records, and what order cost it.
+/// A loader in virtual time, simulated moment by moment: the ledger of a run, and the time that order cost it.
 struct Timeline {
     Ledger ledger;
     std::int64_t lost_ns = 0, starved_ns = 0;
@@ -37,14 +37,14 @@ Timeline timeline(std::uint64_t seed) {
     const std::vector<std::uint64_t> passes{1 + seed % 20, 1, 13};
     LoaderPolicy policy{{.num_workers = 2, .prefetch_depth = 1 + seed % 9, .order = order}};
     Timeline made;
-    made.ledger.pipelines = {{"train", {"read"}, 1, 2, 2, order.max_overtakes}};
+    made.ledger.pipelines = {{"train", {"read"}, 1, 2, 2, order}};
 
     struct Made {
         BatchRow row;
         std::int64_t due_ns;
     };
     std::map<std::uint32_t, Made> by_slot;
-    std::vector<std::uint32_t> offered;   // slots, in their order
+    std::vector<std::uint32_t> offered;   // slots, in the order of their offers
     std::uint64_t next_pass = 0, next_first = 0;
     std::int64_t now = 0;
     std::vector<std::uint64_t> firsts;
@@ -76,7 +76,7 @@ Timeline timeline(std::uint64_t seed) {
         for (std::uint64_t drawn = 0; drawn < passes[epoch]; ++drawn) {
             const std::int64_t begin = now;
             const auto tick = [&](bool waits) {
-                // Complete batches of this pass that are there and not handed over, while the loop has none.
+                // Whether complete batches of this pass are not handed over although the loop has none.
                 const bool kept = std::ranges::any_of(by_slot, [&](const auto& of) {
                     const BatchRow& row = of.second.row;
                     return row.epoch == epoch && row.last_done_ns != no_stamp && row.offered_ns == no_stamp;
@@ -88,7 +88,7 @@ Timeline timeline(std::uint64_t seed) {
                         of.row.last_done_ns = now;
                         (void)policy.complete(slot, false);
                         turn();
-                        break;   // the map may have changed; two at the same moment: the other one is late
+                        break;   // the map may have changed; of two at the same moment the other is late
                     }
                 for (auto& [slot, of] : by_slot)
                     if (of.due_ns <= now && of.row.last_done_ns == no_stamp)
@@ -117,14 +117,14 @@ Timeline timeline(std::uint64_t seed) {
             policy.release(slot);
             by_slot.erase(slot);
             turn();
-            tick(false);   // no two draws at one moment
+            tick(false);   // no two draws occur at one moment
         }
     }
     return made;
 }
 
 struct Drawn {
-    std::vector<std::size_t> numbers;   // in order of drawing
+    std::vector<std::size_t> numbers;   // in the order of draws
     std::string fault;
 };
 
@@ -213,9 +213,9 @@ BOOST_AUTO_TEST_CASE(in_every_order_each_batch_of_a_pass_comes_once_and_says_whi
                 }
             }
             const Ledger ledger = recorder->ledger();
-            BOOST_TEST(ledger.pipelines.at(0).max_overtakes == order.max_overtakes);
+            BOOST_TEST((ledger.pipelines.at(0).order == order));
             BOOST_TEST(max_residual_ns(ledger) == 0);
-            for (const StepRow& step : ledger.steps) {   // the batch that a step names is the one it took
+            for (const StepRow& step : ledger.steps) {   // a step names the batch that it drew
                 const auto row = std::ranges::find_if(ledger.batches, [&](const BatchRow& batch) {
                     return batch.epoch == step.epoch && batch.batch == step.batch;
                 });
@@ -239,7 +239,7 @@ BOOST_AUTO_TEST_CASE(a_straggler_holds_back_the_batches_behind_it_in_order_and_n
         Runtime runtime{{}, *recorder};
         NumberedSource source{8};
         std::atomic<int> others{0};
-        source.before_fill = [&](std::uint64_t index) {   // the first sample is done when all others are
+        source.before_fill = [&](std::uint64_t index) {   // the first sample is complete when all others are
             if (index != 0)
                 others.fetch_add(1);
             else
@@ -261,7 +261,7 @@ BOOST_AUTO_TEST_CASE(a_straggler_holds_back_the_batches_behind_it_in_order_and_n
         track.end_pass();
         BOOST_TEST(drawn.fault == "");
         const std::vector<std::size_t> in{0, 1, 2, 3, 4, 5, 6, 7};
-        // What the other worker made of the seven came first, in its order.
+        // Of the seven, those that the other worker made came first, in its order.
         if (in_order)
             BOOST_TEST(drawn.numbers == in, boost::test_tools::per_element());
         else

@@ -17,7 +17,7 @@ namespace {
 
 using test::NumberedSource;
 
-/// What a tensor is to a slot: it may be held by others, and its memory with it.
+/// Stands for a tensor in a slot: others may hold it, and thus its memory.
 struct Holder {
     SlotMemory* memory;
     bool held = false;
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(memory_still_held_is_left_to_its_holder_and_replaced) {
                 auto* const holder = static_cast<Holder*>(batch.attachment().object);
                 BOOST_TEST(holder->memory == &batch.memory());
                 if (number++ == 7) {
-                    holder->held = true;   // somebody keeps a tensor of this one
+                    holder->held = true;   // somebody keeps a tensor of this slot
                     kept = &batch.memory();
                     kept->retain();
                     bytes.assign(batch.data().begin(), batch.data().end());
@@ -113,7 +113,7 @@ BOOST_AUTO_TEST_CASE(memory_still_held_is_left_to_its_holder_and_replaced) {
             BOOST_TEST(destroyed == 1);
         }
         BOOST_TEST(destroyed == static_cast<int>(holders.size()));
-        BOOST_CHECK(std::equal(bytes.begin(), bytes.end(), kept->data()));   // nobody wrote there since
+        BOOST_CHECK(std::equal(bytes.begin(), bytes.end(), kept->data()));   // nobody has written there since
         kept->release();
     }
 }

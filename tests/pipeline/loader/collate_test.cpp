@@ -23,7 +23,7 @@ namespace {
 
 using Shape = std::vector<std::int64_t>;
 
-/// Samples of float32, numbered on through all of them.
+/// Samples of float32 whose values are numbered through.
 struct Samples {
     std::vector<SampleBuffer> buffers;
     std::vector<std::int64_t> targets;
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(every_value_stands_at_its_place_and_everything_else_is_padd
                 BOOST_REQUIRE(padded[d + 1] % static_cast<std::int64_t>(multiple) == 0);
         const auto data = values<float>(*batch.find("data"));
         const auto mask = values<std::uint8_t>(*batch.find("mask"));
-        float expected = 1;   // by the plainest way: every place of the batch in turn
+        float expected = 1;   // computed the simplest way: every place of the batch in turn
         for (std::size_t place = 0; place < data.size(); ++place) {
             std::size_t rest = place;
             std::array<std::size_t, 5> at{};
@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(the_padding_is_the_value_in_the_samples_own_type) {
     BOOST_TEST(padding(ScalarType::float64, -0.5) == 0xBFE0000000000000u);
     BOOST_TEST(padding(ScalarType::bfloat16, 1) == 0x3F80u);
     BOOST_TEST(padding(ScalarType::bfloat16, -std::numeric_limits<double>::infinity()) == 0xFF80u);
-    // binary16, worked out by hand: the numbers at the ends of its ranges, ties to even, and beyond.
+    // binary16, worked out by hand: numbers at the ends of its ranges, ties to even, and beyond.
     const std::pair<double, std::uint16_t> halves[] = {
         {0, 0x0000},         {-0.0, 0x8000},    {1, 0x3C00},       {-2, 0xC000},
         {0.1, 0x2E66},       {65504, 0x7BFF},   {65519, 0x7BFF},   {65520, 0x7C00},
@@ -276,10 +276,10 @@ BOOST_AUTO_TEST_CASE(a_buffer_gives_up_what_is_several_times_what_its_sample_nee
     buffer.reshape(bytes(63 * KiB / 2));
     buffer.clear();
     buffer.reshape(bytes(1));
-    BOOST_TEST(buffer.release_excess() == 0u);   // small
+    BOOST_TEST(buffer.release_excess() == 0u);   // it is small
     buffer.clear();
     buffer.reshape(bytes(1024 * KiB));
-    buffer.reshape(bytes(1));   // made of a larger one, as the next will be
+    buffer.reshape(bytes(1));   // was made for a larger sample, as the next may be
     BOOST_TEST(buffer.release_excess() == 0u);
     buffer.clear();
     buffer.reshape(bytes(256 * KiB));
@@ -295,16 +295,16 @@ BOOST_AUTO_TEST_CASE(a_buffer_gives_up_what_is_several_times_what_its_sample_nee
     BOOST_TEST(buffer.reshape(bytes(100)).size() == 100u);
     buffer.clear();
     buffer.reshape(bytes(1024 * KiB));
-    buffer.clear();   // a sample that failed before it had a shape
+    buffer.clear();   // as if the sample failed before it had a shape
     BOOST_TEST(buffer.release_excess() == 1024u * KiB);
 }
 
 BOOST_AUTO_TEST_CASE(a_large_sample_takes_pages_of_the_usual_size_so_that_what_it_holds_is_what_is_said) {
     if (!std::filesystem::exists("/sys/kernel/mm/transparent_hugepage/enabled"))
-        return;   // there are no others
+        return;   // there are no other kinds
     SampleBuffer buffer;
     const auto data = buffer.reshape({ScalarType::uint8, 1, {5 << 20}});
-    BOOST_TEST(buffer.held() == std::size_t{5} << 20);   // of 8 mapped
+    BOOST_TEST(buffer.held() == std::size_t{5} << 20);   // of 8 MiB mapped
     const auto address = reinterpret_cast<std::uintptr_t>(data.data());
     std::ifstream maps{"/proc/self/smaps"};
     bool inside = false, found = false;

@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(passes_given_up_anywhere_never_show_a_collate_function_the_
                                      loaded.pad.collate(samples, batch);
                                  }};
     LoaderOptions options = loaded.options(3, &strict);
-    options.prefetch_depth = 8;   // more slots than there are buffers for
+    options.prefetch_depth = 8;   // more slots than sets of sample buffers
     DataLoader loader{loaded.runtime, loaded.source, loaded.sampler, options};
     for (std::size_t round = 0; round < 200; ++round) {
         auto pass = loader.epoch(round);

@@ -237,7 +237,7 @@ BOOST_AUTO_TEST_CASE(the_record_names_the_worker_that_collated_and_it_made_a_sam
         for (const BatchRow& row : ledger.batches) {
             BOOST_TEST_REQUIRE(row.collate_worker.has_value());
             collating_ns += row.collate_end_ns - row.collate_begin_ns;
-            std::int64_t free_ns = no_stamp;   // when the worker's last sample of it was done
+            std::int64_t free_ns = no_stamp;   // when the worker's last sample of this batch was complete
             for (const SampleRow& sample : ledger.samples)
                 if (sample.epoch == row.epoch && sample.batch == row.batch && sample.worker == row.collate_worker) {
                     const auto stages = ledger.stages_of(sample);
@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(once_the_largest_has_been_seen_collating_allocates_nothing)
             LoaderOptions options = loaded.options(workers);
             options.prefetch_depth = depth;
             DataLoader loader{loaded.runtime, loaded.source, loaded.sampler, options};
-            {   // held all at once, every slot has seen samples of full length
+            {   // holds all batches at once, so every slot has had samples of full length
                 auto pass = loader.epoch(0);
                 std::vector<Batch> held;
                 for (std::size_t i = 0; i < 3; ++i)

@@ -106,17 +106,17 @@ BOOST_AUTO_TEST_CASE(a_batch_takes_over_the_buffers_that_lay_idle_longest_and_ne
     auto* const core = new Core;
     const SampleBuffer* const first = core->begin(0);
     core->end(0);
-    const SampleBuffer* const second = core->begin(1);   // there are to be two
+    const SampleBuffer* const second = core->begin(1);   // so that there are two sets
     BOOST_TEST(second != first);
     BOOST_TEST(core->begin(2) == first);
     BOOST_TEST(core->samples_bytes(0) == 0u);
     BOOST_TEST(core->samples_bytes(2) == sizeof(SampleBuffer));
     core->end(2);
     core->end(1);
-    BOOST_TEST(core->begin(2) == second);   // not its own, which were taken last
+    BOOST_TEST(core->begin(2) == second);   // not its own, which was used last
     BOOST_TEST(core->begin(1) == first);
     BOOST_TEST(core->all_samples_bytes() == 2 * sizeof(SampleBuffer));
-    const SampleBuffer* const third = core->begin(3);   // hardly ever: both are in the making
+    const SampleBuffer* const third = core->begin(3);   // rare: both are being made
     BOOST_TEST(third != first);
     BOOST_TEST(third != second);
     BOOST_TEST(core->all_samples_bytes() == 3 * sizeof(SampleBuffer));
@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(a_batch_takes_over_the_buffers_that_lay_idle_longest_and_ne
 
 BOOST_AUTO_TEST_CASE(where_there_is_no_memory_for_another_set_of_buffers_idle_ones_are_taken_over) {
     if (!test::counts_allocations())
-        return;   // nor can they fail
+        return;   // then allocations cannot be made to fail, either
     struct Core final : LoaderCore {
         Core() : LoaderCore{words, 1, 3, true} { sample_sets_ = 2; }
         ~Core() override = default;
@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(where_there_is_no_memory_for_another_set_of_buffers_idle_on
     BOOST_TEST(core->samples_bytes(1) == sizeof(SampleBuffer));
     core->slot(1).collation->making = true;
     test::fail_allocation_after(0);
-    BOOST_CHECK_THROW(core->take_samples(core->slot(2)), std::bad_alloc);   // nothing lies idle
+    BOOST_CHECK_THROW(core->take_samples(core->slot(2)), std::bad_alloc);   // no idle buffers are left
     BOOST_TEST(core->samples_bytes(2) == 0u);
     core->take_samples(core->slot(2));
     BOOST_TEST(core->sample_sets() == 2u);
@@ -157,14 +157,14 @@ BOOST_AUTO_TEST_CASE(where_there_is_no_memory_for_another_set_of_buffers_idle_on
 
 BOOST_AUTO_TEST_CASE(a_copy_that_memory_runs_out_for_anywhere_is_made_of_the_next_batch) {
     Loaded loaded;
-    std::optional<std::uint64_t> calls;   // after the batch was made
+    std::optional<std::uint64_t> calls;   // which allocation fails, counted from when the batch was made
     const FunctionCollate fails_later{"fails later", [&](const FinishedSamples& samples, CollatedBatch& batch) {
                                           loaded.pad.collate(samples, batch);
                                           if (calls)
                                               test::fail_allocation_after(*std::exchange(calls, std::nullopt));
                                       }};
     DataLoader loader{loaded.runtime, loaded.source, loaded.sampler, loaded.options(0, &fails_later)};
-    for (auto& batch : blocking(loader))   // has its memory
+    for (auto& batch : blocking(loader))   // now the slot has its memory
         BOOST_TEST(fault(batch) == "");
     std::uint64_t failures = 0;
     for (bool failed = true; failed; failures += failed ? 1 : 0) {
@@ -183,7 +183,7 @@ BOOST_AUTO_TEST_CASE(a_copy_that_memory_runs_out_for_anywhere_is_made_of_the_nex
         BOOST_TEST(fault(*batch) == "");
     }
     if (test::counts_allocations())
-        BOOST_TEST(failures >= 6u);   // each of three arrays, and what knows of them
+        BOOST_TEST(failures >= 6u);   // each of three arrays, and the bookkeeping for them
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -58,7 +58,7 @@ BOOST_AUTO_TEST_CASE(a_suspended_draw_ends_with_operation_aborted_when_its_loade
     };
     auto done = [&error](std::exception_ptr thrown) { error = thrown; };
     asio::co_spawn(bench.runtime.context(), body(), done);
-    bench.runtime.context().run_one();   // up to the suspension
+    bench.runtime.context().run_one();   // until the coroutine suspends
     go = true;
     loader.reset();
     bench.runtime.context().run();

@@ -31,7 +31,7 @@ BOOST_AUTO_TEST_CASE(a_pass_may_prefetch_into_the_next_epoch_only_when_told) {
         for (int i = 0; i < 4; ++i)
             (void)pass.next_blocking();
         if (told)
-            while (source.fills < 32)   // four slots: all of the next epoch
+            while (source.fills < 32)   // four slots: all batches of the next epoch
                 std::this_thread::yield();
         BOOST_TEST(!pass.next_blocking().has_value());
         BOOST_TEST(source.fills == (told ? 32u : 16u));
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(a_pass_destroyed_early_abandons_its_batches_and_the_next_st
             BOOST_TEST(ledger.batches.size() == counters.batches_taken + counters.batches_abandoned);
             if (workers == 0)
                 BOOST_TEST(counters.batches_abandoned == 0u);
-            else if (drawn < 4)   // as many as have a slot at once
+            else if (drawn < 4)   // the number that have slots at the same time
                 BOOST_TEST(counters.batches_abandoned > 0u);
         }
 }

@@ -119,13 +119,13 @@ BOOST_AUTO_TEST_CASE(a_sample_that_is_long_enough_says_what_it_computed_and_how_
                 BOOST_TEST(*row.cpu_ns <= ns);
                 BOOST_TEST(row.run_queue_ns.has_value() == test::counts_run_queue());
                 BOOST_TEST(row.run_queue_ns.value_or(0) <= ns);
-                BOOST_TEST(last.cpu_ns == (runs ? *row.cpu_ns : no_stamp));   // this source stamps its stages by itself
+                BOOST_TEST(last.cpu_ns == (runs ? *row.cpu_ns : no_stamp));   // this source stamps its stages itself
             }
         }
 }
 
 BOOST_AUTO_TEST_CASE(a_straggler_among_short_samples_says_what_it_computed) {
-    Recorder recorder{{.ring_records = 1u << 16}};   // all samples fit
+    Recorder recorder{{.ring_records = 1u << 16}};   // large enough for all samples
     Runtime runtime{{}, recorder};
     NumberedSource source{4000};
     source.before_fill = [](std::uint64_t index) {
@@ -143,11 +143,11 @@ BOOST_AUTO_TEST_CASE(a_straggler_among_short_samples_says_what_it_computed) {
         measured += row.cpu_ns.has_value();
         if (row.index % 1000 != 999)
             continue;
-        // It computed 20 ms; since the reading before it, a few short samples may have waited, which counts against it.
+        // It computed 20 ms. A few short samples since the previous reading may have waited, which is subtracted.
         BOOST_TEST((!row.cpu_ns || *row.cpu_ns >= 10'000'000));
     }
     BOOST_TEST(measured > 0u);
-    BOOST_TEST(measured < 400u);   // of some microseconds each: their readings would cost as much as they
+    BOOST_TEST(measured < 400u);   // samples take some microseconds each, and a reading would cost as much
 }
 
 BOOST_AUTO_TEST_CASE(samples_are_measured_as_often_as_a_reading_a_stage_and_four_more_may_cost) {
@@ -181,7 +181,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_measured_where_the_clock_is_moved_by_hand) {
     for (const SampleRow& row : ledger.samples)
         BOOST_TEST((!row.cpu_ns && !row.run_queue_ns));
     BOOST_TEST(ledger.pipelines.at(0).memory_budget == 1u << 26);
-    BOOST_TEST(ledger.pipelines.at(0).read_concurrency == 0u);   // the source reads nothing
+    BOOST_TEST(ledger.pipelines.at(0).read_concurrency == 0u);   // the source does not read
 }
 
 BOOST_AUTO_TEST_CASE(an_unrecorded_runtime_leaves_no_rows_and_no_stamps) {

@@ -163,7 +163,7 @@ BOOST_AUTO_TEST_CASE(two_loaders_of_one_runtime_do_not_keep_each_other_from_runn
         const SequentialSampler sampler{64};
         DataLoader first{bench.runtime, train, sampler, {.batch_size = 2, .num_workers = 3, .prefetch_depth = 2}};
         DataLoader second{bench.runtime, valid, sampler, {.batch_size = 2, .num_workers = 3, .prefetch_depth = 2}};
-        auto kept = first.epoch(0);   // its workers fill the window and sleep
+        auto kept = first.epoch(0);   // its workers fill the window and then sleep
         (void)kept.next_blocking();
         for (std::size_t e = 0; e < 3; ++e) {
             std::size_t batches = 0;

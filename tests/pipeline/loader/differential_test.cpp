@@ -1,5 +1,5 @@
-// The loader that runs and its decisions, asked again: what PrefetchCore's threads were answered, a fresh LoaderMachine must
-// answer, too.
+// Compares the running loader with its decisions in isolation: a fresh LoaderMachine must give the answers that
+// PrefetchCore's threads got.
 #include <drawpoint/pipeline/loader/data_loader.hpp>
 
 #include <boost/test/unit_test.hpp>
@@ -26,13 +26,13 @@ using test::StoredSource;
 
 constexpr std::size_t samples = 403, epochs = 3;
 
-/// How a run goes beside its options.
+/// What a run does, apart from its options.
 struct Course {
     std::size_t draws = ~std::size_t{0};   // of each pass; then it ends early
     bool reconfigures = false, stops = false;
 };
 
-/// Runs a loader to its end. How many decisions it logged; fails unless a fresh machine decides the same.
+/// Runs a loader to its end. Returns how many decisions it logged; fails unless a fresh machine decides the same.
 std::size_t decisions_of(const SampleSource& source, const LoaderOptions& options, const Course& course,
                          const std::string& name) {
     MachineLog::Collector collector;

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
 
-// `with_attributes`: those of oneTBB, which chooses the size of their stacks; std::thread has none.
+// `with_attributes`: oneTBB's threads, whose stack size it sets; std::thread sets no attributes.
 std::atomic<std::size_t> living{0}, with_attributes{0}, most{no_limit};
 
 struct Start {
@@ -41,7 +41,7 @@ void* counted(void* start) {
 
 }   // namespace
 
-/// The system's, with a limit of threads: for this program and every library it loads.
+/// Replaces the system's function and limits the number of threads, for this program and every library it loads.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*function)(void*),
                               void* argument) noexcept {
     static const auto system = reinterpret_cast<decltype(&pthread_create)>(::dlsym(RTLD_NEXT, "pthread_create"));
@@ -62,12 +62,12 @@ using test::NumberedSource;
 constexpr std::size_t workers = 4;
 
 struct Counts {
-    std::uint64_t workers;   // of the loader
-    std::size_t tbb;         // oneTBB's threads
+    std::uint64_t workers;   // the loader's
+    std::size_t tbb;         // oneTBB's
 };
 
-/// What there is of a loader that asks for `workers` where the system has `threads`, once it has given every sample and
-/// the workers have begun, or had a minute for it.
+/// The numbers of threads of a loader that asks for `workers` when the system allows `threads`, once it has delivered
+/// every sample and the workers have begun, or had a minute to do so.
 Counts counts_of(WorkerThreads kind, std::size_t threads) {
     const std::unique_ptr<Recorder> recorder = test::small_recorder();
     Runtime runtime{{.workers = kind, .record = false}, *recorder};
@@ -92,7 +92,7 @@ Counts counts_of(WorkerThreads kind, std::size_t threads) {
 
 BOOST_AUTO_TEST_SUITE(few_threads)
 
-// In this order: threads that oneTBB has once, it keeps.
+// In this order, since oneTBB keeps its threads once it has them.
 BOOST_AUTO_TEST_CASE(a_loader_has_as_many_workers_as_the_system_has_threads_for_and_gives_every_sample) {
     for (const WorkerThreads kind : {WorkerThreads::threads, WorkerThreads::arena})
         for (std::size_t threads = 0; threads < 2 * workers; ++threads) {
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(a_loader_that_is_to_have_more_has_as_many_as_the_system_has
     };
     std::size_t samples = 0;
     auto pass = loader.epoch(0);
-    for (const std::size_t threads : {0u, 1u, 2u}) {   // that the system has, beside those there are
+    for (const std::size_t threads : {0u, 1u, 2u}) {   // threads that the system allows beyond the existing ones
         most = living + threads;
         loader.reconfigure({.num_workers = 4});
         most = no_limit;

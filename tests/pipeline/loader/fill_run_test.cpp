@@ -34,7 +34,7 @@ BOOST_AUTO_TEST_CASE(a_source_that_fills_runs_is_asked_once_a_claim_and_each_cal
         BOOST_TEST(source.fills == 0u);
         const Ledger ledger = recorder->ledger();
         BOOST_TEST(ledger.samples.size() == source.run_calls);
-        BOOST_TEST(source.run_calls < 600u);   // tiny rows: claims grow
+        BOOST_TEST(source.run_calls < 600u);   // rows are tiny, so claims grow
         std::vector<std::uint64_t> order(600);
         sampler.order(4, order);
         std::uint64_t samples = 0;
@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(a_source_that_fills_runs_is_asked_once_a_claim_and_each_cal
         for (const SampleRow& row : ledger.samples) {
             const BatchRow& batch = ledger.batches.at(row.batch);
             next_slot = row.slot == 0 ? 0 : next_slot;
-            BOOST_TEST(row.slot == next_slot);   // the runs of a batch tile it
+            BOOST_TEST(row.slot == next_slot);   // the runs of a batch cover it without gaps
             next_slot += row.samples;
             BOOST_TEST(row.index == order[row.batch * 20 + row.slot]);
             BOOST_TEST(row.bytes == row.samples * 32u);
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(the_sample_at_which_a_run_throws_fails_its_batch_by_index_a
             source.fails = [wrong](std::uint64_t index) { return index == wrong; };
             const SequentialSampler sampler{12};
             DataLoader loader{runtime, source, sampler, {.batch_size = 3, .num_workers = workers}};
-            for (std::size_t epoch = 0; epoch < 3; ++epoch) {   // in the later ones a claim is a whole batch
+            for (std::size_t epoch = 0; epoch < 3; ++epoch) {   // in the later epochs a claim is a whole batch
                 auto pass = loader.epoch(epoch);
                 for (std::uint64_t number = 0; number < 4; ++number) {
                     if (number != wrong / 3) {

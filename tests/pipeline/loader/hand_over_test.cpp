@@ -28,7 +28,7 @@ using test::NumberedSource;
 
 enum class End { run_out, stop_from_a_thread, destroy_loader, destroy_context };
 
-/// Everything one seed decides.
+/// Everything that a seed determines.
 struct Case {
     std::uint64_t seed;
     std::mt19937_64 random{seed};
@@ -69,7 +69,7 @@ struct Seen {
     bool aborted = false, ended = false;
 };
 
-/// Gives batches back on a thread of its own.
+/// Gives batches back on another thread.
 class GiveBack {
 public:
     ~GiveBack() {
@@ -103,7 +103,7 @@ Awaitable<void> draw_pass(Case& a_case, DataLoader& loader, NumberedSource& sour
     EpochOptions options{.next_epoch = a_case.next_epoch && e + 1 < a_case.epochs};
     auto pass = loader.epoch(e, options);
     const std::size_t batches = *pass.size(), size_of_batch = a_case.options.batch_size;
-    std::vector<std::size_t> came;   // numbers, in the order of their draws
+    std::vector<std::size_t> came;   // batch numbers, in the order of draws
     for (std::size_t drawn_before = 0; drawn_before < a_case.leave_pass_after; ++drawn_before) {
         bool failed = false;
         std::size_t number = 0;
@@ -152,7 +152,7 @@ Awaitable<void> draw_pass(Case& a_case, DataLoader& loader, NumberedSource& sour
             seen.fault = wrong;
         held.push_back(std::move(*batch));
         while (held.size() > a_case.held) {
-            // Never so many out at once that the user holds all: the other thread takes its time.
+            // Never so many that the user holds all batches, since the other thread takes its time.
             if (a_case.other_thread_gives_back == 0 && a_case.held == 0 && number % 3 == 0 &&
                 a_case.options.prefetch_depth > 2)
                 give_back(std::move(held.front()));
@@ -177,7 +177,7 @@ Awaitable<void> draw(Case& a_case, DataLoader& loader, NumberedSource& source, c
         if (!seen.aborted)
             seen.fault = error.what();
     } catch (const std::logic_error& error) {
-        // The giving thread may be late by whole batches.
+        // The thread that gives back may be several batches late.
         if (a_case.other_thread_gives_back != 0 || a_case.held != 0)
             seen.fault = error.what();
         else
@@ -185,7 +185,7 @@ Awaitable<void> draw(Case& a_case, DataLoader& loader, NumberedSource& source, c
     }
 }
 
-/// The loader lives in the coroutine's frame.
+/// The loader is a local variable of the coroutine.
 Awaitable<void> draw_own(Case& a_case, Runtime& runtime, NumberedSource& source, const Sampler& sampler, Seen& seen) {
     DataLoader loader{runtime, source, sampler, a_case.options};
     co_await draw(a_case, loader, source, sampler, seen);
@@ -237,12 +237,12 @@ std::string run_case(std::uint64_t seed, Recorder& recorder) {
                     seen.fault += " neither ended nor stopped";
                 loader.reset();
             } else {
-                // At least one: the coroutine begins with the loader there.
+                // At least one handler, so that the coroutine begins while the loader exists.
                 for (std::size_t i = 0; i <= a_case.handlers && context.run_one() != 0; ++i) {
                 }
                 loader.reset();
                 source.closed = true;
-                // The coroutine refers to the loader that is gone: it must come out of its draw without touching it.
+                // The coroutine refers to the destroyed loader: it must leave its draw without touching it.
                 if (a_case.runs_on) {
                     context.run();
                     if (!seen.ended && !seen.aborted)
@@ -268,7 +268,7 @@ BOOST_AUTO_TEST_CASE(random_schedules_lose_nothing_and_end_at_every_end) {
     const std::uint64_t seeds = given ? std::strtoull(given, nullptr, 10) : 3000;
     const auto recorder = test::small_recorder();
     for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
-        ::alarm(60);   // a hang ends the program, and with it the test
+        ::alarm(60);   // ends the program, and thus the test, if it hangs
         const std::string fault = run_case(seed, *recorder);
         BOOST_TEST(fault == "", "seed " << seed << ": " << fault);
     }

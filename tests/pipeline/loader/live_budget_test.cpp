@@ -1,4 +1,4 @@
-// What a memory budget means while the numbers of a loader change.
+// What a memory budget means while the settings of a loader change.
 #include <drawpoint/pipeline/loader/data_loader.hpp>
 
 #include <boost/test/unit_test.hpp>
@@ -20,7 +20,7 @@ namespace {
 
 using test::comes_to;
 
-/// Large samples, and a count of the scratches there are.
+/// Large samples; counts the scratches that exist.
 class Weighed final : public SampleSource {
 public:
     struct Scratch final : WorkerScratch {
@@ -41,7 +41,7 @@ public:
         task.stages[0] = {task.clock ? task.clock->now_ns() : 0, 0};
         task.stage_count = 1;
     }
-    /// Of workers and slots, at the least, while either may change.
+    /// A lower bound of the memory of workers and slots, while both may change.
     std::uint64_t bytes(DataLoader& loader) const {
         const std::uint64_t workers = scratches.load(), slots = loader.counters().slots_bytes;
         return std::min(workers, scratches.load()) * MemoryNeeds{}.worker_bytes + slots;
@@ -74,12 +74,12 @@ BOOST_AUTO_TEST_CASE(under_a_budget_more_of_one_thing_waits_until_there_is_less_
             most = std::max(most, source.bytes(loader));
         }
     }
-    BOOST_TEST(depths.size() == 4u);   // workers and slots were exchanged
+    BOOST_TEST(depths.size() == 4u);   // workers and slots were traded for each other
     BOOST_TEST(most <= budget);
     BOOST_TEST(most > budget / 4 * 3);
     BOOST_TEST(loader.counters().peak_bytes <= budget);
     auto pass = loader.epoch(2);
-    for (std::size_t drawn = 0; drawn < 40; ++drawn)   // what waits for room looks for it at a draw
+    for (std::size_t drawn = 0; drawn < 40; ++drawn)   // what waits for memory checks at each draw
         (void)pass.next_blocking();
     BOOST_TEST(comes_to(loader, loader.options().num_workers));
     const SettingRow last = recorder->ledger().settings.back();

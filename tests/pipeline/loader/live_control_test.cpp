@@ -48,7 +48,7 @@ public:
     }
 };
 
-/// What a random change may touch.
+/// What a random change may affect.
 struct May {
     bool workers = true, order = false;
     std::vector<std::uint64_t> budgets{};
@@ -78,7 +78,7 @@ struct Drawn {
     LoaderCounters counters;
 };
 
-/// Draws all epochs; a change after each draw with `may`; holds some batches.
+/// Draws all epochs, with a random change after each draw if `may` is set; holds some batches.
 Drawn draw(const SampleSource& source, const LoaderOptions& options, const May* may, std::uint64_t seed,
            WorkerThreads threads = WorkerThreads::threads) {
     const auto recorder = test::small_recorder();
@@ -239,7 +239,7 @@ BOOST_AUTO_TEST_CASE(workers_come_and_go_also_while_everybody_sleeps) {
         const auto recorder = test::small_recorder();
         Runtime runtime{{.workers = kind}, *recorder};
         DataLoader loader{runtime, source, sampler, {.batch_size = batch_size, .num_workers = 2}};
-        auto pass = loader.epoch(0);   // the slots fill, then nobody has anything to do
+        auto pass = loader.epoch(0);   // the slots fill, then all threads are idle
         BOOST_TEST(comes_to(loader, 2));
         for (const std::size_t workers : {5u, 1u, 4u, 4u, 6u, 1u, 2u}) {
             loader.reconfigure({.num_workers = workers});
@@ -312,7 +312,8 @@ BOOST_AUTO_TEST_CASE(a_smaller_depth_is_kept_and_its_memory_given_up_as_batches_
     for (int i = 0; i < 5; ++i)
         held.push_back(*pass.next_blocking());
     loader.reconfigure({.prefetch_depth = 2});
-    // What is made is drawn, though more are held than there are to be; then no more comes until some are back.
+    // Batches that are complete are drawn, even if more are held than the new depth allows; then no more come until
+    // some are given back.
     BOOST_CHECK_EXCEPTION(
         for (;;) held.push_back(*pass.next_blocking()), std::logic_error, [](const std::logic_error& error) {
             return std::string{error.what()} ==
@@ -332,7 +333,7 @@ BOOST_AUTO_TEST_CASE(a_smaller_depth_is_kept_and_its_memory_given_up_as_batches_
     BOOST_TEST(loader.options().prefetch_depth == 6u);
     draw_some(60);
     BOOST_TEST(holds(7 * slot));
-    loader.reconfigure({.memory_budget = 0});   // as deep as was asked for
+    loader.reconfigure({.memory_budget = 0});   // back to the requested depth
     BOOST_TEST(loader.options().prefetch_depth == 55u);
 }
 
@@ -343,7 +344,7 @@ BOOST_AUTO_TEST_CASE(who_holds_more_than_there_are_to_be_still_gets_what_is_bein
         if (index < 3)
             return;
         shrunk.wait(false);
-        std::this_thread::sleep_for(std::chrono::milliseconds{10});   // so that the loop comes to wait
+        std::this_thread::sleep_for(std::chrono::milliseconds{10});   // so that the loop has to wait
     };
     const SequentialSampler sampler{40};
     const auto recorder = test::small_recorder();
@@ -391,8 +392,8 @@ BOOST_AUTO_TEST_CASE(each_change_in_effect_is_a_setting_in_the_recording) {
         auto pass = loader.epoch(0);
         (void)pass.next_blocking();
         loader.reconfigure({.num_workers = 2});
-        loader.reconfigure({.num_workers = 2});                 // it is so
-        loader.reconfigure({.order = OrderRule::bounded(3)});   // of the next pass
+        loader.reconfigure({.num_workers = 2});                 // no change
+        loader.reconfigure({.order = OrderRule::bounded(3)});   // applies to the next pass
         loader.reconfigure({.prefetch_depth = 4, .memory_budget = std::uint64_t{1} << 30});
         while (pass.next_blocking())
             ;
@@ -405,8 +406,8 @@ BOOST_AUTO_TEST_CASE(each_change_in_effect_is_a_setting_in_the_recording) {
         BOOST_TEST(rows[row].at_ns > (row == 0 ? 0 : rows[row - 1].at_ns));
         BOOST_TEST(rows[row].num_workers == workers);
         BOOST_TEST(rows[row].prefetch_depth == depth);
-        BOOST_TEST(rows[row].max_overtakes == overtakes);
-        BOOST_TEST(rows[row].read_concurrency == 0u);   // the source reads nothing
+        BOOST_TEST(rows[row].order.max_overtakes == overtakes);
+        BOOST_TEST(rows[row].read_concurrency == 0u);   // the source does not read
         BOOST_TEST(rows[row].memory_budget == budget);
     };
     is(0, 2, 2, 0, 0);
@@ -437,7 +438,7 @@ BOOST_AUTO_TEST_CASE(a_setting_says_how_many_reads_its_budget_leaves) {
 }
 
 BOOST_AUTO_TEST_CASE(an_order_begins_with_the_next_pass) {
-    // A sample of the oldest batch that is slower than the others: only in order does its batch come first.
+    // One sample of the oldest batch is slower than the others: only in order does its batch come first.
     NumberedSource source{24};
     std::atomic<bool> holds{false}, others{false};
     source.before_fill = [&](std::uint64_t index) {
@@ -461,7 +462,7 @@ BOOST_AUTO_TEST_CASE(an_order_begins_with_the_next_pass) {
     others.notify_all();
 }
 
-/// Rows that a worker counts its allocations over.
+/// Rows during whose making a worker counts its allocations.
 class Counted final : public SampleSource {
 public:
     std::size_t size() const noexcept override { return 16 * 400; }
@@ -469,7 +470,7 @@ public:
     std::vector<std::string> stages() const override { return {"fill"}; }
     std::string path(std::uint64_t) const override { return {}; }
     std::unique_ptr<WorkerScratch> make_scratch() const override {
-        test::count_this_thread(false);   // once a worker, on a busy machine many draws after it is wanted
+        test::count_this_thread(false);   // once per worker, on a busy machine many draws after it was requested
         return std::make_unique<WorkerScratch>();
     }
     void fill(SampleTask& task, WorkerScratch&) const override {
@@ -506,7 +507,7 @@ BOOST_AUTO_TEST_CASE(after_a_change_batches_are_made_without_allocating_again) {
         for (const LoaderChange& change : changes) {
             loader.reconfigure(change);
             BOOST_TEST(comes_to(loader, loader.options().num_workers));
-            (void)draw_some(40);   // slots take memory, workers their scratch
+            (void)draw_some(40);   // so that slots have their memory, and workers their scratch
             counted += draw_some(20);
         }
         BOOST_TEST(counted == 0u, counted << " allocations, record " << record);

@@ -15,7 +15,7 @@
 
 namespace drawpoint::test {
 
-/// What every loader of a test needs.
+/// What every test of a loader needs.
 struct Bench {
     std::unique_ptr<Recorder> recorder = test::small_recorder();
     Runtime runtime;

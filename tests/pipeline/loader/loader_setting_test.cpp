@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(a_setting_goes_through_options_and_rows_unchanged) {
         LoaderSetting other{.batch_size = setting.batch_size};
         other = changed_by({.num_workers = row.num_workers,
                             .prefetch_depth = row.prefetch_depth,
-                            .max_overtakes = row.max_overtakes,
+                            .order = row.order,
                             .read_concurrency = row.read_concurrency,
                             .memory_budget = row.memory_budget},
                            other);

@@ -24,7 +24,7 @@ namespace {
 constexpr std::uint64_t KiB = 1024, MiB = 1024 * KiB;
 constexpr std::size_t samples = 600, in_a_batch = 6;
 
-/// Samples of as many KiB as a function of the index says.
+/// Samples with a size in KiB that is a function of the index.
 class Blobs final : public SampleSource {
 public:
     explicit Blobs(std::function<std::uint64_t(std::uint64_t)> kib_of) : kib_of_{std::move(kib_of)} {}
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(batches_of_all_sizes_stay_within_the_budget_and_one_batch) 
                 Loaded loaded{[](std::uint64_t i) { return 1 + i * 7919 % 300; },
                               budget,
                               {.num_workers = workers, .order = order}};
-                BOOST_TEST(loaded.loader->options().prefetch_depth == 12u);   // the bytes decide
+                BOOST_TEST(loaded.loader->options().prefetch_depth == 12u);   // the bytes are the limit
                 for (std::size_t epoch = 0; epoch < 3; ++epoch)
                     BOOST_TEST(loaded.draw_pass(epoch, 1) == samples / in_a_batch);
                 const LoaderCounters counters = loaded.loader->counters();
@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(where_calm_sizes_jump_each_worker_goes_beyond_it_by_one_bat
 BOOST_AUTO_TEST_CASE(a_large_sample_now_and_then_does_not_make_every_place_of_a_batch_large) {
     const auto recorder = test::small_recorder();
     Runtime runtime{{.record = false}, *recorder};
-    const Blobs source{[](std::uint64_t i) { return i % 61 == 0 ? 1024 : 1; }};   // one in a batch at most
+    const Blobs source{[](std::uint64_t i) { return i % 61 == 0 ? 1024 : 1; }};   // at most one large sample per batch
     const SequentialSampler sampler{samples};
     const auto total = collate_with("total", [](const FinishedSamples& finished, CollatedBatch& batch) {
         std::int64_t sum = 0;
@@ -152,7 +152,8 @@ BOOST_AUTO_TEST_CASE(a_large_sample_now_and_then_does_not_make_every_place_of_a_
         }
         const LoaderCounters counters = loader.counters();
         BOOST_TEST(counters.largest_batch_bytes > 1 * MiB);
-        BOOST_TEST(counters.largest_batch_bytes < 2 * MiB + 16 * KiB);   // its own and the one before, at another place
+        // its own large sample and the one of the batch before, in another buffer
+        BOOST_TEST(counters.largest_batch_bytes < 2 * MiB + 16 * KiB);
         BOOST_TEST(counters.slots_bytes < 4 * (1 * MiB + 16 * KiB));
     }
 }
@@ -166,7 +167,7 @@ BOOST_AUTO_TEST_CASE(each_batch_given_back_wakes_a_worker_where_bytes_are_lackin
     DataLoader loader{runtime,
                       source,
                       sampler,
-                      {.num_workers = 2,   // of one sample: one of them is woken for it, the other sleeps on
+                      {.num_workers = 2,   // with one sample per batch: one worker is woken for it, the other sleeps on
                        .prefetch_depth = 12,
                        .memory_budget = 4 * MiB + 5 * MiB + 512 * KiB,
                        .collate = &pad}};
@@ -179,12 +180,12 @@ BOOST_AUTO_TEST_CASE(each_batch_given_back_wakes_a_worker_where_bytes_are_lackin
         auto pass = loader.epoch(epoch, {.next_epoch = false});
         settle();
         const std::uint64_t before = loader.counters().suspensions;
-        while (pass.next_blocking())   // to the end, where nothing lacks bytes any more
+        while (pass.next_blocking())   // to the end, when memory is no longer short
             settle();
-        if (epoch > 0)   // then what a batch takes is known
+        if (epoch > 0)   // the size of a batch is known then
             BOOST_TEST(loader.counters().suspensions == before);
     }
-    BOOST_TEST(loader.counters().slots_bytes < 6 * MiB);   // of 13
+    BOOST_TEST(loader.counters().slots_bytes < 6 * MiB);   // of 13 MiB
 }
 
 BOOST_AUTO_TEST_CASE(a_budget_below_one_batch_and_a_loop_that_holds_several_still_get_every_batch) {
@@ -217,7 +218,7 @@ BOOST_AUTO_TEST_CASE(what_is_expected_is_known_after_the_first_batches_and_comes
     const LoaderCounters counters = loaded.loader->counters();
     BOOST_TEST(early == counters.expected_bytes);
     BOOST_TEST(counters.peak_bytes == counters.expected_bytes);
-    // Every slot has its arrays, and two have samples besides: one for each worker.
+    // Every slot has its arrays, and two of them also have samples: one per worker.
     BOOST_TEST(counters.slots_bytes == 13 * arrays + 2 * (counters.largest_batch_bytes - arrays));
 }
 
@@ -233,7 +234,7 @@ BOOST_AUTO_TEST_CASE(what_is_expected_after_a_quarter_of_the_batches_is_the_peak
             while (const auto batch = pass.next_blocking()) {
                 if (++drawn == batches / 4)
                     expected = loader.counters().expected_bytes;
-                if (drawn % 8 == 0)   // a slow step: the loader comes as far as it can, and all workers sleep
+                if (drawn % 8 == 0)   // a slow step: the loader prefetches as far as it can, and all workers sleep
                     for (LoaderCounters now = loader.counters();
                          now.workers_running < workers || now.worker_parks - now.worker_wakes != workers;
                          now = loader.counters())

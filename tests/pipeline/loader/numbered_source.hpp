@@ -14,7 +14,7 @@
 
 namespace drawpoint::test {
 
-/// Samples of `words` 64-bit numbers that say which sample of which epoch they are.
+/// Samples of `words` 64-bit numbers that identify the sample and its epoch.
 class NumberedSource final : public SampleSource {
 public:
     explicit NumberedSource(std::size_t n, std::size_t words = 4) noexcept : n_{n}, words_{words} {}
@@ -22,9 +22,9 @@ public:
     std::function<bool(std::uint64_t index)> fails = [](std::uint64_t) { return false; };
     std::function<void(std::uint64_t index)> before_fill = [](std::uint64_t) {};
     mutable std::atomic<std::uint64_t> fills{0}, scratches{0};
-    bool runs = false;   // fills runs: one call a claim
+    bool runs = false;   // fills runs: one call per claim
     mutable std::atomic<std::uint64_t> run_calls{0};
-    std::atomic<bool> closed{false};   // set when no fill may run any more
+    std::atomic<bool> closed{false};   // set when fill() must not run any more
     mutable std::atomic<bool> filled_closed{false};
 
     static std::int64_t word(std::uint64_t seed, std::uint64_t epoch, std::uint64_t index, std::size_t at) noexcept {
@@ -32,7 +32,7 @@ public:
     }
     static std::int64_t target(std::uint64_t index) noexcept { return static_cast<std::int64_t>(index * 3 + 1); }
 
-    /// What is wrong with the batch, or nothing.
+    /// Describes what is wrong with the batch; empty if nothing is.
     [[nodiscard]] std::string fault(const Batch& batch, std::uint64_t seed) const {
         for (std::size_t i = 0; i < batch.size(); ++i) {
             const std::uint64_t index = batch.indices()[i];

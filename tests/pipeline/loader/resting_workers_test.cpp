@@ -31,7 +31,7 @@ void compute(std::int64_t ns) {
     }
 }
 
-/// Keeps this thread, and those it starts, to its first two cores while it lives.
+/// Binds this thread, and those it starts, to its first two cores during its lifetime.
 class TwoCores {
 public:
     TwoCores() {
@@ -51,14 +51,14 @@ private:
     cpu_set_t before_{};
 };
 
-/// A loader of twice as many workers as cores, whose samples compute or sleep.
+/// A loader with twice as many workers as cores, whose samples compute or sleep.
 struct Loaded {
     static constexpr std::size_t samples = 400;
     const TwoCores two_cores;
     const std::size_t cores = static_cast<std::size_t>(std::ceil(usable_cores()));
     std::atomic<bool> sleeps{false};
     std::mutex mutex;
-    std::set<std::thread::id> threads;   // that made samples lately
+    std::set<std::thread::id> threads;   // that made samples in the current pass
     NumberedSource source{samples};
     SequentialSampler sampler{samples};
     std::unique_ptr<Recorder> recorder = test::small_recorder();
@@ -81,7 +81,7 @@ struct Loaded {
             runtime, source, sampler, LoaderOptions{.batch_size = 4, .num_workers = 2 * cores, .prefetch_depth = 4});
     }
     std::size_t threads_of_a_pass() {
-        threads.clear();   // nobody works between passes: nothing is prefetched into the next
+        threads.clear();   // nobody works between passes, since nothing is prefetched for the next
         std::size_t drawn = 0;
         {
             auto pass = loader->epoch(epoch++, {.next_epoch = false});
@@ -92,7 +92,8 @@ struct Loaded {
         const std::lock_guard lock{mutex};
         return threads.size();
     }
-    /// Passes until five together are made by so many threads each, or for a minute.
+    /// Draws passes until five in a row were made by `wanted` threads, for at most a minute. Returns whether that
+    /// happened.
     bool comes_to(std::size_t wanted) {
         const auto latest = std::chrono::steady_clock::now() + 60s;
         std::size_t in_a_row = 0;

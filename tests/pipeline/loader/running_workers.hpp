@@ -8,7 +8,7 @@
 
 namespace drawpoint::test {
 
-/// Has `wanted` workers running soon; they come and go when they are scheduled.
+/// Waits until `wanted` workers are running, for at most a minute, since they come and go as they are scheduled.
 inline bool comes_to(DataLoader& loader, std::uint64_t wanted) {
     const auto latest = std::chrono::steady_clock::now() + std::chrono::minutes{1};
     while (loader.counters().workers_running != wanted && std::chrono::steady_clock::now() < latest)

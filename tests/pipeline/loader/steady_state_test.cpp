@@ -14,7 +14,7 @@
 namespace drawpoint {
 namespace {
 
-/// Rows of 3 x 224 x 224 floats copied from memory. The threads that make them count their allocations.
+/// Rows of 3 x 224 x 224 floats, copied from memory. The threads that make them count their allocations.
 class CopiedRows final : public SampleSource {
 public:
     CopiedRows(std::size_t n, const test::UntilSuspended* first_draw, bool runs = false)
@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(workers_and_draws_allocate_nothing_and_touch_no_new_page) {
         const auto workers = static_cast<std::size_t>(way / 4 % 3);
         const OrderRule order = test::nth_order(static_cast<std::uint64_t>(way / 12), 1);
         const auto recorder = test::small_recorder();
-        // A thread that comes late begins anew: it may have counted for a loader before.
+        // A new thread must not count yet: it may have counted for another loader.
         Runtime runtime{{.record = record, .on_worker_start = []() noexcept { test::count_this_thread(false); }},
                         *recorder};
         test::UntilSuspended first_draw;
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(workers_and_draws_allocate_nothing_and_touch_no_new_page) {
         BOOST_TEST(counted.allocations == 0u, "record " << record << ", runs " << runs << ", order " << way / 12 << ", "
                                                         << workers << " workers: " << counted.allocations
                                                         << " allocations in " << counted.batches << " batches");
-        // The recorder's writer thread has a ledger to grow: its pages are not the loader's.
+        // The recorder's writer thread has a growing ledger, whose pages are not the loader's.
         if (!record && test::counts_allocations())
             BOOST_TEST(counted.faults < counted.batches,
                        counted.faults << " faults in " << counted.batches << " batches");

@@ -17,7 +17,7 @@
 
 namespace drawpoint::test {
 
-/// Samples of four 64-bit numbers that are made of bytes which lie in storage: in memory, or in a file each.
+/// Samples of four 64-bit numbers that are made from stored bytes: in memory, or in a file each.
 class StoredSource final : public SampleSource, public SampleReads {
 public:
     enum class In : std::uint8_t { memory, files, one_file };

@@ -23,12 +23,12 @@ namespace drawpoint::test {
 inline constexpr std::uint64_t words_seed = 11;
 inline constexpr SampleLayout words{ScalarType::int64, 1, {0}};
 
-/// Samples of 0 … 16 numbers that say which sample of which epoch they are; those of epoch 0 all have 16.
+/// Samples of 0 … 16 numbers that identify the sample and its epoch; in epoch 0 all have 16.
 class Words final : public SampleSource {
 public:
     explicit Words(std::size_t n) : n_{n} {}
     std::function<void(std::uint64_t index)> before_fill = [](std::uint64_t) {};
-    std::optional<std::uint64_t> shapeless;   // a sample that does not say its shape
+    std::optional<std::uint64_t> shapeless;   // a sample that sets no shape
 
     static std::size_t length(std::uint64_t epoch, std::uint64_t index) {
         return epoch == 0 ? 16 : (index * 7 + epoch * 5) % 17;
@@ -70,7 +70,7 @@ T at(const BatchPart& part, std::size_t i) {
     return value;
 }
 
-/// What is wrong with a padded batch of `Words`, or nothing.
+/// Describes what is wrong with a padded batch of `Words`; empty if nothing is.
 inline std::string fault(const Batch& batch) {
     std::size_t longest = 0;
     for (const std::uint64_t index : batch.indices())
@@ -99,7 +99,7 @@ inline std::string fault(const Batch& batch) {
     return {};
 }
 
-/// What a loader of `Words` needs; batches of four, padded with -1.
+/// A loader of `Words` and what it needs; batches of four, padded with -1.
 struct Loaded {
     explicit Loaded(std::size_t n = 44, bool record = false)
         : source{n},
@@ -117,7 +117,7 @@ struct Loaded {
     Loaded(const Loaded&) = delete;
 };
 
-/// A flag that one thread waits for and another sets.
+/// A flag that one thread sets and another waits for.
 class Flag {
 public:
     void set() noexcept {

@@ -30,13 +30,13 @@ using test::NumberedSource;
 
 constexpr std::array both_kinds{WorkerThreads::threads, WorkerThreads::arena};
 
-/// Makes a thread, by default the calling one, one of the policy. False: the system refuses.
+/// Sets the scheduling policy of a thread, by default the calling one. False: the system refuses.
 bool become(int policy, int thread = 0) {
     const sched_param parameters{};
     return ::sched_setscheduler(thread, policy, &parameters) == 0;
 }
 
-/// What workers are to run under where the thread that makes them is a usual one.
+/// The policy that workers should have if the thread that starts them has the usual one.
 int of_workers() {
     bool allowed = false;
     std::thread{[&] { allowed = become(SCHED_BATCH); }}.join();
@@ -45,18 +45,18 @@ int of_workers() {
     return allowed ? SCHED_BATCH : SCHED_OTHER;
 }
 
-/// The policy of every thread of this program, by its id.
+/// The policies of all threads of this program, by thread id.
 std::map<int, int> policies() {
     std::map<int, int> found;
     for (const auto& task : std::filesystem::directory_iterator{"/proc/self/task"}) {
         const int id = std::atoi(task.path().filename().c_str());
-        if (const int policy = ::sched_getscheduler(id); policy >= 0)   // else it has just ended
+        if (const int policy = ::sched_getscheduler(id); policy >= 0)   // otherwise the thread has just ended
             found[id] = policy;
     }
     return found;
 }
 
-/// The policies, a bit each, that samples of a pass were made under.
+/// The policies under which the samples of a pass were made, one bit each.
 unsigned policies_of_workers(Bench& bench, std::size_t workers = 2) {
     std::atomic<unsigned> seen{0};
     NumberedSource source{64};
@@ -69,7 +69,7 @@ unsigned policies_of_workers(Bench& bench, std::size_t workers = 2) {
     return seen;
 }
 
-/// Workers become batch threads only where the thread that makes them is a usual one.
+/// Precondition: workers get the batch policy only if the thread that starts them has the usual one.
 boost::test_tools::assertion_result started_as_usual(boost::unit_test::test_unit_id) {
     boost::test_tools::assertion_result result{::sched_getscheduler(0) == SCHED_OTHER};
     result.message() << "this program was started under a policy other than SCHED_OTHER";
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(a_worker_makes_its_samples_as_a_batch_thread_and_the_loop_s
     }
 }
 
-/// A usual thread's slice, ns; 0: the system knows none.
+/// The slice of a thread with the usual policy, in ns; 0: the system does not report it.
 std::uint64_t slice_ns(int thread = 0) {
     std::array<std::uint64_t, 6> attributes{};   // struct sched_attr: sched_runtime is the fourth
     return ::syscall(SYS_sched_getattr, thread, attributes.data(), sizeof attributes, 0u) == 0 ? attributes[3] : 0;
@@ -108,13 +108,13 @@ BOOST_AUTO_TEST_CASE(workers_have_long_slices_and_the_loop_its_own) {
         auto pass = loader.epoch(0);
         while (const auto batch = pass.next_blocking())
             BOOST_TEST(source.fault(*batch, 0) == "");
-        if (of_workers() == SCHED_BATCH)   // else they have what they inherit
+        if (of_workers() == SCHED_BATCH)   // otherwise they inherit their slice
             BOOST_TEST(of_workers_ns == (before_ns == 0 ? 0 : 10'000'000));
         BOOST_TEST(slice_ns() == before_ns);
     }
 }
 
-/// The slices of all threads, by their ids.
+/// The slices of all threads, by thread id.
 std::map<int, std::uint64_t> slices() {
     std::map<int, std::uint64_t> found;
     for (const auto& [thread, policy] : policies())
@@ -142,8 +142,8 @@ BOOST_AUTO_TEST_CASE(once_a_crew_has_joined_every_thread_of_the_program_is_a_usu
 BOOST_AUTO_TEST_CASE(a_policy_that_the_program_chose_is_left_alone) {
     for (const WorkerThreads kind : both_kinds)
         for (const int chosen : {SCHED_IDLE, SCHED_BATCH}) {
-            // Threads that TBB makes here inherit the policy and outlive this case, and not every system lets one out
-            // of SCHED_IDLE again.
+            // Threads that TBB starts here inherit the policy and outlive this case, and some systems do not let a
+            // thread leave SCHED_IDLE again.
             if (kind == WorkerThreads::arena && chosen == SCHED_IDLE)
                 continue;
             bool allowed = false;
@@ -163,13 +163,14 @@ BOOST_AUTO_TEST_CASE(a_policy_that_the_program_chose_is_left_alone) {
                 continue;
             }
             BOOST_TEST(after == chosen);
-            if (kind == WorkerThreads::threads)   // an arena's threads are those that TBB has already
+            if (kind == WorkerThreads::threads)   // TBB has the threads of an arena already
                 BOOST_TEST(of_samples == 1u << chosen);
             for (const auto& [thread, policy] : policies())
                 if (const auto was = before.find(thread); was != before.end())
                     BOOST_TEST(policy == was->second, "thread " << thread << " has policy " << policy);
                 else if (policy == SCHED_BATCH)
-                    BOOST_TEST((become(SCHED_OTHER, thread) || errno == ESRCH));   // as the other cases expect TBB's
+                    // the other cases expect this of TBB's threads
+                    BOOST_TEST((become(SCHED_OTHER, thread) || errno == ESRCH));
         }
 }
 

@@ -20,7 +20,7 @@ std::vector<std::uint64_t> order_of(const Sampler& sampler, std::size_t epoch = 
     return order;
 }
 
-/// Lengths as sentences have them: many short, a few long.
+/// Lengths distributed like those of sentences: many short, a few long.
 std::vector<std::uint32_t> sentences(std::size_t n) {
     std::vector<std::uint32_t> lengths(n);
     for (std::size_t i = 0; i < n; ++i)
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(whole_batches_of_a_bucket_stay_together_and_batches_are_mix
     std::vector<std::uint32_t> lengths(640);
     std::iota(lengths.begin(), lengths.end(), 0u);
     const auto order =
-        order_of(BucketSampler{lengths, 10, 1, {.bucket_batches = 64}});   // one bucket: sorted, then shuffled
+        order_of(BucketSampler{lengths, 10, 1, {.bucket_batches = 64}});   // a single bucket: sorted, then shuffled
     std::size_t in_place = 0;
     for (std::size_t batch = 0; batch < 64; ++batch) {
         for (std::size_t i = 1; i < 10; ++i)
@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(the_short_batch_is_last_and_not_the_longest_samples) {
         const auto order = order_of(BucketSampler{lengths, 10, 4}, epoch);
         longest_dropped += std::ranges::count(std::span{order}.last(3), 102u);
     }
-    BOOST_TEST(longest_dropped > 0u);   // 3 of 103: about 6 times
+    BOOST_TEST(longest_dropped > 0u);   // 3 of 103 are dropped: about 6 times
     BOOST_TEST(longest_dropped < 30u);
 }
 

@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(every_permutation_of_four_is_about_as_frequent) {
             chi_square += (count - 1000.0) * (count - 1000.0) / 1000.0;
         }
     BOOST_TEST(seen == 24);
-    BOOST_TEST(chi_square < 49.7);   // 23 degrees of freedom, one in a thousand; the seed is fixed
+    BOOST_TEST(chi_square < 49.7);   // 23 degrees of freedom, p = 0.001; the seed is fixed
 }
 
 BOOST_AUTO_TEST_CASE(weighted_draws_in_proportion_and_never_a_weight_of_zero) {

@@ -57,7 +57,7 @@ std::vector<T> values_of(const std::vector<std::byte>& bytes) {
     return values;
 }
 
-float from_half(std::uint16_t half) {   // no infinities, no NaN, nothing below 2^-14
+float from_half(std::uint16_t half) {   // for finite numbers from 2^-14 on
     const int exponent = half >> 10 & 31;
     const float magnitude =
         exponent == 0 ? 0 : std::ldexp(1.0F + static_cast<float>(half & 1023) / 1024.0F, exponent - 15);
@@ -83,8 +83,8 @@ std::vector<double> numbers_of(ScalarType type, const std::vector<std::byte>& by
     }
 }
 
-// Records of a label, 6 values and 1 byte of nothing, behind a header of 5 bytes. Record i of all files: label i % 4, values from
-// i × 10 on.
+// Writes records of a label, 6 values and 1 unused byte, after a header of 5 bytes. Record i, counted through all
+// files, has label i % 4 and values from i × 10 on.
 std::vector<std::filesystem::path> write_records(const test::TemporaryFolder& folder) {
     std::vector<std::filesystem::path> paths;
     int record = 0;
@@ -356,7 +356,7 @@ BOOST_AUTO_TEST_CASE(a_label_that_is_no_class_names_file_and_byte) {
     const auto scratch = rows.make_scratch();
     BOOST_TEST(message_of<ArrayFileError>([&] { rows.fill_run(run, *scratch); }) == refused);
     BOOST_TEST(run.at == 2u);
-    const std::vector<std::uint64_t> neighbours{4, 5, 6, 7};   // one piece, its last label is 3
+    const std::vector<std::uint64_t> neighbours{4, 5, 6, 7};   // one piece; its last label is 3
     run.indices = neighbours;
     BOOST_CHECK_THROW(rows.fill_run(run, *scratch), ArrayFileError);
     BOOST_TEST(run.at == 3u);

@@ -24,7 +24,7 @@ using Names = std::vector<std::string>;
 
 namespace {
 
-/// Files in memory whose reads are counted.
+/// Files in memory; counts their reads.
 struct CountedPhotos {
     std::vector<std::vector<std::byte>> files{test::jpeg(97, 61), test::jpeg(200, 150), test::jpeg(33, 120)};
     std::shared_ptr<std::atomic<int>> read_count = std::make_shared<std::atomic<int>>(0);
@@ -38,7 +38,7 @@ struct CountedPhotos {
 };
 
 constexpr RandomResizedCrop crop{24, 40};
-constexpr std::uint64_t one_image = 8192 + 200 * 150 * 3;   // of these, the largest: room for it and nothing much else
+constexpr std::uint64_t one_image = 8192 + 200 * 150 * 3;   // the largest of these: room for it and not much else
 
 std::vector<float> values(const SampleSource& source, MadeSample::Key key) {
     MadeSample sample{source};
@@ -56,7 +56,7 @@ std::string refusal(F f) {
     return "accepted";
 }
 
-/// Rows 0, 1, … of two floats that count how often one is made.
+/// Rows 0, 1, … of two floats; counts how often one is made.
 struct Rows {
     std::shared_ptr<std::atomic<int>> made = std::make_shared<std::atomic<int>>(0);
     std::vector<float> numbers{0, 1, 2, 3, 4, 5, 6, 7};
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(a_stage_before_the_cache_runs_once_an_image_and_one_behind_
                         stage("black",
                               [&](PixelView& view) {
                                   ++behind;
-                                  BOOST_REQUIRE(view.pixels[5] == 255);   // what is behind changes a copy
+                                  BOOST_REQUIRE(view.pixels[5] == 255);   // what follows the cache changes a copy
                                   std::memset(view.pixels, 0, view.stride * view.size.height);
                               }) |
                         CenterCrop{8, 8};
@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(a_stage_before_the_cache_runs_once_an_image_and_one_behind_
             BOOST_REQUIRE(value == 0);
     BOOST_TEST(before == 1);
     BOOST_TEST(behind == 3);
-    BOOST_TEST(epochs == std::vector<std::uint64_t>{0}, boost::test_tools::per_element());   // not the epoch it was
+    BOOST_TEST(epochs == std::vector<std::uint64_t>{0}, boost::test_tools::per_element());   // not the current epoch
 }
 
 BOOST_AUTO_TEST_CASE(a_hit_spends_no_time_in_the_stages_before_the_cache) {
@@ -276,7 +276,7 @@ BOOST_AUTO_TEST_CASE(a_cache_file_lasts_as_long_as_files_recipe_and_tag_do) {
     const auto file = folder.path() / "cache";
     folder.write("photos/a/1.jpg", test::jpeg(60, 40));
     folder.write("photos/b/2.jpg", test::jpeg(40, 60));
-    using Found = std::pair<std::uint64_t, std::uint64_t>;   // images and finished samples in the files
+    using Found = std::pair<std::uint64_t, std::uint64_t>;   // numbers of images and of finished samples in the files
     const auto found = [&](std::uint8_t shade, double share, const char* tag) {
         const ImageFolder photos{folder.path() / "photos"};
         const auto paint = stage("paint", [shade](PixelView& view) { view.pixels[0] = shade; }).deterministic();
@@ -291,8 +291,8 @@ BOOST_AUTO_TEST_CASE(a_cache_file_lasts_as_long_as_files_recipe_and_tag_do) {
     };
     BOOST_TEST((found(7, 1, "") == Found{0, 0}));
     BOOST_TEST((found(7, 1, "") == Found{2, 2}));
-    BOOST_TEST((found(8, 1, "") == Found{0, 2}));     // another stage before the one cache
-    BOOST_TEST((found(8, 0.5, "") == Found{2, 0}));   // another crop before the other
+    BOOST_TEST((found(8, 1, "") == Found{0, 2}));     // another stage before the only cache
+    BOOST_TEST((found(8, 0.5, "") == Found{2, 0}));   // another crop before the second cache
     BOOST_TEST((found(8, 0.5, "new") == Found{0, 0}));
     folder.write("photos/a/1.jpg", test::jpeg(61, 40));
     BOOST_TEST((found(8, 0.5, "new") == Found{0, 0}));

@@ -19,7 +19,7 @@ std::vector<float> image(const SyntheticImages& source, std::uint64_t index, std
     return sample.floats();
 }
 
-/// Energy of each colour: it tells the class, whatever the phase and noise.
+/// The energy of each colour, which identifies the class for any phase and noise.
 std::array<double, 3> colours(const std::vector<float>& values) {
     std::array<double, 3> energy{};
     for (std::size_t i = 0; i < values.size(); ++i)

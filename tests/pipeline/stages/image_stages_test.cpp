@@ -262,7 +262,7 @@ BOOST_AUTO_TEST_CASE(bytes_read_ahead_are_used_in_place_of_a_read) {
     recipe.reads()->read(1, contents);
     BOOST_TEST((contents == photos.files[1]));
     test::JpegsInMemory gone = photos;
-    gone.files[1].clear();   // what fill() would read
+    gone.files[1].clear();   // would be read by fill()
     const auto from_contents = gone | decode_jpeg | CenterCrop{8, 8} | stage("last", [](SampleView&) {});
     MadeSample sample{from_contents};
     sample.task = {};
@@ -303,7 +303,7 @@ BOOST_AUTO_TEST_CASE(reads_say_where_a_file_lies_when_reading_it_is_all_there_is
     };
     BOOST_TEST(located(AtPaths{}) == "a/2.jpg 0 whole");
     BOOST_TEST(located(InPack{}) == "a.pack 100 100");
-    BOOST_TEST(located(Unpacked{}) == "nowhere");   // only its read() knows
+    BOOST_TEST(located(Unpacked{}) == "nowhere");   // only its read() knows where
     BOOST_TEST(located(photos) == "nowhere");
 }
 

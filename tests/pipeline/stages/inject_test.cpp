@@ -16,8 +16,8 @@ using Times = std::vector<std::int64_t>;
 
 namespace {
 
-/// A source whose stages read, decode and augment take 10, 20 and 40 ns of a clock that only injected waits move
-/// besides.
+/// A source whose stages read, decode and augment take 10, 20 and 40 ns on a clock that only they and injected waits
+/// move.
 struct Bench {
     ManualClock manual{1000};
     AnyClock clock{manual};
@@ -40,7 +40,7 @@ struct Bench {
                     spun += time.count();
                 }};
     }
-    /// The stages' times of sample `index` under the faults named.
+    /// The times of sample `index`'s stages under these faults.
     [[nodiscard]] Times times(std::vector<std::string> faults, std::uint64_t index = 0) {
         std::vector<Injection> injections;
         for (const std::string& fault : faults)
@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(bandwidth_is_shared_by_all_reads) {
             task.bytes_read = 2000;
         }
     };
-    // Nobody moves the clock, as if all three read at once: each waits for those before it.
+    // Nobody moves the clock, as if all three were read at once: each waits for those before it.
     ManualClock manual;
     const AnyClock clock{manual};
     Times asked;
@@ -208,7 +208,7 @@ BOOST_AUTO_TEST_CASE(the_faults_of_reading_are_made_where_the_reading_is) {
     const auto injected = drawpoint::inject(
         Files{}, {parse_injection("read-latency=7us"), parse_injection("read-bandwidth=1GB/s")}, 0, waits);
     BOOST_TEST_REQUIRE(injected->reads() != nullptr);
-    BOOST_TEST(!injected->reads()->location(0));   // not for the kernel alone
+    BOOST_TEST(!injected->reads()->location(0));   // the kernel alone cannot read it
     BOOST_TEST(injected->reads()->wants(0));
     BOOST_TEST(!injected->reads()->wants(2));
 
@@ -223,15 +223,15 @@ BOOST_AUTO_TEST_CASE(the_faults_of_reading_are_made_where_the_reading_is) {
     task.clock = &clock;
     task.contents = &contents;
     const auto scratch = injected->make_scratch();
-    injected->fill(task, *scratch);   // read ahead: nothing to wait for
+    injected->fill(task, *scratch);   // was read ahead: no wait
     task.contents = nullptr;
     task.index = 2;
     task.stage_count = 0;
-    injected->fill(task, *scratch);   // in a cache
+    injected->fill(task, *scratch);   // was in a cache
     BOOST_TEST(asked.empty());
     task.index = 1;
     task.stage_count = 0;
-    injected->fill(task, *scratch);   // it reads for itself
+    injected->fill(task, *scratch);   // reads by itself
     BOOST_TEST(asked.size() == 2u);
 
     const auto unhurried = drawpoint::inject(Files{}, {parse_injection("straggler=1%:1us")}, 0, waits);
@@ -325,7 +325,7 @@ BOOST_AUTO_TEST_CASE(the_stages_cpu_time_adds_up_to_that_of_a_measured_sample_an
         sum_ns += stage.cpu_ns;
     BOOST_TEST(sum_ns == sample.task.cpu_ns - begin_ns);
     BOOST_TEST(sample.stages()[0].cpu_ns >= 1'000'000);
-    BOOST_TEST(sample.stages()[1].cpu_ns >= 4'000'000);   // with the fault's
+    BOOST_TEST(sample.stages()[1].cpu_ns >= 4'000'000);   // includes the fault's time
     BOOST_TEST(sample.stages()[2].cpu_ns >= 1'000'000);
     BOOST_TEST(sample.stages()[3].cpu_ns >= 3'000'000);
     sample.fill({}, &clock);

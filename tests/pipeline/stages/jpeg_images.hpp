@@ -14,7 +14,7 @@
 
 namespace drawpoint::test {
 
-/// A JPEG of smooth colours with an edge across, so that every part of it looks different.
+/// A JPEG of smooth colours with an edge through them, so that each of its parts looks different.
 inline std::vector<std::byte> jpeg(std::uint32_t width, std::uint32_t height) {
     jpeg_error_mgr errors;
     jpeg_compress_struct info;
@@ -48,14 +48,14 @@ inline std::vector<std::byte> jpeg(std::uint32_t width, std::uint32_t height) {
     return file;
 }
 
-/// A data set of files in memory; image i is labelled 10 + i.
+/// A data set of files in memory; image i has label 10 + i.
 struct JpegsInMemory {
     std::vector<std::vector<std::byte>> files;
     [[nodiscard]] std::size_t size() const noexcept { return files.size(); }
     [[nodiscard]] std::size_t label(std::size_t index) const noexcept { return 10 + index; }
     [[nodiscard]] std::string path(std::size_t index) const { return "image " + std::to_string(index); }
     void read(std::size_t index, std::vector<std::byte>& contents) const {
-        detail::resize_contents(contents, files[index].size(), "memory");   // grows as where files are read
+        detail::resize_contents(contents, files[index].size(), "memory");   // grows as when files are read
         std::ranges::copy(files[index], contents.begin());
     }
 };

@@ -14,7 +14,7 @@ struct SampleKey {
     std::uint64_t index = 0, seed = 0, epoch = 0;
 };
 
-/// One sample made by hand, as a worker would.
+/// Makes one sample as a worker would.
 class MadeSample {
 public:
     using Key = SampleKey;
@@ -22,7 +22,7 @@ public:
     explicit MadeSample(const SampleSource& source)
         : source_{&source}, scratch_{source.make_scratch()}, data(source.layout().bytes()) {}
 
-    /// Fills; the task's outcome is in `task`, also after an exception.
+    /// Makes the sample; the outcome is in `task`, even after an exception.
     void fill(Key key = {}, const AnyClock* clock = nullptr, std::int64_t cpu_ns = no_stamp) {
         task = SampleTask{};
         task.index = key.index;
@@ -41,7 +41,7 @@ public:
         return values;
     }
 
-    /// How long each stage took.
+    /// The duration of each stage.
     [[nodiscard]] std::vector<std::int64_t> times() const {
         std::vector<std::int64_t> ns;
         for (const StageRow& stage : stages())

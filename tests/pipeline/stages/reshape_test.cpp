@@ -29,7 +29,7 @@ namespace {
 
 constexpr SampleLayout numbers{ScalarType::int64, 1, {0}};
 
-/// Sample i is i % 9 numbers, from 10 i on.
+/// Sample i has i % 9 numbers, from 10 i on.
 auto counted(std::size_t n) {
     return from_function(n, numbers, "count", [](SampleView& sample) {
         sample.reshape({static_cast<std::int64_t>(sample.index % 9)});
@@ -44,7 +44,7 @@ std::vector<std::int64_t> values_of(const BatchPart& part) {
     return {first, first + part.data().size() / 8};
 }
 
-/// What the loader says of the first batch of `source`.
+/// The error with which a loader refuses the first batch of `source`.
 std::string error_of(const SampleSource& source, bool collates = true) {
     const auto recorder = test::small_recorder();
     Runtime runtime{{.record = false}, *recorder};
@@ -187,7 +187,7 @@ BOOST_AUTO_TEST_CASE(what_a_stage_reshapes_is_not_cached_however_it_came_about) 
                               [&](const std::invalid_argument& error) { return error.what() == refused + "0"; });
         BOOST_TEST(!std::filesystem::exists(folder / "cache"));
     }
-    // Back at its own shape, in other memory.
+    // The sample has its own shape again, but in other memory.
     const auto moved = rows([](SampleView& sample) {
                            sample.reshape({1 << 20});
                            sample.reshape({4});

@@ -36,7 +36,7 @@ struct Doubled {
     }
 };
 
-/// What the stage's random stream says first.
+/// The first number of the stage's random stream.
 template <class Make>
 double chance(const Make& make, MadeSample::Key key) {
     const auto source = make();

@@ -36,7 +36,7 @@ namespace {
 
 constexpr std::size_t samples = 96, batch_size = 8, warm_up = 6, counted_epochs = 8;
 
-/// Counts what threads allocate that make or read samples of another source, from their first sample on.
+/// Counts the allocations of threads that make or read samples of another source, from their first sample on.
 class CountedSource final : public SampleSource, private SampleReads {
 public:
     CountedSource(std::shared_ptr<const SampleSource> source, const test::UntilSuspended& first_draw)
@@ -62,7 +62,7 @@ public:
 private:
     void begin() const {
         first_draw_->wait();
-        // The first two wait for each other, so that both workers have begun within the warm-up.
+        // The first two samples wait for each other, so that both workers have begun within the warm-up.
         if (begun_.fetch_add(1) < 2)
             both_.arrive_and_wait();
         test::count_this_thread(true);
@@ -83,7 +83,7 @@ private:
 };
 
 struct Counted {
-    std::array<std::uint64_t, counted_epochs> allocations{};   // of each epoch
+    std::array<std::uint64_t, counted_epochs> allocations{};   // per epoch
     std::uint64_t batches = 0, in_libraries = 0, faults = 0, reads_ahead = 0;
     [[nodiscard]] std::size_t quiet_epochs() const {
         return static_cast<std::size_t>(std::ranges::count(allocations, 0u));
@@ -122,7 +122,7 @@ struct Way {
 
 Counted load(const Source& source, const Sampler& sampler, const Way& way) {
     const auto recorder = test::small_recorder();
-    // A thread that comes late begins anew: it may have counted for a loader before.
+    // A new thread must not count yet: it may have counted for another loader.
     Runtime runtime{{.record = way.record, .on_worker_start = []() noexcept { test::count_this_thread(false); }},
                     *recorder};
     test::UntilSuspended first_draw;
@@ -138,15 +138,15 @@ Counted load(const Source& source, const Sampler& sampler, const Way& way) {
     return counted;
 }
 
-/// What may be allocated once the loader is warm.
+/// What may still be allocated when the loader is warm.
 enum class Growth : std::uint8_t {
     none,
-    of_buffers,   // nothing, but when more reads are in flight than ever before; without reading ahead nothing at all
-    of_streams,   // the same, or more images of a shard are passed by than ever before
+    of_buffers,   // only if more reads are in flight than ever before; without reading ahead nothing
+    of_streams,   // the same, or if more images of a shard are skipped than ever before
 };
 
-/// Loads with every order, recorded and not: no thread of the loader, and no draw, may allocate. What libraries that were counted
-/// apart allocate is told, and not held against it. Returns the most of each.
+/// Loads with every order, recorded and not: no thread of the loader, and no draw, may allocate. Allocations of
+/// libraries that are counted separately are only reported. Returns the maximum of each count.
 Counted check_steady_state(const std::string& format, const std::function<Source()>& make, const Sampler& sampler,
                            Growth growth) {
     Counted most;
@@ -159,7 +159,7 @@ Counted check_steady_state(const std::string& format, const std::function<Source
             BOOST_TEST(counted.quiet_epochs() >= (may_grow ? counted_epochs / 2 : counted_epochs),
                        "allocations in " << counted_epochs - counted.quiet_epochs() << " epochs, "
                                          << *std::ranges::max_element(counted.allocations) << " in one");
-            // The recorder's writer thread has a ledger to grow: its pages are not the loader's.
+            // The recorder's writer thread has a growing ledger, whose pages are not the loader's.
             if (!way.record && test::counts_allocations())
                 BOOST_TEST(counted.faults < counted.batches);
         }
@@ -180,7 +180,8 @@ Counted check_steady_state(const std::string& format, const std::function<Source
     return most;
 }
 
-/// From now on, what these libraries allocate is counted apart; each is named by a function of it.
+/// From now on, counts allocations of these libraries separately; each is identified by the name of one of its
+/// functions.
 void count_libraries_apart(std::initializer_list<const char*> functions) {
     for (const char* function : functions) {
         const void* address = dlsym(RTLD_DEFAULT, function);
@@ -191,7 +192,7 @@ void count_libraries_apart(std::initializer_list<const char*> functions) {
 
 // ---------------------------------------------------------------------------------------------- data
 
-/// Files of four sizes in two classes.
+/// Writes files of four sizes, in two classes.
 ImageFolder folder_of(const test::TemporaryFolder& folder, const std::vector<std::vector<std::byte>>& files,
                       const std::string& extension) {
     for (std::size_t i = 0; i < samples; ++i)
@@ -218,7 +219,7 @@ Source recipe(const Data& data, const Decode& decode) {
     return std::make_shared<const ImageRecipe>(data | decode | RandomResizedCrop{32, 32} | RandomHorizontalFlip{});
 }
 
-/// `bytes` bytes, of which none looks like its neighbour.
+/// `bytes` bytes, each different from its neighbours.
 std::vector<std::byte> values(std::size_t bytes) {
     std::vector<std::byte> all(bytes);
     for (std::size_t i = 0; i < bytes; ++i)
@@ -226,14 +227,14 @@ std::vector<std::byte> values(std::size_t bytes) {
     return all;
 }
 
-/// A file of a header and so many values.
+/// A file with a header and `bytes` bytes of values.
 std::vector<std::byte> with_header(std::span<const unsigned char> header, std::size_t bytes) {
     std::vector<std::byte> file = values(header.size() + bytes);
     std::ranges::copy(std::as_bytes(header), file.begin());
     return file;
 }
 
-/// A source that does what none may.
+/// A source that allocates, which no source may do.
 class Wasteful final : public SampleSource {
 public:
     explicit Wasteful(bool runs) : runs_{runs} {}
@@ -379,7 +380,7 @@ BOOST_AUTO_TEST_CASE(a_cache_allocates_nothing_once_it_is_full) {
     const test::TemporaryFolder folder;
     const ImageFolder images = jpegs(folder);
     const RandomSampler sampler{images.size(), 7};
-    // Room for all, and for half: then the other half is decoded again in each pass.
+    // Room for all samples, or for half: then the other half is decoded again in each pass.
     for (const std::uint64_t bytes : {32_MiB, 4_MiB})
         for (const bool in_file : {false, true}) {
             const std::string name = std::to_string(bytes >> 20) + (in_file ? " MiB in a file" : " MiB in memory");

@@ -23,7 +23,7 @@ namespace {
 constexpr std::uint32_t sizes = 8;
 ImageSize size_of(std::uint32_t i) { return {500 - 20 * i, 375 + 10 * i}; }
 
-/// Photograph-sized files whose crops, and so whose buffers, differ.
+/// Files as large as photographs, with different crops and thus different buffers.
 test::JpegsInMemory photos(std::size_t count) {
     test::JpegsInMemory photos;
     for (std::uint32_t i = 0; i < sizes; ++i)
@@ -33,7 +33,7 @@ test::JpegsInMemory photos(std::size_t count) {
     return photos;
 }
 
-/// A recipe whose workers count what they allocate.
+/// A recipe whose workers count their allocations.
 class CountedRecipe final : public SampleSource {
 public:
     CountedRecipe(ImageRecipe recipe, const JpegBackend backend, const test::UntilSuspended& first_draw)
@@ -49,19 +49,19 @@ public:
     std::unique_ptr<WorkerScratch> make_scratch() const override { return recipe_.make_scratch(); }
     void fill(SampleTask& task, WorkerScratch& scratch) const override {
         first_draw_->wait();
-        // The first two samples wait for each other, so both workers have begun within the warm-up.
+        // The first two samples wait for each other, so that both workers have begun within the warm-up.
         if (const std::size_t worker = begun_.fetch_add(1); worker < 2) {
             both_.arrive_and_wait();
             decode_whole(planar_[worker], scratch);
         }
-        test::count_this_thread(true);   // from a worker's first sample on: also what it does between samples
+        test::count_this_thread(true);   // from a worker's first sample on, including what it does between samples
         recipe_.fill(task, scratch);
     }
 
 private:
-    /// One image of each size, uncropped: a decoder has room for all of it from its first crop on, but touches the
-    /// pages only when a crop needs them. A worker that the machine lets make few samples in the warm-up would else do
-    /// that, a hundred pages and more, while faults are counted.
+    /// Decodes one image of each size, uncropped. A decoder reserves room for all of it at its first crop, but touches
+    /// the pages only when a crop needs them. A worker that makes only few samples during the warm-up, because the
+    /// machine is busy, would otherwise touch a hundred pages and more while faults are counted.
     void decode_whole(std::vector<float>& planar, WorkerScratch& scratch) const {
         for (std::uint32_t i = 0; i < sizes; ++i) {
             planar.resize(uncropped_[i].layout().bytes() / sizeof(float));
@@ -76,7 +76,8 @@ private:
 
     ImageRecipe recipe_;
     std::vector<ImageRecipe> uncropped_;
-    mutable std::array<std::vector<float>, 2> planar_;   // kept: what free() gives back would change what malloc() maps
+    // kept alive, since freeing them would change what malloc() maps
+    mutable std::array<std::vector<float>, 2> planar_;
     const test::UntilSuspended* first_draw_;
     mutable std::atomic<std::size_t> begun_ = 0;
     mutable std::latch both_{2};
@@ -111,7 +112,7 @@ BOOST_AUTO_TEST_SUITE(steady_state_jpeg)
 
 BOOST_AUTO_TEST_CASE(loading_jpeg_files_allocates_nothing_but_the_decoders_own_pools) {
     jpeg_error_mgr errors;
-    jpeg_std_error(&errors);   // its functions lie in the library, whatever this program calls them through
+    jpeg_std_error(&errors);   // its functions are in the library, however this program calls them
     BOOST_TEST_REQUIRE(test::count_library_apart(reinterpret_cast<const void*>(errors.error_exit)));
     constexpr std::size_t batch_size = 16, depth = 2, batches = 60, warm_up = 6;
     for (const JpegBackend backend : {JpegBackend::library, JpegBackend::own})
@@ -135,9 +136,9 @@ BOOST_AUTO_TEST_CASE(loading_jpeg_files_allocates_nothing_but_the_decoders_own_p
                                                       << " minor faults in " << counted.batches << " batches");
                 if (!test::counts_allocations())
                     continue;
-                // The library's show that allocations are counted at all.
+                // The library's allocations show that allocations are counted at all.
                 BOOST_TEST((counted.in_library > 0) == (backend == JpegBackend::library));
-                // The recorder's writer thread has a ledger to grow: its pages are not the loader's.
+                // The recorder's writer thread has a growing ledger, whose pages are not the loader's.
                 if (!record)
                     BOOST_TEST(counted.faults < counted.batches);
             }

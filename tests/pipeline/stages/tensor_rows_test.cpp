@@ -47,7 +47,7 @@ BOOST_AUTO_TEST_CASE(a_run_of_any_order_and_any_row_size_is_its_rows) {
         const std::vector<std::uint64_t> indices{count - 1, 0, 1, 2, 5, 6, 4, 4, 3};
         std::vector<std::byte> data(indices.size() * row + 2, std::byte{77});
         std::vector<std::int64_t> made(indices.size());
-        SampleRun run{.indices = indices, .data = data.data() + 1, .targets = made.data()};   // at no boundary
+        SampleRun run{.indices = indices, .data = data.data() + 1, .targets = made.data()};   // unaligned
         WorkerScratch scratch;
         source.fill_run(run, scratch);
         for (std::size_t i = 0; i < indices.size(); ++i) {

@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(a_file_is_open_as_long_as_a_copy_of_it) {
 
 BOOST_AUTO_TEST_CASE(packed_data_that_is_longer_or_shorter_than_its_header_says_is_refused) {
     const test::TemporaryFolder folder;
-    const auto write = [&](std::size_t values) {   // an idx file of 5 values, stored by gzip with `values` of them
+    const auto write = [&](std::size_t values) {   // an idx file that claims 5 values, gzipped with `values` of them
         std::vector<std::byte> data(8 + values);
         data[2] = std::byte{8};
         data[3] = std::byte{1};

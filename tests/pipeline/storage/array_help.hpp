@@ -10,7 +10,7 @@
 
 namespace drawpoint::test {
 
-/// Made by make_array_fixtures.py.
+/// A file that make_array_fixtures.py has made.
 inline std::filesystem::path array_fixture(const std::string& name) {
     return DRAWPOINT_TEST_DIR "/pipeline/storage/arrays/" + name;
 }
@@ -21,7 +21,7 @@ inline std::vector<std::byte> contents_of(const std::filesystem::path& path) {
     return contents;
 }
 
-/// What opening and loading the file says; empty if nothing.
+/// The error of opening and loading the file; empty if there is none.
 inline std::string refusal_of(const std::filesystem::path& path, ArrayFormat format) {
     try {
         const ArrayFile file{path, format};

@@ -96,7 +96,7 @@ BOOST_AUTO_TEST_CASE(a_flipped_bit_of_a_packed_file_is_refused_or_changes_no_val
         ArrayFile{path, ArrayFormat::idx}.load(values.data());
         BOOST_TEST_REQUIRE((values == expected), "bit " << bit);
     }
-    BOOST_TEST(refused > 6 * (good.size() - 10));   // gzip's header has bits that say nothing
+    BOOST_TEST(refused > 6 * (good.size() - 10));   // some bits of gzip's header have no meaning
 }
 
 BOOST_AUTO_TEST_CASE(torchvision_s_folders_are_found_and_what_is_missing_is_named) {

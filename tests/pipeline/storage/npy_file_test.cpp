@@ -21,7 +21,7 @@ namespace {
 
 std::string refused(const std::filesystem::path& path) { return refusal_of(path, ArrayFormat::npy); }
 
-// A version 1.0 file with this header and so many bytes behind it.
+// Writes a version 1.0 file with this header, followed by `bytes` bytes.
 std::filesystem::path write(const test::TemporaryFolder& folder, const std::string& header, std::size_t bytes) {
     std::string text{"\x93NUMPY\1\0", 8};
     text += static_cast<char>(header.size() & 0xFF);
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(a_prologue_that_lies_is_refused_where_it_does) {
     BOOST_TEST(says(with(9, 0x02), x, good.size(), "ends within its header"));
     auto later = good;
     later.resize(later.size() + 5);
-    BOOST_TEST(refused(folder.write("x.npy", later)).empty());   // numpy reads such a file too
+    BOOST_TEST(refused(folder.write("x.npy", later)).empty());   // numpy reads such a file, too
 }
 
 BOOST_AUTO_TEST_CASE(a_file_cut_anywhere_is_refused) {

@@ -39,12 +39,12 @@ BOOST_AUTO_TEST_CASE(reading_shards_stops_allocating_after_the_first_epochs) {
                 return test::counted_allocations() - before;
             };
             const std::uint64_t first = read(0, 40), then = read(40, 60);
-            BOOST_TEST(first < 4u * (24u + 24u));   // four streams' images, and what each is made of
+            BOOST_TEST(first < 4u * (24u + 24u));   // four streams' images, and what each consists of
             BOOST_TEST(bytes > 0u);
             BOOST_TEST(then == 0u, then << " after " << first << ", compression " << static_cast<int>(compression)
                                         << ", sequential " << sequential);
             if (test::counts_allocations())
-                BOOST_TEST(first > 0u);   // or nothing would have been counted at all
+                BOOST_TEST(first > 0u);   // otherwise nothing would have been counted at all
         }
     }
 }

@@ -1,4 +1,4 @@
-// Every kind of damage gives an error that names the file and the place.
+// Every kind of damage gives an error that names the file and the position.
 #include <cstdlib>
 
 #include "pipeline/storage/tar_help.hpp"
@@ -10,7 +10,7 @@ using test::check_refused;
 using test::HandMadeTar;
 using test::TemporaryFolder;
 
-/// Two samples; their members' headers lie at 0, 1536 (cls), 2560 and 4096 (cls); it ends at 5120.
+/// Two samples; their members' headers are at 0, 1536 (cls), 2560 and 4096 (cls); the archive ends at 5120.
 HandMadeTar two_samples() {
     return HandMadeTar{}.sample("a", std::string(600, 'a'), 1).sample("b", std::string(600, 'b'), 2);
 }
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(absurd_sizes_take_no_memory) {
     HandMadeTar pax;
     pax.add("pax", test::pax_record("size", "18446744073709551615"), 'x').sample("a", "image", 1);
     check_refused(Written{pax.ended()}.path, 1024, "cut short, or a broken header");
-    // Compressed, the file's length says nothing of the archive's.
+    // If compressed, the file's size does not limit the archive's.
     header = HandMadeTar::header("a.jpg", 0);
     header.replace(124, 11, "77777777777");
     HandMadeTar::seal(header);
@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(a_sample_without_image_or_label_is_refused_by_name) {
     check_refused(Written{json_negative.ended()}.path, 1024, "\"label\" must be a number");
     json_other.add("a.jpg", "image").add("a.json", R"([{"label": 1}])");
     check_refused(Written{json_other.ended()}.path, 0, "has no label");
-    HandMadeTar nested;   // no deep recursion
+    HandMadeTar nested;   // must not recurse deeply
     nested.add("a.jpg", "image").add("a.json", std::string(500'000, '['));
     check_refused(Written{nested.ended()}.path, 1024, "broken JSON");
 }
@@ -188,7 +188,7 @@ BOOST_AUTO_TEST_CASE(broken_compressed_shards_name_the_place_in_their_file) {
             const Written cut{whole.substr(0, length)};
             check_refused(cut.path, length, "of the compressed file: it ends too early");
         }
-        // One bit: if nothing else, the checksum tells.
+        // A single bit is found by the checksum at least.
         std::string flipped = whole;
         flipped[flipped.size() / 3] = static_cast<char>(flipped[flipped.size() / 3] ^ 4);
         const Written broken{flipped};
@@ -200,11 +200,11 @@ BOOST_AUTO_TEST_CASE(broken_compressed_shards_name_the_place_in_their_file) {
         });
         const Written longer{whole + "garbage"};
         BOOST_CHECK_THROW(TarShards{longer.path.string()}, TarError);
-        // Several frames, as parallel compressors write them, are one archive.
+        // Several frames, as parallel compressors write them, form one archive.
         const std::string plain = tar.ended();
         const Written frames{compressed(plain.substr(0, 30'001), program) + compressed(plain.substr(30'001), program)};
         BOOST_TEST(TarShards{frames.path.string()}.size() == 20u);
-        // An archive that is cut, wrapped whole.
+        // A truncated archive in a complete compressed file.
         check_refused(Written{compressed(plain.substr(0, 512 + 2000), program)}.path, 512 + 2000, "ends too early");
     }
 }
@@ -223,7 +223,7 @@ BOOST_AUTO_TEST_CASE(random_damage_never_does_worse_than_an_error) {
         const std::size_t header = std::vector<std::size_t>{0, 1536, 2560, 4096}[random(4)];
         for (std::size_t flips = 1 + random(4); flips > 0; --flips)
             bytes[header + random(512)] = static_cast<char>(random(256));
-        if (random(2) == 0) {   // past the checksum
+        if (random(2) == 0) {   // with a correct checksum
             std::string block = bytes.substr(header, 512);
             HandMadeTar::seal(block);
             bytes.replace(header, 512, block);

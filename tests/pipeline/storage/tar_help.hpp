@@ -31,7 +31,7 @@ inline Bytes file_bytes(const std::filesystem::path& path) {
     return contents;
 }
 
-/// Bytes that differ from number to number and look like nothing in particular, so they do not shrink much.
+/// Pseudo-random bytes that depend on `number` and hardly compress.
 inline Bytes noise(std::size_t count, std::uint32_t number) {
     Bytes bytes(count);
     std::uint32_t state = number * 2654435761u + 1;
@@ -40,7 +40,8 @@ inline Bytes noise(std::size_t count, std::uint32_t number) {
     return bytes;
 }
 
-/// A folder of `classes` classes of `each` files that are called images, of 100 … 100 + 37 × number bytes.
+/// Writes a folder of `classes` classes with `each` files that have names of images and sizes of 100 … 100 + 37 ×
+/// number bytes.
 inline void write_classes_of_noise(const TemporaryFolder& folder, const std::string& root, std::uint32_t classes,
                                    std::uint32_t each, std::size_t size = 100) {
     for (std::uint32_t number = 0; number < classes * each; ++number)
@@ -49,7 +50,7 @@ inline void write_classes_of_noise(const TemporaryFolder& folder, const std::str
                      noise(size + 37 * (number % 50), number));
 }
 
-/// 0 … n - 1.
+/// The numbers 0 … n - 1.
 inline std::vector<std::uint64_t> in_order(std::size_t n) {
     std::vector<std::uint64_t> order(n);
     for (std::size_t i = 0; i < n; ++i)
@@ -63,12 +64,12 @@ inline Bytes read_of(const TarShards& shards, std::size_t index) {
     return contents;
 }
 
-/// "LENGTH KEY=VALUE\n", whose length counts itself; of two digits.
+/// "LENGTH KEY=VALUE\n"; the length includes itself and must have two digits.
 inline std::string pax_record(const std::string& key, const std::string& value) {
     return std::to_string(key.size() + value.size() + 5) + ' ' + key + '=' + value + '\n';
 }
 
-/// An archive put together by hand, right or wrong.
+/// An archive built by hand, correct or not.
 struct HandMadeTar {
     std::string bytes;
 
@@ -106,7 +107,7 @@ struct HandMadeTar {
     [[nodiscard]] std::string ended() const { return bytes + std::string(1024, '\0'); }
 };
 
-/// Checks that opening `path` fails with an error that names it, has the offset and holds the words.
+/// Checks that opening `path` fails with an error that names it and the offset, and contains `words`.
 inline void check_refused(const std::filesystem::path& path, std::uint64_t offset, const std::string& words) {
     BOOST_CHECK_EXCEPTION(TarShards{path.string()}, TarError, [&](const TarError& error) {
         BOOST_TEST_INFO(error.what());

@@ -1,4 +1,4 @@
-// An image folder, packed and read back; the index files.
+// Packs an image folder and reads it back; index files.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -40,7 +40,7 @@ struct Packed {
     std::string out(const std::string& name = "out") const { return (folder.path() / name).string(); }
 };
 
-/// Files that cannot grow beyond `bytes`, which fails as a full disk does: in the midst of a write.
+/// Limits the size of files to `bytes`; a write then fails midway, as on a full disk.
 class FileLimit {
 public:
     explicit FileLimit(rlim_t bytes) : handler_{std::signal(SIGXFSZ, SIG_IGN)} {
@@ -180,7 +180,7 @@ BOOST_AUTO_TEST_CASE(a_file_that_cannot_grow_is_named_with_the_systems_reason_an
                              std::filesystem::directory_iterator{});
     };
     const auto before = entries();
-    // Too little for a shard or for the classes.
+    // Too little for a shard, or for the list of classes.
     for (const auto& [limit, file] : {std::pair{rlim_t{20'000}, "shard-000000.tar"}, {rlim_t{10}, "classes.txt"}}) {
         const FileLimit limited{limit};
         BOOST_CHECK_EXCEPTION(packed.pack("new", TarCompression::none), std::filesystem::filesystem_error,
@@ -237,7 +237,7 @@ BOOST_AUTO_TEST_CASE(an_index_is_not_believed_when_the_shard_or_itself_has_chang
     for (std::size_t length = 0; length < whole.size(); length += 211)
         BOOST_TEST(with(test::Bytes(whole.begin(), whole.begin() + std::ptrdiff_t(length))) == 0u);
     BOOST_TEST(with({}) == 0u);
-    // Forged, with a sum that is right. The columns begin at byte 48, of 80 samples each.
+    // Forged indexes with a correct checksum. The columns begin at byte 48 and have 80 samples each.
     const auto forged = [&](std::size_t at, std::uint64_t value) {
         auto bytes = whole;
         std::memcpy(bytes.data() + at, &value, 8);
@@ -253,17 +253,17 @@ BOOST_AUTO_TEST_CASE(an_index_is_not_believed_when_the_shard_or_itself_has_chang
          {offsets, sizes, ends, offsets + 8 * 79, ends + 8 * 79, std::size_t{32}, std::size_t{40}})
         for (const std::uint64_t value :
              {std::uint64_t{1} << 40, ~std::uint64_t{0}, std::uint64_t{513}, std::uint64_t{0}})
-            if (place != sizes || value > 100'000)   // a smaller size fits, and is no harm
+            if (place != sizes || value > 100'000)   // a smaller size fits and does no harm
                 BOOST_TEST(with(forged(place, value)) == 0u);
     for (const std::uint64_t value : {~std::uint64_t{0}, std::uint64_t{1} << 31})
         BOOST_TEST(with(forged(labels, value)) == 0u);
-    BOOST_TEST(with(forged(offsets, first + 2048)) == 0u);   // the next one lies too near
-    BOOST_TEST(with(forged(offsets, first - 512)) == 1u);    // fits, but there is no header before it
+    BOOST_TEST(with(forged(offsets, first + 2048)) == 0u);   // the next one is too close
+    BOOST_TEST(with(forged(offsets, first - 512)) == 1u);    // fits, but no header precedes it
     BOOST_CHECK_EXCEPTION(test::read_of(TarShards{packed.out()}, 0), TarError,
                           [&](const TarError& error) { return error.offset() == first - 1024; });
     BOOST_TEST(with({}) == 0u);
     check_same(TarShards{packed.out()}, *packed.images);
-    // Of one whose head does not say how long it is, the head is read.
+    // Of an index whose head contradicts the file's length, only the head is read.
     const auto bytes_read = [] {
         std::ifstream counts{"/proc/self/io"};
         std::string name;
@@ -281,7 +281,7 @@ BOOST_AUTO_TEST_CASE(an_index_is_not_believed_when_the_shard_or_itself_has_chang
 BOOST_AUTO_TEST_CASE(what_follows_the_last_image_of_an_indexed_shard_is_held_to_limits) {
     const Packed packed{TarCompression::gzip, 1 << 30};
     const std::filesystem::path shard = TarShards{packed.out()}.shard_path(0);
-    const auto put_index = [&] {   // as if the shard had always been so
+    const auto put_index = [&] {   // as if the shard had always been like this
         auto index = test::file_bytes(shard.string() + ".idx");
         struct stat status{};
         BOOST_TEST_REQUIRE(::stat(shard.c_str(), &status) == 0);

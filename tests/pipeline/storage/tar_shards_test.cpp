@@ -1,4 +1,4 @@
-// Shards made by their usual tools, and what TarShards says of them.
+// Shards made by the usual tools, and how TarShards reads them.
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>

@@ -1,4 +1,4 @@
-// Shards without random access: forward reading, what is held meanwhile, and the order that suits it.
+// Shards without random access: reading forward, what is held meanwhile, and the order that suits it.
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -48,7 +48,7 @@ BOOST_AUTO_TEST_CASE(any_order_reads_the_same_as_at_random) {
         BOOST_TEST(!shards.random_access());
         for (const std::uint64_t index : order_of(RandomSampler{shards.size(), 3}, 0))
             BOOST_CHECK(test::read_of(shards, index) == packed.files[index]);
-        BOOST_TEST(shards.streams_started() > shards.shard_sizes().size());   // correct, only slow, and counted
+        BOOST_TEST(shards.streams_started() > shards.shard_sizes().size());   // correct, but slow, and counted
     }
 }
 
@@ -70,12 +70,12 @@ BOOST_AUTO_TEST_CASE(drawn_by_a_shard_sampler_each_shard_is_read_once_an_epoch) 
 BOOST_AUTO_TEST_CASE(no_more_is_held_than_asked_for) {
     const Packed packed;
     const TarShards shards{packed.path("zstd"), {.held = 4}};
-    (void)test::read_of(shards, 10);   // passes 0 … 9 by and keeps 6 … 9
+    (void)test::read_of(shards, 10);   // skips 0 … 9 and keeps 6 … 9
     for (const std::size_t index : {9u, 6u, 8u, 7u}) {
         BOOST_CHECK(test::read_of(shards, index) == packed.files[index]);
         BOOST_TEST(shards.streams_started() == 1u);
     }
-    BOOST_CHECK(test::read_of(shards, 5) == packed.files[5]);   // had to go
+    BOOST_CHECK(test::read_of(shards, 5) == packed.files[5]);   // was no longer kept
     BOOST_TEST(shards.streams_started() == 2u);
     BOOST_CHECK(test::read_of(shards, 3) == packed.files[3]);   // kept by the second start
     BOOST_TEST(shards.streams_started() == 2u);
@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(a_failed_read_is_an_error_each_time_until_the_shard_is_whol
     const TarShards shards{packed.path("gzip"), {.held = 3}};
     const std::string path = shards.shard_path(0);
     const std::size_t last = shards.shard_sizes()[0] - 1;
-    BOOST_CHECK(test::read_of(shards, last) == packed.files[last]);   // the shard is closed behind it
+    BOOST_CHECK(test::read_of(shards, last) == packed.files[last]);   // then the shard is closed
     const auto whole = test::file_bytes(path);
     packed.folder.write("gzip/shard-000000.tar.gz", test::Bytes(whole.begin(), whole.begin() + 40'000));
     test::Bytes contents;
@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(a_shard_sampler_keeps_within_its_window_and_uses_all_of_it)
         if (within <= window)
             BOOST_TEST(farthest == within);
         else
-            BOOST_TEST(std::abs(mean[0] - 499.5) < 100);   // a whole permutation: any index at any place
+            BOOST_TEST(std::abs(mean[0] - 499.5) < 100);   // a whole permutation: any index may be at any position
     }
     BOOST_CHECK_THROW((ShardSampler{one, 1, 0}), std::invalid_argument);
 }

@@ -10,121 +10,127 @@
 
 namespace drawpoint {
 
-/// What the loop was waiting for during a piece of a draw.
+/// What the loop was waiting for during a piece of a draw. The batch is the one drawn; its last sample is the one that
+/// ended last.
 enum class Cause : std::uint8_t {
-    callbacks,   ///< before_draw's
+    callbacks,   ///< callbacks of `before_draw` were running
     admission,   ///< the batch was not admitted yet: all slots were taken (prefetch_depth), or the pass had just begun
-    budget,      ///< the same, for the memory budget's sake
-    worker,      ///< admitted, and no worker was free for it
-    read,        ///< its last sample's bytes, read ahead
+    budget,      ///< the batch was not admitted yet because of the memory budget
+    worker,      ///< the batch was admitted, but no worker was free to begin it
+    read,        ///< a worker waited for its last sample's bytes, which were being read ahead
     stage,       ///< a stage of its last sample: `BlamePiece::stage`
-    other_samples,   ///< between the first claim and the last sample's begin: its workers were at its other samples
-    collate_queue,   ///< made, not yet collated
-    collate,
-    transfer_queue,
-    transfer,
-    order,     ///< finished, behind an older batch that the loop had to take first
-    handoff,   ///< there, and the loop had not resumed
-    unknown,   ///< the batch's or its samples' records are missing, or no batch came
+    other_samples,    ///< from the first claim to its last sample's begin: the workers were at its other samples
+    collate_queue,    ///< all its samples were made, but collating had not begun
+    collate,          ///< it was being collated
+    transfer_queue,   ///< it was made, but its transfer to the device had not begun
+    transfer,         ///< it was being copied to the device
+    order,            ///< it was complete, but the loop had to take an older batch first
+    handoff,          ///< it was available, but the loop had not resumed yet
+    unknown,          ///< records of the batch or its samples are missing, or no batch came
 };
 [[nodiscard]] std::string_view to_string(Cause) noexcept;
 
-/// How the time of a piece was spent by the thread that made the loop wait, where that was measured.
+/// How the thread that made the loop wait spent the time of a piece, where that was measured.
 enum class Spent : std::uint8_t { unknown, computing, run_queue, waiting };
 [[nodiscard]] std::string_view to_string(Spent) noexcept;
 
-/// Part of a draw. Pieces of a draw are disjoint, in order, none empty, neighbours differ, and they tile it to the nanosecond.
+/// Part of a draw. The pieces of a draw are in order, disjoint and not empty, no two neighbours are alike, and together
+/// they cover the draw to the nanosecond.
 struct BlamePiece {
     Cause cause{};
     Spent spent = Spent::unknown;
-    std::uint8_t stage = 0;           ///< of the batch's pipeline; of `Cause::stage` only
-    std::uint32_t sample = nothing;   ///< of `Ledger::samples`; of read and stage only
+    std::uint8_t stage = 0;           ///< index into the stages of the batch's pipeline; for `Cause::stage` only
+    std::uint32_t sample = nothing;   ///< index into `Ledger::samples`; for `read` and `stage` only
     std::int64_t begin_ns = 0, ns = 0;
     bool operator==(const BlamePiece&) const = default;
 };
 
-/// One draw. `pieces` of `Blame::pieces`.
+/// One draw.
 struct DrawBlame {
-    std::uint32_t step = 0;                ///< of `Ledger::steps`
-    std::uint32_t batch = nothing;         ///< of `Ledger::batches`: the one drawn
-    std::uint32_t last_sample = nothing;   ///< of `Ledger::samples`: the one the batch was complete with
-    Slice pieces;
-    /// Of the draw, while another batch of the pass was complete and this one was not: an overlay, in no sum.
+    std::uint32_t step = 0;                ///< index into `Ledger::steps`
+    std::uint32_t batch = nothing;         ///< index into `Ledger::batches`: the batch drawn
+    std::uint32_t last_sample = nothing;   ///< index into `Ledger::samples`: the sample of the batch that ended last
+    Slice pieces;                          ///< of `Blame::pieces`
+    /// How long during the draw another batch of the pass was complete while this one was not. Overlaps the pieces, and
+    /// is in no sum.
     std::int64_t order_ns = 0;
     bool warm_up = false;
-    bool first_of_pass = false;   ///< up to a pass's first draw that brought a batch
+    bool first_of_pass = false;   ///< belongs to the start of a pass: up to its first draw that brought a batch
     bool operator==(const DrawBlame&) const = default;
 };
 
-/// A sample of the data set that made the loop wait: by how much earlier its batch would have been complete without it,
-/// if its worker had gone on and the others had done as they did.
+/// A sample of the data set that made the loop wait: its batch would have been complete so much earlier if its worker
+/// had skipped it and the other workers had done what they did.
 struct SlowSample {
-    std::uint32_t sample = 0;    ///< of `Ledger::samples`: the time it stalled longest
-    std::uint8_t stage = 0;      ///< its longest then
-    std::uint32_t times = 1;     ///< that it stalled, over all epochs
-    std::int64_t stall_ns = 0;   ///< of draws after warm-up, that it alone caused
+    std::uint32_t sample = 0;    ///< index into `Ledger::samples`: the occurrence that stalled the loop longest
+    std::uint8_t stage = 0;      ///< its longest stage in that occurrence
+    std::uint32_t times = 1;     ///< number of occurrences that stalled the loop, over all epochs
+    std::int64_t stall_ns = 0;   ///< total over draws after warm-up, without what other samples caused
     bool operator==(const SlowSample&) const = default;
 };
 
-/// Where a worker's time went, from the first steady step's begin to the last step's end. The columns sum to its span.
+/// Where a worker's time went, from the begin of the first steady step to the end of the last step. The columns sum to
+/// `span_ns`.
 struct WorkerBlame {
     std::uint16_t worker = 0;
-    std::uint8_t pipeline = 0;   ///< of `Ledger::pipelines`: whose worker it is
-    /// By stage; those of all pipelines in the order of `Ledger::pipelines`. Without `run_queue_ns`.
+    std::uint8_t pipeline = 0;   ///< index into `Ledger::pipelines`: whose worker it is
+    /// By stage, without `run_queue_ns`. The stages of all pipelines, in the order of `Ledger::pipelines`.
     std::vector<std::int64_t> stages_ns;
     std::int64_t collate_ns = 0;
-    std::int64_t run_queue_ns = 0;   ///< in stages, waiting for a core; of the samples where that was measured
+    std::int64_t run_queue_ns = 0;   ///< waiting for a core within stages, where that was measured
     std::int64_t overhead_ns = 0;    ///< between samples while there was one to claim: claiming, waking, recording
-    std::int64_t idle_no_slot_ns =
-        0;                         ///< nothing to claim and all slots taken: the loop is slower, or the depth small
-    std::int64_t idle_ns = 0;      ///< nothing to claim otherwise
-    std::int64_t unknown_ns = 0;   ///< not seen at work while a batch was made whose samples are not all recorded
+    /// Nothing to claim, because all slots were taken: the loop is slower than the workers, or the depth is small.
+    std::int64_t idle_no_slot_ns = 0;
+    std::int64_t idle_ns = 0;   ///< nothing to claim for another reason
+    /// No recorded work, while a batch was being made whose samples are not all recorded.
+    std::int64_t unknown_ns = 0;
     std::int64_t span_ns = 0;
     bool operator==(const WorkerBlame&) const = default;
 };
 
-/// Every draw cut into what it waited for, and the sums.
+/// All draws, cut into what they waited for, with sums.
 struct Blame {
     std::vector<DrawBlame> draws;   ///< of the steps of both phases, in order
     std::vector<BlamePiece> pieces;
-    std::size_t first_steady_step = 0;      ///< of `Ledger::steps`: those before are warm-up
-    std::int64_t max_residual_ns = 0;       ///< largest |draw - its pieces|; 0, or there is a mistake
-    std::vector<SlowSample> slow_samples;   ///< by stall, the largest first, then by index; at most 100
-    std::vector<WorkerBlame> workers;       ///< by number; without those that an inline loader counts as
-    /// While steady training draws waited for a worker: in which stage (of the loader's) the workers were, in
-    /// worker-nanoseconds / workers.
+    std::size_t first_steady_step = 0;      ///< index into `Ledger::steps`: the steps before are warm-up
+    std::int64_t max_residual_ns = 0;       ///< largest |draw - sum of its pieces|; 0, unless there is a bug
+    std::vector<SlowSample> slow_samples;   ///< longest stall first, then by index; at most 100
+    std::vector<WorkerBlame> workers;       ///< by number; an inline loader has none
+    /// How long the workers were in each stage of the loader while steady training draws waited for a free worker
+    /// (`Cause::worker`), in worker-nanoseconds / workers.
     std::vector<std::int64_t> worker_wait_by_stage_ns;
-    std::vector<std::int64_t>
-        other_samples_by_stage_ns;   ///< the same while they waited for other samples of the batch
-    /// The same while they waited for anything in the making of a batch: workers with nothing to claim, all slots taken.
-    /// Large: deeper prefetching would have had them at work.
+    /// The same while they waited for other samples of the batch (`Cause::other_samples`).
+    std::vector<std::int64_t> other_samples_by_stage_ns;
+    /// The same for workers without anything to claim because all slots were taken, while steady training draws waited
+    /// for a batch to be made. If large, a larger prefetch_depth would have kept the workers busy.
     std::int64_t idle_no_slot_while_waiting_ns = 0;
     bool operator==(const Blame&) const = default;
 };
 
-/// Walks each drawn batch's chain backwards from the moment the loop resumed and clips it to the draw. Folded steps are not
-/// there. Warm-up ends after prefetch_depth training batches and where MSER-5 truncates the logarithms of the step times,
-/// at half of the steps at the latest (validation steps where none trained). Sorted ledger; O(rows log rows). Any thread.
+/// Follows each drawn batch backwards from the moment the loop resumed, within the draw. Folded steps are left out.
+/// Warm-up lasts for prefetch_depth training batches, or longer if MSER-5 truncates more of the logarithms of the step
+/// times, but for at most half of the steps. (Validation steps, if there are no training steps.) Sorted ledger; O(rows
+/// log rows). Any thread.
 [[nodiscard]] Blame blame(const Ledger&);
 
-/// Which draws a table sums up: the first that applies of warm_up, first_of_pass, steady.
+/// Which draws a table sums up. A draw is the first that applies of warm_up, first_of_pass and steady.
 enum class DrawKind : std::uint8_t { steady, warm_up, first_of_pass };
 [[nodiscard]] DrawKind kind_of(const DrawBlame&) noexcept;
 
-/// A sum of pieces that are one thing: a cause, a stage each.
+/// The sum of all pieces with the same cause, and for `Cause::stage` the same stage.
 struct BlameRow {
-    std::string key;     ///< stable: "admission", "stage:decode"; `to_string(Cause)`, of a stage with its name
-    std::string cause;   ///< "prefetch_depth", "decode": as the report says it
+    std::string key;     ///< stable: `to_string(Cause)`, and a stage's name: "admission", "stage:decode"
+    std::string cause;   ///< as in the report: "prefetch_depth", "decode"
     std::int64_t ns = 0;
-    double share = 0;                                                  ///< of these draws
+    double share = 0;                                                  ///< of the draws of the table
     std::int64_t computing_ns = 0, run_queue_ns = 0, waiting_ns = 0;   ///< of `ns`, where it was measured
     bool operator==(const BlameRow&) const = default;
 };
 
-/// The training draws of one kind, as rows, largest first, then by key. The rows sum to the draws.
+/// The training draws of one kind as rows, largest first, then by key. The rows sum to the draws.
 [[nodiscard]] std::vector<BlameRow> blame_table(const Ledger&, const Blame&, DrawKind = DrawKind::steady);
 
-/// What a piece is called in reports: "num_workers", "read", a stage's name. `piece` of `draw`.
+/// What reports call a piece: "num_workers", "read", a stage's name. `piece` belongs to `draw`.
 [[nodiscard]] std::string name_of(const Ledger&, const DrawBlame& draw, const BlamePiece& piece);
 
 }   // namespace drawpoint

@@ -9,11 +9,12 @@
 
 namespace drawpoint {
 
-/// One step's draw as a small timeline for a terminal, UTF-8 without colour: a line for each sample of the batch drawn (the
-/// 32 that ended last) and for its collate, on one axis with the draw and the batch's stamps; then the pieces of the draw
-/// in nanoseconds, and a sentence that says what the loop waited for. `step`: a `StepRow::step`; none: the steady step
-/// with the longest draw, else the longest of all. `blame`: of this ledger. At most `width` columns, 60 or more, unless a
-/// name is longer. Any thread. Throws std::invalid_argument where the ledger has no such step, or none.
+/// One step's draw as a small timeline for a terminal, in UTF-8 without colour: a line for each sample of the drawn
+/// batch (at most the 32 that ended last) and one for collating, on a common axis with the draw and the batch's
+/// timestamps; then the pieces of the draw in nanoseconds, and a sentence that says what the loop waited for. `step` is
+/// a `StepRow::step`; without one, the steady training step with the longest draw is taken, else the step with the
+/// longest draw of all. `blame` belongs to this ledger. Lines have at most `width` columns (60 or more), unless a name
+/// is longer. Any thread. Throws std::invalid_argument if the ledger does not have this step, or has none.
 [[nodiscard]] std::string explain(const Ledger&, const Blame& blame, std::optional<std::uint32_t> step = std::nullopt,
                                   std::size_t width = 100);
 

@@ -6,17 +6,18 @@
 
 namespace drawpoint {
 
-/// What the cores do together, by many short probes: of each kind the fastest counts, for disturbances only slow.
+/// What the cores do together, by many short probes. The fastest probe of each kind counts, because disturbances only
+/// slow them down.
 struct Capacity {
     double cores = 1;             ///< usable: affinity and quota
-    double core_efficiency = 1;   ///< speed of each of `cores` when all compute, against one alone; 0 … 1
-    double copy_efficiency = 1;   ///< the same for copying memory that no cache holds
+    double core_efficiency = 1;   ///< speed of each core when all compute, against one alone; 0 … 1
+    double copy_efficiency = 1;   ///< the same for copying memory that fits in no cache
 };
 
-/// The machine's, measured now: of computing and of copying 24 MB, `probes` of about 2 ms alone and on all cores at once,
-/// each round begun behind a barrier and as long as its slowest. Takes some 4 × probes × 2 ms, more beside others, and
-/// 48 MB a core (1 GiB at most). Starts and joins its own threads. With one core there is nothing to measure. Throws
-/// std::bad_alloc and std::system_error.
+/// Measures the machine now, by computing and by copying 24 MB: `probes` probes of about 2 ms each on one core, and as
+/// many on all cores at once, which start together behind a barrier and last as long as the slowest. Takes about 4 ×
+/// probes × 2 ms, more on a busy machine, and 48 MB per core (at most 1 GiB). Starts and joins its own threads. With
+/// one core, measures nothing. Throws std::bad_alloc and std::system_error.
 [[nodiscard]] Capacity measure_capacity(std::size_t probes = 150);
 
 }   // namespace drawpoint

@@ -14,22 +14,23 @@ namespace drawpoint {
 class DataLoader;
 class Recorder;
 
-/// What `LiveTarget` throws at whoever asks once the fit is over.
+/// Thrown by `LiveTarget::run` and `record` once the fit is over.
 struct FitOver : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
-/// A fit that is tuned while it trains: a callback that does on the loop's thread, between two steps, what another thread
-/// asks for. Serves one fit. The loader is reconfigured in place, so no sample is lost, repeated or waits for a restart; steps go on
-/// whether anybody asks or not. Training steps count; what lies between two passes (a validation) does not.
+/// A fit that can be tuned while it trains: a callback that does on the loop's thread, between two steps, what another
+/// thread asks for. Serves one fit. The loader is reconfigured in place: no sample is lost, repeated or delayed by a
+/// restart, and steps go on whether anybody asks or not. Training steps count; the time between two passes (a
+/// validation) does not.
 class LiveTarget final : public EventCallback<LiveTarget>, public TuneTarget {
 public:
-    /// `loader` is the one that the fit trains on, and `recorder` the one that it records into. Both outlive this.
+    /// `loader` is the one that the fit trains on, and `recorder` the one that it records into. Both must outlive this.
     LiveTarget(DataLoader& loader, Recorder& recorder);
     ~LiveTarget() override;
 
-    // For one other thread; they wait for the loop. Throw FitOver once the fit is over, std::invalid_argument as
-    // DataLoader::reconfigure does.
+    // For one other thread, which waits for the loop. Throw FitOver once the fit is over, and std::invalid_argument
+    // where DataLoader::reconfigure does.
     Block run(const LoaderSetting&, std::size_t warm_up, std::size_t steps) override;
     RecordedRun record(const LoaderSetting&, std::size_t warm_up, std::size_t steps) override;
 
@@ -38,7 +39,7 @@ public:
     /// Ends the fit before its next draw, as CancelFit does. Any thread.
     void end_fit() noexcept;
 
-    // The loop's.
+    // Called by the loop.
     [[nodiscard]] int order() const noexcept override { return 60; }   // after the step's own callbacks
     void before_train();
     void before_draw();
@@ -51,8 +52,8 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-/// Calls `fit`, which trains with `target` among its callbacks, and tunes on a thread of its own meanwhile; ends the fit once
-/// that is done. What `fit` throws comes first, then what `tune` does (FitOver where the fit ended by itself).
+/// Calls `fit`, which trains with `target` among its callbacks, tunes on another thread meanwhile, and ends the fit
+/// once that is done. Rethrows what `fit` threw, else what `tune` threw (FitOver if the fit ended by itself).
 [[nodiscard]] Tuning tune_live(LiveTarget& target, const TuneOptions&, const std::function<void()>& fit);
 
 }   // namespace drawpoint

@@ -10,46 +10,48 @@
 namespace drawpoint {
 
 struct RaceOptions {
-    double within = 0.02;          ///< of the best rate: as good as the best, 0 … 1
-    double error = 0.05;           ///< chance of any wrong drop or acceptance
-    double least_spread = 0.002;   ///< of a log rate from round to round: what is steadier is luck
+    double within = 0.02;          ///< rates this much below the best count as equally good; above 0, below 1
+    double error = 0.05;           ///< probability of any wrong drop or acceptance
+    double least_spread = 0.002;   ///< lower bound for the noise of a log rate; less noise than this is chance
 };
 
-/// Races settings, the cheapest first, by their rates in rounds in which each ran once: a round's common luck cancels in
-/// the ratio of two. A candidate is dropped once it is sure to be worse than another by more than `within`, and accepted
-/// once it is sure to be within that of every other left. One may look after each round: the bounds hold at all of them
-/// together where log rates are normal and equally noisy, however noisy (a t-mixture, the noise estimated from all
-/// candidates). They are infinite for the first two rounds or so. Pure. O(candidates²) a round.
+/// Races settings, given in the order of their cost, cheapest first, by their rates in rounds in which each ran once:
+/// noise common to a round cancels in the ratio of two rates. A candidate is dropped once it is certainly worse than
+/// another by more than `within`, and the cheapest one left is accepted once it is certainly within `within` of all
+/// others left. One may look after each round: the confidence bounds hold for all rounds together if log rates are
+/// normal with equal, unknown variance (a t-mixture; the noise is estimated from all candidates). They are infinite for
+/// about the first two rounds. Pure. O(candidates²) per round.
 class Race {
 public:
     Race(std::size_t candidates, const RaceOptions& = {});
 
-    /// The rates of a round, one a candidate; 0 or less: it did not run (dropped ones need not).
+    /// The rates of a round, one per candidate; 0 or less: it did not run (dropped ones need not).
     void add_round(std::span<const double> rates);
 
-    /// For another reason than its rate.
+    /// Drops a candidate for another reason than its rate.
     void drop(std::size_t candidate) noexcept { dropped_[candidate] = true; }
 
     [[nodiscard]] bool dropped(std::size_t candidate) const noexcept { return dropped_[candidate]; }
     /// The cheapest candidate left, once it is accepted.
     [[nodiscard]] std::optional<std::size_t> winner() const;
-    /// The best guess without certainty: the cheapest one left whose mean is within `within` of the best mean; absent:
+    /// The best guess so far: the cheapest candidate left whose mean is within `within` of the best mean. Absent if
     /// none is left.
     [[nodiscard]] std::optional<std::size_t> leader() const;
     [[nodiscard]] std::size_t rounds() const noexcept { return rounds_; }
-    /// Of log rate(a) - log rate(b), over the rounds in which both ran; infinite before the first.
+    /// log rate(a) - log rate(b) with its confidence bounds, over the rounds in which both ran; infinite bounds below
+    /// two rounds.
     [[nodiscard]] Interval log_ratio(std::size_t a, std::size_t b) const;
-    /// Standard deviation of one log rate, beside what its round and its candidate have in common; the least before
-    /// there are two rounds.
+    /// Standard deviation of one log rate, apart from what its round and its candidate have in common; `least_spread`
+    /// before there are two rounds.
     [[nodiscard]] double spread() const;
 
 private:
     struct Pair {
-        double count = 0, mean = 0, squares = 0;   // Welford's
+        double count = 0, mean = 0, squares = 0;   // by Welford's algorithm
     };
     struct Noise {
-        double variance = 0;   // of a log rate beside its candidate's and its round's mean
-        double freedom = 0;    // degrees of, that the estimate has
+        double variance = 0;   // of a log rate, apart from its candidate's and its round's mean
+        double freedom = 0;    // degrees of freedom of the estimate
     };
     [[nodiscard]] Noise noise() const;
     [[nodiscard]] bool is_within(std::size_t a, std::size_t b) const;
@@ -57,7 +59,7 @@ private:
     RaceOptions options_;
     std::size_t candidates_, rounds_ = 0;
     std::vector<bool> dropped_;
-    std::vector<std::size_t> ran_;   // rounds, by candidate
+    std::vector<std::size_t> ran_;   // number of rounds, by candidate
     std::vector<Pair> pairs_;        // [a * candidates + b], a < b
 };
 

@@ -8,24 +8,26 @@
 #include <vector>
 
 #include <drawpoint/diagnosis/blame/blame.hpp>
-#include <drawpoint/diagnosis/trust/interference.hpp>
 #include <drawpoint/diagnosis/replay/prediction.hpp>
+#include <drawpoint/diagnosis/trust/interference.hpp>
+#include <drawpoint/diagnosis/verdict/words.hpp>
 
 namespace drawpoint {
 
-/// One change and what it is predicted to gain in throughput (0.1 = 10 %).
+/// One change to a run, and the throughput it is predicted to gain.
 struct Intervention {
-    /// What is changed, the same in every program: "stage:NAME", "read", "collate", "compute", "transfer" (all at half their
-    /// demand), "num_workers", "prefetch_depth", "memory_budget" (x 2), "num_workers/2", "read_concurrency" (x 4), "order"
-    /// (out), "variance", "waiting", "cores", "delivery" (none of it).
-    std::string key;
-    std::string change;   ///< "num_workers 2 -> 4", "decode twice as fast"
-    std::string
-        verdict;   ///< the cause it would show, if it gains most: diagnosis.md A4's names in spec/cli.md's spelling
+    Lever lever{};
+    std::string stage;    ///< the stage's name, where the lever is one stage
+    std::string change;   ///< in words: "num_workers 2 -> 4", "decode twice as fast"
+    Verdict verdict{};    ///< the cause that this change shows if it gains most
     LoaderSetting setting;
     Change what;
-    bool can_be_set = false;   ///< a setting a user can choose, rather than an experiment of thought
-    Interval gain;
+    Interval gain;   ///< of throughput: 0.1 = 10 % more
+
+    /// Whether it is a setting that a user can choose, rather than an experiment of thought.
+    [[nodiscard]] bool can_be_set() const noexcept { return words_of(lever).is_setting(); }
+    /// The key of its lever, the same in every program: "num_workers", "stage:decode".
+    [[nodiscard]] std::string key() const { return std::string{words_of(lever).key} + stage; }
 };
 
 /// Options of a command line, by name without dashes.
@@ -33,33 +35,35 @@ using OptionValues = std::vector<std::pair<std::string, std::string>>;
 
 struct DiagnosisOptions {
     PredictOptions predict;
-    double least_gain = 0.03;   ///< below it a change is no cause, nor one that may as well lose
-    double tie_points = 0.02;   ///< closer ones are named together; within half of it, one that can be set comes first
-    /// Samples replayed in all: fewer replications and shorter ones where it takes more. About 0.3 µs each.
+    double least_gain = 0.03;   ///< a change that gains less is no cause; one may also lose that much
+    /// Changes whose gains differ by less are named together. Within half of it, one that can be set comes first.
+    double tie_points = 0.02;
+    /// Limit of samples replayed in all, at about 0.3 µs each. Where it is too low, replications are fewer and shorter.
     std::size_t most_samples = 4'000'000;
-    OptionValues defaults;   ///< of `drawpoint profile`: left out of the command that is printed
+    OptionValues defaults;   ///< of `drawpoint profile`; the command that is printed leaves them out
 };
 
 struct Diagnosis {
-    std::string verdict;                       ///< a word of spec: "compute-bound", "decode", … "undecided"
-    std::vector<std::string> co_verdicts;      ///< within a tie of it
-    std::optional<std::string> abstained;      ///< why there is none
+    Verdict verdict = Verdict::undecided;
+    std::vector<Verdict> co_verdicts;          ///< causes that gain as much, within `tie_points`
+    std::optional<std::string> abstained;      ///< why there is no verdict; empty: there is one
     std::vector<std::string> evidence;         ///< sentences with numbers
-    std::vector<Intervention> interventions;   ///< by gain; none where it abstained
-    std::optional<Intervention> advice;        ///< the cheapest setting that gains most; absent: none gains
-    std::string how_to_refute;
-    std::size_t more_steps_needed = 0;   ///< of an undecided one
+    std::vector<Intervention> interventions;   ///< the largest gain first; empty where it abstained
+    std::optional<Intervention> advice;        ///< the cheapest setting that gains most; empty: none gains
+    std::string how_to_refute;                 ///< a command whose outcome would contradict the advice
+    std::size_t more_steps_needed = 0;         ///< to leave "undecided"; 0: more steps would not help
     std::size_t steady_steps = 0;
-    double batches_per_s = 0, draw_share = 0;   ///< measured, of the steady steps
-    double replayed_batches_per_s = 0;          ///< what the replay of the recorded setting says; 0: not replayed
+    double batches_per_s = 0, draw_share = 0;   ///< measured over the steady steps
+    double replayed_batches_per_s = 0;          ///< the replay of the recorded setting; 0: it was not replayed
     Blame blame;
-    std::vector<BlameRow> blame_rows;   ///< `blame_table`
+    std::vector<BlameRow> blame_rows;   ///< `blame_table` of it
     Trust trust;
     Interference interference;
 };
 
-/// Decides by replaying the recording under unit changes; blame is the evidence. Sorted ledger. Deterministic. About a
-/// second with 4,000,000 samples. Any thread.
+/// Names the cause of a recording's waits: replays it under one change at a time; the change that gains most names the
+/// verdict, blame is evidence. The ledger must be sorted. Deterministic. Takes about a second at 4,000,000 samples. Any
+/// thread.
 [[nodiscard]] Diagnosis diagnose(const Ledger&, const DiagnosisOptions& = {});
 
 }   // namespace drawpoint

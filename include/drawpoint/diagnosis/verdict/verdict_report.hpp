@@ -9,17 +9,17 @@
 
 namespace drawpoint {
 
-/// For a terminal: the verdict, its evidence, what each change is predicted to gain, the advice. UTF-8, lines of at most 120
-/// columns unless a name is longer; names from outside are `printable`. Any thread.
+/// Text for a terminal: the verdict, its evidence, the predicted gain of each change, the advice. UTF-8; lines of at most
+/// 120 columns unless a name is longer. Names from the recording pass through `printable`. Any thread.
 [[nodiscard]] std::string to_text(const Diagnosis&);
 
 /// The same as Markdown.
 [[nodiscard]] std::string to_markdown(const Diagnosis&);
 
-/// Why the draw waits and what is predicted, in one line or two: what a report ends with.
+/// One or two lines that end a report: why the draw waits, and what the advised change is predicted to gain.
 [[nodiscard]] std::string verdict_lines(const Diagnosis&);
 
-/// As `drawpoint.diagnosis/1`: what cli.md says, and `run`, `blame`, `trust`.
+/// JSON of the schema `drawpoint.diagnosis/1`, which docs/formats.md describes.
 [[nodiscard]] nlohmann::ordered_json to_json(const Diagnosis&, const JsonHead&, const Machine&);
 
 /// "+41 %" or "+41 % (35 … 47 %)".

@@ -10,14 +10,14 @@
 
 namespace drawpoint {
 
-/// For a terminal: a table of batches a second by workers and depth for each order and batch size, shaded by speed, and the
-/// recommendation. UTF-8, lines of at most 100 columns while depths fit. Any thread.
+/// For a terminal: for each order and batch size a table of batches per second by workers and depth, shaded by speed;
+/// then the recommendation. UTF-8; lines have at most 100 columns unless there are many depths. Any thread.
 [[nodiscard]] std::string to_text(const Whatif&);
 
-/// As `drawpoint.whatif/1`.
+/// The document `drawpoint.whatif/1`.
 [[nodiscard]] nlohmann::ordered_json to_json(const Whatif&, const JsonHead&, const Machine&);
 
-/// A page that needs nothing else: SVG charts and all rows as a table. `title`: any text, escaped. Any thread.
+/// A self-contained page: SVG charts, and all rows as a table. `title` is any text; it is escaped. Any thread.
 [[nodiscard]] std::string to_html(const Whatif&, std::string_view title);
 
 }   // namespace drawpoint

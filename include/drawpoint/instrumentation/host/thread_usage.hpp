@@ -7,8 +7,8 @@
 
 namespace drawpoint {
 
-/// What the calling thread has used of the machine. Differences mean something, totals do not. One thread at a time.
-/// Never allocates, never throws.
+/// Counters of the calling thread: its CPU time and its time waiting for a core. Only differences between two readings
+/// have a meaning. Use by one thread at a time. Never allocates, never throws.
 class ThreadUsage {
 public:
     ThreadUsage() noexcept = default;
@@ -16,23 +16,23 @@ public:
     ThreadUsage(const ThreadUsage&) = delete;
     ThreadUsage& operator=(const ThreadUsage&) = delete;
 
-    /// What it spent computing, in nanoseconds. About 0.4 µs.
+    /// CPU time of the thread, in nanoseconds. Takes about 0.4 µs.
     [[nodiscard]] static std::int64_t cpu_ns() noexcept {
         timespec time{};
         ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
         return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
     }
 
-    /// What it spent waiting for a core, in nanoseconds; `no_stamp` where the system does not count that. About 0.7 µs; the
-    /// first call of a thread opens a file of /proc, some 10 µs.
+    /// Time that the thread was runnable but waited for a core, in nanoseconds; `no_stamp` where the system does not
+    /// count that. Takes about 0.7 µs; a thread's first call opens a file of /proc, about 10 µs.
     [[nodiscard]] std::int64_t run_queue_ns() noexcept {
         if (!is_attached())
             attach();
         return descriptor_ >= 0 ? read_run_queue() : absent;
     }
-    /// Whether the calling thread is the one whose run_queue_ns() was read last.
+    /// Whether the last run_queue_ns() was called by the calling thread.
     [[nodiscard]] bool is_attached() const noexcept {
-        // A handle may have been a dead thread's: the clock, which is made of the thread's id, tells them apart.
+        // A new thread may reuse a dead thread's handle; the clock differs, since it encodes the thread's id.
         return attached_ && ::pthread_equal(thread_, ::pthread_self()) != 0 && clock_ == clock_of_this_thread();
     }
 

@@ -41,7 +41,7 @@ struct ImportedTrace {
 /// - In a trace of `write_chrome_trace` the slices of the loop are not operators, and those of the loader are left out.
 /// - `[memory]` instants become allocations; names of threads and streams become their names.
 /// - `ProfilerStep#N` of the thread that has the first one becomes step N. Its draw is the last of several consecutive
-///   `enumerate(DataLoader)#….__next__` (the first, where most steps begin with several). Its batch is everything after
+///   `enumerate(DataLoader)#….__next__` (the first, if most steps begin with several). Its batch is everything after
 ///   that, in pieces by the annotations forward, loss, backward, `Optimizer.step#…` and `Optimizer.zero_grad#…` (or
 ///   optimizer). Time before the draw is the previous step's `between`. Pieces tile the one training pass.
 /// - Other top-level keys become facts under `facts::metadata_prefix`, as JSON.

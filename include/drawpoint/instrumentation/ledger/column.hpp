@@ -5,9 +5,9 @@
 
 namespace drawpoint::schema {
 
-/// A column of a ledger's rows: its name in exports, its member and, by its kind, how a recording holds it. What writes,
-/// reads, declares, exports or compares rows walks their columns (`walk`), so a column more is a member and a line in
-/// the row's list.
+/// A column of a ledger row: its name in exports, its member, and its kind, which says how a recording stores it. Code
+/// that writes, reads, declares, exports or compares rows iterates over their columns with `walk`, so a new column
+/// needs only a member and a line in the row's list.
 template <class Row, class T, class Kind>
 struct Column {
     std::string_view name;
@@ -19,38 +19,38 @@ Column(std::string_view, T Row::*, Kind) -> Column<Row, T, Kind>;
 template <class Row, class T, class Kind>
 Column(const char*, T Row::*, Kind) -> Column<Row, T, Kind>;
 
-// Kinds of columns. `field` is the number of the record's field that a recording writes the column in; once given, a number
-// keeps its meaning for ever. A reader takes a field that is left out for the member's initial value.
+// Kinds of columns. `field` is the number of the protobuf field that a recording stores the column in; a number that
+// has been used never changes its meaning. An absent field reads as the member's initial value.
 
-/// Says which row it is: always written. A row with an enumerator of a later version is left out when it is read, or reads as
-/// the last one known.
+/// Identifies the row: always written. When a row has an enumerator of a later version, the reader skips the row, or
+/// takes the last enumerator it knows if `later_is_last`.
 struct Key {
     std::uint32_t field;
     bool later_is_last = false;
 };
-/// Left out where it is `absent`. `field_name`: the field's, where it is not the column's.
+/// Not written when the value is `absent`. `field_name`: the protobuf field's name, if it differs from the column's.
 struct Count {
     std::uint32_t field;
     std::uint64_t absent = 0;
     std::string_view field_name = {};
 };
-/// An optional, or nanoseconds with `no_stamp`: left out, and null in exports, where it is not there. 0 is written.
+/// An optional, or nanoseconds with `no_stamp`: when missing, not written, and null in exports. 0 is written.
 struct Measured {
     std::uint32_t field;
 };
-/// A stamp, or `no_stamp`: written as the record's time less it.
+/// A stamp or `no_stamp`: written as the record's time minus the stamp.
 struct Before {
     std::uint32_t field;
 };
-/// A stamp: written as it less the recording's start.
+/// A stamp: written as the stamp minus the recording's start.
 struct SinceStart {
     std::uint32_t field;
 };
-/// Written plus 1, so that none is 0 and is left out; null in exports.
+/// Written plus 1, so that "none" becomes 0 and is not written; null in exports.
 struct PlusOne {
     std::uint32_t field;
 };
-/// May be below 0: always written, folded so that small numbers are short.
+/// May be negative: always written, zigzag-encoded so that small numbers are short.
 struct Signed {
     std::uint32_t field;
 };
@@ -58,19 +58,19 @@ struct Signed {
 struct Position {
     std::uint32_t field;
 };
-/// A limit: left out where it is 0; `any_order` is null in exports.
-struct Limit {
+/// An OrderRule: its `max_overtakes`, not written when 0; null in exports where any number may overtake.
+struct Order {
     std::uint32_t field;
 };
 /// The time of the record itself.
 struct Time {
     bool optional = false;   ///< `no_stamp` is null in exports
 };
-/// A stamp, or `no_stamp`, which is null in exports; one of those that a record writes in one field, in the order of the columns.
+/// A stamp or `no_stamp`, which is null in exports. A record packs all its `Stamp`s into one field, in column order.
 struct Stamp {};
-/// Where a record has it in a field with other columns, or not at all.
+/// Stored in a field together with other columns, or not stored.
 struct Composed {};
-/// A part of a side column.
+/// A range of a side column.
 struct Part {};
 
 }   // namespace drawpoint::schema

@@ -15,17 +15,18 @@
 
 namespace drawpoint {
 
-/// A named text about the run: set any number of times, the last one counts.
+/// A named text about the run. It may be set any number of times; the last value counts.
 using Fact = std::pair<std::string, std::string>;
 
-/// Everything a run left behind: the one thing that reports and verdicts read, whether it comes from a live recorder, a
-/// file, another program's trace or a simulation. All times are absolute nanoseconds. A value; comparing two compares
-/// every field. Row order: steps by begin; batches by (pipeline, epoch, batch); samples by (pipeline, epoch, batch,
-/// slot); operators by (thread, begin, longest first); names, threads, frames and stacks as they came; the rest by time.
-/// `sort()` establishes it.
+/// Everything recorded about a run. Reports and verdicts read nothing else, whether the ledger comes from a live
+/// recorder, a file, another program's trace or a simulation. All times are absolute nanoseconds. A value type;
+/// comparing two compares every field. `sort()` puts rows in order: steps by start; batches by (pipeline, epoch,
+/// batch); samples by (pipeline, epoch, batch, slot); operators by (thread, start, longest first); names, threads,
+/// frames and stacks as they came; the rest by time. `spans` and `stages` are side columns: rows refer to ranges of
+/// them by `Slice`.
 struct Ledger {
-    std::int64_t start_ns = 0;   ///< the recorder's first reading
-    std::vector<Fact> facts;     ///< sorted by key, one entry a key
+    std::int64_t start_ns = 0;   ///< the recorder's first clock reading
+    std::vector<Fact> facts;     ///< sorted by key; keys are unique
     std::vector<PipelineRow> pipelines;
     std::vector<PassRow> passes;
     std::vector<StepRow> steps;
@@ -39,48 +40,48 @@ struct Ledger {
     std::vector<HostRow> host;
     std::vector<DroppedRow> dropped;
     std::vector<ThinningRow> thinnings;
-    std::vector<std::string> names;   ///< what operators, frames and shapes are called; rows hold positions
+    std::vector<std::string> names;   ///< texts of operators, frames and shapes; rows hold positions
     std::vector<ThreadRow> threads;
-    std::vector<OperatorRow> operators;   ///< by (thread, begin, longest first): a caller stands before what it calls
+    std::vector<OperatorRow> operators;   ///< by (thread, start, longest first): a caller stands before what it calls
     std::vector<AllocationRow> allocations;
     std::vector<FrameRow> frames;
     std::vector<StackRow> stacks;   ///< a parent stands before its children
     std::vector<StackSampleRow> stack_samples;
-    /// The oldest steps, batches and samples, where memory is bounded (`RecorderOptions::ledger_steps`). `summarize` and
-    /// `max_residual_ns` count these in; whatever reads row by row sees the rows kept.
+    /// Totals of the oldest steps, batches and samples, if memory is bounded (`RecorderOptions::ledger_steps`).
+    /// `summarize` and `max_residual_ns` include them; code that goes through rows sees only those kept.
     Folded folded;
 
     [[nodiscard]] std::span<const SpanRow> spans_of(const StepRow&) const noexcept;
     [[nodiscard]] std::span<const SpanRow> spans_of(const PassRow&) const noexcept;
     [[nodiscard]] std::span<const StageRow> stages_of(const SampleRow&) const noexcept;
 
-    /// The text last set for `key`, or nothing. O(log n).
+    /// The text last set for `key`, if any. O(log n).
     [[nodiscard]] std::optional<std::string_view> fact(std::string_view key) const noexcept;
     void set_fact(std::string_view key, std::string_view value);
 
     [[nodiscard]] std::uint64_t dropped_records() const noexcept;
-    /// 1: every sample is there; n: those of every n-th batch, since some time in the run.
+    /// 1: every sample is recorded; n: from some point of the run on, only the samples of every n-th batch.
     [[nodiscard]] std::uint32_t thinned_to() const noexcept;
 
-    /// Puts the side columns in their rows' order and drops what no row names.
+    /// Rewrites the side columns in the order of their rows, without entries that no row refers to.
     void pack();
-    /// Puts all rows in their order and the side columns in their rows' order, so that equal runs compare equal.
+    /// Sorts all rows and packs the side columns, so that equal runs compare equal.
     void sort();
 
     bool operator==(const Ledger&) const = default;
 };
 
-/// How long each action took in a step, in nanoseconds, by `Action`; `no_stamp` where an edge of it never happened.
+/// How long each action took in a step, in nanoseconds, by `Action`; `no_stamp` if one of its edges never happened.
 using StepDurations = std::array<std::int64_t, action_count>;
 
-/// All of a step's durations at once, as `duration_of` defines them. O(pieces), never allocates. Any thread.
+/// All of a step's durations, as `duration_of` defines them. O(pieces), never allocates. Any thread.
 [[nodiscard]] StepDurations durations_of(const Ledger&, const StepRow&) noexcept;
 
-/// How long `action` took in this step, in nanoseconds, or nothing where an edge of it never happened. `step`, `draw`
-/// and `batch` come from the step's own record; `callbacks`, `other` and `between` are sums of pieces. O(pieces).
+/// How long `action` took in this step, in nanoseconds; nullopt if one of its edges never happened. `step`, `draw` and
+/// `batch` come from the step's own record; `callbacks`, `other` and `between` are sums of pieces. O(pieces).
 [[nodiscard]] std::optional<std::int64_t> duration_of(const Ledger&, const StepRow&, Action) noexcept;
 
-/// The largest |wall - sum of recorded pieces| over all passes, in nanoseconds: 0, or a piece is missing.
+/// The largest |wall time - sum of recorded pieces| over all passes, in nanoseconds: 0 unless a piece is missing.
 [[nodiscard]] std::int64_t max_residual_ns(const Ledger&) noexcept;
 
 }   // namespace drawpoint

@@ -9,20 +9,20 @@
 
 namespace drawpoint {
 
-/// In which order the finished batches of a pass are handed to the loop: in the sampler's order, as they are finished, or
-/// as they are finished but none overtaken by more than `max_overtakes` younger ones.
+/// The order in which the finished batches of a pass are handed to the loop: the sampler's order, the order in which
+/// they finish, or the latter with each batch overtaken by at most `max_overtakes` younger ones.
 struct OrderRule {
-    static constexpr std::uint32_t any = std::numeric_limits<std::uint32_t>::max();   ///< `any_order` of the ledger
+    static constexpr std::uint32_t any = std::numeric_limits<std::uint32_t>::max();
 
-    std::uint32_t max_overtakes = 0;   ///< 0: in order; `any`: however many
+    std::uint32_t max_overtakes = 0;   ///< 0: in order; `any`: unlimited
 
     [[nodiscard]] static constexpr OrderRule in_order() noexcept { return {}; }
     [[nodiscard]] static constexpr OrderRule out_of_order() noexcept { return {any}; }
     [[nodiscard]] static constexpr OrderRule bounded(std::uint32_t most) noexcept { return {most}; }
-    /// What to_string() writes: "in", "out", or a number of batches from 1 on. nullopt: none of these.
+    /// Parses what to_string() writes: "in", "out", or a number of batches from 1 on. Else nullopt.
     [[nodiscard]] static std::optional<OrderRule> parse(std::string_view text) noexcept;
 
-    /// The stricter rule is the lesser.
+    /// A stricter rule compares less.
     auto operator<=>(const OrderRule&) const = default;
 };
 

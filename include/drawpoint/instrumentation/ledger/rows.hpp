@@ -9,53 +9,54 @@
 
 #include <drawpoint/instrumentation/event.hpp>
 #include <drawpoint/instrumentation/ledger/column.hpp>
+#include <drawpoint/instrumentation/ledger/order_rule.hpp>
 
 namespace drawpoint {
 
-/// Stands where something was not measured or did not happen.
+/// The value of a stamp or duration that was not measured or did not happen.
 inline constexpr std::int64_t no_stamp = std::numeric_limits<std::int64_t>::min();
 
-/// One piece of the loop's time, in nanoseconds.
+/// One piece of the loop's time.
 struct SpanRow {
     Span span{};
     std::int64_t begin_ns = 0, ns = 0;
     bool operator==(const SpanRow&) const = default;
 };
 
-/// A part of a side column: rows `first` … `first + count - 1`.
+/// A range of a side column: entries `first` … `first + count - 1`.
 struct Slice {
     std::uint32_t first = 0, count = 0;
     bool operator==(const Slice&) const = default;
 };
 
-/// One step: draw + batch, and the time after it up to the next draw (its span `between`).
+/// One step: draw, batch, and the time after it until the next draw (its span `between`).
 struct StepRow {
-    std::uint32_t step = 0;   ///< running number in the run, over all phases, from 0
+    std::uint32_t step = 0;   ///< counts over the whole run and all phases, from 0
     std::uint32_t epoch = 0;
-    std::uint32_t batch = 0;   ///< number in its pass, from 0: the batch's own where it knows it, else the step's
+    std::uint32_t batch = 0;   ///< number in its pass, from 0: the batch's own if it has one, else the step's
     Phase phase{};
     StepStatus status{};
-    std::uint32_t size = 0;   ///< samples in the batch; 0 when it was never drawn
+    std::uint32_t size = 0;   ///< samples in the batch; 0: no batch was drawn
     std::int64_t draw_begin_ns = 0, draw_ns = 0, batch_ns = 0;
-    std::optional<double> loss;   ///< what the learner said, if it was asked
-    /// Of batch_ns, what the loop's thread spent computing, and waiting for a core.
-    std::optional<std::int64_t> cpu_ns, run_queue_ns;   ///< absent: not measured
-    /// Of its `between`, waiting for a core in the reading that measured these: the kernel looks there whether the
-    /// thread's slice is over.
+    std::optional<double> loss;   ///< what the learner returned, if it was asked
+    /// Of batch_ns, the time the loop's thread spent computing and waiting for a core; absent: not measured.
+    std::optional<std::int64_t> cpu_ns, run_queue_ns;
+    /// Of `between`, the wait for a core that measuring these caused: the kernel checks at that system call whether the
+    /// thread's time slice is over. Absent: not measured.
     std::optional<std::int64_t> between_run_queue_ns;
-    Slice spans;   ///< of `Ledger::spans`, in order of time; the pieces tile draw, batch and between
-    /// Equal bits of the loss, so that NaN equals itself.
+    Slice spans;   ///< of `Ledger::spans`, by time; the pieces tile draw, batch and between
+    /// Compares the bits of the loss, so that NaN equals itself.
     bool operator==(const StepRow&) const noexcept;
 };
 
-/// Whole passes: the fit, each epoch, each training and validation pass.
+/// A whole pass: the fit, an epoch, a training pass or a validation pass.
 struct PassRow {
     PassKind kind{};
     std::uint32_t epoch = 0;
     std::int64_t begin_ns = 0, end_ns = 0;   ///< first and last clock reading
     bool ended = true;                       ///< false: the recording stops inside (a killed run)
-    Slice spans;                             ///< pieces inside this pass and in no step and no inner pass
-    std::int64_t folded_ns = 0;              ///< pieces of its steps that are in `Ledger::folded`
+    Slice spans;                             ///< pieces of this pass outside its steps and inner passes
+    std::int64_t folded_ns = 0;              ///< pieces of its steps that were folded into `Ledger::folded`
     bool operator==(const PassRow&) const = default;
 };
 
@@ -67,85 +68,84 @@ struct EndOfDataRow {
     bool operator==(const EndOfDataRow&) const = default;
 };
 
-/// ABANDONED: prefetched and never drawn. FAILED: drawn as an exception.
+/// `abandoned`: prefetched and never drawn. `failed`: the draw threw an exception.
 enum class BatchStatus : std::uint8_t { taken, abandoned, failed };
 
-/// The life of one batch. Stamps are absolute nanoseconds, `no_stamp` where it did not happen.
+/// The life of one batch. Stamps are absolute nanoseconds; `no_stamp`: it did not happen.
 struct BatchRow {
     std::uint32_t epoch = 0, batch = 0;
-    std::uint32_t slot = 0;      ///< the batch's place among the loader's D + 1
+    std::uint32_t slot = 0;      ///< the batch's place among the loader's D + 1 slots
     std::uint8_t pipeline = 0;   ///< of `Ledger::pipelines`
     BatchStatus status{};
-    std::optional<std::uint16_t> collate_worker;   ///< who collated it; absent: nobody, or nobody that is recorded
+    std::optional<std::uint16_t> collate_worker;   ///< who collated it; absent: nobody, or an unrecorded thread
     std::uint32_t size = 0;                        ///< samples
-    std::uint64_t bytes = 0;                       ///< of batch memory
-    std::uint32_t ready_batches = 0;               ///< waiting right after this one was taken
+    std::uint64_t bytes = 0;                       ///< of the batch's memory
+    std::uint32_t ready_batches = 0;               ///< complete batches waiting right after this one was taken
     std::int64_t admitted_ns = no_stamp, first_claim_ns = no_stamp, last_done_ns = no_stamp;
     std::int64_t collate_begin_ns = no_stamp, collate_end_ns = no_stamp;
     std::int64_t transfer_issue_ns = no_stamp, transfer_done_ns = no_stamp;
-    std::int64_t offered_ns = no_stamp, taken_ns = no_stamp;   ///< abandoned: taken_ns is when it was given up
+    std::int64_t offered_ns = no_stamp, taken_ns = no_stamp;   ///< abandoned: `taken_ns` is when it was given up
     bool operator==(const BatchRow&) const = default;
 };
 
-/// One stage's share of a sample, in nanoseconds.
+/// The time that one sample spent in one stage.
 struct StageRow {
     std::int64_t begin_ns = 0, ns = 0;
-    std::int64_t cpu_ns = no_stamp;   ///< of these, what its thread spent computing; `no_stamp`: not measured
+    std::int64_t cpu_ns = no_stamp;   ///< of `ns`, the time its thread spent computing; `no_stamp`: not measured
     bool operator==(const StageRow&) const = default;
 };
 
 enum class SampleStatus : std::uint8_t { complete, failed };
 
-/// One sample's way through the stages of its pipeline, on one worker; or that of a run of `samples`, made by one call.
+/// The way of one sample, or of a run of samples made by one call, through the stages of its pipeline on one worker.
 struct SampleRow {
-    std::uint64_t index = 0;   ///< in the data set; of a run, the first one's
+    std::uint64_t index = 0;   ///< in the data set; of a run, the first sample's
     std::uint32_t epoch = 0, batch = 0;
-    std::uint32_t slot = 0;      ///< place in its batch; of a run, the first one's
-    std::uint32_t samples = 1;   ///< in consecutive places
+    std::uint32_t slot = 0;      ///< place in its batch; of a run, the first sample's
+    std::uint32_t samples = 1;   ///< 1, or the length of the run, in consecutive places
     std::uint16_t worker = 0;
     std::uint8_t pipeline = 0;
     SampleStatus status{};
     std::uint64_t bytes = 0;                                         ///< read from storage
-    std::int64_t begin_ns = 0;                                       ///< when the worker took it up
+    std::int64_t begin_ns = 0;                                       ///< when the worker began with it
     std::int64_t read_begin_ns = no_stamp, read_end_ns = no_stamp;   ///< of a read ahead of the worker
-    /// Of the thread that read it, CPU from the end of its read before; `no_stamp`: not measured.
+    /// CPU time and wait for a core of the reading thread since the end of its previous read; `no_stamp`: not measured.
     std::int64_t read_cpu_ns = no_stamp, read_run_queue_ns = no_stamp;
-    std::optional<std::int64_t> cpu_ns, run_queue_ns;   ///< the worker's; absent: not measured
-    Slice stages;   ///< of `Ledger::stages`; fewer than the pipeline has when it failed
+    std::optional<std::int64_t> cpu_ns, run_queue_ns;   ///< of the worker; absent: not measured
+    Slice stages;   ///< of `Ledger::stages`; a failed sample has fewer than its pipeline
     bool operator==(const SampleRow&) const = default;
 };
-
-/// Stands where batches come as they are finished.
-inline constexpr std::uint32_t any_order = std::numeric_limits<std::uint32_t>::max();
 
 /// A loader: its name and its stages' names, in order. Rows name it by its position in `Ledger::pipelines`.
 struct PipelineRow {
     std::string name;
     std::vector<std::string> stages;
     std::uint32_t batch_size = 0, num_workers = 0, prefetch_depth = 0;
-    std::uint32_t max_overtakes = 0;      ///< of a batch by younger ones; 0: in order, `any_order`: however many
-    std::uint32_t read_concurrency = 0;   ///< reads ahead of the workers at a time; 0: they read for themselves
+    OrderRule order;
+    std::uint32_t read_concurrency = 0;   ///< reads ahead of the workers at a time; 0: workers read for themselves
     std::uint64_t memory_budget = 0;      ///< bytes; 0: none
     bool operator==(const PipelineRow&) const = default;
 };
 
-/// From `at_ns` on a loader runs with other numbers: those of `PipelineRow`.
+/// A change of a running loader's numbers, in effect from `at_ns` on. Members as in PipelineRow.
 struct SettingRow {
     std::int64_t at_ns = 0;
     std::uint8_t pipeline = 0;
-    std::uint32_t num_workers = 0, prefetch_depth = 0, max_overtakes = 0, read_concurrency = 0;
+    std::uint32_t num_workers = 0, prefetch_depth = 0;
+    OrderRule order;
+    std::uint32_t read_concurrency = 0;
     std::uint64_t memory_budget = 0;
     bool operator==(const SettingRow&) const = default;
 };
 
-/// What the machine and this process had used by `at_ns`: totals since some moment before the recording, of which only
-/// differences mean anything. `no_stamp`: the system does not say.
+/// What the machine and this process had used by `at_ns`: totals since some time before the recording, so only
+/// differences mean something. `no_stamp`: the system does not report it.
 struct HostRow {
     std::int64_t at_ns = 0;
-    std::int64_t own_cpu_ns = no_stamp;     ///< of this process, all its threads
+    std::int64_t own_cpu_ns = no_stamp;     ///< of all threads of this process
     std::int64_t busy_ns = no_stamp;        ///< of all processes, on the cores this one may use
     std::int64_t steal_ns = no_stamp;       ///< taken from those cores by the hypervisor
-    std::int64_t throttled_ns = no_stamp;   ///< of the cgroup, for its quota's sake
+    std::int64_t throttled_ns = no_stamp;   ///< of the cgroup, throttled by its CPU quota
     std::int64_t cpu_pressure_ns = no_stamp, io_pressure_ns = no_stamp, memory_pressure_ns = no_stamp;   ///< PSI "some"
     std::int64_t major_faults = no_stamp, involuntary_switches = no_stamp;   ///< of this process
     std::int64_t resident_bytes = no_stamp;                                  ///< now
@@ -161,12 +161,12 @@ struct FailureRow {
     bool operator==(const FailureRow&) const = default;
 };
 
-/// Ring numbers from here on are those of threads that record operators, in the order of their first call; the last one,
-/// `first_operator_ring + 512`, stands for all threads beyond.
+/// Rings with this number and above belong to threads that record operators, in the order of their first call. The last
+/// one, `first_operator_ring + 512`, stands for all further threads.
 inline constexpr std::uint32_t first_operator_ring = (1u << 16) + 1;
 
-/// Records a full ring or a full file did not take: how many, over which time, of which ring (0 = the loop's, n = worker
-/// n - 1's, from `first_operator_ring` on those of operators). An operator not taken is one record, and so is a lost end.
+/// Records lost because a ring or the file was full: how many, when, and of which ring (0: the loop's; n: worker
+/// n - 1's; from `first_operator_ring` on: of operators). A lost operator counts as one record, and so does a lost end.
 struct DroppedRow {
     std::uint64_t records = 0;
     std::int64_t from_ns = 0, to_ns = 0;
@@ -174,26 +174,27 @@ struct DroppedRow {
     bool operator==(const DroppedRow&) const = default;
 };
 
-/// From `at_ns` on, batches admitted keep slices and flows of every n-th batch, samples of every m-th only.
+/// Of batches admitted from `at_ns` on, the recording keeps slices and flows of every `slices_every`-th, and samples of
+/// every `samples_every`-th.
 struct ThinningRow {
     std::int64_t at_ns = 0;
     std::uint32_t slices_every = 1, samples_every = 1;
     bool operator==(const ThinningRow&) const = default;
 };
 
-/// Stands where a row names no name or stack.
+/// The position that stands for no name, stack or other row.
 inline constexpr std::uint32_t nothing = std::numeric_limits<std::uint32_t>::max();
 
-/// A thread that recorded operators, allocations or stack samples, or a device's stream. Rows name it by its position in
-/// `Ledger::threads`.
+/// A thread that recorded operators, allocations or stack samples, or a device's stream. Other rows name it by its
+/// position in `Ledger::threads`.
 struct ThreadRow {
     std::uint64_t tid = 0;   ///< the system's thread id, or the stream's number
     std::string name;
-    std::int32_t device = -1;   ///< -1: the host; else the device the stream belongs to
+    std::int32_t device = -1;   ///< -1: the host; else the stream's device
     bool operator==(const ThreadRow&) const = default;
 };
 
-/// What an operator row is, in Kineto's words. A region (`profile_region`) is a `user_annotation`.
+/// The kind of an operator row, in Kineto's terms. A region (`profile_region`) is a `user_annotation`.
 enum class OperatorKind : std::uint8_t {
     cpu_op,
     user_annotation,
@@ -209,15 +210,15 @@ enum class OperatorKind : std::uint8_t {
 struct OperatorRow {
     OperatorKind kind{};
     bool ended = true;                ///< false: the recording stops inside, or its end was lost
-    std::uint32_t name = 0;           ///< of `Ledger::names`
-    std::uint32_t thread = 0;         ///< of `Ledger::threads`
-    std::uint32_t shapes = nothing;   ///< of `Ledger::names`: the inputs' sizes, "[[16, 3, 16, 16], [8], []]"
-    std::uint32_t stack = nothing;    ///< of `Ledger::stacks`: who called it
+    std::uint32_t name = 0;           ///< in `Ledger::names`
+    std::uint32_t thread = 0;         ///< in `Ledger::threads`
+    std::uint32_t shapes = nothing;   ///< in `Ledger::names`: the inputs' sizes, "[[16, 3, 16, 16], [8], []]"
+    std::uint32_t stack = nothing;    ///< in `Ledger::stacks`: who called it
     std::int64_t begin_ns = 0, ns = 0;
-    std::int64_t sequence = -1;         ///< links a forward operator and its backward one; -1: none
+    std::int64_t sequence = -1;         ///< shared by a forward operator and its backward operator; -1: none
     std::uint64_t forward_thread = 0;   ///< of a backward operator: LibTorch's number of the forward thread
-    std::uint64_t flops = 0;            ///< floating-point operations, estimated from the shapes; 0: not known
-    std::uint64_t correlation = 0;      ///< links a runtime call with its kernel; 0: none
+    std::uint64_t flops = 0;            ///< floating-point operations, estimated from the shapes; 0: unknown
+    std::uint64_t correlation = 0;      ///< shared by a runtime call and its kernel; 0: none
     bool operator==(const OperatorRow&) const = default;
 };
 
@@ -226,26 +227,26 @@ struct AllocationRow {
     std::int64_t at_ns = 0;
     std::uint32_t thread = 0;
     std::int32_t device = -1;   ///< -1: the host's memory
-    std::int64_t bytes = 0;     ///< below 0: released
+    std::int64_t bytes = 0;     ///< negative: released
     std::uint64_t address = 0;
-    std::int64_t total_allocated = 0;   ///< of the device, right after; 0: not known
+    std::int64_t total_allocated = 0;   ///< on the device, right after; 0: unknown
     bool operator==(const AllocationRow&) const = default;
 };
 
-/// A place in the code. Both texts are positions in `Ledger::names`; `file` may be `nothing`.
+/// A place in the code. `function` and `file` are positions in `Ledger::names`; `file` may be `nothing`.
 struct FrameRow {
     std::uint32_t function = 0, file = nothing, line = 0;
     bool operator==(const FrameRow&) const = default;
 };
 
-/// A call stack as a path in a tree: this frame, called from `parent` (of `Ledger::stacks`; `nothing`: the outermost).
+/// A call stack, as a path in a tree: this frame, called from `parent` (in `Ledger::stacks`; `nothing`: outermost).
 struct StackRow {
     std::uint32_t parent = nothing, frame = 0;
     bool operator==(const StackRow&) const = default;
 };
 
-/// Where a thread was at one moment, standing for `weight_ns` of its time. What it was doing then (action, stage, region) is
-/// what the ledger's other rows say of that moment.
+/// Where a thread was at one moment; it stands for `weight_ns` of its time. What the thread was doing then (action,
+/// stage, region) follows from the ledger's other rows.
 struct StackSampleRow {
     std::int64_t at_ns = 0;
     std::uint32_t thread = 0, stack = 0;
@@ -257,8 +258,8 @@ struct StackSampleRow {
 [[nodiscard]] std::string_view name_of(SampleStatus) noexcept;
 [[nodiscard]] std::string_view name_of(OperatorKind) noexcept;
 
-// The columns of each row: `walk` is called with all of them, in the order of exports.
-// clang-format off: a column a line
+// The columns of each row: `columns` calls `with` with all of them, in the order of exports.
+// clang-format off: one column per line
 namespace schema {
 
 constexpr auto columns(const SpanRow*, auto with) {
@@ -361,7 +362,7 @@ constexpr auto columns(const PipelineRow*, auto with) {
                 Column{"batch_size", &R::batch_size, Count{3}},
                 Column{"num_workers", &R::num_workers, Count{4}},
                 Column{"prefetch_depth", &R::prefetch_depth, Count{5}},
-                Column{"max_overtakes", &R::max_overtakes, Limit{6}},
+                Column{"max_overtakes", &R::order, Order{6}},
                 Column{"read_concurrency", &R::read_concurrency, Count{7}},
                 Column{"memory_budget", &R::memory_budget, Count{8}});
 }
@@ -372,7 +373,7 @@ constexpr auto columns(const SettingRow*, auto with) {
                 Column{"pipeline", &R::pipeline, Key{1}},
                 Column{"num_workers", &R::num_workers, Count{2}},
                 Column{"prefetch_depth", &R::prefetch_depth, Count{3}},
-                Column{"max_overtakes", &R::max_overtakes, Limit{4}},
+                Column{"max_overtakes", &R::order, Order{4}},
                 Column{"read_concurrency", &R::read_concurrency, Count{6}},
                 Column{"memory_budget", &R::memory_budget, Count{5}});
 }
@@ -448,7 +449,8 @@ constexpr auto columns(const AllocationRow*, auto with) {
                 Column{"device", &R::device, PlusOne{2}},
                 Column{"bytes", &R::bytes, Signed{3}},
                 Column{"address", &R::address, Count{4}},
-                Column{"total_allocated_bytes", &R::total_allocated, Count{.field = 5, .field_name = "total_allocated"}});
+                Column{"total_allocated_bytes", &R::total_allocated,
+                       Count{.field = 5, .field_name = "total_allocated"}});
 }
 
 constexpr auto columns(const FrameRow*, auto with) {
@@ -473,7 +475,7 @@ constexpr auto columns(const StackSampleRow*, auto with) {
 }
 // clang-format on
 
-/// What `with` returns when it is called with all columns of a row.
+/// Calls `with` with all columns of a row and returns its result.
 template <class Row>
 constexpr auto walk(auto with) {
     return columns(static_cast<const Row*>(nullptr), with);

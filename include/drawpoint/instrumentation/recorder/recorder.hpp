@@ -14,7 +14,7 @@
 
 namespace drawpoint {
 
-/// One worker thread's way into the recorder. Returned to the recorder for reuse when destroyed. One thread at a time.
+/// A worker thread's connection to the recorder, given back for reuse when destroyed. One thread at a time.
 class WorkerTrack {
 public:
     WorkerTrack() noexcept = default;
@@ -22,11 +22,11 @@ public:
     WorkerTrack& operator=(WorkerTrack&&) noexcept;
     ~WorkerTrack();
 
-    /// Hands a finished sample over. Never blocks or allocates: a full ring counts a drop. `row.worker` is filled in.
+    /// Hands over a finished sample and sets `row.worker`. Never blocks or allocates; a full ring counts a drop.
     void push(SampleRecord&) noexcept;
-    /// Shows on the worker's track of the file that it collated a batch, between its samples. Never blocks or
-    /// allocates: a full ring leaves it out and counts nothing. The ledger has it from the batch's row, which has no
-    /// end where the batch was given up meanwhile.
+    /// Shows in the file, on the worker's track, that it collated a batch. Never blocks or allocates; if the ring is
+    /// full, this is left out and not counted. The ledger takes it from the batch's row, which has no end of collating
+    /// if the batch was given up meanwhile.
     void push_collate(std::int64_t begin_ns, std::int64_t end_ns) noexcept;
     [[nodiscard]] std::uint16_t worker() const noexcept;
     [[nodiscard]] explicit operator bool() const noexcept { return ring_ != nullptr; }
@@ -46,78 +46,83 @@ struct RecordingState {
     std::uint64_t dropped = 0;
     std::uint32_t thinned_to = 1;
     double writer_cpu_s = 0.0;   ///< of the writer thread
-    double ns_per_event = 0.0;   ///< one stamp and its share of a push, measured when the recorder was made
-    std::string error;           ///< why the file ends early ("run.pftrace: No space left on device"); empty: fine
+    double ns_per_event = 0.0;   ///< of one stamp and its share of a push, measured when the recorder was made
+    std::string error;           ///< why the file ends early ("run.pftrace: No space left on device"); empty: no error
 };
 
-/// Takes stamps from the loop and the workers through a ring per thread and turns them, on its one writer thread, into the
-/// live `Ledger` and the file `run.pftrace`. It never throws into what it watches; what it cannot record it
-/// counts, and a failing file ends the file, not the ledger. Outlives every loader, pass and fit that records into it.
+/// Takes records from the loop and the workers through one ring per thread. Its writer thread turns them into the live
+/// `Ledger` and the file `run.pftrace`. It never throws into the code it observes: it counts what it cannot record, and
+/// if the file fails, the ledger goes on. Must outlive every loader, pass and fit that records into it.
 class Recorder {
 public:
-    /// Records without a file.
+    /// Records without a file. Throws std::invalid_argument for options out of range.
     explicit Recorder(const RecorderOptions& = {}, const AnyClock& = AnyClock{});
-    /// Records into `file` too, which is created or replaced at once. Throws std::system_error naming it if it can't be.
+    /// Also records into `file`, which is created or replaced at once. Throws std::system_error naming it on failure.
     explicit Recorder(const std::filesystem::path& file, const RecorderOptions& = {}, const AnyClock& = AnyClock{});
-    /// `finish()`es: bounded by writing what the rings hold.
+    /// Calls `finish()`; takes as long as writing what the rings hold.
     ~Recorder();
     Recorder(const Recorder&) = delete;
     Recorder& operator=(const Recorder&) = delete;
 
-    /// A stamp. About 10 ns. Any thread.
+    /// A clock reading. About 10 ns. Any thread.
     [[nodiscard]] std::int64_t now_ns() const noexcept { return clock_.now_ns(); }
     [[nodiscard]] const AnyClock& clock() const noexcept { return clock_; }
 
-    /// Announces a loader; its number in `Ledger::pipelines`. A second "train" is recorded as "train (2)". Any thread.
-    /// Throws std::length_error past 255.
+    /// Announces a loader and returns its position in `Ledger::pipelines`. A second "train" is recorded as "train (2)".
+    /// Any thread. Throws std::length_error beyond 256 loaders.
     std::uint8_t add_pipeline(const PipelineRow&);
-    /// The name that this loader is recorded under. Any thread. Throws std::out_of_range for a number never given.
+    /// The name that this loader is recorded under. Any thread. Throws std::out_of_range for an unknown loader.
     [[nodiscard]] std::string pipeline_name(std::uint8_t pipeline) const;
-    /// A ring for a worker thread, reused when a track given back is free. Any thread; allocates at most once per worker.
+    /// A ring for a worker thread: one that was given back, or a new one. Any thread; may allocate. Throws
+    /// std::length_error beyond 65536 workers.
     [[nodiscard]] WorkerTrack add_worker();
-    /// What to keep of the n-th batch a loader admits. Any thread, O(1).
+    /// What to record of the `serial`-th batch that a loader admits. Any thread, O(1).
     [[nodiscard]] BatchDetail batch_detail(std::uint64_t serial) const noexcept;
 
-    // From the loop's thread only. None allocates. Steps and batches are kept: a loop that outruns the writer for long waits for
-    // it, some 0.2 s at most while the writer is stuck, and from then on a full ring counts a drop.
+    // Only from the loop's thread; these never allocate. So that no step or batch is lost, a loop that is far ahead of
+    // the writer waits for it. If the writer is stuck it waits at most 0.2 s; after that a full ring counts drops.
     void push(const BatchRow&, BatchDetail) noexcept;
-    void push(const StepRow&, std::span<const SpanRow> spans) noexcept;   // `spans` ≤ max_step_spans; row.spans unused
-    void push(const PassRow&, std::span<const SpanRow> spans) noexcept;   // at the pass's end
-    void push_begin(const PassRow&) noexcept;                             // at its begin, so that the slice opens
+    /// Records at most `max_step_spans` of `spans`; ignores `row.spans`.
+    void push(const StepRow&, std::span<const SpanRow> spans) noexcept;
+    /// At the pass's end; `spans` as above.
+    void push(const PassRow&, std::span<const SpanRow> spans) noexcept;
+    /// At the pass's beginning, so that the file shows it open.
+    void push_begin(const PassRow&) noexcept;
     void push(const EndOfDataRow&) noexcept;
 
-    // Operators, from any thread, as that thread's; each through a ring of its own, `ring_records` large, made at its first
-    // call (allocates then, never later), for at most 512 threads. What a full ring did not take, what comes from further
-    // threads and what names something never added is dropped and counted. Not from a signal handler.
-    /// Begins an operator now. Returns what `end_operator` takes. About 25 ns with its end.
+    // Operators, from any thread, recorded as the calling thread's. Each thread has a ring of `ring_records`, allocated
+    // at its first call, for at most 512 threads. Records are dropped and counted if the ring is full, if they come
+    // from further threads, or if they name something never added. Not from a signal handler.
+    /// Begins an operator now and returns the ticket for `end_operator`. About 25 ns including its end.
     std::uint32_t begin_operator(const OperatorBegin&) noexcept;
-    /// Ends it now, and what was begun inside it and not ended. Same thread as its begin: on another one it does nothing.
+    /// Ends it now, with whatever began inside it and has not ended. Must be called on the thread that began it;
+    /// elsewhere it does nothing.
     void end_operator(std::uint32_t ticket) noexcept;
-    /// The same at a moment already past (a reading of `clock()`), not before what this thread recorded last.
+    /// The same at a time in the past (a reading of `clock()`), but not before this thread's last record.
     std::uint32_t begin_operator(const OperatorBegin&, std::int64_t at_ns) noexcept;
     void end_operator(std::uint32_t ticket, std::int64_t at_ns) noexcept;
-    /// `row.thread` is filled in: the calling thread.
+    /// Sets `row.thread` to the calling thread.
     void push(AllocationRow) noexcept;
-    /// A sample of the thread `row.thread` (see `add_thread`), pushed by whoever took it.
+    /// A sample of the thread `row.thread` (see `add_thread`), which may be another one than the caller.
     void push(const StackSampleRow&) noexcept;
 
-    // Positions in the ledger's columns of the same name; equal rows get equal positions. Any thread; a lock and a look-up:
-    // keep what they return. `nothing` when memory ran out, or when the row names something never added.
+    // Positions in the ledger's columns of the same name; equal rows have equal positions. Any thread; each call takes
+    // a lock and a look-up, so keep the result. `nothing` if memory runs out or the row names something never added.
     std::uint32_t add_name(std::string_view) noexcept;
-    /// A thread is its device and tid; a name that is not empty replaces the one before.
+    /// A thread is identified by its device and tid; a name that is not empty replaces the previous one.
     std::uint32_t add_thread(const ThreadRow&) noexcept;
     /// The calling thread, under this name.
     std::uint32_t add_this_thread(std::string_view name) noexcept;
     std::uint32_t add_frame(const FrameRow&) noexcept;
     std::uint32_t add_stack(const StackRow&) noexcept;
 
-    // Rare and allocating. Any thread.
-    /// From `row.at_ns` on the loader runs with these numbers.
+    // For rare events: these allocate. Any thread.
+    /// The loader runs with this setting from `row.at_ns` on.
     void add_setting(const SettingRow& row) noexcept;
     void add_failure(const FailureRow&) noexcept;
     void set_fact(std::string_view key, std::string_view value) noexcept;
 
-    /// Everything recorded up to this call, sorted. Waits for the writer (≤ some ms). Any thread.
+    /// Everything recorded up to this call, sorted. Waits for the writer (a few ms). Any thread.
     [[nodiscard]] Ledger ledger();
     /// Writes what is left, ends the file and joins the writer; later pushes are dropped. Idempotent. Any thread.
     void finish() noexcept;

@@ -11,36 +11,36 @@
 namespace drawpoint {
 
 struct RecorderOptions {
-    std::uint64_t limit_bytes =
-        256u << 20;   ///< of the file, for slices, flows and samples; steps and batches always stay
-    /// Of the file, or without one of memory, for operators, allocations, stack samples and what they name: operators,
-    /// allocations and stack samples that come later are dropped and counted.
+    /// Most bytes of slices, flows and samples in the file; they are thinned to fit. Steps and batches are always kept.
+    std::uint64_t limit_bytes = 256u << 20;
+    /// Most bytes of operators, allocations, stack samples and what they name, in the file or, without one, in memory.
+    /// Operators, allocations and stack samples beyond it are dropped and counted.
     std::uint64_t operator_limit_bytes = 256u << 20;
-    std::uint32_t ring_records = 1u << 14;   ///< 64-byte records a ring holds, a power of two ≥ 64
-    /// 0: the live ledger keeps every row. n: once it holds more than n steps, all but the last n / 2 are folded with
-    /// their batches and samples (`Ledger::folded`), so that memory is bounded however long the run; passes, failures
-    /// and facts stay, some 300 bytes an epoch, and up to 1024 of the host's rows. More than four times the loaders' depth, or a batch kept may lack
-    /// samples. The file keeps every row.
+    std::uint32_t ring_records = 1u << 14;   ///< size of each ring, in 64-byte records: a power of two ≥ 64
+    /// 0: the live ledger keeps every row. n: when it holds more than n steps, all but the last n / 2 are folded, with
+    /// their batches and samples, into totals (`Ledger::folded`), so that memory is bounded however long the run.
+    /// Passes, failures and facts are kept, about 300 bytes per epoch, and up to 1024 older rows of the host. n should
+    /// be more than four times the loaders' depth, or a kept batch may lack samples. The file keeps every row.
     std::size_t ledger_steps = 0;
-    double drop_share = 0.0;   ///< throws away this share of sample records, counted: for experiments, 0 … 1
-    /// How often the writer looks at what the machine and this process use (`Ledger::host`), besides once at the begin, at
-    /// the end and where a ledger is asked for; 0: never, and never where the clock is a ManualClock. Some 100 bytes a row.
+    double drop_share = 0.0;   ///< for experiments: share of sample records to drop (and count), 0 … 1
+    /// How often the writer records what the machine and this process use (`Ledger::host`), besides at the beginning,
+    /// at the end and when a ledger is asked for. 0: never. Never with a ManualClock. About 100 bytes per row.
     std::chrono::milliseconds host_period{200};
 };
 static_assert(std::is_trivially_destructible_v<RecorderOptions>);
 
-/// What a batch's records keep, decided when it is admitted (whole batches are thinned, never parts).
+/// What is recorded of a batch, decided when it is admitted: batches are thinned whole.
 struct BatchDetail {
-    bool samples = true;   ///< one record a sample
-    bool slices = true;    ///< its stages' slices and flows in the file
+    bool samples = true;   ///< one record per sample
+    bool slices = true;    ///< slices of its stages, and flows, in the file
 };
 
-/// Longest list of stages a sample record takes.
+/// Most stages that a sample record holds.
 inline constexpr std::size_t max_stages = 8;
-/// Most pieces one step record takes.
+/// Most pieces that a step record holds.
 inline constexpr std::size_t max_step_spans = 40;
 
-/// What is known of an operator when it begins; as in `OperatorRow`.
+/// What is known of an operator when it begins; members as in `OperatorRow`.
 struct OperatorBegin {
     OperatorKind kind = OperatorKind::user_annotation;
     std::uint32_t name = 0, shapes = nothing, stack = nothing;
@@ -48,7 +48,7 @@ struct OperatorBegin {
     std::uint64_t forward_thread = 0, flops = 0;
 };
 
-/// One sample as a worker hands it over: complete when pushed.
+/// A finished sample, as a worker hands it over.
 struct SampleRecord {
     SampleRow row;   ///< `stages` unused
     bool slices = true;

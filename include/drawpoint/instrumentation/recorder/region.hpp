@@ -6,8 +6,8 @@
 
 namespace drawpoint {
 
-/// A region of the calling thread's time, from construction to destruction, named in the recording (`user_annotation`).
-/// Regions of a thread nest; one that spans a `co_await` must resume on the thread it began on. The recorder outlives it.
+/// A named region of the calling thread's time, from construction to destruction, recorded as a `user_annotation`.
+/// Regions of a thread nest; a coroutine must not resume on another thread inside one. The recorder must outlive it.
 class Region {
 public:
     Region(Recorder& recorder, std::uint32_t name) noexcept
@@ -21,8 +21,8 @@ private:
     std::uint32_t ticket_;
 };
 
-/// Opens a region called `name`: `const auto region = profile_region(recorder, "augment");`. Looks the name up each time (about
-/// 100 ns); in a hot place keep `recorder.add_name(name)` and make a `Region` of that. Any thread.
+/// Opens a region called `name`: `const auto region = profile_region(recorder, "augment");`. Looks the name up each
+/// time (about 100 ns); in hot code keep `recorder.add_name(name)` and make a `Region` with it. Any thread.
 [[nodiscard]] inline Region profile_region(Recorder& recorder, std::string_view name) noexcept {
     return Region{recorder, recorder.add_name(name)};
 }

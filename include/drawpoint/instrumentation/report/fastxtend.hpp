@@ -10,13 +10,13 @@ namespace drawpoint {
 
 struct Ledger;
 
-/// Which of fastxtend's reports: 0.1.7's Simple (every action) or Throughput (step, draw, batch), or the Simple
-/// Profiler of 0.0.19 (a column `Step`, no step rows, no batch ever dropped).
+/// Which of fastxtend's reports to produce: Simple (all actions) or Throughput (step, draw, batch) of 0.1.7, or the
+/// Simple Profiler of 0.0.19 (has a column `Step`, no step rows, and never drops a batch).
 enum class ProfileMode : std::uint8_t { simple, throughput, simple_old };
 
-/// What was measured of one batch, in seconds. Absent: that stage did not happen (a cancelled or accumulating step).
+/// Durations of one batch's actions, in seconds; absent if an action did not happen (cancelled or accumulating step).
 struct FastxtendBatch {
-    std::int64_t size = 0;   ///< samples, of the input
+    std::int64_t size = 0;   ///< samples in the input
     double draw = 0, batch = 0;
     std::optional<double> forward;   ///< in validation: predict
     std::optional<double> loss, backward, opt_step, zero_grad;
@@ -27,18 +27,18 @@ struct FastxtendValues {
     std::optional<double> fit;
     std::vector<double> epoch, train, valid;   ///< whole passes
     std::vector<FastxtendBatch> train_batches, valid_batches;
-    std::uint64_t steps_folded = 0;   ///< not among the batches
+    std::uint64_t steps_folded = 0;   ///< old steps that the ledger folded; missing in the batches
 };
 
-/// The durations of the ledger's last fit, each the difference of two stamps turned into seconds, as fastxtend's own.
-/// A batch counts when it was drawn and its `after_batch` was reached, a pass when its last event was. Without a fit in
-/// the ledger the whole of it is taken, and `fit` stays absent. Of a ledger that folds (`RecorderOptions::ledger_steps`) the
-/// batches are those of the steps it keeps. O(ledger). Any thread.
+/// The durations of the ledger's last fit. Like fastxtend's, each is the difference of two times in seconds. A batch
+/// counts if it was drawn and reached its `after_batch`, a pass if it reached its last event. If the ledger has no fit,
+/// all of it is used and `fit` is absent. If the ledger folds old steps (`RecorderOptions::ledger_steps`), only the
+/// batches of the steps it keeps are included. O(ledger). Any thread.
 [[nodiscard]] FastxtendValues fastxtend_values(const Ledger& ledger);
 
 /// One row of the results, before formatting. Absent numbers print as "-".
 struct FastxtendRow {
-    std::string phase, action, step;   ///< `step` is used by `ProfileMode::simple_old` alone
+    std::string phase, action, step;   ///< `step` is used by `ProfileMode::simple_old` only
     std::optional<double> mean_s, std_dev_s;
     std::size_t calls = 0;
     std::string samples_per_second;   ///< "68,140", "-680" or "-"
@@ -50,31 +50,31 @@ struct FastxtendRow {
 struct FastxtendReport {
     ProfileMode mode{};
     bool first_batch_dropped = false;
-    std::uint64_t steps_folded = 0;   ///< not in the rows of steps, but in those of passes
+    std::uint64_t steps_folded = 0;   ///< old steps that the ledger folded; only the rows of passes include them
     std::vector<FastxtendRow> rows;
-    /// The original keeps a column of means or deviations as integers until a value more than 1e-8 away from a whole
-    /// number arrives, and rounds those before it; so a run measured in picoseconds has means of 0.
+    /// The original stores a column of means or deviations as integers until it meets a value more than 1e-8 away from
+    /// a whole number, and rounds the values before it; so a run measured in picoseconds has means of 0.
     bool whole_means = true, whole_std_devs = true;
 };
 
-/// Computes fastxtend's report: the arithmetic, the order of rows and every cell as the original has them, except that
-/// what makes the original fail (no validation batch, nothing left after the drop, a duration of zero or NaN, stages
-/// that did not happen) gives "-" in the cells concerned. With `drop_first_batch` the first training and the first
-/// validation batch of the fit are left out of their phases' rows. O(values). Any thread.
+/// Computes fastxtend's report with the original's arithmetic, order of rows and cells. Cases in which the original
+/// fails (no validation batch, no batch left after the drop, a duration of zero or NaN, actions that did not happen)
+/// give "-" in the affected cells. `drop_first_batch` leaves the first training batch and the first validation batch of
+/// the fit out of their phases' rows. O(values). Any thread.
 [[nodiscard]] FastxtendReport fastxtend_report(const FastxtendValues& values, ProfileMode mode,
                                                bool drop_first_batch = true);
 
-/// Column titles of this report, and its cells as printed (`formatted_cells`) or as saved (`raw_cells`), row by row.
+/// Column titles of the report, and its cells as printed (`formatted_cells`) or as saved (`raw_cells`), row by row.
 [[nodiscard]] std::vector<std::string> column_titles(const FastxtendReport& report);
 [[nodiscard]] std::vector<std::vector<std::string>> formatted_cells(const FastxtendReport& report);
 [[nodiscard]] std::vector<std::vector<std::string>> raw_cells(const FastxtendReport& report);
 
-/// What the original prints after a fit, byte for byte, the notice of a dropped batch included, and then that of steps folded,
-/// if there are any; UTF-8.
+/// The text that the original prints after a fit, byte for byte, including its notice about a dropped batch. A notice
+/// about folded steps follows if there are any. UTF-8.
 [[nodiscard]] std::string to_plain(const FastxtendReport& report);
 [[nodiscard]] std::string to_markdown(const FastxtendReport& report);
 
-/// The file the original saves, byte for byte: unformatted seconds in the shortest form that reads back exactly.
+/// The file that the original saves, byte for byte: seconds in the shortest form that reads back exactly.
 [[nodiscard]] std::string to_csv(const FastxtendReport& report);
 
 }   // namespace drawpoint

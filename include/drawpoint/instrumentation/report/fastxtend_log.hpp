@@ -15,32 +15,33 @@ namespace drawpoint {
 struct SpanRow;
 struct StepRow;
 
-/// What was measured of one step, in seconds; nothing when it was not drawn, failed or never reached its `after_batch`.
+/// The durations of one step, in seconds; nullopt if it was not drawn, failed or never reached its `after_batch`.
 [[nodiscard]] std::optional<FastxtendBatch> fastxtend_batch(const StepRow& step, std::span<const SpanRow> spans);
 
-/// A value to log, and its key: "throughput/forward", in 0.0.19 "samples_per_second/train_forward".
+/// A value to log and its key: "throughput/forward", or "samples_per_second/train_forward" in 0.0.19.
 struct FastxtendLogValue {
     std::string_view name;   ///< static storage
     double value = 0;
 };
 
-/// Decides when a training batch is a log point and computes its samples per second. Over the last `rolling_average` batches
-/// these are ratios of means: mean size / (mean draw + mean batch) for step, mean size / mean for the others, and for draw
-/// what drawing costs, size / (draw + batch) - size / batch. The report's are means of ratios (`FastxtendReport`), so the two
-/// differ. An action that some batches lack (accumulated gradients) is averaged over those that have it; one that none has is
-/// left out. `simple_old` logs each batch by itself. Keeps `rolling_average` batches and no more.
+/// Decides after which training batches to log, and computes the samples per second to log. These are ratios of means
+/// over the last `rolling_average` batches: size / (draw + batch) for step, size / duration for the others, and for
+/// draw the throughput that drawing costs, size / (draw + batch) - size / batch. The report (`FastxtendReport`) has
+/// means of ratios, so the two differ. An action missing in some batches (accumulated gradients) is averaged over the
+/// batches that have it, and omitted if none has it. `simple_old` logs each batch by itself. Keeps at most
+/// `rolling_average` batches.
 class FastxtendLiveLog {
 public:
-    /// `rolling_average` ≥ 1 (0 counts as 1): batches of a window, and between log points. With `drop_first_batch` counting
-    /// starts one batch later.
+    /// `rolling_average` ≥ 1 (0 counts as 1): batches per window, and between two log points. `drop_first_batch`
+    /// starts the count one batch later.
     FastxtendLiveLog(ProfileMode mode, std::size_t rolling_average, bool drop_first_batch);
 
-    /// Takes the next training batch. The values if it is a log point, else none.
+    /// Adds the next training batch. Returns the values to log after it, or none.
     [[nodiscard]] std::vector<FastxtendLogValue> add(const FastxtendBatch& batch);
 
 private:
     ProfileMode mode_;
-    std::size_t window_, waiting_, counted_ = 0;   // waiting_: batches to come before counting starts
+    std::size_t window_, waiting_, counted_ = 0;   // waiting_: batches left before the count starts
     std::deque<FastxtendBatch> last_;
 };
 
@@ -50,10 +51,11 @@ struct FastxtendSummary {
     std::vector<double> values;
 };
 
-/// What the original sends to a logger after a fit beside its tables: "fit/duration", "fit/epoch_duration", then of each pass
-/// and action the batches' rates where the report has a number of samples per second, and the durations. Phases of batches are
-/// without the batch dropped. `fit/…_duration` are each pass's own (0.1.7 says the whole fit's three times). Nothing for
-/// `simple_old`, which sends tables alone. O(values).
+/// The values that the original sends to a logger after a fit, besides its tables: "fit/duration",
+/// "fit/epoch_duration", and for each pass and action the durations, and the throughput of its batches if the report
+/// shows one for it. The values of a phase omit its dropped first batch. `fit/…_duration` holds the pass's own
+/// durations (0.1.7 sends those of the whole fit three times). Empty for `simple_old`, which sends only tables.
+/// O(values).
 [[nodiscard]] std::vector<FastxtendSummary> fastxtend_final_log(const FastxtendValues& values, ProfileMode mode,
                                                                 bool drop_first_batch);
 

@@ -9,19 +9,19 @@
 
 namespace drawpoint {
 
-/// What every JSON document begins with beside its schema and the machine.
+/// The fields that every JSON document has besides its schema and the machine.
 struct JsonHead {
     std::string version;   ///< of drawpoint
-    std::string command;   ///< the command line that made the document
+    std::string command;   ///< the command line that produced the document
 };
 
-/// A document with `schema`, `version`, `command` and `machine`, to which the rest is added.
+/// Starts a document with `schema`, `version`, `command` and `machine`; the caller adds the rest.
 [[nodiscard]] nlohmann::ordered_json json_document(std::string_view schema, const JsonHead&, const Machine&);
 
-/// The report as `drawpoint.report/1`: keys in the order of its description, unknown numbers null. Any thread.
+/// The report in the schema `drawpoint.report/1`: keys in the documented order, unknown numbers null. Any thread.
 [[nodiscard]] nlohmann::ordered_json to_json(const Summary&, const JsonHead&);
 
-/// A document as text, indented, with a newline at its end; what is not UTF-8 in it is replaced.
+/// Serializes a document as indented text with a newline at its end; invalid UTF-8 is replaced.
 [[nodiscard]] std::string json_text(const nlohmann::ordered_json&);
 
 }   // namespace drawpoint

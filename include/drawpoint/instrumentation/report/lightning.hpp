@@ -22,36 +22,37 @@ struct LightningAction {
     bool operator==(const LightningAction&) const = default;
 };
 
-/// A profile in Lightning's sense. Actions nest, so their totals add to more than `total_s`; `action_tree` shows what is whose.
+/// A profile in Lightning's sense. Actions nest, so their totals add up to more than `total_s`; `action_tree` shows the
+/// nesting.
 struct LightningProfile {
     std::string stage;   ///< "fit", "validate", …; empty: unknown
     double total_s = 0;
-    std::vector<LightningAction> actions;   ///< in the order in which each first ended
-    std::uint64_t steps_folded = 0;         ///< not among the actions (`RecorderOptions::ledger_steps`)
+    std::vector<LightningAction> actions;   ///< in the order of their first ends
+    std::uint64_t steps_folded = 0;         ///< not included in the actions (`RecorderOptions::ledger_steps`)
 };
 
 struct LightningOptions {
-    bool extended = true;   ///< with calls and percentages, sorted by those; else mean and total, sorted by the mean
-    bool hannah = false;    ///< the table of Lightning 1.2 that hannah prints: no title, "_" for the calls of all
+    bool extended = true;   ///< with calls and percentages, sorted by percentage; else mean and total, sorted by mean
+    bool hannah = false;    ///< the table of Lightning 1.2 that hannah prints: no title, "_" as the total of calls
 };
 static_assert(std::is_trivially_destructible_v<LightningOptions>);
 
-/// Lightning's table of the profile, byte for byte; without actions its title alone. A share of no time is "-". A line
-/// below it tells of steps folded. UTF-8.
+/// Lightning's table of the profile, byte for byte; without actions only its title. If the total time is 0, percentages
+/// are "-". A line below the table gives the number of folded steps. UTF-8.
 [[nodiscard]] std::string to_lightning(const LightningProfile&, LightningOptions = {});
 
-/// A number as Lightning prints it: five significant digits and at least one after the point, "1.0", "0.0012346", "1e+04",
-/// "1.2346e+04".
+/// Formats a number as Lightning prints it: five significant digits and at least one after the point, "1.0",
+/// "0.0012346", "1e+04", "1.2346e+04".
 [[nodiscard]] std::string lightning_number(double value);
 
-/// The hook that Lightning calls where the loop fires `event`, per kind of pass; empty: it has none there.
+/// The hook that Lightning calls where the loop fires `event`, per kind of pass; empty if it has none there.
 struct LightningHook {
     Event event;
-    std::string_view train, valid;   ///< an event outside both stands in `train`
+    std::string_view train, valid;   ///< the hook of an event outside both is in `train`
 };
 
 // clang-format off
-/// Hooks, as data. An event's action is the time of its callbacks.
+/// All hooks. The time of an event's callbacks is its hook's time.
 inline constexpr std::array lightning_hooks{
     LightningHook{Event::before_fit, "on_fit_start", ""},
     LightningHook{Event::after_fit, "on_fit_end", ""},
@@ -70,15 +71,16 @@ inline constexpr std::array lightning_hooks{
 };
 // clang-format on
 
-/// An action of Lightning within a step, from one edge of the loop's events to another.
+/// An action of Lightning within a step, from the edge of one of the loop's events to the edge of another.
 struct LightningSpan {
-    std::string_view train, valid;   ///< its name by kind of pass; empty: it has none there
+    std::string_view train, valid;   ///< its name per kind of pass; empty if it has none there
     Edge from, to;
-    Span work;   ///< the piece without which it did not happen: a cancelled optimizer step is none
+    Span work;   ///< counted only if this piece happened, so a cancelled optimizer step is not
 };
 
 // clang-format off
-/// Actions within a step, as data; the first is the draw, that of the end of data included. `run_training_epoch` is the pass of that name with its validation.
+/// All actions within a step. The first is the draw, including the one that finds the end of the data.
+/// `run_training_epoch` (`lightning_epoch`) is the whole epoch with its validation.
 inline constexpr std::array lightning_spans{
     LightningSpan{"[_TrainingEpochLoop].train_dataloader_next", "[_EvaluationLoop].val_next",
                   {Event::before_draw, false}, {Event::before_batch, false}, span_of(Event::before_draw)},
@@ -93,12 +95,12 @@ inline constexpr std::array lightning_spans{
 // clang-format on
 inline constexpr std::string_view lightning_epoch = "run_training_epoch";
 
-/// The name that older Lightning, and so hannah, has for an action ("get_train_batch"), or the name itself.
+/// The name of an action in the older Lightning that hannah uses ("get_train_batch"), or the same name.
 [[nodiscard]] std::string_view older_lightning_name(std::string_view name) noexcept;
 
-/// Lightning's actions from a recording of `fit`: hooks and spans as above, where both edges happened, and the regions of user
-/// code by their names (one called like an action of the loop is that action, measured here by the loop). Of the whole
-/// recording. O(ledger). Any thread.
+/// Lightning's actions from a whole recording of `fit`: the hooks, the spans of which both edges happened, and the
+/// regions of user code by name. A region with the name of an action of the loop is omitted, since the loop measures
+/// that action itself. O(ledger). Any thread.
 [[nodiscard]] LightningProfile lightning_actions(const Ledger&);
 
 /// A node of `action_tree`, in nanoseconds.
@@ -106,16 +108,16 @@ struct ActionNode {
     std::string name;
     std::uint64_t calls = 0;
     std::int64_t total_ns = 0;
-    std::int64_t self_ns = 0;   ///< total less that of the children: what no child accounts for
+    std::int64_t self_ns = 0;   ///< total minus the children's totals
     std::vector<ActionNode> children;
     bool operator==(const ActionNode&) const = default;
 };
 
-/// Where the time went as trees in which every nanosecond is counted once, in the column `self`: the passes with their steps
-/// and pieces, then each thread's regions by nesting. The loop's own thread may be in both. O(ledger). Any thread.
+/// The time as trees, in which `self_ns` counts every nanosecond once: the passes with their steps and pieces, then
+/// each thread's nested regions. The loop's thread may be in both. O(ledger). Any thread.
 [[nodiscard]] std::vector<ActionNode> action_tree(const Ledger&);
 
-/// The trees for a terminal: calls, total, self and self's share of its tree, which add to 100 %. UTF-8.
+/// The trees as text for a terminal: calls, total, self, and self's share of its tree (adding up to 100 %). UTF-8.
 [[nodiscard]] std::string action_tree_text(std::span<const ActionNode> trees);
 
 }   // namespace drawpoint

@@ -13,60 +13,61 @@
 
 namespace drawpoint {
 
-/// One call of an operator, region, Python function or kernel, or an allocation outside all of them, with what it cost alone
-/// and together with what it called. Times are nanoseconds; those of the host and of the device are kept apart.
+/// One call of an operator, region, Python function or kernel, or an allocation outside all of them, with its total
+/// cost and its own cost (`self_`, without its callees). Times are nanoseconds, separate for host and device.
 struct OperatorEvent {
-    std::uint32_t row = nothing;      ///< of `Ledger::operators`; `nothing`: an allocation outside every call
-    std::uint32_t parent = nothing;   ///< of the list it stands in: who called it, on the same thread
-    std::uint32_t stack = nothing;    ///< of `Ledger::stacks`; of a backward function: its forward operator's
-    std::int32_t device = -1;         ///< where it ran; -1: the host
+    std::uint32_t row = nothing;      ///< position in `Ledger::operators`; `nothing`: an allocation outside every call
+    std::uint32_t parent = nothing;   ///< position of its caller in the same list; always on the same thread
+    std::uint32_t stack = nothing;    ///< position in `Ledger::stacks`; a backward function has its forward operator's
+    std::int32_t device = -1;         ///< device that it ran on; -1: the host
     std::int64_t begin_ns = 0;
     std::int64_t cpu_ns = 0, self_cpu_ns = 0;
-    std::int64_t device_ns = 0, self_device_ns = 0;   ///< of the kernels it launched
+    std::int64_t device_ns = 0, self_device_ns = 0;   ///< time of the kernels it launched
     std::int64_t cpu_bytes = 0, self_cpu_bytes = 0, device_bytes = 0, self_device_bytes = 0;   ///< allocated - released
     bool operator==(const OperatorEvent&) const = default;
 };
 
-/// Every call, by time, as torch.profiler's `events()`: profiling helpers ("profiler::_record_function_enter", …) are left
-/// out, and so is the inner one of two calls of one name of which the outer calls nothing else. O(n log n). Any thread.
+/// All calls in order of time, like torch.profiler's `events()`. Omits profiling helpers
+/// ("profiler::_record_function_enter", …), and a call that has its caller's name and is that caller's only callee.
+/// O(n log n). Any thread.
 [[nodiscard]] std::vector<OperatorEvent> events(const Ledger&);
 
 struct KeyAveragesOptions {
     bool group_by_input_shape = false;
-    std::size_t group_by_stack_n = 0;   ///< rows differ in their innermost so many callers too
+    std::size_t group_by_stack_n = 0;   ///< also group by this number of innermost callers; 0: by none
 };
 static_assert(std::is_trivially_destructible_v<KeyAveragesOptions>);
 
 /// All calls of one operator. Times are nanoseconds.
 struct OperatorAverage {
     std::string key;                  ///< the name; all steps are "ProfilerStep*"
-    std::string shapes;               ///< "[[16, 3], [8], []]"; empty unless grouped by it
-    std::vector<std::string> stack;   ///< callers, innermost first; empty unless grouped by it
+    std::string shapes;               ///< "[[16, 3], [8], []]"; empty unless grouped by shapes
+    std::vector<std::string> stack;   ///< callers, innermost first; empty unless grouped by callers
     std::uint64_t count = 0;
     std::int64_t cpu_ns = 0, self_cpu_ns = 0, device_ns = 0, self_device_ns = 0;
-    /// The host's two as torch.profiler adds them, doubles of microseconds since the ledger's start: `table` shows these, so that
-    /// its last digits are the original's too.
+    /// `cpu_ns` and `self_cpu_ns` in microseconds, summed as torch.profiler does, from doubles that count from the
+    /// ledger's start. `table` shows these, so that even its last digits equal the original's.
     double cpu_us = 0, self_cpu_us = 0;
     std::int64_t cpu_bytes = 0, self_cpu_bytes = 0, device_bytes = 0, self_device_bytes = 0;
     std::uint64_t flops = 0;
-    std::int32_t device = -1;       ///< where it ran, of its first call
+    std::int32_t device = -1;       ///< device of its first call; -1: the host
     bool user_annotation = false;   ///< a region, not an operator
-    bool top_level = true;          ///< nobody called its first call
+    bool top_level = true;          ///< its first call has no caller
     bool operator==(const OperatorAverage&) const = default;
 };
 
-/// torch.profiler's `key_averages`: one row per name, place (host or device) and kind, and per shapes and callers where asked
-/// for, in the order in which they first appear. `cpu_ns` counts a recursive call once at each level. Any thread.
+/// torch.profiler's `key_averages`: one row per name, place (host or device) and kind, and per shapes and callers if
+/// the options say so, in order of first appearance. `cpu_ns` counts a recursive call once at each level. Any thread.
 [[nodiscard]] std::vector<OperatorAverage> key_averages(const Ledger&, const KeyAveragesOptions& = {});
 
-/// The keys that `table` sorts by: torch.profiler's; "cuda" in a key may stand for "device". Static storage.
+/// torch.profiler's keys that `table` can sort by; "cuda" in a key means "device". Static storage.
 [[nodiscard]] std::span<const std::string_view> sort_keys() noexcept;
 
-/// The value `table` sorts by: microseconds, bytes, calls or operations. Throws std::invalid_argument naming the key and those
-/// there are.
+/// The value that `table` sorts by: microseconds, bytes, calls or operations. Throws std::invalid_argument naming an
+/// unknown key and listing the known ones.
 [[nodiscard]] double sort_value(const OperatorAverage&, std::string_view sort_by);
 
-/// One unit for all times of a table; `automatic`: each time's own.
+/// One unit for all times of a table; `automatic`: chosen for each time.
 enum class TimeUnit : std::uint8_t { automatic, us, ms, s };
 
 struct TableOptions {
@@ -76,32 +77,33 @@ struct TableOptions {
     std::optional<std::string_view> header;
     bool top_level_events_only = false;
     TimeUnit time_unit = TimeUnit::automatic;
-    std::optional<bool> profile_memory;   ///< memory columns; absent: where there is a figure to show
+    std::optional<bool> profile_memory;   ///< whether to show memory columns; absent: if any value is not 0
 };
 static_assert(std::is_trivially_destructible_v<TableOptions>);
 
-/// torch.profiler's table, byte for byte; of no rows an empty text. Times of under 1 ms are in us, of under 1 s in ms. Columns
-/// of the device, memory, operations, shapes and callers stand there when there is something to show. Names are `printable`.
-/// Throws as `sort_value`.
+/// torch.profiler's table, byte for byte; empty without rows. By default times under 1 ms are in us, under 1 s in ms.
+/// Columns for the device, memory, operations, shapes and callers appear only if a row has a value for them. Names are
+/// made `printable`. Throws like `sort_value`.
 [[nodiscard]] std::string table(std::span<const OperatorAverage>, const TableOptions& = {});
 
-/// Sets one of the options a table's user may give by name, as Lightning's `table_kwargs`: header, max_src_column_width,
-/// max_name_column_width, max_shapes_column_width ("None": no limit), top_level_events_only ("True" or "False"). `value` must
-/// outlive the options. Throws std::invalid_argument naming the key, or the value.
+/// Sets an option by name, as Lightning's `table_kwargs` does: header, max_src_column_width, max_name_column_width,
+/// max_shapes_column_width ("None": no limit), top_level_events_only ("True" or "False"). `value` must outlive the
+/// options. Throws std::invalid_argument naming an unknown key or an invalid value.
 void set_table_option(TableOptions&, std::string_view key, std::string_view value);
 
-/// Folded call stacks for flame graphs, a line for each call that took at least 1 us by itself and whose callers are known:
-/// outermost first, joined by ';', then whole microseconds. `metric`: self_cpu_time_total or self_device_time_total (cuda, xpu
-/// and privateuse1 stand for device). Throws std::invalid_argument for another metric or when no call has a stack.
+/// Call stacks as input for flame graphs: a line for each call with a known stack and a self time of at least 1 us,
+/// with its frames, outermost first, joined by ';', and the time in whole microseconds. `metric`: self_cpu_time_total
+/// or self_device_time_total (cuda, xpu and privateuse1 mean device). Throws std::invalid_argument for another metric
+/// or if the ledger has no stacks.
 [[nodiscard]] std::string export_stacks(const Ledger&, std::string_view metric = "self_cpu_time_total");
 
 struct OperatorReportOptions {
     KeyAveragesOptions group;
-    TableOptions table;   ///< `sort_by` empty: the device's total time if there is any, else the host's
+    TableOptions table;   ///< empty `sort_by`: by the device's total time if there is any, else by the host's
 };
 static_assert(std::is_trivially_destructible_v<OperatorReportOptions>);
 
-/// The table of all operators of a ledger, longest first; a line saying so where there are none.
+/// The table of all operators of a ledger, longest first; without operators a line that says so.
 [[nodiscard]] std::string to_op_report(const Ledger&, const OperatorReportOptions& = {});
 
 }   // namespace drawpoint

@@ -14,14 +14,14 @@ struct TextOptions {
 };
 static_assert(std::is_trivially_destructible_v<TextOptions>);
 
-/// The report for a terminal: first what the run was and what drawing cost it, then its tables. UTF-8, lines of at most
-/// 120 columns unless a name is longer; names from outside are `printable`. Any thread.
+/// The report for a terminal: first a description of the run and the cost of drawing, then the tables. UTF-8, lines of
+/// at most 120 columns unless a name is longer; names from outside are made `printable`. Any thread.
 [[nodiscard]] std::string to_text(const Summary&, TextOptions = {});
 
 /// The same as Markdown tables.
 [[nodiscard]] std::string to_markdown(const Summary&);
 
-/// The rows alone as CSV, numbers in seconds in the shortest form that reads back exactly, unknown ones empty.
+/// The rows only, as CSV: numbers in seconds, in the shortest form that reads back exactly; unknown ones are empty.
 [[nodiscard]] std::string to_csv(const Summary&);
 
 }   // namespace drawpoint

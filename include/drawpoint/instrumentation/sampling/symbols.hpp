@@ -30,9 +30,9 @@ public:
     Symbols& operator=(const Symbols&) = delete;
 
     /// The function at `address` and those it was inlined into, innermost first; at least one. For a return address
-    /// pass the address minus one, since it points behind its call.
+    /// pass the address minus one, since it points after its call.
     [[nodiscard]] std::vector<Frame> frames_of(std::uint64_t address);
-    /// The innermost function of frames().
+    /// The innermost function at `address`: the first of frames_of().
     [[nodiscard]] Frame frame_of(std::uint64_t address) { return frames_of(address).front(); }
 
     /// "libdw" (functions, inlined ones, files and lines) or "dladdr" (exported functions only).

@@ -5,8 +5,8 @@
 
 namespace drawpoint {
 
-/// `text` with control characters and broken UTF-8 written as `\n`, `\t` or `\x1b`, so that no file name can act on a
-/// terminal or break a line. Any thread.
+/// Escapes control characters and invalid UTF-8 in `text` as `\n`, `\t` or `\x1b`, so that a file name can neither
+/// control the terminal nor break a line. Any thread.
 [[nodiscard]] std::string printable(std::string_view text);
 
 }   // namespace drawpoint

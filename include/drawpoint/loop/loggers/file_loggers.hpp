@@ -33,9 +33,11 @@ private:
 };
 
 /// Logs one JSON object per line, with `time_s` in seconds since 1970:
-/// `{"step":12,"time_s":…,"scalars":{"throughput/step":1645.5}}`, `{"time_s":…,"summary":"fit/duration","values":[…]}`,
-/// `{"time_s":…,"table":"profile_report","columns":[…],"rows":[[…]]}`. Values that are not finite become null; bytes
-/// that are not UTF-8 are replaced. After a killed process all records are there, except perhaps part of the last.
+/// `{"step":12,"time_s":…,"scalars":{"throughput/step":1645.5}}`,
+/// `{"time_s":…,"summary":"fit/duration","values":[…]}`,
+/// `{"time_s":…,"table":"profile_report","columns":[…],"rows":[[…]]}`.
+/// Values that are not finite become null; bytes that are not UTF-8 are replaced. If the process is killed, all records
+/// are in the file except perhaps part of the last.
 class JsonLinesLogger final : public Logger {
 public:
     /// As `CsvLogger`.

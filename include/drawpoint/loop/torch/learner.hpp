@@ -27,8 +27,8 @@ private:
     std::shared_ptr<Impl> impl_;
 };
 
-/// Four strided convolutions and a mean over the image: [n, 3, h, w] → [n, num_classes], h and w ≥ 32. Small enough for
-/// two cores to train on hundreds of 224 × 224 images per second while they decode them. As for the models below,
+/// Four strided convolutions and a mean over the image: [n, 3, h, w] → [n, num_classes], h and w ≥ 32. Small enough
+/// for two cores to train on hundreds of 224 × 224 images per second while they decode them. As for the models below,
 /// weights depend on `seed` only, and making a model seeds LibTorch's generator.
 [[nodiscard]] Model small_cnn(std::size_t num_classes, std::uint64_t seed = 0);
 
@@ -36,7 +36,7 @@ private:
 [[nodiscard]] Model mlp(std::size_t num_inputs, std::size_t num_classes, const std::vector<std::size_t>& hidden = {256},
                         std::uint64_t seed = 0);
 
-/// ResNet-18: [n, 3, h, w] → [n, num_classes]. Source: He et al., "Deep residual learning for image recognition", 2015.
+/// ResNet-18: [n, 3, h, w] → [n, num_classes]. He et al., "Deep residual learning for image recognition", 2015.
 [[nodiscard]] Model resnet18(std::size_t num_classes, std::uint64_t seed = 0);
 
 enum class Optimizer : std::uint8_t { sgd, adam };

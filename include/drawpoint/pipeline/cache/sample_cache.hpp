@@ -14,7 +14,7 @@
 namespace drawpoint {
 
 class Recorder;
-class CacheMapping;   // the memory or the file; pipeline/cache_mapping.hpp
+class CacheMapping;   // the memory or the file; pipeline/cache/cache_mapping.hpp
 
 /// Activity and contents of a cache. Exact while no sample is being read or written.
 struct CacheCounters {
@@ -108,8 +108,8 @@ public:
     [[nodiscard]] Worker make_worker() noexcept { return Worker{workers_.fetch_add(1, std::memory_order_relaxed)}; }
 
     [[nodiscard]] CacheCounters counters() const noexcept;
-    /// "memory", "new file …", "… samples found in …" or "… begun anew: why", and whether the file was given up since
-    /// then.
+    /// "memory", "new file …", "… samples found in …" or "… begun anew: why", and whether the file was given up
+    /// since then.
     [[nodiscard]] std::string origin() const;
     [[nodiscard]] bool in_file() const noexcept { return in_file_; }
 

@@ -13,7 +13,8 @@ namespace drawpoint {
 struct PhotoCropOptions {
     /// Folder with photographs (.jpg, .jpeg), read with all folders below it; dot files are left out.
     std::filesystem::path from;
-    std::filesystem::path out;      ///< gets train/PHOTO/0000.jpg … and valid/PHOTO/0000.jpg …; must not lie in `from`
+    /// Folder to write train/PHOTO/0000.jpg … and valid/PHOTO/0000.jpg … to; must not lie in `from`.
+    std::filesystem::path out;
     std::uint32_t per_image = 80;   ///< training crops of each photograph, at least 1
     ImageSize size{500, 375};       ///< of every crop, pixels
     int quality = 90;               ///< JPEG quality, 1 to 100

@@ -12,20 +12,21 @@
 namespace drawpoint {
 
 class BatchPart;    // an array of a collated batch; collate.hpp
-class LoaderCore;   // a loader's slots and the way back into them; pipeline/loader_core.hpp
+class LoaderCore;   // a loader's slots and how they come back; pipeline/loader/loader_core.hpp
 
-/// The memory of one batch: samples, then targets, huge-page aligned; of a collated batch the targets, or one array. Shared by
-/// the slot and whoever still holds it (a tensor): reference-counted, freed by the last one. `retain` and `release` are
-/// thread-safe.
+/// Reference-counted memory of one batch: the samples, then the targets. For a collated batch, the targets alone; each
+/// of its arrays has a SlotMemory of its own. From 2 MiB on it consists of aligned huge pages. Shared by the slot and
+/// whoever retains it, e.g. a tensor; the last release() frees it. retain(), release() and is_shared(): any thread.
 class SlotMemory {
 public:
-    [[nodiscard]] static SlotMemory* allocate(std::size_t data_bytes, std::size_t targets);   // one reference
+    /// New memory with one reference. Throws std::bad_alloc.
+    [[nodiscard]] static SlotMemory* allocate(std::size_t data_bytes, std::size_t targets);
     void retain() noexcept;
     void release() noexcept;
-    [[nodiscard]] bool is_shared() const noexcept;   ///< by more than one holder
+    [[nodiscard]] bool is_shared() const noexcept;   ///< whether there is more than one reference
     [[nodiscard]] std::byte* data() const noexcept;
     [[nodiscard]] std::int64_t* targets() const noexcept;
-    [[nodiscard]] std::size_t bytes() const noexcept;   ///< in all
+    [[nodiscard]] std::size_t bytes() const noexcept;   ///< of samples, targets and padding
 
 private:
     SlotMemory() = default;
@@ -36,17 +37,18 @@ private:
     std::size_t targets_at_ = 0, bytes_ = 0;
 };
 
-/// What a user of batches hangs on a slot to use it again with the same memory, e.g. a tensor over it. `held` says whether
-/// anybody else still uses it: then the slot leaves this memory to its holder and takes new memory. Called by the thread
-/// that gives the batch back.
+/// An object attached to a slot and kept with its memory across batches, e.g. a tensor over the memory. The thread that
+/// gives a batch back calls `held`; if it returns true, somebody else still uses the object: then the slot destroys the
+/// attachment, releases the memory and takes new memory.
 struct SlotAttachment {
     void* object = nullptr;
     bool (*held)(void* object) noexcept = nullptr;
     void (*destroy)(void* object) noexcept = nullptr;
 };
 
-/// One drawn batch: a view of a slot that goes back to the loader when this is destroyed or `reset()`. Move-only, 16 bytes.
-/// May outlive its pass and its loader. Used by one thread at a time; given back from any thread.
+/// A drawn batch: a view of a slot, which goes back to the loader when this is destroyed or reset(). Move-only, 16
+/// bytes. May outlive its pass and its loader. One thread at a time may use it, any thread may give it back. After
+/// reset() or a move only assignment, reset() and destruction are allowed.
 class Batch {
 public:
     Batch(Batch&& other) noexcept;
@@ -57,21 +59,22 @@ public:
     [[nodiscard]] std::size_t epoch() const noexcept;
     [[nodiscard]] std::size_t number() const noexcept;   ///< in its pass, from 0
     [[nodiscard]] const SampleLayout& layout() const noexcept;
-    [[nodiscard]] std::span<std::byte> data() const noexcept;         ///< size() × layout().bytes(); or the first part
-    [[nodiscard]] std::span<std::int64_t> targets() const noexcept;   ///< size()
-    [[nodiscard]] std::span<const std::uint64_t> indices() const noexcept;   ///< size(), of the data set
-    [[nodiscard]] DrawStamps draw_stamps() const noexcept;
+    /// size() × layout().bytes() bytes; of a collated batch, its first array.
+    [[nodiscard]] std::span<std::byte> data() const noexcept;
+    [[nodiscard]] std::span<std::int64_t> targets() const noexcept;          ///< size() targets
+    [[nodiscard]] std::span<const std::uint64_t> indices() const noexcept;   ///< size() indices in the data set
+    [[nodiscard]] DrawStamps draw_stamps() const noexcept;                   ///< no_stamp each, unless loaders record
 
-    /// The arrays that the loader's collate function made; without one, none.
+    /// The arrays that the loader's collate function made; empty without one.
     [[nodiscard]] std::span<const BatchPart> parts() const noexcept;
-    /// The one of this name. Throws std::out_of_range saying which there are.
+    /// The array of this name. Throws std::out_of_range listing the names there are.
     [[nodiscard]] const BatchPart& part(std::string_view name) const;
 
-    /// The slot's memory (to `retain()` beyond the batch) and its attachment, for pipeline/torch.
+    /// The slot's memory (`retain()` it to keep it beyond the batch) and attachment, for pipeline/torch.
     [[nodiscard]] SlotMemory& memory() const noexcept;
     [[nodiscard]] SlotAttachment& attachment() const noexcept;
 
-    /// Gives the batch back now. O(1), one atomic add unless somebody waits.
+    /// Gives the batch back now. Any thread; one atomic exchange, and a wake-up if a worker waits for the slot.
     void reset() noexcept;
 
 private:

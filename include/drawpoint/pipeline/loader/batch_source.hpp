@@ -10,20 +10,21 @@
 
 namespace drawpoint {
 
-/// How a draw's waiting splits, as the batch itself knows it. Absolute nanoseconds of the recorder's clock; `no_stamp` where
-/// the source does not know.
+/// Timestamps that divide the waiting of a draw, in nanoseconds of the recorder's clock; `no_stamp` where the source
+/// does not know one.
 struct DrawStamps {
-    std::int64_t offered_ns = no_stamp;       ///< the batch came to be there
-    std::int64_t transferred_ns = no_stamp;   ///< the loop resumed; from here to taken it waited for the device
-    std::int64_t taken_ns = no_stamp;         ///< `next()` had it in hand
+    std::int64_t offered_ns = no_stamp;       ///< the batch was ready
+    std::int64_t transferred_ns = no_stamp;   ///< the loop had resumed; until taken_ns it waited for the device
+    std::int64_t taken_ns = no_stamp;         ///< next() had the batch
 };
 
+/// Options of a pass.
 struct EpochOptions {
-    bool next_epoch =
-        false;   ///< whether this pass may prefetch into epoch e + 1 when its own batches are all admitted
+    /// Whether this pass may prefetch into epoch e + 1 once all its own batches are admitted.
+    bool next_epoch = false;
 };
 
-/// One pass over the data: `next()` is the draw. After the first nullopt, always nullopt.
+/// One pass over the data. `next()` draws a batch, and after the last one always returns nullopt.
 template <class S>
 concept BatchSource = requires(S& source) {
     typename S::Batch;
@@ -31,25 +32,25 @@ concept BatchSource = requires(S& source) {
     { source.next() } -> std::same_as<Awaitable<std::optional<typename S::Batch>>>;
 };
 
-/// A batch that knows how long its draw waited, and for what.
+/// A batch that knows what its draw waited for, and how long.
 template <class B>
 concept StampedBatch = requires(const B& batch) {
     { batch.draw_stamps() } noexcept -> std::same_as<DrawStamps>;
 };
 
-/// Anything drawn: it knows how many samples it holds.
+/// A batch that knows how many samples it holds.
 template <class B>
 concept SizedBatch = requires(const B& batch) {
     { batch.size() } noexcept -> std::convertible_to<std::size_t>;
 };
 
-/// A batch that knows which of its pass it is, from 0: in whatever order they come.
+/// A batch that knows its number in the pass, from 0, regardless of the order of drawing.
 template <class B>
 concept NumberedBatch = requires(const B& batch) {
     { batch.number() } noexcept -> std::convertible_to<std::size_t>;
 };
 
-/// What `fit` takes: passes on demand. A pass is used up or destroyed before the next is asked for.
+/// What `fit` draws from: `epoch()` begins a pass. A pass is used up or destroyed before the next one begins.
 template <class L>
 concept EpochSource = requires(L& loader, std::size_t epoch, EpochOptions options) {
     { loader.epoch(epoch, options) } -> BatchSource;

@@ -10,7 +10,7 @@
 
 namespace drawpoint {
 
-/// A pass as a range, for programs without coroutines. Single pass; made by blocking().
+/// A pass as an input range, for programs without coroutines; made by blocking().
 template <class Pass>
 class BlockingRange {
 public:
@@ -42,7 +42,7 @@ public:
     BlockingRange(const BlockingRange&) = delete;
     BlockingRange& operator=(const BlockingRange&) = delete;
 
-    /// Draws the first batch, waiting. To be called once.
+    /// Draws the first batch, blocking. Call it once.
     [[nodiscard]] Iterator begin() {
         draw();
         return Iterator{this};
@@ -51,7 +51,7 @@ public:
 
 private:
     void draw() {
-        batch_.reset();   // gives it back before the next is waited for
+        batch_.reset();   // give it back before waiting for the next one
         batch_ = pass_.next_blocking();
     }
 
@@ -59,9 +59,9 @@ private:
     std::optional<Batch> batch_;
 };
 
-/// One pass over epoch `epoch` as a range: `for (auto& batch : drawpoint::blocking(loader))`. Each batch is given back when the
-/// next is drawn; move it out to keep it. The thread that drives all loaders and tracks of the recorder, outside any
-/// coroutine; the loader outlives the range. Throws what next() throws.
+/// One pass over epoch `epoch` as a range: `for (auto& batch : drawpoint::blocking(loader))`. Each batch is given back
+/// when the next one is drawn; move it out to keep it. Use it on the loop's thread, which drives all loaders and tracks
+/// of the recorder, but not inside a coroutine. The loader must outlive the range. Iterating throws what next() throws.
 template <EpochSource Loader>
     requires requires(Loader& loader, std::size_t epoch, EpochOptions options) {
         loader.epoch(epoch, options).next_blocking();

@@ -17,15 +17,15 @@
 
 namespace drawpoint {
 
-/// The samples of a batch that is complete but for its collation, in the batch's order.
+/// The input of a collate function: all samples of a batch, in the batch's order. Valid during the call.
 struct FinishedSamples {
-    std::span<const SampleBuffer> samples;   ///< ≥ 1
-    std::span<const std::int64_t> targets;   ///< of each sample
+    std::span<const SampleBuffer> samples;   ///< at least one
+    std::span<const std::int64_t> targets;   ///< one for each sample
     std::span<const std::uint64_t> indices;
-    std::uint64_t epoch = 0, seed = 0;   ///< anything random is keyed by these and the indices
+    std::uint64_t epoch = 0, seed = 0;   ///< anything random must depend only on these and the indices
 };
 
-/// One array of a collated batch.
+/// One named array of a collated batch. A view: valid until its batch is given back, unless memory() is retained.
 class BatchPart {
 public:
     BatchPart() = default;
@@ -37,7 +37,7 @@ public:
     [[nodiscard]] ScalarType type() const noexcept { return type_; }
     [[nodiscard]] std::span<const std::int64_t> shape() const noexcept { return {shape_.data(), rank_}; }
     [[nodiscard]] std::span<std::byte> data() const noexcept;
-    /// To `retain()` beyond the batch, for a tensor over it.
+    /// The array's memory; `retain()` it for a tensor that outlives the batch.
     [[nodiscard]] SlotMemory& memory() const noexcept { return *memory_; }
 
 private:
@@ -49,16 +49,17 @@ private:
     SlotMemory* memory_ = nullptr;
 };
 
-/// What a collate function writes: named arrays in memory that is used again for the next batch. One thread at a time.
+/// The output of a collate function: named arrays, in memory that is reused by later batches. One thread at a time.
 class CollatedBatch {
 public:
-    /// Forgets the arrays; their memory is for the next.
+    /// Removes all arrays and keeps their memory for the next ones.
     void clear() noexcept { used_ = 0; }
-    /// An array more, contents undefined: the first is the batch's data. 1 … 5 sizes ≥ 0. Allocates only beyond the largest so
-    /// far at this place. Throws std::invalid_argument naming what is wrong with the name (empty or given twice), the sizes or
-    /// their number; std::bad_alloc.
+    /// Adds an array with undefined contents and returns its memory. The first array is `Batch::data()`. `shape` has 1
+    /// to 5 sizes ≥ 0. Allocates only if the array is larger than all earlier ones at its position. Throws
+    /// std::invalid_argument for a name that is empty or was added before, and for a shape that is not as above or does
+    /// not fit into memory; std::bad_alloc.
     std::span<std::byte> add(std::string_view name, ScalarType, std::span<const std::int64_t> shape);
-    /// The same as values of type T, whose size must be the type's.
+    /// add() for values of type T; sizeof(T) must be size_of(type).
     template <class T>
     std::span<T> add_values(std::string_view name, ScalarType type, std::span<const std::int64_t> shape) {
         const std::span<std::byte> bytes = add(name, type, shape);
@@ -66,13 +67,13 @@ public:
     }
 
     [[nodiscard]] std::span<const BatchPart> parts() const noexcept { return std::span{parts_}.first(used_); }
-    /// By name; null: there is none.
+    /// The array of this name, or null.
     [[nodiscard]] const BatchPart* find(std::string_view name) const noexcept;
-    /// Bytes held, in use or not.
+    /// Memory held in bytes, also that of removed arrays.
     [[nodiscard]] std::uint64_t bytes() const noexcept;
-    /// Leaves the memory to those who retain it: the next arrays get new memory.
+    /// Removes all arrays and releases their memory; the next arrays get new memory.
     void release_memory() noexcept;
-    /// Forgets the arrays and leaves only the memory that somebody retains to them; of how many arrays that was.
+    /// Removes all arrays and releases only the memory that somebody else retains. Returns of how many arrays.
     std::size_t release_shared() noexcept;
 
 private:
@@ -80,8 +81,9 @@ private:
     std::size_t used_ = 0;
 };
 
-/// Makes a batch of finished samples (`LoaderOptions::collate`): run by the worker that completes the batch, timed as `collate`.
-/// const and thread-safe. What it throws fails the batch, as does adding no array.
+/// A collate function (`LoaderOptions::collate`): makes a batch from its finished samples. The worker that finishes the
+/// last sample calls it, timed as `collate`. const calls must be thread-safe: workers collate several batches at once.
+/// An exception fails the batch with a SampleError, as does adding no array.
 class Collate {
 public:
     virtual ~Collate() = default;
@@ -89,21 +91,22 @@ public:
     virtual void collate(const FinishedSamples&, CollatedBatch&) const = 0;
 };
 
+/// Options of PadCollate.
 struct PadOptions {
-    double value = 0;              ///< written where no sample is
-    std::size_t multiple_of = 1;   ///< padded sizes are rounded up to a multiple of this, ≥ 1
-    bool mask = true;              ///< whether there is an array `mask`
+    double value = 0;              ///< the padding
+    std::size_t multiple_of = 1;   ///< padded sizes are rounded up to a multiple of this, 1 … 2^30
+    bool mask = true;              ///< whether to add the array `mask`
 };
 
-/// The default: every size that varies is padded to the batch's largest. Gives `data` [n, sizes…]; `lengths`, int64 [n], or
-/// [n, k] where k sizes vary; `mask`, boolean [n, padded sizes…], 1 where a sample is.
+/// Pads each size that varies to the largest in the batch. Its arrays: `data`, [n, sizes…]; `lengths`, int64, [n], or
+/// [n, k] if k ≥ 2 sizes vary; `mask`, boolean, [n, the padded sizes that vary], 1 where a sample is.
 class PadCollate final : public Collate {
 public:
-    /// `layout` is a sample's: a size of 0 varies from sample to sample, at least one of them. Throws std::invalid_argument
-    /// naming the field and value, also for a value that the type does not hold.
+    /// `layout` is the samples' layout, in which at least one size varies (is 0). Throws std::invalid_argument naming
+    /// field and value, also for a padding that the layout's type cannot represent.
     explicit PadCollate(const SampleLayout& layout, PadOptions options = {});
     [[nodiscard]] std::string name() const override { return "pad"; }
-    /// Throws std::invalid_argument naming the sample whose shape is not of the layout.
+    /// Throws std::invalid_argument naming a sample that does not have the layout.
     void collate(const FinishedSamples&, CollatedBatch&) const override;
 
 private:
@@ -112,7 +115,7 @@ private:
     std::array<std::byte, 8> fill_{};   // one padded value
 };
 
-/// A user's function of `(const FinishedSamples&, CollatedBatch&)` under a name: `collate_with("graph", merge_graphs)`.
+/// A collate function from a callable; see collate_with().
 class FunctionCollate final : public Collate {
 public:
     using Function = std::function<void(const FinishedSamples&, CollatedBatch&)>;
@@ -126,6 +129,8 @@ private:
     Function function_;
 };
 
+/// A collate function that calls `function(const FinishedSamples&, CollatedBatch&)`, e.g. `collate_with("graph",
+/// merge_graphs)`. Throws std::invalid_argument for an empty name or function.
 [[nodiscard]] inline std::shared_ptr<const Collate> collate_with(std::string name, FunctionCollate::Function function) {
     return std::make_shared<const FunctionCollate>(std::move(name), std::move(function));
 }

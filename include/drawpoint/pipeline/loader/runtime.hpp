@@ -19,37 +19,40 @@ namespace drawpoint {
 class Recorder;
 class WorkerPool;
 
-/// Every coroutine of drawpoint: lazy, on the loop's executor.
+/// The type of all coroutines of drawpoint: lazy, run by the loop's executor.
 template <class T>
 using Awaitable = asio::awaitable<T>;
 
-/// Where workers run. `arena`: a oneTBB arena, which users' own TBB code shares. `threads`: plain threads.
+/// Where workers run. `arena`: on oneTBB's threads, which the program's own TBB code uses too. `threads`: on threads of
+/// their own.
 enum class WorkerThreads : std::uint8_t { arena, threads };
 
 struct RuntimeOptions {
-    /// Workers a loader may have (asleep they cost nothing, so loaders don't share); 0: loader_limits::most_workers, and no more.
+    /// The most workers that one loader may have, 0 … 256; 0: 256. Each loader has its own, as sleeping workers cost
+    /// nothing.
     std::size_t max_threads = 0;
     WorkerThreads workers = WorkerThreads::arena;   ///< `arena` in a build without oneTBB means `threads`
     bool record = true;                             ///< whether loaders record their batches and samples
-    /// Called on every worker thread before its first sample, e.g. pipeline/torch's `limit_torch_threads`. null: nothing.
-    /// Threads started here or inside a sample inherit the worker's SCHED_BATCH (docs/design.md) and keep it.
+    /// Called on every worker thread before its first sample, e.g. `limit_torch_threads`; null: nothing. Threads
+    /// started here or inside a sample inherit the worker's SCHED_BATCH (docs/design.md) and keep it.
     void (*on_worker_start)() noexcept = nullptr;
 };
 static_assert(std::is_trivially_destructible_v<RuntimeOptions>);
 
-/// Owns the loop's event loop and every loader thread; outlives all loaders, passes and coroutines made with it.
-/// Its executor runs one thing at a time: `run()` from one thread. The recorder outlives it.
+/// Owns the event loop of the training loop and all loader threads. Must outlive all loaders, passes and coroutines
+/// made with it; the recorder must outlive the runtime. Only one thread at a time may run() it: that is the loop's
+/// thread.
 class Runtime {
 public:
-    /// Throws std::invalid_argument naming the field and value.
+    /// Throws std::invalid_argument naming max_threads and its value.
     Runtime(const RuntimeOptions&, Recorder&);
     ~Runtime();
     Runtime(const Runtime&) = delete;
     Runtime& operator=(const Runtime&) = delete;
 
-    [[nodiscard]] asio::io_context& context() noexcept;
+    [[nodiscard]] asio::io_context& context() noexcept;   ///< the event loop
     [[nodiscard]] Recorder& recorder() noexcept;
-    [[nodiscard]] WorkerPool& workers() noexcept;
+    [[nodiscard]] WorkerPool& workers() noexcept;   ///< for loaders
     [[nodiscard]] const RuntimeOptions& options() const noexcept;
 
 private:
@@ -57,8 +60,9 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-/// Runs one coroutine to its end on the calling thread and returns its result or throws its exception; operation_aborted
-/// when the event loop was stopped before that. Not from inside a coroutine of the same runtime.
+/// Runs one coroutine to its end on the calling thread; blocks. Returns its result or throws its exception, or
+/// std::system_error with asio's operation_aborted if the event loop is stopped before. Not inside a coroutine of the
+/// same runtime.
 template <class T>
 T run(Runtime& runtime, Awaitable<T> work) {
     struct Nothing {};
@@ -67,7 +71,7 @@ T run(Runtime& runtime, Awaitable<T> work) {
         std::exception_ptr error;
         std::optional<std::conditional_t<std::is_void_v<T>, Nothing, T>> value;
     };
-    // Shared: a loop stopped early leaves the coroutine, and with it the handler, behind.
+    // Shared, because an event loop that is stopped early leaves the coroutine and its handler behind.
     const auto outcome = std::make_shared<Outcome>();
     asio::io_context& context = runtime.context();
     context.restart();

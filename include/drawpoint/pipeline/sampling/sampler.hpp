@@ -56,8 +56,8 @@ private:
     std::uint64_t seed_;
 };
 
-/// One rank's share of another sampler's order: indices rank, rank + ranks, … after padding the order to a multiple of
-/// `ranks` (by repeating its beginning) or, with `drop_last`, cutting it to one. The other sampler must outlive this
+/// One rank's share of another sampler's order: indices rank, rank + ranks, … after padding the order to a multiple
+/// of `ranks` (by repeating its beginning) or, with `drop_last`, cutting it to one. The other sampler must outlive this
 /// one.
 class DistributedSampler final : public Sampler {
 public:
@@ -99,10 +99,10 @@ private:
     std::vector<std::uint64_t> indices_;
 };
 
-/// For measuring: every epoch after the first repeats one block of `samples` consecutive indices of `of`'s epoch 0
-/// `times` times, so that repetitions within an epoch see equal samples, and epochs together see all of them. The
-/// blocks follow one another from epoch to epoch; a last, incomplete one is left out. Epoch 0 is `of`'s epoch 0, cut or
-/// repeated to the same length. `of` is not used after construction.
+/// For measuring. Cuts epoch 0 of the sampler `of` into blocks of `samples` consecutive indices, without an incomplete
+/// last one. Every epoch after the first repeats one block `times` times, each epoch the next block: repetitions within
+/// an epoch see equal samples, and the epochs together see all of them. Epoch 0 is `of`'s epoch 0, cut or repeated to
+/// the same length. `of` is not used after construction.
 class RepeatedSampler final : public Sampler {
 public:
     /// `samples` per block (or all, if there are fewer) and `times` must be ≥ 1. Throws std::invalid_argument naming

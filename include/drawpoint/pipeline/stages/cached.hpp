@@ -19,7 +19,7 @@ namespace drawpoint {
 /// epoch (see `SampleCache`): decoded images in `photos | decode_image | cached(2_GiB) | RandomResizedCrop{224, 224}`,
 /// whose crops stay random, or finished samples behind any other source. What is cached must not be random, otherwise
 /// composing throws std::invalid_argument naming the random stage. In a `file` the samples persist from run to run, as
-/// long as the data set's files, the recipe and `tag` stay the same. files, the recipe and `tag` stay the same.
+/// long as the data set's files, the recipe and `tag` stay the same.
 struct Cached {
     std::uint64_t bytes = 0;      ///< budget: samples, 64 bytes with each, 8 bytes for each sample of the data set
     std::filesystem::path file;   ///< empty: in memory

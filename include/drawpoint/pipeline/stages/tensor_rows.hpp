@@ -14,8 +14,8 @@ namespace drawpoint {
 /// Samples that are the rows of an array in memory, which it only views. One timed stage, `copy`. A value.
 class TensorRows final : public SampleSource {
 public:
-    /// `data` holds n × layout.bytes() bytes; `targets` n values, or none: then all are 0. Both must outlive every use,
-    /// or belong to `owner`. Throws std::invalid_argument saying which size does not fit.
+    /// `data` holds n × layout.bytes() bytes, `targets` n values or none; without, all are 0. Both must outlive every
+    /// use, or belong to `owner`. Throws std::invalid_argument saying which size does not fit.
     TensorRows(std::span<const std::byte> data, const SampleLayout& layout, std::span<const std::int64_t> targets = {},
                std::shared_ptr<const void> owner = nullptr);
 

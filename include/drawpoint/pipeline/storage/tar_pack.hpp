@@ -27,9 +27,9 @@ struct TarPackSummary {
 };
 
 /// Writes the images listed in `order`, in that order, as tar shards that TarShards and WebDataset read:
-/// `shard-000000.tar` … with members CLASS/NAME.cls and CLASS/NAME.jpg, an index file for each shard, and classes.txt.
-/// The format is ustar; a name too long for it goes into a pax header. Equal arguments give equal bytes (with
-/// compression: for the same zlib or zstd version). `out` appears only when everything is written. Throws
+/// `shard-000000.tar` … with members CLASS/NAME.cls and CLASS/NAME.jpg, an index file for each shard, and
+/// classes.txt. The format is ustar; a name too long for it goes into a pax header. Equal arguments give equal bytes
+/// (with compression: for the same zlib or zstd version). `out` appears only when everything is written. Throws
 /// std::invalid_argument, std::filesystem::filesystem_error naming the path, std::system_error with operation_canceled.
 TarPackSummary pack_image_folder(const ImageFolder& images, std::span<const std::uint64_t> order,
                                  const TarPackOptions& options);

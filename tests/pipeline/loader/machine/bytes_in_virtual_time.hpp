@@ -17,8 +17,8 @@ namespace drawpoint::test {
 
 using Sizes = std::function<std::uint64_t(std::uint64_t batch)>;
 
-/// A loader in virtual time whose batches take as many bytes as `size_of` says, in memory that slots keep until it is
-/// trimmed. The loop holds up to `user_holds` batches; up to `open_at_once` are made at a time.
+/// A loader in virtual time. Batches take `size_of` bytes, in memory that a slot keeps until it is trimmed. The loop
+/// holds up to `user_holds` batches, and up to `open_at_once` are made at a time.
 struct Driven {
     LoaderPolicy policy;
     PolicyOptions options;
@@ -26,7 +26,7 @@ struct Driven {
     std::mt19937_64 random;
     std::size_t user_holds = 1, open_at_once = 2;
     bool claims_late = false;   // some samples of every open batch are unclaimed
-    bool keeps_memory = true;   // else a slot has no more once its batch is complete than that takes
+    bool keeps_memory = true;   // otherwise a slot shrinks to what its complete batch needs
 
     struct Batch {
         std::uint64_t number = 0, bytes = 0;
@@ -34,10 +34,10 @@ struct Driven {
     };
     std::vector<Batch> open{}, drawn{};
     std::vector<LoaderPolicy::HandOver> ready{};
-    std::array<std::uint64_t, LoaderPolicy::max_slots> held{};   // what is really there
+    std::array<std::uint64_t, LoaderPolicy::max_slots> held{};   // memory that slots hold
     std::array<std::uint64_t, LoaderPolicy::max_slots> largest_of{};
     std::uint64_t drawn_count = 0, peak = 0, largest = 0, trimmed = 0;
-    std::uint64_t touched = 0;   // slots, a bit each
+    std::uint64_t touched = 0;   // one bit per slot
 
     Driven(const PolicyOptions& with, Sizes sizes, std::uint64_t seed)
         : policy{with}, options{with}, size_of{std::move(sizes)}, random{seed} {}
@@ -48,7 +48,7 @@ struct Driven {
             sum += bytes;
         return sum;
     }
-    [[nodiscard]] std::uint64_t bytes_out() const {   // published or held by the loop
+    [[nodiscard]] std::uint64_t bytes_out() const {   // handed over or held by the loop
         std::uint64_t sum = 0;
         for (std::uint64_t left = policy.handed(); left != 0; left &= left - 1)
             sum += held[static_cast<std::size_t>(std::countr_zero(left))];
@@ -70,7 +70,7 @@ struct Driven {
             ++trimmed;
         }
     }
-    /// As a driver's turn: says what is held, admits, frees, opens, hands over.
+    /// Does a driver's turn: reports memory, admits, trims, opens, hands over.
     void turn(bool loop_waits) {
         for (std::uint32_t slot = 0; slot < held.size(); ++slot)
             policy.holds(slot, held[slot]);
@@ -106,10 +106,10 @@ struct Driven {
         policy.release(at->slot);
         drawn.erase(at);
     }
-    /// One random step. False: nothing is left to do.
+    /// Takes one random step. False: nothing is left to do.
     bool step() {
         const std::uint64_t choice = random() % 4;
-        if (choice == 0 && !open.empty()) {   // a part of a batch is made
+        if (choice == 0 && !open.empty()) {   // makes a part of a batch
             const Batch& batch = open[random() % open.size()];
             grow(batch, random() % (batch.bytes + 1));
         } else if (choice == 1 && !drawn.empty()) {
@@ -119,7 +119,7 @@ struct Driven {
             draw_one();
         } else if (!open.empty()) {
             complete_one();
-        } else if (ready.empty()) {   // the loop waits, with what it holds
+        } else if (ready.empty()) {   // the loop waits, and keeps what it holds
             const std::uint64_t before = policy.admitted();
             turn(true);
             if (policy.admitted() == before && ready.empty()) {

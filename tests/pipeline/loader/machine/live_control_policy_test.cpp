@@ -11,20 +11,20 @@ BOOST_AUTO_TEST_SUITE(live_control_policy)
 
 BOOST_AUTO_TEST_CASE(an_order_is_that_of_the_pass_whose_admission_has_not_begun) {
     LoaderPolicy policy{{.num_workers = 2, .prefetch_depth = 5}};
-    policy.reorder(OrderRule::out_of_order());   // nothing is admitted: at once
+    policy.reorder(OrderRule::out_of_order());   // nothing is admitted yet, so it applies at once
     policy.extend(2);
     BOOST_TEST(policy.admit().has_value());
     policy.reorder(OrderRule::in_order());
     BOOST_TEST((policy.order() == OrderRule::out_of_order()));
     BOOST_TEST(policy.admit().has_value());
-    policy.extend(2);   // a pass of its own
+    policy.extend(2);   // another pass
     BOOST_TEST((policy.order() == OrderRule::in_order()));
-    policy.reorder(OrderRule::bounded(3));   // none of its batches is admitted yet
+    policy.reorder(OrderRule::bounded(3));   // none of the new pass's batches is admitted yet
     BOOST_TEST((policy.order() == OrderRule::bounded(3)));
     policy.reorder(OrderRule::in_order());
     while (policy.admit())
         ;
-    // Batch n lies in slot n. The older pass goes by its own rule, though another is in force.
+    // Batch n is in slot n. The older pass keeps its rule, though another one is in force.
     BOOST_TEST(policy.complete(3, false));
     BOOST_TEST(policy.complete(1, false));
     std::vector<std::uint64_t> order;
@@ -54,12 +54,12 @@ BOOST_AUTO_TEST_CASE(a_smaller_budget_holds_from_the_next_batch_on) {
     while (policy.hand_over())
         ;
     policy.release(0);
-    BOOST_TEST(!policy.admit(1).has_value());   // 200 are out, and it takes 100
+    BOOST_TEST(!policy.admit(1).has_value());   // 200 bytes are out, and it takes 100
     policy.release(1);
     const auto next = policy.admit(2);
     BOOST_REQUIRE(next.has_value());
     BOOST_TEST(policy.trims() == (next->slot == 0 ? 2u : 1u));
-    policy.rebudget(0);   // bytes are counted or not for good
+    policy.rebudget(0);   // whether bytes are counted cannot change
     BOOST_TEST(policy.counts_bytes());
     LoaderPolicy uncounted{{.prefetch_depth = 3}};
     uncounted.rebudget(1);

@@ -25,8 +25,9 @@ void require(bool holds, const std::string& law) {
         BOOST_FAIL(law);
 }
 
-/// Random events for a LoaderMachine: workers that claim, sleep, rest and come back, a loop that draws, holds and gives back,
-/// passes that end early, limits and orders that change while it runs. Checks what must hold of every effect.
+/// Sends random events to a LoaderMachine: workers that claim, sleep, rest and come back; a loop that draws, holds and
+/// gives back; passes that end early; limits and orders that change during the run. Checks the invariants of every
+/// effect.
 struct Events {
     struct Made {   // a batch being made, by slot
         std::uint64_t batch = 0, bytes = 0;
@@ -38,7 +39,7 @@ struct Events {
         Doing doing = Doing::looks;
         std::uint32_t slot = 0, samples = 0;
     };
-    struct Pending {   // admitted, not given up, not handed over
+    struct Pending {   // admitted, neither given up nor handed over
         std::size_t pass;
         std::size_t overtaken = 0;
     };
@@ -54,8 +55,8 @@ struct Events {
     std::map<std::uint64_t, Pending> pending{};
     std::vector<Worker> workers{};
     std::deque<LoaderPolicy::HandOver> ready{};
-    std::vector<std::uint32_t> drawn{};   // slots of the user
-    std::vector<OrderRule> rules{};       // by pass, as asked for last before its first batch was admitted
+    std::vector<std::uint32_t> drawn{};   // slots that the user holds
+    std::vector<OrderRule> rules{};       // by pass: the last rule requested before its first batch was admitted
     std::uint64_t position = 0, pass_first = 0, epoch = 0;
     std::uint64_t changes = 0, handed_over = 0, came_back = 0, trimmed = 0, raised_late = 0;
 
@@ -265,7 +266,8 @@ struct Events {
         if (!gate.give_quietly(slot) && gate.give(slot) == GiveBackGate::Then::wake_worker)
             wake(1, Doing::sleeps);
     }
-    /// The loop, with nothing to draw: it must get on unless it holds too much itself. Draws then never fail for ever.
+    /// The loop waits with nothing to draw: it must get on unless it holds too much itself. So draws cannot fail for
+    /// ever.
     void wait() {
         turn(true);
         if (!ready.empty() || policy().admitted() == policy().limit())
@@ -383,7 +385,7 @@ BOOST_AUTO_TEST_CASE(whatever_happens_every_batch_is_handed_over_once_in_its_ord
             steps_at_rest = std::exchange(last, events.handed_over) == events.handed_over ? steps_at_rest + 1 : 0;
             require(steps_at_rest < 5'000, "nothing is handed over any more");
         }
-        // No further change: all that was admitted comes, and what came back is all there is.
+        // Without further changes, every admitted batch arrives, and what was given back is all there is.
         for (std::uint64_t steps = 0; events.policy().wanted() != 0 ||
                                       events.policy().admitted() != events.policy().limit() || !events.ready.empty();
              ++steps) {

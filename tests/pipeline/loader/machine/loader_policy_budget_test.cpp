@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(no_more_than_the_budget_is_held_as_long_as_no_batch_is_larg
         BOOST_REQUIRE_EQUAL(driven.drawn_count, 60u);
         filled += driven.peak > budget - 2 * most;
     }
-    BOOST_TEST(filled > 20u);   // the budget is used, too
+    BOOST_TEST(filled > 20u);   // the budget is used up
 }
 
 BOOST_AUTO_TEST_CASE(whatever_batches_take_one_at_a_time_exceeds_the_budget_by_one_batch_at_most) {
@@ -62,7 +62,7 @@ BOOST_AUTO_TEST_CASE(whatever_batches_take_one_at_a_time_exceeds_the_budget_by_o
             beyond += driven.total() > budget;
         }
         BOOST_REQUIRE_EQUAL(driven.drawn_count, 60u);
-        driven.turn(false);   // everything is back
+        driven.turn(false);   // all batches are given back
         BOOST_REQUIRE_LE(driven.total(), budget);
     }
     BOOST_TEST(beyond > 0u);
@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(what_is_beyond_the_budget_is_growth_of_batches_that_were_op
         driven.open_at_once = 2;
         driven.policy.extend(300);
         while (driven.step())
-            // Two that were open: each at most 3 × 56 larger than the largest complete one; or one alone.
+            // Two batches were open, each at most 3 × 56 larger than the largest complete one; or a single batch.
             BOOST_REQUIRE_LE(driven.total(), std::max(budget + 2 * 3 * 56, driven.bytes_out() + 2 * driven.largest));
         BOOST_REQUIRE_EQUAL(driven.drawn_count, 300u);
     }

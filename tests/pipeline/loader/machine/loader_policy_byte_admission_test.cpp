@@ -42,8 +42,8 @@ BOOST_AUTO_TEST_CASE(batches_are_opened_before_those_open_are_claimed_only_while
         policy.release(admission->slot);
     }
     BOOST_TEST(policy.admit(0, 1).has_value());
-    BOOST_TEST(policy.admit(0, 1).has_value());    // 20, and 60 for two that are three times larger
-    BOOST_TEST(!policy.admit(0, 1).has_value());   // 30, and 90
+    BOOST_TEST(policy.admit(0, 1).has_value());    // 20 held, and 60 for two batches that are three times larger
+    BOOST_TEST(!policy.admit(0, 1).has_value());   // 30 held, and 90
     BOOST_TEST(!policy.admit(0, 2).has_value());
     BOOST_TEST(policy.admit(0, 0).has_value());
 }
@@ -74,7 +74,7 @@ BOOST_AUTO_TEST_CASE(until_one_batch_is_complete_only_one_is_open_unless_a_size_
     policy.extend(10);
     BOOST_TEST(policy.admit().has_value());
     BOOST_TEST(!policy.admit().has_value());
-    policy.holds(0, 30);   // what is there so far says little about a batch
+    policy.holds(0, 30);   // an incomplete batch says little about its final size
     BOOST_TEST(!policy.admit().has_value());
     policy.complete(0, false);
     policy.holds(0, 30);
@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(until_one_batch_is_complete_only_one_is_open_unless_a_size_
     BOOST_TEST(told.admit().has_value());
     BOOST_TEST(told.admit().has_value());
     BOOST_TEST(!told.admit().has_value());
-    told.holds(0, 61);   // still open, and already more than expected
+    told.holds(0, 61);   // still open, and already larger than expected
     told.holds(1, 1);
     BOOST_TEST(told.trims() == 0u);
     BOOST_TEST(!told.admit().has_value());

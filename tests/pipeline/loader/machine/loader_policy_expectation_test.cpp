@@ -25,7 +25,7 @@ BOOST_AUTO_TEST_CASE(
     after_a_quarter_of_a_pass_the_peak_is_known_within_a_tenth_and_exceeds_the_budget_by_one_batch_at_most) {
     constexpr std::uint64_t batches = 512, largest = 1'000'000;
     struct Kind {
-        std::uint64_t least;   // the other end of the sizes
+        std::uint64_t least;   // the lower limit of the sizes
         bool keeps;            // slots keep the memory of their largest batch
         std::size_t depth;
     };
@@ -42,7 +42,7 @@ BOOST_AUTO_TEST_CASE(
                 driven.policy.extend(3 * batches);
                 std::uint64_t expected = 0;
                 while (driven.drawn_count < 3 * batches) {
-                    if (driven.drawn_count % 8 == 0)   // a slow step: the loader comes as far as it can
+                    if (driven.drawn_count % 8 == 0)   // a slow step: the loader prefetches as far as it can
                         while (!driven.open.empty())
                             driven.complete_one();
                     while (driven.ready.empty()) {
@@ -52,7 +52,7 @@ BOOST_AUTO_TEST_CASE(
                             driven.complete_one();
                     }
                     driven.draw_one();
-                    if (driven.drawn.size() == 2) {   // it holds one until it has the next
+                    if (driven.drawn.size() == 2) {   // the loop holds one batch until it has the next
                         driven.policy.release(driven.drawn.front().slot);
                         driven.drawn.erase(driven.drawn.begin());
                         driven.turn(false);
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(with_a_budget_beyond_all_memory_the_depth_alone_decides) {
     policy.complete(3, false);
     policy.holds(3, any / 2);
     BOOST_TEST(policy.trims() == 0u);
-    BOOST_TEST(policy.expected_batches_bytes() >= any / 2 * 2);   // no sum wraps around
+    BOOST_TEST(policy.expected_batches_bytes() >= any / 2 * 2);   // no sum overflows
 }
 
 BOOST_AUTO_TEST_CASE(memory_that_passes_on_to_another_slot_is_no_sign_that_slots_shrink) {
@@ -99,7 +99,7 @@ BOOST_AUTO_TEST_CASE(memory_that_passes_on_to_another_slot_is_no_sign_that_slots
             policy.release(admission->slot);
             policy.holds(admission->slot, 15, passes ? 5 : 0);
         }
-        // Three finished ones beside that of 15: each slot may yet grow to that, or they stay at 10.
+        // Three complete batches and one of 15: each slot may still grow to that, or they stay at 10.
         BOOST_TEST(policy.expected_batches_bytes() == (passes ? 15 + 3 * 15u : 15 + 3 * 10u));
     }
 }

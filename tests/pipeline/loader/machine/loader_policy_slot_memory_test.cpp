@@ -48,10 +48,10 @@ BOOST_AUTO_TEST_CASE(a_free_slot_with_much_memory_is_taken_and_the_smallest_othe
     BOOST_TEST(policy.admit()->slot == 1u);   // needs 5 more, 10 are left
     BOOST_TEST(policy.trims() == 0u);
     BOOST_TEST(!policy.admit().has_value());   // 40 + 40 + 40
-    BOOST_TEST(policy.trims() == 0u);          // not in vain
+    BOOST_TEST(policy.trims() == 0u);          // trimming would not help
     policy.complete(1, false);
     policy.holds(1, 43);
-    BOOST_TEST(policy.trims() == 0b0001u);   // 98, and 3 more that the open one may yet take
+    BOOST_TEST(policy.trims() == 0b0001u);   // 98, and 3 more that the open batch may still take
     BOOST_TEST(policy.batches_bytes() == 93u);
     policy.complete(3, false);
     policy.holds(3, 60);
@@ -72,7 +72,7 @@ BOOST_AUTO_TEST_CASE(a_slot_out_of_use_gives_its_memory_up_when_it_is_needed) {
     policy.release(2);
     policy.release(0);
     policy.holds(1, 15);
-    BOOST_TEST(policy.trims() == 0b001u);   // 35 of 30
+    BOOST_TEST(policy.trims() == 0b001u);   // 35 out of 30
     BOOST_TEST(policy.admit()->slot == 0u);
     BOOST_TEST(policy.trims() == 0b100u);   // 25 + 15
 }

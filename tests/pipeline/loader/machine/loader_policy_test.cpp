@@ -14,7 +14,7 @@
 namespace drawpoint {
 namespace {
 
-/// A driver in virtual time: completes open batches in random order, keeps up to `held` drawn ones.
+/// A driver in virtual time: completes open batches in random order, and holds up to `held` drawn ones.
 struct Driven {
     LoaderPolicy policy;
     std::mt19937_64 random;
@@ -50,7 +50,7 @@ struct Driven {
         held.erase(at);
     }
     void run(std::uint64_t batches) { run_passes({batches}); }
-    /// Each pass is let in as soon as the one before is admitted.
+    /// Runs passes; each begins as soon as the one before is completely admitted.
     void run_passes(std::vector<std::uint64_t> passes) {
         std::uint64_t left = 0, next = 0;
         for (const std::uint64_t batches : passes)
@@ -271,7 +271,7 @@ BOOST_AUTO_TEST_CASE(when_all_workers_sleep_new_work_wakes_at_least_one) {
     policy.begin();
     policy.observe(64, 130);
     policy.park();
-    BOOST_TEST(policy.wake(64) == 0u);   // the other works
+    BOOST_TEST(policy.wake(64) == 0u);   // the other worker is awake
     policy.park();
     BOOST_TEST(policy.wake(0) == 0u);
     BOOST_TEST(policy.wake(64) == 1u);
@@ -299,20 +299,20 @@ BOOST_AUTO_TEST_CASE(workers_that_wait_for_cores_and_for_nothing_else_are_no_mor
     policy.retarget(2, 2);
     BOOST_TEST(!policy.may_have_too_many());
     policy.retarget(5, 2);
-    BOOST_TEST(policy.wanted_workers() == 2u);   // what they do is known
+    BOOST_TEST(policy.wanted_workers() == 2u);   // now it is known what the workers do
 }
 
 BOOST_AUTO_TEST_CASE(a_claim_leaves_a_share_for_every_worker_that_is_wanted) {
     LoaderPolicy policy{{.batch_size = 60, .num_workers = 6, .cores = 2}};
     policy.observe(60, 60'000);
-    BOOST_TEST(policy.claim_size() == 20u);   // 20 µs, else 10
+    BOOST_TEST(policy.claim_size() == 20u);   // 20 µs, otherwise 10
     policy.observe_use({.claims = 16, .computed_ns = 1'000'000, .queued_ns = 1'000'000});
     BOOST_TEST(policy.claim_size() == 30u);
 }
 
 BOOST_AUTO_TEST_CASE(workers_that_wait_are_as_many_as_asked_for) {
     LoaderPolicy policy{{.num_workers = 6, .cores = 2}};
-    const auto wanted = [&policy](double waits) {   // after so many claims that those before are forgotten
+    const auto wanted = [&policy](double waits) {   // after so many claims that the earlier ones are forgotten
         policy.observe_use({.claims = 10'000,
                             .computed_ns = static_cast<std::uint64_t>((1 - waits) * 1e9),
                             .queued_ns = 1'000'000'000,
@@ -321,7 +321,7 @@ BOOST_AUTO_TEST_CASE(workers_that_wait_are_as_many_as_asked_for) {
     };
     BOOST_TEST(wanted(0.06) == 6u);
     BOOST_TEST(wanted(0.04) == 2u);
-    BOOST_TEST(wanted(0.14) == 2u);   // what is decided stays so while it is nearly so
+    BOOST_TEST(wanted(0.14) == 2u);   // a decision changes only when the share is clearly beyond the limit
     BOOST_TEST(wanted(0.16) == 6u);
     BOOST_TEST(wanted(0.06) == 6u);
     BOOST_TEST(wanted(0) == 2u);
@@ -333,13 +333,13 @@ BOOST_AUTO_TEST_CASE(workers_that_never_queue_are_as_many_as_asked_for) {
     BOOST_TEST(policy.wanted_workers() == 6u);
     policy.observe_use({.claims = 10'000, .computed_ns = 1'000'000'000, .queued_ns = 11'000'000});
     BOOST_TEST(policy.wanted_workers() == 2u);
-    policy.observe_use({.claims = 10'000, .computed_ns = 1'000'000'000});   // as those do that are left
+    policy.observe_use({.claims = 10'000, .computed_ns = 1'000'000'000});   // by the workers that are left
     BOOST_TEST(policy.wanted_workers() == 2u);
 }
 
 BOOST_AUTO_TEST_CASE(rare_long_waits_are_remembered) {
     LoaderPolicy policy{{.num_workers = 6, .cores = 2}};
-    for (int claim = 0; claim < 2000; ++claim) {   // 2 ms each, one in a hundred waits 50 ms
+    for (int claim = 0; claim < 2000; ++claim) {   // 2 ms each, and one in a hundred waits 50 ms
         policy.observe_use({.claims = 1,
                             .computed_ns = 2'000'000,
                             .queued_ns = 2'000'000,

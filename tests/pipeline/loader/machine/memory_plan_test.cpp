@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::uint64_t MiB = std::uint64_t{1} << 20;
 
-/// Batches of 64 photographs at 224 × 224.
+/// Batches of 64 photographs of 224 × 224.
 MemoryNeeds photos(std::size_t depth, std::uint64_t budget = 0) {
     return {.sample_bytes = 3 * 224 * 224 * 4,
             .batch_size = 64,
@@ -36,7 +36,7 @@ BOOST_AUTO_TEST_CASE(without_a_budget_everything_is_as_asked_and_adds_up) {
     BOOST_TEST(plan.prefetch_depth == 4u);
     BOOST_TEST(plan.read_concurrency == 64u);
     SlotMemory* const slot = SlotMemory::allocate(64 * 3 * 224 * 224 * 4, 64);
-    BOOST_TEST(plan.slot_bytes == slot->bytes() + 64 * 8);   // and the indices
+    BOOST_TEST(plan.slot_bytes == slot->bytes() + 64 * 8);   // with the indices
     slot->release();
     BOOST_TEST(plan.slots_bytes == 5 * plan.slot_bytes);
     BOOST_TEST(plan.in_flight_bytes == 2 * 64 * 50'000u);
@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE(the_depth_shrinks_to_what_the_budget_leaves_and_then_the_re
     BOOST_TEST(plan_memory(photos(8, asked.planned_bytes)).prefetch_depth == 8u);
     BOOST_TEST(plan_memory(photos(8, asked.planned_bytes - 1)).prefetch_depth == 7u);
     MemoryNeeds slow = photos(1);
-    slow.read_concurrency = 40;   // within a sixteenth
+    slow.read_concurrency = 40;   // within a sixteenth of the budget
     const MemoryPlan smallest_depth = plan_memory(slow);
     slow.prefetch_depth = 8;
     slow.memory_budget = smallest_depth.planned_bytes;
@@ -117,11 +117,11 @@ BOOST_AUTO_TEST_CASE(collated_batches_keep_their_depth_and_share_what_the_rest_l
     BOOST_TEST(unknown.planned_bytes == 14 * MiB + 8'000 + 2 * 8 * 100'000);
     BOOST_TEST(unknown.batches_budget_bytes == 64 * MiB - unknown.planned_bytes);
 
-    needs.sample_bytes = 100'000;   // twice, in the sample and in the batch, and target and index
+    needs.sample_bytes = 100'000;   // twice, in the sample and in the batch, with target and index
     const MemoryPlan known = plan_memory(needs);
     BOOST_TEST(known.prefetch_depth == 19u);
     BOOST_TEST(known.slot_bytes == 32 * (2 * 100'000 + sizeof(SampleBuffer)) + 256 + 256);
-    // Of 20, within the budget; only those that two workers are at have samples.
+    // 20 batches fit the budget; only those that two workers are making need sample buffers.
     const std::uint64_t samples = 32 * (100'000 + sizeof(SampleBuffer));
     BOOST_TEST(known.sample_sets == 2u);
     BOOST_TEST(known.slots_bytes == 13 * (known.slot_bytes - samples) + 2 * samples);
@@ -130,13 +130,13 @@ BOOST_AUTO_TEST_CASE(collated_batches_keep_their_depth_and_share_what_the_rest_l
     BOOST_TEST(known.slots_bytes + known.slot_bytes - samples > known.batches_budget_bytes);
     needs.memory_budget = 0;
     needs.num_workers = 30;
-    BOOST_TEST(plan_memory(needs).slots_bytes == 20 * known.slot_bytes);   // every batch may be in the making
+    BOOST_TEST(plan_memory(needs).slots_bytes == 20 * known.slot_bytes);   // every batch may be under way
     needs.num_workers = 0;
     BOOST_TEST(plan_memory(needs).slots_bytes == 20 * (known.slot_bytes - samples) + samples);
     needs.num_workers = 2;
 
     needs.memory_budget = 64 * MiB;
-    needs.sample_bytes = 64 * MiB;   // one at a time, then
+    needs.sample_bytes = 64 * MiB;   // so only one is made at a time
     BOOST_TEST(plan_memory(needs).missing_bytes == 0u);
     needs.memory_budget = 13 * MiB;
     BOOST_TEST(plan_memory(needs).missing_bytes > 0u);
@@ -178,7 +178,7 @@ BOOST_AUTO_TEST_CASE(a_plan_never_exceeds_a_budget_that_the_smallest_fits_and_ne
             BOOST_REQUIRE(
                 (plan.prefetch_depth == 1 && plan.read_concurrency <= std::max<std::size_t>(needs.num_workers, 1)));
         if (plan.prefetch_depth <
-            needs.prefetch_depth)   // no deeper one fits, or it would, had not the reads shrunk after
+            needs.prefetch_depth)   // one more slot does not fit, unless the depth is 1 and the reads shrank afterwards
             BOOST_REQUIRE((plan.planned_bytes + plan.slot_bytes > needs.memory_budget || plan.prefetch_depth == 1));
     }
 }

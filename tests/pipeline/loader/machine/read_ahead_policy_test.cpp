@@ -23,12 +23,13 @@ ReadPolicy slow(std::size_t concurrency, std::size_t workers, std::uint64_t late
     return policy;
 }
 
-/// A loader in virtual time: `workers` that take `sample` ns to make a sample from bytes, storage that takes `latency` ns
-/// whatever is asked of it, readers that follow the policy. Samples per ns of making; 1 is what endless bytes would give.
+/// Simulates a loader in virtual time: `workers` that take `sample` ns to make a sample from its bytes, storage with a
+/// latency of `latency` ns under any load, and readers that follow the policy. Returns the rate relative to a loader
+/// whose bytes are always there.
 double rate(std::size_t concurrency, std::uint64_t workers, std::uint64_t latency, std::uint64_t sample) {
     constexpr int samples = 5'000, skipped = 200;
     ReadPolicy policy{concurrency, workers};
-    std::deque<std::uint64_t> arrivals;   // of the oldest samples not made yet, all begun
+    std::deque<std::uint64_t> arrivals;   // of the oldest samples not made yet, whose reads have all begun
     std::vector<std::uint64_t> free_at(workers, 0);
     std::priority_queue<std::uint64_t, std::vector<std::uint64_t>, std::greater<>> in_flight;
     std::uint64_t begun_making = 0;
@@ -101,7 +102,7 @@ BOOST_AUTO_TEST_CASE(it_turns_on_above_the_threshold_and_off_below_half_of_it) {
 }
 
 BOOST_AUTO_TEST_CASE(reads_in_flight_are_rate_times_latency_and_half_as_many_again) {
-    const ReadPolicy policy = slow(64, 2, 5 * ms, 400 * us);   // 26 at least
+    const ReadPolicy policy = slow(64, 2, 5 * ms, 400 * us);   // at least 26
     BOOST_TEST(policy.in_flight() >= 26u);
     BOOST_TEST(policy.in_flight() <= 26u + 13u + 2u);
     BOOST_TEST(policy.wake_below() > 26u);
@@ -132,7 +133,7 @@ BOOST_AUTO_TEST_CASE(in_virtual_time_slow_storage_costs_nothing_while_the_concur
 }
 
 BOOST_AUTO_TEST_CASE(in_virtual_time_the_concurrency_is_the_bound_where_it_does_not_suffice) {
-    const double bound = 8 * 350.0 / 2 / 5000;   // 8 reads of 5 ms at a time, two workers that take 350 us
+    const double bound = 8 * 350.0 / 2 / 5000;   // 8 reads of 5 ms at a time, and two workers that take 350 us
     BOOST_TEST(rate(8, 2, 5 * ms, 350 * us) > 0.95 * bound);
     BOOST_TEST(rate(0, 2, 5 * ms, 350 * us) < 0.07);
 }

@@ -33,7 +33,7 @@ void slowly(std::uint64_t) { std::this_thread::sleep_for(500us); }
     throw std::filesystem::filesystem_error{"cannot read", "x", std::error_code{error, std::generic_category()}};
 }
 
-/// The digest of each batch's samples by batch, drawn in whatever order.
+/// Digests of the batches' samples, by batch number, whatever the order of the draws.
 struct Drawn {
     std::string digest;
     std::map<std::uint64_t, std::vector<std::uint64_t>> indices;
@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE(reading_ahead_allocates_nothing_once_its_buffers_have_grown
         for (const auto where : {StoredSource::In::memory, StoredSource::In::one_file}) {
             StoredSource source{256, where};
             source.before_read = [](std::uint64_t index) {
-                test::count_this_thread(true);   // of a reader or a worker, from its first read on
+                test::count_this_thread(true);   // on a reader or a worker, from its first read on
                 slowly(index);
             };
             const auto recorder = test::small_recorder();
@@ -187,11 +187,12 @@ BOOST_AUTO_TEST_CASE(reading_ahead_allocates_nothing_once_its_buffers_have_grown
                                .read_concurrency = 8,
                                .memory_budget = budget}};
             const auto self = std::this_thread::get_id();
-            // A ring's thread never calls read().
+            // The thread of an io_uring never calls read().
             source.before_location = [&](std::uint64_t) {
                 test::count_this_thread(std::this_thread::get_id() != self);
             };
-            // A buffer grows when it is first used for a longer sample than before, and which buffers are used is chance.
+            // A buffer grows when it is first used for a longer sample than before, and it is random which buffers are
+            // used.
             std::size_t epoch = 0;
             for (std::size_t quiet = 0; quiet < 3 && epoch < 60; ++epoch) {
                 const std::uint64_t before = test::counted_allocations();
@@ -216,7 +217,8 @@ BOOST_AUTO_TEST_CASE(the_plan_looks_at_samples_from_all_over_the_source) {
         const DataLoader loader{runtime, source, sampler, {.read_concurrency = 8}};
         BOOST_TEST(looked_at.size() == std::min<std::size_t>(n, 32));
         BOOST_TEST(*looked_at.rbegin() == (std::min<std::uint64_t>(n, 32) - 1) * n / std::min<std::uint64_t>(n, 32));
-        const std::uint64_t largest = StoredSource::bytes_of(n == 1 ? 0 : 6);   // 6 leaves the largest remainder by 7
+        // sample 6 has the largest remainder modulo 7
+        const std::uint64_t largest = StoredSource::bytes_of(n == 1 ? 0 : 6);
         BOOST_TEST(loader.memory_plan().in_flight_bytes == 16 * contents_memory_bytes(largest));
     }
 }

@@ -21,7 +21,7 @@ namespace {
     throw std::filesystem::filesystem_error{"cannot read", "stored/1", std::error_code{error, std::generic_category()}};
 }
 
-/// What reading sample 1 throws when the first `failures` reads fail with `error`; and how often it was read.
+/// What reading sample 1 throws if the first `failures` reads fail with `error`, and how often it was read.
 struct Outcome {
     std::error_code code;
     std::string message;

@@ -23,7 +23,7 @@ using test::StoredSource;
 
 namespace {
 
-/// A batch of samples 0 … n - 1 wanted in slot 0.
+/// Announces a batch with the samples 0 … n - 1 in slot 0.
 struct Wanting {
     explicit Wanting(StoredSource& from, ReadAheadOptions options = {})
         : source{from}, indices(from.size()), reads{from, from, with_size(options, from.size()), AnyClock{}} {
@@ -36,7 +36,7 @@ struct Wanting {
         options.slots = 1;
         return options;
     }
-    /// Takes sample `at` and gives its bytes back; whether they were its own.
+    /// Takes sample `at` and gives its bytes back; returns whether they were correct.
     bool take(std::uint32_t at) {
         const ReadAhead::Taken taken = reads.take(worker, 0, at, indices[at]);
         const bool own = StoredSource::holds(indices[at], *taken.contents);
@@ -54,7 +54,7 @@ struct Wanting {
 
 void wait_a_little(std::uint64_t) { std::this_thread::sleep_for(1ms); }
 
-/// Opens batches at random, abandons some, while workers take their samples: as a loader does, without its loop.
+/// Opens random batches and abandons some, while workers take their samples: like a loader without its loop.
 class Storm {
 public:
     Storm(const StoredSource& source, ReadAhead& reads, std::size_t slots, std::size_t batch, unsigned seed)
@@ -63,7 +63,7 @@ public:
             slot.indices.resize(batch);
     }
 
-    /// Opens `batches`, then waits for the workers or stops them in the midst.
+    /// Opens `batches`, then waits for the workers, or stops them while they work.
     void run(std::size_t workers, std::size_t batches, bool stop_early) {
         std::vector<std::thread> threads;
         for (std::size_t i = 0; i < workers; ++i)
@@ -94,7 +94,7 @@ private:
     struct Slot {
         std::vector<std::uint64_t> indices;
         std::uint32_t size = 0;
-        std::atomic<std::uint64_t> claim{0};   // size << 32 | next unclaimed, as a loader's
+        std::atomic<std::uint64_t> claim{0};   // size << 32 | next unclaimed, as in a loader
         std::atomic<std::uint32_t> left{0};
     };
 
@@ -105,7 +105,7 @@ private:
         reads_.withdraw(number(slot), 0);
         slot.size = static_cast<std::uint32_t>(1 + random_() % batch_);
         for (std::uint32_t at = 0; at < slot.size; ++at)
-            slot.indices[at] = random_() % (source_.size() + source_.size() / 50);   // some are of no sample
+            slot.indices[at] = random_() % (source_.size() + source_.size() / 50);   // some indices are out of range
         reads_.want(number(slot), {slot.indices.data(), slot.size});
         slot.left = slot.size;
         slot.claim.store(std::uint64_t{slot.size} << 32, std::memory_order_release);
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(slow_reads_are_in_flight_many_at_a_time_for_one_worker) {
         if (index < 2)
             wait_a_little(index);
         else if (index < 10)
-            together.arrive_and_wait();   // eight readers and the test: fewer never come out
+            together.arrive_and_wait();   // needs eight readers and the test; with fewer it would block
     };
     Wanting loader{source, {.concurrency = 16}};
     BOOST_TEST(loader.take(0));
@@ -301,7 +301,7 @@ void storm_over(StoredSource::In where, std::size_t workers, bool stop_early) {
             if (index % 31 == 0 && source.reads_begun % 2 == 0)
                 throw std::filesystem::filesystem_error{"cannot read", "x", std::make_error_code(std::errc::io_error)};
         };
-        // Reads of files do not pass by before_read, and are fast: the worker's own reads alone say that storage is slow.
+        // Reads of files bypass before_read and are fast, so only the worker's own reads make storage look slow.
         ReadAhead reads{source,
                         source,
                         {.concurrency = 1 + seed * 5,
@@ -349,7 +349,7 @@ BOOST_AUTO_TEST_CASE(the_ring_says_what_is_wrong_with_a_file_as_a_read_does) {
     std::filesystem::remove(source.file(6));
     std::filesystem::create_directory(source.file(6));
     const auto worker = std::this_thread::get_id();
-    bool read_here = false;   // either of them, by the worker
+    bool read_here = false;   // by the worker, either of the two reads
     source.before_read = [&](std::uint64_t index) {
         wait_a_little(index);
         if (std::this_thread::get_id() == worker)
@@ -358,7 +358,7 @@ BOOST_AUTO_TEST_CASE(the_ring_says_what_is_wrong_with_a_file_as_a_read_does) {
     for (const bool ring : {false, true}) {
         Wanting loader{source, {.concurrency = 16, .io_uring = ring}};
         for (std::uint32_t at = 0; at < 40; ++at) {
-            while (at == 2 && loader.reads.counters().ahead < 5)   // 2 … 6 have been begun, since reads begin in order
+            while (at == 2 && loader.reads.counters().ahead < 5)   // 2 … 6 have begun, since reads begin in order
                 std::this_thread::yield();
             const auto refused = [&](std::errc what) {
                 return [&, what](const std::filesystem::filesystem_error& error) {

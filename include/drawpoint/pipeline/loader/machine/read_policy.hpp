@@ -5,33 +5,34 @@
 
 namespace drawpoint {
 
-/// What a loader decides about reads ahead of its workers: whether they pay, how many at a time, how many samples may be held.
-/// Pure integers without threads, clock or I/O, so that a loader and a simulator in virtual time decide alike. Nothing
-/// allocates; O(1). One thread at a time (the driver's mutex).
+/// Decides about reading samples ahead of the workers: whether it pays, how many reads run at once, and how many
+/// samples may be held. Integer arithmetic without threads, clock or I/O, so that the loader and the simulator in
+/// virtual time decide alike. Nothing allocates; O(1). Calls must not overlap (the driver's mutex).
 class ReadPolicy {
 public:
-    /// `concurrency`: reads in flight at most; 0: never ahead. `num_workers`: threads making samples, at least 1 is taken.
+    /// `concurrency`: most reads in flight; 0: never read ahead. `num_workers`: threads making samples; 0 counts as 1.
     ReadPolicy(std::size_t concurrency, std::size_t num_workers) noexcept;
 
-    /// `reads` took `ns` in all, `blocked_ns` of which in reads that had to wait for storage; by whomever.
+    /// `reads` reads, by workers or readers, took `ns` in all; `blocked_ns` of it in reads that waited for storage.
     void observe_reads(std::uint64_t reads, std::uint64_t ns, std::uint64_t blocked_ns) noexcept;
-    /// `samples` took one worker `ns` in all to make from bytes already read.
+    /// One worker made `samples` samples from bytes already read in `ns` in all.
     void observe_samples(std::uint64_t samples, std::uint64_t ns) noexcept;
 
-    /// Other numbers from now on; `concurrency` stays 0 if it was.
+    /// Changes the numbers; a `concurrency` of 0 stays 0.
     void retarget(std::size_t concurrency, std::size_t num_workers) noexcept;
 
-    /// Whether somebody should read ahead: the mean wait for storage is above 30 µs and 1/64 of what making a sample takes; once
-    /// on, until it falls below half of that.
+    /// Whether to read ahead: once the mean wait for storage exceeds 30 µs and 1/64 of the time to make a sample,
+    /// until it falls below half of that.
     [[nodiscard]] bool ahead() const noexcept { return ahead_; }
-    /// Reads to keep in flight: rate × latency and half as many again, 1 … concurrency.
+    /// Reads to keep in flight, 1 … concurrency: the workers' rate × the latency of a read, and half as many again.
     [[nodiscard]] std::size_t in_flight() const noexcept { return in_flight_; }
-    /// No further read begins while so many samples are read or being read, ≤ most_held(concurrency). A running reader goes on
-    /// until then, a sleeping one is woken only below wake_below(): between the two, reads in flight stay as many as they are.
+    /// No further read begins while this many samples are read or being read; ≤ most_held(concurrency). A reader at
+    /// work goes on up to hold(), a sleeping one is woken only below wake_below(). Between the two, the number of reads
+    /// in flight stays as it is.
     [[nodiscard]] std::size_t hold() const noexcept { return hold_; }
     [[nodiscard]] std::size_t wake_below() const noexcept { return wake_below_; }
 
-    /// hold() at most.
+    /// The largest value of hold().
     [[nodiscard]] static constexpr std::size_t most_held(std::size_t concurrency) noexcept { return 2 * concurrency; }
 
 private:

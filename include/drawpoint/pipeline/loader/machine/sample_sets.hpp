@@ -6,19 +6,21 @@
 
 namespace drawpoint {
 
-/// A slot's buffers for the samples of a batch that will be collated.
+/// A slot's set of sample buffers: one for each sample of a batch that will be collated.
 struct SampleSet {
-    bool exists = false, is_busy = false;   ///< busy: a batch is being made in them
-    std::uint64_t taken = 0;                ///< running number of the batch that took them last
+    bool exists = false, is_busy = false;   ///< busy: a batch is being made in it
+    std::uint64_t taken = 0;                ///< running number of the batch that took it last
 };
 
+/// What choose_sample_set() decided.
 struct SampleSetChoice {
-    bool makes_new = false;              ///< a new set for the slot, or `from` where there is no memory for one
-    std::optional<std::uint32_t> from;   ///< the slot whose set is exchanged for its own; empty: it keeps its own
+    bool makes_new = false;              ///< allocate a new set; if there is no memory for one, use `from`
+    std::optional<std::uint32_t> from;   ///< the slot to exchange sets with; empty: the slot keeps its own
 };
 
-/// Which buffers a batch in slot `to` takes: those that were used longest ago, so that all of them soon have seen the largest
-/// samples, or new ones while there are fewer than `most` sets. `set_of(slot)` gives each SampleSet of `slots` many. Pure.
+/// Chooses the sample buffers for a batch in slot `to`: a new set while there are fewer than `most`, else the idle set
+/// used longest ago, so that all sets soon have grown to the largest samples. `set_of(i)` gives the SampleSet of slot
+/// i < `slots`. Pure; O(slots).
 template <class SetOf>
 [[nodiscard]] SampleSetChoice choose_sample_set(std::uint32_t slots, std::uint32_t to, std::size_t most, SetOf set_of) {
     std::optional<std::uint32_t> oldest;

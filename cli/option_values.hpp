@@ -1,0 +1,88 @@
+#pragma once
+
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+namespace drawpoint::cli {
+
+/// The number that all of `text` is; nullopt if it is none.
+template <class Number>
+std::optional<Number> number_in(std::string_view text) {
+    Number value{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    return error == std::errc{} && end == text.data() + text.size() ? std::optional{value} : std::nullopt;
+}
+
+/// The parts of `text` between the separators; at least one, which may be empty.
+[[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
+
+/// An option's value, and the text it was read from, which messages repeat.
+template <class T>
+struct Given {
+    std::string text;
+    T value{};
+};
+
+/// Adds an option: whenever it is given, and for its default, `read(option, text)` turns its text into `value`, which
+/// must outlive `app`. Option names include the dashes. `read` throws UsageError.
+template <class T, class Read>
+CLI::Option* add_read(CLI::App& app, const std::string& option, T& value, const std::string& by_default, Read read,
+                      const std::string& description) {
+    const auto take = [option, read, &value](const std::string& text) { value = read(option, text); };
+    return app.add_option_function<std::string>(option, take, description)
+        ->run_callback_for_default()
+        ->default_val(by_default);
+}
+
+/// The same for an option whose text is kept; its default is the text that `to` has.
+template <class T, class Read>
+CLI::Option* add_read(CLI::App& app, const std::string& option, Given<T>& to, Read read,
+                      const std::string& description) {
+    const auto read_both = [read](const std::string& name, const std::string& text) {
+        return Given<T>{text, read(name, text)};
+    };
+    return add_read(app, option, to, to.text, read_both, description);
+}
+
+/// Throws UsageError unless low <= value <= high.
+void check_range(std::string_view option, std::int64_t value, std::int64_t low, std::int64_t high);
+
+/// Adds an option that takes an integer from `low` to `high`. Its default is what `value` is.
+template <class Number>
+CLI::Option* add_number(CLI::App& app, const std::string& option, Number& value, std::int64_t low, std::int64_t high,
+                        const std::string& description) {
+    const auto take = [=, &value](const std::int64_t& number) {
+        check_range(option, number, low, high);
+        value = static_cast<Number>(number);
+    };
+    return app.add_option_function<std::int64_t>(option, take, description)->default_str(std::to_string(value));
+}
+
+/// Where `text` is in `names`. Throws UsageError listing them if it is none of them.
+[[nodiscard]] std::size_t position_in(std::span<const std::string_view> names, std::string_view option,
+                                      std::string_view text);
+
+/// A reader, for add_read, of one of `names`, which are in the order of the enumerators.
+template <class Enum>
+[[nodiscard]] auto one_of(std::vector<std::string_view> names) {
+    return [names = std::move(names)](std::string_view option, std::string_view text) {
+        return static_cast<Enum>(position_in(names, option, text));
+    };
+}
+
+/// Reads a size like 64MiB, in bytes.
+[[nodiscard]] std::uint64_t bytes_in(std::string_view option, std::string_view text);
+
+}   // namespace drawpoint::cli

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include <drawpoint/pipeline/image/image.hpp>
+#include <drawpoint/pipeline/image/pixels/image.hpp>
 
 namespace drawpoint::bench {
 

@@ -26,11 +26,11 @@
 #include <nlohmann/json.hpp>
 
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
-#include <drawpoint/pipeline/loader/collate.hpp>
+#include <drawpoint/pipeline/loader/core/collate.hpp>
 #include <drawpoint/pipeline/loader/data_loader.hpp>
 #include <drawpoint/pipeline/stages/image_stages.hpp>
 #include <drawpoint/pipeline/stages/inject.hpp>
-#include <drawpoint/pipeline/loader/runtime.hpp>
+#include <drawpoint/pipeline/runtime/runtime.hpp>
 #include <drawpoint/pipeline/sampling/sampler.hpp>
 #include <drawpoint/pipeline/storage/image_folder.hpp>
 

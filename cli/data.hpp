@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "cli/options.hpp"
-#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/loader/core/sample_source.hpp>
 #include <drawpoint/pipeline/sampling/sampler.hpp>
 
 namespace drawpoint::cli {

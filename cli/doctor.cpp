@@ -21,8 +21,8 @@
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
 #include <drawpoint/instrumentation/text/printable.hpp>
-#include <drawpoint/pipeline/loader/read_backend.hpp>
-#include <drawpoint/pipeline/loader/runtime.hpp>
+#include <drawpoint/pipeline/loader/reading/read_backend.hpp>
+#include <drawpoint/pipeline/runtime/runtime.hpp>
 
 namespace drawpoint::cli {
 namespace {

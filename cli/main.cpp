@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "cli/program.hpp"
-#include "instrumentation/text/shell.hpp"
+#include <drawpoint/instrumentation/text/detail/shell.hpp>
 #include <drawpoint/instrumentation/text/printable.hpp>
 
 namespace drawpoint::cli {

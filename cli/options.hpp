@@ -11,7 +11,7 @@
 #include <drawpoint/instrumentation/schedule.hpp>
 #include <drawpoint/pipeline/image/jpeg.hpp>
 #include <drawpoint/pipeline/image/resize.hpp>
-#include <drawpoint/pipeline/loader/loader_setting.hpp>
+#include <drawpoint/pipeline/loader/machine/loader_setting.hpp>
 #include <drawpoint/pipeline/stages/array_rows.hpp>
 #include <drawpoint/pipeline/stages/inject.hpp>
 

@@ -26,7 +26,7 @@
 #include <drawpoint/pipeline/loader/data_loader.hpp>
 #include <drawpoint/pipeline/cache/sample_cache.hpp>
 #include <drawpoint/pipeline/torch/worker_threads.hpp>
-#include "instrumentation/replaced_file.hpp"
+#include <drawpoint/instrumentation/detail/replaced_file.hpp>
 
 namespace drawpoint::cli {
 namespace {

@@ -15,7 +15,7 @@
 #include <drawpoint/loop/fit.hpp>
 #include <drawpoint/loop/torch/learner.hpp>
 #include <drawpoint/pipeline/cache/sample_cache.hpp>
-#include "pipeline/loader/batch_digest.hpp"
+#include <drawpoint/pipeline/loader/core/detail/batch_digest.hpp>
 
 namespace drawpoint::cli {
 namespace {

@@ -15,7 +15,7 @@
 #include <drawpoint/loop/callback.hpp>
 #include <drawpoint/loop/cancel.hpp>
 #include <drawpoint/pipeline/loader/data_loader.hpp>
-#include <drawpoint/pipeline/loader/runtime.hpp>
+#include <drawpoint/pipeline/runtime/runtime.hpp>
 
 namespace drawpoint::cli {
 

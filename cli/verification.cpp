@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "cli/program.hpp"
-#include "diagnosis/steady/steady_run.hpp"
-#include "diagnosis/verdict/refutation.hpp"
+#include <drawpoint/diagnosis/steady/detail/steady_run.hpp>
+#include <drawpoint/diagnosis/verdict/detail/refutation.hpp>
 #include <drawpoint/diagnosis/whatif/whatif_report.hpp>
 #include <drawpoint/instrumentation/trace/trace.hpp>
 

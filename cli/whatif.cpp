@@ -14,7 +14,7 @@
 #include "cli/recording.hpp"
 #include "cli/report_output.hpp"
 #include "cli/verification.hpp"
-#include "diagnosis/steady/steady_run.hpp"
+#include <drawpoint/diagnosis/steady/detail/steady_run.hpp>
 #include <drawpoint/diagnosis/whatif/whatif_report.hpp>
 
 namespace drawpoint::cli {
@@ -165,8 +165,8 @@ int whatif_run(const Invocation& invocation) {
     for (const std::string& text : speedups)
         speed_up(grid.change, text, steady.run);
     const Whatif found = predict(file, steady, grid);
-    nlohmann::ordered_json document = to_json(found, {.version = DRAWPOINT_VERSION, .command = invocation.line},
-                                              summary_of(ledger, true).machine);
+    nlohmann::ordered_json document =
+        to_json(found, {.version = DRAWPOINT_VERSION, .command = invocation.line}, summary_of(ledger, true).machine);
     std::string text = to_text(found);
     if (!html.empty()) {
         write_file(html, to_html(found, fmt::format("What if: {}", file)));

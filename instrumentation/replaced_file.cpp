@@ -1,4 +1,4 @@
-#include "instrumentation/replaced_file.hpp"
+#include <drawpoint/instrumentation/detail/replaced_file.hpp>
 
 #include <cerrno>
 #include <climits>

@@ -20,12 +20,13 @@ ROOMS = [
     ("pipeline/torch/*", ["pipeline/*", "instrumentation/*"]),
     # The pipeline feeds instrumentation and never reads it: names of facts, but no reports, no statistics, no files.
     ("pipeline/*", ["instrumentation/clock", "instrumentation/event", "instrumentation/facts", "instrumentation/recorder/*",
-                    "instrumentation/ledger/ledger", "instrumentation/ledger/order_rule", "instrumentation/host/*",
-                    "instrumentation/replaced_file"]),
+                    "instrumentation/ledger/ledger", "instrumentation/ledger/rows", "instrumentation/ledger/order_rule",
+                    "instrumentation/host/*", "instrumentation/detail/replaced_file"]),
     # A learner of LibTorch takes the loader's own batches, so it may know them.
-    ("loop/torch/*", ["instrumentation/*", "pipeline/torch/*", "pipeline/loader/batch_slots", "pipeline/loader/runtime",
-                      "pipeline/loader/batch_source", "pipeline/errors", "pipeline/rng"]),
-    ("loop/*", ["instrumentation/*", "pipeline/loader/runtime", "pipeline/loader/batch_source", "pipeline/errors", "pipeline/rng"]),
+    ("loop/torch/*", ["instrumentation/*", "pipeline/torch/*", "pipeline/loader/core/batch_slots",
+                      "pipeline/loader/core/batch_source", "pipeline/runtime/runtime", "pipeline/errors", "pipeline/rng"]),
+    ("loop/*", ["instrumentation/*", "pipeline/runtime/runtime", "pipeline/loader/core/batch_source", "pipeline/errors",
+                "pipeline/rng"]),
     ("diagnosis/*", ["instrumentation/*", "pipeline/*", "loop/*"]),
     *((door, ["instrumentation/*", "pipeline/*", "loop/*", "diagnosis/*"]) for door in DOORS),
     ("drawpoint", DOORS),   # all doors but that of LibTorch
@@ -36,7 +37,7 @@ ROOM_NAMES = ("instrumentation", "pipeline", "loop", "diagnosis", "cli", "tests"
 # Libraries by how their includes begin, and the only places that may have them.
 LIBRARIES = [
     ("LibTorch", r"(torch|ATen|c10|caffe2)/", ["*/torch/*", "cli/*", "bench/*", "examples/*"]),
-    ("oneTBB", r"(tbb|oneapi)/", ["pipeline/loader/threads/worker_pool*", "tests/*", "bench/*", "examples/*"]),
+    ("oneTBB", r"(tbb|oneapi)/", ["pipeline/runtime/worker_pool*", "tests/*", "bench/*", "examples/*"]),
     ("Asio", r"(asio\.hpp$|asio/)", ["pipeline/*", "loop/*", "cli/*", "tests/*", "bench/*", "examples/*"]),
     ("protozero", r"protozero/", ["instrumentation/trace*", "instrumentation/export/*", "loop/loggers/*", "tests/*",
                                    "bench/*"]),
@@ -44,19 +45,10 @@ LIBRARIES = [
     ("LibTorch, through a header of a torch/ folder,", r"drawpoint/(.*/)?torch/",
      ["*/torch/*", "torch", "cli/*", "bench/*", "examples/*", "tests/cli/*"]),
 ]
-# A private header lies beside its sources and belongs to that folder; tests/ and bench/ may look inside. Who else does, and
-# for what.
+# A private header lies beside its sources and belongs to its room; tests and benchmarks may look inside.
 PRIVATE_READERS = ("tests", "bench")
-PRIVATE_SHARED = {
-    "instrumentation/replaced_file": ["cli/*", "loop/callbacks/*", "pipeline/image/*"],   # files that appear whole or not at all
-    "instrumentation/text/shell": ["cli/*", "diagnosis/verdict/*"],      # words of a command as a shell reads them
-    "instrumentation/wrapping": ["diagnosis/*"],                         # arithmetic on stamps that a damaged file may hold
-    "instrumentation/ledger/order_loss": ["diagnosis/blame/*"],          # one definition of the time lost to order
-    "instrumentation/host/host_counters": ["diagnosis/tuner/*"],         # the recorder's own readings, at a block's ends
-    "pipeline/loader/batch_digest": ["cli/*"],                           # the digest of a loader that the program wraps
-    "diagnosis/steady/steady_run": ["cli/*"],                            # how whatif and tune prepare a run
-    "diagnosis/verdict/refutation": ["cli/*"],                           # the options that made a recording
-}
+# A header in a folder detail/ is for the rooms, and for what users' headers need themselves: never for users.
+DETAIL_STRANGERS = ["examples/*", "tests/consumer/*", "tests/compile_fail/*", "drawpoint", *DOORS]
 DOOR = re.compile(r"drawpoint/[a-z]+\.hpp$")
 DOOR_USERS = ["examples/*", "tests/consumer/*", "tests/compile_fail/*", "drawpoint"]   # they stand for users
 
@@ -88,8 +80,7 @@ def included_place(path, target):
 def is_foreign_private(path, target, other):
     """A header without drawpoint/ is of its room's folder alone; include/ is another folder."""
     folder = str(path).split("/")[0]
-    return (not target.startswith("drawpoint/") and folder not in (room_of(other), *PRIVATE_READERS)
-            and not matches(place(path), PRIVATE_SHARED.get(other, [])))
+    return not target.startswith("drawpoint/") and folder not in (room_of(other), *PRIVATE_READERS)
 
 
 def check(path, text):
@@ -103,10 +94,12 @@ def check(path, text):
         if DOOR.match(target) and not matches(me, DOOR_USERS):
             findings.append((line, "include-door", f"{target} is for users; include what is used"))
             continue
+        if "/detail/" in target and matches(me, DETAIL_STRANGERS):
+            findings.append((line, "include-detail", f"{target} is for the project itself"))
         other = included_place(path, target)
         if other is not None and is_foreign_private(path, target, other):
             findings.append((line, "include-private", f"{target} is private to {room_of(other)}/: make it public "
-                             "(include/drawpoint/) or do without it"))
+                             "(include/drawpoint/, or a folder detail/ there) or do without it"))
         if other is None or room_of(other) == room_of(me) and "/" in me:
             continue
         for files, allowed in ROOMS:

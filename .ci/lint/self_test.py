@@ -5,6 +5,8 @@ import unittest
 from pathlib import Path
 
 import coroutines
+import doors
+import folders
 import include_graph
 import layout
 import machine
@@ -17,13 +19,13 @@ def rules(lint, path, text):
 
 class IncludeGraph(unittest.TestCase):
     REJECTED = [   # path, include, rule
-        ("instrumentation/ledger.cpp", "<drawpoint/pipeline/loader/runtime.hpp>", "include-graph"),
+        ("instrumentation/ledger.cpp", "<drawpoint/pipeline/runtime/runtime.hpp>", "include-graph"),
         ("include/drawpoint/instrumentation/clock.hpp", "<drawpoint/loop/fit.hpp>", "include-graph"),
         ("pipeline/data_loader.cpp", "<drawpoint/loop/fit.hpp>", "include-graph"),
         ("pipeline/data_loader.cpp", "<drawpoint/instrumentation/report/simple.hpp>", "include-graph"),
         ("loop/fit.cpp", "<drawpoint/pipeline/loader/data_loader.hpp>", "include-graph"),
         ("loop/fit.cpp", '"pipeline/ring.hpp"', "include-graph"),
-        ("loop/fit.cpp", "<drawpoint/pipeline/loader/batch_slots.hpp>", "include-graph"),
+        ("loop/fit.cpp", "<drawpoint/pipeline/loader/core/batch_slots.hpp>", "include-graph"),
         ("loop/torch/learner.cpp", "<drawpoint/pipeline/loader/data_loader.hpp>", "include-graph"),
         ("loop/fit.cpp", '"../diagnosis/blame.hpp"', "include-graph"),
         ("loop/fit.cpp", "<drawpoint/diagnosis/blame/blame.hpp>", "include-graph"),
@@ -47,8 +49,11 @@ class IncludeGraph(unittest.TestCase):
         ("include/drawpoint/loader.hpp", "<drawpoint/loop/torch/learner.hpp>", "include-library"),
         ("diagnosis/replay.cpp", '"pipeline/loader/threads/claim_use.hpp"', "include-private"),
         ("cli/tune.cpp", '"diagnosis/verdict/interventions.hpp"', "include-private"),
-        ("include/drawpoint/pipeline/loader/blocking.hpp", '"pipeline/loader/loader_core.hpp"', "include-private"),
-        ("loop/fit.cpp", '"../instrumentation/wrapping.hpp"', "include-private"),
+        ("include/drawpoint/pipeline/loader/blocking.hpp", '"pipeline/loader/core/loader_core.hpp"', "include-private"),
+        ("loop/fit.cpp", '"../instrumentation/clock_source.hpp"', "include-private"),
+        ("cli/verification.cpp", '"diagnosis/verdict/refutation.hpp"', "include-private"),
+        ("examples/first.cpp", "<drawpoint/diagnosis/verdict/detail/refutation.hpp>", "include-detail"),
+        ("include/drawpoint/loader.hpp", "<drawpoint/pipeline/loader/machine/detail/loader_policy.hpp>", "include-detail"),
         ("include/drawpoint/newroom/thing.hpp", "<drawpoint/loop/fit.hpp>", "include-graph"),
     ]
     ACCEPTED = [
@@ -57,15 +62,15 @@ class IncludeGraph(unittest.TestCase):
         ("instrumentation/export/pprof.cpp", "<protozero/pbf_writer.hpp>"),
         ("pipeline/data_loader.cpp", "<drawpoint/instrumentation/recorder/recorder.hpp>"),
         ("pipeline/image/decode.cpp", "<drawpoint/pipeline/errors.hpp>"),
-        ("pipeline/loader/threads/worker_pool.cpp", "<tbb/task_arena.h>"),
-        ("include/drawpoint/pipeline/loader/runtime.hpp", "<asio/awaitable.hpp>"),
+        ("pipeline/runtime/worker_pool.cpp", "<tbb/task_arena.h>"),
+        ("include/drawpoint/pipeline/runtime/runtime.hpp", "<asio/awaitable.hpp>"),
         ("pipeline/torch/tensor.cpp", "<torch/torch.h>"),
         ("include/drawpoint/pipeline/torch/tensor.hpp", "<ATen/ATen.h>"),
-        ("loop/fit.cpp", "<drawpoint/pipeline/loader/batch_source.hpp>"),
+        ("loop/fit.cpp", "<drawpoint/pipeline/loader/core/batch_source.hpp>"),
         ("loop/torch/learner.cpp", "<drawpoint/pipeline/torch/tensor.hpp>"),
         ("loop/torch/learner.cpp", "<drawpoint/loop/learner.hpp>"),
-        ("include/drawpoint/loop/torch/learner.hpp", "<drawpoint/pipeline/loader/batch_slots.hpp>"),
-        ("diagnosis/replay.cpp", "<drawpoint/pipeline/loader/machine/loader_policy.hpp>"),
+        ("include/drawpoint/loop/torch/learner.hpp", "<drawpoint/pipeline/loader/core/batch_slots.hpp>"),
+        ("diagnosis/replay.cpp", "<drawpoint/pipeline/loader/machine/detail/loader_policy.hpp>"),
         ("cli/profile.cpp", "<drawpoint/loop/torch/learner.hpp>"),
         ("bench/rival.cpp", "<torch/torch.h>"),
         ("tests/torch/learner_test.cpp", "<torch/torch.h>"),
@@ -78,7 +83,7 @@ class IncludeGraph(unittest.TestCase):
         ("pipeline/loader/data_loader.cpp", '"pipeline/loader/threads/prefetch_core.hpp"'),
         ("tests/pipeline/loader/data_loader_test.cpp", '"pipeline/loader/threads/prefetch_core.hpp"'),
         ("bench/draw.cpp", '"pipeline/loader/threads/prefetch_core.hpp"'),
-        ("cli/verification.cpp", '"diagnosis/verdict/refutation.hpp"'),
+        ("cli/verification.cpp", "<drawpoint/diagnosis/verdict/detail/refutation.hpp>"),
         ("loop/fit.cpp", "<vector>"),
         ("loop/fit.cpp", '"helper.hpp"'),
     ]
@@ -96,6 +101,28 @@ class IncludeGraph(unittest.TestCase):
     def test_names_the_line(self):
         finding, = include_graph.check(Path("loop/fit.cpp"), "#include <vector>\n\n#include <torch/torch.h>\n")
         self.assertEqual(3, finding[0])
+
+
+class Doors(unittest.TestCase):
+    def test_a_header_that_no_door_leads_to_is_found(self):
+        headers = {"drawpoint/loop.hpp": "#include <drawpoint/loop/fit.hpp>", "drawpoint/loop/event.hpp": "",
+                   "drawpoint/loop/fit.hpp": "#include <drawpoint/loop/event.hpp>", "drawpoint/loop/lost.hpp": "",
+                   "drawpoint/loop/detail/own.hpp": ""}
+        self.assertEqual(["drawpoint/loop/lost.hpp"], doors.check(headers))
+
+
+class Folders(unittest.TestCase):
+    A, B, C = (("pipeline/a/x.cpp", "<drawpoint/pipeline/b/y.hpp>"), ("pipeline/b/y.cpp", '"pipeline/c/z.hpp"'),
+               ("include/drawpoint/pipeline/c/detail/z.hpp", "<drawpoint/pipeline/a/w.hpp>"))
+
+    def paths(self, *files):
+        return [str(path) for path, _, _ in folders.check([(path, f"#include {include}\n") for path, include in files])]
+
+    def test_a_circle_of_folders_is_found_at_each_of_its_includes(self):
+        self.assertEqual([self.A[0], self.B[0], self.C[0]], self.paths(self.A, self.B, self.C))
+
+    def test_one_way_is_accepted(self):
+        self.assertEqual([], self.paths(self.A, self.B, ("tests/c.cpp", "<drawpoint/pipeline/a/w.hpp>")))
 
 
 class Machine(unittest.TestCase):

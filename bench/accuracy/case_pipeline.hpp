@@ -5,9 +5,9 @@
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/loop/callback.hpp>
 #include <drawpoint/loop/fit.hpp>
-#include <drawpoint/pipeline/loader/collate.hpp>
+#include <drawpoint/pipeline/loader/core/collate.hpp>
 #include <drawpoint/pipeline/loader/data_loader.hpp>
-#include <drawpoint/pipeline/loader/runtime.hpp>
+#include <drawpoint/pipeline/runtime/runtime.hpp>
 #include <drawpoint/pipeline/sampling/sampler.hpp>
 
 #include "case_learner.hpp"

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <stdexcept>
 
-#include <drawpoint/pipeline/stages/stage_timer.hpp>
+#include <drawpoint/pipeline/stages/detail/stage_timer.hpp>
 
 #include "work.hpp"
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/loader/core/sample_source.hpp>
 
 #include "case.hpp"
 #include "rig.hpp"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/loader/core/sample_source.hpp>
 
 #include "../photos.hpp"
 #include "work.hpp"

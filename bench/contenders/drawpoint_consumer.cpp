@@ -6,7 +6,7 @@
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/pipeline/loader/data_loader.hpp>
 #include <drawpoint/pipeline/stages/generated_rows.hpp>
-#include <drawpoint/pipeline/loader/runtime.hpp>
+#include <drawpoint/pipeline/runtime/runtime.hpp>
 #include <drawpoint/pipeline/sampling/sampler.hpp>
 
 #include "contender.hpp"

@@ -7,7 +7,7 @@
 #include <drawpoint/pipeline/stages/generated_rows.hpp>
 #include <drawpoint/pipeline/stages/image_stages.hpp>
 #include <drawpoint/pipeline/stages/inject.hpp>
-#include <drawpoint/pipeline/loader/runtime.hpp>
+#include <drawpoint/pipeline/runtime/runtime.hpp>
 #include <drawpoint/pipeline/sampling/sampler.hpp>
 #include <drawpoint/pipeline/storage/image_folder.hpp>
 #include <drawpoint/pipeline/stages/tensor_rows.hpp>

@@ -7,8 +7,8 @@
 
 #include <drawpoint/diagnosis/blame/blame.hpp>
 
-#include "diagnosis/rows/loader_rows.hpp"
-#include "instrumentation/ledger/order_loss.hpp"
+#include <drawpoint/diagnosis/rows/detail/loader_rows.hpp>
+#include <drawpoint/instrumentation/ledger/detail/order_loss.hpp>
 
 namespace drawpoint {
 

@@ -7,7 +7,7 @@
 
 #include <drawpoint/diagnosis/blame/blame.hpp>
 
-#include "diagnosis/rows/loader_rows.hpp"
+#include <drawpoint/diagnosis/rows/detail/loader_rows.hpp>
 
 namespace drawpoint {
 

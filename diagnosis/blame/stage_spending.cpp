@@ -4,7 +4,7 @@
 #include <cmath>
 #include <span>
 
-#include "diagnosis/rows/loader_rows.hpp"
+#include <drawpoint/diagnosis/rows/detail/loader_rows.hpp>
 
 namespace drawpoint {
 

@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
-#include <drawpoint/instrumentation/recorder/records.hpp>
+#include <drawpoint/instrumentation/ledger/records.hpp>
 
 namespace drawpoint {
 

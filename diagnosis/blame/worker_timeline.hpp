@@ -5,7 +5,7 @@
 
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
 
-#include "diagnosis/rows/loader_rows.hpp"
+#include <drawpoint/diagnosis/rows/detail/loader_rows.hpp>
 
 namespace drawpoint {
 

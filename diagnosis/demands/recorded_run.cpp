@@ -13,7 +13,7 @@
 
 #include <drawpoint/instrumentation/facts.hpp>
 
-#include "diagnosis/rows/loader_rows.hpp"
+#include <drawpoint/diagnosis/rows/detail/loader_rows.hpp>
 #include "diagnosis/demands/cpu_shares.hpp"
 #include "diagnosis/demands/recorded_steps.hpp"
 #include "diagnosis/demands/demand_limit.hpp"

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "diagnosis/rows/loader_rows.hpp"
+#include <drawpoint/diagnosis/rows/detail/loader_rows.hpp>
 #include "diagnosis/demands/demand_limit.hpp"
 
 namespace drawpoint {

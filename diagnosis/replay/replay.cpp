@@ -6,14 +6,14 @@
 #include <stdexcept>
 #include <string>
 
-#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/loader_policy.hpp>
 #include <drawpoint/pipeline/loader/machine/memory_plan.hpp>
 
 #include "diagnosis/replay/replay_demands.hpp"
 #include "diagnosis/replay/replay_loader.hpp"
 #include "diagnosis/replay/replay_rows.hpp"
 #include "diagnosis/replay/machine/virtual_time.hpp"
-#include <drawpoint/pipeline/loader/machine/slot_bytes.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/slot_bytes.hpp>
 
 namespace drawpoint {
 namespace {

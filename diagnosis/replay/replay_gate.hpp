@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <utility>
 
-#include <drawpoint/pipeline/loader/machine/loader_machine.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/loader_machine.hpp>
 
 namespace drawpoint {
 

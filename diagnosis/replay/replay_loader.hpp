@@ -5,10 +5,10 @@
 #include <cstdint>
 #include <vector>
 
-#include <drawpoint/instrumentation/recorder/reading_budget.hpp>
-#include <drawpoint/pipeline/loader/machine/loader_machine.hpp>
+#include <drawpoint/instrumentation/recorder/detail/reading_budget.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/loader_machine.hpp>
 #include <drawpoint/pipeline/loader/machine/memory_plan.hpp>
-#include <drawpoint/pipeline/loader/machine/spin_policy.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/spin_policy.hpp>
 
 #include "diagnosis/replay/replay_demands.hpp"
 #include "diagnosis/replay/replay_gate.hpp"

@@ -4,7 +4,7 @@
 
 #include "diagnosis/replay/replay_loader.hpp"
 
-#include <drawpoint/pipeline/loader/machine/sample_sets.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/sample_sets.hpp>
 
 namespace drawpoint {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <drawpoint/pipeline/loader/machine/slot_bytes.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/slot_bytes.hpp>
 
 namespace drawpoint {
 namespace {

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include <drawpoint/pipeline/loader/machine/read_machine.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/read_machine.hpp>
 
 namespace drawpoint {
 

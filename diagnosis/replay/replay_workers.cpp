@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "diagnosis/replay/replay_loader.hpp"
-#include <drawpoint/pipeline/loader/machine/slot_bytes.hpp>
-#include <drawpoint/pipeline/loader/machine/worker_costs.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/slot_bytes.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/worker_costs.hpp>
 
 namespace drawpoint {
 

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "diagnosis/rows/loader_rows.hpp"
+#include <drawpoint/diagnosis/rows/detail/loader_rows.hpp>
 
 namespace drawpoint {
 

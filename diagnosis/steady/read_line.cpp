@@ -1,4 +1,4 @@
-#include "diagnosis/steady/read_line.hpp"
+#include <drawpoint/diagnosis/steady/detail/read_line.hpp>
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "diagnosis/steady/steady_run.hpp"
+#include <drawpoint/diagnosis/steady/detail/steady_run.hpp>
 
 #include <algorithm>
 #include <cmath>

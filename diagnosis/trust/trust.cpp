@@ -13,7 +13,7 @@
 #include <fmt/format.h>
 
 #include "diagnosis/trust/host_pieces.hpp"
-#include "diagnosis/rows/loader_rows.hpp"
+#include <drawpoint/diagnosis/rows/detail/loader_rows.hpp>
 #include <drawpoint/instrumentation/text/format.hpp>
 
 namespace drawpoint {

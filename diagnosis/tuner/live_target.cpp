@@ -15,7 +15,7 @@
 #include <drawpoint/loop/cancel.hpp>
 #include <drawpoint/pipeline/loader/data_loader.hpp>
 
-#include "instrumentation/host/host_counters.hpp"
+#include <drawpoint/instrumentation/host/detail/host_counters.hpp>
 
 namespace drawpoint {
 

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "diagnosis/steady/steady_run.hpp"
+#include <drawpoint/diagnosis/steady/detail/steady_run.hpp>
 #include <drawpoint/diagnosis/verdict/words.hpp>
 
 namespace drawpoint {

@@ -1,4 +1,4 @@
-#include "diagnosis/verdict/refutation.hpp"
+#include <drawpoint/diagnosis/verdict/detail/refutation.hpp>
 
 #include <algorithm>
 #include <array>
@@ -10,7 +10,7 @@
 #include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/instrumentation/text/printable.hpp>
 
-#include "instrumentation/text/shell.hpp"
+#include <drawpoint/instrumentation/text/detail/shell.hpp>
 
 namespace drawpoint {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "diagnosis/verdict/evidence.hpp"
 #include "diagnosis/verdict/interventions.hpp"
-#include "diagnosis/verdict/refutation.hpp"
+#include <drawpoint/diagnosis/verdict/detail/refutation.hpp>
 
 namespace drawpoint {
 namespace {

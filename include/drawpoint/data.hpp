@@ -6,8 +6,11 @@
 #include <drawpoint/pipeline/image/crop.hpp>
 #include <drawpoint/pipeline/image/dataset_info.hpp>
 #include <drawpoint/pipeline/image/image_decoder.hpp>
-#include <drawpoint/pipeline/loader/sample_buffer.hpp>
-#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/image/jpeg.hpp>
+#include <drawpoint/pipeline/image/photo_crops.hpp>
+#include <drawpoint/pipeline/image/resize.hpp>
+#include <drawpoint/pipeline/loader/core/sample_buffer.hpp>
+#include <drawpoint/pipeline/loader/core/sample_source.hpp>
 #include <drawpoint/pipeline/rng.hpp>
 #include <drawpoint/pipeline/sampling/bucket_sampler.hpp>
 #include <drawpoint/pipeline/sampling/sampler.hpp>
@@ -19,6 +22,8 @@
 #include <drawpoint/pipeline/stages/stage.hpp>
 #include <drawpoint/pipeline/stages/tensor_rows.hpp>
 #include <drawpoint/pipeline/storage/array_file.hpp>
+#include <drawpoint/pipeline/storage/cifar_file.hpp>
+#include <drawpoint/pipeline/storage/idx_file.hpp>
 #include <drawpoint/pipeline/storage/image_folder.hpp>
 #include <drawpoint/pipeline/storage/tar_pack.hpp>
 #include <drawpoint/pipeline/storage/tar_shards.hpp>

@@ -12,5 +12,6 @@
 #include <drawpoint/diagnosis/trust/interference.hpp>
 #include <drawpoint/diagnosis/verdict/verdict.hpp>
 #include <drawpoint/diagnosis/verdict/verdict_report.hpp>
+#include <drawpoint/diagnosis/verdict/words.hpp>
 #include <drawpoint/diagnosis/whatif/whatif.hpp>
 #include <drawpoint/diagnosis/whatif/whatif_report.hpp>

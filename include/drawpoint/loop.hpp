@@ -4,9 +4,11 @@
 
 #include <drawpoint/loop/callback.hpp>
 #include <drawpoint/loop/callbacks/checkpoint.hpp>
+#include <drawpoint/loop/callbacks/checkpoint_file.hpp>
 #include <drawpoint/loop/callbacks/early_stopping.hpp>
 #include <drawpoint/loop/callbacks/gradient_accumulation.hpp>
 #include <drawpoint/loop/callbacks/gradient_clipping.hpp>
+#include <drawpoint/loop/callbacks/learner_hooks.hpp>
 #include <drawpoint/loop/callbacks/learning_rate_schedule.hpp>
 #include <drawpoint/loop/callbacks/metrics.hpp>
 #include <drawpoint/loop/callbacks/metrics_recorder.hpp>
@@ -24,6 +26,7 @@
 #include <drawpoint/loop/profilers/advanced.hpp>
 #include <drawpoint/loop/profilers/fastxtend.hpp>
 #include <drawpoint/loop/profilers/profile_iterable.hpp>
+#include <drawpoint/loop/profilers/profiler.hpp>
 #include <drawpoint/loop/profilers/profiler_callback.hpp>
 #include <drawpoint/loop/profilers/simple.hpp>
 #include <drawpoint/loop/profilers/xla.hpp>

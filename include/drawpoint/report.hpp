@@ -8,7 +8,9 @@
 #include <drawpoint/instrumentation/report/json.hpp>
 #include <drawpoint/instrumentation/report/lightning.hpp>
 #include <drawpoint/instrumentation/report/operators.hpp>
+#include <drawpoint/instrumentation/report/scale_time.hpp>
 #include <drawpoint/instrumentation/report/summary.hpp>
 #include <drawpoint/instrumentation/report/text.hpp>
-#include <drawpoint/instrumentation/text/printable.hpp>
+#include <drawpoint/instrumentation/statistics.hpp>
 #include <drawpoint/instrumentation/text/format.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>

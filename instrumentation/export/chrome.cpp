@@ -16,7 +16,7 @@
 #include "instrumentation/export/text_stream.hpp"
 #include "instrumentation/host/host_use.hpp"
 #include "instrumentation/export/tracks.hpp"
-#include "instrumentation/wrapping.hpp"
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 
 namespace drawpoint {
 namespace {

@@ -6,7 +6,7 @@
 
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
 #include "instrumentation/export/text_stream.hpp"
-#include "instrumentation/wrapping.hpp"
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 
 namespace drawpoint {
 

@@ -13,7 +13,7 @@
 #include <drawpoint/instrumentation/export/chrome.hpp>
 #include <drawpoint/instrumentation/facts.hpp>
 #include "instrumentation/export/json_text.hpp"
-#include "instrumentation/wrapping.hpp"
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 
 namespace drawpoint {
 namespace {

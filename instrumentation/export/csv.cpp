@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "instrumentation/export/text_stream.hpp"
-#include "instrumentation/wrapping.hpp"
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 
 namespace drawpoint {
 namespace {

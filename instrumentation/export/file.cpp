@@ -23,7 +23,7 @@
 #include <drawpoint/instrumentation/export/pprof.hpp>
 #include <drawpoint/instrumentation/export/speedscope.hpp>
 
-#include "instrumentation/replaced_file.hpp"
+#include <drawpoint/instrumentation/detail/replaced_file.hpp>
 
 namespace drawpoint {
 namespace {

@@ -13,7 +13,7 @@
 #include <drawpoint/instrumentation/export/file.hpp>
 #include <drawpoint/instrumentation/facts.hpp>
 #include "instrumentation/export/text_stream.hpp"
-#include "instrumentation/wrapping.hpp"
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 
 namespace drawpoint {
 namespace {

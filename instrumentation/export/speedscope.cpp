@@ -9,7 +9,7 @@
 #include <drawpoint/instrumentation/facts.hpp>
 #include "instrumentation/export/text_stream.hpp"
 #include "instrumentation/export/tracks.hpp"
-#include "instrumentation/wrapping.hpp"
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 
 namespace drawpoint {
 namespace {

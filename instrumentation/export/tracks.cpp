@@ -11,7 +11,7 @@
 
 #include <drawpoint/instrumentation/facts.hpp>
 #include "instrumentation/ledger/step_slices.hpp"
-#include "instrumentation/wrapping.hpp"
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 
 namespace drawpoint {
 namespace {

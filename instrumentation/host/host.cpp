@@ -7,7 +7,7 @@
 
 #include "instrumentation/host/cgroup.hpp"
 #include "instrumentation/host/core_mask.hpp"
-#include "instrumentation/host/host_counters.hpp"
+#include <drawpoint/instrumentation/host/detail/host_counters.hpp>
 #include <sched.h>
 
 namespace drawpoint {

@@ -1,4 +1,4 @@
-#include "instrumentation/host/host_counters.hpp"
+#include <drawpoint/instrumentation/host/detail/host_counters.hpp>
 
 #include <algorithm>
 #include <charconv>

@@ -1,4 +1,4 @@
-#include <drawpoint/instrumentation/host/thread_usage.hpp>
+#include <drawpoint/instrumentation/host/detail/thread_usage.hpp>
 
 #include <fcntl.h>
 #include <unistd.h>

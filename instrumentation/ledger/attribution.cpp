@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include <drawpoint/instrumentation/facts.hpp>
-#include "instrumentation/wrapping.hpp"
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 
 namespace drawpoint {
 namespace {

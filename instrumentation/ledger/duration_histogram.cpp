@@ -1,4 +1,4 @@
-#include <drawpoint/instrumentation/ledger/duration_histogram.hpp>
+#include <drawpoint/instrumentation/ledger/detail/duration_histogram.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -5,7 +5,7 @@
 #include <limits>
 #include <ranges>
 
-#include "instrumentation/wrapping.hpp"
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 
 namespace drawpoint {
 namespace {

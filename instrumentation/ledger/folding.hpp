@@ -8,7 +8,7 @@
 
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
 
-#include "instrumentation/ledger/order_loss.hpp"
+#include <drawpoint/instrumentation/ledger/detail/order_loss.hpp>
 
 namespace drawpoint {
 

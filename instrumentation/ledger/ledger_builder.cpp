@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "instrumentation/ledger/folding.hpp"
-#include "instrumentation/wrapping.hpp"
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 
 namespace drawpoint {
 

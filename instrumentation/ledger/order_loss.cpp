@@ -1,10 +1,10 @@
-#include "instrumentation/ledger/order_loss.hpp"
+#include <drawpoint/instrumentation/ledger/detail/order_loss.hpp>
 
 #include <algorithm>
 #include <limits>
 #include <tuple>
 
-#include "instrumentation/wrapping.hpp"
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 
 namespace drawpoint {
 namespace {

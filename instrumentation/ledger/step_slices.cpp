@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "instrumentation/wrapping.hpp"
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 
 namespace drawpoint {
 namespace {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include <drawpoint/instrumentation/clock.hpp>
-#include <drawpoint/instrumentation/recorder/records.hpp>
+#include <drawpoint/instrumentation/ledger/records.hpp>
 
 #include "instrumentation/ledger/ledger_builder.hpp"
 #include "instrumentation/recorder/ring_message.hpp"

@@ -17,10 +17,10 @@
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
 
 #include "instrumentation/ledger/definitions.hpp"
-#include "instrumentation/host/host_counters.hpp"
+#include <drawpoint/instrumentation/host/detail/host_counters.hpp>
 #include "instrumentation/recorder/message_sink.hpp"
 #include "instrumentation/recorder/ring_message.hpp"
-#include "instrumentation/recorder/start_times.hpp"
+#include "instrumentation/trace/start_times.hpp"
 #include "instrumentation/recorder/thread_rings.hpp"
 
 namespace drawpoint {

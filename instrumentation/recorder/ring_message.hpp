@@ -8,7 +8,7 @@
 #include <span>
 #include <type_traits>
 
-#include <drawpoint/instrumentation/recorder/records.hpp>
+#include <drawpoint/instrumentation/ledger/records.hpp>
 
 #include "instrumentation/recorder/ring.hpp"
 

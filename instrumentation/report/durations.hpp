@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include <drawpoint/instrumentation/ledger/duration_histogram.hpp>
+#include <drawpoint/instrumentation/ledger/detail/duration_histogram.hpp>
 #include <drawpoint/instrumentation/statistics.hpp>
 
 #include "instrumentation/ledger/folding.hpp"

@@ -13,7 +13,7 @@
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
 
 #include "instrumentation/report/larger_first.hpp"
-#include "instrumentation/wrapping.hpp"
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 
 namespace drawpoint {
 namespace {

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "instrumentation/wrapping.hpp"
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 
 namespace drawpoint {
 namespace {

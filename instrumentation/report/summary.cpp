@@ -11,7 +11,7 @@
 #include <drawpoint/instrumentation/statistics.hpp>
 
 #include "instrumentation/ledger/folding.hpp"
-#include "instrumentation/ledger/order_loss.hpp"
+#include <drawpoint/instrumentation/ledger/detail/order_loss.hpp>
 #include "instrumentation/report/durations.hpp"
 #include "instrumentation/report/summary_parts.hpp"
 

@@ -8,7 +8,7 @@
 
 #include "instrumentation/report/durations.hpp"
 #include "instrumentation/report/summary_parts.hpp"
-#include "instrumentation/wrapping.hpp"
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 
 namespace drawpoint {
 namespace {

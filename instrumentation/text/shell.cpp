@@ -1,4 +1,4 @@
-#include "instrumentation/text/shell.hpp"
+#include <drawpoint/instrumentation/text/detail/shell.hpp>
 
 #include <algorithm>
 #include <cctype>

@@ -16,7 +16,7 @@
 
 #include "instrumentation/trace/trace_fields.hpp"
 #include "instrumentation/trace/trace_keys.hpp"
-#include "instrumentation/wrapping.hpp"
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 
 namespace drawpoint {
 

@@ -8,7 +8,7 @@
 #include "instrumentation/trace/trace_columns.hpp"
 #include "instrumentation/trace/trace_fields.hpp"
 #include "instrumentation/trace/trace_keys.hpp"
-#include "instrumentation/wrapping.hpp"
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 
 namespace drawpoint {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "instrumentation/trace/trace_fields.hpp"
 #include "instrumentation/trace/trace_put.hpp"
-#include "instrumentation/wrapping.hpp"
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 
 namespace drawpoint {
 namespace {

@@ -2,13 +2,13 @@
 
 #include <type_traits>
 
-#include <drawpoint/instrumentation/recorder/records.hpp>
+#include <drawpoint/instrumentation/ledger/records.hpp>
 
 #include "instrumentation/trace/trace_columns.hpp"
 #include "instrumentation/trace/trace_fields.hpp"
 #include "instrumentation/trace/trace_keys.hpp"
 #include "instrumentation/trace/trace_operators_reader.hpp"
-#include "instrumentation/wrapping.hpp"
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 
 namespace drawpoint {
 namespace {

@@ -12,7 +12,7 @@
 #include "instrumentation/trace/trace_columns.hpp"
 #include "instrumentation/trace/trace_fields.hpp"
 #include "instrumentation/trace/trace_packets.hpp"
-#include "instrumentation/wrapping.hpp"
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 
 namespace drawpoint {
 

@@ -16,7 +16,7 @@
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
 
 #include "instrumentation/ledger/definitions.hpp"
-#include "instrumentation/recorder/start_times.hpp"
+#include "instrumentation/trace/start_times.hpp"
 #include "instrumentation/ledger/step_slices.hpp"
 #include "instrumentation/trace/trace_packets.hpp"
 

@@ -16,7 +16,7 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "instrumentation/replaced_file.hpp"
+#include <drawpoint/instrumentation/detail/replaced_file.hpp>
 
 namespace drawpoint {
 namespace {

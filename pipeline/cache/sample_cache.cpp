@@ -11,7 +11,7 @@
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/instrumentation/facts.hpp>
 
-#include "pipeline/loader/batch_digest.hpp"
+#include <drawpoint/pipeline/loader/core/detail/batch_digest.hpp>
 #include "pipeline/cache/cache_mapping.hpp"
 
 namespace drawpoint {

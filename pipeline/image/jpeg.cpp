@@ -5,7 +5,7 @@
 #include "pipeline/image/libjpeg.hpp"
 #include "pipeline/image/own_jpeg/own_jpeg.hpp"
 #include "pipeline/image/resample.hpp"
-#include "pipeline/image/scratch_buffer.hpp"
+#include "pipeline/image/pixels/scratch_buffer.hpp"
 
 #include <algorithm>
 #include <cstring>

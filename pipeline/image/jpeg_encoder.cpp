@@ -9,7 +9,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "instrumentation/replaced_file.hpp"
+#include <drawpoint/instrumentation/detail/replaced_file.hpp>
 #include "pipeline/image/libjpeg.hpp"
 
 namespace drawpoint {

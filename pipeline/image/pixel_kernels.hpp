@@ -1,6 +1,6 @@
 #pragma once
 #include "pipeline/image/filter_table.hpp"
-#include "pipeline/image/scratch_buffer.hpp"
+#include "pipeline/image/pixels/scratch_buffer.hpp"
 
 #include <array>
 #include <cstddef>

@@ -2,8 +2,8 @@
 #include <drawpoint/pipeline/image/resize.hpp>
 #include "pipeline/image/filter_table.hpp"
 #include "pipeline/image/pixel_kernels.hpp"
-#include "pipeline/image/scratch_buffer.hpp"
-#include "pipeline/image/ycc_planes.hpp"
+#include "pipeline/image/pixels/scratch_buffer.hpp"
+#include "pipeline/image/pixels/ycc_planes.hpp"
 
 #include <cstdint>
 

@@ -1,6 +1,6 @@
 #pragma once
-#include <drawpoint/pipeline/image/image.hpp>
-#include "pipeline/image/scratch_buffer.hpp"
+#include <drawpoint/pipeline/image/pixels/image.hpp>
+#include "pipeline/image/pixels/scratch_buffer.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 #include "pipeline/image/pixel_kernels.hpp"
-#include "pipeline/image/ycc_planes.hpp"
+#include "pipeline/image/pixels/ycc_planes.hpp"
 
 #include <cstddef>
 #include <cstdint>

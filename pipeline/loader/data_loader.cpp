@@ -11,7 +11,7 @@
 #include <drawpoint/pipeline/storage/file_reader.hpp>
 
 #include "pipeline/loader/threads/prefetch_core.hpp"
-#include <drawpoint/pipeline/loader/machine/slot_bytes.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/slot_bytes.hpp>
 
 namespace drawpoint {
 
@@ -20,15 +20,9 @@ static_assert(sizeof(Batch) == 16);
 
 namespace {
 
-constexpr std::chrono::hours longest_deadline{24};
-
-void refuse(std::string complaint) {
-    if (!complaint.empty())
-        throw std::invalid_argument{std::move(complaint)};
-}
-
 void check_range(const char* field, std::size_t value, std::size_t least, std::size_t most) {
-    refuse(out_of_range(field, value, least, most));
+    if (std::string complaint = out_of_range(field, value, least, most); !complaint.empty())
+        throw std::invalid_argument{std::move(complaint)};
 }
 
 const LoaderOptions& checked(const LoaderOptions& options, const Runtime& runtime, const SampleSource& source) {
@@ -112,27 +106,6 @@ private:
 };
 
 }   // namespace
-
-LoaderOptions options_of(const LoaderSetting& setting) noexcept {
-    return {.batch_size = setting.batch_size,
-            .num_workers = setting.num_workers,
-            .prefetch_depth = setting.prefetch_depth,
-            .order = setting.order,
-            .read_concurrency = setting.read_concurrency,
-            .memory_budget = setting.memory_budget};
-}
-
-void check_options(const LoaderOptions& options, std::size_t max_threads) {
-    refuse(out_of_range(options.setting()));
-    if (max_threads != 0 && options.num_workers > max_threads)
-        refuse("num_workers must be at most max_threads = " + std::to_string(max_threads) + ", got " +
-               std::to_string(options.num_workers));
-    if (options.read_deadline.count() < 0)
-        refuse("read_deadline must be at least 0, got " + std::to_string(options.read_deadline.count()) + " ns");
-    if (options.read_deadline > longest_deadline)
-        refuse("read_deadline must be at most 24 h, got " + std::to_string(options.read_deadline.count()) + " ns");
-    check_range("read_retries", options.read_retries, 0, loader_limits::most_read_retries);
-}
 
 DataLoader::DataLoader(Runtime& runtime, const SampleSource& source, const Sampler& sampler,
                        const LoaderOptions& options, std::string_view name)

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <drawpoint/pipeline/stages/array_rows.hpp>
-#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/loader/core/sample_source.hpp>
 #include <drawpoint/pipeline/storage/array_file.hpp>
 
 namespace drawpoint {

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
-#include <drawpoint/pipeline/loader/sample_buffer.hpp>
-#include <drawpoint/pipeline/stages/stage_timer.hpp>
+#include <drawpoint/pipeline/loader/core/sample_buffer.hpp>
+#include <drawpoint/pipeline/stages/detail/stage_timer.hpp>
 
 #include "pipeline/stages/cache_of.hpp"
 #include "pipeline/stages/fingerprint.hpp"

@@ -7,9 +7,9 @@
 #include <span>
 #include <string_view>
 
-#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/loader/core/sample_source.hpp>
 
-#include "pipeline/loader/batch_digest.hpp"
+#include <drawpoint/pipeline/loader/core/detail/batch_digest.hpp>
 
 struct stat;
 

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include <drawpoint/pipeline/stages/stage_timer.hpp>
+#include <drawpoint/pipeline/stages/detail/stage_timer.hpp>
 
 namespace drawpoint {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include <drawpoint/pipeline/stages/stage_timer.hpp>
+#include <drawpoint/pipeline/stages/detail/stage_timer.hpp>
 
 #include "pipeline/stages/file_decoder.hpp"
 #include "pipeline/stages/image_plan.hpp"

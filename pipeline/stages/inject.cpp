@@ -11,7 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <drawpoint/pipeline/stages/stage_timer.hpp>
+#include <drawpoint/pipeline/stages/detail/stage_timer.hpp>
 
 namespace drawpoint {
 namespace {

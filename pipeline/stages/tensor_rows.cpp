@@ -5,7 +5,7 @@
 
 #include <fmt/format.h>
 
-#include <drawpoint/pipeline/stages/stage_timer.hpp>
+#include <drawpoint/pipeline/stages/detail/stage_timer.hpp>
 
 #include "pipeline/stages/copy_rows.hpp"
 

@@ -10,7 +10,7 @@
 #include <fmt/ranges.h>
 #include <torch/data/datasets/tensor.h>
 
-#include <drawpoint/pipeline/stages/stage_timer.hpp>
+#include <drawpoint/pipeline/stages/detail/stage_timer.hpp>
 
 #include "pipeline/torch/scalar_types.hpp"
 

@@ -2,7 +2,7 @@
 
 #include <c10/core/ScalarType.h>
 
-#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/loader/core/sample_source.hpp>
 
 namespace drawpoint {
 

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "diagnosis/verdict/refutation.hpp"
+#include <drawpoint/diagnosis/verdict/detail/refutation.hpp>
 #include <drawpoint/instrumentation/trace/trace.hpp>
 
 #include "tests/cli/program.hpp"

@@ -1,6 +1,6 @@
 // The laws of a BatchSource, checked for all models of this concept in the project.
 
-#include <drawpoint/pipeline/cache/cache_loader.hpp>
+#include <drawpoint/pipeline/loader/cache_loader.hpp>
 #include <drawpoint/pipeline/loader/data_loader.hpp>
 #include <drawpoint/pipeline/stages/tensor_rows.hpp>
 

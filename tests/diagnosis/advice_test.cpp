@@ -24,7 +24,7 @@
 #include "cli/options.hpp"
 #include "diagnosis/replay/replayed_runs.hpp"
 #include "diagnosis/verdict/interventions.hpp"
-#include "diagnosis/verdict/refutation.hpp"
+#include <drawpoint/diagnosis/verdict/detail/refutation.hpp>
 
 namespace drawpoint {
 namespace {

@@ -13,7 +13,7 @@
 #include <asio/post.hpp>
 
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
-#include <drawpoint/pipeline/loader/runtime.hpp>
+#include <drawpoint/pipeline/runtime/runtime.hpp>
 
 namespace drawpoint::test {
 

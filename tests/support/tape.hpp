@@ -13,7 +13,7 @@
 #include <asio/use_awaitable.hpp>
 
 #include <drawpoint/instrumentation/clock.hpp>
-#include <drawpoint/pipeline/loader/batch_source.hpp>
+#include <drawpoint/pipeline/loader/core/batch_source.hpp>
 
 namespace drawpoint::test {
 

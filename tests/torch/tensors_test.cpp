@@ -6,7 +6,7 @@
 #include <ATen/Functions.h>
 #include <boost/test/unit_test.hpp>
 
-#include <drawpoint/pipeline/loader/collate.hpp>
+#include <drawpoint/pipeline/loader/core/collate.hpp>
 
 #include "torch/drawn.hpp"
 

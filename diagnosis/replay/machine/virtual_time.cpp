@@ -5,7 +5,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include <drawpoint/pipeline/loader/machine/worker_costs.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/worker_costs.hpp>
 
 #include "diagnosis/replay/machine/linux_scheduler.hpp"
 

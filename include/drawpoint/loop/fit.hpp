@@ -10,7 +10,7 @@
 #include <drawpoint/loop/callback.hpp>
 #include <drawpoint/loop/cancel.hpp>
 #include <drawpoint/loop/learner.hpp>
-#include <drawpoint/pipeline/loader/batch_source.hpp>
+#include <drawpoint/pipeline/loader/core/batch_source.hpp>
 
 namespace drawpoint {
 

@@ -1,7 +1,5 @@
 #include "pipeline/image/own_jpeg/jpeg_header.hpp"
 
-#include <drawpoint/pipeline/image/jpeg.hpp>
-
 #include <algorithm>
 #include <cstring>
 

@@ -3,7 +3,7 @@
 #include "pipeline/image/own_jpeg/jpeg_header.hpp"
 #include "pipeline/image/own_jpeg/scan_decoder.hpp"
 #include "pipeline/image/own_jpeg/unstuff.hpp"
-#include "pipeline/image/scratch_buffer.hpp"
+#include "pipeline/image/pixels/scratch_buffer.hpp"
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,6 @@
 #pragma once
-#include <drawpoint/pipeline/image/image.hpp>
-#include "pipeline/image/ycc_planes.hpp"
+#include <drawpoint/pipeline/image/pixels/image.hpp>
+#include "pipeline/image/pixels/ycc_planes.hpp"
 
 #include <cstddef>
 #include <memory>

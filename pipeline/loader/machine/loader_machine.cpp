@@ -1,4 +1,4 @@
-#include <drawpoint/pipeline/loader/machine/loader_machine.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/loader_machine.hpp>
 
 #include <algorithm>
 #include <bit>

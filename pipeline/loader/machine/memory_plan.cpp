@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <limits>
 
-#include <drawpoint/pipeline/loader/machine/read_policy.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/read_policy.hpp>
 
-#include <drawpoint/pipeline/loader/machine/slot_bytes.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/slot_bytes.hpp>
 
 namespace drawpoint {
 

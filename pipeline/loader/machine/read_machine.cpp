@@ -1,4 +1,4 @@
-#include <drawpoint/pipeline/loader/machine/read_machine.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/read_machine.hpp>
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include <drawpoint/pipeline/loader/machine/read_policy.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/read_policy.hpp>
 
 #include <algorithm>
 

@@ -14,9 +14,9 @@
 
 #include <drawpoint/instrumentation/clock.hpp>
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
-#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
-#include <drawpoint/pipeline/loader/machine/read_machine.hpp>
-#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/loader_policy.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/read_machine.hpp>
+#include <drawpoint/pipeline/loader/core/sample_source.hpp>
 
 #include "pipeline/loader/reading/read_retry.hpp"
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include <drawpoint/pipeline/loader/machine/slot_bytes.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/slot_bytes.hpp>
 
 #include "pipeline/loader/reading/read_cell.hpp"
 

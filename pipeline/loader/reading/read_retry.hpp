@@ -10,7 +10,7 @@
 #include <system_error>
 #include <vector>
 
-#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/loader/core/sample_source.hpp>
 
 namespace drawpoint {
 

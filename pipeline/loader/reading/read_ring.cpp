@@ -1,6 +1,6 @@
 #include "pipeline/loader/reading/read_ring.hpp"
 
-#include <drawpoint/pipeline/loader/read_backend.hpp>
+#include <drawpoint/pipeline/loader/reading/read_backend.hpp>
 
 #if DRAWPOINT_HAS_IO_URING
 

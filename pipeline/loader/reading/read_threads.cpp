@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <exception>
 
-#include <drawpoint/instrumentation/recorder/reading_budget.hpp>
-#include <drawpoint/instrumentation/host/thread_usage.hpp>
+#include <drawpoint/instrumentation/recorder/detail/reading_budget.hpp>
+#include <drawpoint/instrumentation/host/detail/thread_usage.hpp>
 
 namespace drawpoint {
 namespace {

@@ -6,7 +6,7 @@
 #include <exception>
 #include <system_error>
 
-#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/loader/core/sample_source.hpp>
 
 #include "pipeline/loader/reading/io_ring.hpp"
 #include "pipeline/loader/reading/read_ahead.hpp"

@@ -4,7 +4,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "pipeline/loader/loader_core.hpp"
+#include "pipeline/loader/core/loader_core.hpp"
 
 namespace drawpoint {
 

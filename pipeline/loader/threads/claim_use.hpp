@@ -6,10 +6,10 @@
 
 #include <drawpoint/instrumentation/clock.hpp>
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
-#include <drawpoint/instrumentation/recorder/reading_budget.hpp>
-#include <drawpoint/instrumentation/host/thread_usage.hpp>
-#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
-#include <drawpoint/pipeline/loader/machine/worker_costs.hpp>
+#include <drawpoint/instrumentation/recorder/detail/reading_budget.hpp>
+#include <drawpoint/instrumentation/host/detail/thread_usage.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/loader_policy.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/worker_costs.hpp>
 
 namespace drawpoint {
 

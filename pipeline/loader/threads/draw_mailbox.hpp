@@ -5,9 +5,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/loader_policy.hpp>
 
-#include "pipeline/loader/loader_core.hpp"
+#include "pipeline/loader/core/loader_core.hpp"
 
 namespace drawpoint {
 

@@ -7,7 +7,7 @@
 #include <optional>
 #include <vector>
 
-#include <drawpoint/pipeline/loader/machine/loader_machine.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/loader_machine.hpp>
 
 namespace drawpoint {
 

@@ -12,12 +12,14 @@
 #include <asio/use_awaitable.hpp>
 
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
-#include <drawpoint/pipeline/loader/data_loader.hpp>
-#include <drawpoint/pipeline/loader/machine/loader_machine.hpp>
-#include <drawpoint/pipeline/loader/machine/spin_policy.hpp>
+#include <drawpoint/pipeline/loader/core/batch_source.hpp>
+#include <drawpoint/pipeline/loader/core/loader_options.hpp>
+#include <drawpoint/pipeline/loader/machine/memory_plan.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/loader_machine.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/spin_policy.hpp>
 
-#include "pipeline/loader/batch_digest.hpp"
-#include "pipeline/loader/loader_core.hpp"
+#include <drawpoint/pipeline/loader/core/detail/batch_digest.hpp>
+#include "pipeline/loader/core/loader_core.hpp"
 #include "pipeline/loader/reading/read_ahead.hpp"
 #include "pipeline/loader/threads/claim_board.hpp"
 #include "pipeline/loader/threads/draw_mailbox.hpp"
@@ -25,7 +27,7 @@
 #include "pipeline/loader/threads/loop_wake.hpp"
 #include "pipeline/loader/threads/machine_log.hpp"
 #include "pipeline/loader/threads/sample_maker.hpp"
-#include "pipeline/loader/threads/worker_pool.hpp"
+#include "pipeline/runtime/worker_pool.hpp"
 
 namespace drawpoint {
 

@@ -9,11 +9,11 @@
 #include <vector>
 
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
-#include <drawpoint/pipeline/loader/collate.hpp>
-#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/loader/core/collate.hpp>
+#include <drawpoint/pipeline/loader/core/sample_source.hpp>
 
 #include "pipeline/loader/threads/claim_use.hpp"
-#include "pipeline/loader/loader_core.hpp"
+#include "pipeline/loader/core/loader_core.hpp"
 #include "pipeline/loader/reading/read_ahead.hpp"
 #include "pipeline/loader/threads/sample_usage.hpp"
 

@@ -15,8 +15,8 @@
 #include <drawpoint/loop/event_callback.hpp>
 #include <drawpoint/loop/fit.hpp>
 #include <drawpoint/pipeline/loader/blocking.hpp>
-#include <drawpoint/pipeline/cache/cache_loader.hpp>
-#include <drawpoint/pipeline/loader/collate.hpp>
+#include <drawpoint/pipeline/loader/cache_loader.hpp>
+#include <drawpoint/pipeline/loader/core/collate.hpp>
 
 #include "diagnosis/replay/littles_law.hpp"
 #include "pipeline/loader/loader_bench.hpp"

@@ -10,9 +10,9 @@
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>
 
-#include "diagnosis/steady/steady_run.hpp"
+#include <drawpoint/diagnosis/steady/detail/steady_run.hpp>
 #include "diagnosis/verdict/interventions.hpp"
-#include "diagnosis/verdict/refutation.hpp"
+#include <drawpoint/diagnosis/verdict/detail/refutation.hpp>
 #include <drawpoint/diagnosis/replay/replay.hpp>
 #include <drawpoint/diagnosis/verdict/verdict.hpp>
 #include <drawpoint/diagnosis/verdict/verdict_report.hpp>

@@ -6,9 +6,9 @@
 #include <boost/test/unit_test.hpp>
 #include <nlohmann/json.hpp>
 
-#include "diagnosis/steady/steady_run.hpp"
+#include <drawpoint/diagnosis/steady/detail/steady_run.hpp>
 #include "diagnosis/verdict/interventions.hpp"
-#include "diagnosis/steady/read_line.hpp"
+#include <drawpoint/diagnosis/steady/detail/read_line.hpp>
 #include <drawpoint/diagnosis/replay/replay.hpp>
 #include <drawpoint/diagnosis/whatif/whatif.hpp>
 #include <drawpoint/diagnosis/whatif/whatif_report.hpp>

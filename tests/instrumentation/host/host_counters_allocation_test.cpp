@@ -1,6 +1,6 @@
 #include <boost/test/unit_test.hpp>
 
-#include "instrumentation/host/host_counters.hpp"
+#include <drawpoint/instrumentation/host/detail/host_counters.hpp>
 
 #include "tests/support/count_allocations.hpp"
 

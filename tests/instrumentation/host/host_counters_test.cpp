@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <drawpoint/instrumentation/host/host.hpp>
-#include "instrumentation/host/host_counters.hpp"
+#include <drawpoint/instrumentation/host/detail/host_counters.hpp>
 
 #include <fcntl.h>
 #include "tests/support/temporary_folder.hpp"

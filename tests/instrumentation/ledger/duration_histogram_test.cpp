@@ -5,7 +5,7 @@
 #include <random>
 #include <vector>
 
-#include <drawpoint/instrumentation/ledger/duration_histogram.hpp>
+#include <drawpoint/instrumentation/ledger/detail/duration_histogram.hpp>
 #include <drawpoint/instrumentation/statistics.hpp>
 
 using namespace drawpoint;

@@ -1,4 +1,4 @@
-#include <drawpoint/instrumentation/recorder/reading_budget.hpp>
+#include <drawpoint/instrumentation/recorder/detail/reading_budget.hpp>
 
 #include <boost/test/unit_test.hpp>
 

@@ -6,7 +6,7 @@
 #include <random>
 #include <string>
 
-#include "instrumentation/text/shell.hpp"
+#include <drawpoint/instrumentation/text/detail/shell.hpp>
 
 namespace {
 

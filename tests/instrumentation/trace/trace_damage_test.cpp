@@ -7,7 +7,7 @@
 #include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
 
-#include <drawpoint/instrumentation/recorder/records.hpp>
+#include <drawpoint/instrumentation/ledger/records.hpp>
 #include <drawpoint/instrumentation/trace/trace.hpp>
 
 #include "instrumentation/trace/trace_fields.hpp"

@@ -1,6 +1,6 @@
 #pragma once
 // Deterministic pictures, and JPEG files of every kind that the decoder must support.
-#include <drawpoint/pipeline/image/image.hpp>
+#include <drawpoint/pipeline/image/pixels/image.hpp>
 
 #include <cstddef>
 #include <cstdint>

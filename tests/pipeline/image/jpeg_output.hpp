@@ -1,6 +1,6 @@
 #pragma once
 
-#include <drawpoint/pipeline/image/image.hpp>
+#include <drawpoint/pipeline/image/pixels/image.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #pragma once
 // JPEG files of the kinds that our decoder accepts, and of some that it does not.
-#include <drawpoint/pipeline/image/image.hpp>
+#include <drawpoint/pipeline/image/pixels/image.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
 // The law of our own JPEG decoder: for any bytes, either it leaves the file to the library, or its planes equal the
 // library's and the library had nothing to warn about. All its instruction sets give the same result.
-#include <drawpoint/pipeline/image/image.hpp>
+#include <drawpoint/pipeline/image/pixels/image.hpp>
 #include "pipeline/image/own_jpeg/own_jpeg.hpp"
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 #pragma once
 // References for the fast kernels, written for clarity: the library's full decode and Pillow's resize.
 #include <drawpoint/pipeline/image/resize.hpp>
-#include "pipeline/image/ycc_planes.hpp"
+#include "pipeline/image/pixels/ycc_planes.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -14,7 +14,7 @@
 
 #include <drawpoint/instrumentation/recorder/loop_track.hpp>
 #include <drawpoint/instrumentation/report/summary.hpp>
-#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/loader_policy.hpp>
 
 #include "pipeline/loader/numbered_source.hpp"
 #include "pipeline/loader/orders.hpp"

@@ -1,4 +1,4 @@
-#include <drawpoint/pipeline/loader/collate.hpp>
+#include <drawpoint/pipeline/loader/core/collate.hpp>
 
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,4 @@
-#include <drawpoint/pipeline/loader/collate.hpp>
+#include <drawpoint/pipeline/loader/core/collate.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -17,7 +17,7 @@
 
 #include <drawpoint/instrumentation/report/summary.hpp>
 #include <drawpoint/pipeline/loader/blocking.hpp>
-#include <drawpoint/pipeline/cache/cache_loader.hpp>
+#include <drawpoint/pipeline/loader/cache_loader.hpp>
 #include <drawpoint/pipeline/loader/data_loader.hpp>
 
 #include "pipeline/loader/words_source.hpp"

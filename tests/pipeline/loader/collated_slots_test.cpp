@@ -1,4 +1,4 @@
-#include <drawpoint/pipeline/loader/collate.hpp>
+#include <drawpoint/pipeline/loader/core/collate.hpp>
 
 #include <algorithm>
 #include <new>
@@ -11,10 +11,10 @@
 #include <boost/test/unit_test.hpp>
 
 #include <drawpoint/pipeline/loader/blocking.hpp>
-#include <drawpoint/pipeline/cache/cache_loader.hpp>
+#include <drawpoint/pipeline/loader/cache_loader.hpp>
 #include <drawpoint/pipeline/loader/data_loader.hpp>
 
-#include "pipeline/loader/loader_core.hpp"
+#include "pipeline/loader/core/loader_core.hpp"
 #include "pipeline/loader/words_source.hpp"
 
 namespace drawpoint {

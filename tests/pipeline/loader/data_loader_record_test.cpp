@@ -12,7 +12,7 @@
 
 #include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/pipeline/loader/blocking.hpp>
-#include <drawpoint/pipeline/loader/collate.hpp>
+#include <drawpoint/pipeline/loader/core/collate.hpp>
 
 #include "pipeline/loader/loader_bench.hpp"
 #include "pipeline/loader/numbered_source.hpp"

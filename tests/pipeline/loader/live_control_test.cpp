@@ -13,8 +13,8 @@
 #include <thread>
 #include <vector>
 
-#include <drawpoint/pipeline/loader/collate.hpp>
-#include <drawpoint/pipeline/loader/sample_buffer.hpp>
+#include <drawpoint/pipeline/loader/core/collate.hpp>
+#include <drawpoint/pipeline/loader/core/sample_buffer.hpp>
 
 #include "pipeline/loader/orders.hpp"
 #include "pipeline/loader/running_workers.hpp"

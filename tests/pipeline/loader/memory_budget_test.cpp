@@ -11,8 +11,8 @@
 #include <thread>
 #include <vector>
 
-#include <drawpoint/pipeline/cache/cache_loader.hpp>
-#include <drawpoint/pipeline/loader/collate.hpp>
+#include <drawpoint/pipeline/loader/cache_loader.hpp>
+#include <drawpoint/pipeline/loader/core/collate.hpp>
 #include <drawpoint/pipeline/loader/data_loader.hpp>
 
 #include "pipeline/loader/numbered_source.hpp"

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include <drawpoint/pipeline/loader/batch_slots.hpp>
-#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/loader/core/batch_slots.hpp>
+#include <drawpoint/pipeline/loader/core/sample_source.hpp>
 
 namespace drawpoint::test {
 

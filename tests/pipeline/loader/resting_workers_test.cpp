@@ -14,7 +14,7 @@
 #include <sched.h>
 
 #include <drawpoint/instrumentation/host/host.hpp>
-#include <drawpoint/instrumentation/host/thread_usage.hpp>
+#include <drawpoint/instrumentation/host/detail/thread_usage.hpp>
 
 #include "pipeline/loader/numbered_source.hpp"
 #include "support/coro_test.hpp"

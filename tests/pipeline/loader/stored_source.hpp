@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/loader/core/sample_source.hpp>
 #include <drawpoint/pipeline/storage/file_reader.hpp>
 
 #include "support/temporary_folder.hpp"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include <drawpoint/pipeline/loader/blocking.hpp>
-#include <drawpoint/pipeline/loader/collate.hpp>
+#include <drawpoint/pipeline/loader/core/collate.hpp>
 #include <drawpoint/pipeline/loader/data_loader.hpp>
 
 #include "pipeline/loader/numbered_source.hpp"

@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/loader/core/sample_source.hpp>
 
 namespace drawpoint::test {
 

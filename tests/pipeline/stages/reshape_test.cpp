@@ -13,7 +13,7 @@
 #include <drawpoint/pipeline/loader/blocking.hpp>
 #include <drawpoint/pipeline/sampling/bucket_sampler.hpp>
 #include <drawpoint/pipeline/stages/cached.hpp>
-#include <drawpoint/pipeline/loader/collate.hpp>
+#include <drawpoint/pipeline/loader/core/collate.hpp>
 #include <drawpoint/pipeline/loader/data_loader.hpp>
 #include <drawpoint/pipeline/stages/generated_rows.hpp>
 #include <drawpoint/pipeline/stages/inject.hpp>

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
-#include <drawpoint/instrumentation/recorder/records.hpp>
-#include <drawpoint/pipeline/loader/loader_setting.hpp>
+#include <drawpoint/instrumentation/ledger/records.hpp>
+#include <drawpoint/pipeline/loader/machine/loader_setting.hpp>
 
 namespace drawpoint {
 

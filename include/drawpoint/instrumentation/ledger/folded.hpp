@@ -4,7 +4,7 @@
 #include <limits>
 #include <vector>
 
-#include <drawpoint/instrumentation/ledger/duration_histogram.hpp>
+#include <drawpoint/instrumentation/ledger/detail/duration_histogram.hpp>
 #include <drawpoint/instrumentation/event.hpp>
 
 namespace drawpoint {

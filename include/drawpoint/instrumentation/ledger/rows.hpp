@@ -8,7 +8,7 @@
 #include <vector>
 
 #include <drawpoint/instrumentation/event.hpp>
-#include <drawpoint/instrumentation/ledger/column.hpp>
+#include <drawpoint/instrumentation/ledger/detail/column.hpp>
 #include <drawpoint/instrumentation/ledger/order_rule.hpp>
 
 namespace drawpoint {

@@ -5,9 +5,9 @@
 #include <optional>
 #include <span>
 
-#include <drawpoint/instrumentation/recorder/reading_budget.hpp>
+#include <drawpoint/instrumentation/recorder/detail/reading_budget.hpp>
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
-#include <drawpoint/instrumentation/host/thread_usage.hpp>
+#include <drawpoint/instrumentation/host/detail/thread_usage.hpp>
 
 namespace drawpoint {
 

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include <drawpoint/loop/profilers/profiler.hpp>
-#include <drawpoint/pipeline/loader/batch_source.hpp>
+#include <drawpoint/pipeline/loader/core/batch_source.hpp>
 
 namespace drawpoint {
 

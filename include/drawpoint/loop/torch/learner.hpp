@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <drawpoint/loop/callbacks/metrics.hpp>
-#include <drawpoint/pipeline/loader/batch_slots.hpp>
+#include <drawpoint/pipeline/loader/core/batch_slots.hpp>
 
 namespace drawpoint {
 

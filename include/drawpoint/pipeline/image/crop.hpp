@@ -1,5 +1,5 @@
 #pragma once
-#include <drawpoint/pipeline/image/image.hpp>
+#include <drawpoint/pipeline/image/pixels/image.hpp>
 #include <drawpoint/pipeline/rng.hpp>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 #pragma once
-#include <drawpoint/pipeline/image/image.hpp>
+#include <drawpoint/pipeline/image/pixels/image.hpp>
 #include <drawpoint/pipeline/image/resize.hpp>
 
 #include <cstddef>
@@ -8,9 +8,6 @@
 #include <span>
 
 namespace drawpoint {
-
-/// The largest image that is decoded, in pixels; a larger one is refused before any memory is allocated.
-inline constexpr std::uint64_t max_jpeg_pixels = 178'000'000;
 
 /// The largest number of scans in a progressive file; a file with more is refused.
 inline constexpr int max_jpeg_scans = 100;

@@ -6,7 +6,7 @@
 #include <type_traits>
 #include <utility>
 
-#include <drawpoint/pipeline/loader/batch_source.hpp>
+#include <drawpoint/pipeline/loader/core/batch_source.hpp>
 
 namespace drawpoint {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include <drawpoint/pipeline/stages/image_stages.hpp>
-#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/loader/core/sample_source.hpp>
 
 namespace drawpoint {
 

@@ -10,7 +10,7 @@
 
 #include <drawpoint/pipeline/byte_literals.hpp>
 #include <drawpoint/pipeline/cache/sample_cache.hpp>
-#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/loader/core/sample_source.hpp>
 #include <drawpoint/pipeline/stages/stage.hpp>
 
 namespace drawpoint {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/loader/core/sample_source.hpp>
 #include <drawpoint/pipeline/stages/stage.hpp>
 
 namespace drawpoint {

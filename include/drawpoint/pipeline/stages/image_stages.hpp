@@ -15,7 +15,7 @@
 #include <drawpoint/pipeline/image/crop.hpp>
 #include <drawpoint/pipeline/image/jpeg.hpp>
 #include <drawpoint/pipeline/image/resize.hpp>
-#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/loader/core/sample_source.hpp>
 #include <drawpoint/pipeline/stages/stage.hpp>
 #include <drawpoint/pipeline/storage/file_reader.hpp>
 

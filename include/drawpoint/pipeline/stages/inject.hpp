@@ -12,8 +12,8 @@
 #include <vector>
 
 #include <drawpoint/instrumentation/clock.hpp>
-#include <drawpoint/pipeline/loader/collate.hpp>
-#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/loader/core/collate.hpp>
+#include <drawpoint/pipeline/loader/core/sample_source.hpp>
 #include <drawpoint/pipeline/stages/stage.hpp>
 
 namespace drawpoint {

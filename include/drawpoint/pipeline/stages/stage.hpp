@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include <drawpoint/pipeline/image/image.hpp>
+#include <drawpoint/pipeline/image/pixels/image.hpp>
 #include <drawpoint/pipeline/rng.hpp>
-#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/loader/core/sample_source.hpp>
 
 namespace drawpoint {
 

@@ -11,7 +11,7 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <drawpoint/pipeline/loader/sample_source.hpp>
+#include <drawpoint/pipeline/loader/core/sample_source.hpp>
 #include <drawpoint/pipeline/stages/tensor_rows.hpp>
 
 namespace torch::data::datasets {

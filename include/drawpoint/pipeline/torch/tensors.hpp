@@ -4,8 +4,8 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <drawpoint/pipeline/loader/batch_slots.hpp>
-#include <drawpoint/pipeline/loader/collate.hpp>
+#include <drawpoint/pipeline/loader/core/batch_slots.hpp>
+#include <drawpoint/pipeline/loader/core/collate.hpp>
 
 namespace drawpoint {
 

@@ -11,7 +11,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/loader_policy.hpp>
 
 namespace drawpoint::test {
 

@@ -1,4 +1,4 @@
-#include <drawpoint/pipeline/loader/machine/loader_machine.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/loader_machine.hpp>
 
 #include <boost/test/unit_test.hpp>
 
@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "pipeline/loader/give_back_gate.hpp"
+#include "pipeline/loader/core/give_back_gate.hpp"
 #include "pipeline/loader/orders.hpp"
 
 namespace drawpoint {

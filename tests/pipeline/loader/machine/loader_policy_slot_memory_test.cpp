@@ -1,4 +1,4 @@
-#include <drawpoint/pipeline/loader/machine/loader_policy.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/loader_policy.hpp>
 
 #include <boost/test/unit_test.hpp>
 

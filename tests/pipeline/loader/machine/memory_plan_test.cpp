@@ -6,8 +6,8 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <drawpoint/pipeline/loader/batch_slots.hpp>
-#include <drawpoint/pipeline/loader/sample_buffer.hpp>
+#include <drawpoint/pipeline/loader/core/batch_slots.hpp>
+#include <drawpoint/pipeline/loader/core/sample_buffer.hpp>
 
 BOOST_AUTO_TEST_SUITE(memory_plan)
 

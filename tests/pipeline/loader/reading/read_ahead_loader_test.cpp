@@ -14,7 +14,7 @@
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/pipeline/sampling/sampler.hpp>
 
-#include <drawpoint/pipeline/loader/machine/slot_bytes.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/slot_bytes.hpp>
 #include "pipeline/loader/stored_source.hpp"
 #include "support/coro_test.hpp"
 #include "support/count_allocations.hpp"

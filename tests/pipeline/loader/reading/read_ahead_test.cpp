@@ -10,9 +10,9 @@
 
 #include <boost/test/unit_test.hpp>
 
-#include <drawpoint/pipeline/loader/read_backend.hpp>
+#include <drawpoint/pipeline/loader/reading/read_backend.hpp>
 
-#include <drawpoint/pipeline/loader/machine/slot_bytes.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/slot_bytes.hpp>
 #include "pipeline/loader/stored_source.hpp"
 
 BOOST_AUTO_TEST_SUITE(read_ahead)

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+"""folders.py [PROJECT]: no two folders of the product include each other, directly or around a corner: arrows between folders
+run one way. A header of include/drawpoint/ counts as one of its folder, detail/ as the folder it lies in. Prints
+file:line: rule: text."""
+
+import re
+import sys
+from collections import defaultdict
+
+from sources import cpp_files, line_of
+
+ROOMS = ("instrumentation", "pipeline", "loop", "diagnosis", "cli")
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
+
+
+def folder_of(path):
+    """pipeline/loader for include/drawpoint/pipeline/loader/detail/x.hpp; empty: not in a room's folder."""
+    path = re.sub(r"^(include/)?drawpoint/", "", path)
+    folder = path.rpartition("/")[0].removesuffix("/detail")
+    return folder if folder.split("/")[0] in ROOMS else ""
+
+
+def arrows_of(files):
+    """{(folder, folder): (path, line, target) of one include that makes the arrow}"""
+    arrows = {}
+    for path, text in files:
+        here = folder_of(str(path))
+        for found in INCLUDE.finditer(text) if here else ():
+            there = folder_of(found.group(1))
+            if there and there != here:
+                arrows.setdefault((here, there), (path, line_of(text, found.start(1)), found.group(1)))
+    return arrows
+
+
+def check(files):
+    """(path, line, text) of an include for each arrow whose end leads back to its start."""
+    arrows = arrows_of(files)
+    ahead = defaultdict(set)
+    for here, there in arrows:
+        ahead[here].add(there)
+    findings = []
+    for (here, there), (path, line, target) in sorted(arrows.items()):
+        reached, waiting = set(), [there]
+        while waiting:
+            folder = waiting.pop()
+            if folder not in reached:
+                reached.add(folder)
+                waiting += ahead[folder]
+        if here in reached:
+            findings.append((path, line, f"{target}: {there} includes {here}, too, itself or through others"))
+    return findings
+
+
+def main():
+    found = check(list(cpp_files(sys.argv[1] if len(sys.argv) > 1 else ".")))
+    for path, line, words in found:
+        print(f"{path}:{line}: folders: {words}")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,87 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include <drawpoint/pipeline/loader/core/batch_source.hpp>
+#include <drawpoint/pipeline/loader/core/sample_source.hpp>
+
+namespace drawpoint {
+
+class BatchPart;    // an array of a collated batch; collate.hpp
+class LoaderCore;   // a loader's slots and how they come back; pipeline/loader/loader_core.hpp
+
+/// Reference-counted memory of one batch: the samples, then the targets. For a collated batch, the targets alone; each
+/// of its arrays has a SlotMemory of its own. From 2 MiB on it consists of aligned huge pages. Shared by the slot and
+/// whoever retains it, e.g. a tensor; the last release() frees it. retain(), release() and is_shared(): any thread.
+class SlotMemory {
+public:
+    /// New memory with one reference. Throws std::bad_alloc.
+    [[nodiscard]] static SlotMemory* allocate(std::size_t data_bytes, std::size_t targets);
+    void retain() noexcept;
+    void release() noexcept;
+    [[nodiscard]] bool is_shared() const noexcept;   ///< whether there is more than one reference
+    [[nodiscard]] std::byte* data() const noexcept;
+    [[nodiscard]] std::int64_t* targets() const noexcept;
+    [[nodiscard]] std::size_t bytes() const noexcept;   ///< of samples, targets and padding
+
+private:
+    SlotMemory() = default;
+    ~SlotMemory() = default;
+    std::atomic<std::uint32_t> references_{1};
+    bool mapped_ = false;
+    std::byte* data_ = nullptr;
+    std::size_t targets_at_ = 0, bytes_ = 0;
+};
+
+/// An object attached to a slot and kept with its memory across batches, e.g. a tensor over the memory. The thread that
+/// gives a batch back calls `held`; if it returns true, somebody else still uses the object: then the slot destroys the
+/// attachment, releases the memory and takes new memory.
+struct SlotAttachment {
+    void* object = nullptr;
+    bool (*held)(void* object) noexcept = nullptr;
+    void (*destroy)(void* object) noexcept = nullptr;
+};
+
+/// A drawn batch: a view of a slot, which goes back to the loader when this is destroyed or reset(). Move-only, 16
+/// bytes. May outlive its pass and its loader. One thread at a time may use it, any thread may give it back. After
+/// reset() or a move only assignment, reset() and destruction are allowed.
+class Batch {
+public:
+    Batch(Batch&& other) noexcept;
+    Batch& operator=(Batch&& other) noexcept;
+    ~Batch();
+
+    [[nodiscard]] std::size_t size() const noexcept;   ///< samples, ≥ 1
+    [[nodiscard]] std::size_t epoch() const noexcept;
+    [[nodiscard]] std::size_t number() const noexcept;   ///< in its pass, from 0
+    [[nodiscard]] const SampleLayout& layout() const noexcept;
+    /// size() × layout().bytes() bytes; of a collated batch, its first array.
+    [[nodiscard]] std::span<std::byte> data() const noexcept;
+    [[nodiscard]] std::span<std::int64_t> targets() const noexcept;          ///< size() targets
+    [[nodiscard]] std::span<const std::uint64_t> indices() const noexcept;   ///< size() indices in the data set
+    [[nodiscard]] DrawStamps draw_stamps() const noexcept;                   ///< no_stamp each, unless loaders record
+
+    /// The arrays that the loader's collate function made; empty without one.
+    [[nodiscard]] std::span<const BatchPart> parts() const noexcept;
+    /// The array of this name. Throws std::out_of_range listing the names there are.
+    [[nodiscard]] const BatchPart& part(std::string_view name) const;
+
+    /// The slot's memory (`retain()` it to keep it beyond the batch) and attachment, for pipeline/torch.
+    [[nodiscard]] SlotMemory& memory() const noexcept;
+    [[nodiscard]] SlotAttachment& attachment() const noexcept;
+
+    /// Gives the batch back now. Any thread; one atomic exchange, and a wake-up if a worker waits for the slot.
+    void reset() noexcept;
+
+private:
+    friend class LoaderCore;
+    Batch(LoaderCore* core, std::uint32_t slot) noexcept : core_{core}, slot_{slot} {}
+    LoaderCore* core_;
+    std::uint32_t slot_;
+};
+
+}   // namespace drawpoint

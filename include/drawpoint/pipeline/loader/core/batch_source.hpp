@@ -1,0 +1,59 @@
+#pragma once
+
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
+#include <drawpoint/pipeline/runtime/runtime.hpp>
+
+namespace drawpoint {
+
+/// Timestamps that divide the waiting of a draw, in nanoseconds of the recorder's clock; `no_stamp` where the source
+/// does not know one.
+struct DrawStamps {
+    std::int64_t offered_ns = no_stamp;       ///< the batch was ready
+    std::int64_t transferred_ns = no_stamp;   ///< the loop had resumed; until taken_ns it waited for the device
+    std::int64_t taken_ns = no_stamp;         ///< next() had the batch
+};
+
+/// Options of a pass.
+struct EpochOptions {
+    /// Whether this pass may prefetch into epoch e + 1 once all its own batches are admitted.
+    bool next_epoch = false;
+};
+
+/// One pass over the data. `next()` draws a batch, and after the last one always returns nullopt.
+template <class S>
+concept BatchSource = requires(S& source) {
+    typename S::Batch;
+    { source.size() } -> std::same_as<std::optional<std::size_t>>;   // nullopt: length unknown
+    { source.next() } -> std::same_as<Awaitable<std::optional<typename S::Batch>>>;
+};
+
+/// A batch that knows what its draw waited for, and how long.
+template <class B>
+concept StampedBatch = requires(const B& batch) {
+    { batch.draw_stamps() } noexcept -> std::same_as<DrawStamps>;
+};
+
+/// A batch that knows how many samples it holds.
+template <class B>
+concept SizedBatch = requires(const B& batch) {
+    { batch.size() } noexcept -> std::convertible_to<std::size_t>;
+};
+
+/// A batch that knows its number in the pass, from 0, regardless of the order of drawing.
+template <class B>
+concept NumberedBatch = requires(const B& batch) {
+    { batch.number() } noexcept -> std::convertible_to<std::size_t>;
+};
+
+/// What `fit` draws from: `epoch()` begins a pass. A pass is used up or destroyed before the next one begins.
+template <class L>
+concept EpochSource = requires(L& loader, std::size_t epoch, EpochOptions options) {
+    { loader.epoch(epoch, options) } -> BatchSource;
+};
+
+}   // namespace drawpoint

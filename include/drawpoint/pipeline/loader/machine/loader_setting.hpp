@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <drawpoint/instrumentation/ledger/order_rule.hpp>
+
+namespace drawpoint {
+
+struct PipelineRow;   // ledger/rows.hpp
+struct SettingRow;
+
+/// The numbers of a loader that can be configured, compared and predicted. Ranges: loader_limits, LoaderOptions.
+struct LoaderSetting {
+    std::size_t num_workers = 1, prefetch_depth = 2, batch_size = 1;
+    OrderRule order{};
+    std::size_t read_concurrency = 0;
+    std::uint64_t memory_budget = 0;   ///< bytes; 0: none
+    bool operator==(const LoaderSetting&) const = default;
+};
+
+/// The largest numbers that a loader accepts; the command line, the replay and all advice keep to them too.
+namespace loader_limits {
+inline constexpr std::size_t most_workers = 256;
+inline constexpr std::size_t most_prefetch_depth = 55;   // the word of GiveBackGate has a bit for each slot
+inline constexpr std::size_t most_batch_size = std::size_t{1} << 20;
+inline constexpr std::size_t most_read_concurrency = 4096;
+inline constexpr std::size_t most_read_retries = 100;
+/// The largest that is advised, in bytes; a loader accepts any, the command line less than 10^18.
+inline constexpr std::uint64_t most_memory_budget = std::uint64_t{1} << 59;
+}   // namespace loader_limits
+
+/// The message for a value outside `least` … `most`, e.g. "num_workers must be at most 256, got 300"; empty if
+/// inside.
+[[nodiscard]] std::string out_of_range(const char* field, std::size_t value, std::size_t least, std::size_t most);
+/// The same for the first number that no loader accepts; empty if the setting is valid, given enough memory_budget.
+[[nodiscard]] std::string out_of_range(const LoaderSetting&);
+
+/// The setting with which a recorded loader began.
+[[nodiscard]] LoaderSetting setting_of(const PipelineRow&) noexcept;
+/// `setting` as it is after the recorded change.
+[[nodiscard]] LoaderSetting changed_by(const SettingRow&, LoaderSetting setting) noexcept;
+/// The row that records a loader that begins with this setting.
+[[nodiscard]] PipelineRow pipeline_row(std::string name, std::vector<std::string> stages, const LoaderSetting&);
+
+}   // namespace drawpoint

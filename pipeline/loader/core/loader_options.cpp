@@ -1,0 +1,41 @@
+#include <drawpoint/pipeline/loader/core/loader_options.hpp>
+
+#include <chrono>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+namespace drawpoint {
+namespace {
+
+constexpr std::chrono::hours longest_deadline{24};
+
+void refuse(std::string complaint) {
+    if (!complaint.empty())
+        throw std::invalid_argument{std::move(complaint)};
+}
+
+}   // namespace
+
+LoaderOptions options_of(const LoaderSetting& setting) noexcept {
+    return {.batch_size = setting.batch_size,
+            .num_workers = setting.num_workers,
+            .prefetch_depth = setting.prefetch_depth,
+            .order = setting.order,
+            .read_concurrency = setting.read_concurrency,
+            .memory_budget = setting.memory_budget};
+}
+
+void check_options(const LoaderOptions& options, std::size_t max_threads) {
+    refuse(out_of_range(options.setting()));
+    if (max_threads != 0 && options.num_workers > max_threads)
+        refuse("num_workers must be at most max_threads = " + std::to_string(max_threads) + ", got " +
+               std::to_string(options.num_workers));
+    if (options.read_deadline.count() < 0)
+        refuse("read_deadline must be at least 0, got " + std::to_string(options.read_deadline.count()) + " ns");
+    if (options.read_deadline > longest_deadline)
+        refuse("read_deadline must be at most 24 h, got " + std::to_string(options.read_deadline.count()) + " ns");
+    refuse(out_of_range("read_retries", options.read_retries, 0, loader_limits::most_read_retries));
+}
+
+}   // namespace drawpoint

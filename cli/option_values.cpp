@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 
-#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "cli/program.hpp"
@@ -21,12 +20,15 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     }
 }
 
-void check_range(std::string_view option, std::int64_t value, std::int64_t low, std::int64_t high) {
-    if (value < low || value > high)
+template <class Raw>
+void check_range(std::string_view option, Raw value, Raw low, Raw high) {
+    if (!(value >= low && value <= high))   // true of NaN
         throw UsageError{value < low && high > 1'000'000
                              ? fmt::format("{} must be at least {}, got {}", option, low, value)
                              : fmt::format("{} must be between {} and {}, got {}", option, low, high, value)};
 }
+template void check_range(std::string_view, std::int64_t, std::int64_t, std::int64_t);
+template void check_range(std::string_view, double, double, double);
 
 std::size_t position_in(std::span<const std::string_view> names, std::string_view option, std::string_view text) {
     const auto found = std::ranges::find(names, text);

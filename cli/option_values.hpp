@@ -8,12 +8,14 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <fmt/format.h>
 
 namespace drawpoint::cli {
 
@@ -56,18 +58,19 @@ CLI::Option* add_read(CLI::App& app, const std::string& option, Given<T>& to, Re
     return add_read(app, option, to, to.text, read_both, description);
 }
 
-/// Throws UsageError unless low <= value <= high.
-void check_range(std::string_view option, std::int64_t value, std::int64_t low, std::int64_t high);
+/// Throws UsageError unless low <= value <= high. `Raw`: std::int64_t or double.
+template <class Raw>
+void check_range(std::string_view option, Raw value, Raw low, Raw high);
 
-/// Adds an option that takes an integer from `low` to `high`. Its default is what `value` is.
-template <class Number>
-CLI::Option* add_number(CLI::App& app, const std::string& option, Number& value, std::int64_t low, std::int64_t high,
-                        const std::string& description) {
-    const auto take = [=, &value](const std::int64_t& number) {
-        check_range(option, number, low, high);
+/// Adds an option that takes a number from `low` to `high`. Its default is what `value` is.
+template <class Number, class Raw = std::conditional_t<std::is_floating_point_v<Number>, double, std::int64_t>>
+CLI::Option* add_number(CLI::App& app, const std::string& option, Number& value, std::type_identity_t<Raw> low,
+                        std::type_identity_t<Raw> high, const std::string& description) {
+    const auto take = [=, &value](const Raw& number) {
+        check_range<Raw>(option, number, low, high);
         value = static_cast<Number>(number);
     };
-    return app.add_option_function<std::int64_t>(option, take, description)->default_str(std::to_string(value));
+    return app.add_option_function<Raw>(option, take, description)->default_str(fmt::format("{}", value));
 }
 
 /// Where `text` is in `names`. Throws UsageError listing them if it is none of them.

@@ -141,6 +141,11 @@ OutputOptions OutputFlags::read() const {
 std::string_view name_of(DataFormat format) noexcept { return format_names[static_cast<std::size_t>(format)]; }
 
 void ProfileOptions::add_to(CLI::App& app) {
+    add_training(app);
+    add_recording(app);
+}
+
+void ProfileOptions::add_training(CLI::App& app) {
     namespace limits = loader_limits;
     loader.num_workers = std::min(static_cast<std::size_t>(whole_usable_cores()), limits::most_workers);
     add_read(app, "--data", data, synthetic_in,
@@ -153,13 +158,7 @@ void ProfileOptions::add_to(CLI::App& app) {
              "with --format raw: a record's fields, e.g. label:uint8+uint8:3x32x32");
     add_read(app, "--model", model, one_of<ModelKind>({"small_cnn", "mlp", "resnet18", "none"}),
              "small_cnn, mlp, resnet18, or none: a loop that only waits --compute-ms");
-    const auto take_compute_ms = [this](const double& ms) {
-        if (!(ms >= 0 && ms <= 1e9))
-            throw UsageError{fmt::format("--compute-ms must be at least 0, got {}", ms)};
-        compute_ms = ms;
-    };
-    app.add_option_function<double>("--compute-ms", take_compute_ms, "with --model none: milliseconds a step takes")
-        ->default_str("0");
+    add_number(app, "--compute-ms", compute_ms, 0, 1e9, "with --model none: milliseconds a step takes");
     add_read(app, "--optimizer", optimizer, one_of<OptimizerKind>({"sgd", "adam"}), "sgd or adam");
     const auto take_rate = [this](const std::optional<double>& rate) {
         if (rate && !(*rate > 0 && *rate <= 1e6))
@@ -197,6 +196,9 @@ void ProfileOptions::add_to(CLI::App& app) {
     add_only(app, "--on-error", "raise", {"skip", "substitute"}, "raise: a sample that can't be loaded ends the run");
     add_read(app, "--valid", valid, share_in, "validation data: an image folder, or the share of --data to hold out");
     add_only(app, "--device", "cpu", {"cuda"}, "cpu");
+}
+
+void ProfileOptions::add_recording(CLI::App& app) {
     add_read(
         app, "--profiler", profiler, one_of<ProfilerKind>({"simple", "throughput", "advanced", "pytorch", "none"}),
         "simple, throughput (rows of steps, draws and batches alone), advanced (samples every thread's functions), "

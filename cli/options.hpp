@@ -85,6 +85,10 @@ struct ProfileOptions {
     [[nodiscard]] bool validates_elsewhere() const;
     /// Whether the model takes images of three channels, and nothing else.
     [[nodiscard]] bool needs_images() const;
+
+private:
+    void add_training(CLI::App& app);
+    void add_recording(CLI::App& app);
 };
 
 /// Adds an option that takes the name of a style of report.

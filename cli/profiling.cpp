@@ -28,28 +28,18 @@ TorchProfilerOptions torch_options(const ProfileOptions& options) {
 
 }   // namespace
 
-struct Profiling::Impl {
-    std::optional<StackSampler> sampler;
-    std::optional<TorchProfiler> operators;
-    std::optional<TorchProfilerCallback> steps;
-};
-
-Profiling::Profiling(const ProfileOptions& options, Recorder& recorder, CallbackList& callbacks)
-    : impl_{std::make_unique<Impl>()} {
+Profiling::Profiling(const ProfileOptions& options, Recorder& recorder, CallbackList& callbacks) {
     if (options.profiler.value == ProfilerKind::advanced) {
-        impl_->sampler.emplace(recorder);
-        impl_->sampler->start();
+        sampler_.emplace(recorder).start();
     } else if (options.profiler.value == ProfilerKind::pytorch) {
-        impl_->operators.emplace(recorder, torch_options(options));
-        callbacks.add(impl_->steps.emplace(*impl_->operators));
+        operators_.emplace(recorder, torch_options(options));
+        callbacks.add(steps_.emplace(*operators_));
     }
 }
 
-Profiling::~Profiling() { end(); }
-
 void Profiling::end() {
-    if (impl_->sampler)
-        impl_->sampler->stop();
+    if (sampler_)
+        sampler_->stop();
 }
 
 std::string_view style_of(ProfilerKind profiler) noexcept {

@@ -1,11 +1,13 @@
 #pragma once
 
-#include <memory>
+#include <optional>
 #include <string_view>
 
 #include "cli/options.hpp"
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
+#include <drawpoint/instrumentation/sampling/stack_sampler.hpp>
 #include <drawpoint/loop/callback.hpp>
+#include <drawpoint/loop/torch/torch_profiler.hpp>
 
 namespace drawpoint::cli {
 
@@ -16,15 +18,15 @@ public:
     /// Begins at once (advanced) or with the fit (pytorch). Throws UsageError or Failure naming what cannot be
     /// recorded.
     Profiling(const ProfileOptions&, Recorder&, CallbackList&);
-    /// Calls `end()`.
-    ~Profiling();
+    ~Profiling() { end(); }
 
     /// Ends the recording of stacks. Idempotent.
     void end();
 
 private:
-    struct Impl;
-    std::unique_ptr<Impl> impl_;
+    std::optional<StackSampler> sampler_;
+    std::optional<TorchProfiler> operators_;
+    std::optional<TorchProfilerCallback> steps_;
 };
 
 /// The style of report that shows what only this profiler records; empty: it records nothing of its own.

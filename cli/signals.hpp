@@ -18,8 +18,6 @@ public:
     Signals(const Signals&) = delete;
     Signals& operator=(const Signals&) = delete;
 
-    [[nodiscard]] bool stopped() const noexcept { return stopped_.load(std::memory_order_acquire); }
-
 private:
     void wait();
 

@@ -13,6 +13,7 @@
 
 #include <drawpoint/instrumentation/clock.hpp>
 #include <drawpoint/instrumentation/ledger/records.hpp>
+#include <drawpoint/instrumentation/recorder/recorder_options.hpp>
 
 #include "instrumentation/ledger/ledger_builder.hpp"
 #include "instrumentation/recorder/ring_message.hpp"

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "cli/option_values.hpp"
+#include "cli/options.hpp"
 
 namespace drawpoint::cli {
 namespace {
@@ -231,6 +232,13 @@ std::vector<std::pair<std::string, std::string>> CommandLine::effective() const 
             all.emplace_back(name, text);
     }
     return all;
+}
+
+std::vector<std::pair<std::string, std::string>> profile_defaults() {
+    ProfileOptions options;
+    CommandLine line{{.command = "profile", .line = {}, .arguments = {}}, ""};
+    options.add_to(line.app());
+    return line.effective();
 }
 
 }   // namespace drawpoint::cli

@@ -42,4 +42,7 @@ private:
     bool print_config_ = false;
 };
 
+/// The defaults of the options of `drawpoint profile` on this machine, as `effective()` gives them.
+[[nodiscard]] std::vector<std::pair<std::string, std::string>> profile_defaults();
+
 }   // namespace drawpoint::cli

@@ -50,7 +50,8 @@ int crops(const Invocation& invocation) {
     add_read(line.app(), "--size", options.size, "500x375", size_in, "of a crop, in pixels");
     add_number(line.app(), "--quality", options.quality, 1, 100, "of the JPEG files, 1 to 100");
     add_number(line.app(), "--seed", options.seed, 0, INT64_MAX, "of where crops lie");
-    add_number(line.app(), "--held-out", options.held_out, 0, 0.5, "share of the crops held out for validation, 0 to 0.5");
+    add_number(line.app(), "--held-out", options.held_out, 0, 0.5,
+               "share of the crops held out for validation, 0 to 0.5");
     if (!line.parse())
         return exit_ok;
     require("--from", from);

@@ -82,14 +82,6 @@ void print_split(const std::string& file, const Invocation& invocation, const Ou
     print_output(to_text(split), document, output);
 }
 
-/// The defaults of the options of `drawpoint profile` on this machine.
-OptionValues profile_defaults() {
-    ProfileOptions options;
-    CommandLine line{{.command = "profile", .line = {}, .arguments = {}}, ""};
-    options.add_to(line.app());
-    return line.effective();
-}
-
 }   // namespace
 
 int diagnose_run(const Invocation& invocation) {
@@ -142,8 +134,8 @@ int diagnose_run(const Invocation& invocation) {
         }
     }
     const Diagnosis found = drawpoint::diagnose(ledger, {.defaults = profile_defaults()});
-    Json document = to_json(found, {.version = DRAWPOINT_VERSION, .command = invocation.line},
-                            summary_of(ledger, true).machine);
+    Json document =
+        to_json(found, {.version = DRAWPOINT_VERSION, .command = invocation.line}, summary_of(ledger, true).machine);
     if (explains)
         document["explain"] = chain;
     print_output(explains ? chain : markdown ? to_markdown(found) : to_text(found), document, output);

@@ -1,9 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
-#include <filesystem>
 #include <iostream>
-#include <system_error>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,8 +13,6 @@
 
 namespace drawpoint::cli {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr std::array<std::string_view, 7> later{"tensorboard", "xplane", "wandb",   "mlflow",
                                                 "prometheus",  "nvtx",   "perfetto"};
@@ -63,8 +59,7 @@ int export_run(const Invocation& invocation) {
         output = derived_name(file, format);
     if (output == "-" && format == ExportFormat::pprof)
         throw UsageError{"-o -: a pprof profile is no text; name a file"};
-    std::error_code unknown;
-    if (fs::equivalent(file, output, unknown))
+    if (same_file(file, output))
         throw UsageError{fmt::format("RUN {} and -o {} name the same file", file, output)};
 
     std::signal(SIGXFSZ, SIG_IGN);   // a file at its size limit is an error to report, not the end of the process

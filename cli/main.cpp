@@ -22,7 +22,7 @@ namespace {
 
 struct Command {
     std::string_view name;
-    int (*run)(const Invocation&);   ///< null: not delivered yet
+    int (*run)(const Invocation&);
     std::string_view what;
 };
 
@@ -37,15 +37,12 @@ constexpr std::array commands{
     Command{"bench", bench, "runs a suite of benchmarks: this loader beside others, its parts, what recording costs"},
     Command{"doctor", doctor, "what this machine, build and environment offer"},
     Command{"tune", tune_loader, "finds the smallest setting of the loader within 2 % of the best, live"},
-    Command{"compare", nullptr, {}},
-    Command{"gate", nullptr, {}},
 };
 
 void print_usage(std::FILE* to) {
     std::string text = "usage: drawpoint COMMAND [OPTIONS]\n\n";
     for (const Command& command : commands)
-        if (command.run)
-            text += fmt::format("  {:<10}{}\n", command.name, command.what);
+        text += fmt::format("  {:<10}{}\n", command.name, command.what);
     write_to(to, text +
                      "\ndrawpoint COMMAND --help lists a command's options; drawpoint --version prints the version.\n"
                      "Exit codes: 0 ok, 1 failed, 2 bad usage, 130 stopped by Ctrl-C or SIGTERM.\n");
@@ -100,8 +97,6 @@ int dispatch(const std::vector<std::string>& words) {
         throw UsageError{fmt::format("unknown {} {}{}", name.starts_with('-') ? "option" : "command", name,
                                      did_you_mean(name, names))};
     }
-    if (!found->run)
-        throw UsageError{fmt::format("the command {} is not delivered yet", name)};
     Invocation invocation{.command = name,
                           .line = "drawpoint",
                           .arguments = {words.begin() + 1, words.end()},

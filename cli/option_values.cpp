@@ -2,10 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 
 #include <fmt/ranges.h>
-
-#include "cli/program.hpp"
 
 namespace drawpoint::cli {
 
@@ -19,16 +18,6 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
         text.remove_prefix(end + 1);
     }
 }
-
-template <class Raw>
-void check_range(std::string_view option, Raw value, Raw low, Raw high) {
-    if (!(value >= low && value <= high))   // true of NaN
-        throw UsageError{value < low && high > 1'000'000
-                             ? fmt::format("{} must be at least {}, got {}", option, low, value)
-                             : fmt::format("{} must be between {} and {}, got {}", option, low, high, value)};
-}
-template void check_range(std::string_view, std::int64_t, std::int64_t, std::int64_t);
-template void check_range(std::string_view, double, double, double);
 
 std::size_t position_in(std::span<const std::string_view> names, std::string_view option, std::string_view text) {
     const auto found = std::ranges::find(names, text);
@@ -56,6 +45,15 @@ std::uint64_t bytes_in(std::string_view option, std::string_view text) {
     if (!value || !(*value >= 0 && *value * factor < 1e18))
         throw UsageError{fmt::format("{} must be a number of bytes like 64MiB, got '{}'", option, text)};
     return static_cast<std::uint64_t>(*value * factor);
+}
+
+bool same_file(const std::string& a, const std::string& b) {
+    namespace fs = std::filesystem;
+    std::error_code unknown;
+    return !a.empty() && !b.empty() &&
+           (fs::weakly_canonical(fs::absolute(a, unknown), unknown) ==
+                fs::weakly_canonical(fs::absolute(b, unknown), unknown) ||
+            fs::equivalent(a, b, unknown));
 }
 
 }   // namespace drawpoint::cli

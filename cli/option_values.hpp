@@ -17,6 +17,8 @@
 #include <CLI/Formatter.hpp>
 #include <fmt/format.h>
 
+#include "cli/program.hpp"
+
 namespace drawpoint::cli {
 
 /// The number that all of `text` is; nullopt if it is none.
@@ -58,16 +60,15 @@ CLI::Option* add_read(CLI::App& app, const std::string& option, Given<T>& to, Re
     return add_read(app, option, to, to.text, read_both, description);
 }
 
-/// Throws UsageError unless low <= value <= high. `Raw`: std::int64_t or double.
-template <class Raw>
-void check_range(std::string_view option, Raw value, Raw low, Raw high);
-
 /// Adds an option that takes a number from `low` to `high`. Its default is what `value` is.
 template <class Number, class Raw = std::conditional_t<std::is_floating_point_v<Number>, double, std::int64_t>>
 CLI::Option* add_number(CLI::App& app, const std::string& option, Number& value, std::type_identity_t<Raw> low,
                         std::type_identity_t<Raw> high, const std::string& description) {
     const auto take = [=, &value](const Raw& number) {
-        check_range<Raw>(option, number, low, high);
+        if (!(number >= low && number <= high))   // true of NaN
+            throw UsageError{number < low && high > 1'000'000
+                                 ? fmt::format("{} must be at least {}, got {}", option, low, number)
+                                 : fmt::format("{} must be between {} and {}, got {}", option, low, high, number)};
         value = static_cast<Number>(number);
     };
     return app.add_option_function<Raw>(option, take, description)->default_str(fmt::format("{}", value));
@@ -87,5 +88,8 @@ template <class Enum>
 
 /// Reads a size like 64MiB, in bytes.
 [[nodiscard]] std::uint64_t bytes_in(std::string_view option, std::string_view text);
+
+/// Whether two names lead to the same file; it need not exist. An empty name leads to none.
+[[nodiscard]] bool same_file(const std::string& a, const std::string& b);
 
 }   // namespace drawpoint::cli

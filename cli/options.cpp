@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
-#include <filesystem>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -95,15 +94,6 @@ std::vector<Injection> injections_in(const std::vector<std::string>& texts) {
             throw UsageError{fmt::format("--inject {}: {} is given twice", text, to_string(kind))};
     }
     return injections;
-}
-
-bool same_file(const std::string& a, const std::string& b) {
-    namespace fs = std::filesystem;
-    std::error_code unknown;
-    return !a.empty() && !b.empty() &&
-           (fs::weakly_canonical(fs::absolute(a, unknown), unknown) ==
-                fs::weakly_canonical(fs::absolute(b, unknown), unknown) ||
-            fs::equivalent(a, b, unknown));
 }
 
 }   // namespace

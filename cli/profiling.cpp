@@ -1,13 +1,6 @@
 #include "cli/profiling.hpp"
 
-#include <optional>
-#include <stdexcept>
-#include <system_error>
-
 #include <fmt/format.h>
-
-#include <drawpoint/instrumentation/sampling/stack_sampler.hpp>
-#include <drawpoint/loop/torch/torch_profiler.hpp>
 
 namespace drawpoint::cli {
 namespace {

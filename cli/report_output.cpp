@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/command_line.hpp"
 #include <drawpoint/diagnosis/verdict/verdict_report.hpp>
 #include <drawpoint/instrumentation/report/advanced.hpp>
 #include <drawpoint/instrumentation/facts.hpp>
@@ -87,7 +88,7 @@ std::optional<Diagnosis> diagnosis_of(const Ledger& ledger) {
     if (ledger.pipelines.empty() || ledger.steps.empty())
         return std::nullopt;
     try {
-        return drawpoint::diagnose(ledger, {.most_samples = quick_samples});
+        return drawpoint::diagnose(ledger, {.most_samples = quick_samples, .defaults = profile_defaults()});
     } catch (const std::exception& error) {
         complain(fmt::format("no verdict: {}", error.what()));
         return std::nullopt;
@@ -145,12 +146,11 @@ void print_output(std::string_view text, const nlohmann::ordered_json& document,
 void check_files(const OutputOptions& output, std::string_view option, const std::string& other) {
     namespace fs = std::filesystem;
     std::error_code unknown;
-    const auto place_of = [&](const fs::path& file) { return fs::weakly_canonical(fs::absolute(file), unknown); };
     for (const std::string& file : output.json_files) {
         const fs::file_status before = fs::status(file, unknown);
         if (fs::exists(before) && !fs::is_regular_file(before) && !fs::is_directory(before))
             continue;   // closing a pipe after the trial would be the end of the file for its reader
-        if (!other.empty() && (place_of(file) == place_of(other) || fs::equivalent(file, other, unknown)))
+        if (same_file(file, other))
             throw UsageError{fmt::format("{} {} and --json={} name the same file", option, other, file)};
         errno = 0;
         if (!std::ofstream{file, std::ios::app})

@@ -15,7 +15,7 @@
 namespace drawpoint::cli {
 
 struct ReportRequest {
-    std::string style = "drawpoint";   ///< of `report_styles`
+    std::string style = "drawpoint";   ///< a name that `add_report_style` takes
     bool drop_first_batch = true;
     std::string command_line;
     std::string sort_by;                 ///< op: a key of `sort_keys()`; empty: by time
@@ -37,8 +37,8 @@ struct ReportRequest {
 /// with the verdict. Throws Failure naming a file that cannot be written, and UsageError if the style has no such form.
 void print_report(const Ledger&, Summary, const ReportRequest&, const OutputOptions&);
 
-/// Prints a result on stdout, as text or as JSON, then writes the JSON files asked for. Throws Failure naming a file that
-/// cannot be written.
+/// Prints a result on stdout, as text or as JSON, then writes the JSON files asked for. Throws Failure naming a file
+/// that cannot be written.
 void print_output(std::string_view text, const nlohmann::ordered_json& document, const OutputOptions&);
 
 /// Throws UsageError if the style has no such form, or a value of the request is wrong.

@@ -54,26 +54,6 @@ private:
     bool training_ = true;
 };
 
-/// Callbacks that leave the list with their scope.
-class ScopedCallbacks {
-public:
-    explicit ScopedCallbacks(CallbackList& list) noexcept : list_{&list} {}
-    ScopedCallbacks(const ScopedCallbacks&) = delete;
-    ScopedCallbacks& operator=(const ScopedCallbacks&) = delete;
-    ~ScopedCallbacks() {
-        for (Callback* callback : added_)
-            list_->remove(*callback);
-    }
-    void add(Callback& callback) {
-        added_.push_back(&callback);
-        list_->add(callback);
-    }
-
-private:
-    CallbackList* list_;
-    std::vector<Callback*> added_;
-};
-
 /// An error's text without the C++ stack that LibTorch appends, and with advice where the text alone does not help.
 std::string in_our_words(std::string error) {
     for (const std::string_view stack : {"\nException raised from", "\nframe #0"})
@@ -183,7 +163,7 @@ std::vector<DataLoader*> Loaders::all() {
 }
 
 Outcome train_model(const ProfileOptions& options, std::size_t classes, Runtime& runtime, Loaders& loaders,
-                    CallbackList& callbacks, const StopRequest& stop) {
+                    CallbackList callbacks, const StopRequest& stop) {
     const bool has_model = options.model.value != ModelKind::none;
     FitOptions fit_options{.epochs = options.epochs, .max_steps = options.steps, .record_loss = has_model};
     const std::chrono::nanoseconds own{static_cast<std::int64_t>(options.compute_ms * 1e6)};
@@ -203,13 +183,12 @@ Outcome train_model(const ProfileOptions& options, std::size_t classes, Runtime&
     const TrainingPosition position = options.resume.empty() ? TrainingPosition{} : resume(options, learner, loaders);
     fit_options.first_epoch = position.epochs;
     std::optional<CheckpointCallback<TorchLearner>> checkpoint;
-    ScopedCallbacks added{callbacks};
     if (delay.base().count() > 0)
-        added.add(slow);
+        callbacks.add(slow);
     if (!options.checkpoint.empty())
-        added.add(checkpoint.emplace(learner, CheckpointOptions{.file = options.checkpoint,
-                                                                .run = resumable_options(options, loaders),
-                                                                .first_step = position.steps}));
+        callbacks.add(checkpoint.emplace(learner, CheckpointOptions{.file = options.checkpoint,
+                                                                    .run = resumable_options(options, loaders),
+                                                                    .first_step = position.steps}));
     return train(learner, runtime, loaders, fit_options, callbacks, stop);
 }
 

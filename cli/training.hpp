@@ -88,7 +88,7 @@ struct Loaders {
 };
 
 /// Trains what --model names. `stop` is among the callbacks.
-[[nodiscard]] Outcome train_model(const ProfileOptions&, std::size_t classes, Runtime&, Loaders&, CallbackList&,
+[[nodiscard]] Outcome train_model(const ProfileOptions&, std::size_t classes, Runtime&, Loaders&, CallbackList,
                                   const StopRequest& stop);
 
 }   // namespace drawpoint::cli

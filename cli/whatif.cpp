@@ -1,9 +1,9 @@
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
+#include <iterator>
+#include <stdexcept>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <vector>
 
 #include <fmt/format.h>
@@ -101,14 +101,6 @@ void add_grid(CLI::App& app, WhatifGrid& grid) {
              "numbers and ranges [as recorded]");
 }
 
-/// Throws UsageError if the page would replace RUN, and Failure if it cannot be written.
-void check_page(const std::string& run, const std::string& html) {
-    std::error_code unknown;
-    if (std::filesystem::equivalent(run, html, unknown))
-        throw UsageError{fmt::format("RUN {} and --html {} name the same file", run, html)};
-    check_files({.json_files = {html}}, "RUN", "");
-}
-
 /// Replays the recorded run at every setting of the grid. Throws Failure if that cannot be done. Complains if the
 /// predictions are not to be trusted.
 Whatif predict(const std::string& file, const SteadyRun& steady, const WhatifGrid& grid) {
@@ -155,8 +147,10 @@ int whatif_run(const Invocation& invocation) {
     if (file.empty())
         throw UsageError{"RUN is missing: the recording to predict from"};
     check_files(output, "RUN", file);
+    if (same_file(file, html))
+        throw UsageError{fmt::format("RUN {} and --html {} name the same file", file, html)};
     if (!html.empty())
-        check_page(file, html);
+        check_files({.json_files = {html}}, "RUN", "");   // throws if it cannot be written
 
     const Ledger ledger = read_steps(file);
     const SteadyRun steady = prepare(ledger);

@@ -4,25 +4,13 @@ comments and strings as they are. Prints file:line: rule: text."""
 
 import re
 import sys
-from fnmatch import fnmatch
 
 from sources import LITERALS, main
 
 COLUMNS = 120
-EXEMPT = [   # where lines are still longer
-    "bench/*", "cli/*", "diagnosis/*", "examples/*", "tests/*", "include/drawpoint/diagnosis/*",
-    "include/drawpoint/instrumentation/schedule.hpp",
-    "include/drawpoint/instrumentation/host/*", "include/drawpoint/instrumentation/ledger/*",
-    "include/drawpoint/instrumentation/recorder/*", "include/drawpoint/instrumentation/report/*",
-    "include/drawpoint/instrumentation/trace/*", "include/drawpoint/pipeline/loader/*",
-    "instrumentation/host/*", "instrumentation/ledger/*", "instrumentation/recorder/*", "instrumentation/trace/*",
-    "pipeline/loader/*",
-]
 
 
 def check(path, text):
-    if any(fnmatch(str(path), place) for place in EXEMPT):
-        return []
     raw = set()   # lines that a raw string takes part in
     for found in LITERALS.finditer(text):
         if found.group().startswith("R"):

@@ -39,7 +39,7 @@ public:
                 changes.push_back({row.at_ns, 0, 0, row.prefetch_depth});
         std::ranges::stable_sort(changes, {}, &Change::at_ns);
         std::int64_t taken = 0, unrecorded = 0;
-        std::size_t depth = rows.setting_at(pipeline, no_stamp).prefetch_depth;
+        auto depth = static_cast<std::uint32_t>(rows.setting_at(pipeline, no_stamp).prefetch_depth);
         for (const Change& change : changes) {
             taken += change.taken;
             unrecorded += change.unrecorded;

@@ -15,8 +15,8 @@
 namespace drawpoint {
 namespace {
 
-/// The recorded `drawpoint profile` command, without the option `without` and without defaults. Empty: another program made
-/// the recording, or an option's value cannot be shown in a terminal.
+/// The recorded `drawpoint profile` command, without the option `without` and without defaults. Empty: another program
+/// made the recording, or an option's value cannot be shown in a terminal.
 std::string recorded_command(const Ledger& ledger, std::string_view without, const OptionValues& defaults) {
     const auto command = ledger.fact(facts::command);
     const auto options = recorded_options(ledger);

@@ -148,8 +148,8 @@ std::optional<Intervention> delivery(const Evidence& found, const RecordedRun& r
                         .gain = {gain, gain, gain}};   // measured, not predicted
 }
 
-/// Whether it gains enough, and gains anything in four cases out of five: the 90 % interval reaches 1.64 standard deviations
-/// down.
+/// Whether it gains enough, and gains anything in four cases out of five: the 90 % interval reaches 1.64 standard
+/// deviations down.
 bool is_cause(const Intervention& change, const DiagnosisOptions& options) {
     return change.gain.median > options.least_gain && change.gain.low > -change.gain.median;
 }
@@ -203,7 +203,8 @@ bool is_part_of_the_loader(Lever lever) noexcept {
            lever == Lever::delivery;
 }
 
-/// Advises the cheapest of the settings whose gains tie with the largest; if none gains, the part of the loader to speed up.
+/// Advises the cheapest of the settings whose gains tie with the largest; if none gains, the part of the loader to
+/// speed up.
 void advise(Diagnosis& diagnosis, const DiagnosisOptions& options) {
     const Intervention* best = nullptr;
     double most = 0;

@@ -61,8 +61,6 @@ BOOST_AUTO_TEST_CASE(what_is_not_delivered_yet_is_refused_by_name) {
                                                           {"--device", "cuda"},
                                                           {"--allow-inexact", "fast-dct"}})
         check_complaint(run_program(profile({option, value})), 2, {option + " " + value, "not delivered yet"});
-    for (const std::string command : {"compare", "gate"})
-        check_complaint(run_program({command}), 2, {command, "not delivered yet"});
 }
 
 BOOST_AUTO_TEST_CASE(an_option_that_another_option_makes_useless_is_refused) {

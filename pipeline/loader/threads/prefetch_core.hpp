@@ -15,6 +15,7 @@
 #include <drawpoint/pipeline/loader/core/batch_source.hpp>
 #include <drawpoint/pipeline/loader/core/loader_options.hpp>
 #include <drawpoint/pipeline/loader/machine/memory_plan.hpp>
+#include <drawpoint/pipeline/sampling/sampler.hpp>
 #include <drawpoint/pipeline/loader/machine/detail/loader_machine.hpp>
 #include <drawpoint/pipeline/loader/machine/detail/spin_policy.hpp>
 

@@ -9,6 +9,8 @@
 #include <asio/error.hpp>
 #include <asio/post.hpp>
 
+#include <drawpoint/pipeline/errors.hpp>
+
 #include "pipeline/loader/threads/prefetch_core.hpp"
 
 namespace drawpoint {

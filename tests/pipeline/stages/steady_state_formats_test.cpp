@@ -151,12 +151,16 @@ Counted check_steady_state(const std::string& format, const std::function<Source
                            Growth growth) {
     Counted most;
     const auto check = [&](const Way& way) {
-        const Counted counted = load(make(), sampler, way);
+        const bool may_grow = growth != Growth::none && way.reads_ahead;
+        const std::size_t quiet = may_grow ? counted_epochs / 2 : counted_epochs;
+        Counted counted = load(make(), sampler, way);
+        // On a busy machine reads in flight may grow for several epochs. What allocates per sample does so every time.
+        for (int more = 0; may_grow && counted.quiet_epochs() < quiet && more < 3; ++more)
+            counted = load(make(), sampler, way);
         BOOST_TEST_CONTEXT(format << ", order " << to_string(way.order) << ", record " << way.record << ", reads ahead "
                                   << way.reads_ahead) {
             BOOST_TEST(counted.batches == counted_epochs * sampler.size() / batch_size);
-            const bool may_grow = growth != Growth::none && way.reads_ahead;
-            BOOST_TEST(counted.quiet_epochs() >= (may_grow ? counted_epochs / 2 : counted_epochs),
+            BOOST_TEST(counted.quiet_epochs() >= quiet,
                        "allocations in " << counted_epochs - counted.quiet_epochs() << " epochs, "
                                          << *std::ranges::max_element(counted.allocations) << " in one");
             // The recorder's writer thread has a growing ledger, whose pages are not the loader's.

@@ -79,8 +79,8 @@ int measure_all(const Options& options, const std::vector<Case>& cases, Rig& rig
             if (!truth)
                 break;
             write_truth(truth_file(options, of), *truth);
-            fmt::print(stderr, "{}: {} (best gain {:+.1f} %)\n", of.name, fmt::join(bench::words_of(truth->verdicts), ", "),
-                       100 * truth->gains.front().gain.median);
+            fmt::print(stderr, "{}: {} (best gain {:+.1f} %)\n", of.name,
+                       fmt::join(bench::words_of(truth->verdicts), ", "), 100 * truth->gains.front().gain.median);
         } catch (const NotMeasured& error) {
             fmt::print(stderr, "{}\n", error.what());
             status = 1;

@@ -14,7 +14,7 @@ copy = build / "copy"
 # file: (what stands there, what is put before it), …
 EDITS = {
     "include/drawpoint/instrumentation/ledger/rows.hpp": [
-        ("    Slice spans;   ///< of `Ledger::spans`, in order of time; the pieces tile draw",
+        ("    std::optional<std::int64_t> between_run_queue_ns;\n",
          "    std::optional<std::int64_t> heat_ns;\n"),
         ("                Column{\"spans\", &R::spans, Part{}});",
          "                Column{\"heat_ns\", &R::heat_ns, Measured{99}},\n"),

@@ -106,7 +106,7 @@ std::array<Times, 2> ask_child(const Options& options, const std::string& decode
                     options.batch_size, options.num_workers, options.prefetch_depth);
     std::FILE* child = popen(command.c_str(), "re");
     if (child == nullptr)
-        throw std::runtime_error{"no process to be had"};
+        throw std::runtime_error{"cannot start a process for a measurement"};
     std::array<Times, 2> both{};
     bool complete = true;
     for (Times& times : both)

@@ -115,7 +115,8 @@ int main(int argc, char** argv) {
     StackSamplerOptions options;
     double seconds = 10.0;
     std::string backend = "automatic";
-    app.add_option("--seconds", seconds, "of CPU time under sampling; without it, and under bare interrupts, as many")
+    app.add_option("--seconds", seconds,
+                   "seconds of CPU time with sampling; the same again without it, and with interrupts alone")
         ->check(CLI::Range(1.0, 600.0));
     app.add_option("--timer-rate-hz", options.timer_rate_hz, "samples a second by timers")
         ->check(CLI::Range(1, 10'000));

@@ -101,7 +101,7 @@ double rate(const Case& of, Rig& rig, std::uint64_t& peak_bytes) {
 
 /// Whether a setting's gain is known well enough to judge advice by. With wide intervals, the luckiest of several
 /// settings that gain nothing would count as the best.
-bool is_told(const MeasuredGain& measured) {
+bool is_precise_enough(const MeasuredGain& measured) {
     constexpr double widest = 0.1;
     return !can_be_set(measured.key) || measured.gain.high - measured.gain.low <= widest * (1 + measured.gain.median);
 }
@@ -133,7 +133,7 @@ bool measure_gains(Truth& truth, const Case& of, Rig& rig, const MeasureOptions&
         ++truth.rounds;
         for (MeasuredGain& measured : truth.gains)
             measured.gain = median_interval(measured.rounds);
-        return std::ranges::all_of(truth.gains, is_told);
+        return std::ranges::all_of(truth.gains, is_precise_enough);
     };
     if (!rounds.run(options.rounds, options.most_rounds, round, keep))
         return false;

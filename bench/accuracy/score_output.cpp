@@ -111,7 +111,7 @@ std::string line_of(const Scored& scored) {
     if (const auto& tuned = scored.tuned)
         line +=
             fmt::format("; tuned to {}: {} % behind {}, {} steps{}", to_string(tuned->chosen), percent(tuned->regret),
-                        to_string(tuned->best), tuned->steps_used, tuned->separated ? "" : ", not separated");
+                        to_string(tuned->best), tuned->steps_used, tuned->separated ? "" : ", no clear winner");
     return scored.error.empty() ? line : line + "; " + scored.error;
 }
 

@@ -234,21 +234,20 @@ struct Columns {
     void print_legend(const std::string& workload) const {
         if (workload == "consumer")
             fmt::print(
-                "ratio: wall over the longer of compute and production, median (lowest - highest) of the rounds'\n");
+                "ratio: wall time / longer of compute and production time; median (lowest - highest) over rounds\n");
         else if (decoders)
             fmt::print(
-                "x library, x own: their time for an item over that of drawpoint's row `library` and `own`, median "
-                "(lowest - highest) of\nthe rounds'; torch::data's with drawpoint's own kernel only over the row with "
-                "the same decoder\n");
+                "x library, x own: time per item / time per item of drawpoint's row `library` or `own`; median "
+                "(lowest - highest) over\nrounds. torch::data with drawpoint's own kernel is compared only with the "
+                "row of the same decoder\n");
         else
             fmt::print(
-                "ratio: their time for an item over that of the first row, median (lowest - highest) of the rounds'\n");
+                "ratio: time per item / time per item of the first row; median (lowest - highest) over rounds\n");
         if (bound)
-            fmt::print("of bound: its rate over that of the bound{}\n",
-                       workload == "straggler" ? ", which is threads / mean time of an item" : "");
+            fmt::print("of bound: rate / rate of the bound{}\n",
+                       workload == "straggler" ? ", which is the number of threads / the mean time of an item" : "");
         if (fresh)
-            fmt::print(
-                "x fresh: their time from nothing to a first batch over that of the row they are compared with\n");
+            fmt::print("x fresh: fresh ms / fresh ms of the row that this one is compared with\n");
     }
 };
 
@@ -296,9 +295,8 @@ void print_table(const Json& document) {
         columns.print_legend(workload);
         fmt::print("\n");
     }
-    fmt::print(
-        "cpu ms: of all their processes, for an item; first ms: from asking for a pass to its first batch; fresh ms: "
-        "the\nsame and making the loader before; x torch: rate over pytorch persistent's\n");
+    fmt::print("cpu ms: CPU time of all its processes per item; first ms: from asking for a pass to its first batch;\n"
+               "fresh ms: the same, with the creation of the loader; x torch: rate / rate of pytorch persistent\n");
     for (const Json& row : document["rows"])
         if (row["settings"].is_string())
             fmt::print("{} {} {}: {}\n", text(row, "workload"), text(row, "contender"), text(row, "variant"),

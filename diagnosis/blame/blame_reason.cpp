@@ -33,8 +33,8 @@ std::string reason_of(const Ledger& ledger, const DrawBlame& draw, const BlamePi
     case Cause::handoff: return "the batch was there and the loop had not resumed";
     case Cause::unknown: break;
     }
-    return draw.batch != nothing ? "of something that the records of its batch do not say"
-                                 : "no batch is recorded that this draw brought";
+    return draw.batch != nothing ? "the batch's records do not show the cause"
+                                 : "the batch of this draw was not recorded";
 }
 
 }   // namespace drawpoint

@@ -194,7 +194,7 @@ private:
         };
         add("admitted", batch_->admitted_ns);
         add("first claimed", batch_->first_claim_ns);
-        add("drawn from", step_.draw_begin_ns);
+        add("draw began", step_.draw_begin_ns);
         add("last done", batch_->last_done_ns);
         add("offered", batch_->offered_ns);
         add("resumed", draw_end_ns(step_));
@@ -218,7 +218,7 @@ private:
         line(std::exchange(words, {}));
         for (std::size_t i = 0; i < stages_.size(); ++i)
             add(std::string{letters_[i]} + " " + printable(stages_[i]));
-        for (const char* sign : {"C collate", "a small letter: waiting off its core", "░ waiting for a core",
+        for (const char* sign : {"C collate", "lower case: waiting (I/O, sleep)", "░ waiting for a core",
                                  "~ waiting for a read ahead", "· read ahead"})
             add(sign);
         line(words);
@@ -252,7 +252,7 @@ private:
         }
         line(padded("draw", name_width) + "  " + format_count(draw_ns) + " ns");
         if (draw_.order_ns > 0)
-            line("Of these, for " + format_count(draw_.order_ns) + " ns a younger batch lay complete (order).");
+            line("Of these, for " + format_count(draw_.order_ns) + " ns a later batch was already complete (order).");
     }
 
     /// Says what most of the draw was.
@@ -277,8 +277,9 @@ private:
         for (const BlamePiece& piece : all)   // and how most of that cause was spent
             if (same(piece, *most) && sum_of(piece, true) > sum_of(*most, true))
                 most = &piece;
+        const char* const link = most->cause == Cause::unknown ? ": " : " because ";
         std::string text =
-            "The loop waited " + duration(sum_of(*most, false)) + " because " + reason_of(ledger_, draw_, *most);
+            "The loop waited " + duration(sum_of(*most, false)) + link + reason_of(ledger_, draw_, *most);
         if (const std::string spent = how(most->spent); most->cause == Cause::stage && !spent.empty())
             text += ", mostly " + spent;
         prose(text + ".");

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include <drawpoint/instrumentation/facts.hpp>
+#include <drawpoint/instrumentation/text/format.hpp>
 
 #include <drawpoint/diagnosis/rows/detail/loader_rows.hpp>
 #include "diagnosis/demands/cpu_shares.hpp"
@@ -227,10 +228,9 @@ double workers_cpu_ns(const RecordedRun& run, std::size_t drawn) {
 /// Why the recording has too few whole batches of the `drawn` ones; empty: it has enough.
 std::string lack_of_samples(const RecordedRun& run, const Ledger& ledger, std::size_t drawn) {
     if (2 * run.batches.size() < drawn)
-        return "samples were recorded whole of " + std::to_string(run.batches.size()) + " of " + std::to_string(drawn) +
-               " batches" +
-               (ledger.thinned_to() > 1 ? " (thinned to every " + std::to_string(ledger.thinned_to()) + "th batch)"
-                                        : "");
+        return "only " + std::to_string(run.batches.size()) + " of " + std::to_string(drawn) +
+               " batches have all their samples recorded" +
+               (ledger.thinned_to() > 1 ? " (thinned to every " + format_ordinal(ledger.thinned_to()) + " batch)" : "");
     return run.batches.empty() ? "no batch was recorded with all its samples" : "";
 }
 
@@ -249,8 +249,8 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
     const PipelineRow& row = ledger.pipelines[pipeline];
     run.pipeline = row.name;
     if (row.stages.size() > max_stages) {
-        run.unusable = "loader " + row.name + " has " + std::to_string(row.stages.size()) + " stages, more than the " +
-                       std::to_string(max_stages) + " there are";
+        run.unusable = "loader " + row.name + " has " + std::to_string(row.stages.size()) +
+                       " stages, more than the supported " + std::to_string(max_stages);
         return run;
     }
     run.stages = row.stages;

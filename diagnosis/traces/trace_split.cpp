@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <drawpoint/instrumentation/facts.hpp>
+#include <drawpoint/instrumentation/text/format.hpp>
 
 #include "diagnosis/traces/trace_steps.hpp"
 
@@ -39,7 +40,7 @@ void mark_warm_up(TraceSplit& split) {
     if (count < least_for_warm_up) {
         if (count > 0)
             split.notes.push_back(
-                fmt::format("warm-up is not looked for in {} steps: {} are needed", count, least_for_warm_up));
+                fmt::format("{} steps are too few to find the warm-up ({} are needed)", count, least_for_warm_up));
         return;
     }
     std::vector<std::int64_t> late;
@@ -188,7 +189,7 @@ void list_questions(const Ledger& ledger, TraceSplit& split) {
     const auto devices = ledger.fact("trace.deviceProperties");
     if (!has_device && devices && devices->find('{') != devices->npos)
         list.push_back(
-            "Whether the device was still busy during a draw, which then cost nothing: its work was not read.");
+            "Whether the device was still busy during a draw, which then cost nothing: device work was not imported.");
 }
 
 /// How many of the draws, sorted by length, are long: the longer of the two groups that differ most from each other by
@@ -212,17 +213,6 @@ std::size_t long_draws_of(const std::vector<std::int64_t>& sorted_ns) {
         }
     }
     return apart < std::log(5) ? 0 : logs.size() - first_long;
-}
-
-/// "1st", "2nd", "11th".
-std::string ordinal(std::size_t number) {
-    const std::size_t last = number % 10;
-    const bool teen = number % 100 / 10 == 1;
-    return fmt::format("{}{}", number,
-                       teen || last == 0 || last > 3 ? "th"
-                       : last == 1                   ? "st"
-                       : last == 2                   ? "nd"
-                                                     : "rd");
 }
 
 /// The hint for uneven draws without a period, by how many of them are long.
@@ -252,10 +242,10 @@ std::string hint_of(const TraceSplit& split) {
     if (split.draw_share < 0.03 && split.warm_up_share + split.boundary_share >= 0.7)
         return "Steady draws are short; " + percent(split.warm_up_share + split.boundary_share) +
                " of the waiting is in warm-up and at epoch boundaries: persistent workers, or longer epochs, would "
-               "spare it.";
+               "avoid it.";
     if (split.draw_share < 0.03 && draw.p99_ns < split.steady_step_p50_ns / 10)
-        return "The loop hardly waits for data: whatever the loader does, at most " +
-               percent(split.headroom.value_or(0)) + " is to be gained.";
+        return "The loop hardly waits for data: a faster loader gains at most " + percent(split.headroom.value_or(0)) +
+               ".";
     if (split.iterator == LoaderIterator::single_process)
         return "num_workers is 0: the loop's own process loads, and every draw is the loading itself. With workers it "
                "would go "
@@ -263,12 +253,12 @@ std::string hint_of(const TraceSplit& split) {
                percent(split.headroom.value_or(0)) + ".";
     if (split.hidden_share && *split.hidden_share >= 0.5)
         return percent(*split.hidden_share) +
-               " of the draws' time the device was still working: these draws cost less than they last.";
+               " of the draws' time the device was still working: part of that waiting is hidden behind device work.";
     if (split.period)
         return fmt::format(
             "About every {} draw is long and those between are short, as when {} workers finish together: the "
             "workers are too slow as a whole, not single samples. More workers, or cheaper samples.",
-            ordinal(*split.period), *split.period);
+            format_ordinal(*split.period), *split.period);
     if (split.long_draws != 0 && split.long_draws * 10 < split.steady_steps * 9)
         return hint_of_uneven(split);
     return fmt::format(
@@ -311,7 +301,7 @@ TraceSplit split_trace(const Ledger& ledger) {
         }
     }
     if (split.has_draws && without > 0)
-        split.notes.push_back(fmt::format("{} steps draw nothing", without));
+        split.notes.push_back(fmt::format("{} steps fetch no batch", without));
     split.between_share = ratio(between, all);
     if (const auto cost = ledger.fact(facts::trace_overhead_ns))
         std::from_chars(cost->data(), cost->data() + cost->size(), split.profiler_ns);

@@ -29,8 +29,8 @@ std::string percent(double share) { return fmt::format("{:.2g} %", 100 * share);
 Reason find_foreign_load(const Interference& others) {
     if (!others.measured || others.foreign_cores < most_foreign_cores)
         return std::nullopt;
-    return fmt::format("others kept {:.2f} of {:.3g} cores busy (at most {} is calculated with)", others.foreign_cores,
-                       others.cores, most_foreign_cores);
+    return fmt::format("others kept {:.2f} of {:.3g} cores busy (the replay allows for less than {})",
+                       others.foreign_cores, others.cores, most_foreign_cores);
 }
 
 Reason find_changing_load(const Ledger& ledger, const Interference& others, std::int64_t from_ns, std::int64_t to_ns) {
@@ -57,8 +57,8 @@ Reason find_run_queue(const Ledger& ledger, const Interference& others) {
     if (others.measured || others.run_queue_share < most_run_queue || static_cast<double>(threads) > others.cores)
         return std::nullopt;
     return fmt::format(
-        "workers waited {} of their time for a core, though {} threads have {:.3g}: others' load was not "
-        "measured",
+        "workers waited {} of their time for a core, although {} threads share {:.3g} cores; the load of other "
+        "processes was not measured",
         percent(others.run_queue_share), threads, others.cores);
 }
 
@@ -91,7 +91,7 @@ Reason find_residual(const Ledger& ledger) {
     const std::int64_t ns = max_residual_ns(ledger);
     if (ns == 0)
         return std::nullopt;
-    return fmt::format("the pieces of a pass miss its length by {} ns", ns);
+    return fmt::format("the measured parts of a pass differ from its length by {} ns", ns);
 }
 
 struct Mean {

@@ -33,7 +33,7 @@ Race::Race(std::size_t candidates, const RaceOptions& options)
 void Race::add_round(std::span<const double> rates) {
     if (rates.size() != candidates_)
         throw std::invalid_argument{"a round of " + std::to_string(candidates_) +
-                                    " candidates needs as many rates, got " + std::to_string(rates.size())};
+                                    " candidates needs one rate per candidate, got " + std::to_string(rates.size())};
     ++rounds_;
     for (std::size_t a = 0; a < candidates_; ++a)
         ran_[a] += rates[a] > 0;

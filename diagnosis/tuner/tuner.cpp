@@ -194,13 +194,13 @@ public:
         const bool keeps_start = !tuning.trusted && !winner && start < candidates_.size() && runs(start);
         const std::size_t chosen = keeps_start ? start : *leader;
         const std::string after = fmt::format("after {} round{}", race_.rounds(), race_.rounds() == 1 ? "" : "s");
-        tuning.why = keeps_start ? fmt::format("not separated {}: the setting it started from is kept", after)
+        tuning.why = keeps_start ? fmt::format("no clear winner {}: the setting it started from is kept", after)
                      : tuning.separated
                          ? fmt::format("within {:g} % of every other candidate, {}", 100 * options_.within, after)
-                         : fmt::format("not separated {}: the cheapest likely to be within {:g} % of the best", after,
+                         : fmt::format("no clear winner {}: the cheapest likely to be within {:g} % of the best", after,
                                        100 * options_.within);
         if (!tuning.trusted)
-            tuning.why += fmt::format("; not to be trusted: others kept {:.2f} of {:.3g} cores busy meanwhile",
+            tuning.why += fmt::format("; not to be trusted: other processes used {:.2f} of {:.3g} cores meanwhile",
                                       tuning.foreign_cores, cores_);
         tuning.chosen = candidates_[chosen].setting;
         tuning.batches_per_s = measured(chosen);
@@ -319,7 +319,7 @@ private:
             std::isfinite(ratio.low) && std::isfinite(ratio.high)
                 ? fmt::format("{:+.1f} to {:+.1f}", 100 * std::expm1(ratio.low), 100 * std::expm1(ratio.high))
                 : "interval not known";
-        return fmt::format("{:+.1f} % ({}) and {}", percent, interval, i < chosen ? "cheaper" : "dearer");
+        return fmt::format("{:+.1f} % ({}) and {}", percent, interval, i < chosen ? "cheaper" : "more expensive");
     }
 
     TuneTarget* target_;

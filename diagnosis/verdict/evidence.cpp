@@ -112,11 +112,10 @@ std::vector<std::string> evidence_text(const Evidence& found, const SteadyRun& s
         said.push_back(fmt::format("the loop's own time varies by {} of its mean", percent(found.compute_variation)));
     if (steady.line)
         said.push_back(
-            fmt::format("reads share a line of {}/s that is busy {} of the time: more reads at a time are no "
-                        "faster",
+            fmt::format("reads share a bandwidth of {}/s, in use {} of the time: more reads at once are no faster",
                         format_bytes(1e9 / steady.line->ns_per_byte), percent(steady.line->busy_share)));
     else if (found.reads_grow_with_bytes)
-        said.push_back("more than half of a read's time is there because of its bytes");
+        said.push_back("more than half of a read's time depends on its size");
     if (others.measured) {
         said.push_back(fmt::format("this process kept {:.2f} of {:.2g} cores busy, others {:.2f}", others.own_cores,
                                    others.cores, others.foreign_cores));

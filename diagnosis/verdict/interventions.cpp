@@ -177,7 +177,7 @@ std::vector<Intervention> unit_interventions(const RecordedRun& run, const Trait
     if (any(run.batches, [](const BatchDemand& batch) { return batch.transfer_ns; }))
         add(Lever::transfer, "transfers twice as fast").what.transfer = 0.5;
     add(Lever::compute, "the loop's own step twice as fast").what.compute = 0.5;
-    add(Lever::variance, "no sample slower than the mean").what.without_variance = true;
+    add(Lever::variance, "all samples equally fast").what.without_variance = true;
     if (any(run.samples, [](const SampleDemand& sample) {
             std::int64_t waits = sample.read.wait_ns;
             for (const Demand& stage : sample.stages)
@@ -187,7 +187,7 @@ std::vector<Intervention> unit_interventions(const RecordedRun& run, const Trait
         add(Lever::waiting,
             waiting_of(run).is_storage() ? "no sample waits for storage" : "no sample waits off its core")
             .what.without_waiting = true;
-    add(Lever::cores, "a core for everyone").what.unlimited_cores = true;
+    add(Lever::cores, "no thread waits for a core").what.unlimited_cores = true;
     std::erase_if(all, [&](const Intervention& change) { return !fits_memory(run, change.setting); });
     return all;
 }

@@ -90,7 +90,7 @@ std::string how_to_refute(const Ledger& ledger, const Intervention& advice, cons
     const std::string command = recorded_command(ledger, words_of(advice.lever).option, defaults);
     if (!command.empty())
         return fmt::format("{} {} -o refute.pftrace: {}", command, option, expected);
-    return fmt::format("run with {} in turns with the setting as it is: {}", advice.change, expected);
+    return fmt::format("alternate runs with {} and with the current setting: {}", advice.change, expected);
 }
 
 }   // namespace drawpoint

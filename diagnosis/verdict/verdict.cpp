@@ -76,7 +76,7 @@ std::optional<Abstention> replay_is_off(const SteadyRun& steady) {
         return std::nullopt;
     return Abstention{
         .reason = fmt::format("the replay of the recorded setting makes {:.3g} batches/s where {:.3g} were measured: "
-                              "something held the run that was not recorded",
+                              "something unrecorded limited the run",
                               steady.replayed_batches_per_s, steady.run.batches_per_s)};
 }
 

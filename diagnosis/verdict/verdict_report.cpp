@@ -38,8 +38,8 @@ std::string advice_text(const Diagnosis& diagnosis) {
 }
 
 std::string replayed_text(const Diagnosis& diagnosis) {
-    return fmt::format("measured {:.4g} batches/s; the replay of the same setting makes {:.4g}",
-                       diagnosis.batches_per_s, diagnosis.replayed_batches_per_s);
+    return fmt::format("measured {:.4g} batches/s; simulating the same setting gives {:.4g}", diagnosis.batches_per_s,
+                       diagnosis.replayed_batches_per_s);
 }
 
 nlohmann::ordered_json gain_json(const Intervention& change) {
@@ -77,7 +77,7 @@ std::string to_text(const Diagnosis& diagnosis) {
             text += fmt::format("  {:<42}{:>12}{:>20}\n", printable(change.change) + (change.can_be_set() ? "" : " *"),
                                 gain_text(change.gain, false),
                                 fmt::format("{:.0f} … {:.0f} %", change.gain.low * 100, change.gain.high * 100));
-        text += fmt::format("  * an experiment of thought, no setting; {}\n", replayed_text(diagnosis));
+        text += fmt::format("  * hypothetical: no setting does this; {}\n", replayed_text(diagnosis));
     }
     text += fmt::format("\nadvice: {}\n", advice_text(diagnosis));
     if (!diagnosis.how_to_refute.empty())

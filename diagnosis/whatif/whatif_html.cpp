@@ -49,10 +49,11 @@ std::vector<std::size_t> values_of(const Whatif& found, std::size_t LoaderSettin
 
 std::string about(const WhatifRow& row) {
     const Prediction& expected = row.prediction;
-    return fmt::format("{:.4g} batches/s ({:.4g} … {:.4g}), draw {:.1f} %, slowest draws {}, {} of memory",
-                       expected.batches_per_s.median, expected.batches_per_s.low, expected.batches_per_s.high,
-                       expected.draw_share.median * 100, format_duration(expected.p99_draw_s.median),
-                       format_bytes(static_cast<double>(expected.peak_bytes)));
+    return fmt::format(
+        "{:.4g} batches/s ({:.4g} … {:.4g}), waiting for data {:.1f} % of the time, slowest draws {}, {} of memory",
+        expected.batches_per_s.median, expected.batches_per_s.low, expected.batches_per_s.high,
+        expected.draw_share.median * 100, format_duration(expected.p99_draw_s.median),
+        format_bytes(static_cast<double>(expected.peak_bytes)));
 }
 
 /// Batches per second by workers (down) and depth (across), for one order and batch size.
@@ -151,16 +152,14 @@ std::string to_html(const Whatif& found, std::string_view title) {
         "10px;text-align:right}}tr.r{{font-weight:bold}}p.d{{color:#b00020}}</style></head><body>\n<h1>{0}</h1>\n",
         escaped(title));
     put(html,
-        "<p>Recorded: num_workers {}, prefetch_depth {}, order {}: {:.4g} batches/s (the replay of the same setting "
-        "makes "
-        "{:.4g}, {:.4g} … {:.4g}).</p>\n",
+        "<p>Recorded: num_workers {}, prefetch_depth {}, order {}: {:.4g} batches/s (simulating the same setting "
+        "gives {:.4g}, {:.4g} … {:.4g}).</p>\n",
         found.recorded.num_workers, found.recorded.prefetch_depth, to_string(found.recorded.order),
         found.recorded_batches_per_s, found.as_recorded.batches_per_s.median, found.as_recorded.batches_per_s.low,
         found.as_recorded.batches_per_s.high);
     put(html,
-        "<p>Recommended, the smallest within 2 % of the best: <b>num_workers {}, prefetch_depth {}, order {}, "
-        "batch_size "
-        "{}</b>: {}.{}</p>\n",
+        "<p>Recommended, the cheapest (fewest workers, then least memory) within 2 % of the best: <b>num_workers {}, "
+        "prefetch_depth {}, order {}, batch_size {}</b>: {}.{}</p>\n",
         chosen.setting.num_workers, chosen.setting.prefetch_depth, to_string(chosen.setting.order),
         chosen.setting.batch_size, about(chosen),
         found.on_edge ? " It is the largest that was asked for: a larger one may be better." : "");

@@ -21,7 +21,7 @@ std::string setting_text(const LoaderSetting& setting, const LoaderSetting& reco
 
 std::string expected_text(const WhatifRow& row) {
     const Interval& rate = row.prediction.batches_per_s;
-    return fmt::format("{:.4g} batches/s ({:.4g} … {:.4g}), the draw {:.0f} % of the time, at most {} of memory",
+    return fmt::format("{:.4g} batches/s ({:.4g} … {:.4g}), waiting for data {:.0f} % of the time, memory up to {}",
                        rate.median, rate.low, rate.high, row.prediction.draw_share.median * 100,
                        format_bytes(static_cast<double>(row.prediction.peak_bytes)));
 }
@@ -31,12 +31,11 @@ std::string expected_text(const WhatifRow& row) {
 std::string to_text(const Whatif& found) {
     constexpr std::array<std::string_view, 5> shades{" ", "░", "▒", "▓", "█"};
     const WhatifRow& chosen = found.rows[found.recommended];
-    std::string text =
-        fmt::format("recorded: {}: {:.4g} batches/s, the draw {:.0f} % of the time\n          (the replay of the same "
-                    "setting makes {:.4g}, {:.4g} … {:.4g})\n",
-                    setting_text(found.recorded, found.recorded), found.recorded_batches_per_s,
-                    found.recorded_draw_share * 100, found.as_recorded.batches_per_s.median,
-                    found.as_recorded.batches_per_s.low, found.as_recorded.batches_per_s.high);
+    std::string text = fmt::format("recorded: {}\n  measured: {:.4g} batches/s, waiting for data {:.0f} % of the time\n"
+                                   "  (simulating the same setting gives {:.4g}, {:.4g} … {:.4g})\n",
+                                   setting_text(found.recorded, found.recorded), found.recorded_batches_per_s,
+                                   found.recorded_draw_share * 100, found.as_recorded.batches_per_s.median,
+                                   found.as_recorded.batches_per_s.low, found.as_recorded.batches_per_s.high);
     const double most = std::max(found.rows[found.best].samples_per_s, 1e-12);
     const WhatifRow* last = nullptr;
     for (const WhatifRow& row : found.rows) {
@@ -63,7 +62,8 @@ std::string to_text(const Whatif& found) {
                             is_chosen && row.recorded ? "* " : "  ");
         last = &row;
     }
-    text += "\n\n* recorded   > the smallest within 2 % of the best   shade: share of the best, from half to all\n";
+    text += "\n\n* recorded   shade: share of the best, from half to all\n"
+            "> the cheapest (fewest workers, then least memory) within 2 % of the best\n";
     text += fmt::format("\nrecommended: {}\n  predicted: {}\n", setting_text(chosen.setting, found.recorded),
                         expected_text(chosen));
     for (const Doubt& doubt : found.trust.reasons)

@@ -292,7 +292,8 @@ Sentences recording_sentences(const Summary& summary) {
     add(sentences, recording.events, [](std::int64_t events) { return counted(events, "event"); });
     sentences.push_back(recording.dropped == 0 ? "none dropped" : counted(recording.dropped, "event") + " DROPPED");
     if (recording.thinned_to > 1)
-        sentences.push_back(fmt::format("thinned to the samples of every {}th batch", recording.thinned_to));
+        sentences.push_back(
+            fmt::format("thinned to the samples of every {} batch", format_ordinal(recording.thinned_to)));
     add(sentences, recording.percentile_error_share, [](double share) {
         return fmt::format("old steps folded (percentiles within {}, queue of the steps kept)", small_percent(share));
     });

@@ -48,4 +48,14 @@ std::string format_count(std::int64_t count) {
     return digits;
 }
 
+std::string format_ordinal(std::uint64_t number) {
+    const std::uint64_t last = number % 10;
+    const bool is_teen = number % 100 / 10 == 1;
+    return fmt::format("{}{}", number,
+                       is_teen || last == 0 || last > 3 ? "th"
+                       : last == 1                      ? "st"
+                       : last == 2                      ? "nd"
+                                                        : "rd");
+}
+
 }   // namespace drawpoint

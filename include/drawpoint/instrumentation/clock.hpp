@@ -13,7 +13,8 @@ __extension__ using UInt128 = unsigned __int128;   // not in ISO C++
 #endif
 }   // namespace detail
 
-/// A source of stamps: absolute nanoseconds on CLOCK_MONOTONIC's scale that never go back on one thread.
+/// A source of stamps: nanoseconds on CLOCK_MONOTONIC's scale (usually since boot; a ManualClock has its own) that
+/// never go back on one thread.
 template <class C>
 concept Clock = requires(const C& clock) {
     { clock.now_ns() } noexcept -> std::same_as<std::int64_t>;
@@ -72,7 +73,7 @@ private:
 /// A `ManualClock` passed in must outlive every copy.
 class AnyClock {
 public:
-    /// The time-stamp counter where it is reliable, else CLOCK_MONOTONIC.
+    /// The time-stamp counter where it is reliable, else CLOCK_MONOTONIC. May wait 2 ms (`TscClock`).
     AnyClock() noexcept;
     explicit AnyClock(SteadyClock) noexcept : kind_{Kind::steady} {}
     explicit AnyClock(const TscClock& tsc) noexcept : kind_{Kind::tsc}, tsc_{tsc} {}

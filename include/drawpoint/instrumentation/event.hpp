@@ -43,7 +43,8 @@ enum class Phase : std::uint8_t { train, valid };
 /// What a pass (`PassRow`) covers.
 enum class PassKind : std::uint8_t { fit, epoch, train, valid };
 
-/// How a step ended. `failed`: an exception other than a cancel left it.
+/// How a step ended. `cancelled`: a callback threw a cancel (loop/cancel.hpp), of any level, in it. `failed`: another
+/// exception left it.
 enum class StepStatus : std::uint8_t { complete, cancelled, failed };
 
 // clang-format off

@@ -62,10 +62,11 @@ struct ProfilerCalls {
     std::function<void()> trace_ready;   ///< the cycle's recording can be read
     std::function<void(std::int64_t step)> begin_step;   ///< `ProfilerStep#step` begins …
     std::function<void(std::int64_t step)> end_step;     ///< … and ends
-    std::function<void(std::string_view)> warn;
+    std::function<void(std::string_view)> warn;          ///< a warning about the schedule
 };
 
-/// torch.profiler's state machine: turns the actions of a schedule into calls when one step goes over into the next.
+/// torch.profiler's state machine: where one step ends and the next begins, it makes the calls that the schedule's
+/// actions for the two require.
 /// With a schedule, each step is a range; without one, everything from `start` to `stop` is recorded, without ranges.
 /// An exception from `prepare`, `start` or `stop` ends the transition; one from `trace_ready` is thrown after it.
 /// One thread at a time.

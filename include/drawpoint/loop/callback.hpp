@@ -50,13 +50,13 @@ inline constexpr EventSet inner_loop_events{
 
 /// The position of the loop, as callbacks see it.
 struct LoopState {
-    std::size_t epochs = 0, epoch = 0;
+    std::size_t epochs = 0, epoch = 0;    ///< `FitOptions::epochs`; the current epoch, from 0
     std::optional<std::size_t> batches;   ///< of the current pass; nullopt: unknown
-    std::size_t batch = 0;                ///< index in its pass
-    std::size_t batch_size = 0;           ///< of the current batch; 0 before the first draw
+    std::size_t batch = 0;                ///< draws of this pass before the current one, skipped ones included
+    std::size_t batch_size = 0;           ///< samples in the last batch drawn; 0 before the first draw
     std::optional<bool> training;         ///< nullopt: outside any pass
     std::optional<double> loss;           ///< of the current step, once known
-    std::size_t train_steps = 0;          ///< training steps finished in this fit
+    std::size_t train_steps = 0;          ///< training batches finished in this fit, cancelled ones included
     std::string cancel_reason;            ///< the reason that the last cancel of this fit gave; empty: none
     const LoopTrack* track = nullptr;     ///< the finished pieces of the current step; null: no recorder
 };
@@ -71,13 +71,13 @@ public:
     [[nodiscard]] virtual std::string_view name() const noexcept = 0;
     /// The events it wants. Asked once, when it is added.
     [[nodiscard]] virtual EventSet events() const noexcept = 0;
-    /// Callbacks with a lower order run earlier, equal ones in the order in which they were added. Between -9 and 49
-    /// (where a profiler's two timestamps are taken) a callback's time counts towards its event; otherwise it is
-    /// reported separately as `callbacks`. Asked once, when it is added.
+    /// Callbacks with a lower order run earlier, equal ones in the order in which they were added. From -8 to 49 a
+    /// callback's time counts towards its event, between the timestamps that a profiler takes at -9 and 49; otherwise
+    /// it is reported separately as `callbacks`. Asked once, when it is added.
     [[nodiscard]] virtual int order() const noexcept { return 0; }
     virtual void on(Event event, LoopState& state) = 0;
-    /// Called when a fit that used it has ended, normally or by an exception (`CallbackList::reset_run`); may be called
-    /// twice. Returns true to be removed from the list.
+    /// Called when a fit with its list has ended, normally or by an exception (`CallbackList::reset_run`); may be
+    /// called twice for one fit. Returns true to be removed from the list.
     virtual bool fit_over() noexcept { return false; }
 
     bool run = true;         ///< false: it receives no event until the current fit ends, which resets it to true
@@ -85,8 +85,9 @@ public:
     bool run_valid = true;   ///< whether the events of a validation batch reach it
 };
 
-/// The callbacks of a fit, in their order. They must outlive the list. The list may be changed while the loop runs,
-/// also by a callback: one that is added joins at the next event, one that is removed is not called again.
+/// The callbacks of a fit, in their order. They must outlive the list, or be removed before they go. The list may be
+/// changed while the loop runs, also by a callback: one that is added joins at the next event, one that is removed is
+/// not called again. The loop's thread only.
 class CallbackList {
 public:
     void add(Callback& callback);

@@ -9,12 +9,17 @@
 
 namespace drawpoint {
 
-/// Thrown by a callback to leave a level of the loop early, as in fastai. It is caught if thrown in the before_X event
-/// or the body of its level; thrown in that level's after_X or after_cancel_X it propagates one level up, and where its
-/// level is not active it leaves the fit. Unlike in fastai, a cancel of a batch, step or backward thrown in before_draw
-/// skips that draw: no sample is consumed, but one of the pass's `size()` turns is used up, and batches not drawn by
-/// the end of the pass are dropped. A pass of unknown size that skips every draw never ends. The reason it gives is in
-/// `LoopState::cancel_reason` from then on; that of a CancelFit is why the run stopped, in its recording and report.
+/// Thrown by a callback to leave a level of the loop early, as in fastai. The levels are fit, epoch, train or valid,
+/// batch, and step or backward; each has a subclass. A level X is left, by way of after_cancel_X and after_X, if its
+/// cancel is thrown in before_X or in anything inside the level. Thrown in after_cancel_X or after_X, or where its
+/// level is not active, the cancel leaves the fit.
+///
+/// Unlike in fastai, a cancel of a batch, step or backward thrown in before_draw skips that draw: no sample is
+/// consumed, but it counts as one of the pass's `size()` draws, so that the pass ends with batches that were not drawn,
+/// which are dropped. A pass of unknown size that skips every draw never ends.
+///
+/// The reason it gives is in `LoopState::cancel_reason` from then on; that of a CancelFit is why the run stopped, in
+/// its recording and report.
 class Cancel : public std::exception {
 public:
     Cancel() = default;

@@ -371,8 +371,8 @@ Awaitable<void> validate(L& learner, Source& source, CallbackList& callbacks, Re
 }   // namespace detail
 
 /// Trains `learner` on `train` for a number of epochs, with a validation pass after each. Fires the events of event.hpp
-/// in their order and records every nanosecond in `recorder`. Lazy: nothing happens until it is awaited or passed to
-/// `run()`. It stays on the loop's executor.
+/// in their order and records in `recorder` what all of its time was spent on (LoopTrack). Lazy: nothing happens until
+/// it is awaited or passed to `run()`. It stays on the loop's executor.
 ///
 /// Throws what callbacks, learner or source throw, except the cancels of its own levels; only exceptions from callbacks
 /// get a new message (`CallbackList::fire`). All arguments passed by reference must outlive it. Destroying it while it

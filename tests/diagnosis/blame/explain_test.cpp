@@ -127,8 +127,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_recorded_is_said) {
     ledger.samples.clear();
     BOOST_TEST(has(explained(ledger, 1), "The samples of this batch are not recorded."));
     ledger.batches.clear();
-    BOOST_TEST(
-        has(explained(ledger, 1), "The loop waited 610 ns because no batch is recorded that this draw brought."));
+    BOOST_TEST(has(explained(ledger, 1), "The loop waited 610 ns: the batch of this draw was not recorded."));
     ledger.steps[1].draw_ns = 0;
     ledger.steps[1].spans = {};
     BOOST_TEST(has(explained(ledger, 1), "The loop waited for nothing"));

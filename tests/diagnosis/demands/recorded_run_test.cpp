@@ -354,7 +354,7 @@ BOOST_AUTO_TEST_CASE(batches_without_all_samples_are_left_out_and_too_many_make_
     std::erase_if(ledger.samples, [](const SampleRow& row) { return row.batch % 3 != 0; });
     ledger.thinnings.push_back({.slices_every = 3, .samples_every = 3});
     read = drawpoint::recorded_run(ledger, 0);
-    BOOST_TEST(read.unusable == "samples were recorded whole of 10 of 30 batches (thinned to every 3th batch)");
+    BOOST_TEST(read.unusable == "only 10 of 30 batches have all their samples recorded (thinned to every 3rd batch)");
 }
 
 BOOST_AUTO_TEST_CASE(the_usual_gap_between_samples_of_a_worker_is_its_overhead) {
@@ -388,7 +388,7 @@ BOOST_AUTO_TEST_CASE(a_loader_of_more_stages_than_there_are_is_not_replayed) {
     const RecordedRun run = constant_run({.batch_size = 2, .sample = {1 * ms, 0}, .compute = {0, 1 * ms}, .steps = 10});
     Ledger ledger = ledger_of(run);
     ledger.pipelines[0].stages.resize(max_stages + 1, "more");
-    BOOST_TEST(drawpoint::recorded_run(ledger, 0).unusable == "loader train has 9 stages, more than the 8 there are");
+    BOOST_TEST(drawpoint::recorded_run(ledger, 0).unusable == "loader train has 9 stages, more than the supported 8");
 }
 
 BOOST_AUTO_TEST_CASE(a_sample_of_more_stages_than_its_loader_or_of_no_samples_is_left_out) {
@@ -420,10 +420,10 @@ BOOST_AUTO_TEST_CASE(batches_larger_than_any_loader_makes_are_left_out_and_too_m
             ledger.batches[i].size = ledger.samples[i].samples = size;
     };
     grow(2);   // of batch_size 1
-    BOOST_TEST(drawpoint::recorded_run(ledger, 0).unusable.starts_with("samples were recorded whole of 0 of 12"));
+    BOOST_TEST(drawpoint::recorded_run(ledger, 0).unusable.starts_with("only 0 of 12 batches have all their samples"));
     ledger.pipelines[0].batch_size = 4'000'000'000;
     grow(4'000'000'000);
-    BOOST_TEST(drawpoint::recorded_run(ledger, 0).unusable.starts_with("samples were recorded whole of 0 of 12"));
+    BOOST_TEST(drawpoint::recorded_run(ledger, 0).unusable.starts_with("only 0 of 12 batches have all their samples"));
     grow(1u << 20);
     BOOST_TEST(drawpoint::recorded_run(ledger, 0).unusable == "more than 10000000 samples were recorded");
 }

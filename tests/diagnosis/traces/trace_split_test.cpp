@@ -337,7 +337,7 @@ BOOST_AUTO_TEST_CASE(what_overlaps_repeats_or_lies_elsewhere_is_left_out_with_a_
     BOOST_TEST(has(split.notes, "1 step numbers do not go up"));
     BOOST_TEST(has(split.notes, "1 draws are on threads other"));
     BOOST_TEST(has(split.notes, "1 ProfilerStep ranges of other threads"));
-    BOOST_TEST(has(split.notes, "1 steps draw nothing"));
+    BOOST_TEST(has(split.notes, "1 steps fetch no batch"));
 }
 
 BOOST_AUTO_TEST_CASE(draws_during_which_a_device_works_are_hidden_by_so_much) {

@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(a_calm_run_is_trusted) {
 BOOST_AUTO_TEST_CASE(a_steady_neighbour_is_an_input_below_half_a_core_and_a_reason_above) {
     BOOST_TEST(trust_in(calm(1, 0.45)).trusted);
     const Trust found = trust_in(calm(1, 0.8));
-    BOOST_TEST(only_reason(found) == "others kept 0.80 of 2 cores busy (at most 0.5 is calculated with)");
+    BOOST_TEST(only_reason(found) == "others kept 0.80 of 2 cores busy (the replay allows for less than 0.5)");
     BOOST_TEST(std::abs(found.interference_share - 0.4) < 0.01);
 }
 
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(lost_records_of_the_loop_and_the_workers_count) {
 BOOST_AUTO_TEST_CASE(pieces_that_do_not_sum_are_a_reason) {
     Ledger ledger = calm();
     ledger.passes.push_back({.kind = PassKind::fit, .begin_ns = start_ns, .end_ns = start_ns + 5});
-    BOOST_TEST(only_reason(trust_in(ledger)) == "the pieces of a pass miss its length by 5 ns");
+    BOOST_TEST(only_reason(trust_in(ledger)) == "the measured parts of a pass differ from its length by 5 ns");
 }
 
 BOOST_AUTO_TEST_CASE(steps_that_vary_do_not_drift) {

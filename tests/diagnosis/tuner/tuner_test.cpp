@@ -185,7 +185,7 @@ BOOST_AUTO_TEST_CASE(what_others_disturbed_is_not_trusted_and_leaves_the_setting
     BOOST_TEST(!doubted.trusted);
     BOOST_TEST(!doubted.separated);
     BOOST_TEST((doubted.chosen == start));
-    BOOST_TEST(doubted.why.find("not to be trusted: others kept 1.70 of ") != std::string::npos, doubted.why);
+    BOOST_TEST(doubted.why.find("not to be trusted: other processes used 1.70 of ") != std::string::npos, doubted.why);
 }
 
 BOOST_AUTO_TEST_CASE(numbers_that_are_not_tuned_stay_and_the_start_is_always_raced) {
@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(a_decision_names_what_is_cheaper_and_what_is_not_known) {
         BOOST_TEST(said.find("inf") == std::string::npos, said);
         BOOST_TEST(said.find("-100.0") == std::string::npos, said);
         if (trial < chosen)
-            BOOST_TEST(said.find("dearer") == std::string::npos, said);
+            BOOST_TEST(said.find("more expensive") == std::string::npos, said);
         if (trial > chosen)
             BOOST_TEST(said.find("cheaper") == std::string::npos, said);
     }

@@ -448,7 +448,8 @@ BOOST_AUTO_TEST_CASE(no_recording_can_make_a_command_that_writes_or_runs_what_it
         said);
     BOOST_TEST(recorded_options(ledger).size() == 1u);
     ledger.set_fact("option.data", "a\x1b[2J");
-    BOOST_TEST(how_to_refute(ledger, advice).starts_with("run with num_workers 2 -> 4"), how_to_refute(ledger, advice));
+    BOOST_TEST(how_to_refute(ledger, advice).starts_with("alternate runs with num_workers 2 -> 4"),
+               how_to_refute(ledger, advice));
 }
 
 BOOST_AUTO_TEST_CASE(a_number_is_raised_no_further_than_it_can_go) {

@@ -58,6 +58,19 @@ BOOST_AUTO_TEST_CASE(counts_are_grouped_and_bytes_have_a_fitting_unit) {
     BOOST_TEST(format_bytes(999999) == "1.00 MB");
 }
 
+BOOST_AUTO_TEST_CASE(ordinals_have_the_ending_that_is_spoken) {
+    BOOST_TEST(format_ordinal(1) == "1st");
+    BOOST_TEST(format_ordinal(2) == "2nd");
+    BOOST_TEST(format_ordinal(3) == "3rd");
+    BOOST_TEST(format_ordinal(4) == "4th");
+    BOOST_TEST(format_ordinal(10) == "10th");
+    BOOST_TEST(format_ordinal(11) == "11th");
+    BOOST_TEST(format_ordinal(12) == "12th");
+    BOOST_TEST(format_ordinal(13) == "13th");
+    BOOST_TEST(format_ordinal(21) == "21st");
+    BOOST_TEST(format_ordinal(112) == "112th");
+}
+
 BOOST_AUTO_TEST_CASE(control_characters_and_broken_utf_8_are_written_out) {
     BOOST_TEST(printable("Lily Valley/bild ä.jpg") == "Lily Valley/bild ä.jpg");
     BOOST_TEST(printable("a\nb\tc\x1b[31m\x7f") == "a\\nb\\tc\\x1b[31m\\x7f");

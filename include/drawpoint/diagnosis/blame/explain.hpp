@@ -13,7 +13,7 @@ namespace drawpoint {
 /// batch (at most the 32 that ended last) and one for collating, on a common axis with the draw and the batch's
 /// timestamps; then the pieces of the draw in nanoseconds, and a sentence that says what the loop waited for. `step` is
 /// a `StepRow::step`; without one, the steady training step with the longest draw is taken, else the step with the
-/// longest draw of all. `blame` belongs to this ledger. Lines have at most `width` columns (60 or more), unless a name
+/// longest draw of all. `blame` must be of this ledger. Lines have at most `width` columns (at least 60), unless a name
 /// is longer. Any thread. Throws std::invalid_argument if the ledger does not have this step, or has none.
 [[nodiscard]] std::string explain(const Ledger&, const Blame& blame, std::optional<std::uint32_t> step = std::nullopt,
                                   std::size_t width = 100);

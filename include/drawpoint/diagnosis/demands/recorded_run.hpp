@@ -12,7 +12,8 @@
 
 namespace drawpoint {
 
-/// Work on a core (nanoseconds of one undisturbed core) and waiting off it (asleep, for a read, for a device).
+/// What a piece of work asks for: `cpu_ns` nanoseconds of one undisturbed core, and `wait_ns` of waiting off it
+/// (asleep, for a read, for a device). Waiting for a core is not included: a replay makes its own.
 struct Demand {
     std::int64_t cpu_ns = 0, wait_ns = 0;
     [[nodiscard]] std::int64_t ns() const noexcept { return cpu_ns + wait_ns; }
@@ -22,49 +23,51 @@ struct Demand {
 /// What it takes to make one sample. Its parts are kept together, because a large picture takes long both to read and
 /// to decode.
 struct SampleDemand {
-    std::uint64_t index = 0, bytes = 0;
-    std::uint32_t batch = 0;   ///< index into `RecordedRun::batches`
+    std::uint64_t index = 0, bytes = 0;   ///< its index in the data set; bytes read from storage
+    std::uint32_t batch = 0;              ///< index into `RecordedRun::batches`
     /// Its read, ahead of the worker or by the worker; 0 if the first stage includes it.
     Demand read;
-    std::array<Demand, max_stages> stages{};
+    std::array<Demand, max_stages> stages{};   ///< by stage, in the order of `RecordedRun::stages`
 };
 
 /// What one batch takes besides its samples: collating, and the transfer to a device.
 struct BatchDemand {
     Demand collate;
-    std::int64_t transfer_ns = 0;
-    std::uint64_t bytes = 0;   ///< memory of the batch
-    std::uint32_t size = 0;    ///< samples; 0: batch_size. For a batch of another size the demands scale with it
+    std::int64_t transfer_ns = 0;   ///< the draw waits for it
+    std::uint64_t bytes = 0;        ///< memory of the batch
+    std::uint32_t size = 0;         ///< samples; 0: batch_size. A replayed batch of another size takes proportionally
 };
 
 /// What one step takes of the loop, from the draw's end to the next draw's begin.
 struct StepDemand {
-    Demand compute;   ///< while the loop holds the batch
+    Demand compute;   ///< while the loop holds the batch; proportional to the batch's size
     /// Cores that `compute.cpu_ns` is spread over while it runs (LibTorch's own threads), ≥ 1.
     double threads = 1;
     /// The loop's thread keeps its core while it waits for the other threads. `compute` does not include that waiting.
     bool spins = false;
     std::uint32_t size = 0;      ///< samples, as in BatchDemand
     std::int64_t pause_ns = 0;   ///< after the step and outside of all steps: a validation, the end of an epoch
-    /// On one thread, after the batch was given back: between steps, and callbacks before the next draw.
+    /// On one thread, after the batch was given back: between steps, and callbacks before the next draw. The same for
+    /// all batch sizes.
     Demand after;
 };
 
-/// The steady part of a recorded run of one loader, as demands that can be replayed under any setting. A value.
+/// The steady part of a recorded run of one loader (from the end of the warm-up, or from the last change of its
+/// setting, on), as demands that can be replayed under any setting. A value.
 struct RecordedRun {
-    std::string pipeline;
+    std::string pipeline;                ///< the loader's name
     std::vector<std::string> stages;     ///< names
-    LoaderSetting setting;               ///< that was recorded
-    std::vector<SampleDemand> samples;   ///< in the sampler's order
-    std::vector<BatchDemand> batches;    ///< of setting.batch_size samples each, in order
-    std::vector<StepDemand> steps;
-    double cores = 1;                  ///< usable: affinity and quota
-    double foreign_cores = 0;          ///< of `cores`: used by other processes, on average (set by the caller)
-    double foreign_cores_spread = 0;   ///< its standard deviation (set by the caller)
-    double batches_per_s = 0;          ///< measured over the steady steps
-    double draw_share = 0;             ///< of the steady steps' time
+    LoaderSetting setting;               ///< the recorded one; `prefetch_depth` as asked for, before any memory budget
+    std::vector<SampleDemand> samples;   ///< in the sampler's order; of the batches recorded with all their samples
+    std::vector<BatchDemand> batches;    ///< the same batches, in the order in which they were admitted
+    std::vector<StepDemand> steps;       ///< all training steps, in order
+    double cores = 1;                    ///< usable: affinity and quota
+    double foreign_cores = 0;            ///< used by other processes, mean; set by `steady_run`, not by `recorded_run`
+    double foreign_cores_spread = 0;     ///< its standard deviation; likewise
+    double batches_per_s = 0;            ///< measured over `steps`
+    double draw_share = 0;               ///< part of the time of `steps` that is draws, measured
     /// The bandwidth that all reads share, if they do: each read takes its own latency, then the reads take turns to
-    /// transfer their bytes. 0: no such sharing was seen. (The caller sets both.)
+    /// transfer their bytes. 0: no such sharing was seen. `steady_run` sets both, `recorded_run` does not.
     double line_ns_per_byte = 0;
     std::int64_t line_latency_ns = 0;
     std::uint64_t other_bytes = 0;    ///< of the loader's memory: what no setting changes (cache, order)
@@ -72,7 +75,7 @@ struct RecordedRun {
     std::size_t pass_batches = 0;     ///< batches in a pass; 0: the recording does not show the end of a pass
     std::size_t pass_samples = 0;     ///< samples in a pass; 0: replayed as one endless pass
     std::size_t first_in_pass = 0;    ///< samples of the pass before the first recorded one
-    std::int64_t overhead_ns = 0;     ///< core time of a worker between two samples: claims, records
+    std::int64_t overhead_ns = 0;     ///< core time of a worker between two samples: claiming, recording
     std::int64_t sleep_cpu_ns = 0;    ///< core time to go to sleep and wake up, in each demand that waits; 0: not known
     bool reads_ahead = false;         ///< samples were read ahead: `SampleDemand::read` holds those reads
     bool collates = false;            ///< batches are collated from finished samples, and admitted by their bytes
@@ -83,9 +86,9 @@ struct RecordedRun {
     std::string unusable;
 };
 
-/// Reads a sorted ledger: its first loader that trained, from `first_step` on (where `blame` says warm-up ends). For
-/// samples without measured CPU time it is estimated from measured ones. Throws nothing: `unusable` says what is
-/// missing. O(rows).
+/// The demands of a sorted ledger's first loader that trained, from `first_step` on, an index into `Ledger::steps`:
+/// usually `Blame::first_steady_step`. CPU time that was not measured is estimated from similar samples that were.
+/// Never refuses a ledger: `unusable` says what is missing. O(rows log rows). Any thread.
 [[nodiscard]] RecordedRun recorded_run(const Ledger&, std::size_t first_step);
 
 }   // namespace drawpoint

@@ -8,12 +8,14 @@
 
 namespace drawpoint {
 
-/// A median and a 90 % prediction interval. From 19 replications on, its ends are order statistics, valid for any
-/// distribution: one more value lies between the i-th smallest and the i-th largest of n with probability (n + 1 - 2
-/// i) / (n + 1). With fewer replications they come from Student's t: the median ± t(95 %, n - 1) s √(1 + 1/n),
-/// within the possible values. With one, the interval is that value.
+/// A median and a 90 % prediction interval: one more value would lie in it with a probability of 90 %. With n ≥ 19
+/// replications, `low` and `high` have the ranks 0.05 (n + 1) and 0.95 (n + 1) among the sorted values (of 19 the
+/// smallest and the largest), interpolated where these are no whole numbers (of 30: 1.55 and 29.45); this holds for any
+/// distribution. With fewer, they are the median ± t(95 %, n - 1) s √(1 + 1/n) by Student's t, but no rate or time
+/// is below 0, no share outside 0 … 1 and no gain below -1. With one, the interval is that value.
 struct Interval {
     double median = 0, low = 0, high = 0;
+    /// `factor` ≥ 0: `low` and `high` are not exchanged.
     [[nodiscard]] constexpr Interval times(double factor) const noexcept {
         return {median * factor, low * factor, high * factor};
     }
@@ -21,12 +23,18 @@ struct Interval {
 };
 
 struct PredictOptions {
-    std::size_t replications = 30;   ///< each with other samples, cores and model error
-    double cores_spread = 0;   ///< standard deviation of the cores that others use; at least the run's own is used
+    /// Replays of the run, ≥ 1. Each draws its own samples, cores, core efficiency and model error.
+    std::size_t replications = 30;
+    /// Standard deviation of the cores that others use: the larger of this and `RecordedRun::foreign_cores_spread`.
+    double cores_spread = 0;
+    /// Mean and standard deviation of the speed of each core when all compute, relative to one alone. What is drawn is
+    /// clamped to 0.1 … 1.
     double core_efficiency = 1, core_efficiency_spread = 0.01;
-    /// Standard deviation of the log throughput that no parameter explains; and what is added to it for each unit by
-    /// which the log throughput differs from the recorded one, because predictions far from the recording are less
-    /// certain. Measured by `bench accuracy`. For a gain, half of the first is used: most of it affects both rates.
+    /// `model_error` is the standard deviation of the log throughput that no parameter explains; `distance_error` is
+    /// added to it for each unit by which the log throughput differs from the recorded one, because predictions far
+    /// from the recording are less certain. Both are measured by `bench accuracy`, and widen intervals of rates and
+    /// gains without moving the median. A gain has half of `model_error`, because most of it affects both rates (and
+    /// none if nothing changes), and all of `distance_error`.
     double model_error = 0.022, distance_error = 0.08;
     std::size_t steps = 0;            ///< of a replication; 0: as many as recorded
     std::size_t warm_up_steps = 64;   ///< replayed before those, to fill the pipeline
@@ -37,25 +45,30 @@ struct PredictOptions {
 
 struct Prediction {
     Interval batches_per_s;
-    Interval draw_share;
-    Interval p99_draw_s;
-    std::uint64_t peak_bytes = 0;   ///< the largest of all replications
+    Interval draw_share;            ///< part of the steps' time that is draws
+    Interval p99_draw_s;            ///< 99th percentile of the draws' lengths, in seconds
+    std::uint64_t peak_bytes = 0;   ///< of the loader's memory, the largest of all replications
 };
 
-/// Predicts the run under `setting` and `change`. Deterministic. Replications run one after the other.
+// All of these are deterministic and run their replications one after the other on the calling thread, which may be
+// any. A replication takes as long as a `replay`. They throw std::invalid_argument as `replay` does, and for 0
+// replications.
+
+/// Predicts the run under `setting` and `change`.
 [[nodiscard]] Prediction predict(const RecordedRun&, const LoaderSetting& setting, const Change& change = {},
                                  const PredictOptions& = {});
 
-/// X'/X - 1, where X is samples per second under the recorded setting and X' under the given one. Each replication uses
-/// the same samples for both, so that most of the uncertainty cancels.
+/// X'/X - 1, where X is samples per second under the recorded setting and X' under `setting` with `change`. Each
+/// replication uses the same samples and cores for both, so that most of the uncertainty cancels. Two replays each.
 [[nodiscard]] Interval predict_gain(const RecordedRun&, const LoaderSetting& setting, const Change& change = {},
                                     const PredictOptions& = {});
 
 /// What `predict_gain` divides by: samples per second under the recorded setting, for each replication.
 [[nodiscard]] std::vector<double> recorded_rates(const RecordedRun&, const PredictOptions& = {});
 
-/// The same at half the cost, for many changes of one run: `recorded` is what `recorded_rates` returned for the same
-/// options with at least as many replications. Throws std::invalid_argument if there are fewer.
+/// The same at half the cost, for many changes of one run: `recorded` is what `recorded_rates` returned for options
+/// that differ at most in having more replications. Also throws std::invalid_argument if it has fewer values than
+/// replications.
 [[nodiscard]] Interval predict_gain(const RecordedRun&, const LoaderSetting& setting, const Change& change,
                                     const PredictOptions&, std::span<const double> recorded);
 

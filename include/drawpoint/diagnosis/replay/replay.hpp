@@ -9,17 +9,26 @@
 
 namespace drawpoint {
 
-/// What differs from the recording, besides the setting. Factors multiply demands; 1: as recorded.
+/// What differs from the recording, besides the setting. Factors multiply demands, computing and waiting alike (but not
+/// the core time of falling asleep, `RecordedRun::sleep_cpu_ns`); 1: as recorded; 0 … 10^6.
 struct Change {
+    /// By stage, in the order of `RecordedRun::stages`. If nothing was read ahead, the first one also scales the time
+    /// that reads take on a shared bandwidth (`RecordedRun::line_ns_per_byte`).
     std::array<double, max_stages> stages{1, 1, 1, 1, 1, 1, 1, 1};
+    /// `read` scales `SampleDemand::read` and, if there were reads ahead, their time on a shared bandwidth; it has no
+    /// effect if the first stage includes the read. `collate` and `transfer` scale `BatchDemand::collate` and
+    /// `transfer_ns`; `compute` scales `StepDemand::compute` and `after`, but not `pause_ns`.
     double read = 1, collate = 1, transfer = 1, compute = 1;
-    bool without_variance = false;   ///< every demand is replaced by its mean
-    bool without_waiting = false;    ///< no sample waits off its core (read latency 0)
-    bool unlimited_cores = false;    ///< no thread waits for a core
+    bool without_variance = false;   ///< every demand is replaced by its mean, except `pause_ns`
+    /// No sample waits off its core: reads, stages and a shared bandwidth take no waiting. The loop, collating and
+    /// transfers are as recorded.
+    bool without_waiting = false;
+    bool unlimited_cores = false;   ///< no thread waits for a core
     bool operator==(const Change&) const = default;
 };
 
-/// What the loader itself costs, as measured.
+/// What the loader itself takes, besides the recorded costs (`RecordedRun::overhead_ns` and `sleep_cpu_ns`): constants,
+/// not taken from the recording.
 struct ReplayCosts {
     std::int64_t wake_ns = 30'000;       ///< until a sleeping thread runs on a halted core
     std::int64_t look_ns = 10'000;       ///< core time of a woken worker that looks for work
@@ -28,12 +37,13 @@ struct ReplayCosts {
 };
 
 struct ReplayOptions {
-    LoaderSetting setting;
+    LoaderSetting setting;   ///< not the recorded one by default: that is `RecordedRun::setting`
     Change change;
-    double cores = 0;                ///< for this process: usable minus those that others use; 0: as recorded
-    double core_efficiency = 1;      ///< speed of each core when all compute, against one alone; above 0, at most 1
+    /// Cores that this process has, may be fractional; 0: `RecordedRun::cores` - `foreign_cores`. At least 0.01.
+    double cores = 0;
+    double core_efficiency = 1;      ///< speed of each core when all compute, relative to one alone; above 0, at most 1
     std::size_t steps = 0;           ///< to replay; 0: as many as recorded. A recording that is too short is repeated
-    std::size_t warm_up_steps = 0;   ///< replayed first, not counted
+    std::size_t warm_up_steps = 0;   ///< replayed before `steps`, not counted
     /// 0: samples in recorded order; else the seed of a moving-block bootstrap that redraws them.
     std::uint64_t bootstrap_seed = 0;
     bool keep_rows = false;   ///< fills `Replayed::ledger`
@@ -45,21 +55,26 @@ struct ReplayOptions {
 /// A run in virtual time.
 struct Replayed {
     double batches_per_s = 0;
-    double draw_share = 0;               ///< of the time of the counted steps
+    double draw_share = 0;               ///< part of the counted steps' time that is draws
     std::int64_t wall_ns = 0;            ///< time of the counted steps
     std::vector<std::int64_t> draw_ns;   ///< of each counted step
-    std::uint64_t peak_bytes = 0;        ///< of the loader's memory
-    std::uint64_t events = 0;            ///< simulated events
+    std::uint64_t peak_bytes = 0;        ///< the most memory that the loader held
+    std::uint64_t events = 0;            ///< number of simulated events
     Ledger ledger;                       ///< of all steps, as a recorder would have written it; only with `keep_rows`
 };
 
-/// Whether the loader would accept this setting: its smallest memory plan is within the budget. O(samples).
+/// Whether the loader would accept this setting's memory_budget: whether the smallest depth and reads to which it could
+/// reduce the setting fit, by the recorded sizes. True without a budget, and for the recorded setting. Checks nothing
+/// else, not even ranges. O(samples).
 [[nodiscard]] bool fits_memory(const RecordedRun&, const LoaderSetting&);
 
 /// Runs the recorded demands through the loader's own LoaderMachine in virtual time: workers that claim, cores with a
-/// run queue each, reads ahead, a loop that draws and computes. Deterministic. About 0.1 to 0.3 µs per event;
-/// allocates some vectors. Any thread. Throws std::invalid_argument naming a setting out of range, or with the text of
-/// `unusable`.
+/// run queue each, reads ahead, a loop that draws and computes. Depth and reads are reduced to the memory budget as the
+/// loader does; where even that does not fit (`fits_memory`), the replay runs and exceeds the budget. Deterministic.
+/// About 0.1 to 0.3 µs per event; a sample has at most two for each read or stage (waiting, computing), a step a few.
+/// Memory: a copy of the demands, and 4 bytes per replayed sample. Any thread. Throws std::invalid_argument naming a
+/// number of the setting (`loader_limits`), the change or core_efficiency that is out of range, a demand that exceeds
+/// 36 minutes once scaled, a replay of more than 2^29 samples or 73 years, or with the text of `unusable`.
 [[nodiscard]] Replayed replay(const RecordedRun&, const ReplayOptions&);
 
 }   // namespace drawpoint

@@ -15,7 +15,7 @@ namespace drawpoint {
 /// itself.
 enum class LoaderIterator : std::uint8_t { unknown, single_process, multi_process };
 
-/// One step of a trace, in nanoseconds. draw + setup + compute + between last until the next step begins.
+/// One step of a trace. draw + setup + compute + between sum to the time until the next step begins.
 struct TraceStep {
     std::uint32_t number = 0;   ///< as in the trace (`ProfilerStep#N`)
     std::uint32_t draws = 0;    ///< calls of `__next__`
@@ -41,11 +41,11 @@ struct TraceAction {
 };
 
 /// What a trace of a training loop says about its draws, without records of the loader: a breakdown, never a verdict.
-/// "Steady" steps are those that are neither warm-up nor a boundary.
+/// The *steady* steps here are those that are neither warm-up nor a boundary. Shares are 0 … 1.
 struct TraceSplit {
     std::vector<TraceStep> steps;   ///< in order of time
     LoaderIterator iterator{};
-    bool has_draws = false;       ///< false: nothing below about draws, waiting or gains has a meaning
+    bool has_draws = false;       ///< false: what follows about draws, steady steps and gains is not set
     bool steps_by_draw = false;   ///< the trace marks no steps: each lasts from one draw to the next
     std::size_t warm_up_steps = 0, boundaries = 0, steady_steps = 0;
     DrawTail steady_draw;
@@ -53,8 +53,8 @@ struct TraceSplit {
     /// 5.
     std::size_t long_draws = 0;
     std::int64_t steady_step_p50_ns = 0;   ///< draw + compute
-    double draw_share = 0;                 ///< of the steady steps' time
-    double draw_share_of_all = 0;          ///< draws and setup, of all steps' time
+    double draw_share = 0;                 ///< part of the steady steps' time that is draws
+    double draw_share_of_all = 0;          ///< part of all steps' time that is draws or setup
     double warm_up_share = 0;              ///< part of all draws and setup that is in warm-up
     double boundary_share = 0;             ///< part of all draws and setup that is at boundaries
     /// How much steady throughput would gain if draws took no time (0.1 = 10 %): the most that any loader could give.
@@ -62,23 +62,23 @@ struct TraceSplit {
     std::optional<double> headroom;
     /// 90 % interval by a block bootstrap; absent below 20 steady steps.
     std::optional<std::pair<double, double>> headroom_90;
-    /// Every n-th draw is long, as when n workers, all too slow, finish at the same time.
+    /// n, if every n-th draw is long, as when n workers, all too slow, finish at the same time.
     std::optional<std::size_t> period;
     /// The part of the steady draws' time during which a device was still working. Absent if the trace has no device.
     std::optional<double> hidden_share;
-    double between_share = 0;               ///< of all time: between steps
+    double between_share = 0;               ///< part of all time that is between steps
     std::int64_t profiler_ns = 0;           ///< what the profiler says it cost itself, over all threads
-    std::vector<TraceAction> actions;       ///< of all steps, in the order of a step; empty: nothing is annotated
+    std::vector<TraceAction> actions;       ///< sums over all steps, in the order of a step; empty: none is annotated
     std::vector<std::string> notes;         ///< oddities of the trace, and how they were treated
     std::vector<std::string> cannot_tell;   ///< questions that no such trace answers
     std::string hint;                       ///< what the draws look like, by rule of thumb; empty: too little data
 };
 
-/// Splits the steps of an imported trace, with or without its operators; also the training steps of a recording. Steps
-/// and draws are the ranges of the thread that has the steps. A step ended an epoch if it draws more often than most
-/// steps, or if its draw is long and begins late. Warm-up: the first steps, while each takes over 1.5 times the median
-/// of the second half; not looked for below 10 steps. Sorted ledger; deterministic; O(rows + steps log steps). Any
-/// thread.
+/// Splits the steps of an imported trace; in a ledger without a trace's ranges, the recorded training steps. Steps and
+/// draws are the `ProfilerStep` and `__next__` ranges of the thread with the most steps. A step ended an epoch if it
+/// draws more often than most steps, or if its draw is long and begins late. Warm-up: the first steps, while each takes
+/// over 1.5 times the median of the second half; none below 10 steps, or if that lasts for all of the first half.
+/// Sorted ledger; deterministic; O(rows + steps log steps). Any thread.
 [[nodiscard]] TraceSplit split_trace(const Ledger&);
 
 /// The split in about 20 lines of at most 120 columns.

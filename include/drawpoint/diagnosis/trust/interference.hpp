@@ -11,74 +11,85 @@
 namespace drawpoint {
 
 /// What else used the machine while a run was recorded, from its `host` rows and its threads' run queues. Averages over
-/// the part of the time range that the rows cover, interpolated between rows; where a counter went backwards, the
-/// interval is left out.
+/// the part of a time range that the rows cover, interpolated between rows; where a counter went backwards, the
+/// interval is left out. What is not recorded at all is 0 or absent.
 struct Interference {
     double cores = 1;       ///< usable: affinity and quota, as recorded
     double own_cores = 0;   ///< kept busy by this process
-    /// Of `cores`: kept busy by others. If a quota grants fewer cores than the affinity mask has, others may use the
-    /// rest: only what they use beyond it counts.
+    /// Kept busy by other processes, on the cores that this process may use; 0 … `cores`, without `steal_cores`. If a
+    /// quota grants this process fewer cores than its affinity mask has (2 of 8, say), others may use the difference
+    /// (6) without taking anything away: only what they use beyond that counts.
     double foreign_cores = 0;
-    /// Standard deviation over the host rows, minus what the 10 ms tick alone explains.
+    /// Standard deviation of `foreign_cores` from host row to host row. The variance that is due only to the kernel's
+    /// counting in ticks of 10 ms is subtracted from theirs.
     double foreign_cores_spread = 0;
-    double steal_cores = 0;   ///< taken by the hypervisor
-    /// Share of the time for which the cgroup's quota stopped the process, summed over the stopped cores; at most 1.
+    double steal_cores = 0;   ///< taken by the hypervisor, at most `cores`
+    /// Time for which the cgroup's CPU quota stopped this process, per time: summed over the stopped cores and over the
+    /// cgroup and its ancestors, but at most 1.
     double throttled_share = 0;
-    double run_queue_share = 0;   ///< of the workers' time in samples, where it was measured: waiting for a core
-    std::optional<double> cpu_pressure, io_pressure, memory_pressure;   ///< shares of the time, PSI "some"
-    std::optional<double> major_faults_per_s, involuntary_switches_per_s;
-    std::optional<std::uint64_t> resident_peak_bytes;
-    bool measured = false;   ///< host rows give `own_cores` and `foreign_cores` for at least half of the time
+    /// Part of the workers' time in samples that they waited for a core, over the samples for which it was measured.
+    double run_queue_share = 0;
+    /// Shares of the time in which some task of the whole system waited for this resource (PSI "some").
+    std::optional<double> cpu_pressure, io_pressure, memory_pressure;
+    std::optional<double> major_faults_per_s, involuntary_switches_per_s;   ///< of this process
+    std::optional<std::uint64_t> resident_peak_bytes;                       ///< the largest of the host rows
+    /// Host rows give `own_cores` and `foreign_cores` for at least half of the time. false: these are averages over
+    /// less than that, or 0.
+    bool measured = false;
 };
 
-/// Over [from_ns, to_ns). Sorted ledger. O(host rows + samples). Any thread.
+/// Over [from_ns, to_ns), in the ledger's clock; in an empty range nothing is measured. Sorted ledger. O(host rows +
+/// samples). Any thread.
 [[nodiscard]] Interference interference(const Ledger&, std::int64_t from_ns, std::int64_t to_ns);
 
-/// Why a run is not trusted.
+/// Why a run is not trusted. The conditions refer to [from_ns, to_ns) of `trust_of`, except where they say "recording".
 enum class DistrustReason : std::uint8_t {
+    /// Other processes were measured to keep at least half a core busy. (A smaller, steady load is an input to the
+    /// replay, no reason for distrust.)
     foreign_load,
+    /// The load of other processes in the first half of the range differs from that in the second by at least a quarter
+    /// of a core, and by more than the kernel's ticks explain.
     changing_load,
+    /// The load of others was not measured, and workers waited for a core for at least 5 % of their time, although the
+    /// loop and the workers of the recording's largest loader are no more threads than cores.
     run_queue,
-    throttling,
-    steal,
+    throttling,   ///< the CPU quota stopped the process for over 1 % of the time
+    steal,        ///< the hypervisor took over 2 % of the cores
+    /// The rings of the loop and of the workers together lost over 0.1 % of the recording's steps, batches and samples.
     lost_records,
-    residual,
+    residual,   ///< the pieces of a pass of the recording do not sum to its length
+    /// From 32 training steps on: of the four quarters by number of steps, the slowest takes longer per step than the
+    /// fastest by more than 10 % of the mean plus four standard errors. A step is draw + batch here; first steps of
+    /// passes are left out; standard errors come from means of consecutive steps, because neighbours depend on each
+    /// other.
     drift,
-    clock_went_back,
+    clock_went_back,   ///< a step of the recording begins before the one before it ended, or has a negative length
+    /// There is no host row for half a second longer than usual, and for three times as long as usual, and a step that
+    /// is over ten times the median step fills the gap: the process was stopped, or its clock was set forward.
     stood_still
 };
 /// "foreign-load", …
 [[nodiscard]] std::string_view to_string(DistrustReason) noexcept;
-/// Whether the reason lies outside the process: on an otherwise idle machine it would not occur.
+/// Whether something outside the process took time from it: foreign_load, changing_load, run_queue, throttling, steal.
 [[nodiscard]] bool is_interference(DistrustReason) noexcept;
 
-/// A reason with its numbers, as a sentence.
+/// A reason to distrust a run.
 struct Doubt {
     DistrustReason reason{};
-    std::string text;
+    std::string text;   ///< the reason with its numbers, as a sentence
 };
 
 /// Whether the figures of a run can be relied on.
 struct Trust {
     bool trusted = true;
-    double interference_share = 0;   ///< of the usable cores: used by others
-    double steal_share = 0;          ///< of the usable cores: taken by the hypervisor
-    std::vector<Doubt> reasons;      ///< empty when trusted
+    double interference_share = 0;   ///< part of the usable cores that other processes used, 0 … 1
+    double steal_share = 0;          ///< part of the usable cores that the hypervisor took, 0 … 1
+    std::vector<Doubt> reasons;      ///< in the order of DistrustReason; empty when trusted
     [[nodiscard]] std::vector<std::string> texts() const;
 };
 
-/// Does not trust the run if, over [from_ns, to_ns) of a sorted ledger,
-/// * others kept at least half a core busy, or a quarter of a core more in one half of the time than in the other and
-///   more than the tick explains (less load that is steady and measured is an input to the replay);
-/// * the load was not measured, and workers waited for a core for 5 % of their time although there were no more threads
-///   than cores;
-/// * the quota stopped the process for over 1 % of the time, or a hypervisor took over 2 % of the cores;
-/// * steps drifted: the means of draw + batch of the training steps in its four quarters differ by more than 10 % plus
-///   four standard errors (of means of consecutive steps, because neighbouring steps depend on each other; first steps
-///   of passes are left out); from 32 steps on;
-/// * the clock stepped or the process was stopped: timestamps go backwards, or one step fills a gap between host rows;
-/// * the ring of the loop or of a worker lost more than 0.1 % of the records, or pieces do not sum to the steps.
-/// O(rows). Any thread.
+/// Trusts the run unless a DistrustReason applies over [from_ns, to_ns). Sorted ledger; the Interference must be of the
+/// same ledger and range. O(rows). Any thread.
 [[nodiscard]] Trust trust_of(const Ledger&, const Interference&, std::int64_t from_ns, std::int64_t to_ns);
 
 }   // namespace drawpoint

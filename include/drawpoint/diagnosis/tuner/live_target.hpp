@@ -14,29 +14,32 @@ namespace drawpoint {
 class DataLoader;
 class Recorder;
 
-/// Thrown by `LiveTarget::run` and `record` once the fit is over.
+/// Thrown by `LiveTarget::run` and `record` once the fit is over, also if they were waiting for it.
 struct FitOver : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
 /// A fit that can be tuned while it trains: a callback that does on the loop's thread, between two steps, what another
 /// thread asks for. Serves one fit. The loader is reconfigured in place: no sample is lost, repeated or delayed by a
-/// restart, and steps go on whether anybody asks or not. Training steps count; the time between two passes (a
-/// validation) does not.
+/// restart, and steps go on whether anybody asks or not. Only training steps count, without the time between two passes
+/// (a validation). While nobody asks, a step costs the reading of an atomic.
 class LiveTarget final : public EventCallback<LiveTarget>, public TuneTarget {
 public:
-    /// `loader` is the one that the fit trains on, and `recorder` the one that it records into. Both must outlive this.
+    /// `loader` is the one that the fit trains on, and `recorder` the one that it records into; both must outlive this.
     LiveTarget(DataLoader& loader, Recorder& recorder);
     ~LiveTarget() override;
 
-    // For one other thread, which waits for the loop. Throw FitOver once the fit is over, and std::invalid_argument
-    // where DataLoader::reconfigure does.
+    // For one other thread, which they block until the fit has run the steps: for ever if no fit runs. They change
+    // num_workers, prefetch_depth, order and memory_budget; batch_size and read_concurrency of the setting are ignored.
+    // Another order takes effect with the second pass that begins; the warm-up begins then. `steps` 0 counts as 1.
+    // They throw FitOver, and what DataLoader::reconfigure throws; then the fit goes on.
     Block run(const LoaderSetting&, std::size_t warm_up, std::size_t steps) override;
+    /// Copies the recorder's live ledger. The run's `unusable` says why it cannot be replayed.
     RecordedRun record(const LoaderSetting&, std::size_t warm_up, std::size_t steps) override;
 
-    [[nodiscard]] std::size_t most_workers() const override;
+    [[nodiscard]] std::size_t most_workers() const override;   ///< the loader's
 
-    /// Ends the fit before its next draw, as CancelFit does. Any thread.
+    /// Ends the fit before its next draw, by a CancelFit. Any thread.
     void end_fit() noexcept;
 
     // Called by the loop.
@@ -52,8 +55,10 @@ private:
     std::unique_ptr<Impl> impl_;
 };
 
-/// Calls `fit`, which trains with `target` among its callbacks, tunes on another thread meanwhile, and ends the fit
-/// once that is done. Rethrows what `fit` threw, else what `tune` threw (FitOver if the fit ended by itself).
+/// Calls `fit`, which must train with `target` among its callbacks, runs `tune` on another thread meanwhile, and ends
+/// the fit once that is done. Returns when both have ended; the loader then has the setting that ran last, which need
+/// not be the chosen one. Rethrows what `fit` threw, else what `tune` threw (FitOver if the fit ended before it was
+/// tuned).
 [[nodiscard]] Tuning tune_live(LiveTarget& target, const TuneOptions&, const std::function<void()>& fit);
 
 }   // namespace drawpoint

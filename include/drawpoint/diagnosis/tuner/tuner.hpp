@@ -17,73 +17,95 @@ class TuneTarget {
 public:
     struct Block {
         double batches_per_s = 0;   ///< batches drawn or batches made per second, whichever is less
-        double own_s = 0;           ///< of a step, without its draw
-        /// Used by others meanwhile; only the mean over blocks is reliable, one block may be below 0.
+        double own_s = 0;           ///< mean seconds of a step without its draw; `tune` does not use it
+        /// Cores used by other processes meanwhile; 0: not measured. Only the mean over several blocks is reliable: the
+        /// kernel counts in ticks of 10 ms, so that one block may be off by much, also below 0.
         double foreign_cores = 0;
-        std::uint64_t peak_bytes = 0;   ///< of the loader's memory
-        std::size_t steps = 0;          ///< taken since the request, including those that do not count
+        /// The most memory that the loader needs under this setting, as it expects at the end of the block.
+        std::uint64_t peak_bytes = 0;
+        /// All steps since the setting was applied: `warm_up` and `steps`, and more where the target had to wait, as a
+        /// live loader does for a new pass before it can change the order.
+        std::size_t steps = 0;
     };
 
     virtual ~TuneTarget() = default;
-    /// Runs `warm_up` steps that do not count, then `steps` that do. Each time on the same samples, if the data allow
-    /// it: then two settings differ in nothing else.
+    /// Applies the setting, runs `warm_up` steps that do not count, then `steps` that do, and returns; the setting
+    /// stays. Uses the same samples each time, if the data allow it: then two settings differ in nothing else.
     virtual Block run(const LoaderSetting&, std::size_t warm_up, std::size_t steps) = 0;
-    /// The same, recorded.
+    /// Does the same, and returns a recording of the counted steps.
     virtual RecordedRun record(const LoaderSetting&, std::size_t warm_up, std::size_t steps) = 0;
     /// The most workers that it can run.
     [[nodiscard]] virtual std::size_t most_workers() const { return loader_limits::most_workers; }
 };
 
-/// Steps until a change of setting has taken effect: until the batches prefetched under `from` are drawn and the window
-/// of `to` is full. Under a memory budget these follow one another, because workers wait for room.
+/// Number of steps until a change of setting has taken effect: the batches prefetched under `from` are drawn, while
+/// `to.prefetch_depth` new ones are prefetched; plus a step for each worker of `to`, at most four. Where a memory
+/// budget makes additional workers wait until batches have given their memory back, the new batches come after the old
+/// ones.
 [[nodiscard]] std::size_t steps_to_settle(const LoaderSetting& from, const LoaderSetting& to) noexcept;
 
 struct TuneOptions {
-    LoaderSetting start;                ///< its batch_size, read_concurrency and memory_budget are kept
-    std::size_t most_workers = 0;       ///< 0: twice the cores plus 8, at least 64 if samples mostly wait
-    std::size_t most_depth = 16;        ///< 1 … 55
-    bool may_leave_order = false;       ///< batches may be drawn in the order in which they are finished
-    std::size_t most_candidates = 5;    ///< in the race, ≥ 2
-    std::size_t reference_steps = 80;   ///< recorded first, ≥ 20
-    std::size_t block_steps = 10;       ///< of each candidate in each round
-    std::size_t steps = 400;   ///< in all, if the best is predicted, or measured, to differ from the start by over 5 %
-    std::size_t most_steps = 1000;      ///< in all, if they differ by less
-    double within = 0.02;               ///< of the best rate: good enough
-    double most_foreign_cores = 0.25;   ///< used by others; a round with more is repeated, at most three times
-    std::uint64_t seed = 1;             ///< of the order within a round
+    /// The setting that the loader has, num_workers ≥ 1. Its batch_size, read_concurrency and memory_budget are kept.
+    LoaderSetting start;
+    /// 0 … 256; 0: twice the usable cores plus 8, and at least 64 if samples wait longer than they compute. In both
+    /// cases the target's `most_workers()` is a limit, too. The start's own number is tried even if it is larger.
+    std::size_t most_workers = 0;
+    std::size_t most_depth = 16;   ///< 1 … 55; the start's own depth is tried even if it is larger
+    /// Besides the start's order, also tries `OrderRule::out_of_order()`; bounded rules are not tried.
+    bool may_leave_order = false;
+    /// In the race, ≥ 2: the fastest by prediction, the start (unless it is predicted to exceed the memory budget),
+    /// and the likeliest others.
+    std::size_t most_candidates = 5;
+    /// Steps recorded under the start, ≥ 20, after a warm-up of 2 prefetch_depth + num_workers steps.
+    std::size_t reference_steps = 80;
+    std::size_t block_steps = 10;   ///< counted steps of each candidate in each round, ≥ 1
+    /// Limit of all steps, including the recording, warm-ups and repeated rounds, if the best setting is predicted to
+    /// differ from the start's measured rate by over 3 %, or measured to be over 4 % faster. A round that may go beyond
+    /// the limit is not begun, except for the first. If larger than `most_steps`, that one is the limit.
+    std::size_t steps = 400;
+    std::size_t most_steps = 1000;   ///< the same limit if they differ by less
+    double within = 0.02;            ///< this much below the best rate is good enough; above 0, below 1
+    /// Cores used by other processes. A round with more is discarded and repeated, at most three times; then it counts.
+    double most_foreign_cores = 0.25;
+    std::uint64_t seed = 1;   ///< of the order within a round
 };
 
 /// A candidate in the log.
 struct TuneTrial {
     LoaderSetting tried;
-    Interval predicted;    ///< batches per second
-    double measured = 0;   ///< mean over its blocks; 0: never run
-    std::size_t blocks = 0;
-    std::string decision;   ///< "chosen", "3.1 % slower than the chosen one", "never run" …
+    Interval predicted;       ///< batches per second
+    double measured = 0;      ///< batches per second, mean over its blocks; 0: never run
+    std::size_t blocks = 0;   ///< those that count
+    std::string decision;     ///< "chosen", "3.1 % slower than the chosen one", "never run" …
 };
 
 struct Tuning {
     LoaderSetting chosen;
     double batches_per_s = 0;     ///< measured rate of the chosen setting
-    double best_seen = 0;         ///< measured rate of the fastest candidate
-    std::size_t steps_used = 0;   ///< all that ran, including warm-up and repeated rounds
-    bool separated = false;       ///< the choice is certain; false: it is the likeliest
-    /// Others used at most `most_foreign_cores` in at least half of the counted rounds. If they did not, and the choice
-    /// is not certain, the start is kept.
+    double best_seen = 0;         ///< measured rate of the fastest candidate, whether or not it was dropped
+    std::size_t steps_used = 0;   ///< all that ran, including the recording, warm-ups and repeated rounds
+    /// The chosen setting is within `TuneOptions::within` of every other candidate, with an error probability of 5 %
+    /// for the whole race (`Race`). false: it is only the likeliest, by prediction and measurement together.
+    bool separated = false;
+    /// false: other processes used more than `most_foreign_cores` in over half of the counted rounds. Then the start is
+    /// kept unless `separated` (or unless the start was no candidate).
     bool trusted = true;
-    double foreign_cores = 0;     ///< used by others in the counted rounds, mean
-    std::string why;              ///< a sentence
-    std::vector<TuneTrial> log;   ///< cheapest first
+    double foreign_cores = 0;     ///< cores used by other processes, mean over the counted rounds
+    std::string why;              ///< why this setting was chosen, as a sentence
+    std::vector<TuneTrial> log;   ///< all candidates, cheapest first
 };
 
-/// The settings that `tune` chooses among, for a loader with at most `most_workers`.
+/// The settings that `tune` chooses among, for a target that can run `most_workers`. Does not check the options.
+/// Include whatif.hpp to call it.
 [[nodiscard]] WhatifGrid tune_grid(const RecordedRun&, const TuneOptions&,
                                    std::size_t most_workers = loader_limits::most_workers);
 
-/// Finds the cheapest setting within `within` of the best: records a run, simulates the grid, then races the likeliest
-/// candidates on the target in interleaved blocks. Cheaper means fewer workers, then less memory. Settings predicted to
-/// exceed the memory budget are never run. Throws std::invalid_argument naming an option out of range, or why the run
-/// cannot be replayed, and std::runtime_error if every candidate exceeded the budget.
+/// Finds the cheapest setting within `within` of the best: records a run, simulates the grid (seconds, as `whatif`),
+/// then races the likeliest candidates on the target in interleaved blocks. Cheaper means fewer workers, then less
+/// memory. Settings predicted to exceed the memory budget are never run; one that exceeds it when it runs is dropped.
+/// Blocks until it is done. The target is left in the setting that ran last, which need not be the chosen one. Throws
+/// std::invalid_argument naming an option out of range, why the run cannot be replayed, or that no setting is expected
+/// to keep the budget; std::runtime_error if every candidate exceeded it; and what the target throws.
 [[nodiscard]] Tuning tune(TuneTarget&, const TuneOptions&);
 
 }   // namespace drawpoint

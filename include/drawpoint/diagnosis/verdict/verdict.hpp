@@ -17,10 +17,10 @@ namespace drawpoint {
 /// One change to a run, and the throughput it is predicted to gain.
 struct Intervention {
     Lever lever{};
-    std::string stage;    ///< the stage's name, where the lever is one stage
-    std::string change;   ///< in words: "num_workers 2 -> 4", "decode twice as fast"
-    Verdict verdict{};    ///< the cause that this change shows if it gains most
-    LoaderSetting setting;
+    std::string stage;       ///< the stage's name, where the lever is one stage
+    std::string change;      ///< in words: "num_workers 2 -> 4", "decode twice as fast"
+    Verdict verdict{};       ///< the cause that this change shows if it gains most
+    LoaderSetting setting;   ///< with the change; the recorded one if the change is no setting
     Change what;
     Interval gain;   ///< of throughput: 0.1 = 10 % more
 
@@ -30,40 +30,44 @@ struct Intervention {
     [[nodiscard]] std::string key() const { return std::string{words_of(lever).key} + stage; }
 };
 
-/// Options of a command line, by name without dashes.
+/// Options of a command line: names without dashes, and values.
 using OptionValues = std::vector<std::pair<std::string, std::string>>;
 
 struct DiagnosisOptions {
     PredictOptions predict;
-    double least_gain = 0.03;   ///< a change that gains less is no cause; one may also lose that much
+    double least_gain = 0.03;   ///< a change whose median gain is not above this is no cause
     /// Changes whose gains differ by less are named together. Within half of it, one that can be set comes first.
     double tie_points = 0.02;
-    /// Limit of samples replayed in all, at about 0.3 µs each. Where it is too low, replications are fewer and shorter.
+    /// Samples to replay in all, about 0.3 µs each. Where that is too few, replications are fewer and shorter: down to
+    /// 6 of 40 steps each, after the warm-up.
     std::size_t most_samples = 4'000'000;
-    OptionValues defaults;   ///< of `drawpoint profile`; the command that is printed leaves them out
+    OptionValues defaults;   ///< of `drawpoint profile`: the command in `how_to_refute` leaves them out
 };
 
 struct Diagnosis {
-    Verdict verdict = Verdict::undecided;
-    std::vector<Verdict> co_verdicts;          ///< causes that gain as much, within `tie_points`
-    std::optional<std::string> abstained;      ///< why there is no verdict; empty: there is one
-    std::vector<std::string> evidence;         ///< sentences with numbers
-    std::vector<Intervention> interventions;   ///< the largest gain first; empty where it abstained
-    std::optional<Intervention> advice;        ///< the cheapest setting that gains most; empty: none gains
-    std::string how_to_refute;                 ///< a command whose outcome would contradict the advice
-    std::size_t more_steps_needed = 0;         ///< to leave "undecided"; 0: more steps would not help
-    std::size_t steady_steps = 0;
+    Verdict verdict = Verdict::undecided;   ///< `undecided` or `interference` where it abstained
+    std::vector<Verdict> co_verdicts;       ///< causes that gain as much, within `tie_points`
+    std::optional<std::string> abstained;   ///< why there is no verdict; empty: there is one
+    std::vector<std::string> evidence;      ///< sentences with numbers
+    /// Each change with its predicted gain, the largest gain first; empty if it abstained before predicting.
+    std::vector<Intervention> interventions;
+    /// The cheapest of the settings that gain most, within `tie_points`; if no setting gains, the part of the loader to
+    /// speed up. Empty: none gains, or it abstained.
+    std::optional<Intervention> advice;
+    std::string how_to_refute;                  ///< what to run, and the gain to expect; empty without advice
+    std::size_t more_steps_needed = 0;          ///< to leave "undecided"; 0: more steps would not help
+    std::size_t steady_steps = 0;               ///< training steps after the warm-up
     double batches_per_s = 0, draw_share = 0;   ///< measured over the steady steps
-    double replayed_batches_per_s = 0;          ///< the replay of the recorded setting; 0: it was not replayed
+    double replayed_batches_per_s = 0;          ///< of the replay of the recorded setting; 0: it was not replayed
     Blame blame;
     std::vector<BlameRow> blame_rows;   ///< `blame_table` of it
-    Trust trust;
+    Trust trust;                        ///< over the steady steps, as is `interference`
     Interference interference;
 };
 
 /// Names the cause of a recording's waits: replays it under one change at a time; the change that gains most names the
-/// verdict, blame is evidence. The ledger must be sorted. Deterministic. Takes about a second at 4,000,000 samples. Any
-/// thread.
+/// verdict, blame is evidence. Never refuses a ledger: it abstains where it cannot judge. Sorted ledger;
+/// deterministic. Takes about a second at 4,000,000 samples. Any thread.
 [[nodiscard]] Diagnosis diagnose(const Ledger&, const DiagnosisOptions& = {});
 
 }   // namespace drawpoint

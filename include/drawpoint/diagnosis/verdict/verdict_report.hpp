@@ -9,8 +9,8 @@
 
 namespace drawpoint {
 
-/// Text for a terminal: the verdict, its evidence, the predicted gain of each change, the advice. UTF-8; lines of at
-/// most 120 columns unless a name is longer. Names from the recording pass through `printable`. Any thread.
+/// Text for a terminal: the verdict, its evidence, the predicted gain of each change, the advice. UTF-8; lines are not
+/// wrapped. Names from the recording pass through `printable`. Any thread.
 [[nodiscard]] std::string to_text(const Diagnosis&);
 
 /// The same as Markdown.

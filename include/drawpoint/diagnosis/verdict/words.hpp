@@ -10,48 +10,48 @@ namespace drawpoint {
 
 /// Why a training loop waits for data, or why that cannot be said. docs/verdicts.md describes each.
 enum class Verdict : std::uint8_t {
-    compute_bound,
-    balanced,
-    transfer,
-    delivery,
-    warm_up,
-    read_latency,
-    read_bandwidth,
-    decode,
-    transform,
-    collate,
-    workers,
-    oversubscription,
-    prefetch_depth,
-    memory,
-    order,
-    stragglers,
-    bursty_consumer,
-    interference,
-    undecided
+    compute_bound,      ///< the loop's own step is the limit
+    balanced,           ///< no single change gains
+    transfer,           ///< the copy of a batch to the device
+    delivery,           ///< the batch was there, but the loop resumed late
+    warm_up,            ///< steady steps hardly wait; the first ones do
+    read_latency,       ///< each read waits long, whatever its size
+    read_bandwidth,     ///< the bytes of reads
+    decode,             ///< decoding pictures
+    transform,          ///< a stage that neither reads nor decodes
+    collate,            ///< putting samples together into a batch
+    workers,            ///< too few workers
+    oversubscription,   ///< too many workers
+    prefetch_depth,     ///< too few batches ahead
+    memory,             ///< the memory budget
+    order,              ///< complete batches wait for older ones
+    stragglers,         ///< few samples that take much longer than the others
+    bursty_consumer,    ///< the loop's own time varies much
+    interference,       ///< no verdict: something outside the run disturbed it
+    undecided           ///< no verdict, for another reason
 };
 
 /// What one replay changes of a recorded run. The settings come first, the cheapest to adopt first; the others are
-/// experiments of thought.
+/// thought experiments.
 enum class Lever : std::uint8_t {
     fewer_workers,   ///< half
-    out_of_order,
-    more_depth,     ///< twice
-    more_reads,     ///< four times the reads ahead at a time
-    more_workers,   ///< twice
-    more_memory,    ///< twice the budget
-    stage,          ///< one stage twice as fast
-    read,           ///< reads ahead twice as fast
-    collate,
-    transfer,
-    compute,    ///< the loop's own step twice as fast
-    variance,   ///< every demand is its mean
-    waiting,    ///< no sample waits off its core
-    cores,      ///< nobody waits for a core
-    delivery    ///< the loop resumes at once
+    out_of_order,    ///< batches are drawn in the order in which they finish
+    more_depth,      ///< twice
+    more_reads,      ///< four times the reads ahead at a time
+    more_workers,    ///< twice
+    more_memory,     ///< twice the budget
+    stage,           ///< one stage twice as fast
+    read,            ///< reads ahead twice as fast
+    collate,         ///< collating twice as fast
+    transfer,        ///< transfers to the device twice as fast
+    compute,         ///< the loop's own step twice as fast
+    variance,        ///< every demand is its mean
+    waiting,         ///< no sample waits off its core
+    cores,           ///< no thread waits for a core
+    delivery         ///< the loop resumes at once
 };
 
-/// The words of a lever, and what follows from its being the one that gains most.
+/// The words of a lever, and the verdict if it is the one that gains most.
 struct LeverWords {
     Lever lever{};
     std::string_view key;   ///< in JSON and in the truth of `bench accuracy`; of a stage, the prefix of its name
@@ -83,12 +83,12 @@ inline constexpr std::array<LeverWords, 15> levers{{
     return levers[static_cast<std::size_t>(lever)];
 }
 
-/// The lever of a key as `Intervention::key()` writes it: "num_workers", "stage:decode". nullopt: it is none.
+/// The lever of a key as `Intervention::key()` writes it: "num_workers", "stage:decode". nullopt: it is no such key.
 [[nodiscard]] std::optional<Lever> lever_of(std::string_view key) noexcept;
 
 /// The verdict's word in reports, JSON and docs: "compute-bound".
 [[nodiscard]] std::string_view to_string(Verdict) noexcept;
-/// The verdict that to_string() writes so. nullopt: it is none.
+/// The verdict of a word that to_string() writes. nullopt: it is no such word.
 [[nodiscard]] std::optional<Verdict> verdict_of(std::string_view word) noexcept;
 
 }   // namespace drawpoint

@@ -10,14 +10,16 @@
 
 namespace drawpoint {
 
+// The result must have a row, as all results of `whatif` do. Any thread.
+
 /// For a terminal: for each order and batch size a table of batches per second by workers and depth, shaded by speed;
-/// then the recommendation. UTF-8; lines have at most 100 columns unless there are many depths. Any thread.
+/// then the recommendation. UTF-8; lines have at most 100 columns unless there are many depths.
 [[nodiscard]] std::string to_text(const Whatif&);
 
-/// The document `drawpoint.whatif/1`.
+/// JSON of the schema `drawpoint.whatif/1`, which docs/formats.md describes.
 [[nodiscard]] nlohmann::ordered_json to_json(const Whatif&, const JsonHead&, const Machine&);
 
-/// A self-contained page: SVG charts, and all rows as a table. `title` is any text; it is escaped. Any thread.
+/// A self-contained HTML page: SVG charts, and all rows as a table. `title` is any text; it is escaped.
 [[nodiscard]] std::string to_html(const Whatif&, std::string_view title);
 
 }   // namespace drawpoint

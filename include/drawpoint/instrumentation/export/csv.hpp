@@ -6,11 +6,12 @@
 
 namespace drawpoint {
 
-/// Writes one row per step, in order of time, below a row of column names: step, epoch, batch, phase, status, size,
-/// draw_begin_ns (since the run's start), step_ns, draw_ns and its parts starved_ns, handoff_ns and transfer_ns,
-/// batch_ns and its actions, between_ns, loss. Durations are integer nanoseconds; the loss has enough digits to be read
-/// back exactly; missing values are empty. Equal ledgers give equal bytes. A failing stream shows in its state. Any
-/// thread.
+/// Writes one line per step of a sorted ledger, so in order of time, below a line of column names: step, epoch, batch,
+/// phase, status, size, draw_begin_ns (since the run's start), step_ns, draw_ns and its parts starved_ns, handoff_ns
+/// and transfer_ns (the rest of it is callbacks), batch_ns and its actions, between_ns, loss, and cpu_ns, run_queue_ns
+/// and between_run_queue_ns as in `StepRow`. Folded steps are missing. Durations are integer nanoseconds; the loss has
+/// enough digits to be read back exactly; missing values are empty. Equal ledgers give equal bytes. A failing stream
+/// shows in its state. Any thread.
 void write_csv_steps(const Ledger&, std::ostream&);
 
 }   // namespace drawpoint

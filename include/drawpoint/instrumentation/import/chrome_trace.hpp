@@ -46,9 +46,10 @@ struct ImportedTrace {
 ///   optimizer). Time before the draw is the previous step's `between`. Pieces tile the one training pass.
 /// - Other top-level keys become facts under `facts::metadata_prefix`, as JSON.
 ///
-/// Times are exact to the nanosecond. Memory: the ledger, `buffer_bytes`, and about ten times the longest event in the
-/// parser. Any thread. Throws std::runtime_error naming the file, and the byte (of the uncompressed text) where it is
-/// not JSON, or saying that it is not a trace; std::system_error when it cannot be read.
+/// Times are exact to the nanosecond: Unix time if the trace has `baseTimeNanoseconds`, else as in the trace. Memory:
+/// the ledger, `buffer_bytes`, and about ten times the longest event in the parser. Any thread. Throws
+/// std::runtime_error naming the file, and the byte (of the uncompressed text) where it is not JSON, or saying that it
+/// is not a trace; std::system_error when it cannot be read.
 [[nodiscard]] ImportedTrace import_chrome_trace(const std::filesystem::path&, const ImportOptions& = {});
 /// `name` is used for the file in errors and warnings.
 [[nodiscard]] ImportedTrace import_chrome_trace(std::istream&, std::string_view name, const ImportOptions& = {});

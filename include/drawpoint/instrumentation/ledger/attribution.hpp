@@ -30,7 +30,8 @@ struct Doing {
 
 /// Looks up what threads were doing. O(rows log rows) to build, once per ledger. The ledger must outlive it and must
 /// not change. Thread rows with the same system thread id are taken as one thread. It is the loop's thread if one of
-/// its rows is named "loop", and worker n's if one is named "worker n". Any thread may query it concurrently.
+/// its rows is named "loop" or its id is the fact `process.loop_tid`, and worker n's if one is named "worker n". What
+/// folded steps and samples were doing is unknown. Any thread may query it concurrently.
 class Attribution {
 public:
     explicit Attribution(const Ledger&);
@@ -44,7 +45,8 @@ public:
     /// stage; else "" (unknown). The same activity has the same name throughout the ledger.
     [[nodiscard]] std::string action_of(const Doing&) const;
 
-    /// "loop" or "worker n" where a row says so, else the system's name for the thread, else its number.
+    /// "loop", "worker n" or another name that a row gives it, else the system's name for it
+    /// (`sampling.thread.TID`), else "thread TID". Valid as long as this object.
     [[nodiscard]] std::string_view thread_name(std::uint32_t thread) const noexcept;
 
 private:

@@ -9,20 +9,20 @@
 
 namespace drawpoint {
 
-/// An action of one phase, over the folded steps that count: those that drew a batch and did not fail.
+/// An action of one phase, over the folded steps that count (`Folded`).
 struct FoldedAction {
     Phase phase{};
     Action action{};
     DurationHistogram durations;
-    double rates = 0;   ///< sum of samples per second over the steps; infinite if one step's is
+    double rates = 0;   ///< sum of the steps' samples per second (`SummaryRow::samples_per_s`); infinite if one's is
     bool operator==(const FoldedAction&) const = default;
 };
 
-/// CPU time and waiting for a core of a stage. Only some of its calls may have been measured; they stand for all.
+/// CPU time and waiting for a core of a stage, in nanoseconds, over those of its calls that were measured.
 struct StageUsage {
     std::uint64_t calls = 0;           ///< calls whose CPU time is known
     std::int64_t ns = 0, cpu_ns = 0;   ///< their time and CPU time
-    /// Calls of samples with a single stage: their time, and how much of it was spent waiting for a core.
+    /// The measured calls of samples with a single stage: their time, and how much of it they waited for a core.
     std::int64_t queued_of_ns = 0, run_queue_ns = 0;
     bool operator==(const StageUsage&) const = default;
 };
@@ -33,11 +33,12 @@ struct FoldedStage {
     std::uint8_t pipeline = 0;
     std::uint32_t stage = 0;
     DurationHistogram durations;
-    std::uint64_t bytes = 0;   // read for whole samples; at stage 0
+    std::uint64_t bytes = 0;   ///< read from storage for whole samples; at stage 0
     StageUsage usage;
     bool operator==(const FoldedStage&) const = default;
 };
 
+/// A worker, over the folded samples and batches.
 struct FoldedWorker {
     std::uint16_t worker = 0;
     std::uint64_t samples = 0;
@@ -46,18 +47,20 @@ struct FoldedWorker {
     bool operator==(const FoldedWorker&) const = default;
 };
 
-/// Where the time of draws went.
+/// Where the time of draws went, by `Span`. `callbacks_ns` has all that is in none of the others.
 struct DrawSplit {
     std::int64_t callbacks_ns = 0, starved_ns = 0, handoff_ns = 0, transfer_ns = 0;
     std::int64_t order_ns = 0;   ///< part of starved_ns during which a complete batch waited behind an older one
     bool operator==(const DrawSplit&) const = default;
 };
 
-/// Totals of the rows that a recorder with bounded memory (`RecorderOptions::ledger_steps`) no longer keeps. One row
-/// for each action of a phase, stage of a pipeline, and worker: about 1 MB in all, however long the run.
+/// Totals of rows that a recorder with bounded memory (`RecorderOptions::ledger_steps`) no longer keeps. A row is
+/// *folded* when it is added to these totals and removed: the oldest steps, with their batches and samples. A folded
+/// step counts in `draw` and `actions` if it drew a batch and no exception other than a cancel ended it. One row for
+/// each action of a phase, stage of a pipeline, and worker: about 1 MB in all, however long the run.
 struct Folded {
     std::int64_t until_ns = std::numeric_limits<std::int64_t>::min();   ///< end of the last folded step
-    std::uint64_t steps = 0, failed = 0, not_drawn = 0;                 ///< all; ended by an error; without a batch
+    std::uint64_t steps = 0, failed = 0, not_drawn = 0;                 ///< all; ended by an exception; without a batch
     std::uint64_t samples = 0;                                          ///< drawn by these steps
     std::uint64_t batch_samples = 0;                                    ///< in the folded batches
     std::int64_t draws_ns = 0, batches_ns = 0, other_ns = 0;            ///< over all folded steps

@@ -10,7 +10,7 @@
 namespace drawpoint {
 
 /// The order in which the finished batches of a pass are handed to the loop: the sampler's order, the order in which
-/// they finish, or the latter with each batch overtaken by at most `max_overtakes` younger ones.
+/// they finish, or that order with each batch overtaken by at most `max_overtakes` younger ones.
 struct OrderRule {
     static constexpr std::uint32_t any = std::numeric_limits<std::uint32_t>::max();
 
@@ -26,6 +26,7 @@ struct OrderRule {
     auto operator<=>(const OrderRule&) const = default;
 };
 
+/// "in", "out", or the number of batches.
 [[nodiscard]] std::string to_string(OrderRule);
 
 }   // namespace drawpoint

@@ -16,6 +16,10 @@ namespace drawpoint {
 /// The value of a stamp or duration that was not measured or did not happen.
 inline constexpr std::int64_t no_stamp = std::numeric_limits<std::int64_t>::min();
 
+// In all rows, a member that names a moment (`begin_ns`, `at_ns`) is a stamp: nanoseconds of the recording's clock. One
+// that names an activity (`ns`, `draw_ns`, `cpu_ns`) is a duration in nanoseconds. A *sample* is one item of the data
+// set; a *run* of samples is several that the source made in one call.
+
 /// One piece of the loop's time.
 struct SpanRow {
     Span span{};
@@ -31,14 +35,14 @@ struct Slice {
 
 /// One step: draw, batch, and the time after it until the next draw (its span `between`).
 struct StepRow {
-    std::uint32_t step = 0;   ///< counts over the whole run and all phases, from 0
+    std::uint32_t step = 0;   ///< counts over both phases and all epochs of a fit (a LoopTrack), from 0
     std::uint32_t epoch = 0;
     std::uint32_t batch = 0;   ///< number in its pass, from 0: the batch's own if it has one, else the step's
     Phase phase{};
     StepStatus status{};
-    std::uint32_t size = 0;   ///< samples in the batch; 0: no batch was drawn
-    std::int64_t draw_begin_ns = 0, draw_ns = 0, batch_ns = 0;
-    std::optional<double> loss;   ///< what the learner returned, if it was asked
+    std::uint32_t size = 0;                                      ///< samples in the batch; 0: no batch was drawn
+    std::int64_t draw_begin_ns = 0, draw_ns = 0, batch_ns = 0;   ///< the batch begins where the draw ends
+    std::optional<double> loss;                                  ///< what the learner returned, if it was asked
     /// Of batch_ns, the time the loop's thread spent computing and waiting for a core; absent: not measured.
     std::optional<std::int64_t> cpu_ns, run_queue_ns;
     /// Of `between`, the wait for a core that measuring these caused: the kernel checks at that system call whether the
@@ -68,22 +72,25 @@ struct EndOfDataRow {
     bool operator==(const EndOfDataRow&) const = default;
 };
 
-/// `abandoned`: prefetched and never drawn. `failed`: the draw threw an exception.
+/// `taken`: drawn. `abandoned`: prefetched and never drawn. `failed`: drawing it threw an exception.
 enum class BatchStatus : std::uint8_t { taken, abandoned, failed };
 
-/// The life of one batch. Stamps are absolute nanoseconds; `no_stamp`: it did not happen.
+/// The life of one batch. It is *admitted* when the loader gives it a slot and opens it to the workers, and complete
+/// when its last sample is done and, if it needs that, it is collated. When the loader's order lets it go next, it is
+/// *offered*: from then on the loop can draw it. Stamps that are `no_stamp`: it did not happen.
 struct BatchRow {
-    std::uint32_t epoch = 0, batch = 0;
-    std::uint32_t slot = 0;      ///< the batch's place among the loader's D + 1 slots
-    std::uint8_t pipeline = 0;   ///< of `Ledger::pipelines`
+    std::uint32_t epoch = 0, batch = 0;   ///< the pass, and the batch's number in it, from 0
+    std::uint32_t slot = 0;               ///< the batch's place among the loader's prefetch_depth + 1 slots
+    std::uint8_t pipeline = 0;            ///< of `Ledger::pipelines`
     BatchStatus status{};
     std::optional<std::uint16_t> collate_worker;   ///< who collated it; absent: nobody, or an unrecorded thread
     std::uint32_t size = 0;                        ///< samples
     std::uint64_t bytes = 0;                       ///< of the batch's memory
     std::uint32_t ready_batches = 0;               ///< complete batches waiting right after this one was taken
+    /// When it was admitted, its first sample was begun, its last one done.
     std::int64_t admitted_ns = no_stamp, first_claim_ns = no_stamp, last_done_ns = no_stamp;
     std::int64_t collate_begin_ns = no_stamp, collate_end_ns = no_stamp;
-    std::int64_t transfer_issue_ns = no_stamp, transfer_done_ns = no_stamp;
+    std::int64_t transfer_issue_ns = no_stamp, transfer_done_ns = no_stamp;   ///< of the copy to a device
     std::int64_t offered_ns = no_stamp, taken_ns = no_stamp;   ///< abandoned: `taken_ns` is when it was given up
     bool operator==(const BatchRow&) const = default;
 };
@@ -111,7 +118,9 @@ struct SampleRow {
     std::int64_t read_begin_ns = no_stamp, read_end_ns = no_stamp;   ///< of a read ahead of the worker
     /// CPU time and wait for a core of the reading thread since the end of its previous read; `no_stamp`: not measured.
     std::int64_t read_cpu_ns = no_stamp, read_run_queue_ns = no_stamp;
-    std::optional<std::int64_t> cpu_ns, run_queue_ns;   ///< of the worker; absent: not measured
+    /// Of the time from `begin_ns` to the end of the last stage: what the worker computed and waited for a core;
+    /// absent: not measured.
+    std::optional<std::int64_t> cpu_ns, run_queue_ns;
     Slice stages;   ///< of `Ledger::stages`; a failed sample has fewer than its pipeline
     bool operator==(const SampleRow&) const = default;
 };
@@ -120,6 +129,7 @@ struct SampleRow {
 struct PipelineRow {
     std::string name;
     std::vector<std::string> stages;
+    /// As the loader was made; the depth as reduced by a memory budget (`facts::asked_depth_prefix`).
     std::uint32_t batch_size = 0, num_workers = 0, prefetch_depth = 0;
     OrderRule order;
     std::uint32_t read_concurrency = 0;   ///< reads ahead of the workers at a time; 0: workers read for themselves
@@ -146,9 +156,10 @@ struct HostRow {
     std::int64_t busy_ns = no_stamp;        ///< of all processes, on the cores this one may use
     std::int64_t steal_ns = no_stamp;       ///< taken from those cores by the hypervisor
     std::int64_t throttled_ns = no_stamp;   ///< of the cgroup, throttled by its CPU quota
-    std::int64_t cpu_pressure_ns = no_stamp, io_pressure_ns = no_stamp, memory_pressure_ns = no_stamp;   ///< PSI "some"
+    /// Of the whole machine: pressure stall totals, "some" (/proc/pressure).
+    std::int64_t cpu_pressure_ns = no_stamp, io_pressure_ns = no_stamp, memory_pressure_ns = no_stamp;
     std::int64_t major_faults = no_stamp, involuntary_switches = no_stamp;   ///< of this process
-    std::int64_t resident_bytes = no_stamp;                                  ///< now
+    std::int64_t resident_bytes = no_stamp;                                  ///< at `at_ns`, not a total
     bool operator==(const HostRow&) const = default;
 };
 
@@ -165,8 +176,9 @@ struct FailureRow {
 /// one, `first_operator_ring + 512`, stands for all further threads.
 inline constexpr std::uint32_t first_operator_ring = (1u << 16) + 1;
 
-/// Records lost because a ring or the file was full: how many, when, and of which ring (0: the loop's; n: worker
-/// n - 1's; from `first_operator_ring` on: of operators). A lost operator counts as one record, and so does a lost end.
+/// Records lost because a ring was full or a limit of the recording was reached: how many, when, and of which ring (0:
+/// the loop's; n: worker n - 1's; from `first_operator_ring` on: of operators). A lost operator counts as one record,
+/// and so does a lost end.
 struct DroppedRow {
     std::uint64_t records = 0;
     std::int64_t from_ns = 0, to_ns = 0;
@@ -174,8 +186,8 @@ struct DroppedRow {
     bool operator==(const DroppedRow&) const = default;
 };
 
-/// Of batches admitted from `at_ns` on, the recording keeps slices and flows of every `slices_every`-th, and samples of
-/// every `samples_every`-th.
+/// Of batches admitted from `at_ns` on, the recording keeps samples of every `samples_every`-th only, and slices and
+/// flows (which only viewers of the file show) of every `slices_every`-th.
 struct ThinningRow {
     std::int64_t at_ns = 0;
     std::uint32_t slices_every = 1, samples_every = 1;
@@ -233,7 +245,8 @@ struct AllocationRow {
     bool operator==(const AllocationRow&) const = default;
 };
 
-/// A place in the code. `function` and `file` are positions in `Ledger::names`; `file` may be `nothing`.
+/// A place in the code. `function` and `file` are positions in `Ledger::names`; `file` may be `nothing`, and `line` 0,
+/// if unknown.
 struct FrameRow {
     std::uint32_t function = 0, file = nothing, line = 0;
     bool operator==(const FrameRow&) const = default;
@@ -254,6 +267,7 @@ struct StackSampleRow {
     bool operator==(const StackSampleRow&) const = default;
 };
 
+/// The enumerator's name, as in exports: "taken", "cpu_op". Static storage.
 [[nodiscard]] std::string_view name_of(BatchStatus) noexcept;
 [[nodiscard]] std::string_view name_of(SampleStatus) noexcept;
 [[nodiscard]] std::string_view name_of(OperatorKind) noexcept;

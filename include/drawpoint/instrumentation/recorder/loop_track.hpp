@@ -12,10 +12,11 @@
 namespace drawpoint {
 
 /// Tiles the time of a training loop with pieces: every `mark()` reads the clock once, ends a piece there and begins
-/// the next, so there are no gaps. Passes nest (fit, epoch, train or valid); a step lies in the innermost one. A step
-/// is recorded as a whole, when the time after it ends. In some steps, chosen by a `ReadingBudget`, it also measures
-/// how long the thread computed and waited for a core, unless the clock is a ManualClock. One thread or strand at a
-/// time; never allocates or throws. The recorder must outlive it.
+/// the next, so there are no gaps. Passes nest (fit, epoch, train or valid), at most three deep; a step lies in the
+/// innermost one. A step is recorded as a whole, when the time after it ends, with at most `max_step_spans` pieces. In
+/// some steps, chosen at random so that it costs at most 0.15 % of the time, it also measures how long the thread
+/// computed and waited for a core, unless the clock is a ManualClock. One thread or strand at a time; never allocates
+/// or throws. The recorder must outlive it.
 class LoopTrack {
 public:
     explicit LoopTrack(Recorder& recorder) noexcept : LoopTrack(&recorder) {}
@@ -64,7 +65,9 @@ public:
     [[nodiscard]] const StepRow& step() const noexcept { return step_; }
     [[nodiscard]] std::span<const SpanRow> step_spans() const noexcept { return std::span{spans_}.first(step_spans_); }
 
+    /// The last reading: the end of the last piece.
     [[nodiscard]] std::int64_t last_ns() const noexcept { return last_ns_; }
+    /// Steps begun so far, without draws that found the end of the data.
     [[nodiscard]] std::uint32_t steps() const noexcept { return next_step_; }
 
 private:

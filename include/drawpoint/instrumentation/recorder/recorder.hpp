@@ -41,14 +41,14 @@ private:
 
 /// What recording has cost and lost so far.
 struct RecordingState {
-    std::filesystem::path file;   ///< empty: no file
-    std::uint64_t bytes = 0;      ///< written to the file
-    std::uint64_t events = 0;     ///< stamps in the records taken from the rings
-    std::uint64_t dropped = 0;
-    std::uint32_t thinned_to = 1;
-    double writer_cpu_s = 0.0;   ///< of the writer thread
-    double ns_per_event = 0.0;   ///< of one stamp and its share of a push, measured when the recorder was made
-    std::string error;           ///< why the file ends early ("run.pftrace: No space left on device"); empty: no error
+    std::filesystem::path file;     ///< empty: no file
+    std::uint64_t bytes = 0;        ///< written to the file
+    std::uint64_t events = 0;       ///< time stamps in the records that the writer has taken
+    std::uint64_t dropped = 0;      ///< records lost to full rings, limits or missing memory
+    std::uint32_t thinned_to = 1;   ///< as `Ledger::thinned_to`
+    double writer_cpu_s = 0.0;      ///< CPU time of the writer thread
+    double ns_per_event = 0.0;      ///< of one stamp and its share of a push, measured when the recorder was made
+    std::string error;   ///< why the file ends early ("run.pftrace: No space left on device"); empty: no error
 };
 
 /// Takes records from the loop and the workers through one ring per thread. Its writer thread turns them into the live
@@ -94,10 +94,11 @@ public:
     // Operators, from any thread, recorded as the calling thread's. Each thread has a ring of `ring_records`, allocated
     // at its first call, for at most 512 threads. Records are dropped and counted if the ring is full, if they come
     // from further threads, or if they name something never added. Not from a signal handler.
-    /// Begins an operator now and returns the ticket for `end_operator`. About 25 ns including its end.
+    /// Begins an operator now and returns the ticket for `end_operator`; 0 if it was dropped. About 25 ns including its
+    /// end.
     std::uint32_t begin_operator(const OperatorBegin&) noexcept;
     /// Ends it now, with whatever began inside it and has not ended. Must be called on the thread that began it;
-    /// elsewhere it does nothing.
+    /// elsewhere, and for ticket 0, it does nothing.
     void end_operator(std::uint32_t ticket) noexcept;
     /// The same at a time in the past (a reading of `clock()`), but not before this thread's last record.
     std::uint32_t begin_operator(const OperatorBegin&, std::int64_t at_ns) noexcept;
@@ -109,6 +110,7 @@ public:
 
     // Positions in the ledger's columns of the same name; equal rows have equal positions. Any thread; each call takes
     // a lock and a look-up, so keep the result. `nothing` if memory runs out or the row names something never added.
+    // Names are cut to 1 MiB.
     std::uint32_t add_name(std::string_view) noexcept;
     /// A thread is identified by its device and tid; a name that is not empty replaces the previous one.
     std::uint32_t add_thread(const ThreadRow&) noexcept;
@@ -117,16 +119,20 @@ public:
     std::uint32_t add_frame(const FrameRow&) noexcept;
     std::uint32_t add_stack(const StackRow&) noexcept;
 
-    // For rare events: these allocate. Any thread.
+    // For rare events: these allocate. Texts are cut to 1 MiB. Without memory, and after finish(), they are dropped and
+    // counted. Any thread.
     /// The loader runs with this setting from `row.at_ns` on.
     void add_setting(const SettingRow& row) noexcept;
     void add_failure(const FailureRow&) noexcept;
+    /// The last value set for a key counts. For keys that reports read, see facts.hpp.
     void set_fact(std::string_view key, std::string_view value) noexcept;
 
-    /// Everything recorded up to this call, sorted. Waits for the writer (a few ms). Any thread.
+    /// A copy of everything recorded up to this call, sorted. Waits for the writer (a few ms), then O(rows log rows).
+    /// Also after finish(). Any thread.
     [[nodiscard]] Ledger ledger();
     /// Writes what is left, ends the file and joins the writer; later pushes are dropped. Idempotent. Any thread.
     void finish() noexcept;
+    /// As of the writer's last turn, at most 0.1 s ago. Any thread.
     [[nodiscard]] RecordingState state();
 
 private:

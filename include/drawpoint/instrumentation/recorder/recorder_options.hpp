@@ -8,16 +8,18 @@
 namespace drawpoint {
 
 struct RecorderOptions {
-    /// Most bytes of slices, flows and samples in the file; they are thinned to fit. Steps and batches are always kept.
+    /// Most bytes of slices, flows and samples in the file. As it fills, they are kept of ever fewer batches
+    /// (`Ledger::thinnings`); samples of batches already admitted that do not fit are dropped and counted. Steps and
+    /// batches are always kept.
     std::uint64_t limit_bytes = 256u << 20;
     /// Most bytes of operators, allocations, stack samples and what they name, in the file or, without one, in memory.
     /// Operators, allocations and stack samples beyond it are dropped and counted.
     std::uint64_t operator_limit_bytes = 256u << 20;
-    std::uint32_t ring_records = 1u << 14;   ///< size of each ring, in 64-byte records: a power of two ≥ 64
+    std::uint32_t ring_records = 1u << 14;   ///< size of each thread's ring, in 64-byte records: a power of two ≥ 64
     /// 0: the live ledger keeps every row. n: when it holds more than n steps, all but the last n / 2 are folded, with
-    /// their batches and samples, into totals (`Ledger::folded`), so that memory is bounded however long the run.
-    /// Passes, failures and facts are kept, about 300 bytes per epoch, and up to 1024 older rows of the host. n should
-    /// be more than four times the loaders' depth, or a kept batch may lack samples. The file keeps every row.
+    /// their batches and samples, into totals (`Folded`), so that memory is bounded however long the run. Passes,
+    /// failures and facts are kept, about 300 bytes per epoch, and up to 1024 older rows of the host. n should be more
+    /// than four times the loaders' depth, or a kept batch may lack samples. The file keeps every row.
     std::size_t ledger_steps = 0;
     double drop_share = 0.0;   ///< for experiments: share of sample records to drop (and count), 0 … 1
     /// How often the writer records what the machine and this process use (`Ledger::host`), besides at the beginning,

@@ -24,8 +24,10 @@ static_assert(std::is_trivially_destructible_v<AdvancedOptions>);
 
 /// One function within one action, from its samples.
 struct FunctionProfile {
-    std::string place;         ///< "file.cpp:12(function)", directories stripped; "libc.so.6(memcpy)" without a line
-    std::uint64_t calls = 0;   ///< occurrences on sampled stacks, each level of a recursion counted
+    /// "file.cpp:12(function)" with the line of its declaration and without directories; "libc.so.6(memcpy)" if the
+    /// line is unknown, "{memcpy}" if the file is.
+    std::string place;
+    std::uint64_t calls = 0;             ///< occurrences on sampled stacks, each level of a recursion counted
     std::uint64_t primitive_calls = 0;   ///< samples in which it occurs
     std::int64_t total_ns = 0;           ///< time as the innermost function
     std::int64_t cumulative_ns = 0;      ///< time anywhere on the stack, counted once per sample

@@ -18,7 +18,8 @@ struct JsonHead {
 /// Starts a document with `schema`, `version`, `command` and `machine`; the caller adds the rest.
 [[nodiscard]] nlohmann::ordered_json json_document(std::string_view schema, const JsonHead&, const Machine&);
 
-/// The report in the schema `drawpoint.report/1`: keys in the documented order, unknown numbers null. Any thread.
+/// The report in the schema `drawpoint.report/1`, which docs/formats.md describes: keys in a fixed order, unknown
+/// numbers null. Any thread.
 [[nodiscard]] nlohmann::ordered_json to_json(const Summary&, const JsonHead&);
 
 /// Serializes a document as indented text with a newline at its end; invalid UTF-8 is replaced.

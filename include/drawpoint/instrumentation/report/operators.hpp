@@ -14,7 +14,8 @@
 namespace drawpoint {
 
 /// One call of an operator, region, Python function or kernel, or an allocation outside all of them, with its total
-/// cost and its own cost (`self_`, without its callees). Times are nanoseconds, separate for host and device.
+/// cost and its own cost (`self_`, without its callees). Times are wall clock durations in nanoseconds, separate for
+/// host (`cpu_`, in torch.profiler's terms) and device.
 struct OperatorEvent {
     std::uint32_t row = nothing;      ///< position in `Ledger::operators`; `nothing`: an allocation outside every call
     std::uint32_t parent = nothing;   ///< position of its caller in the same list; always on the same thread
@@ -27,7 +28,7 @@ struct OperatorEvent {
     bool operator==(const OperatorEvent&) const = default;
 };
 
-/// All calls in order of time, like torch.profiler's `events()`. Omits profiling helpers
+/// All calls of a sorted ledger in order of time, like torch.profiler's `events()`. Omits profiling helpers
 /// ("profiler::_record_function_enter", …), and a call that has its caller's name and is that caller's only callee.
 /// O(n log n). Any thread.
 [[nodiscard]] std::vector<OperatorEvent> events(const Ledger&);
@@ -38,7 +39,7 @@ struct KeyAveragesOptions {
 };
 static_assert(std::is_trivially_destructible_v<KeyAveragesOptions>);
 
-/// All calls of one operator. Times are nanoseconds.
+/// All calls of one operator. Times are sums of wall clock durations in nanoseconds, as in `OperatorEvent`.
 struct OperatorAverage {
     std::string key;                  ///< the name; all steps are "ProfilerStep*"
     std::string shapes;               ///< "[[16, 3], [8], []]"; empty unless grouped by shapes

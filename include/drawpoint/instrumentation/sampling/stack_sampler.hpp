@@ -36,9 +36,11 @@ struct StackSamplerState {
     std::uint32_t unsampled = 0;   ///< threads that block the signal, or beyond a limit of the system
     double sampled_cpu_s = 0.0;    ///< CPU time of the threads while they were sampled
     double own_cpu_s = 0.0;        ///< of the sampler's thread and of signal handlers, without perf_event's interrupts
+    /// Achieved samples, with the lost ones, per second of the sampled threads' CPU time; 0 before there is any.
     [[nodiscard]] double rate_hz() const noexcept {
         return sampled_cpu_s > 0.0 ? static_cast<double>(samples + lost) / sampled_cpu_s : 0.0;
     }
+    /// The sampler's part of its own and the sampled threads' CPU time.
     [[nodiscard]] double share_of_cpu() const noexcept {
         return sampled_cpu_s + own_cpu_s > 0.0 ? own_cpu_s / (sampled_cpu_s + own_cpu_s) : 0.0;
     }

@@ -14,4 +14,7 @@ namespace drawpoint {
 /// "1,234,567". Any thread.
 [[nodiscard]] std::string format_count(std::int64_t count);
 
+/// "1st", "2nd", "11th". Any thread.
+[[nodiscard]] std::string format_ordinal(std::uint64_t number);
+
 }   // namespace drawpoint

@@ -16,15 +16,17 @@ struct TraceError : std::runtime_error {
 
 /// The contents of a recording.
 struct ReadTrace {
-    Ledger ledger;
+    Ledger ledger;   ///< sorted
     /// Where and why reading stopped ("run.pftrace: bytes 65070 to 130093 are damaged (checksum)", "…: cut at byte
     /// 4096"). The ledger has the rows before that place. Empty if the whole file was read.
     std::string warning;
     bool damaged = false;   ///< the file is damaged, rather than cut short
 };
 
-/// Reads a recording. The ledger equals, field by field, the live one of the recorder that wrote the file. Needs memory
-/// of a small multiple of the file's size. Throws TraceError, or std::system_error naming a file that can't be read.
+/// Reads a recording (`run.pftrace`), also one whose program was killed. The ledger of a
+/// finished one equals, field by field, the live one of the recorder that wrote it, except that the file has rows that
+/// the live ledger folded (`RecorderOptions::ledger_steps`). Needs memory of a small multiple of the file's size.
+/// Throws TraceError, or std::system_error naming a file that can't be read. Any thread.
 [[nodiscard]] ReadTrace read_trace(const std::filesystem::path&);
 
 }   // namespace drawpoint

@@ -25,7 +25,8 @@ struct TrainingPosition {
     bool operator==(const TrainingPosition&) const = default;
 };
 
-/// Options, by name, that a run must share with the one it resumes: model, data, batch size, seed …
+/// Options, by name, that a run must share with the one it resumes: model, data, batch size, seed … Loading compares
+/// those that it is given; others in the file are ignored.
 using RunOptions = std::map<std::string, std::string>;
 
 namespace detail {
@@ -73,7 +74,7 @@ TrainingPosition load_checkpoint(const std::filesystem::path& file, L& learner, 
 
 struct CheckpointOptions {
     std::filesystem::path file;   ///< with keep > 1 the number of epochs is added: run.ckpt becomes run-0004.ckpt
-    std::size_t every = 1;        ///< epochs between checkpoints, ≥ 1
+    std::size_t every = 1;        ///< a checkpoint after each epoch whose number, from 1, is a multiple of it, ≥ 1
     std::size_t keep = 1;         ///< number of latest files to keep; 0: all
     bool best_only = false;       ///< save only when the monitored value is the best so far; `every` must be 1
     MonitorOptions monitor{};

@@ -31,14 +31,15 @@ public:
         std::shared_ptr<const void> owner;   ///< keeps `data` alive
     };
 
-    // Setting a name again replaces its value.
+    // Setting a name again replaces its value. Arrays and texts have names of their own.
+    /// Throws std::invalid_argument if `data` is not as large as type and shape say.
     void set(const std::string& name, Array array);
     void set_integer(const std::string& name, std::int64_t value);
     void set_number(const std::string& name, double value);
     void set_numbers(const std::string& name, std::vector<double> values);
     void set_text(const std::string& name, std::string text);
 
-    /// Null if there is none.
+    /// Null if there is none; valid until the name is set again.
     [[nodiscard]] const Array* find(const std::string& name) const noexcept;
     [[nodiscard]] const std::string* find_text(const std::string& name) const noexcept;
     // These throw CheckpointError if the value is missing or has another type.

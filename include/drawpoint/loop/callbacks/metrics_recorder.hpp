@@ -60,7 +60,8 @@ public:
     /// Learning rates of these steps; NaN without a learner.
     [[nodiscard]] const std::vector<double>& learning_rates() const noexcept { return learning_rates_; }
 
-    /// The columns of `log()`: train_loss (smoothed), valid_loss (mean over samples), then the metrics.
+    /// The columns of `log()`: train_loss (smoothed), with `train_metrics` the metrics as train_NAME, valid_loss (mean
+    /// over samples), then the metrics as NAME or, with `train_metrics`, valid_NAME.
     [[nodiscard]] const std::vector<std::string>& names() const noexcept { return names_; }
     /// One row per finished epoch.
     [[nodiscard]] const std::vector<EpochMetrics>& log() const noexcept { return log_; }

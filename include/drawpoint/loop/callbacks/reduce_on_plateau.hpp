@@ -20,7 +20,7 @@ struct PlateauOptions {
     double threshold = 1e-4;     ///< an improvement must be larger than this, ≥ 0
     bool relative = true;        ///< the threshold is a share of the best value
     double factor = 0.1;         ///< the rate is multiplied by this, 0 < factor < 1
-    std::size_t patience = 10;   ///< epochs without improvement before a reduction
+    std::size_t patience = 10;   ///< epochs in a row without improvement that are tolerated; one more reduces the rate
     std::size_t cooldown = 0;    ///< epochs after a reduction that are not counted
     double min_rate = 0;         ///< ≥ 0
     double eps = 1e-8;           ///< a smaller change of the rate is not made

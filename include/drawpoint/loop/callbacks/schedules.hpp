@@ -9,8 +9,8 @@ namespace drawpoint {
 /// A learning-rate schedule: the rate as a pure function of the training step's number, from 0.
 using RateSchedule = std::function<double(std::size_t step)>;
 
-// Each function below throws std::invalid_argument naming parameter and value unless rates are above 0 (minimum rates
-// at least 0) and numbers of steps at least 1.
+// Each function below throws std::invalid_argument naming parameter and value if one is out of range: rates must be
+// above 0, `min_rate` 0 … rate, numbers of steps at least 1, `start_factor` and `gamma` above 0 and at most 1.
 
 /// The same rate for ever.
 [[nodiscard]] RateSchedule constant(double rate);
@@ -28,8 +28,8 @@ using RateSchedule = std::function<double(std::size_t step)>;
 /// Options of PyTorch's OneCycleLR (without its momentum cycle).
 struct OneCycleOptions {
     double pct_start = 0.3;          ///< share of the steps in which the rate rises, 0 < pct_start < 1
-    double div_factor = 25;          ///< the first rate is max_rate / div_factor
-    double final_div_factor = 1e4;   ///< the last rate is max_rate / div_factor / final_div_factor
+    double div_factor = 25;          ///< the first rate is max_rate / div_factor; > 0
+    double final_div_factor = 1e4;   ///< the last rate is max_rate / div_factor / final_div_factor; > 0
 };
 static_assert(std::is_trivially_destructible_v<OneCycleOptions>);
 
@@ -40,8 +40,8 @@ static_assert(std::is_trivially_destructible_v<OneCycleOptions>);
 /// Options of fastai's fit_one_cycle (without its momentum cycle).
 struct FitOneCycleOptions {
     double pct_start = 0.25;   ///< share of the steps in which the rate rises, 0 < pct_start < 1
-    double div = 25;           ///< the first rate is max_rate / div
-    double div_final = 1e5;    ///< the rate falls towards max_rate / div_final
+    double div = 25;           ///< the first rate is max_rate / div; > 0
+    double div_final = 1e5;    ///< the rate falls towards max_rate / div_final; > 0
 };
 static_assert(std::is_trivially_destructible_v<FitOneCycleOptions>);
 

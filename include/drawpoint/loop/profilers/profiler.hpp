@@ -12,7 +12,8 @@ namespace drawpoint {
 
 class ProfiledAction;
 
-/// The file of a profiler's report. Without a file name the report goes to a stream, on rank 0 only.
+/// The file of a profiler's report. Without `filename`, or without any folder, the report goes to `Profiler::output`,
+/// on rank 0 only.
 struct ProfilerFiles {
     std::filesystem::path dirpath;   ///< empty: the `log_dir` given at `setup`
     std::string filename;            ///< without stage, rank and extension

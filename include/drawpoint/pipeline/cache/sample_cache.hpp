@@ -28,11 +28,11 @@ struct CacheCounters {
 };
 
 /// Keeps what samples are made from, by index, within a budget of bytes. It fills until nothing more fits and never
-/// evicts. A pass asks for each sample once, so an evicted sample would be needed as soon as the one kept instead; and
-/// a cache that evicts the oldest holds, when the next pass begins, nothing of a larger data set that is still to come,
-/// whereas this one serves its whole budget in every pass. Any thread. A cache in memory never locks or allocates, and
-/// a hit writes only its worker's counter. A cache in a file reads and writes through the system, allocates a worker's
-/// buffer once and again for a larger sample, and marks samples that it finds damaged.
+/// evicts: every pass needs each sample once, so no sample is worth more than another. (Of a data set larger than the
+/// budget, a cache that evicts the oldest would lose each sample before it is needed again; this one serves its whole
+/// budget in every pass.) Any thread. A cache in memory never locks or allocates, and a hit writes only its worker's
+/// counter. A cache in a file reads and writes through the system, allocates a worker's buffer once and again for a
+/// larger sample, and marks samples that it finds damaged.
 class SampleCache {
 public:
     /// The private state of one thread that uses the cache. One that was not made by make_worker() works too, but
@@ -57,8 +57,8 @@ public:
         std::array<std::uint32_t, 4> shape{};   ///< as passed to keep(), e.g. height and width
     };
 
-    /// Reserved room for one sample that is not held yet. Destroying it without keep() lets another thread reserve the
-    /// sample.
+    /// Reserved room for one sample that is not held yet; false if there was none. Destroying it without keep() lets
+    /// another thread reserve the sample. Must not outlive the cache.
     class Place {
     public:
         Place() = default;
@@ -80,16 +80,17 @@ public:
         std::span<std::byte> data_;
     };
 
-    /// A cache in memory, taken in huge pages as it fills. Throws std::invalid_argument when the budget does not even
-    /// hold the index, std::system_error when the system refuses the address space.
+    /// A cache in memory for the indices 0 … samples - 1, taken in huge pages as it fills. Throws std::invalid_argument
+    /// when the budget does not hold the index (8 bytes per sample) or exceeds 64 TiB, std::system_error when the
+    /// system refuses the address space.
     SampleCache(std::size_t samples, std::uint64_t budget_bytes);
     /// A cache in a file of `budget_bytes`, allocated at the start, that outlives the process. It is reused if it was
     /// made for the same `samples` and `fingerprint` (a hash of everything that the samples depend on), and emptied
     /// otherwise; `origin()` says which. A sample becomes visible once it is complete, and its checksum is verified at
     /// every use: a killed process or machine loses only the samples it was writing, and a damaged file only what was
     /// damaged. The file is read and written, not mapped; once somebody has truncated it, it is given up and nothing
-    /// more is found. Throws std::invalid_argument naming a file that is not a cache, is in use already or cannot hold
-    /// the index; std::filesystem::filesystem_error.
+    /// more is found. Throws std::invalid_argument naming a file that is not a cache or is in use already, and for a
+    /// budget as above; std::filesystem::filesystem_error.
     SampleCache(std::size_t samples, std::uint64_t budget_bytes, const std::filesystem::path& file,
                 std::uint64_t fingerprint);
     ~SampleCache();

@@ -16,7 +16,8 @@ struct RandomCropRanges {
     double ratio_min = 3.0 / 4.0, ratio_max = 4.0 / 3.0;   ///< width / height, 0 < min <= max
 };
 
-/// The largest crop in the middle of the image whose width / height lies within the ranges' ratios. Pure, O(1).
+/// The largest crop in the middle of the image whose width / height lies within the ranges' ratios. The image must not
+/// be empty. Pure, O(1).
 inline CropBox centre_crop_within_ratio(ImageSize image, const RandomCropRanges& ranges) {
     const double ratio = static_cast<double>(image.width) / image.height;
     std::uint32_t width = image.width, height = image.height;

@@ -9,7 +9,8 @@
 
 namespace drawpoint {
 
-/// Counts and sizes of the images in a data set. A file passes if its header and its end are valid.
+/// Counts and sizes of the images in a data set. A file passes if its header and its end are valid. `ignored_files` is
+/// that of the ImageFolder, 0 for shards; classes without images have no part in `smallest_class`.
 struct DatasetInfo {
     std::size_t images = 0, classes = 0, ignored_files = 0;
     std::size_t smallest_class = 0, largest_class = 0;                    ///< images in the class
@@ -22,8 +23,8 @@ struct DatasetInfo {
 /// Reads every file of `folder` and checks its header and its end; pixels are not decoded. O(bytes).
 DatasetInfo dataset_info(const ImageFolder& folder);
 
-/// The same for shards. Unless `read_all`, only the index is read: then sizes in pixels are 0x0 and every image counts
-/// as passed. With `read_all` every image is read and checked.
+/// The same for shards. Without `read_all` no image is read: sizes in bytes are those of the index, sizes in pixels
+/// 0x0, and every image counts as passed. With `read_all` every image is read and checked.
 DatasetInfo dataset_info(const TarShards& shards, bool read_all);
 
 }   // namespace drawpoint

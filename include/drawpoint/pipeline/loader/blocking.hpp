@@ -42,7 +42,7 @@ public:
     BlockingRange(const BlockingRange&) = delete;
     BlockingRange& operator=(const BlockingRange&) = delete;
 
-    /// Draws the first batch, blocking. Call it once.
+    /// Draws the first batch, blocking; each call draws another.
     [[nodiscard]] Iterator begin() {
         draw();
         return Iterator{this};
@@ -60,8 +60,9 @@ private:
 };
 
 /// One pass over epoch `epoch` as a range: `for (auto& batch : drawpoint::blocking(loader))`. Each batch is given back
-/// when the next one is drawn; move it out to keep it. Use it on the loop's thread, which drives all loaders and tracks
-/// of the recorder, but not inside a coroutine. The loader must outlive the range. Iterating throws what next() throws.
+/// when the next one is drawn; move it out to keep it. Leaving the range early abandons what is prefetched. Use it on
+/// the loop's thread, where all loaders of a runtime are used, but not inside a coroutine. The loader must outlive the
+/// range. Iterating throws what next() throws; after a SampleError begin() goes on with the next batch.
 template <EpochSource Loader>
     requires requires(Loader& loader, std::size_t epoch, EpochOptions options) {
         loader.epoch(epoch, options).next_blocking();

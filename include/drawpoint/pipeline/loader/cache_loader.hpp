@@ -18,7 +18,7 @@ class CacheLoader {
 public:
     using Batch = drawpoint::Batch;
 
-    /// One pass. Movable; must not outlive the loader or the CacheLoader.
+    /// One pass. Must not outlive the loader or the CacheLoader.
     class Pass {
     public:
         using Batch = drawpoint::Batch;
@@ -30,9 +30,10 @@ public:
         [[nodiscard]] std::optional<std::size_t> size() const noexcept;
         /// A cached batch, or a freshly drawn one while the copies are being made; nullopt after the last, for ever.
         /// The batch must not be written to, since its samples are served again. Throws what the loader's next()
-        /// throws, and std::logic_error while the user holds every cached batch.
+        /// throws; a batch that failed is not cached. Throws std::logic_error while the user holds every cached batch,
+        /// or if every one failed.
         [[nodiscard]] Awaitable<std::optional<Batch>> next();
-        /// next() for callers that are not coroutines.
+        /// next() for callers that are not coroutines; blocks as DataLoader::Pass::next_blocking() does.
         [[nodiscard]] std::optional<Batch> next_blocking();
 
     private:
@@ -50,7 +51,7 @@ public:
     CacheLoader(const CacheLoader&) = delete;
     CacheLoader& operator=(const CacheLoader&) = delete;
 
-    /// A pass. The epoch has no influence: all passes are the same.
+    /// A pass, of the loader's length. The arguments have no influence.
     [[nodiscard]] Pass epoch(std::size_t e, EpochOptions = {});
 
     /// Whether all copies are made, so that draws cost nothing from now on.

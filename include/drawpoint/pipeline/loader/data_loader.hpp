@@ -20,14 +20,15 @@ namespace drawpoint {
 class PrefetchCore;   // shared by the loader, its passes and its workers; pipeline/loader/threads/prefetch_core.hpp
 
 /// A prefetching loader with awaitable draws: workers make the samples of up to D batches ahead, directly in batch
-/// memory that is reused. The source, the sampler and the runtime must outlive it. Call everything from the loop's
-/// thread, except request_stop().
+/// memory that is reused. D is options().prefetch_depth; for this and other words see LoaderOptions. The source, the
+/// sampler and the runtime must outlive it. Call everything from the loop's thread, except request_stop().
 class DataLoader {
 public:
     using Batch = drawpoint::Batch;
 
-    /// One pass over an epoch. Movable. Destroying it before its last batch is drawn abandons what is prefetched. It
-    /// must not outlive the runtime; once the loader is destroyed, it may only be destroyed.
+    /// One pass over an epoch. Destroying it, or assigning over it, before its last batch is drawn abandons what is
+    /// prefetched. It must not outlive the runtime. Once it is moved from it may only be assigned to or destroyed, once
+    /// the loader is destroyed only destroyed.
     class Pass {
     public:
         using Batch = drawpoint::Batch;
@@ -35,17 +36,19 @@ public:
         Pass& operator=(Pass&&) noexcept;
         ~Pass();
 
-        /// Batches in the pass.
+        /// All batches of the pass, drawn or not; never nullopt.
         [[nodiscard]] std::optional<std::size_t> size() const noexcept;
         /// Draws the next batch; after the last one always nullopt. If the batch is ready, this takes about 20 ns and
         /// neither locks nor allocates; else it spins for up to 80 µs and then suspends. Without workers it makes the
         /// batch itself. Throws
-        /// - SampleError for a batch with a failed sample; that batch is used up, the next call gives the next one;
+        /// - SampleError for a batch with failed samples, naming the one with the smallest index; that batch is used
+        ///   up, the next call gives the next one;
         /// - std::system_error with asio's operation_aborted once the loader is stopped;
         /// - std::logic_error naming prefetch_depth while the user holds all D + 1 batches, or if another next() of
         ///   this pass is waiting.
         [[nodiscard]] Awaitable<std::optional<Batch>> next();
-        /// next() for callers that are not coroutines: blocks. Not inside a coroutine of the same runtime.
+        /// next() for callers that are not coroutines; throws as that does. Blocks the thread and does not run the
+        /// event loop, so inside a coroutine of the same runtime it would hold up all others: use next() there.
         [[nodiscard]] std::optional<Batch> next_blocking();
 
     private:
@@ -55,52 +58,66 @@ public:
         std::uint64_t serial_;
     };
 
-    /// Workers start, and the first batches are admitted, with the first call of epoch(). `name` is the pipeline's name
-    /// in the recording; a number is appended if another loader has it. With a source that reads ahead, looks up the
-    /// sizes of up to 32 files. Throws std::invalid_argument as check_options(), and for a layout that does not fit the
-    /// options, or a memory_budget that even the smallest loader exceeds.
+    /// Workers start, and the first batches are admitted, with the first call of epoch(). `name` is the loader's name
+    /// in the recording; a number is appended if another loader has it. To plan memory for reads ahead, the constructor
+    /// looks up the sizes of up to 32 of the source's files; a size that cannot be had is left out. Throws
+    /// std::invalid_argument as check_options(), for a sample layout that is invalid or varies without
+    /// `LoaderOptions::collate`, for a source without stages or with more than max_stages, and for a memory_budget that
+    /// even the smallest loader exceeds; std::length_error if the recorder has 256 loaders already.
     DataLoader(Runtime&, const SampleSource&, const Sampler&, const LoaderOptions&, std::string_view name = "train");
     DataLoader(Runtime&, const SampleSource&&, const Sampler&, const LoaderOptions&, std::string_view = "") = delete;
     DataLoader(Runtime&, const SampleSource&, const Sampler&&, const LoaderOptions&, std::string_view = "") = delete;
-    /// Stops and joins the workers: blocks until the stages and collate functions that are running have returned. A
-    /// suspended next() ends with operation_aborted.
+    /// Stops and joins workers and readers: blocks until the samples, collate functions and reads in progress have
+    /// ended (reads by io_uring are cancelled). A suspended next() ends with operation_aborted. Batches still held stay
+    /// valid.
     ~DataLoader();
     DataLoader(const DataLoader&) = delete;
     DataLoader& operator=(const DataLoader&) = delete;
 
-    /// Begins a pass over epoch `e`. Computes the order of samples, unless the pass before has prefetched into this
-    /// epoch (`EpochOptions::next_epoch`). Throws std::logic_error unless the pass before is used up or destroyed, and
-    /// what the sampler throws.
+    /// Begins a pass over epoch `e`. Computes the order of samples on the calling thread, unless the pass before has
+    /// prefetched into this epoch (`EpochOptions::next_epoch`); what it prefetched for another epoch is abandoned.
+    /// Throws std::logic_error unless the pass before is used up or destroyed, and what the sampler throws. After
+    /// request_stop() it still returns a pass, whose next() throws.
     [[nodiscard]] Pass epoch(std::size_t e, EpochOptions = {});
 
     /// Changes numbers while the loader runs. Every sample is still drawn once, ordered batches stay in order, and the
-    /// contents of a batch never depend on these numbers. Call it while no next() waits; after request_stop() it does
-    /// nothing. Takes some µs, more if threads are started. Each change that takes effect is recorded as a SettingRow.
-    /// Throws std::invalid_argument as the constructor does, or std::bad_alloc; then nothing has changed.
-    /// - num_workers: surplus workers finish the samples at hand, free their scratch and rest; they come back before
-    ///   new threads are started. If the system refuses threads, `counters().workers_running` is smaller.
+    /// contents of a batch never depend on these numbers. Call it between two draws, not while a next() is suspended
+    /// (this is not checked); after request_stop() it does nothing. Takes some µs, more if threads are started. Each
+    /// change that takes effect is recorded as a SettingRow. Throws std::invalid_argument as the constructor does, or
+    /// std::bad_alloc; then nothing has changed.
+    /// - num_workers: surplus workers finish the samples at hand and rest; they come back before new threads are
+    ///   started. If the system refuses threads, `counters().workers_running` is smaller.
     /// - prefetch_depth: batches beyond a smaller depth are still drawn, then their memory is freed.
     /// - memory_budget: depth and reads are planned again from what was asked for. Memory beyond a smaller budget is
-    ///   freed as batches come back. Under a budget, what increases does so at a later draw, when there is room.
+    ///   freed as batches come back.
     /// - order: for passes of which nothing is prefetched yet.
+    ///
+    /// With a memory_budget, what is reduced changes at once. Numbers that grow may have to wait until the memory of
+    /// the others is free; each following draw checks whether it is.
     void reconfigure(const LoaderChange&);
 
-    /// Ends every pending and later next() with operation_aborted. Any thread; idempotent.
+    /// Ends every pending and later next() with operation_aborted, except that of a pass that is used up. Does not wait
+    /// for workers. Final. Any thread; idempotent.
     void request_stop() noexcept;
 
-    /// The options in force: as asked for in the constructor and reconfigure(), reduced to the memory budget. `order`
-    /// is that of the next pass of which nothing is prefetched yet.
+    /// The options as asked for in the constructor and reconfigure(), reduced to the memory budget; numbers that still
+    /// wait for memory (see reconfigure()) are included. `order` is that of the next pass of which nothing is
+    /// prefetched yet. reconfigure() changes the referenced object.
     [[nodiscard]] const LoaderOptions& options() const noexcept;
-    /// How memory is divided, as far as that is known before the first sample.
+    /// How memory is divided, as far as that is known before the first sample. reconfigure() changes the referenced
+    /// object.
     [[nodiscard]] const MemoryPlan& memory_plan() const noexcept;
     [[nodiscard]] const SampleLayout& layout() const noexcept;   ///< of one sample
     [[nodiscard]] std::size_t batches_per_epoch() const noexcept;
-    [[nodiscard]] std::size_t most_workers() const noexcept;   ///< the most that reconfigure() accepts
-    [[nodiscard]] LoaderCounters counters() const noexcept;    ///< locks the loader's mutex; O(slots)
-    /// Makes digest() cover all that is drawn from now on; call it before the first pass. Costs a pass over the data of
-    /// each batch drawn, about 0.1 ns a byte.
+    /// The most workers that reconfigure() accepts, if the loader was made with workers: `RuntimeOptions::max_threads`,
+    /// or 256.
+    [[nodiscard]] std::size_t most_workers() const noexcept;
+    [[nodiscard]] LoaderCounters counters() const noexcept;   ///< locks the loader's mutex; O(slots)
+    /// Makes digest() cover all batches drawn from now on, from an empty digest. Each draw then reads the batch's data
+    /// once, about 0.1 ns a byte.
     void enable_digest() noexcept;
-    /// A digest of the indices, targets and data drawn, in order of drawing: 16 hex digits.
+    /// A digest of the indices, targets and data (of collated batches: shape and data of every array) drawn since
+    /// enable_digest(), in order of drawing: 16 hex digits, all 0 if nothing was drawn since or it was never enabled.
     [[nodiscard]] std::string digest() const;
 
 private:

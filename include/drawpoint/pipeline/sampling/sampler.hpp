@@ -9,13 +9,15 @@
 
 namespace drawpoint {
 
-/// Determines the order in which a pass visits the data set: a pure function of the epoch. const calls are thread-safe.
+/// Determines the order in which a pass visits the data set: a pure function of the epoch. const calls must be
+/// thread-safe: a loader also calls order() on a worker.
 class Sampler {
 public:
     virtual ~Sampler() = default;
-    /// The number of indices that a pass draws.
+    /// The number of indices that a pass draws; the same in every epoch.
     [[nodiscard]] virtual std::size_t size() const noexcept = 0;
-    /// Writes the order of `epoch` into `order`, whose size is size(). O(size()); may allocate scratch of that size.
+    /// Writes the order of `epoch` into `order`, whose size is size(): indices in the data set. One beyond its end
+    /// fails like a sample that cannot be made (SampleError). O(size()); may allocate scratch of that size.
     virtual void order(std::size_t epoch, std::span<std::uint64_t> order) const = 0;
 };
 
@@ -73,8 +75,8 @@ private:
 };
 
 /// For data in shards that are read sequentially. Shards come in random order; within a shard, indices are shuffled as
-/// by a shuffle buffer of `window` samples: the index drawn at place p of a shard is below p + window. Keyed by (seed,
-/// epoch). Shards are numbered consecutively in the data set, as in TarShards.
+/// by a shuffle buffer of `window` samples: the sample that comes p-th, from 0, is one of the shard's first
+/// p + window. Keyed by (seed, epoch). Indices run through the shards in order, as in TarShards.
 class ShardSampler final : public Sampler {
 public:
     /// window ≥ 1; a window of 1 keeps each shard's own order. Throws std::invalid_argument naming the value.

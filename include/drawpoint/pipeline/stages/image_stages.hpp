@@ -21,7 +21,8 @@
 
 namespace drawpoint {
 
-/// Decodes the data set's files, all of which must be JPEG: the first stage behind a data set of files.
+/// Decodes the data set's files, all of which must be JPEG (another one fails as a sample): the first stage behind a
+/// data set of files.
 struct DecodeJpeg {
     JpegBackend backend = JpegBackend::automatic;
 };

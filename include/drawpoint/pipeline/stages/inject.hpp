@@ -61,11 +61,12 @@ struct InjectedWaits {
 
 /// A source with injected faults. Each fault lengthens the stage it concerns, also in the sample's timestamps: later
 /// stages move on, so stages still tile the sample.
-/// - read-*: the first stage, or the source's reads() wherever they run; these are then no plain parts of files any
-/// more.
+/// - read-*: the first stage, or the source's reads() wherever they run; location() then says nullopt, so threads read.
 /// - decode: the stage whose name begins with "decode" takes `factor` times its measured time.
-/// - straggler: that stage, or the last one, of samples chosen by (seed, index).
-/// - transform: a stage of its own at the end, which takes (factor - 1) times the measured time of that stage.
+/// - straggler: of samples chosen by (seed, index), the decode stage, or the last one if nothing decodes, takes `delay`
+///   longer.
+/// - transform: a stage of its own at the end, which takes (factor - 1) times the measured time of the decode stage, or
+///   of the last one if nothing decodes.
 /// Thread-safe like any source.
 class InjectedSource final : public SampleSource {
 public:

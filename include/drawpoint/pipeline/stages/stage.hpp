@@ -25,7 +25,7 @@ struct SampleView {
     std::span<std::byte> data;    ///< layout->bytes()
     const SampleLayout* layout;   ///< of this sample; varying sizes are 0 until reshape()
     std::int64_t* target;         ///< may be changed too
-    std::uint64_t index, epoch;   ///< sample in the data set, and pass
+    std::uint64_t index, epoch;   ///< sample in the data set, and pass (0 for a deterministic() stage)
     /// Keyed by (seed, epoch, index) and the stage's position: the only randomness a stage may use
     CounterRng random;
     SampleBuffer* buffer = nullptr;   ///< where samples are collated; for reshape()

@@ -42,13 +42,13 @@ public:
     [[nodiscard]] std::uint32_t batch_of_sample(std::size_t sample) const noexcept { return batch_of_sample_[sample]; }
     /// Whether all samples of the batch are recorded.
     [[nodiscard]] bool whole(std::size_t batch) const noexcept { return whole_[batch]; }
-    /// When its slot was free again: at the end of the step that drew it, else the latest time known.
+    /// When its slot was free again: at the end of the step that drew it, else the latest time known of it.
     [[nodiscard]] std::int64_t released_ns(std::size_t batch) const noexcept { return released_ns_[batch]; }
 
-    /// The setting in force: the pipeline's own until it is first changed.
+    /// The setting in force at that time: the pipeline's own until it is first changed.
     [[nodiscard]] LoaderSetting setting_at(std::uint8_t pipeline, std::int64_t at_ns) const noexcept;
 
-    /// The end of the range, from the time on at which the pipeline had a free slot.
+    /// The range from the time on at which the pipeline had a free slot; empty, at its end, if it had none.
     [[nodiscard]] TimeRange slot_free(std::uint8_t pipeline, TimeRange) const noexcept;
 
 private:

@@ -10,7 +10,7 @@ namespace drawpoint {
 
 /// A bandwidth that all reads share: more reads at a time are no faster.
 struct ReadLine {
-    double busy_share = 0;         ///< of the time: reads can be at most 1 / busy_share times as fast
+    double busy_share = 0;         ///< part of the time it is in use: reads can be at most 1 / busy_share times as fast
     double ns_per_byte = 0;        ///< of a read that waited for its turn
     std::int64_t latency_ns = 0;   ///< of a read that did not have to wait, without its bytes
 };
@@ -24,7 +24,7 @@ struct ReadLine {
 /// come one after the other, whose times cannot show a shared bandwidth. O(n log n).
 [[nodiscard]] bool reads_grow_with_bytes(const Ledger&, std::int64_t from_ns, std::int64_t to_ns);
 
-/// Tells the run about the shared bandwidth, or that there is none.
+/// Sets the run's shared bandwidth, or that there is none.
 void set_read_line(RecordedRun&, const std::optional<ReadLine>&);
 
 }   // namespace drawpoint

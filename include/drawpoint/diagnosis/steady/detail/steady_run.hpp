@@ -15,9 +15,10 @@ namespace drawpoint {
 struct SteadyRun {
     TimeRange window;   ///< empty: there are no steady training steps
     Blame blame;
-    /// With the load of others and the read line as replayed; `unusable` says why it cannot be replayed.
+    /// With the load of others and the shared bandwidth of reads with which the replay is closest to the recording;
+    /// `unusable` says why it cannot be replayed.
     RecordedRun run;
-    Interference interference;   ///< of the window, as is `trust`
+    Interference interference;   ///< over the window, as is `trust`
     Trust trust;
     std::optional<ReadLine> line;        ///< absent also if the replay is closer to the recording without it
     double replayed_batches_per_s = 0;   ///< of the replay of the recorded setting; 0: it cannot be replayed

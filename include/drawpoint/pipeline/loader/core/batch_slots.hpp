@@ -12,7 +12,7 @@
 namespace drawpoint {
 
 class BatchPart;    // an array of a collated batch; collate.hpp
-class LoaderCore;   // a loader's slots and how they come back; pipeline/loader/loader_core.hpp
+class LoaderCore;   // a loader's slots and how they come back; pipeline/loader/core/loader_core.hpp
 
 /// Reference-counted memory of one batch: the samples, then the targets. For a collated batch, the targets alone; each
 /// of its arrays has a SlotMemory of its own. From 2 MiB on it consists of aligned huge pages. Shared by the slot and
@@ -46,24 +46,26 @@ struct SlotAttachment {
     void (*destroy)(void* object) noexcept = nullptr;
 };
 
-/// A drawn batch: a view of a slot, which goes back to the loader when this is destroyed or reset(). Move-only, 16
-/// bytes. May outlive its pass and its loader. One thread at a time may use it, any thread may give it back. After
-/// reset() or a move only assignment, reset() and destruction are allowed.
+/// A drawn batch, on loan from the loader: it occupies one of the loader's slots (memory for a batch, see
+/// LoaderOptions) until it is destroyed or reset(); what it refers to is valid until then. Move-only, 16 bytes. May
+/// outlive its pass and its loader. One thread at a time may use it, any thread may give it back. After reset() or a
+/// move only assignment, reset() and destruction are allowed.
 class Batch {
 public:
     Batch(Batch&& other) noexcept;
     Batch& operator=(Batch&& other) noexcept;
     ~Batch();
 
-    [[nodiscard]] std::size_t size() const noexcept;   ///< samples, ≥ 1
-    [[nodiscard]] std::size_t epoch() const noexcept;
-    [[nodiscard]] std::size_t number() const noexcept;   ///< in its pass, from 0
-    [[nodiscard]] const SampleLayout& layout() const noexcept;
+    [[nodiscard]] std::size_t size() const noexcept;             ///< samples, ≥ 1
+    [[nodiscard]] std::size_t epoch() const noexcept;            ///< of its pass
+    [[nodiscard]] std::size_t number() const noexcept;           ///< in the order of samples of its pass, from 0
+    [[nodiscard]] const SampleLayout& layout() const noexcept;   ///< of one sample, as the source states it
     /// size() × layout().bytes() bytes; of a collated batch, its first array.
     [[nodiscard]] std::span<std::byte> data() const noexcept;
     [[nodiscard]] std::span<std::int64_t> targets() const noexcept;          ///< size() targets
     [[nodiscard]] std::span<const std::uint64_t> indices() const noexcept;   ///< size() indices in the data set
-    [[nodiscard]] DrawStamps draw_stamps() const noexcept;                   ///< no_stamp each, unless loaders record
+    /// All no_stamp unless `RuntimeOptions::record`.
+    [[nodiscard]] DrawStamps draw_stamps() const noexcept;
 
     /// The arrays that the loader's collate function made; empty without one.
     [[nodiscard]] std::span<const BatchPart> parts() const noexcept;

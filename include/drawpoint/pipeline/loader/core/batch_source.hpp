@@ -20,7 +20,8 @@ struct DrawStamps {
 
 /// Options of a pass.
 struct EpochOptions {
-    /// Whether this pass may prefetch into epoch e + 1 once all its own batches are admitted.
+    /// Whether workers that find no more samples to make in this pass begin with those of epoch e + 1. If another epoch
+    /// follows, that work is lost.
     bool next_epoch = false;
 };
 

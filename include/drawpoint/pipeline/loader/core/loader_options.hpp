@@ -14,32 +14,52 @@ namespace drawpoint {
 class Collate;   // collate.hpp
 
 /// Options of a DataLoader. Those of LoaderChange can be changed while the loader runs.
+///
+/// Words used here and in DataLoader: a *slot* is memory for one batch. A batch is *admitted* when it gets a slot and
+/// its samples may be made, *complete* when all are made, and *drawn* when next() returns it; the slot is free again
+/// when that `Batch` is destroyed. A *worker* makes samples; it *sleeps* while there is nothing to make, and *rests*,
+/// with its scratch freed, while it is not wanted. A *reader* reads the files of admitted batches before workers need
+/// them.
 struct LoaderOptions {
     std::size_t batch_size = 1;   ///< samples per batch, 1 … 2^20
-    /// Threads making samples, 0 … 256; 0: the loop's thread makes them inside next(). Workers beyond
-    /// `usable_cores()` rest and free their scratch while samples wait for cores and for hardly anything else. So one
-    /// sample must not wait for another.
+    /// Threads that make samples, 0 … `RuntimeOptions::max_threads` (256 by default). 0: the loop's thread makes each
+    /// batch inside next(), and nothing is made ahead. While samples only compute, that is hardly wait for anything but
+    /// a core, workers beyond `usable_cores()` rest. As any of the workers may rest, making a sample must never wait
+    /// until another sample is made.
     std::size_t num_workers = 1;
-    std::size_t prefetch_depth = 2;   ///< D: batches admitted and not yet drawn, 1 … 55; 2 = double buffering
-    std::uint64_t seed = 0;           ///< for everything random in a sample
+    /// D: the number of batches made ahead, 1 … 55; 2 = double buffering. The loader has D + 1 slots, and each batch
+    /// that the user holds takes one: D batches are made ahead while the user holds one, D - 1 while the user holds
+    /// two. Without workers it only says how many batches the user may hold, D + 1.
+    std::size_t prefetch_depth = 2;
+    std::uint64_t seed = 0;   ///< for everything random in a sample; a sampler has a seed of its own
     bool drop_last = false;   ///< leaves a short last batch out; a data set smaller than one batch still gives one
     OrderRule order{};        ///< the order in which finished batches are drawn
-    // For sources that read from storage (`SampleSource::reads`).
-    /// Reads in flight, 0 … 4096, regardless of num_workers; 0: the workers read for themselves.
+    // Only for sources that can be read ahead (`SampleSource::reads`).
+    /// Most reads in flight ahead of the workers, 0 … 4096, whatever num_workers is, also with 0 workers; 0: nothing is
+    /// read ahead. In any case samples are read ahead only while reads are found to wait for storage; else a worker
+    /// reads the sample that it is about to make. The readers are one thread with an io_uring or, where that is not
+    /// possible (`read_backend`), up to this many threads, started when needed. Samples read or being read, at most
+    /// twice this number, are held in memory.
     std::size_t read_concurrency = 64;
-    std::chrono::nanoseconds read_deadline{0};   ///< for one read with its retries, 0 … 24 h; 0: none
-    /// Retries of a read that failed with EIO, ESTALE, EINTR or EAGAIN, 0 … 100; after 10 ms, then doubling up to 1
-    /// s.
+    /// Time limit for the read of one sample, by reader or worker, with its retries, 0 … 24 h; 0: none. A read that
+    /// takes longer fails its sample with std::errc::timed_out. A worker that waits for a reader gives up at the
+    /// deadline; a worker's own read cannot be interrupted, and fails when it has ended.
+    std::chrono::nanoseconds read_deadline{0};
+    /// Retries of a read, by reader or worker, that failed with EIO, ESTALE, EINTR or EAGAIN, 0 … 100; the first after
+    /// 10 ms, then after twice the time of the one before, at most 1 s; none that would begin after the deadline.
     std::size_t read_retries = 3;
-    /// Most bytes that batches, samples read ahead, workers' scratch, the order and a cache in memory may take; 0: no
-    /// limit. To fit, read_concurrency is reduced until its reads take at most a sixteenth of the budget, then
-    /// prefetch_depth, then read_concurrency again. Where samples are collated, prefetch_depth stays and batches are
-    /// admitted by their bytes; one batch may then exceed the budget, and while batch sizes grow one for each worker.
+    /// Most bytes that batches, samples read ahead, workers' stacks and scratch (planned as 2 MiB a worker), the order
+    /// and a cache in memory may take together; 0: no limit. To fit, read_concurrency is reduced until samples read
+    /// ahead take at most a sixteenth of the budget, then prefetch_depth, then read_concurrency again, but never below
+    /// num_workers (unless fewer were asked for). With `collate`, a batch's size is known only once it is made:
+    /// prefetch_depth stays, and a batch is admitted when it is expected to fit. Memory may then exceed the budget by
+    /// one batch, or by one batch for each worker while batches become larger than all before.
     /// Not counted: with a cache in a file, each worker's buffer for the largest sample and 8 bytes per sample of the
     /// data set; and some hundred bytes for each read that was asked for, even if read_concurrency is reduced.
     std::uint64_t memory_budget = 0;
-    /// Makes each batch from its finished samples, on the worker that finished the last one. null: samples are written
-    /// directly to their place in the batch, so all must have the same shape. Must outlive the loader.
+    /// Makes each batch from its finished samples. The worker that finished the last one calls it (without workers, the
+    /// loop's thread), so several threads may call it at once. null: samples are written directly to their place in the
+    /// batch, so all must have the same shape. Must outlive the loader.
     const Collate* collate = nullptr;
 
     [[nodiscard]] LoaderSetting setting() const noexcept {
@@ -53,7 +73,8 @@ struct LoaderOptions {
 };
 static_assert(std::is_trivially_destructible_v<LoaderOptions>);
 
-/// Default options with the numbers of this setting.
+/// Default options with the numbers of this setting. The two types have other defaults: `options_of({})` reads nothing
+/// ahead, `LoaderOptions{}` has a read_concurrency of 64.
 [[nodiscard]] LoaderOptions options_of(const LoaderSetting&) noexcept;
 
 /// Checks what can be checked without a source. Throws std::invalid_argument naming field and value ("prefetch_depth
@@ -69,16 +90,22 @@ struct LoaderChange {
     bool operator==(const LoaderChange&) const = default;
 };
 
-/// Activity and memory of a loader since it was made. Exact when no batch is in flight.
+/// Activity and memory of a loader since it was made. While workers run, members may be of slightly different moments.
 struct LoaderCounters {
+    /// Batches drawn (not those whose draw threw a SampleError), batches that were admitted and given up before they
+    /// were drawn, and samples of the batches drawn.
     std::uint64_t batches_taken = 0, batches_abandoned = 0, samples_taken = 0;
-    /// Slots that took new memory because the user still held the old when the batch came back.
+    /// Slots that took new memory, because the user still held the old memory, e.g. by a tensor, when the batch came
+    /// back.
     std::uint64_t slots_replaced = 0;
     std::uint64_t suspensions = 0;   ///< draws that suspended or, in next_blocking(), blocked
+    /// How often workers were woken, how often one went to sleep or to rest, and how often a thread took the loader's
+    /// lock to decide what comes next.
     std::uint64_t worker_wakes = 0, worker_parks = 0, turns = 0;
     std::uint64_t handler_fallbacks = 0;   ///< wake-ups that did not fit the fixed buffer and allocated; normally 0
     std::uint64_t slots_bytes = 0;         ///< batch memory held by the loader now
-    /// Worker threads that exist, including resting ones; fewer than asked for if the system refused some.
+    /// Workers that work, sleep, or rest only because there are more of them than cores: num_workers once all have
+    /// started, fewer if the system refused threads, 0 before the first epoch().
     std::uint64_t workers_running = 0;
     std::uint64_t reads_ahead = 0;    ///< reads done by readers instead of workers
     std::uint64_t read_retries = 0;   ///< reads repeated after a transient error (see LoaderOptions::read_retries)
@@ -90,7 +117,7 @@ struct LoaderCounters {
     std::uint64_t peak_bytes = 0;
     /// The peak_bytes to be expected: memory_plan().planned_bytes, corrected by what was measured.
     std::uint64_t expected_bytes = 0;
-    /// When the batch drawn last was complete, by the recorder's clock; no_stamp unless loaders record.
+    /// When the batch drawn last was complete, by the recorder's clock; no_stamp unless `RuntimeOptions::record`.
     std::int64_t last_offered_ns = no_stamp;
 };
 

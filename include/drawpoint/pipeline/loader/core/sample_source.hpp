@@ -68,7 +68,7 @@ struct SampleLayout {
 };
 
 /// What a worker keeps from sample to sample, e.g. a decoder and buffers. One for each worker, used by one thread at a
-/// time; freed while the worker rests.
+/// time; freed while the worker rests (see LoaderOptions) and then made anew.
 class WorkerScratch {
 public:
     virtual ~WorkerScratch() = default;
@@ -88,7 +88,8 @@ struct FileRange {
 class SampleReads {
 public:
     virtual ~SampleReads() = default;
-    /// Reads the bytes of sample `index` into `contents`, whose memory is reused. May block. What it throws fails the
+    /// Reads the bytes of sample `index` into `contents`, which still holds an earlier sample's; resize it, so that its
+    /// memory is reused. May block. What it throws fails the
     /// sample; a std::system_error with a transient code is retried first (`LoaderOptions::read_retries`).
     virtual void read(std::uint64_t index, std::vector<std::byte>& contents) const = 0;
     /// Where the bytes of sample `index` lie, if they are simply a part of a file: then many can be read at once by
@@ -141,7 +142,7 @@ public:
     virtual ~SampleSource() = default;
     [[nodiscard]] virtual std::size_t size() const noexcept = 0;
     [[nodiscard]] virtual SampleLayout layout() const noexcept = 0;
-    /// The names of the timed stages, in order, 1 … max_stages.
+    /// The names of the timed stages, in order; 1 to max_stages of them.
     [[nodiscard]] virtual std::vector<std::string> stages() const = 0;
     /// Where the sample comes from, e.g. its file, for messages; may be empty. May allocate.
     [[nodiscard]] virtual std::string path(std::uint64_t index) const = 0;

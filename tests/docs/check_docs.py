@@ -468,7 +468,8 @@ def suites_of(project):
 def verdicts_of(project):
     text = text_of(project, "include/drawpoint/diagnosis/verdict/words.hpp")
     names = re.search(r"enum class Verdict\b[^{]*\{(.*?)\}", text, re.DOTALL).group(1)
-    return {name.strip().replace("_", "-") for name in names.split(",")}
+    names = re.sub(r"//[^\n]*", "", names)
+    return {name.strip().replace("_", "-") for name in names.split(",") if name.strip()}
 
 
 def causes_of(project):

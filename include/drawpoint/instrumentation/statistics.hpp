@@ -6,8 +6,8 @@
 /// bit.
 namespace drawpoint::statistics {
 
-/// The sum of `values`, added in the order of NumPy's pairwise summation of contiguous doubles; 0 for none.
-/// Error O(log n) ulp. O(n), never allocates. Any thread.
+/// The sum of `values`, added in the order of NumPy's pairwise summation of contiguous doubles; 0 for none. Relative to
+/// the sum of |x|, the rounding error grows with log n only. O(n), never allocates. Any thread.
 [[nodiscard]] double sum(std::span<const double> values) noexcept;
 
 /// The arithmetic mean; NaN for no values. O(n), never allocates. Any thread.
@@ -19,8 +19,9 @@ namespace drawpoint::statistics {
 /// `value` rounded to a whole number, halves to the even neighbour. O(1). Any thread.
 [[nodiscard]] double round_half_even(double value) noexcept;
 
-/// The q-quantile of `values`, 0 ≤ q ≤ 1, interpolated linearly between neighbours; NaN for no values. O(n log n)
-/// time, O(n) memory; for several quantiles of the same values sort once and use `quantile_of_sorted`. Any thread.
+/// The q-quantile of `values`, interpolated linearly between neighbours; NaN for no values. A q outside 0 … 1 counts as
+/// 0 or 1; neither q nor a value may be NaN. O(n log n) time, O(n) memory; for several quantiles of the same values
+/// sort once and use `quantile_of_sorted`. Any thread.
 [[nodiscard]] double quantile(std::span<const double> values, double q);
 
 /// The same for values in ascending order. O(1), never allocates. Any thread.

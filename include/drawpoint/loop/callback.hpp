@@ -48,17 +48,25 @@ inline constexpr EventSet inner_loop_events{
 /// The event with this name; throws std::invalid_argument "missing NAME" if there is none.
 [[nodiscard]] Event event_named(std::string_view name);
 
-/// The position of the loop, as callbacks see it.
+/// The position of the loop, as callbacks see it. Callbacks should only read it: the loop counts with these members.
 struct LoopState {
-    std::size_t epochs = 0, epoch = 0;    ///< `FitOptions::epochs`; the current epoch, from 0
-    std::optional<std::size_t> batches;   ///< of the current pass; nullopt: unknown
-    std::size_t batch = 0;                ///< draws of this pass before the current one, skipped ones included
-    std::size_t batch_size = 0;           ///< samples in the last batch drawn; 0 before the first draw
-    std::optional<bool> training;         ///< nullopt: outside any pass
-    std::optional<double> loss;           ///< of the current step, once known
-    std::size_t train_steps = 0;          ///< training batches finished in this fit, cancelled ones included
-    std::string cancel_reason;            ///< the reason that the last cancel of this fit gave; empty: none
-    const LoopTrack* track = nullptr;     ///< the finished pieces of the current step; null: no recorder
+    /// `FitOptions::epochs`; the current epoch, from 0. In `after_fit`, `epoch` is the number of epochs that have
+    /// ended, those before `first_epoch` included; after a CancelFit, the epoch that it left.
+    std::size_t epochs = 0, epoch = 0;
+    /// Batches in the current pass; nullopt: unknown. In `before_train` and `before_validate` this and `batch` still
+    /// have the values of the pass before.
+    std::optional<std::size_t> batches;
+    std::size_t batch = 0;          ///< draws of this pass before the current one, skipped ones included
+    std::size_t batch_size = 0;     ///< samples in the last batch drawn; 0 before the first draw
+    std::optional<bool> training;   ///< nullopt: outside a training or validation pass
+    /// Loss of the current step, set after `after_loss` and kept until the next step begins. nullopt before that,
+    /// without `FitOptions::record_loss`, or if the batch has no targets.
+    std::optional<double> loss;
+    /// Training batches of this fit that were completed, or left by a CancelBatch, CancelStep or CancelBackward.
+    /// Skipped draws do not count, nor does a batch left by the cancel of an outer level.
+    std::size_t train_steps = 0;
+    std::string cancel_reason;          ///< the reason that the last cancel of this fit gave; empty: none
+    const LoopTrack* track = nullptr;   ///< the finished pieces of the current step; null: no recorder
 };
 
 /// An object that acts at events of the loop. It says which events it wants; the others cost it nothing. It is called
@@ -72,15 +80,17 @@ public:
     /// The events it wants. Asked once, when it is added.
     [[nodiscard]] virtual EventSet events() const noexcept = 0;
     /// Callbacks with a lower order run earlier, equal ones in the order in which they were added. From -8 to 49 a
-    /// callback's time counts towards its event, between the timestamps that a profiler takes at -9 and 49; otherwise
-    /// it is reported separately as `callbacks`. Asked once, when it is added.
+    /// callback's time counts towards its event, between the timestamps taken after the callbacks of order -9 and after
+    /// those of 49; otherwise it is reported separately as `callbacks`. Asked once, when it is added.
     [[nodiscard]] virtual int order() const noexcept { return 0; }
     virtual void on(Event event, LoopState& state) = 0;
-    /// Called when a fit with its list has ended, normally or by an exception (`CallbackList::reset_run`); may be
-    /// called twice for one fit. Returns true to be removed from the list.
+    /// Called when a fit with its list has ended, normally or by an exception (`CallbackList::reset_run`), but not
+    /// after `validate`; may be called twice for one fit. Returns true to be removed from the list.
     virtual bool fit_over() noexcept { return false; }
 
-    bool run = true;         ///< false: it receives no event until the current fit ends, which resets it to true
+    /// false: it receives no event until the current fit, or the next one, ends, which resets it to true; `validate`
+    /// does not reset it.
+    bool run = true;
     bool run_train = true;   ///< whether the events of a training batch reach it
     bool run_valid = true;   ///< whether the events of a validation batch reach it
 };
@@ -90,8 +100,9 @@ public:
 /// not called again. The loop's thread only.
 class CallbackList {
 public:
+    /// A callback that is added twice is called twice for each event.
     void add(Callback& callback);
-    /// No effect when the callback is not in the list.
+    /// Removes it as often as it was added; no effect if it is not in the list.
     void remove(Callback& callback) noexcept;
 
     /// Called when a fit or a validation begins. The first call for this list fires `after_create`, before any level of
@@ -101,8 +112,8 @@ public:
     /// Runs the callbacks of `event` and records the time of each part. Without any it costs one comparison and no
     /// clock reading. An exception of a callback skips the event's remaining callbacks and propagates as the same
     /// object. A Cancel is unchanged. Any other std::runtime_error or std::logic_error that does not override what()
-    /// gets its message replaced, once, by "Exception occured in `NAME` when calling event `EVENT`:\n\tMESSAGE"; for
-    /// all other exceptions `last_error()` returns that sentence.
+    /// gets its message replaced, once, by "Exception occured in `NAME` when calling event `EVENT`:\n\tMESSAGE".
+    /// `last_error()` returns that sentence for every exception that is no Cancel.
     void fire(Event event, LoopState& state, LoopTrack& track) {
         if (wanted_.contains(event)) [[unlikely]] {
             fire_wanted(event, state, track);
@@ -114,13 +125,15 @@ public:
             reset_run();
     }
 
-    /// Resets every callback's `run` to true: after `after_fit`, and however a fit ends.
+    /// Sets every callback's `run` to true and calls its `fit_over()`: after `after_fit`, and however a fit ends.
     void reset_run() noexcept;
 
-    /// The sentence about the last exception that a callback threw since `open()`; empty if none did.
+    /// The sentence that `fire` makes of the last exception, other than a Cancel, that a callback threw since `open()`;
+    /// empty if none did.
     [[nodiscard]] const std::string& last_error() const noexcept { return last_error_; }
 
-    /// The callbacks that want `event`, in the order in which they run.
+    /// The callbacks that want `event`, in the order in which they run, including those that `run`, `run_train` or
+    /// `run_valid` switches off.
     [[nodiscard]] std::vector<const Callback*> of(Event event) const;
 
 private:

@@ -17,8 +17,10 @@ namespace drawpoint {
 struct FitOptions {
     std::size_t epochs = 1;        ///< number of epochs, counting those before first_epoch; ≥ 0
     std::size_t first_epoch = 0;   ///< for a resumed run: the epochs already finished
-    std::size_t max_steps = 0;     ///< ends training after this many steps of this fit; 0: no limit
-    bool record_loss = true;       ///< asks the learner for each step's loss (waits for a device; counted as `other`)
+    /// 0: no limit. Once this fit has made this many steps (`LoopState::train_steps`), its training pass ends; that
+    /// epoch's validation still runs, and no further epoch begins.
+    std::size_t max_steps = 0;
+    bool record_loss = true;   ///< asks the learner for each step's loss (waits for a device; counted as `other`)
 };
 static_assert(std::is_trivially_destructible_v<FitOptions>);
 
@@ -151,7 +153,7 @@ void mark_draw(LoopTrack& track, const Batch& batch) noexcept {
 }
 
 /// One level of the loop that does not suspend: the before event, the body, on the level's cancel the after_cancel
-/// event, and always the after event.
+/// event, and then the after event. Any other exception leaves the level without further events.
 template <class Cancelled, class Body>
 bool with_events(Loop& loop, Event before, Event after_cancel, Event after, Body body) {
     bool cancelled = false;
@@ -372,12 +374,14 @@ Awaitable<void> validate(L& learner, Source& source, CallbackList& callbacks, Re
 
 /// Trains `learner` on `train` for a number of epochs, with a validation pass after each. Fires the events of event.hpp
 /// in their order and records in `recorder` what all of its time was spent on (LoopTrack). Lazy: nothing happens until
-/// it is awaited or passed to `run()`. It stays on the loop's executor.
+/// it is awaited or passed to `run()`. It stays on the loop's executor. Batches need a `size()` (SizedBatch); what else
+/// they may have is in batch_source.hpp and learner.hpp (StampedBatch, NumberedBatch, TargetedBatch).
 ///
 /// Throws what callbacks, learner or source throw, except the cancels of its own levels; only exceptions from callbacks
 /// get a new message (`CallbackList::fire`). All arguments passed by reference must outlive it. Destroying it while it
-/// is suspended closes the passes in the recording. In distributed training each rank runs its own loop with its own
-/// callbacks and recorder; nothing is summed over ranks.
+/// is suspended closes the passes in the recording. With a DataLoader, `recorder` should be its Runtime's, so that the
+/// loop and the loader are in one ledger and on one clock; this is not checked. In distributed training each rank runs
+/// its own loop with its own callbacks and recorder; nothing is summed over ranks.
 template <class L, EpochSource Train, EpochSource Valid>
 [[nodiscard]] Awaitable<void> fit(L& learner, Train& train, Valid& valid, FitOptions options, CallbackList& callbacks,
                                   Recorder& recorder) {
@@ -416,7 +420,10 @@ template <class L, class Source, class... Rest>
     requires(!std::is_lvalue_reference_v<L> || !std::is_lvalue_reference_v<Source>)
 Awaitable<void> fit(L&&, Source&&, Rest&&...) = delete;
 
-/// One pass over `source` without training: only the validation pass of `fit`.
+/// One pass over `source` without training: the validation pass of `fit`, as epoch 0, with the loss of each batch read.
+/// Catches what a validation pass of `fit` catches (CancelValid; CancelBatch within a batch; and in `before_draw`
+/// CancelBatch, CancelStep and CancelBackward); other cancels propagate. Neither resets `Callback::run` nor calls
+/// `fit_over`.
 template <class L, EpochSource Source>
 [[nodiscard]] Awaitable<void> validate(L& learner, Source& source, CallbackList& callbacks, Recorder& recorder) {
     return detail::validate(learner, source, callbacks, &recorder);

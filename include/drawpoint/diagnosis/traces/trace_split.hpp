@@ -17,8 +17,9 @@ enum class LoaderIterator : std::uint8_t { unknown, single_process, multi_proces
 
 /// One step of a trace. draw + setup + compute + between sum to the time until the next step begins.
 struct TraceStep {
-    std::uint32_t number = 0;   ///< as in the trace (`ProfilerStep#N`)
-    std::uint32_t draws = 0;    ///< calls of `__next__`
+    /// N of `ProfilerStep#N`; counted from 0 if `steps_by_draw`; without a trace's ranges, `StepRow::step`.
+    std::uint32_t number = 0;
+    std::uint32_t draws = 0;   ///< calls of `__next__`
     std::int64_t begin_ns = 0;
     std::int64_t draw_begin_ns = 0;   ///< of the first draw; `begin_ns` if there is none
     std::int64_t draw_ns = 0;         ///< in all its calls of `__next__`
@@ -45,26 +46,29 @@ struct TraceAction {
 struct TraceSplit {
     std::vector<TraceStep> steps;   ///< in order of time
     LoaderIterator iterator{};
-    bool has_draws = false;       ///< false: what follows about draws, steady steps and gains is not set
+    /// false: not set are `steady_steps`, `hint`, and all members from `steady_draw` to `hidden_share`.
+    bool has_draws = false;
     bool steps_by_draw = false;   ///< the trace marks no steps: each lasts from one draw to the next
     std::size_t warm_up_steps = 0, boundaries = 0, steady_steps = 0;
     DrawTail steady_draw;
-    /// Steady draws in the longer of the two groups that differ most in length; 0: they are alike, within a factor of
-    /// 5.
+    /// The steady draws are divided into short and long ones where that separates the logarithms of their lengths best
+    /// (Otsu's method). The number of long ones; 0: the groups' geometric means differ by less than a factor of 5.
     std::size_t long_draws = 0;
-    std::int64_t steady_step_p50_ns = 0;   ///< draw + compute
-    double draw_share = 0;                 ///< part of the steady steps' time that is draws
-    double draw_share_of_all = 0;          ///< part of all steps' time that is draws or setup
-    double warm_up_share = 0;              ///< part of all draws and setup that is in warm-up
-    double boundary_share = 0;             ///< part of all draws and setup that is at boundaries
-    /// How much steady throughput would gain if draws took no time (0.1 = 10 %): the most that any loader could give.
-    /// Absent if the steps consist of draws only.
+    std::int64_t steady_step_p50_ns = 0;   ///< draw + compute, without `between_ns`
+    // The steps' time in these shares and in `headroom` includes `between_ns`.
+    double draw_share = 0;          ///< part of the steady steps' time that is draws
+    double draw_share_of_all = 0;   ///< part of all steps' time that is draws or setup
+    double warm_up_share = 0;       ///< part of all draws and setup that is in warm-up
+    double boundary_share = 0;      ///< part of all draws and setup that is at boundaries
+    /// How much steady throughput would gain if draws took no time and nothing else changed (0.1 = 10 %). Absent if the
+    /// steps consist of draws only.
     std::optional<double> headroom;
     /// 90 % interval by a block bootstrap; absent below 20 steady steps.
     std::optional<std::pair<double, double>> headroom_90;
     /// n, if every n-th draw is long, as when n workers, all too slow, finish at the same time.
     std::optional<std::size_t> period;
-    /// The part of the steady draws' time during which a device was still working. Absent if the trace has no device.
+    /// The part of the steady draws' time during which a device ran a kernel, copy or memset; of steps with one draw.
+    /// Absent if the trace has none of these.
     std::optional<double> hidden_share;
     double between_share = 0;               ///< part of all time that is between steps
     std::int64_t profiler_ns = 0;           ///< what the profiler says it cost itself, over all threads
@@ -75,8 +79,10 @@ struct TraceSplit {
 };
 
 /// Splits the steps of an imported trace; in a ledger without a trace's ranges, the recorded training steps. Steps and
-/// draws are the `ProfilerStep` and `__next__` ranges of the thread with the most steps. A step ended an epoch if it
-/// draws more often than most steps, or if its draw is long and begins late. Warm-up: the first steps, while each takes
+/// draws are the `ProfilerStep` and `__next__` ranges of the thread with the most steps (then draws), found in
+/// `Ledger::operators`. `actions` are the sums of `Ledger::steps`, which `import_chrome_trace` may have made from
+/// another thread. A step ended an epoch if it draws more often than most steps; or if its draw takes over 5 times the
+/// median and begins late in the step: by over 0.1 ms + 10 times the median. Warm-up: the first steps, while each takes
 /// over 1.5 times the median of the second half; none below 10 steps, or if that lasts for all of the first half.
 /// Sorted ledger; deterministic; O(rows + steps log steps). Any thread.
 [[nodiscard]] TraceSplit split_trace(const Ledger&);

@@ -26,22 +26,27 @@ struct Intervention {
 
     /// Whether it is a setting that a user can choose, rather than an experiment of thought.
     [[nodiscard]] bool can_be_set() const noexcept { return words_of(lever).is_setting(); }
-    /// The key of its lever, the same in every program: "num_workers", "stage:decode".
+    /// The lever's key (`LeverWords::key`), followed by the stage's name if the lever is one stage: "num_workers",
+    /// "stage:decode". Does not depend on the recorded numbers.
     [[nodiscard]] std::string key() const { return std::string{words_of(lever).key} + stage; }
 };
 
-/// Options of a command line: names without dashes, and values.
+/// Options of a command line: names without the leading dashes, and values.
 using OptionValues = std::vector<std::pair<std::string, std::string>>;
 
 struct DiagnosisOptions {
+    /// With options that `predict` refuses, `diagnose` abstains and gives that as the reason.
     PredictOptions predict;
     double least_gain = 0.03;   ///< a change whose median gain is not above this is no cause
-    /// Changes whose gains differ by less are named together. Within half of it, one that can be set comes first.
+    /// Causes whose gains are at most this much below the largest are named, too, as `co_verdicts`. A setting within
+    /// half of it names the verdict, even if a change that cannot be set gains more.
     double tie_points = 0.02;
-    /// Samples to replay in all, about 0.3 µs each. Where that is too few, replications are fewer and shorter: down to
-    /// 6 of 40 steps each, after the warm-up.
+    /// Samples to replay in all, about 0.3 µs each. If that is too few, replications are fewer and shorter, but not
+    /// below 6 of 40 steps each after the warm-up (or what `predict` and the recording have, if that is less): then it
+    /// replays more samples than this.
     std::size_t most_samples = 4'000'000;
-    OptionValues defaults;   ///< of `drawpoint profile`: the command in `how_to_refute` leaves them out
+    /// Defaults of `drawpoint profile`: options with these values are left out of the command in `how_to_refute`.
+    OptionValues defaults;
 };
 
 struct Diagnosis {
@@ -66,8 +71,8 @@ struct Diagnosis {
 };
 
 /// Names the cause of a recording's waits: replays it under one change at a time; the change that gains most names the
-/// verdict, blame is evidence. Never refuses a ledger: it abstains where it cannot judge. Sorted ledger;
-/// deterministic. Takes about a second at 4,000,000 samples. Any thread.
+/// verdict, blame is evidence. Never refuses a ledger: it abstains where it cannot judge. Sorted ledger; deterministic.
+/// Takes about a second at the default `most_samples`. Any thread.
 [[nodiscard]] Diagnosis diagnose(const Ledger&, const DiagnosisOptions& = {});
 
 }   // namespace drawpoint

@@ -32,7 +32,8 @@ enum class Verdict : std::uint8_t {
 };
 
 /// What one replay changes of a recorded run. The settings come first, the cheapest to adopt first; the others are
-/// thought experiments.
+/// thought experiments. A sample's *demand* is the time it needs by itself: computing on a core, and waiting off it
+/// (asleep, for a read, for a device), but not waiting for a core (`Demand`, recorded_run.hpp).
 enum class Lever : std::uint8_t {
     fewer_workers,   ///< half
     out_of_order,    ///< batches are drawn in the order in which they finish
@@ -45,8 +46,8 @@ enum class Lever : std::uint8_t {
     collate,         ///< collating twice as fast
     transfer,        ///< transfers to the device twice as fast
     compute,         ///< the loop's own step twice as fast
-    variance,        ///< every demand is its mean
-    waiting,         ///< no sample waits off its core
+    variance,        ///< every demand is replaced by its mean: all samples and steps are equally fast
+    waiting,         ///< samples only compute: they wait neither for reads nor asleep
     cores,           ///< no thread waits for a core
     delivery         ///< the loop resumes at once
 };
@@ -54,9 +55,13 @@ enum class Lever : std::uint8_t {
 /// The words of a lever, and the verdict if it is the one that gains most.
 struct LeverWords {
     Lever lever{};
-    std::string_view key;   ///< in JSON and in the truth of `bench accuracy`; of a stage, the prefix of its name
-    std::optional<Verdict> verdict;   ///< empty: it depends on the run
-    std::string_view option;          ///< of `drawpoint profile`, without dashes; empty: it is no setting
+    /// In JSON, and in the files of measured gains that `bench accuracy` compares with. For one stage it is a prefix,
+    /// which the stage's name follows.
+    std::string_view key;
+    /// Empty: it depends on the run. That of `cores` never becomes a run's verdict, because nobody can set the number
+    /// of cores.
+    std::optional<Verdict> verdict;
+    std::string_view option;   ///< of `drawpoint profile`, without the leading dashes; empty: it is no setting
     [[nodiscard]] constexpr bool is_setting() const noexcept { return !option.empty(); }
 };
 

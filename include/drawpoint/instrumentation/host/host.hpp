@@ -14,8 +14,9 @@ namespace drawpoint {
 /// Number of cores that the scheduler may run the calling thread on, at least 1.
 [[nodiscard]] std::int64_t affinity_cores() noexcept;
 
-/// The smallest CPU quota, in cores, of this process's cgroup and its ancestors; nullopt if none of them has a quota.
-/// Reads version 2 (cpu.max), else version 1 (cfs quota).
+/// The smallest CPU quota of this process's cgroup and its ancestors, in cores: 1.5 if it may use 150 ms of CPU time in
+/// 100 ms. nullopt if none of them has a quota, or none can be read. Reads version 2 (cpu.max); if that has none,
+/// version 1 (cfs quota).
 [[nodiscard]] std::optional<double> cgroup_cores(const std::filesystem::path& root = "/");
 
 /// The smaller of affinity_cores() and cgroup_cores(), above 0. A quota may make it fractional.
@@ -24,8 +25,9 @@ namespace drawpoint {
 /// A source of the values that a recording has about its machine (`HostRow`).
 struct HostSource {
     std::string name;    ///< "load", "steal", "throttling", "pressure", "run queue", "process"
-    std::string found;   ///< the file or directory it is read from, or that this cannot be read
-    std::string costs;   ///< what cannot be known without it; empty if it is available or not needed
+    std::string found;   ///< "/proc/stat", where it is read from, or "/proc/stat cannot be read"
+    /// A phrase that says what cannot be known without it; empty if it is available or, without a quota, throttling.
+    std::string costs;
     bool available = false;
 };
 

@@ -14,30 +14,33 @@ namespace drawpoint {
 struct Doing {
     /// The innermost `user_annotation` open on the thread, "ProfilerStep#n" excepted.
     const OperatorRow* region = nullptr;
-    const OperatorRow* op = nullptr;   ///< the innermost operator or region open on the thread
+    const OperatorRow* op = nullptr;   ///< innermost open row of any kind: an operator, an annotation, "ProfilerStep#n"
     const StepRow* step = nullptr;     ///< loop: the current step, including its `between`
     const PassRow* pass = nullptr;     ///< loop: outside every step, the pass that the piece belongs to
     std::optional<Span> span;          ///< loop: the piece of time
-    /// Loop: the action that the piece counts in; inside a draw or batch, the innermost one.
+    /// Loop: the action that the piece counts in (action_of_piece). Outside every step absent, except in a draw that
+    /// found the end of the data.
     std::optional<Action> action;
     const SampleRow* sample = nullptr;   ///< worker: the sample it was working on
-    std::string_view stage;              ///< worker: the sample's stage, or "collate"
+    std::string_view stage;              ///< worker: the sample's stage, or "collate" (then `sample` is null)
 };
 
 /// The action that a piece of a step counts in: `draw`, `between`, the innermost action of the batch that contains it,
 /// `callbacks` or `other`. O(pieces of the step). Never allocates.
 [[nodiscard]] Action action_of_piece(const Ledger&, const StepRow&, const SpanRow&) noexcept;
 
-/// Looks up what threads were doing. O(rows log rows) to build, once per ledger. The ledger must outlive it and must
-/// not change. Thread rows with the same system thread id are taken as one thread. It is the loop's thread if one of
-/// its rows is named "loop" or its id is the fact `process.loop_tid`, and worker n's if one is named "worker n". What
-/// folded steps and samples were doing is unknown. Any thread may query it concurrently.
+/// Looks up what threads were doing. The constructor takes O(rows log rows) and memory for a copy of the pieces, stages
+/// and open times; make it once for many look-ups. The ledger must outlive it and must not change. Thread rows of the
+/// host with the same system thread id are taken as one thread; each device stream is one of its own. A host thread is
+/// the loop's if one of its rows is named "loop" or its id is the fact `process.loop_tid`, and worker n's if one is
+/// named "worker n". What folded steps and samples were doing is unknown. Any thread may query it concurrently.
 class Attribution {
 public:
     explicit Attribution(const Ledger&);
 
-    /// What `thread` (a position in `Ledger::threads`) was doing at `at_ns`. O(log rows + depth of open regions).
-    /// Never allocates.
+    /// What `thread` (a position in `Ledger::threads`) was doing at `at_ns`, a time as in the ledger's rows. All
+    /// members are empty if that is unknown or there is no such thread. O(log rows + depth of open regions). Never
+    /// allocates.
     [[nodiscard]] Doing at(std::uint32_t thread, std::int64_t at_ns) const noexcept;
 
     /// A name for it: the innermost region's, unless that region was opened before the current step; else, on the

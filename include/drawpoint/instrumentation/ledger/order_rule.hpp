@@ -19,7 +19,7 @@ struct OrderRule {
     [[nodiscard]] static constexpr OrderRule in_order() noexcept { return {}; }
     [[nodiscard]] static constexpr OrderRule out_of_order() noexcept { return {any}; }
     [[nodiscard]] static constexpr OrderRule bounded(std::uint32_t most) noexcept { return {most}; }
-    /// Parses what to_string() writes: "in", "out", or a number of batches from 1 on. Else nullopt.
+    /// Parses what to_string() writes: "in", "out", or a number of batches from 1 to 2^32 - 2. Else nullopt.
     [[nodiscard]] static std::optional<OrderRule> parse(std::string_view text) noexcept;
 
     /// A stricter rule compares less.

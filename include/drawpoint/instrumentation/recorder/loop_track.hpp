@@ -12,11 +12,14 @@
 namespace drawpoint {
 
 /// Tiles the time of a training loop with pieces: every `mark()` reads the clock once, ends a piece there and begins
-/// the next, so there are no gaps. Passes nest (fit, epoch, train or valid), at most three deep; a step lies in the
-/// innermost one. A step is recorded as a whole, when the time after it ends, with at most `max_step_spans` pieces. In
-/// some steps, chosen at random so that it costs at most 0.15 % of the time, it also measures how long the thread
-/// computed and waited for a core, unless the clock is a ManualClock. One thread or strand at a time; never allocates
-/// or throws. The recorder must outlive it.
+/// the next, so there are no gaps. The first piece begins when the track is made. Passes nest (fit, epoch, train or
+/// valid), at most three deep: a fourth, or an end_pass() too many, is undefined behaviour. A step lies in the
+/// innermost pass. A step is recorded as a whole, when the time after it ends. A step or pass keeps its first
+/// `max_step_spans` pieces (equal neighbours count as one); what further ones lack shows in
+/// `drawpoint::max_residual_ns`. In some steps, chosen at random so that it costs at most 0.15 % of the time, it also
+/// measures how long the thread computed and waited for a core, unless the clock is a ManualClock. One thread or strand
+/// at a time. Never throws. After the constructor, which names the calling thread "loop", it never allocates. A call
+/// that records something may wait for the writer (`Recorder::push`). The recorder must outlive it.
 class LoopTrack {
 public:
     explicit LoopTrack(Recorder& recorder) noexcept : LoopTrack(&recorder) {}
@@ -39,9 +42,11 @@ public:
     /// The draw ends and the batch begins, at the last reading. `batch`: the batch's own number in its pass, which
     /// replaces the one given to begin_step() (batches out of order).
     void end_draw(std::uint32_t size, std::optional<std::uint32_t> batch = std::nullopt) noexcept;
-    /// The step ends at the last reading; what is marked after this is the time between steps.
+    /// The step ends at the last reading; what is marked after this is the time between steps. If the draw threw, mark
+    /// `Span::starved` and end the step as failed without end_draw().
     void end_step(StepStatus, std::optional<double> loss) noexcept;
-    /// No further step follows in this pass: what is marked after this belongs to the pass.
+    /// No further step follows in this pass: what is marked after this belongs to the pass. Optional: without it, it
+    /// belongs to the last step's `between` until the next begin_pass() or end_pass().
     void end_steps() noexcept {
         if (recorder_ != nullptr)
             push_step();
@@ -49,7 +54,8 @@ public:
     /// The draw begun by begin_step() found the end of a source of unknown length; it belongs to no step.
     void end_of_data() noexcept;
 
-    /// The time from the last reading until now was spent on `span`, in the current step, else in the innermost pass.
+    /// The time from the last reading until now was spent on `span`, in the current step (or after it, see end_step),
+    /// else in the innermost pass. Outside every pass it records nothing and only moves the last reading.
     void mark(Span span) noexcept {
         if (recorder_ != nullptr)
             add_piece(span, recorder_->now_ns());
@@ -60,8 +66,8 @@ public:
             add_piece(span, until_ns);
     }
 
-    /// The current step so far: its pieces and, after `end_draw`, its draw. In an `after_batch` callback ordered after
-    /// 49, all pieces of the step are there. Valid until the next `begin_step`.
+    /// The current step so far, with its draw after `end_draw`, and its pieces (`StepRow::spans` is not set). In an
+    /// `after_batch` callback ordered after 49, all pieces of the step are there. Valid until the next `begin_step`.
     [[nodiscard]] const StepRow& step() const noexcept { return step_; }
     [[nodiscard]] std::span<const SpanRow> step_spans() const noexcept { return std::span{spans_}.first(step_spans_); }
 

@@ -9,21 +9,24 @@ namespace drawpoint {
 
 struct RecorderOptions {
     /// Most bytes of slices, flows and samples in the file. As it fills, they are kept of ever fewer batches
-    /// (`Ledger::thinnings`); samples of batches already admitted that do not fit are dropped and counted. Steps and
-    /// batches are always kept.
+    /// (`Ledger::thinnings`); samples of batches already admitted that do not fit are dropped and counted. The live
+    /// ledger lacks the same samples. Steps and batches are always kept. Without a file there is no such limit: the
+    /// ledger keeps all samples, see `ledger_steps`.
     std::uint64_t limit_bytes = 256u << 20;
     /// Most bytes of operators, allocations, stack samples and what they name, in the file or, without one, in memory.
-    /// Operators, allocations and stack samples beyond it are dropped and counted.
+    /// Operators, allocations and stack samples beyond it are dropped and counted. The live ledger has them too: with a
+    /// file, they take memory besides the file's bytes.
     std::uint64_t operator_limit_bytes = 256u << 20;
     std::uint32_t ring_records = 1u << 14;   ///< size of each thread's ring, in 64-byte records: a power of two ≥ 64
     /// 0: the live ledger keeps every row. n: when it holds more than n steps, all but the last n / 2 are folded, with
-    /// their batches and samples, into totals (`Folded`), so that memory is bounded however long the run. Passes,
-    /// failures and facts are kept, about 300 bytes per epoch, and up to 1024 older rows of the host. n should be more
-    /// than four times the loaders' depth, or a kept batch may lack samples. The file keeps every row.
+    /// their batches and samples, into totals (`Folded`), so that memory does not grow with the number of steps. Up to
+    /// 1024 older rows of the host are kept, and all passes, failures, facts and operators; passes take about 300 bytes
+    /// per epoch. n should be more than four times the loaders' depth, or a kept batch may lack samples. The file keeps
+    /// every row.
     std::size_t ledger_steps = 0;
     double drop_share = 0.0;   ///< for experiments: share of sample records to drop (and count), 0 … 1
     /// How often the writer records what the machine and this process use (`Ledger::host`), besides at the beginning,
-    /// at the end and when a ledger is asked for. 0: never. Never with a ManualClock. About 100 bytes per row.
+    /// at the end and when a ledger is asked for. 0, or a ManualClock: never, not even then. About 100 bytes per row.
     std::chrono::milliseconds host_period{200};
 };
 static_assert(std::is_trivially_destructible_v<RecorderOptions>);

@@ -14,23 +14,24 @@
 namespace drawpoint {
 
 /// One call of an operator, region, Python function or kernel, or an allocation outside all of them, with its total
-/// cost and its own cost (`self_`, without its callees). Times are wall clock durations in nanoseconds, separate for
-/// host (`cpu_`, in torch.profiler's terms) and device.
+/// cost and its own cost (`self_`, without its callees). Costs in time are wall clock durations in nanoseconds,
+/// separate for host (`cpu_`, in torch.profiler's terms) and device.
 struct OperatorEvent {
     std::uint32_t row = nothing;      ///< position in `Ledger::operators`; `nothing`: an allocation outside every call
-    std::uint32_t parent = nothing;   ///< position of its caller in the same list; always on the same thread
+    std::uint32_t parent = nothing;   ///< position of its caller in what `events` returns; always on the same thread
     std::uint32_t stack = nothing;    ///< position in `Ledger::stacks`; a backward function has its forward operator's
     std::int32_t device = -1;         ///< device that it ran on; -1: the host
-    std::int64_t begin_ns = 0;
+    std::int64_t begin_ns = 0;        ///< when it began, on the ledger's clock
     std::int64_t cpu_ns = 0, self_cpu_ns = 0;
-    std::int64_t device_ns = 0, self_device_ns = 0;   ///< time of the kernels it launched
+    /// On the host: time of the kernels that it and its callees launched, or only it. Of a kernel: its own duration.
+    std::int64_t device_ns = 0, self_device_ns = 0;
     std::int64_t cpu_bytes = 0, self_cpu_bytes = 0, device_bytes = 0, self_device_bytes = 0;   ///< allocated - released
     bool operator==(const OperatorEvent&) const = default;
 };
 
 /// All calls of a sorted ledger in order of time, like torch.profiler's `events()`. Omits profiling helpers
 /// ("profiler::_record_function_enter", …), and a call that has its caller's name and is that caller's only callee.
-/// O(n log n). Any thread.
+/// Their callees become the caller's; the rest of their time is part of its own cost. O(n log n). Any thread.
 [[nodiscard]] std::vector<OperatorEvent> events(const Ledger&);
 
 struct KeyAveragesOptions {
@@ -57,8 +58,9 @@ struct OperatorAverage {
     bool operator==(const OperatorAverage&) const = default;
 };
 
-/// torch.profiler's `key_averages`: one row per name, place (host or device) and kind, and per shapes and callers if
-/// the options say so, in order of first appearance. `cpu_ns` counts a recursive call once at each level. Any thread.
+/// torch.profiler's `key_averages`: one row per name, place (host, or all devices together) and kind (region or not),
+/// and per shapes and callers if the options say so, in order of first appearance. `cpu_ns` counts a recursive call
+/// once at each level. Any thread.
 [[nodiscard]] std::vector<OperatorAverage> key_averages(const Ledger&, const KeyAveragesOptions& = {});
 
 /// torch.profiler's keys that `table` can sort by; "cuda" in a key means "device". Static storage.
@@ -71,9 +73,11 @@ struct OperatorAverage {
 /// One unit for all times of a table; `automatic`: chosen for each time.
 enum class TimeUnit : std::uint8_t { automatic, us, ms, s };
 
+/// Holds no copies: the texts of `sort_by` and `header` must outlive the options.
 struct TableOptions {
-    std::string_view sort_by;       ///< descending; empty: in the order given
-    std::int64_t row_limit = 100;   ///< -1: all
+    std::string_view sort_by;       ///< one of `sort_keys()`, descending; empty: in the order given
+    std::int64_t row_limit = 100;   ///< negative: all
+    /// In characters; absent: no limit.
     std::optional<std::size_t> max_src_column_width = 75, max_name_column_width = 55, max_shapes_column_width = 80;
     std::optional<std::string_view> header;
     bool top_level_events_only = false;
@@ -82,9 +86,9 @@ struct TableOptions {
 };
 static_assert(std::is_trivially_destructible_v<TableOptions>);
 
-/// torch.profiler's table, byte for byte; empty without rows. By default times under 1 ms are in us, under 1 s in ms.
-/// Columns for the device, memory, operations, shapes and callers appear only if a row has a value for them. Names are
-/// made `printable`. Throws like `sort_value`.
+/// torch.profiler's table, byte for byte as in PyTorch 2.13; empty without rows. By default times under 1 ms are in us,
+/// under 1 s in ms. Columns for the device, memory, operations, shapes and callers appear only if a row has a value for
+/// them. Names are made `printable`. Throws like `sort_value`.
 [[nodiscard]] std::string table(std::span<const OperatorAverage>, const TableOptions& = {});
 
 /// Sets an option by name, as Lightning's `table_kwargs` does: header, max_src_column_width, max_name_column_width,
@@ -104,7 +108,8 @@ struct OperatorReportOptions {
 };
 static_assert(std::is_trivially_destructible_v<OperatorReportOptions>);
 
-/// The table of all operators of a ledger, longest first; without operators a line that says so.
+/// The table of all operators of a ledger, sorted as the options say, by default longest first; without operators a
+/// line that says so. Throws like `table`.
 [[nodiscard]] std::string to_op_report(const Ledger&, const OperatorReportOptions& = {});
 
 }   // namespace drawpoint

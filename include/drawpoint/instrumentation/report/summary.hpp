@@ -46,7 +46,7 @@ struct StageSummary {
     std::size_t calls = 0;
     double mean_s = 0, median_s = 0, p90_s = 0, p99_s = 0, total_s = 0;
     /// The part of total_s that was CPU time, extrapolated from the calls for which it is known; absent if those are
-    /// less than a tenth.
+    /// less than a tenth of `calls`.
     std::optional<double> cpu_s;
     /// The same for waiting for a core; also absent unless the stage is the only one of its loaders.
     std::optional<double> run_queue_s;
@@ -100,7 +100,10 @@ struct Summary {
         double wall_s = 0;          ///< total time of the outermost passes, which are the fits where there are any
         bool ended = true;          ///< false: the recording stops inside a pass
         std::string order = "in";   ///< or "out", or how many younger batches may overtake one
-        std::optional<std::string> stopped, digest;   ///< the facts of these names
+        /// Why the run ended early (absent: it did not, or nobody said), and 16 hex digits that depend on the indices
+        /// and targets trained on and their order.
+        std::optional<std::string> stopped, digest;
+        /// drawpoint's version, and the name of the clock that all times were read from (`AnyClock::name`).
         std::optional<std::string> version, clock;
         std::vector<std::pair<std::string, std::string>> options;   ///< `facts::option_prefix`: name and value
         bool operator==(const Run&) const = default;
@@ -123,7 +126,8 @@ struct Summary {
     std::vector<WorkerSummary> workers;               ///< by number
 
     /// Finished batches of the first loader that wait to be drawn, over the time of the training passes (without any,
-    /// of the validation passes) after the folded steps. Absent without such a loader.
+    /// of the validation passes) after the folded steps. Absent if the ledger has no batch of that loader or no such
+    /// pass.
     struct Queue {
         double mean_ready = 0;   ///< number of batches, averaged over time
         double occupancy = 0;    ///< share of the time with at least one batch: 1 - empty_share
@@ -172,7 +176,8 @@ struct Summary {
         bool operator==(const Conservation&) const = default;
     } conservation;
 
-    /// The most that a faster loader could gain. Over all draws, also those left out of the rows and ends of data.
+    /// What would be gained if draws took no time. A loader that shares cores with the loop can gain more by using less
+    /// CPU. Over all draws, also those left out of the rows and those that found the end of the data.
     struct Headroom {
         double draw_s = 0;                                         ///< total
         std::optional<double> draw_share;                          ///< share of the wall time

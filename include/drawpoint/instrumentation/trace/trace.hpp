@@ -9,7 +9,8 @@
 
 namespace drawpoint {
 
-/// Thrown for a file that is not a recording or is damaged before its first row. what() names the file and the place.
+/// Thrown for a file that is not a recording, has another format, or is damaged before its first row. what() names the
+/// file and the place.
 struct TraceError : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -18,15 +19,17 @@ struct TraceError : std::runtime_error {
 struct ReadTrace {
     Ledger ledger;   ///< sorted
     /// Where and why reading stopped ("run.pftrace: bytes 65070 to 130093 are damaged (checksum)", "…: cut at byte
-    /// 4096"). The ledger has the rows before that place. Empty if the whole file was read.
+    /// 4096"). The ledger has the rows before that place. Empty if the whole file was read, also if the program was
+    /// killed exactly between two blocks: then only passes and operators that are not `ended` may show it.
     std::string warning;
     bool damaged = false;   ///< the file is damaged, rather than cut short
 };
 
-/// Reads a recording (`run.pftrace`), also one whose program was killed. The ledger of a
-/// finished one equals, field by field, the live one of the recorder that wrote it, except that the file has rows that
-/// the live ledger folded (`RecorderOptions::ledger_steps`). Needs memory of a small multiple of the file's size.
-/// Throws TraceError, or std::system_error naming a file that can't be read. Any thread.
+/// Reads a recording (`run.pftrace`), also one whose program was killed. The ledger of a finished one equals, field by
+/// field, the live one of the recorder that wrote it, except that the file has rows that the live ledger folded
+/// (`RecorderOptions::ledger_steps`). A file of another format number throws; in the same format, fields and rows that
+/// this version does not know are skipped. Needs memory of a small multiple of the file's size. Throws TraceError, or
+/// std::system_error naming a file that can't be read. Any thread.
 [[nodiscard]] ReadTrace read_trace(const std::filesystem::path&);
 
 }   // namespace drawpoint

@@ -12,8 +12,10 @@ namespace drawpoint {
 /// The batch's samples as a tensor of shape size() × layout over the batch's own memory: nothing is copied. The tensor
 /// is made once per slot memory and reused by later batches; only a batch of another size gets a view of it. A tensor
 /// (or a view or graph of it) that is kept beyond the batch stays valid and unchanged: the slot then leaves it the
-/// memory and allocates another (`slots_replaced`). Take no tensor from a batch that has been given back. Call it from
-/// the thread that uses the batch. Of a collated batch this is the first part.
+/// memory and allocates another (`slots_replaced`). So does requires_grad_(): later batches do not inherit it. But do
+/// not change the tensor's shape in place (resize_(), unsqueeze_()): later batches would get it so. Take no tensor from
+/// a batch that has been given back. Call it from the thread that uses the batch. Of a collated batch
+/// (`LoaderOptions::collate`) this is a new tensor of the first array, as tensor_of().
 [[nodiscard]] at::Tensor data_of(Batch&);
 
 /// The batch's targets as an int64 tensor of shape size(). As data_of().

@@ -29,7 +29,7 @@ struct LoaderOptions {
     std::size_t num_workers = 1;
     /// D: the number of batches made ahead, 1 … 55; 2 = double buffering. The loader has D + 1 slots, and each batch
     /// that the user holds takes one: D batches are made ahead while the user holds one, D - 1 while the user holds
-    /// two. Without workers it only says how many batches the user may hold, D + 1.
+    /// two. While the user holds all D + 1, next() throws std::logic_error. Without workers, D has only this effect.
     std::size_t prefetch_depth = 2;
     std::uint64_t seed = 0;   ///< for everything random in a sample; a sampler has a seed of its own
     bool drop_last = false;   ///< leaves a short last batch out; a data set smaller than one batch still gives one
@@ -48,12 +48,14 @@ struct LoaderOptions {
     /// Retries of a read, by reader or worker, that failed with EIO, ESTALE, EINTR or EAGAIN, 0 … 100; the first after
     /// 10 ms, then after twice the time of the one before, at most 1 s; none that would begin after the deadline.
     std::size_t read_retries = 3;
-    /// Most bytes that batches, samples read ahead, workers' stacks and scratch (planned as 2 MiB a worker), the order
-    /// and a cache in memory may take together; 0: no limit. To fit, read_concurrency is reduced until samples read
-    /// ahead take at most a sixteenth of the budget, then prefetch_depth, then read_concurrency again, but never below
-    /// num_workers (unless fewer were asked for). With `collate`, a batch's size is known only once it is made:
-    /// prefetch_depth stays, and a batch is admitted when it is expected to fit. Memory may then exceed the budget by
-    /// one batch, or by one batch for each worker while batches become larger than all before.
+    /// Most bytes that batches, samples read ahead, workers' stacks and scratch (planned as 2 MiB a worker), the
+    /// sampler's order of indices and a cache in memory may take together; 0: no limit. To fit, read_concurrency is
+    /// reduced until samples read ahead take at most a sixteenth of the budget, then prefetch_depth, down to 1, then
+    /// read_concurrency again. Both times read_concurrency stays at least num_workers, or what was asked for if that is
+    /// less. If the budget is still too small, DataLoader's constructor throws std::invalid_argument with the bytes
+    /// that are missing. With `collate`, a batch's size is known only once it is made: prefetch_depth stays, and a
+    /// batch is admitted when it is expected to fit. Memory may then exceed the budget by one batch, or by one batch
+    /// for each worker while batches become larger than all before.
     /// Not counted: with a cache in a file, each worker's buffer for the largest sample and 8 bytes per sample of the
     /// data set; and some hundred bytes for each read that was asked for, even if read_concurrency is reduced.
     std::uint64_t memory_budget = 0;
@@ -78,7 +80,8 @@ static_assert(std::is_trivially_destructible_v<LoaderOptions>);
 [[nodiscard]] LoaderOptions options_of(const LoaderSetting&) noexcept;
 
 /// Checks what can be checked without a source. Throws std::invalid_argument naming field and value ("prefetch_depth
-/// must be at least 1, got 0"). `max_threads`: as in RuntimeOptions.
+/// must be at least 1, got 0"). `max_threads`: most workers allowed, as in RuntimeOptions; 0: only the limit that holds
+/// for every loader is checked.
 void check_options(const LoaderOptions&, std::size_t max_threads = 0);
 
 /// What `DataLoader::reconfigure` changes; absent numbers stay as they are. Ranges as in LoaderOptions.
@@ -117,7 +120,8 @@ struct LoaderCounters {
     std::uint64_t peak_bytes = 0;
     /// The peak_bytes to be expected: memory_plan().planned_bytes, corrected by what was measured.
     std::uint64_t expected_bytes = 0;
-    /// When the batch drawn last was complete, by the recorder's clock; no_stamp unless `RuntimeOptions::record`.
+    /// When the batch drawn last became ready to draw (`BatchRow::offered_ns`), by the recorder's clock; also if its
+    /// draw threw a SampleError. no_stamp before the first draw or without `RuntimeOptions::record`.
     std::int64_t last_offered_ns = no_stamp;
 };
 

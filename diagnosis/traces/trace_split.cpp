@@ -244,8 +244,8 @@ std::string hint_of(const TraceSplit& split) {
                " of the waiting is in warm-up and at epoch boundaries: persistent workers, or longer epochs, would "
                "avoid it.";
     if (split.draw_share < 0.03 && draw.p99_ns < split.steady_step_p50_ns / 10)
-        return "The loop hardly waits for data: a faster loader gains at most " + percent(split.headroom.value_or(0)) +
-               ".";
+        return "The loop hardly waits for data: draws that took no time would gain " +
+               percent(split.headroom.value_or(0)) + ".";
     if (split.iterator == LoaderIterator::single_process)
         return "num_workers is 0: the loop's own process loads, and every draw is the loading itself. With workers it "
                "would go "

@@ -179,11 +179,10 @@ bool read_column(protozero::pbf_reader& from, std::uint32_t key, Row& row, const
             value = static_cast<T>(static_cast<Unsigned>(read_value<Unsigned>(from) - 1u));
         } else if constexpr (std::is_same_v<Kind, schema::Signed>) {
             value = from.get_sint64();
+        } else if constexpr (std::is_same_v<Kind, schema::Order>) {
+            value.max_overtakes = read_value<std::uint32_t>(from);
         } else {
-            if constexpr (std::is_same_v<Kind, schema::Order>)
-                value.max_overtakes = read_value<std::uint32_t>(from);
-            else
-                value = read_value<field_value<T>>(from);
+            value = read_value<field_value<T>>(from);
         }
         return true;
     } else {

@@ -5,6 +5,20 @@
 #include <drawpoint/instrumentation/ledger/rows.hpp>
 
 namespace drawpoint {
+namespace {
+
+/// What a PipelineRow and a SettingRow both have; only the former says the batch size.
+template <class Row>
+LoaderSetting numbers_of(const Row& row, std::size_t batch_size) noexcept {
+    return {.num_workers = row.num_workers,
+            .prefetch_depth = row.prefetch_depth,
+            .batch_size = batch_size,
+            .order = row.order,
+            .read_concurrency = row.read_concurrency,
+            .memory_budget = row.memory_budget};
+}
+
+}   // namespace
 
 std::string out_of_range(const char* field, std::size_t value, std::size_t least, std::size_t most) {
     if (value >= least && value <= most)
@@ -25,22 +39,10 @@ std::string out_of_range(const LoaderSetting& setting) {
     return found;
 }
 
-LoaderSetting setting_of(const PipelineRow& row) noexcept {
-    return {.num_workers = row.num_workers,
-            .prefetch_depth = row.prefetch_depth,
-            .batch_size = row.batch_size,
-            .order = row.order,
-            .read_concurrency = row.read_concurrency,
-            .memory_budget = row.memory_budget};
-}
+LoaderSetting setting_of(const PipelineRow& row) noexcept { return numbers_of(row, row.batch_size); }
 
 LoaderSetting changed_by(const SettingRow& row, LoaderSetting setting) noexcept {
-    return {.num_workers = row.num_workers,
-            .prefetch_depth = row.prefetch_depth,
-            .batch_size = setting.batch_size,
-            .order = row.order,
-            .read_concurrency = row.read_concurrency,
-            .memory_budget = row.memory_budget};
+    return numbers_of(row, setting.batch_size);
 }
 
 PipelineRow pipeline_row(std::string name, std::vector<std::string> stages, const LoaderSetting& setting) {

@@ -81,9 +81,8 @@ struct Work {
 
 class TimelineBuilder {
 public:
-    TimelineBuilder(const Ledger& ledger, const LoaderRows& rows, TimeRange range, const IdleReasons& reasons,
-                    std::vector<WorkerPart>& parts)
-        : ledger_{ledger}, rows_{rows}, range_{range}, reasons_{reasons}, parts_{parts}, at_ns_{range.from_ns} {}
+    TimelineBuilder(const Ledger& ledger, TimeRange range, const IdleReasons& reasons, std::vector<WorkerPart>& parts)
+        : ledger_{ledger}, range_{range}, reasons_{reasons}, parts_{parts}, at_ns_{range.from_ns} {}
 
     void add(const Work& work) {
         const std::int64_t begin_ns = clipped(work.begin_ns);
@@ -128,7 +127,6 @@ private:
     }
 
     const Ledger& ledger_;
-    const LoaderRows& rows_;
     TimeRange range_;
     const IdleReasons& reasons_;
     std::vector<WorkerPart>& parts_;
@@ -164,7 +162,7 @@ std::vector<WorkerTimeline> worker_timelines(const Ledger& ledger, const LoaderR
         std::ranges::stable_sort(worker.works, {}, &Work::begin_ns);
         WorkerTimeline& timeline = timelines.emplace_back(WorkerTimeline{number, worker.pipeline, {}});
         const IdleReasons& idle = reasons.try_emplace(worker.pipeline, ledger, rows, worker.pipeline).first->second;
-        TimelineBuilder builder{ledger, rows, range, idle, timeline.parts};
+        TimelineBuilder builder{ledger, range, idle, timeline.parts};
         for (const Work& work : worker.works)
             builder.add(work);
         builder.end();

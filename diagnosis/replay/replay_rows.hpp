@@ -43,7 +43,7 @@ private:
     Ledger ledger_;
     std::vector<Open> open_;
     std::vector<SpanRow> pauses_;   // of the pass
-    std::int64_t pass_begin_ns_ = 0, last_ns_ = 0;
+    std::int64_t pass_begin_ns_ = 0;
     std::uint32_t epoch_ = 0;
     bool in_pass_ = false;
 };

@@ -377,6 +377,17 @@ def check_members(page, documents, source):
                     yield number, "docs-member", f"{schema} has no member {name}"
 
 
+def check_advice(page, documents):
+    """The reports of slow.pftrace must give the same advice, and the same command to refute it."""
+    found = {(advice["change"], advice["how_to_refute"].partition(": ")[0])
+             for schema in ("drawpoint.report/1", "drawpoint.diagnosis/1")
+             for document in documents[schema] if "slow.pftrace" in document["command"]
+             for advice in [document.get("diagnosis", document)["advice"]]}
+    if len(found) != 1:
+        line = next((number for number, text in page.prose if "`advice.how_to_refute`" in text), 0)
+        yield line, "docs-advice", f"of one recording the reports advise {found}"
+
+
 def check_facts(page, header):
     keys = dict(re.findall(r"string_view (\w+) =\s*\"([^\"]+)\"", header))
     lines = [lines for title, lines in page.sections(2) if title == "Facts"]
@@ -605,6 +616,7 @@ def main():
         run("docs/formats.md", check_members, documents,
             text_of(project, "instrumentation/**/*.?pp", "cli/*.cpp", "diagnosis/**/*.cpp", "bench/**/*.cpp",
                     "bench/*.py"))
+        run("docs/formats.md", check_advice, documents)
     for name, line, rule, words in faults:
         print(f"{name}:{line}: {rule}: {words}")
     return 1 if faults else 0

@@ -3,9 +3,9 @@
 
 import unittest
 
-from check_docs import (Page, Tools, anchor, check_commands, check_facts, check_links, check_listing, check_members,
-                        check_output, check_programs, check_rooms, check_suites, check_tests, check_verdicts, check_width,
-                        options_in, shapes)
+from check_docs import (Page, Tools, anchor, check_advice, check_commands, check_facts, check_links, check_listing,
+                        check_members, check_output, check_programs, check_rooms, check_suites, check_tests,
+                        check_verdicts, check_width, options_in, shapes)
 
 
 def rules(check, text, *rest, name="docs/page.md"):
@@ -117,6 +117,17 @@ class Members(Mistakes):
                   "docs-member", {"drawpoint.a/1": [self.DOCUMENT]}, '"path"')
         more = self.DOCUMENT | {"run": {"steps": 1, "wall_s": 2}}
         self.assertEqual(["docs-member"], rules(check_members, self.RIGHT, {"drawpoint.a/1": [more]}, '"path"'))
+
+    def test_reports_of_one_recording_advise_the_same(self):
+        def advice(how):
+            return {"change": "num_workers 1 -> 2", "how_to_refute": how}
+        def found(report, other="--b 1: +98 %"):
+            return rules(check_advice, "", {
+                "drawpoint.report/1": [{"command": "report slow.pftrace", "diagnosis": {"advice": advice(report)}},
+                                       {"command": "report run.pftrace", "diagnosis": {"advice": advice("--c 1")}}],
+                "drawpoint.diagnosis/1": [{"command": "diagnose slow.pftrace", "advice": advice(other)}]})
+        self.assertEqual([], found("--b 1: +97 %"))
+        self.assertEqual(["docs-advice"], found("--a 1 --b 1: +98 %"))
 
     def test_all_facts_are_described_and_no_others(self):
         header = 'constexpr std::string_view command = "run.command";\nstd::string_view option_prefix =\n    "option.";\n'

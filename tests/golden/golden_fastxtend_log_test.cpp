@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_SUITE(golden_fastxtend_log)
 BOOST_AUTO_TEST_CASE(live_values_are_those_of_the_original_at_its_log_points_and_each_is_sent_once) {
     golden::Replays replays{"golden_fastxtend_log"};
     for (const auto& [one, mode] : logged_cases())
-        replays(one.path, [&, mode = mode, &one = one] {
+        replays(one.path, [&] {
             golden::Replay replay{one.input};
             Notebook notebook;
             FastxtendCallback profiler{replay.recorder, mode, settings_of(one.input, notebook)};
@@ -133,7 +133,7 @@ BOOST_AUTO_TEST_CASE(live_values_are_those_of_the_original_at_its_log_points_and
 BOOST_AUTO_TEST_CASE(the_final_log_has_the_originals_summaries_in_order_but_each_pass_its_own_durations) {
     golden::Replays replays{"golden_fastxtend_log"};
     for (const auto& [one, mode] : logged_cases())
-        replays(one.path, [&, mode = mode, &one = one] {
+        replays(one.path, [&] {
             if (mode == ProfileMode::simple_old || one.failed())
                 return;   // without summaries, at which 0.1 failed
             golden::Replay replay{one.input};
@@ -166,7 +166,7 @@ BOOST_AUTO_TEST_CASE(the_final_log_has_the_originals_summaries_in_order_but_each
 BOOST_AUTO_TEST_CASE(the_final_log_has_the_report_and_the_results_as_tables) {
     golden::Replays replays{"golden_fastxtend_log"};
     for (const auto& [one, mode] : logged_cases())
-        replays(one.path, [&, mode = mode, &one = one] {
+        replays(one.path, [&] {
             golden::Replay replay{one.input};
             Notebook notebook;
             FastxtendCallback profiler{replay.recorder, mode, settings_of(one.input, notebook)};

@@ -36,7 +36,7 @@ void replay_cases(const char* kind, Predicate is_meant, Function check, Rule rul
             if (const std::string reason = rule(one); !reason.empty())
                 replays.by_rule(path, name, reason);
             else
-                replays(path, name, [&, &path = path] { check(path, one); });
+                replays(path, name, [&] { check(path, one); });
         }
 }
 

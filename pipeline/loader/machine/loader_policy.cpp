@@ -168,7 +168,7 @@ void LoaderPolicy::note_finished(const Place& place) noexcept {
         shrunk_share_ += share_of(++reused_) * ((place.own() < place.own_before ? 1 : 0) - shrunk_share_);
 }
 
-std::uint64_t LoaderPolicy::expected_batches_bytes(std::uint64_t all_slots) const noexcept {
+std::uint64_t LoaderPolicy::expected_batches_bytes(std::uint64_t most) const noexcept {
     if (largest_ == 0)
         return bytes_;
     const auto largest = static_cast<double>(largest_);
@@ -191,7 +191,7 @@ std::uint64_t LoaderPolicy::expected_batches_bytes(std::uint64_t all_slots) cons
         finished = fitting * largest;   // no memory is given up, and each slot may still grow
     finished = std::min(finished, room);
     const std::uint64_t all = finished < 0x1p63 ? sum_of(largest_, static_cast<std::uint64_t>(finished)) : unlimited;
-    return std::max({most_bytes_, largest_, std::min(all, all_slots)});
+    return std::max({most_bytes_, largest_, std::min(all, most)});
 }
 
 // -------------------------------------------------------------------------------------------- completion and hand-over

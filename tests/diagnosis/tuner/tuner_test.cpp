@@ -146,7 +146,7 @@ BOOST_AUTO_TEST_CASE(a_budget_that_nothing_keeps_is_refused_before_a_block_is_ru
     RecordedRun truth = sleepers();
     truth.setting.memory_budget = 1;
     ReplayedLoop loop{truth};
-    BOOST_CHECK_THROW((tune(loop, {.start = truth.setting})), std::exception);
+    BOOST_CHECK_THROW(((void)tune(loop, {.start = truth.setting})), std::exception);
 }
 
 BOOST_AUTO_TEST_CASE(where_every_setting_is_as_good_the_cheapest_is_chosen) {
@@ -240,11 +240,13 @@ BOOST_AUTO_TEST_CASE(options_out_of_range_are_named) {
             return std::string{error.what()}.find(word) != std::string::npos;
         };
     };
-    BOOST_CHECK_EXCEPTION((tune(loop, {.start = {.num_workers = 0}})), std::invalid_argument, names("num_workers"));
-    BOOST_CHECK_EXCEPTION((tune(loop, {.start = start, .most_depth = 0})), std::invalid_argument, names("most_depth"));
-    BOOST_CHECK_EXCEPTION((tune(loop, {.start = start, .most_candidates = 1})), std::invalid_argument,
+    BOOST_CHECK_EXCEPTION(((void)tune(loop, {.start = {.num_workers = 0}})), std::invalid_argument,
+                          names("num_workers"));
+    BOOST_CHECK_EXCEPTION(((void)tune(loop, {.start = start, .most_depth = 0})), std::invalid_argument,
+                          names("most_depth"));
+    BOOST_CHECK_EXCEPTION(((void)tune(loop, {.start = start, .most_candidates = 1})), std::invalid_argument,
                           names("most_candidates"));
-    BOOST_CHECK_EXCEPTION((tune(loop, {.start = start, .block_steps = 0})), std::invalid_argument,
+    BOOST_CHECK_EXCEPTION(((void)tune(loop, {.start = start, .block_steps = 0})), std::invalid_argument,
                           names("block_steps"));
 }
 

@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(a_caller_stands_before_what_it_calls_and_threads_one_after_
     };
     const std::vector<OperatorRow> sorted{row(0, 0, 5, 1), row(1, 0, 7, 9), row(2, 0, 7, 3),       row(3, 0, 7, 0),
                                           row(4, 0, 7, 0), row(5, 1, 2, 1), row(6, 1, 2, no_stamp)};
-    for (const std::size_t at : {6, 2, 3, 1, 4, 5, 0})   // 3 before 4: equal rows keep their order
+    for (const std::size_t at : {6u, 2u, 3u, 1u, 4u, 5u, 0u})   // 3 before 4: equal rows keep their order
         ledger.operators.push_back(sorted[at]);
     ledger.allocations = {{.at_ns = 2, .thread = 1, .bytes = 1},
                           {.at_ns = 2, .thread = 0, .bytes = 2},

@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(every_action_of_a_tree_keeps_what_none_below_it_has) {
             for (const auto& [kind, node] : {std::pair{PassKind::fit, &trees[0]}, std::pair{PassKind::epoch, epoch},
                                              std::pair{PassKind::train, child_of(epoch, "train")},
                                              std::pair{PassKind::valid, child_of(epoch, "valid")}}) {
-                const auto of = [kind = kind](const auto& map) { return map.contains(kind) ? map.at(kind) : 0; };
+                const auto of = [key = kind](const auto& map) { return map.contains(key) ? map.at(key) : 0; };
                 BOOST_TEST_REQUIRE((node != nullptr) == (of(random.total_ns) > 0));
                 if (node == nullptr)
                     continue;

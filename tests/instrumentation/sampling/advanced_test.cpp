@@ -191,7 +191,7 @@ BOOST_AUTO_TEST_CASE(the_layout_equals_lightnings) {
                 replays.by_rule(path, id, "of a profiler that is started and stopped; ours samples");
                 continue;
             }
-            replays(path, id, [&, &one = one] {
+            replays(path, id, [&] {
                 const auto text = one.at("masked_summary").get<std::string>();
                 BOOST_TEST(reported_of(text, asked_of(one)) == text);
             });

@@ -162,7 +162,7 @@ BOOST_AUTO_TEST_CASE(what_a_failing_clock_could_say_is_kept_to_the_bit) {
                               .between_run_queue_ns = stamp,
                               .spans = {}},
                       spans);
-        recorder.add_setting({stamp, static_cast<std::uint8_t>(slot), ~0u, ~0u, ~0u, ~0u, ~std::uint64_t{0}});
+        recorder.add_setting({stamp, static_cast<std::uint8_t>(slot), ~0u, ~0u, {~0u}, ~0u, ~std::uint64_t{0}});
         recorder.push(EndOfDataRow{0, Phase::valid, stamp, stamp});
         recorder.push(PassRow{.kind = PassKind::train, .begin_ns = -stamp, .end_ns = stamp, .spans = {}}, {});
         recorder.push(AllocationRow{stamp, 0, static_cast<std::int32_t>(stamp), stamp,

@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(a_sample_is_the_same_from_the_cache_without_room_in_it_and_
     const auto touched = images | cached(1_MiB) | touch | crop;
     const auto touched_tight = images | cached(128) | touch | crop;
     for (std::uint64_t epoch = 0; epoch < 6; ++epoch)
-        for (const std::uint64_t index : {1, 0, 2}) {
+        for (const std::uint64_t index : {1u, 0u, 2u}) {
             const MadeSample::Key key{.index = index, .seed = 3, .epoch = epoch};
             const auto expected = values(roomy, key);
             BOOST_TEST((values(tight, key) == expected));

@@ -161,7 +161,7 @@ BOOST_AUTO_TEST_CASE(what_does_not_fit_fails_the_sample_by_name) {
     BOOST_TEST(error_of(with(numbers, [](SampleView&) {})) ==
                "sample 0: make: its shape varies, and the source never called reshape()");
     const auto fixed = stage("count", [](SampleView&) {}).deterministic();
-    BOOST_CHECK_EXCEPTION((FunctionRows{1, numbers, fixed} | cached(1_MiB)), std::invalid_argument,
+    BOOST_CHECK_EXCEPTION(((void)(FunctionRows{1, numbers, fixed} | cached(1_MiB))), std::invalid_argument,
                           [](const std::invalid_argument& error) {
                               return error.what() ==
                                      std::string{"cached: finished samples are kept only where all have one shape"};
@@ -183,7 +183,7 @@ BOOST_AUTO_TEST_CASE(what_a_stage_reshapes_is_not_cached_however_it_came_about) 
         const auto changing = rows([to](SampleView& sample) { sample.reshape({to}); });
         BOOST_TEST(error_of(changing | cached(1_MiB)).ends_with(refused + "0"));
         const test::TemporaryFolder folder;
-        BOOST_CHECK_EXCEPTION((changing | cached(1_MiB, folder / "cache", "tag")), std::invalid_argument,
+        BOOST_CHECK_EXCEPTION(((void)(changing | cached(1_MiB, folder / "cache", "tag"))), std::invalid_argument,
                               [&](const std::invalid_argument& error) { return error.what() == refused + "0"; });
         BOOST_TEST(!std::filesystem::exists(folder / "cache"));
     }

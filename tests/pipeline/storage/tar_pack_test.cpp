@@ -184,9 +184,9 @@ BOOST_AUTO_TEST_CASE(a_file_that_cannot_grow_is_named_with_the_systems_reason_an
     for (const auto& [limit, file] : {std::pair{rlim_t{20'000}, "shard-000000.tar"}, {rlim_t{10}, "classes.txt"}}) {
         const FileLimit limited{limit};
         BOOST_CHECK_EXCEPTION(packed.pack("new", TarCompression::none), std::filesystem::filesystem_error,
-                              [file = std::string_view{file}](const auto& error) {
+                              [name = std::string_view{file}](const auto& error) {
                                   return error.code() == std::errc::file_too_large &&
-                                         error.path1().string().ends_with(file);
+                                         error.path1().string().ends_with(name);
                               });
         BOOST_TEST(entries() == before);
     }

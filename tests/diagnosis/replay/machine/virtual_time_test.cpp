@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(a_core_that_falls_idle_takes_a_queued_thread_now_and_then_u
     constexpr int rounds = 2000;
     for (int round = 0; round < rounds; ++round) {
         const std::int64_t begin_ns = time.now_ns();
-        const VirtualTime::Entity beside = taken % 2;   // has the core that entity 2 had
+        const auto beside = static_cast<VirtualTime::Entity>(taken % 2);   // has the core that entity 2 had
         time.compute(beside, 3 * ms);
         time.compute(1 - beside, 1 * ms);
         time.compute(2, 1 * ms);

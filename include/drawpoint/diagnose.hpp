@@ -1,6 +1,8 @@
 #pragma once
 
-// Why a run waits: blame, the verdict, whether it can be trusted, and what other settings would give.
+// Why a run waits: blame (what each draw waited for), the verdict and its words, whether the run can be trusted, what
+// other settings would give, and PyTorch's traces split into draws and compute. Part of drawpoint.hpp; needs no
+// LibTorch. CMake target: drawpoint::diagnosis.
 
 #include <drawpoint/diagnosis/blame/blame.hpp>
 #include <drawpoint/diagnosis/blame/explain.hpp>

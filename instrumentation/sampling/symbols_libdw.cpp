@@ -111,11 +111,16 @@ public:
 
     std::vector<Frame> frames_of(Dwarf_Addr address) {
         std::vector<Frame> frames;
-        if (Unit* const unit = unit_of(address - bias_))
-            add_frames(*unit, address - bias_, frames);
+        Frame place;
+        if (Unit* const unit = unit_of(address - bias_)) {
+            place = place_of(*unit, address - bias_);
+            add_frames(*unit, address - bias_, place, frames);
+        }
         const std::string symbol = symbol_of(address);
-        if (frames.empty())
-            frames.push_back({.function = symbol.empty() ? "[" + name_ + "]" : symbol, .file = name_});
+        if (frames.empty())   // no debug information, or line tables alone
+            frames.push_back({.function = symbol.empty() ? "[" + name_ + "]" : symbol,
+                              .file = place.line != 0 ? place.file : name_,
+                              .line = place.line});
         else if (!symbol.empty())   // the symbol has the parameters, which scarce debug information lacks
             frames.back().function = symbol;
         return frames;
@@ -189,22 +194,24 @@ private:
         return address < place->end || place->begin == place->end ? demangled(place->name) : "";
     }
 
-    static void add_frames(Unit& unit, Dwarf_Addr address, std::vector<Frame>& frames) {
+    /// File and line by the unit's line table; empty and 0 if it does not know.
+    static Frame place_of(Unit& unit, Dwarf_Addr address) {
+        Dwarf_Line* const line = dwarf_getsrc_die(&unit.die, address);
+        int number = 0;
+        if (line == nullptr || dwarf_lineno(line, &number) != 0)
+            return {};
+        const char* const source = dwarf_linesrc(line, nullptr, nullptr);
+        return {.file = source != nullptr ? source : "", .line = static_cast<std::uint32_t>(number)};
+    }
+
+    static void add_frames(Unit& unit, Dwarf_Addr address, const Frame& place, std::vector<Frame>& frames) {
         std::vector<Range*> around;
         for (Range& range : unit.functions) {
             if (range.begin <= address && address < range.end)
                 around.push_back(&range);
         }
-        if (around.empty())
-            return;
-        std::string file;
-        std::uint32_t at = 0;
-        if (Dwarf_Line* const line = dwarf_getsrc_die(&unit.die, address)) {
-            int number = 0;
-            const char* const source = dwarf_linesrc(line, nullptr, nullptr);
-            file = source != nullptr ? source : "";
-            at = dwarf_lineno(line, &number) == 0 ? static_cast<std::uint32_t>(number) : 0;
-        }
+        std::string file = place.file;
+        std::uint32_t at = place.line;
         for (std::size_t i = around.size(); i-- > 0;) {
             Dwarf_Die& die = around[i]->die;
             int declared = 0;

@@ -7,8 +7,11 @@
 
 namespace drawpoint {
 
-/// A sample that could not be made, thrown by the `next()` that would have returned its batch. `cause()` is the
-/// original exception. If stage() is "collate", collating the batch failed, and index() is its first sample.
+/// A sample that could not be made, thrown by the `next()` that would have returned its batch. index() is its index in
+/// the data set, path() its file (empty if it has none), stage() the source's stage that failed, and cause() the
+/// original exception, never null. Outside a stage, stage() is "sampler" for an index beyond the data set, "batch
+/// memory" or "make_scratch" for memory that could not be had, and "collate" if collating the batch failed; then
+/// index() is that of the batch's first sample.
 class SampleError : public std::runtime_error {
 public:
     /// what() is "sample 17 (photos/a.jpg): decode_jpeg: not a JPEG", without the part in brackets if `path` is empty.

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <string>
 
+#include <drawpoint/instrumentation/host/host.hpp>
 #include <drawpoint/instrumentation/sampling/symbols.hpp>
 
 namespace sampled {
@@ -40,6 +41,16 @@ BOOST_AUTO_TEST_CASE(an_address_of_this_program_has_its_functions_name_file_and_
         BOOST_TEST(!frame.inlined);
     } else {
         BOOST_TEST(!frame.file.empty());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(an_address_in_code_with_scarce_debug_information_has_file_and_line) {
+    Symbols symbols;
+    const Frame frame = symbols.frame_of(address_of(&usable_cores) + 1);   // built with -g1
+    BOOST_TEST(frame.function == "drawpoint::usable_cores()");
+    if (Symbols::library() == "libdw") {
+        BOOST_TEST(frame.file.ends_with("host.cpp"));
+        BOOST_TEST(frame.line != 0u);
     }
 }
 

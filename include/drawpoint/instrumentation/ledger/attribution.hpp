@@ -10,7 +10,9 @@
 
 namespace drawpoint {
 
-/// What a thread was doing at one moment, as far as the ledger's rows show. Pointers are into the ledger.
+/// What a thread was doing at one moment, as far as the ledger's rows show. A *piece* is an interval of the loop's time
+/// (SpanRow); the end of a row belongs to the next one. Members marked "loop" are set on the loop's thread only, those
+/// marked "worker" on workers only. Pointers and `stage` are valid as long as the ledger.
 struct Doing {
     /// The innermost `user_annotation` open on the thread, "ProfilerStep#n" excepted.
     const OperatorRow* region = nullptr;
@@ -25,15 +27,16 @@ struct Doing {
     std::string_view stage;              ///< worker: the sample's stage, or "collate" (then `sample` is null)
 };
 
-/// The action that a piece of a step counts in: `draw`, `between`, the innermost action of the batch that contains it,
-/// `callbacks` or `other`. O(pieces of the step). Never allocates.
+/// The action that a piece of the step counts in: `draw`, `between`, one of the batch's actions (of those that contain
+/// the piece, the innermost), `callbacks` or `other`. O(pieces of the step). Never allocates.
 [[nodiscard]] Action action_of_piece(const Ledger&, const StepRow&, const SpanRow&) noexcept;
 
 /// Looks up what threads were doing. The constructor takes O(rows log rows) and memory for a copy of the pieces, stages
 /// and open times; make it once for many look-ups. The ledger must outlive it and must not change. Thread rows of the
 /// host with the same system thread id are taken as one thread; each device stream is one of its own. A host thread is
 /// the loop's if one of its rows is named "loop" or its id is the fact `process.loop_tid`, and worker n's if one is
-/// named "worker n". What folded steps and samples were doing is unknown. Any thread may query it concurrently.
+/// named "worker n". Moments in steps and samples of which only totals were kept (Ledger::folded) are unknown. Any
+/// thread may query it concurrently.
 class Attribution {
 public:
     explicit Attribution(const Ledger&);
@@ -44,12 +47,12 @@ public:
     [[nodiscard]] Doing at(std::uint32_t thread, std::int64_t at_ns) const noexcept;
 
     /// A name for it: the innermost region's, unless that region was opened before the current step; else, on the
-    /// loop's thread, "train.forward", "valid.draw", "train.between", "fit", "epoch" and so on; else the worker's
-    /// stage; else "" (unknown). The same activity has the same name throughout the ledger.
+    /// loop's thread, phase and action ("train.forward", "valid.draw") or, outside every step, the pass ("fit",
+    /// "epoch"); else the worker's stage; else "" (unknown). Two moments have the same name if they did the same.
     [[nodiscard]] std::string action_of(const Doing&) const;
 
-    /// "loop", "worker n" or another name that a row gives it, else the system's name for it
-    /// (`sampling.thread.TID`), else "thread TID". Valid as long as this object.
+    /// "loop", "worker n" or another name that a row gives it, else the system's name for it (the fact
+    /// `sampling.thread.TID`), else "thread TID"; "" if there is no such thread. Valid as long as this object.
     [[nodiscard]] std::string_view thread_name(std::uint32_t thread) const noexcept;
 
 private:

@@ -21,14 +21,17 @@ class PrefetchCore;   // shared by the loader, its passes and its workers; pipel
 
 /// A prefetching loader with awaitable draws: workers make the samples of up to D batches ahead, directly in batch
 /// memory that is reused. D is options().prefetch_depth; for this and other words see LoaderOptions. The source, the
-/// sampler and the runtime must outlive it. Call everything from the loop's thread, except request_stop().
+/// sampler and the runtime must outlive it. Use it and its passes, their construction and destruction included, from
+/// the loop's thread (or, without coroutines, one thread at a time); only request_stop() may be called from any.
 class DataLoader {
 public:
     using Batch = drawpoint::Batch;
 
-    /// One pass over an epoch. Destroying it, or assigning over it, before its last batch is drawn abandons what is
-    /// prefetched. It must not outlive the runtime. Once it is moved from it may only be assigned to or destroyed, once
-    /// the loader is destroyed only destroyed.
+    /// One pass over an epoch; it is *used up* once its last batch is drawn, failed or not. Destroying it, or assigning
+    /// over it, before that abandons what is prefetched; it does not wait for samples in progress, only for a worker
+    /// that is computing the next epoch's order. While a next() is suspended, it must not be destroyed, moved or
+    /// assigned to. It must not outlive the runtime. After a move from it, only assignment and destruction are allowed;
+    /// after the loader's destruction, only its own.
     class Pass {
     public:
         using Batch = drawpoint::Batch;
@@ -40,9 +43,10 @@ public:
         [[nodiscard]] std::optional<std::size_t> size() const noexcept;
         /// Draws the next batch; after the last one always nullopt. If the batch is ready, this takes about 20 ns and
         /// neither locks nor allocates; else it spins for up to 80 µs and then suspends. Without workers it makes the
-        /// batch itself. Throws
-        /// - SampleError for a batch with failed samples, naming the one with the smallest index; that batch is used
-        ///   up, the next call gives the next one;
+        /// batch itself. A suspended next() does not follow Asio's cancellation slots: only request_stop() and the
+        /// loader's destruction end it. Throws
+        /// - SampleError for a batch with failed samples, naming the one with the smallest index (the recording has
+        ///   all); that batch and its other samples are lost, the next call gives the next one;
         /// - std::system_error with asio's operation_aborted once the loader is stopped;
         /// - std::logic_error naming prefetch_depth while the user holds all D + 1 batches, or if another next() of
         ///   this pass is waiting.
@@ -58,12 +62,14 @@ public:
         std::uint64_t serial_;
     };
 
-    /// Workers start, and the first batches are admitted, with the first call of epoch(). `name` is the loader's name
-    /// in the recording; a number is appended if another loader has it. To plan memory for reads ahead, the constructor
-    /// looks up the sizes of up to 32 of the source's files; a size that cannot be had is left out. Throws
-    /// std::invalid_argument as check_options(), for a sample layout that is invalid or varies without
-    /// `LoaderOptions::collate`, for a source without stages or with more than max_stages, and for a memory_budget that
-    /// even the smallest loader exceeds; std::length_error if the recorder has 256 loaders already.
+    /// Workers start, and the first batches are admitted, with the first call of epoch(). `name` is the loader's label
+    /// in recordings and reports; a number is appended if another loader has it ("train (2)"). A sampler of size 0
+    /// makes passes without batches. To plan memory for reads ahead, the constructor looks up the sizes of up to 32 of
+    /// the source's files; a size that cannot be had is left out. Throws std::invalid_argument as check_options(), for
+    /// a sample layout that is invalid or varies without `LoaderOptions::collate`, for a source without stages or with
+    /// more than max_stages, and for a memory_budget that even the smallest loader exceeds; std::length_error if the
+    /// recorder has named 256 loaders, alive or not; std::bad_alloc. Memory of batches is allocated by workers, later:
+    /// see SampleError.
     DataLoader(Runtime&, const SampleSource&, const Sampler&, const LoaderOptions&, std::string_view name = "train");
     DataLoader(Runtime&, const SampleSource&&, const Sampler&, const LoaderOptions&, std::string_view = "") = delete;
     DataLoader(Runtime&, const SampleSource&, const Sampler&&, const LoaderOptions&, std::string_view = "") = delete;
@@ -76,8 +82,10 @@ public:
 
     /// Begins a pass over epoch `e`. Computes the order of samples on the calling thread, unless the pass before has
     /// prefetched into this epoch (`EpochOptions::next_epoch`); what it prefetched for another epoch is abandoned.
-    /// Throws std::logic_error unless the pass before is used up or destroyed, and what the sampler throws. After
-    /// request_stop() it still returns a pass, whose next() throws.
+    /// Throws std::logic_error unless the pass before is used up or destroyed, and what the sampler throws (a sampler
+    /// that threw on a worker is called again here). The first call starts the workers: as many as the system allows,
+    /// and if it allows none, next() makes the batches itself. After request_stop() it still returns a pass, whose
+    /// next() throws.
     [[nodiscard]] Pass epoch(std::size_t e, EpochOptions = {});
 
     /// Changes numbers while the loader runs. Every sample is still drawn once, ordered batches stay in order, and the
@@ -87,13 +95,14 @@ public:
     /// std::bad_alloc; then nothing has changed.
     /// - num_workers: surplus workers finish the samples at hand and rest; they come back before new threads are
     ///   started. If the system refuses threads, `counters().workers_running` is smaller.
-    /// - prefetch_depth: batches beyond a smaller depth are still drawn, then their memory is freed.
+    /// - prefetch_depth: batches beyond a smaller depth are still drawn, then their memory is freed. While the user
+    ///   holds more than the new depth + 1, next() throws as it does for all D + 1.
     /// - memory_budget: depth and reads are planned again from what was asked for. Memory beyond a smaller budget is
     ///   freed as batches come back.
     /// - order: for passes of which nothing is prefetched yet.
     ///
-    /// With a memory_budget, what is reduced changes at once. Numbers that grow may have to wait until the memory of
-    /// the others is free; each following draw checks whether it is.
+    /// With a memory_budget, numbers that become smaller do so at once. Numbers that grow wait until the others have
+    /// freed enough memory; each following draw checks that, and the row is recorded when they have grown.
     void reconfigure(const LoaderChange&);
 
     /// Ends every pending and later next() with operation_aborted, except that of a pass that is used up. Does not wait
@@ -110,7 +119,7 @@ public:
     [[nodiscard]] const SampleLayout& layout() const noexcept;   ///< of one sample
     [[nodiscard]] std::size_t batches_per_epoch() const noexcept;
     /// The most workers that reconfigure() accepts, if the loader was made with workers: `RuntimeOptions::max_threads`,
-    /// or 256.
+    /// or 256. Without workers it accepts none, whatever this says.
     [[nodiscard]] std::size_t most_workers() const noexcept;
     [[nodiscard]] LoaderCounters counters() const noexcept;   ///< locks the loader's mutex; O(slots)
     /// Makes digest() cover all batches drawn from now on, from an empty digest. Each draw then reads the batch's data
@@ -118,6 +127,7 @@ public:
     void enable_digest() noexcept;
     /// A digest of the indices, targets and data (of collated batches: shape and data of every array) drawn since
     /// enable_digest(), in order of drawing: 16 hex digits, all 0 if nothing was drawn since or it was never enabled.
+    /// The same for the same bytes on every little-endian machine; of batches out of order it depends on timing.
     [[nodiscard]] std::string digest() const;
 
 private:

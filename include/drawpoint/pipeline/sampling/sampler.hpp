@@ -17,7 +17,8 @@ public:
     /// The number of indices that a pass draws; the same in every epoch.
     [[nodiscard]] virtual std::size_t size() const noexcept = 0;
     /// Writes the order of `epoch` into `order`, whose size is size(): indices in the data set. One beyond its end
-    /// fails like a sample that cannot be made (SampleError). O(size()); may allocate scratch of that size.
+    /// fails like a sample that cannot be made (SampleError). O(size()), and may allocate scratch of that size, unless
+    /// the class says otherwise. May throw: DataLoader::epoch() passes it on.
     virtual void order(std::size_t epoch, std::span<std::uint64_t> order) const = 0;
 };
 
@@ -47,7 +48,8 @@ private:
 /// `draws` indices with replacement, index i with a probability proportional to weights[i], keyed by (seed, epoch).
 class WeightedSampler final : public Sampler {
 public:
-    /// Weights must be finite and ≥ 0, and not all 0. Throws std::invalid_argument naming the first that is not.
+    /// Weights must be finite and ≥ 0, and their sum finite and > 0. Throws std::invalid_argument naming the first
+    /// weight that is not, or the sum. Keeps 8 bytes a weight; a draw takes O(log weights).
     WeightedSampler(std::span<const double> weights, std::size_t draws, std::uint64_t seed);
     [[nodiscard]] std::size_t size() const noexcept override { return draws_; }
     void order(std::size_t epoch, std::span<std::uint64_t> order) const override;
@@ -59,12 +61,14 @@ private:
 };
 
 /// One rank's share of another sampler's order: indices rank, rank + ranks, … after padding the order to a multiple
-/// of `ranks` (by repeating its beginning) or, with `drop_last`, cutting it to one. The other sampler must outlive this
-/// one.
+/// of `ranks` (by repeating it from its beginning, as often as needed) or, with `drop_last`, cutting it to one. The
+/// ranks' shares are disjoint only if all ranks' samplers are equal, seed included. The other sampler must outlive
+/// this one. order() computes the whole order: time and memory O(of.size()) on each rank.
 class DistributedSampler final : public Sampler {
 public:
     /// rank < ranks, ranks ≥ 1. Throws std::invalid_argument naming the value.
     DistributedSampler(const Sampler& of, std::size_t rank, std::size_t ranks, bool drop_last = false);
+    DistributedSampler(const Sampler&& of, std::size_t rank, std::size_t ranks, bool drop_last = false) = delete;
     [[nodiscard]] std::size_t size() const noexcept override;
     void order(std::size_t epoch, std::span<std::uint64_t> order) const override;
 
@@ -75,11 +79,12 @@ private:
 };
 
 /// For data in shards that are read sequentially. Shards come in random order; within a shard, indices are shuffled as
-/// by a shuffle buffer of `window` samples: the sample that comes p-th, from 0, is one of the shard's first
-/// p + window. Keyed by (seed, epoch). Indices run through the shards in order, as in TarShards.
+/// by a shuffle buffer of `window` samples, though no sample is buffered: the one that comes p-th, from 0, is one of
+/// the shard's first p + window. Keyed by (seed, epoch). Indices run through the shards in order, as in TarShards.
 class ShardSampler final : public Sampler {
 public:
-    /// window ≥ 1; a window of 1 keeps each shard's own order. Throws std::invalid_argument naming the value.
+    /// Shards may be empty. window ≥ 1; a window of 1 keeps each shard's own order. Throws std::invalid_argument naming
+    /// the value.
     ShardSampler(std::span<const std::uint64_t> shard_sizes, std::uint64_t seed, std::size_t window = 512);
     [[nodiscard]] std::size_t size() const noexcept override { return ends_.empty() ? 0 : ends_.back(); }
     void order(std::size_t epoch, std::span<std::uint64_t> order) const override;
@@ -101,14 +106,14 @@ private:
     std::vector<std::uint64_t> indices_;
 };
 
-/// For measuring. Cuts epoch 0 of the sampler `of` into blocks of `samples` consecutive indices, without an incomplete
-/// last one. Every epoch after the first repeats one block `times` times, each epoch the next block: repetitions within
-/// an epoch see equal samples, and the epochs together see all of them. Epoch 0 is `of`'s epoch 0, cut or repeated to
-/// the same length. `of` is not used after construction.
+/// For measuring on equal work. Cuts the order of `of`'s epoch 0 into blocks of `samples` consecutive indices; a rest
+/// that fills no block is left out. Epochs 1, 2, 3, … are block 0, 1, 2, …, each repeated `times` times, and block 0
+/// again after the last. Epoch 0 is `of`'s epoch 0, cut or repeated to the same length, samples · times. `of` is used
+/// by the constructor only, which keeps its order: time and memory O(of.size()).
 class RepeatedSampler final : public Sampler {
 public:
     /// `samples` per block (or all, if there are fewer) and `times` must be ≥ 1. Throws std::invalid_argument naming
-    /// the value.
+    /// the value, and what `of` throws.
     RepeatedSampler(const Sampler& of, std::size_t samples, std::size_t times);
     [[nodiscard]] std::size_t size() const noexcept override { return block_ * times_; }
     void order(std::size_t epoch, std::span<std::uint64_t> order) const override;

@@ -13,9 +13,12 @@
 
 namespace drawpoint {
 
-/// Samples made by a user's function. One timed stage with the given name. A value.
+/// Samples made by a user's function. One timed stage with the given name. A value. `data` of the view still holds an
+/// earlier sample's bytes when the function is called. An exception of the function's is the sample's SampleError.
 class FunctionRows final : public SampleSource {
 public:
+    /// A layout that is invalid is refused by the loader. For samples that may be cached, pass
+    /// `SampleStage{name, function}.deterministic()`.
     FunctionRows(std::size_t size, const SampleLayout& layout, SampleStage make);
 
     [[nodiscard]] std::size_t size() const noexcept override { return size_; }
@@ -33,7 +36,8 @@ private:
 };
 
 /// `size` samples of shape `layout`, each made by `make(SampleView&)`, which writes the data and may set the target
-/// (default 0). All workers call it concurrently. Throws std::invalid_argument for an empty name.
+/// (default 0). All workers call it concurrently; it must be copyable. Its only randomness should be `view.random`.
+/// `size` may be 0. Throws std::invalid_argument for an empty name.
 template <class F>
 [[nodiscard]] FunctionRows from_function(std::size_t size, const SampleLayout& layout, std::string name, F make) {
     static_assert(std::invocable<const F&, SampleView&>,
@@ -42,7 +46,7 @@ template <class F>
 }
 
 /// Generated images of a learnable task: a wave whose direction, length and colour depend on the class, with random
-/// phase and noise; float32 [3, side, side], values about 0 ± 1. Sample i has class i mod `num_classes` and is a pure
+/// phase and noise; float32 [3, side, side], values within ±1.5. Sample i has class i mod `num_classes` and is a pure
 /// function of (seed, i). One timed stage, `generate`. A value.
 class SyntheticImages final : public SampleSource {
 public:

@@ -15,8 +15,11 @@ class BatchPart;    // an array of a collated batch; collate.hpp
 class LoaderCore;   // a loader's slots and how they come back; pipeline/loader/core/loader_core.hpp
 
 /// Reference-counted memory of one batch: the samples, then the targets. For a collated batch, the targets alone; each
-/// of its arrays has a SlotMemory of its own. From 2 MiB on it consists of aligned huge pages. Shared by the slot and
-/// whoever retains it, e.g. a tensor; the last release() frees it. retain(), release() and is_shared(): any thread.
+/// of its arrays has a SlotMemory of its own. Not initialised; samples and targets each begin at a multiple of 128
+/// bytes. From 2 MiB on it consists of whole, aligned huge pages if the system gives them (transparent huge pages).
+/// Shared by the slot and whoever retains it, e.g. a tensor; the last release() frees it. Once the batch is given back,
+/// the slot's next batch is written into the same memory, retained or not, unless an attachment's `held` forbids it;
+/// of a collated batch, memory that is retained is not written again. retain(), release() and is_shared(): any thread.
 class SlotMemory {
 public:
     /// New memory with one reference. Throws std::bad_alloc.
@@ -26,7 +29,7 @@ public:
     [[nodiscard]] bool is_shared() const noexcept;   ///< whether there is more than one reference
     [[nodiscard]] std::byte* data() const noexcept;
     [[nodiscard]] std::int64_t* targets() const noexcept;
-    [[nodiscard]] std::size_t bytes() const noexcept;   ///< of samples, targets and padding
+    [[nodiscard]] std::size_t bytes() const noexcept;   ///< of samples, targets and padding; what is allocated
 
 private:
     SlotMemory() = default;
@@ -37,9 +40,12 @@ private:
     std::size_t targets_at_ = 0, bytes_ = 0;
 };
 
-/// An object attached to a slot and kept with its memory across batches, e.g. a tensor over the memory. The thread that
-/// gives a batch back calls `held`; if it returns true, somebody else still uses the object: then the slot destroys the
-/// attachment, releases the memory and takes new memory.
+/// An object that belongs to a slot and stays with its memory from batch to batch, e.g. a tensor over the memory.
+/// Whoever gives a batch back calls `held(object)` first. True means that others still use the object: then
+/// `destroy(object)` drops the slot's own reference to it, the slot releases the memory, and a worker allocates new
+/// memory for the next batch (if that fails, the batch's samples fail: SampleError of stage "batch memory").
+/// `destroy` is also called when the slot's memory is freed, with the loader at the latest, on any thread. Either
+/// function may be null. Assigning another attachment does not destroy the one before.
 struct SlotAttachment {
     void* object = nullptr;
     bool (*held)(void* object) noexcept = nullptr;
@@ -48,8 +54,8 @@ struct SlotAttachment {
 
 /// A drawn batch, on loan from the loader: it occupies one of the loader's slots (memory for a batch, see
 /// LoaderOptions) until it is destroyed or reset(); what it refers to is valid until then. Move-only, 16 bytes. May
-/// outlive its pass and its loader. One thread at a time may use it, any thread may give it back. After reset() or a
-/// move only assignment, reset() and destruction are allowed.
+/// outlive its pass, its loader and the runtime. Data and targets may be changed. One thread at a time may use it, any
+/// thread may give it back. After reset() or a move only assignment, reset() and destruction are allowed.
 class Batch {
 public:
     Batch(Batch&& other) noexcept;
@@ -72,11 +78,13 @@ public:
     /// The array of this name. Throws std::out_of_range listing the names there are.
     [[nodiscard]] const BatchPart& part(std::string_view name) const;
 
-    /// The slot's memory (`retain()` it to keep it beyond the batch) and attachment, for pipeline/torch.
+    /// The slot's memory and attachment. They let a tensor outlive the batch without a copy: see `data_of()` in
+    /// pipeline/torch/tensors.hpp.
     [[nodiscard]] SlotMemory& memory() const noexcept;
     [[nodiscard]] SlotAttachment& attachment() const noexcept;
 
-    /// Gives the batch back now. Any thread; one atomic exchange, and a wake-up if a worker waits for the slot.
+    /// Gives the batch back now. Any thread; one atomic exchange and, if there are any, the calls of
+    /// SlotAttachment and a wake-up of a worker that waits for the slot.
     void reset() noexcept;
 
 private:

@@ -21,10 +21,11 @@ struct LoaderSetting {
     bool operator==(const LoaderSetting&) const = default;
 };
 
-/// The largest numbers that a loader accepts; the command line, the replay and all advice keep to them too.
+/// The largest numbers that a loader accepts; the command line, the replay and all advice keep to them too. The
+/// smallest are 1 for batch_size and prefetch_depth, else 0.
 namespace loader_limits {
 inline constexpr std::size_t most_workers = 256;
-inline constexpr std::size_t most_prefetch_depth = 55;   // the word of GiveBackGate has a bit for each slot
+inline constexpr std::size_t most_prefetch_depth = 55;   // a bit for each slot, and a count, in one atomic word
 inline constexpr std::size_t most_batch_size = std::size_t{1} << 20;
 inline constexpr std::size_t most_read_concurrency = 4096;
 inline constexpr std::size_t most_read_retries = 100;
@@ -35,14 +36,15 @@ inline constexpr std::uint64_t most_memory_budget = std::uint64_t{1} << 59;
 /// The message for a value outside `least` … `most`, e.g. "num_workers must be at most 256, got 300"; empty if
 /// inside.
 [[nodiscard]] std::string out_of_range(const char* field, std::size_t value, std::size_t least, std::size_t most);
-/// The same for the first number that no loader accepts; empty if the setting is valid, given enough memory_budget.
+/// The same for the first number that no loader accepts; empty if the setting is valid. Not checked: whether the
+/// memory_budget suffices, and `RuntimeOptions::max_threads`.
 [[nodiscard]] std::string out_of_range(const LoaderSetting&);
 
-/// The setting with which a recorded loader began.
+/// The setting with which a recorded loader began; its depth as reduced to the memory_budget.
 [[nodiscard]] LoaderSetting setting_of(const PipelineRow&) noexcept;
-/// `setting` as it is after the recorded change.
+/// `setting` as it is after the recorded change, which has to be one of the same loader; batch_size is kept.
 [[nodiscard]] LoaderSetting changed_by(const SettingRow&, LoaderSetting setting) noexcept;
-/// The row that records a loader that begins with this setting.
+/// The row that records a loader that begins with this setting, which has to be valid.
 [[nodiscard]] PipelineRow pipeline_row(std::string name, std::vector<std::string> stages, const LoaderSetting&);
 
 }   // namespace drawpoint

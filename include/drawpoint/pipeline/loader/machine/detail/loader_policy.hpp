@@ -108,8 +108,8 @@ public:
     [[nodiscard]] std::uint64_t largest_batch_bytes() const noexcept { return largest_; }     ///< ever, or the hint
     /// Estimates the peak of batches_bytes() when as much is prefetched as depth and budget allow and no batch is
     /// larger than the largest so far: one batch in the making, and as many finished ones as fit, with the mean and
-    /// variance of those handed over lately. 0: nothing is known yet. The result is at most `most`,
-    /// unless more has been held already.
+    /// variance of those handed over lately. 0: nothing is known yet. The result is at most `most`, unless more has
+    /// been held already.
     [[nodiscard]] std::uint64_t
     expected_batches_bytes(std::uint64_t most = std::numeric_limits<std::uint64_t>::max()) const noexcept;
 

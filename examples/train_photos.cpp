@@ -5,7 +5,7 @@
 #include <drawpoint/loop/torch/learner.hpp>
 
 int main(int argc, char** argv) {
-    drawpoint::Recorder recorder{"run.pftrace"};   // owns the rings and the writer thread; outlives the rest
+    drawpoint::Recorder recorder{"run.pftrace"};   // owns the writer thread of the file; outlives the rest
     drawpoint::Runtime runtime{{.max_threads = 2}, recorder};   // owns every loader thread
 
     drawpoint::ImageFolder photos{argc > 1 ? argv[1] : "photos"};

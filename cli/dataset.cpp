@@ -150,8 +150,9 @@ nlohmann::ordered_json json_of(const ImageSize& size) { return {{"width", size.w
 struct CheckedData {
     DatasetInfo found;
     std::optional<TarShards> shards;   ///< absent: an image folder
-    bool images_read = false;
+    ImageCheck check{};
 
+    [[nodiscard]] bool images_read() const { return check != ImageCheck::none; }
     /// If none passed, the sizes of files and images are not known.
     [[nodiscard]] bool any_passed() const { return found.failures.size() < found.images; }
 };
@@ -162,7 +163,7 @@ nlohmann::ordered_json to_json(const CheckedData& data, const Invocation& invoca
         "drawpoint.dataset/1", {.version = DRAWPOINT_VERSION, .command = invocation.line}, this_machine());
     document["images"] = found.images;
     document["classes"] = found.classes;
-    document["checked"] = data.images_read;
+    document["checked"] = data.check == ImageCheck::pixels;
     if (data.shards) {
         document["shards"] = data.shards->shard_sizes().size();
         document["indexed_shards"] = data.shards->indexed_shards();
@@ -175,7 +176,7 @@ nlohmann::ordered_json to_json(const CheckedData& data, const Invocation& invoca
     const auto if_known = [](bool known, const nlohmann::ordered_json& value) {
         return known ? value : nlohmann::ordered_json{};
     };
-    const bool files = data.any_passed(), images = files && data.images_read;
+    const bool files = data.any_passed(), images = files && data.images_read();
     document["smallest_file_bytes"] = if_known(files, found.smallest_file);
     document["median_file_bytes"] = if_known(files, found.median_file);
     document["largest_file_bytes"] = if_known(files, found.largest_file);
@@ -204,13 +205,16 @@ std::string to_text(const CheckedData& data) {
         text += fmt::format("shards     {}, {} with an index; read {}\n", count(data.shards->shard_sizes().size()),
                             count(data.shards->indexed_shards()),
                             data.shards->random_access() ? "at random" : "forward only");
-    if (data.images_read && data.any_passed())
+    if (data.images_read() && data.any_passed())
         text += fmt::format("pixels     {}x{} to {}x{}, median {}x{}\n", found.smallest.width, found.smallest.height,
                             found.largest.width, found.largest.height, found.median.width, found.median.height);
-    return text + fmt::format("checked    {}\n", !data.images_read ? "the archives only; --check reads every image"
-                                                 : found.failures.empty()
-                                                     ? "every file is a whole image"
-                                                     : count(found.failures.size()) + " files cannot be used");
+    const std::string what = data.check == ImageCheck::none   ? "the archives only"
+                             : data.check == ImageCheck::ends ? "header and end of every file"
+                                                              : "every image decoded";
+    return text +
+           fmt::format("checked    {}{}{}\n", what,
+                       found.failures.empty() ? "" : ": " + count(found.failures.size()) + " files cannot be used",
+                       data.check == ImageCheck::pixels ? "" : "; --check decodes every image");
 }
 
 int info(const Invocation& invocation) {
@@ -218,7 +222,8 @@ int info(const Invocation& invocation) {
     std::string place;
     bool check = false;
     line.app().add_option("--data,DIR", place, "the image folder, shard, folder of shards or {0000..0146} pattern");
-    line.app().add_flag("--check", check, "check every image of shards, too; a folder's are checked always");
+    line.app().add_flag("--check", check,
+                        "decode every image, on one core; else a folder's are checked by header and end");
     OutputFlags flags{line.app(), false};
     if (!line.parse())
         return exit_ok;
@@ -227,8 +232,8 @@ int info(const Invocation& invocation) {
     CheckedData data;
     if (names_tar_shards(place))
         data.shards.emplace(place);
-    data.images_read = check || !data.shards;
-    data.found = data.shards ? dataset_info(*data.shards, check) : dataset_info(ImageFolder{place});
+    data.check = check ? ImageCheck::pixels : data.shards ? ImageCheck::none : ImageCheck::ends;
+    data.found = data.shards ? dataset_info(*data.shards, data.check) : dataset_info(ImageFolder{place}, data.check);
     const nlohmann::ordered_json document = to_json(data, invocation);
     for (const RefusedFile& file : data.found.failures)
         complain(fmt::format("{}: {}", file.path, file.reason));

@@ -24,10 +24,9 @@ Spread<T> spread(std::vector<T>& values) {
     return {values.front(), values[(values.size() - 1) / 2], values.back()};
 }
 
-/// `read(index, file)` reads an image into *file, unless that is null, and returns its bytes. Without `read_all`
-/// nothing is read and every image passes.
+/// `read(index, file)` reads an image into *file, unless that is null, and returns its bytes.
 template <class Images, class Read>
-DatasetInfo info_of(const Images& images, const Read& read, bool read_all) {
+DatasetInfo info_of(const Images& images, const Read& read, ImageCheck check) {
     DatasetInfo info;
     info.images = images.size();
     info.classes = images.num_classes();
@@ -36,18 +35,24 @@ DatasetInfo info_of(const Images& images, const Read& read, bool read_all) {
     std::vector<std::uint64_t> bytes;
     std::vector<std::uint32_t> widths, heights;
     std::vector<std::byte> file;
+    std::vector<std::uint8_t> pixels;
     ImageDecoder decoder;
     for (std::size_t index = 0; index < images.size(); ++index) {
         ++in_class[static_cast<std::size_t>(images.label(index))];
-        if (!read_all) {
-            bytes.push_back(read(index, nullptr));
-            info.bytes += bytes.back();
-            continue;
-        }
         try {
+            if (check == ImageCheck::none) {
+                bytes.push_back(read(index, nullptr));
+                info.bytes += bytes.back();
+                continue;
+            }
             read(index, &file);
             info.bytes += file.size();
             decoder.open(file);
+            const auto [width, height] = decoder.size();
+            if (check == ImageCheck::pixels) {
+                pixels.resize(std::size_t{width} * height * 3);
+                decoder.decode_rgb({.width = width, .height = height}, pixels.data());
+            }
         } catch (const std::filesystem::filesystem_error& error) {
             info.failures.push_back({images.path(index), error.code().message()});
             continue;
@@ -76,23 +81,25 @@ DatasetInfo info_of(const Images& images, const Read& read, bool read_all) {
 
 }   // namespace
 
-DatasetInfo dataset_info(const ImageFolder& folder) {
+DatasetInfo dataset_info(const ImageFolder& folder, ImageCheck check) {
     const auto read = [&](std::size_t index, std::vector<std::byte>* file) {
+        if (file == nullptr)
+            return std::uint64_t{std::filesystem::file_size(folder.path(index))};
         read_file(folder.path(index), *file);
         return std::uint64_t{file->size()};
     };
-    DatasetInfo info = info_of(folder, read, true);
+    DatasetInfo info = info_of(folder, read, check);
     info.ignored_files = folder.ignored_files();
     return info;
 }
 
-DatasetInfo dataset_info(const TarShards& shards, bool read_all) {
+DatasetInfo dataset_info(const TarShards& shards, ImageCheck check) {
     const auto read = [&](std::size_t index, std::vector<std::byte>* file) {
         if (file)
             shards.read(index, *file);
         return shards.bytes(index);
     };
-    return info_of(shards, read, read_all);
+    return info_of(shards, read, check);
 }
 
 }   // namespace drawpoint

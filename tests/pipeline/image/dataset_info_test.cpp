@@ -31,8 +31,12 @@ BOOST_AUTO_TEST_CASE(sizes_classes_and_bytes_are_counted_and_bad_files_named) {
         root.write(std::string{"c/"} + name, other);
     }
 
-    const DatasetInfo info = drawpoint::dataset_info(ImageFolder{root.path()});
-    BOOST_TEST(info.images == 7u);
+    auto gap = test::jpeg_file({64, 64});   // its header and its end stay whole
+    gap.erase(gap.end() - static_cast<std::ptrdiff_t>(gap.size() / 3), gap.end() - 2);
+    bytes += std::filesystem::file_size(root.write("c/gap.jpg", gap));
+
+    const DatasetInfo info = drawpoint::dataset_info(ImageFolder{root.path()}, ImageCheck::pixels);
+    BOOST_TEST(info.images == 8u);
     BOOST_TEST(info.classes == 3u);
     BOOST_TEST(info.ignored_files == 1u);
     BOOST_TEST(info.smallest_class == 2u);
@@ -43,11 +47,14 @@ BOOST_AUTO_TEST_CASE(sizes_classes_and_bytes_are_counted_and_bad_files_named) {
     BOOST_TEST((info.largest == ImageSize{41, 90}));
     BOOST_TEST(info.smallest_file <= info.median_file);
     BOOST_TEST(info.median_file <= info.largest_file);
-    BOOST_REQUIRE(info.failures.size() == 2u);
+    BOOST_REQUIRE(info.failures.size() == 3u);
     BOOST_TEST(info.failures[0].path == (root.path() / "b/cut.jpg").string());
     BOOST_TEST(info.failures[0].reason.find("truncated JPEG") == 0u);
     BOOST_TEST(info.failures[1].path == (root.path() / "b/gone.jpg").string());
     BOOST_TEST(!info.failures[1].reason.empty());
+    BOOST_TEST(info.failures[2].path == (root.path() / "c/gap.jpg").string());
+    BOOST_TEST(drawpoint::dataset_info(ImageFolder{root.path()}, ImageCheck::ends).failures.size() == 2u);
+    BOOST_TEST(drawpoint::dataset_info(ImageFolder{root.path()}, ImageCheck::none).failures.size() == 1u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -21,18 +21,30 @@ namespace drawpoint::cli {
 namespace {
 
 /// A part of the data set, shuffled differently in each epoch.
-class RandomPart final : public Sampler {
+class RandomPart final : public Sampler, public OrderParts {
 public:
     RandomPart(std::vector<std::uint64_t> indices, std::uint64_t seed)
         : indices_{std::move(indices)}, random_{indices_.size(), seed} {}
     [[nodiscard]] std::size_t size() const noexcept override { return indices_.size(); }
     void order(std::size_t epoch, std::span<std::uint64_t> order) const override {
         random_.order(epoch, order);
+        look_up(order);
+    }
+    [[nodiscard]] const OrderParts* parts() const noexcept override {
+        return random_.parts() != nullptr ? this : nullptr;
+    }
+    void part(std::size_t epoch, std::uint64_t first, std::uint64_t stride,
+              std::span<std::uint64_t> part) const noexcept override {
+        random_.part(epoch, first, stride, part);
+        look_up(part);
+    }
+
+private:
+    void look_up(std::span<std::uint64_t> order) const noexcept {
         for (std::uint64_t& index : order)
             index = indices_[index];
     }
 
-private:
     std::vector<std::uint64_t> indices_;
     RandomSampler random_;
 };

@@ -79,6 +79,7 @@ bool fits_memory(const Case& of) {
                         .prefetch_depth = setting.prefetch_depth,
                         .read_concurrency = setting.read_concurrency,
                         .encoded_bytes = of.read.any() ? contents_bytes : 0,
+                        .order_bytes = 2 * sizeof(std::uint64_t) * of.steps * setting.batch_size,
                         .dataset_size = of.steps * setting.batch_size,
                         .memory_budget = setting.memory_budget})
                .missing_bytes == 0;

@@ -41,7 +41,7 @@ std::string name_of(const Ledger& ledger, const DrawBlame& draw, const BlamePiec
 
 std::vector<BlameRow> blame_table(const Ledger& ledger, const Blame& blame, DrawKind kind) {
     // By the parts of a key, so that each key is built once.
-    std::map<std::tuple<Cause, std::uint8_t, std::uint8_t>, BlameRow> sums;
+    std::map<std::tuple<Cause, std::uint16_t, std::uint8_t>, BlameRow> sums;
     std::int64_t all_ns = 0;
     const DrawBlame* with_others = nullptr;
     for (const DrawBlame& draw : blame.draws) {
@@ -50,7 +50,7 @@ std::vector<BlameRow> blame_table(const Ledger& ledger, const Blame& blame, Draw
         for (const BlamePiece& piece : pieces_of(blame, draw)) {
             const bool stage = piece.cause == Cause::stage;
             with_others = piece.cause == Cause::other_samples ? &draw : with_others;
-            const auto pipeline = stage ? ledger.batches[draw.batch].pipeline : std::uint8_t{0};
+            const auto pipeline = stage ? ledger.batches[draw.batch].pipeline : std::uint16_t{0};
             BlameRow& row = sums[{piece.cause, pipeline, stage ? piece.stage : std::uint8_t{0}}];
             if (row.key.empty()) {
                 row.key = key_of(ledger, draw, piece);

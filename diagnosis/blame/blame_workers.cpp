@@ -62,7 +62,7 @@ void add_workers(Blame& blame, const Ledger& ledger, const LoaderRows& rows) {
     for (const DrawBlame& draw : blame.draws) {
         if (kind_of(draw) != DrawKind::steady || draw.batch == nothing || ledger.steps[draw.step].phase != Phase::train)
             continue;
-        const std::uint8_t pipeline = ledger.batches[draw.batch].pipeline;
+        const std::uint16_t pipeline = ledger.batches[draw.batch].pipeline;
         std::vector<std::int64_t> worker, other;   // worker-nanoseconds by stage
         std::int64_t no_slot = 0;
         for (const BlamePiece& piece : pieces_of(blame, draw)) {

@@ -21,7 +21,7 @@ void add_slow_samples(Blame& blame, const Ledger& ledger, const LoaderRows& rows
         std::uint32_t worst = 0, times = 0;
         std::int64_t worst_ns = 0, ns = 0;
     };
-    std::map<std::pair<std::uint8_t, std::uint64_t>, Stalls> stalls;   // by pipeline and index
+    std::map<std::pair<std::uint16_t, std::uint64_t>, Stalls> stalls;   // by pipeline and index
     for (const DrawBlame& draw : blame.draws) {
         if (draw.warm_up || draw.last_sample == nothing || !rows.whole(draw.batch))
             continue;

@@ -15,7 +15,7 @@ using What = WorkerPart::What;
 /// Why an idle worker of one pipeline is idle, over time.
 class IdleReasons {
 public:
-    IdleReasons(const Ledger& ledger, const LoaderRows& rows, std::uint8_t pipeline) {
+    IdleReasons(const Ledger& ledger, const LoaderRows& rows, std::uint16_t pipeline) {
         struct Change {
             std::int64_t at_ns;
             int taken, unrecorded;
@@ -137,14 +137,14 @@ private:
 
 std::vector<WorkerTimeline> worker_timelines(const Ledger& ledger, const LoaderRows& rows, TimeRange range) {
     struct Worker {
-        std::uint8_t pipeline;
+        std::uint16_t pipeline;
         std::vector<Work> works;
     };
     std::map<std::uint16_t, Worker> workers;
-    const auto is_inline = [&](std::uint8_t pipeline) {
+    const auto is_inline = [&](std::uint16_t pipeline) {
         return pipeline >= ledger.pipelines.size() || ledger.pipelines[pipeline].num_workers == 0;
     };
-    const auto add = [&](std::uint16_t worker, std::uint8_t pipeline, const Work& work) {
+    const auto add = [&](std::uint16_t worker, std::uint16_t pipeline, const Work& work) {
         if (!is_inline(pipeline))
             workers.try_emplace(worker, Worker{pipeline, {}}).first->second.works.push_back(work);
     };
@@ -156,7 +156,7 @@ std::vector<WorkerTimeline> worker_timelines(const Ledger& ledger, const LoaderR
             row.collate_worker && row.collate_begin_ns != no_stamp && row.collate_end_ns != no_stamp)
             add(*row.collate_worker, row.pipeline, {row.collate_begin_ns, nothing, i});
 
-    std::map<std::uint8_t, IdleReasons> reasons;
+    std::map<std::uint16_t, IdleReasons> reasons;
     std::vector<WorkerTimeline> timelines;
     for (auto& [number, worker] : workers) {
         std::ranges::stable_sort(worker.works, {}, &Work::begin_ns);

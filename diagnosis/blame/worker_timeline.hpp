@@ -13,7 +13,8 @@ namespace drawpoint {
 struct WorkerPart {
     enum class What : std::uint8_t { stage, collate, overhead, idle, idle_no_slot, unknown };
     What what{};
-    std::uint8_t stage = 0, pipeline = 0;   ///< for `What::stage`
+    std::uint8_t stage = 0;   ///< for `What::stage`, like `pipeline`
+    std::uint16_t pipeline = 0;
     std::int64_t begin_ns = 0, ns = 0;
     std::int64_t run_queue_ns = 0;   ///< of `ns`: waiting for a core
 };
@@ -21,7 +22,7 @@ struct WorkerPart {
 /// A worker's time: its parts in order, without gaps.
 struct WorkerTimeline {
     std::uint16_t worker = 0;
-    std::uint8_t pipeline = 0;
+    std::uint16_t pipeline = 0;
     std::vector<WorkerPart> parts;
 };
 

@@ -44,7 +44,7 @@ std::size_t made_from(const SampleRow& row, std::span<const StageRow> stages) no
 
 }   // namespace
 
-CpuShares::CpuShares(const Ledger& ledger, std::uint8_t pipeline)
+CpuShares::CpuShares(const Ledger& ledger, std::uint16_t pipeline)
     : long_from_ns_{std::numeric_limits<std::int64_t>::max()} {
     const auto [first, last] = std::ranges::equal_range(ledger.samples, pipeline, {}, &SampleRow::pipeline);
     std::vector<std::int64_t> walls;

@@ -33,7 +33,7 @@ private:
 /// lost in any stage.
 class CpuShares {
 public:
-    CpuShares(const Ledger&, std::uint8_t pipeline);
+    CpuShares(const Ledger&, std::uint16_t pipeline);
 
     [[nodiscard]] bool measured() const noexcept { return measured_; }   ///< for any sample
     /// A row's stages as demands. The row has at least one sample and at most `max_stages` stages. Waiting for a core

@@ -29,14 +29,14 @@ constexpr std::int64_t longest_gap_ns = 50'000;   // between two samples: in a l
 constexpr std::uint64_t most_samples = 10'000'000, most_bytes = std::uint64_t{1} << 50;
 constexpr double most_sleep_cpu_ns = 1e6, most_cores = 1e5, most_depth = loader_limits::most_prefetch_depth;
 constexpr std::size_t most_pipelines =
-    std::size_t{std::numeric_limits<std::uint8_t>::max()} + 1;   // rows name them by a uint8_t
+    std::size_t{std::numeric_limits<std::uint16_t>::max()} + 1;   // rows name them by a uint16_t
 
 template <class Row>
 auto place_of(const Row& row) noexcept {
     return std::tuple{row.pipeline, row.epoch, row.batch};
 }
 
-std::span<const BatchRow> batches_of(const Ledger& ledger, std::uint8_t pipeline) {
+std::span<const BatchRow> batches_of(const Ledger& ledger, std::uint16_t pipeline) {
     const auto [first, last] = std::ranges::equal_range(ledger.batches, pipeline, {}, &BatchRow::pipeline);
     return {first, last};
 }
@@ -130,7 +130,7 @@ struct Window {
 };
 
 /// The loader's last setting. Raises `since_ns` to the time of its last change.
-LoaderSetting setting_of(const Ledger& ledger, std::uint8_t pipeline, std::int64_t& since_ns) {
+LoaderSetting setting_of(const Ledger& ledger, std::uint16_t pipeline, std::int64_t& since_ns) {
     const PipelineRow& row = ledger.pipelines[pipeline];
     LoaderSetting setting = drawpoint::setting_of(row);
     // The depth asked for, not the one that the recorded memory budget allowed: the replay plans for its own budget.
@@ -144,7 +144,7 @@ LoaderSetting setting_of(const Ledger& ledger, std::uint8_t pipeline, std::int64
     return setting;
 }
 
-Window window_of(const Ledger& ledger, const LoaderRows& rows, std::size_t first_step, std::uint8_t pipeline,
+Window window_of(const Ledger& ledger, const LoaderRows& rows, std::size_t first_step, std::uint16_t pipeline,
                  std::int64_t since_ns) {
     Window window;
     window.transfers_ns.resize(ledger.batches.size());
@@ -198,11 +198,11 @@ void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loade
 
 /// Window of the first loader that trained, whose number and setting it sets; empty if none did.
 Window window_of_first_trained(RecordedRun& run, const Ledger& ledger, const LoaderRows& rows, std::size_t first_step,
-                               std::uint8_t& pipeline) {
+                               std::uint16_t& pipeline) {
     const std::size_t loaders = std::min(ledger.pipelines.size(), most_pipelines);
     Window window;
     for (std::size_t i = 0; i < loaders && window.steps.empty(); ++i) {
-        pipeline = static_cast<std::uint8_t>(i);
+        pipeline = static_cast<std::uint16_t>(i);
         std::int64_t since_ns = ledger.start_ns;
         run.setting = setting_of(ledger, pipeline, since_ns);
         window = window_of(ledger, rows, first_step, pipeline, since_ns);
@@ -239,7 +239,7 @@ std::string lack_of_samples(const RecordedRun& run, const Ledger& ledger, std::s
 RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
     RecordedRun run;
     const LoaderRows rows{ledger};
-    std::uint8_t pipeline = 0;
+    std::uint16_t pipeline = 0;
     Window window = window_of_first_trained(run, ledger, rows, first_step, pipeline);
     if (window.steps.empty()) {
         run.unusable = ledger.pipelines.empty() ? "no loader of drawpoint was recorded"

@@ -91,11 +91,12 @@ void ReplayLoader::turn(bool loop_waits, bool leaves) {
         if (effects->disarm)
             gate_.disarm();
     } while (effects->arm && !gate_.arm(*effects->arm));
-    const bool prepares = effects->prepare_order;
+    const bool begins_next = effects->begin_next;
     wake(wakes);
-    if (prepares && machine_.begin_preparing() && machine_.prepared(true)) {
-        prepared_ = extend();
-        turn(false);
+    if (begins_next) {
+        machine_.begin_next();
+        admitted_ahead_ = extend();
+        turn(loop_waits);
     }
 }
 
@@ -216,14 +217,14 @@ std::uint64_t ReplayLoader::extend() {
 
 void ReplayLoader::begin_pass() {
     if (machine_.begin_pass(next_epoch_)) {
-        undrawn_ = std::exchange(prepared_, 0);
+        undrawn_ = std::exchange(admitted_ahead_, 0);
     } else {
         machine_.orders(next_epoch_);
         undrawn_ = extend();
     }
     ++next_epoch_;
     const bool is_last = options_.ends && machine_.policy().limit() == steps_;
-    machine_.want_next(!inline_ && pass_end_ != endless && !is_last);
+    machine_.want_next(!inline_ && pass_end_ != endless && !is_last, true);
     if (rows_)
         rows_->begin_pass(time_.now_ns());
     if (!inline_)

@@ -167,7 +167,7 @@ private:
     std::int64_t pass_begin_ = 0;          // position of the pass being admitted; below 0 if it began before the replay
     std::uint64_t pass_end_;               // position at which it ends
     std::uint64_t undrawn_ = 0;            // batches of the current pass that are left to draw
-    std::uint64_t prepared_ = 0;           // batches of the next pass, if it is already being admitted
+    std::uint64_t admitted_ahead_ = 0;     // batches of the next pass, if it is already being admitted
     std::uint64_t next_epoch_ = 0;         // of the pass that begins next
 
     LoopState loop_ = LoopState::drawing;

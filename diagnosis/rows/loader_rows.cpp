@@ -9,7 +9,7 @@
 namespace drawpoint {
 namespace {
 
-using Key = std::tuple<std::uint8_t, std::uint32_t, std::uint32_t>;
+using Key = std::tuple<std::uint16_t, std::uint32_t, std::uint32_t>;
 Key key_of(const BatchRow& row) { return {row.pipeline, row.epoch, row.batch}; }
 Key key_of(const SampleRow& row) { return {row.pipeline, row.epoch, row.batch}; }
 
@@ -123,7 +123,7 @@ void LoaderRows::find_releases() {
     }
 }
 
-LoaderSetting LoaderRows::setting_at(std::uint8_t pipeline, std::int64_t at_ns) const noexcept {
+LoaderSetting LoaderRows::setting_at(std::uint16_t pipeline, std::int64_t at_ns) const noexcept {
     const LoaderSetting first = pipeline < ledger_->pipelines.size()
                                     ? setting_of(ledger_->pipelines[pipeline])
                                     : LoaderSetting{.num_workers = 0, .prefetch_depth = 0};
@@ -134,7 +134,7 @@ LoaderSetting LoaderRows::setting_at(std::uint8_t pipeline, std::int64_t at_ns) 
     return first;
 }
 
-TimeRange LoaderRows::slot_free(std::uint8_t pipeline, TimeRange range) const noexcept {
+TimeRange LoaderRows::slot_free(std::uint16_t pipeline, TimeRange range) const noexcept {
     if (pipeline >= slots_.size())
         return {range.to_ns, range.to_ns};
     const Slots& slots = slots_[pipeline];

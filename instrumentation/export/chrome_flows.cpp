@@ -72,7 +72,7 @@ void ChromeFlows::forward_backward() {
 }
 
 void ChromeFlows::loader() {
-    std::map<std::tuple<std::uint8_t, std::uint32_t, std::uint32_t>, std::uint32_t> batches;
+    std::map<std::tuple<std::uint16_t, std::uint32_t, std::uint32_t>, std::uint32_t> batches;
     for (const auto& [row, tid] : batch_tids_) {
         const BatchRow& batch = ledger_.batches[row];
         batches[{batch.pipeline, batch.epoch, batch.batch}] = row;

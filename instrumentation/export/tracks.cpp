@@ -238,7 +238,7 @@ private:
     }
 
     void batch_slots() {
-        std::map<std::pair<std::uint8_t, std::uint32_t>, std::vector<std::uint32_t>> by_slot;
+        std::map<std::pair<std::uint16_t, std::uint32_t>, std::vector<std::uint32_t>> by_slot;
         for (std::size_t i = 0; i < ledger_.batches.size(); ++i)
             by_slot[{ledger_.batches[i].pipeline, ledger_.batches[i].slot}].push_back(static_cast<std::uint32_t>(i));
         std::uint64_t tid = first_slot_tid;

@@ -9,7 +9,9 @@ void LoopTrack::begin_pass(PassKind kind, std::uint32_t epoch) noexcept {
     if (recorder_ == nullptr)
         return;
     push_step();
-    OpenPass& pass = passes_[depth_++];
+    if (depth_++ >= passes_.size())
+        return;
+    OpenPass& pass = passes_[depth_ - 1];
     pass.row = {.kind = kind, .epoch = epoch, .begin_ns = last_ns_, .end_ns = last_ns_};
     pass.count = 0;
     recorder_->push_begin(pass.row);
@@ -19,7 +21,9 @@ void LoopTrack::end_pass() noexcept {
     if (recorder_ == nullptr)
         return;
     push_step();
-    OpenPass& pass = passes_[--depth_];
+    if (depth_ == 0 || --depth_ >= passes_.size())
+        return;
+    OpenPass& pass = passes_[depth_];
     pass.row.end_ns = last_ns_;
     recorder_->push(pass.row, std::span{pass.spans}.first(pass.count));
 }
@@ -84,8 +88,10 @@ void LoopTrack::add_piece(Span span, std::int64_t until_ns) noexcept {
     const bool in_step = where_ != Where::outside;
     if (!in_step && depth_ == 0)
         return;   // before the first pass: belongs to none
-    auto& spans = in_step ? spans_ : passes_[depth_ - 1].spans;
-    auto& count = in_step ? step_spans_ : passes_[depth_ - 1].count;
+    const std::size_t level = std::min<std::size_t>(depth_, passes_.size());
+    OpenPass& pass = passes_[level == 0 ? 0 : level - 1];
+    auto& spans = in_step ? spans_ : pass.spans;
+    auto& count = in_step ? step_spans_ : pass.count;
     // A piece that continues the previous one is merged with it.
     if (count > 0 && spans[count - 1].span == span && spans[count - 1].begin_ns + spans[count - 1].ns == piece.begin_ns)
         spans[count - 1].ns += piece.ns;

@@ -16,11 +16,12 @@ constexpr std::size_t most_text_bytes = 1u << 20;
 /// The text, cut to the mebibyte that a recording keeps at most.
 std::string_view bounded(std::string_view text) noexcept { return text.substr(0, most_text_bytes); }
 
-/// `name`, with a number if it is taken: the keys of facts about a loader contain its name.
-std::string unused_name(const std::vector<std::string>& taken, const std::string& name) {
+/// `name`, or the first "name (2)", "name (3)", … that is not taken: the keys of facts about a loader contain its
+/// name. `taken`: names, and the last number tried of each.
+std::string unused_name(std::unordered_map<std::string, unsigned>& taken, const std::string& name) {
     std::string unused = name;
-    for (unsigned number = 2; std::ranges::find(taken, unused) != taken.end(); ++number)
-        unused = name + " (" + std::to_string(number) + ")";
+    while (!taken.try_emplace(unused, 1).second)
+        unused = name + " (" + std::to_string(++taken[name]) + ")";
     return unused;
 }
 
@@ -32,22 +33,29 @@ Recorder::Recorder(const RecorderOptions& options, const AnyClock& clock)
 Recorder::Recorder(const std::filesystem::path& file, const RecorderOptions& options, const AnyClock& clock)
     : clock_{clock}, impl_{std::make_unique<Impl>(&file, options, clock)} {}
 
-Recorder::~Recorder() { finish(); }
-
-std::uint8_t Recorder::add_pipeline(const PipelineRow& row) {
-    const std::lock_guard lock{impl_->mutex};
-    if (impl_->pipelines.size() > std::numeric_limits<std::uint8_t>::max())
-        throw std::length_error("a recording names at most 256 loaders");
-    PipelineRow named = row;
-    named.name = unused_name(impl_->pipelines, row.name);
-    impl_->pipelines.reserve(impl_->pipelines.size() + 1);
-    std::string name = named.name;
-    impl_->rare.emplace_back(std::move(named));
-    impl_->pipelines.push_back(std::move(name));
-    return static_cast<std::uint8_t>(impl_->pipelines.size() - 1);
+Recorder::~Recorder() {
+    finish();
+    if (impl_->fork.is_forked())
+        (void)impl_.release();   // its writer thread is not here
 }
 
-std::string Recorder::pipeline_name(std::uint8_t pipeline) const {
+std::uint16_t Recorder::add_pipeline(const PipelineRow& row) {
+    const std::lock_guard lock{impl_->mutex};
+    if (impl_->pipelines.size() > std::numeric_limits<std::uint16_t>::max())
+        throw std::length_error("a recording names at most 65536 loaders");
+    PipelineRow named = row;
+    named.name = unused_name(impl_->pipeline_names, row.name);
+    impl_->pipelines.push_back(named.name);
+    try {
+        impl_->rare.emplace_back(std::move(named));
+    } catch (...) {
+        impl_->pipelines.pop_back();
+        throw;
+    }
+    return static_cast<std::uint16_t>(impl_->pipelines.size() - 1);
+}
+
+std::string Recorder::pipeline_name(std::uint16_t pipeline) const {
     const std::lock_guard lock{impl_->mutex};
     return impl_->pipelines.at(pipeline);
 }
@@ -175,6 +183,8 @@ void Recorder::set_fact(std::string_view key, std::string_view value) noexcept {
 }
 
 Ledger Recorder::ledger() {
+    if (impl_->fork.is_forked())
+        return {};
     {
         std::unique_lock lock{impl_->mutex};
         const std::uint64_t mine = ++impl_->flush_asked;
@@ -186,6 +196,8 @@ Ledger Recorder::ledger() {
 }
 
 void Recorder::finish() noexcept {
+    if (impl_->fork.is_forked())
+        return;
     const std::lock_guard once{impl_->finish_mutex};
     if (!impl_->thread.joinable())
         return;

@@ -11,12 +11,15 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <thread>
+#include <unordered_map>
 #include <vector>
 
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
 
 #include "instrumentation/ledger/definitions.hpp"
+#include <drawpoint/instrumentation/host/detail/fork_check.hpp>
 #include <drawpoint/instrumentation/host/detail/host_counters.hpp>
 #include "instrumentation/recorder/message_sink.hpp"
 #include "instrumentation/recorder/ring_message.hpp"
@@ -96,6 +99,7 @@ struct Recorder::Impl {
     std::vector<std::unique_ptr<WorkerTrack::Ring>> workers;
     std::vector<RareRow> rare;
     std::vector<std::string> pipelines;   // their names
+    std::unordered_map<std::string, unsigned> pipeline_names;
     std::uint64_t flush_asked = 0, flush_done = 0;
     bool stop = false, finished = false;
     std::uint64_t refused = 0;   // rare rows that could not be kept
@@ -122,6 +126,7 @@ struct Recorder::Impl {
     std::optional<HostCounters> host;   // none: switched off
     std::int64_t host_ns = no_stamp;    // of the last row
 
+    ForkCheck fork;
     std::mutex finish_mutex;
     std::thread thread;
 };

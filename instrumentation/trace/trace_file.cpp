@@ -1,10 +1,14 @@
 #include "instrumentation/trace/trace_file.hpp"
 
 #include <fcntl.h>
+#include <poll.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <system_error>
+#include <utility>
 
 #include "instrumentation/trace/trace_block.hpp"
 
@@ -12,17 +16,74 @@ namespace drawpoint {
 
 namespace {
 constexpr std::chrono::milliseconds block_time{800};   // with the writer's pauses, a killed run loses at most a second
+constexpr std::chrono::milliseconds patience{2000};    // with a pipe that takes nothing
+}   // namespace
+
+TraceFile::TraceFile(const std::filesystem::path& path) : path_{path} {
+    const int there = open_locked();
+    struct stat status{};
+    if (::fstat(there, &status) == 0 && !S_ISREG(status.st_mode)) {
+        fd_ = there;
+        return;
+    }
+    before_ = there;
+    try {
+        replaced_.emplace(path);
+    } catch (...) {
+        end();
+        throw;
+    }
+    fd_ = replaced_->number();
+    (void)::flock(fd_, LOCK_EX | LOCK_NB);
 }
 
-TraceFile::TraceFile(const std::filesystem::path& path)
-    : path_{path}, fd_{::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)} {
-    if (fd_ < 0)
-        throw std::system_error(errno, std::generic_category(), path.string());
+int TraceFile::open_locked() {
+    const auto fail = [this](int error, const char* why = "") -> int {
+        throw std::system_error(error, std::generic_category(), path_.string() + why);
+    };
+    for (;;) {
+        constexpr int how = O_WRONLY | O_NONBLOCK | O_CLOEXEC;
+        int opened = ::open(path_.c_str(), how | O_CREAT | O_EXCL, 0666);
+        made_before_ = opened >= 0;
+        if (opened < 0 && errno == EEXIST)
+            opened = ::open(path_.c_str(), how | O_CREAT, 0666);   // O_CREAT: the target of a link may be missing
+        if (opened < 0)
+            return fail(errno);
+        struct stat mine{}, named{};
+        (void)::fstat(opened, &mine);
+        if (!S_ISREG(mine.st_mode))
+            return opened;
+        // A file system may have no locks. Whoever replaces the file holds its lock until then.
+        if (::flock(opened, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+            ::close(opened);
+            return fail(EBUSY, ": another recording is being written to it");
+        }
+        if (::stat(path_.c_str(), &named) == 0 && named.st_dev == mine.st_dev && named.st_ino == mine.st_ino)
+            return opened;
+        ::close(opened);   // it was replaced in the meantime
+    }
 }
 
-TraceFile::~TraceFile() {
+TraceFile::~TraceFile() { end(); }
+
+void TraceFile::end() noexcept {
+    // Unlocked by hand, because a forked child may keep the same open file.
     if (fd_ >= 0)
+        (void)::flock(fd_, LOCK_UN);
+    if (!replaced_ && fd_ >= 0)
         ::close(fd_);
+    fd_ = -1;
+    replaced_.reset();
+    if (before_ >= 0 && made_before_)
+        (void)::unlink(path_.c_str());
+    close_before();
+}
+
+void TraceFile::close_before() noexcept {
+    if (before_ < 0)
+        return;
+    (void)::flock(before_, LOCK_UN);
+    ::close(std::exchange(before_, -1));
 }
 
 void TraceFile::end_block_if_due(std::chrono::steady_clock::time_point now) {
@@ -41,6 +102,16 @@ void TraceFile::end_block() {
     write_all(block_);
     block_.clear();
     block_begin_.reset();
+    if (header.offset == 0 && replaced_)
+        take_place();
+}
+
+void TraceFile::take_place() {
+    if (const int error = replaced_->commit(); error != 0) {
+        fail(error);
+        return end();
+    }
+    close_before();
 }
 
 void TraceFile::write_all(std::string_view bytes) {
@@ -49,10 +120,15 @@ void TraceFile::write_all(std::string_view bytes) {
         if (written >= 0) {
             bytes_ += static_cast<std::uint64_t>(written);
             bytes.remove_prefix(static_cast<std::size_t>(written));
+        } else if (errno == EAGAIN) {
+            pollfd room{.fd = fd_, .events = POLLOUT, .revents = 0};
+            if (::poll(&room, 1, static_cast<int>(patience.count())) == 0) {
+                fail(ETIMEDOUT);
+                end();
+            }
         } else if (errno != EINTR) {
             fail(errno);
-            ::close(fd_);
-            fd_ = -1;
+            end();
         }
     }
 }
@@ -60,9 +136,10 @@ void TraceFile::write_all(std::string_view bytes) {
 void TraceFile::close() {
     if (!block_.empty())
         end_block();
-    if (fd_ >= 0 && ::close(fd_) != 0)
+    // Closing any descriptor of the file says what of the data could not be stored.
+    if (const int again = fd_ >= 0 ? ::fcntl(fd_, F_DUPFD_CLOEXEC, 0) : -1; again >= 0 && ::close(again) != 0)
         fail(errno);
-    fd_ = -1;
+    end();
 }
 
 void TraceFile::fail(int error) { error_ = path_.string() + ": " + std::generic_category().message(error); }

@@ -7,13 +7,18 @@
 #include <string>
 #include <string_view>
 
+#include <drawpoint/instrumentation/detail/replaced_file.hpp>
+
 namespace drawpoint {
 
 /// The file of a recording: composes blocks in memory and writes each with one system call. A failed write ends the
-/// file; later calls do nothing. Use by one thread at a time. Throws std::bad_alloc.
+/// file; later calls do nothing. Locked (flock) while it is open. Use by one thread at a time. Throws std::bad_alloc.
 class TraceFile {
 public:
-    /// Creates or replaces the file. Throws std::system_error naming it if it can't be opened.
+    /// Opens the file. One that is there is replaced when the first block is written, so that a recording is not lost
+    /// to one that fails at once. Pipes and devices are written to as they are; one that takes nothing for two seconds
+    /// ends the recording. Throws std::system_error naming the file if it can't be opened or another recording is
+    /// being written to it.
     explicit TraceFile(const std::filesystem::path&);
     /// Does not write the current block: without `close()` the file ends with the last block written.
     ~TraceFile();
@@ -45,10 +50,19 @@ private:
     static constexpr std::size_t block_bytes = 64u << 10;
 
     void write_all(std::string_view);
+    void take_place();
+    void close_before() noexcept;
+    void end() noexcept;   // closes what is open
     void fail(int error);
 
     std::filesystem::path path_;
-    int fd_ = -1;
+    /// Opens and locks the file of this name, and makes an empty one if there is none.
+    [[nodiscard]] int open_locked();
+
+    int before_ = -1;            // what is to be replaced, locked; -1: it is replaced
+    bool made_before_ = false;   // it was not there, and goes again if it is not replaced
+    std::optional<ReplacedFile> replaced_;
+    int fd_ = -1;   // of `replaced_`, if there is one
     std::string error_, block_;
     std::uint64_t bytes_ = 0, records_ = 0, dropped_ = 0;
     std::optional<std::chrono::steady_clock::time_point> block_begin_;

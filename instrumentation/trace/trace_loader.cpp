@@ -172,7 +172,7 @@ TraceSequence& TraceWriter::worker(std::uint16_t number) {
     return *sequence;
 }
 
-TraceSequence& TraceWriter::lane(std::uint8_t pipeline, std::uint32_t slot) {
+TraceSequence& TraceWriter::lane(std::uint16_t pipeline, std::uint32_t slot) {
     const auto [at, added] = lanes_.try_emplace({pipeline, slot});
     if (added)
         at->second = packets_.new_sequence(packets_.new_track("batches", rank_batches), lane_names_);

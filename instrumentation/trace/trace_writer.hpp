@@ -122,7 +122,7 @@ private:
     void end_record() { packets_.file().end_block_if_large(); }
     // trace_loader.cpp
     TraceSequence& worker(std::uint16_t);
-    TraceSequence& lane(std::uint8_t pipeline, std::uint32_t slot);
+    TraceSequence& lane(std::uint16_t pipeline, std::uint32_t slot);
     void stage_slices(TraceSequence&, const SampleRow&, std::span<const StageRow>, std::size_t most);
     void counter(TraceSequence&, std::int64_t stamp_ns, std::uint64_t value, std::optional<std::uint64_t>& last);
     template <class Value>
@@ -150,7 +150,7 @@ private:
     std::optional<TraceSequence> own_cpu_, other_cpu_;
     HostRow last_host_;
     std::vector<std::optional<TraceSequence>> workers_;
-    std::map<std::pair<std::uint8_t, std::uint32_t>, TraceSequence> lanes_;
+    std::map<std::pair<std::uint16_t, std::uint32_t>, TraceSequence> lanes_;
     std::optional<std::uint64_t> last_ready_batches_, last_ready_bytes_;
     std::vector<PassRow> open_passes_;
     std::uint64_t detail_bytes_ = 0;

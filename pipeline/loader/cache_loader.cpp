@@ -128,11 +128,16 @@ Awaitable<std::optional<Batch>> CacheLoader::Pass::next() {
     if (drawn_ == core_->size())
         co_return std::nullopt;
     if (!core_->filled()) {
-        ++drawn_;   // a failed sample uses its batch up
         DataLoader::Pass& source = core_->source();
         CacheCore* const core = core_;
-        auto drawn = co_await source.next();
-        co_return core->keep_or_lend(drawn);
+        try {
+            auto drawn = co_await source.next();
+            ++drawn_;
+            co_return core->keep_or_lend(drawn);
+        } catch (const SampleError&) {   // uses its batch up; after any other error nothing was taken
+            ++drawn_;
+            throw;
+        }
     }
     Batch lent = core_->lend_next();
     ++drawn_;
@@ -143,9 +148,14 @@ std::optional<Batch> CacheLoader::Pass::next_blocking() {
     if (drawn_ == core_->size())
         return std::nullopt;
     if (!core_->filled()) {
-        ++drawn_;
-        const auto drawn = core_->source().next_blocking();
-        return core_->keep_or_lend(drawn);
+        try {
+            const auto drawn = core_->source().next_blocking();
+            ++drawn_;
+            return core_->keep_or_lend(drawn);
+        } catch (const SampleError&) {
+            ++drawn_;
+            throw;
+        }
     }
     Batch lent = core_->lend_next();
     ++drawn_;

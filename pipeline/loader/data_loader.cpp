@@ -7,6 +7,8 @@
 
 #include <sys/stat.h>
 
+#include <asio/steady_timer.hpp>
+
 #include <drawpoint/pipeline/cache/sample_cache.hpp>
 #include <drawpoint/pipeline/storage/file_reader.hpp>
 
@@ -63,6 +65,7 @@ std::uint64_t contents_bytes_of(const SampleSource& source, bool collates) {
 
 MemoryNeeds needs_of(const SampleSource& source, const Sampler& sampler, const LoaderOptions& options) {
     const SampleCache* const cache = source.cache();
+    const std::uint64_t orders = options.num_workers == 0 ? 1 : 2;   // of this epoch, and of the next
     return {.sample_bytes = source.layout().bytes(),
             .collates = options.collate != nullptr,
             .batch_size = options.batch_size,
@@ -71,6 +74,7 @@ MemoryNeeds needs_of(const SampleSource& source, const Sampler& sampler, const L
             .read_concurrency = options.read_concurrency,
             .encoded_bytes = contents_bytes_of(source, options.collate != nullptr),
             .cache_bytes = cache != nullptr && !cache->in_file() ? cache->counters().budget_bytes : 0,
+            .order_bytes = sampler.parts() != nullptr ? 0 : orders * sizeof(std::uint64_t) * sampler.size(),
             .dataset_size = sampler.size(),
             .memory_budget = options.memory_budget};
 }
@@ -103,6 +107,41 @@ public:
 
 private:
     PrefetchCore* core_;
+};
+
+/// A draw that must_wait() has announced. Keeps the core alive, whatever becomes of pass and loader, and takes the
+/// announcement back if the draw never suspends.
+class Announced {
+public:
+    explicit Announced(PrefetchCore* core) noexcept : core_{core} { core_->retain(); }
+    Announced(const Announced&) = delete;
+    Announced& operator=(const Announced&) = delete;
+    ~Announced() {
+        core_->withdraw_wait();
+        core_->release();
+    }
+
+private:
+    PrefetchCore* core_;
+};
+
+/// Ends one suspended draw when its time is up.
+class TimeIsUp {
+public:
+    explicit TimeIsUp(PrefetchCore* core) noexcept : core_{core}, draw_{core->suspensions()} { core_->retain(); }
+    TimeIsUp(TimeIsUp&& other) noexcept : core_{std::exchange(other.core_, nullptr)}, draw_{other.draw_} {}
+    ~TimeIsUp() {
+        if (core_)
+            core_->release();
+    }
+    void operator()(const std::error_code& error) const {
+        if (!error)
+            core_->interrupt_draw(draw_, asio::error::make_error_code(asio::error::timed_out));
+    }
+
+private:
+    PrefetchCore* core_;
+    std::uint64_t draw_;
 };
 
 }   // namespace
@@ -179,12 +218,26 @@ Awaitable<std::optional<Batch>> DataLoader::Pass::next() {
     if (core->exhausted(serial_))
         co_return std::nullopt;
     if (!core->ready() && core->must_wait(DrawMailbox::Kind::waiting)) {
+        const Announced announced(core);
         Park park(core);
         asio::use_awaitable_t<> token;
-        co_await asio::async_initiate<asio::use_awaitable_t<>, void()>(park, token);
-        core->resumed();
-        if (!core->ready() && !core->stopping())
-            throw std::logic_error{"next(): another next() of the same pass took its batch"};
+        co_await asio::async_initiate<asio::use_awaitable_t<>, void(std::exception_ptr)>(park, token);
+    }
+    co_return core->take();
+}
+
+Awaitable<std::optional<Batch>> DataLoader::Pass::next_for(std::chrono::nanoseconds timeout) {
+    PrefetchCore* const core = core_;
+    if (core->exhausted(serial_))
+        co_return std::nullopt;
+    if (!core->ready() && core->must_wait(DrawMailbox::Kind::waiting)) {
+        const Announced announced(core);
+        asio::steady_timer timer(core->context(), timeout);
+        TimeIsUp ends_draw(core);
+        timer.async_wait(std::move(ends_draw));
+        Park park(core);
+        asio::use_awaitable_t<> token;
+        co_await asio::async_initiate<asio::use_awaitable_t<>, void(std::exception_ptr)>(park, token);
     }
     co_return core->take();
 }

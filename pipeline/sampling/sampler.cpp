@@ -9,6 +9,8 @@
 
 #include <drawpoint/pipeline/rng.hpp>
 
+#include "pipeline/sampling/keyed_permutation.hpp"
+
 namespace drawpoint {
 
 namespace {
@@ -17,6 +19,8 @@ namespace {
 constexpr std::uint64_t permutation_stream = ~std::uint64_t{0};
 constexpr std::uint64_t weighted_stream = ~std::uint64_t{1};
 constexpr std::uint64_t shard_stream = ~std::uint64_t{2};
+
+constexpr std::size_t most_shuffled = std::size_t{1} << 17;   // samples; shuffling them takes about a millisecond
 
 /// A uniform number below `bound`, without bias (Lemire, "Fast random integer generation in an interval", 2019).
 std::uint64_t below(CounterRng& rng, std::uint64_t bound) noexcept {
@@ -40,11 +44,30 @@ std::uint64_t below(CounterRng& rng, std::uint64_t bound) noexcept {
 
 }   // namespace
 
-void SequentialSampler::order(std::size_t, std::span<std::uint64_t> order) const {
-    std::iota(order.begin(), order.end(), std::uint64_t{0});
+void SequentialSampler::order(std::size_t epoch, std::span<std::uint64_t> order) const { part(epoch, 0, 1, order); }
+
+void SequentialSampler::part(std::size_t, std::uint64_t first, std::uint64_t stride,
+                             std::span<std::uint64_t> part) const noexcept {
+    for (std::uint64_t& index : part) {
+        index = first;
+        first += stride;
+    }
+}
+
+const OrderParts* RandomSampler::parts() const noexcept { return n_ > most_shuffled ? this : nullptr; }
+
+void RandomSampler::part(std::size_t epoch, std::uint64_t first, std::uint64_t stride,
+                         std::span<std::uint64_t> part) const noexcept {
+    const KeyedPermutation permutation{n_, CounterRng{seed_, static_cast<std::uint32_t>(epoch), permutation_stream}};
+    for (std::uint64_t& index : part) {
+        index = permutation(first);
+        first += stride;
+    }
 }
 
 void RandomSampler::order(std::size_t epoch, std::span<std::uint64_t> order) const {
+    if (n_ > most_shuffled)
+        return part(epoch, 0, 1, order);
     std::iota(order.begin(), order.end(), std::uint64_t{0});
     CounterRng rng{seed_, static_cast<std::uint32_t>(epoch), permutation_stream};
     for (std::size_t left = order.size(); left > 1; --left)
@@ -65,14 +88,20 @@ WeightedSampler::WeightedSampler(std::span<const double> weights, std::size_t dr
         throw std::invalid_argument{"weights must have a finite sum above 0, got " + std::to_string(sum)};
 }
 
-void WeightedSampler::order(std::size_t epoch, std::span<std::uint64_t> order) const {
+void WeightedSampler::order(std::size_t epoch, std::span<std::uint64_t> order) const { part(epoch, 0, 1, order); }
+
+void WeightedSampler::part(std::size_t epoch, std::uint64_t first, std::uint64_t stride,
+                           std::span<std::uint64_t> part) const noexcept {
     CounterRng rng{seed_, static_cast<std::uint32_t>(epoch), weighted_stream};
-    for (std::uint64_t& index : order) {
+    rng.discard(2 * first);   // uniform() takes two numbers
+    // Rounding may put a number on the sum itself: the last index with a weight is meant.
+    const auto last = std::lower_bound(cumulative_.begin(), cumulative_.end(), cumulative_.back());
+    for (std::uint64_t& index : part) {
         const double at = rng.uniform() * cumulative_.back();
         const auto found = std::upper_bound(cumulative_.begin(), cumulative_.end(), at);
-        // Rounding may put `at` on the sum itself: the last index with a weight is meant.
-        const auto last = std::lower_bound(cumulative_.begin(), cumulative_.end(), cumulative_.back());
         index = static_cast<std::uint64_t>(std::distance(cumulative_.begin(), std::min(found, last)));
+        if (stride != 1)
+            rng.discard(2 * (stride - 1));
     }
 }
 
@@ -90,7 +119,21 @@ std::size_t DistributedSampler::size() const noexcept {
     return drop_last_ ? n / ranks_ : n / ranks_ + (n % ranks_ != 0);
 }
 
+void DistributedSampler::part(std::size_t epoch, std::uint64_t first, std::uint64_t stride,
+                              std::span<std::uint64_t> part) const noexcept {
+    const std::uint64_t all = of_->size(), step = stride * ranks_;
+    for (std::uint64_t at = rank_ + first * ranks_; !part.empty();) {
+        at %= all;   // the padding repeats the order
+        const std::size_t here = std::min<std::uint64_t>(part.size(), (all - at + step - 1) / step);
+        of_->parts()->part(epoch, at, step, part.first(here));
+        part = part.subspan(here);
+        at += here * step;
+    }
+}
+
 void DistributedSampler::order(std::size_t epoch, std::span<std::uint64_t> order) const {
+    if (of_->parts() != nullptr)
+        return part(epoch, 0, 1, order);
     std::vector<std::uint64_t> all(of_->size());
     of_->order(epoch, all);
     for (std::size_t i = 0; i < order.size(); ++i)
@@ -127,8 +170,14 @@ void ShardSampler::order(std::size_t epoch, std::span<std::uint64_t> order) cons
     }
 }
 
-void FixedSampler::order(std::size_t, std::span<std::uint64_t> order) const {
-    std::copy(indices_.begin(), indices_.end(), order.begin());
+void FixedSampler::order(std::size_t epoch, std::span<std::uint64_t> order) const { part(epoch, 0, 1, order); }
+
+void FixedSampler::part(std::size_t, std::uint64_t first, std::uint64_t stride,
+                        std::span<std::uint64_t> part) const noexcept {
+    for (std::uint64_t& index : part) {
+        index = indices_[first];
+        first += stride;
+    }
 }
 
 RepeatedSampler::RepeatedSampler(const Sampler& of, std::size_t samples, std::size_t times)
@@ -138,13 +187,18 @@ RepeatedSampler::RepeatedSampler(const Sampler& of, std::size_t samples, std::si
     of.order(0, all_);
 }
 
-void RepeatedSampler::order(std::size_t epoch, std::span<std::uint64_t> order) const {
+void RepeatedSampler::order(std::size_t epoch, std::span<std::uint64_t> order) const { part(epoch, 0, 1, order); }
+
+void RepeatedSampler::part(std::size_t epoch, std::uint64_t first, std::uint64_t stride,
+                           std::span<std::uint64_t> part) const noexcept {
     if (block_ == 0)
         return;   // of no samples, none
     const std::size_t turn = epoch == 0 ? all_.size() : block_, blocks = all_.size() / block_;
     const std::size_t from = epoch == 0 ? 0 : (epoch - 1) % blocks * block_;
-    for (std::size_t i = 0; i < order.size(); ++i)
-        order[i] = all_[from + i % turn];
+    for (std::uint64_t& index : part) {
+        index = all_[from + first % turn];
+        first += stride;
+    }
 }
 
 }   // namespace drawpoint

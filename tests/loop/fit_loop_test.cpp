@@ -2,10 +2,20 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <exception>
 #include <functional>
 #include <map>
 #include <string>
+#include <system_error>
+#include <utility>
 #include <vector>
+
+#include <asio/bind_cancellation_slot.hpp>
+#include <asio/cancellation_signal.hpp>
+#include <asio/co_spawn.hpp>
+#include <asio/error.hpp>
+#include <asio/io_context.hpp>
+#include <asio/post.hpp>
 
 #include <drawpoint/instrumentation/facts.hpp>
 
@@ -538,6 +548,36 @@ BOOST_AUTO_TEST_CASE(validate_alone_records_one_validation_pass) {
     const Ledger ledger = w.recorder.ledger();
     BOOST_TEST(ledger.steps.size() == 2);
     BOOST_TEST((ledger.steps[0].phase == Phase::valid));
+    BOOST_TEST(max_residual_ns(ledger) == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_fit_can_be_cancelled_between_draws_that_never_suspend_and_the_recording_is_whole) {
+    World w;
+    Tape train{w.clock, {std::vector<DrawCost>(50, DrawCost{3ns, {}, {}})}};
+    Watcher watcher;
+    asio::io_context context;
+    asio::cancellation_signal signal;
+    int steps = 0;
+    watcher.act = [&](Event event, LoopState&) {
+        if (event == Event::after_batch && ++steps == 3)
+            asio::post(context, [&] { signal.emit(asio::cancellation_type::terminal); });
+    };
+    w.callbacks.add(watcher);
+    std::exception_ptr error;
+    asio::co_spawn(
+        context, fit(w.learner, train, FitOptions{}, w.callbacks, w.recorder),
+        asio::bind_cancellation_slot(signal.slot(), [&](std::exception_ptr thrown) { error = std::move(thrown); }));
+    context.run();
+    BOOST_REQUIRE(error);
+    BOOST_CHECK_EXCEPTION(std::rethrow_exception(error), std::system_error, [](const std::system_error& thrown) {
+        return thrown.code() == asio::error::operation_aborted;
+    });
+    BOOST_TEST(train.drawn == 3u);
+    const Ledger ledger = w.recorder.ledger();
+    BOOST_TEST(ledger.steps.size() == 3u);
+    BOOST_TEST(ledger.passes.size() == 3u);
+    for (const PassRow& pass : ledger.passes)
+        BOOST_TEST(pass.ended);
     BOOST_TEST(max_residual_ns(ledger) == 0);
 }
 

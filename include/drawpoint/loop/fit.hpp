@@ -2,8 +2,15 @@
 
 #include <cstddef>
 #include <optional>
+#include <system_error>
 #include <type_traits>
 #include <utility>
+
+#include <asio/cancellation_type.hpp>
+#include <asio/error.hpp>
+#include <asio/post.hpp>
+#include <asio/this_coro.hpp>
+#include <asio/use_awaitable.hpp>
 
 #include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/instrumentation/recorder/loop_track.hpp>
@@ -247,9 +254,20 @@ Awaitable<void> all_batches(Loop& loop, L& learner, Source& source, bool trainin
     static_assert(Learner<L, typename decltype(pass)::Batch>);
     state.batches = pass.size();
     track.mark(Span::between);
+    const asio::this_coro::cancellation_state_t of_this_coroutine;
+    const auto at_begin = co_await of_this_coroutine;
+    const bool cancellable = at_begin.slot().is_connected();
+    asio::use_awaitable_t<> token;
     for (state.batch = 0; !state.batches || state.batch < *state.batches; ++state.batch) {
         if (training && loop.out_of_steps())
             break;
+        if (cancellable) {   // lets the event loop run what may cancel: draws that are ready do not suspend
+            co_await asio::post(token);
+            track.mark(Span::between);
+            const auto cancellation = co_await of_this_coroutine;
+            if (cancellation.cancelled() != asio::cancellation_type::none)
+                throw std::system_error{asio::error::make_error_code(asio::error::operation_aborted)};
+        }
         StepScope step(track, phase, state);
         state.loss.reset();
         if (!before_draw(loop, step))
@@ -378,10 +396,12 @@ Awaitable<void> validate(L& learner, Source& source, CallbackList& callbacks, Re
 /// they may have is in batch_source.hpp and learner.hpp (StampedBatch, NumberedBatch, TargetedBatch).
 ///
 /// Throws what callbacks, learner or source throw, except the cancels of its own levels; only exceptions from callbacks
-/// get a new message (`CallbackList::fire`). All arguments passed by reference must outlive it. Destroying it while it
-/// is suspended closes the passes in the recording. With a DataLoader, `recorder` should be its Runtime's, so that the
-/// loop and the loader are in one ledger and on one clock; this is not checked. In distributed training each rank runs
-/// its own loop with its own callbacks and recorder; nothing is summed over ranks.
+/// get a new message (`CallbackList::fire`). Can be cancelled through its cancellation slot, between two steps and in a
+/// draw: then throws std::system_error with asio's operation_aborted, and no further event. All arguments passed by
+/// reference must outlive it. Destroying it while it is suspended closes the passes in the recording. With a
+/// DataLoader, `recorder` should be its Runtime's, so that the loop and the loader are in one ledger and on one clock;
+/// this is not checked. In distributed training each rank runs its own loop with its own callbacks and recorder;
+/// nothing is summed over ranks.
 template <class L, EpochSource Train, EpochSource Valid>
 [[nodiscard]] Awaitable<void> fit(L& learner, Train& train, Valid& valid, FitOptions options, CallbackList& callbacks,
                                   Recorder& recorder) {

@@ -39,6 +39,17 @@ public:
         return block_[used_++];
     }
 
+    /// Passes over this many numbers of next_u32(), modulo 2^34. O(1).
+    constexpr void discard(std::uint64_t numbers) noexcept {
+        const std::uint64_t at = std::uint64_t{counter_[0]} * 4 + used_ - 4 + numbers;
+        counter_[0] = static_cast<std::uint32_t>(at / 4);
+        used_ = at % 4;
+        if (used_ == 0)
+            used_ = 4;   // next_u32() computes the block
+        else
+            block_ = philox4x32_10(counter_, key_), ++counter_[0];
+    }
+
     /// A double in [0, 1) with 53 random bits.
     constexpr double uniform() noexcept {
         const std::uint64_t high = next_u32();

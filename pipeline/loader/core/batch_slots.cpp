@@ -72,13 +72,15 @@ std::byte* SlotMemory::data() const noexcept { return data_; }
 std::int64_t* SlotMemory::targets() const noexcept { return reinterpret_cast<std::int64_t*>(data_ + targets_at_); }
 std::size_t SlotMemory::bytes() const noexcept { return bytes_; }
 
-Batch::Batch(Batch&& other) noexcept : core_{std::exchange(other.core_, nullptr)}, slot_{other.slot_} {}
+Batch::Batch(Batch&& other) noexcept
+    : core_{std::exchange(other.core_, nullptr)}, slot_{other.slot_}, loan_{other.loan_} {}
 
 Batch& Batch::operator=(Batch&& other) noexcept {
     if (this != &other) {
         reset();
         core_ = std::exchange(other.core_, nullptr);
         slot_ = other.slot_;
+        loan_ = other.loan_;
     }
     return *this;
 }
@@ -87,7 +89,7 @@ Batch::~Batch() { reset(); }
 
 void Batch::reset() noexcept {
     if (core_)
-        std::exchange(core_, nullptr)->give_back(slot_);
+        std::exchange(core_, nullptr)->give_back(slot_, loan_);
 }
 
 std::size_t Batch::size() const noexcept { return core_->slot(slot_).size; }

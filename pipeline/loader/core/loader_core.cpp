@@ -1,5 +1,7 @@
 #include "pipeline/loader/core/loader_core.hpp"
 
+#include <cstdio>
+#include <exception>
 #include <new>
 #include <thread>
 #include <utility>
@@ -7,6 +9,15 @@
 #include <drawpoint/pipeline/loader/machine/detail/sample_sets.hpp>
 
 namespace drawpoint {
+
+namespace {
+
+[[noreturn]] void end_of_program(const char* why) noexcept {
+    std::fprintf(stderr, "drawpoint: %s\n", why);
+    std::terminate();
+}
+
+}   // namespace
 
 LoaderCore::LoaderCore(const SampleLayout& layout, std::size_t batch_size, std::size_t slots, bool collates,
                        std::size_t most_slots)
@@ -130,7 +141,10 @@ void LoaderCore::leave_held(Slot& slot) noexcept {
     }
 }
 
-void LoaderCore::give_back(std::uint32_t i) noexcept {
+void LoaderCore::give_back(std::uint32_t i, std::uint32_t loan) noexcept {
+    if (loans_[i]++ != loan) [[unlikely]]
+        end_of_program("a Batch was given back twice. g++ 12 destroys temporaries of `c ? x : co_await pass.next()` "
+                       "twice: give the draw's result a name first");
     Slot& slot = slots_[i];
     if (slot.attachment.held && asks_holder() && slot.attachment.held(slot.attachment.object)) {
         slot.attachment.destroy(slot.attachment.object);

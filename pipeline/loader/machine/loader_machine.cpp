@@ -50,6 +50,7 @@ const LoaderMachine::Effects& LoaderMachine::turn(const Seen& seen) noexcept {
     admit(seen);
     while (const auto batch = policy_.hand_over())
         effects_.hand_over.push_back(*batch);
+    effects_.begin_next = next_ == Next::ordered && policy_.admitted() == policy_.limit() && !policy_.stopped();
     return effects_;
 }
 
@@ -84,9 +85,9 @@ inline void LoaderMachine::wake(const Seen& seen, std::uint64_t samples) noexcep
     if (const std::size_t threshold = policy_.wake_threshold();
         policy_.parked() != 0 && (seen.gate != Gate::counting || seen.left > threshold))
         effects_.arm = threshold;
-    // Batches come first: the worker that claims the last sample turns again.
-    effects_.prepare_order = wants_next_ && !is_preparing_ && !seen.loop_waits && !work_is_open &&
-                             policy_.admitted() == policy_.limit() && !policy_.stopped();
+    // Batches come first, up to the middle of the pass: the worker that claims the last sample turns again.
+    effects_.prepare_order = next_ == Next::wanted && !is_preparing_ && !seen.loop_waits && !policy_.stopped() &&
+                             (!work_is_open || policy_.admitted() >= half_);
 }
 
 void LoaderMachine::count(const HeldBytes& held) noexcept { count_but(0, held); }
@@ -113,6 +114,7 @@ void LoaderMachine::extend(const PassShape& pass) noexcept {
         first_size_ = pass.first_size;
     }
     samples_left_ += pass.samples;
+    half_ = policy_.limit() + pass.batches / 2;
     policy_.extend(pass.batches);
 }
 
@@ -124,27 +126,35 @@ std::uint32_t LoaderMachine::next_size() noexcept {
 }
 
 bool LoaderMachine::begin_pass(std::uint64_t epoch) noexcept {
-    return epoch_ == epoch && std::exchange(next_is_prepared_, false);
+    return epoch_ == epoch && std::exchange(next_has_begun_, false);
 }
 
 std::optional<std::uint64_t> LoaderMachine::begin_preparing() noexcept {
-    if (!wants_next_ || is_preparing_ || policy_.admitted() != policy_.limit() || policy_.stopped())
+    if (next_ != Next::wanted || is_preparing_ || policy_.stopped())
         return std::nullopt;
     is_preparing_ = true;
+    next_ = Next::being_ordered;
     return epoch_ + 1;
 }
 
 bool LoaderMachine::prepared(bool made) noexcept {
-    is_preparing_ = wants_next_ = false;
-    if (!made || policy_.stopped())
-        return false;
+    is_preparing_ = false;
+    if (next_ != Next::being_ordered)
+        return false;   // the pass before was abandoned
+    next_ = made && !policy_.stopped() ? Next::ordered : Next::unwanted;
+    return next_ == Next::ordered;
+}
+
+void LoaderMachine::begin_next() noexcept {
+    next_ = Next::unwanted;
+    next_has_begun_ = true;
     ++epoch_;
-    return next_is_prepared_ = true;
 }
 
 LoaderPolicy::Abandoned LoaderMachine::abandon(std::uint64_t undrawn) noexcept {
     for_each_slot(undrawn, [this](std::uint32_t slot) { policy_.release(slot); });
-    wants_next_ = next_is_prepared_ = false;
+    next_ = Next::unwanted;
+    next_has_begun_ = false;
     return policy_.abandon();
 }
 
@@ -236,7 +246,7 @@ bool LoaderMachine::has_room(std::uint64_t drawn, std::uint64_t reads_bytes) con
 void LoaderMachine::work_inline() noexcept {
     asked_.num_workers = limits_.num_workers = 0;
     policy_.retarget(0, limits_.prefetch_depth);
-    wants_next_ = false;
+    next_ = Next::unwanted;
 }
 
 std::uint64_t LoaderMachine::retire() noexcept {

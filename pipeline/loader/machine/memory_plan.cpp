@@ -43,8 +43,8 @@ MemoryPlan plan_memory(const MemoryNeeds& needs) noexcept {
         plan.sample_sets = std::max<std::size_t>(needs.num_workers, 1);
     }
     const Bytes held = Bytes{needs.encoded_bytes} * ReadPolicy::most_held(1);
-    const Bytes fixed = Bytes{needs.worker_bytes} * needs.num_workers +
-                        Bytes{sizeof(std::uint64_t)} * needs.dataset_size + Bytes{needs.cache_bytes};
+    const Bytes fixed =
+        Bytes{needs.worker_bytes} * needs.num_workers + Bytes{needs.order_bytes} + Bytes{needs.cache_bytes};
     const auto slots = [&](std::size_t depth) {
         return slot * (std::uint64_t{depth} + 1) + making * std::min<std::uint64_t>(plan.sample_sets, depth + 1);
     };
@@ -77,7 +77,7 @@ MemoryPlan plan_memory(const MemoryNeeds& needs) noexcept {
     plan.sample_sets = std::min(plan.sample_sets, plan.prefetch_depth + 1);
     plan.in_flight_bytes = (held * plan.read_concurrency).count;
     plan.workers_bytes = (Bytes{needs.worker_bytes} * needs.num_workers).count;
-    plan.order_bytes = (Bytes{sizeof(std::uint64_t)} * needs.dataset_size).count;
+    plan.order_bytes = needs.order_bytes;
     plan.cache_bytes = needs.cache_bytes;
     plan.planned_bytes = total(fitting, plan.read_concurrency);
     // Batches admitted by their bytes need no room in the plan: without any, they are made one at a time.

@@ -48,6 +48,11 @@ public:
                                                         std::memory_order_acq_rel);
         return waits ? Wait::announced : Wait::is_there;
     }
+    /// Takes the announcement for this position back, unless the entry has come in the meantime.
+    void retract(std::uint64_t position) noexcept {   // the tag of a position that has another cell
+        std::uint64_t waiting = tag(position) | static_cast<std::uint64_t>(Kind::waiting);
+        cell(position).word.compare_exchange_strong(waiting, tag(position - 1), std::memory_order_acq_rel);
+    }
     /// Blocks until the entry is there; after announce() as `waiting_blocked`.
     void wait(std::uint64_t position) noexcept {
         cell(position).word.wait(tag(position) | static_cast<std::uint64_t>(Kind::waiting_blocked),

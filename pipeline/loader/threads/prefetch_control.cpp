@@ -31,6 +31,7 @@ LiveLimits PrefetchCore::limits_asked() const noexcept {
 void PrefetchCore::reconfigure(const LoaderOptions& asked, const MemoryNeeds& needs, const MemoryPlan& plan) {
     if (stopping())
         return;
+    check_process();
     const LoaderOptions next = within(plan, asked);
     prepare_slots(next.prefetch_depth + 1);
     if (reads_)

@@ -20,8 +20,8 @@ bool reads_ahead(const SampleSource& source, const LoaderOptions& options) {
     return source.reads() != nullptr && !(source.fills_runs() && options.collate == nullptr);
 }
 
-std::uint8_t add_pipeline(Recorder* recorder, const SampleSource& source, const LoaderOptions& options,
-                          std::string_view name) {
+std::uint16_t add_pipeline(Recorder* recorder, const SampleSource& source, const LoaderOptions& options,
+                           std::string_view name) {
     std::vector<std::string> stages = source.stages();
     if (stages.empty() || stages.size() > max_stages)
         throw std::invalid_argument{"a sample source must have 1 to " + std::to_string(max_stages) + " stages, got " +
@@ -63,6 +63,7 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
       pool_{&runtime.workers()},
       on_worker_start_{runtime.options().on_worker_start},
       sampler_{&sampler},
+      parts_{sampler.parts()},
       max_threads_{runtime.options().max_threads},
       asked_{asked},
       options_{within(plan, asked)},
@@ -86,7 +87,7 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
                              .batches_budget_bytes = plan.batches_budget_bytes,
                              .batch_bytes_hint = asked.collate != nullptr ? plan.slot_bytes : 0,
                              .cores = static_cast<std::size_t>(std::ceil(usable_cores()))},
-               limits_asked(), order_size_},
+               limits_asked(), parts_ ? 0 : order_size_},
       spin_{static_cast<std::size_t>(affinity_cores()), options_.num_workers} {
     if (recorder_ && asked.prefetch_depth != options_.prefetch_depth)
         recorder_->set_fact(std::string{facts::asked_depth_prefix} + recorder_->pipeline_name(pipeline_),
@@ -115,6 +116,10 @@ PrefetchCore::Wakes PrefetchCore::turn(Guard& guard, const Asks& asks) noexcept 
     } while (effects->arm && !gate_.arm(*effects->arm));
     guard.wakes += wakes.workers;
     wakes.prepare_next = effects->prepare_order;
+    if (effects->begin_next) {
+        begin_next(guard);
+        wakes += turn(guard, Asks{.loop_waits = asks.loop_waits, .leaves = asks.leaves});
+    }
     return wakes;
 }
 
@@ -162,14 +167,16 @@ void PrefetchCore::trim_slots(std::uint64_t slots) noexcept {
 
 void PrefetchCore::open(Guard& guard, const LoaderMachine::Open& batch) noexcept {
     Slot& s = slots_[batch.slot];
-    const std::uint64_t number = batch.batch - guard.order_first_batch;
+    const std::uint64_t number = batch.batch - guard.first_batch;
     if (reads_)
         reads_->withdraw(batch.slot, 0);   // before the indices change
     s.epoch = guard.machine->epoch();
     s.number = static_cast<std::uint32_t>(number);
     s.size = batch.size;
-    std::copy_n(guard.order.begin() + static_cast<std::ptrdiff_t>(number * options_.batch_size), s.size,
-                s.indices.get());
+    if (!parts_)
+        std::copy_n(guard.order.begin() + static_cast<std::ptrdiff_t>(number * batch_size_), s.size, s.indices.get());
+    else if (reads_)   // else whoever claims samples computes their indices
+        fill_indices(s, 0, s.size);
     if (s.failed) {
         s.failures.clear();
         s.failed = false;
@@ -252,7 +259,7 @@ void PrefetchCore::recall_resting_workers(Guard& guard) noexcept {
 
 void PrefetchCore::stop() noexcept {
     retain();   // the loop, once stopped, may destroy the loader before this function ends
-    if (!stopping_.exchange(true, std::memory_order_acq_rel)) {
+    if (!stopping_.exchange(true, std::memory_order_acq_rel) && !lacks_threads()) {
         bool loop = false;
         {
             const auto guard = guarded_.lock();
@@ -272,6 +279,8 @@ void PrefetchCore::stop() noexcept {
 }
 
 void PrefetchCore::shut_down_loader() noexcept {
+    if (lacks_threads())
+        return retain();   // for ever: there are no threads to join
     stop();
     for (Crew& crew : crews_)
         crew.join();
@@ -289,6 +298,8 @@ void PrefetchCore::shut_down_loader() noexcept {
 }
 
 LoaderCounters PrefetchCore::counters() noexcept {
+    if (lacks_threads())
+        return {};
     const ReadAheadCounters reads = reads_ ? reads_->counters() : ReadAheadCounters{};
     const auto guard = guarded_.lock();
     const LoaderMachine& machine = *guard->machine.operator->();

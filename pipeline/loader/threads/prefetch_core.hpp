@@ -11,6 +11,7 @@
 #include <asio/io_context.hpp>
 #include <asio/use_awaitable.hpp>
 
+#include <drawpoint/instrumentation/host/detail/fork_check.hpp>
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/pipeline/loader/core/batch_source.hpp>
 #include <drawpoint/pipeline/loader/core/loader_options.hpp>
@@ -43,28 +44,47 @@ inline void spin_pause() noexcept {
 /// one mutex, and this class carries out its effects. Ready draws, claims within a batch and give-backs take no lock.
 class PrefetchCore final : public LoaderCore, public CrewWork {
 public:
-    using Handler = asio::async_result<asio::use_awaitable_t<>, void()>::handler_type;
+    using Handler = asio::async_result<asio::use_awaitable_t<>, void(std::exception_ptr)>::handler_type;
 
     /// `plan` is that of the needs given, and fits the budget.
     PrefetchCore(Runtime&, const SampleSource&, const Sampler&, const LoaderOptions&, const MemoryNeeds&,
                  const MemoryPlan& plan, std::string_view name);
 
     // For the loop's thread only.
-    /// Begins a pass and returns its serial number. Throws std::logic_error while another pass is not used up.
+    /// Begins a pass and returns its serial number. If its order still has to be computed, the first draw does that.
+    /// Throws std::logic_error while another pass is not used up.
     [[nodiscard]] std::uint64_t begin_pass(std::size_t epoch, EpochOptions);
     void end_pass(std::uint64_t serial) noexcept;
     /// Whether the pass has no more batches to draw.
     [[nodiscard]] bool exhausted(std::uint64_t serial) const noexcept {
         return serial != pass_serial_ || pass_left_ == 0;
     }
-    [[nodiscard]] bool ready() const noexcept { return mailbox_.has(position_) && !stopping(); }
+    /// Whether the next batch is there. Throws std::logic_error while another draw is suspended.
+    [[nodiscard]] bool ready() const {
+        if (handler_) [[unlikely]]
+            throw_another_waits();
+        return !due_pass_ && mailbox_.has(position_) && !stopping();
+    }
     /// Spins for some µs, or makes the batch if there are no workers. True: the loop is announced as waiting and must
-    /// suspend now. Throws std::logic_error while the user holds every slot, and operation_aborted.
+    /// suspend now. Throws std::logic_error while the user holds every slot, operation_aborted, and what the sampler
+    /// throws.
     [[nodiscard]] bool must_wait(DrawMailbox::Kind how);
     void wait_blocked() noexcept;
-    void resumed() noexcept { gate_.end_wait(); }
     [[nodiscard]] Batch take();
-    void park(Handler&& handler) { handler_.emplace(std::move(handler)); }
+    /// Suspends the loop until resume() or interrupt() calls the handler. The handler's cancellation slot interrupts.
+    void park(Handler&& handler);
+    /// Takes back what must_wait() announced, if no batch has come.
+    void withdraw_wait() noexcept;
+    /// Ends the suspended draw with an error; the batch that it waited for is the next draw's. Nothing, if no draw is
+    /// suspended.
+    void interrupt(const std::error_code& why) noexcept;
+    /// The same, unless another draw has been suspended since suspensions() was `draw`.
+    void interrupt_draw(std::uint64_t draw, const std::error_code& why) noexcept {
+        if (suspensions_ == draw)
+            interrupt(why);
+    }
+    [[nodiscard]] std::uint64_t suspensions() const noexcept { return suspensions_; }
+    [[nodiscard]] asio::io_context& context() const noexcept { return *context_; }
     void shut_down_loader() noexcept;   // called by the loader's destructor
     /// Changes the numbers of a LoaderChange while the loader runs; the others must be as before. Throws
     /// std::bad_alloc; then nothing has changed.
@@ -94,15 +114,15 @@ private:
     /// The state that the mutex guards. Functions that need the mutex take a reference to it.
     struct Guard {
         Guard(const PolicyOptions& policy, const LiveLimits& limits, std::size_t order_size)
-            : machine{policy, limits}, order(order_size) {}
+            : machine{policy, limits}, order(order_size), next_order(policy.num_workers == 0 ? 0 : order_size) {}
 
         LoggedMachine machine;
-        /// Sample indices of the epoch being admitted. While a pass is prepared, its thread writes them without the
-        /// mutex.
-        std::vector<std::uint64_t> order;
-        std::uint64_t order_first_batch = 0;   // number of the epoch's first batch
-        LoaderMachine::HeldBytes held{};       // as of the last turn
-        SettingRow noted{};                    // the last setting recorded
+        /// Sample indices of the epoch being admitted, and of the next one; empty if the sampler has parts. While an
+        /// order is prepared, its thread writes next_order without the mutex.
+        std::vector<std::uint64_t> order, next_order;
+        std::uint64_t first_batch = 0;     // number of the epoch's first batch
+        LoaderMachine::HeldBytes held{};   // as of the last turn
+        SettingRow noted{};                // the last setting recorded
         std::uint64_t turns = 0, parks = 0, wakes = 0;
     };
     /// What the thread must do after it has released the mutex.
@@ -124,6 +144,10 @@ private:
 
     ~PrefetchCore() override;
     [[noreturn]] static void throw_aborted();
+    [[noreturn]] static void throw_another_waits();
+    /// Whether this is a forked child, in which the loader's threads are missing.
+    [[nodiscard]] bool lacks_threads() const noexcept { return (!inline_ || reads_) && fork_.is_forked(); }
+    void check_process() const;   // throws std::logic_error if it lacks threads
     [[noreturn]] void throw_all_held() const;
 
     // Turns: prefetch_core.cpp.
@@ -143,9 +167,17 @@ private:
     void wake_loop() noexcept;
 
     // Passes: prefetch_passes.cpp.
+    struct DuePass {   // begun by the loop, its order not there yet
+        std::size_t epoch;
+        bool wants_next;
+    };
+    void begin_due_pass();   // in the draw; throws what the sampler throws
     void abandon(Guard&) noexcept;
-    void extend(Guard&) noexcept;   // admits one more pass
+    void extend(Guard&) noexcept;       // admits one more pass
+    void begin_next(Guard&) noexcept;   // admits the next one
+    [[nodiscard]] Wakes turn_at_pass(Guard&, bool wants_next) noexcept;
     void prepare_next_order() noexcept;
+    void fill_indices(Slot&, std::uint32_t first, std::uint32_t count) const noexcept;   // by the sampler's parts
 
     // Workers: prefetch_workers.cpp.
     bool claim_one(SampleWorker&) noexcept;
@@ -159,7 +191,8 @@ private:
     void start_workers(std::size_t num_workers);   // up to this number in all
 
     // The loop: prefetch_loop.cpp.
-    [[nodiscard]] bool spin_until_ready() noexcept;
+    [[nodiscard]] Handler unpark() noexcept;
+    [[nodiscard]] bool spin_until_ready();
     void draw_inline();
     void record(const Slot&, std::uint32_t slot, BatchStatus, std::int64_t at_ns, std::uint64_t ready_batches) noexcept;
     [[noreturn]] void throw_failure(std::uint32_t slot);
@@ -191,6 +224,7 @@ private:
     WorkerPool* pool_;
     void (*on_worker_start_)() noexcept;
     const Sampler* sampler_;
+    const OrderParts* parts_;   // the sampler's, or null
     std::size_t max_threads_;
     LoaderOptions asked_;
     LoaderOptions options_;   // asked_ within the budget; it and the next two are written by the loop under the mutex
@@ -200,10 +234,11 @@ private:
     std::size_t order_size_, batches_per_epoch_;
     Recorder* recorder_;   // null: nothing is recorded
     AnyClock clock_;
-    std::uint8_t pipeline_;
+    std::uint16_t pipeline_;
     std::unique_ptr<ReadAhead> reads_;   // null: the source reads for itself, or there is nothing to read
     SampleMaker maker_;
 
+    ForkCheck fork_;
     bool inline_;   // no workers, the loop makes the batches; the loop writes it while there are no workers
 
     alignas(line_bytes) Guarded<Guard> guarded_;
@@ -212,6 +247,7 @@ private:
     // For the loop's thread.
     alignas(line_bytes) std::uint64_t position_ = 0;   // of the next draw
     std::uint64_t pass_serial_ = 0, pass_left_ = 0;
+    std::optional<DuePass> due_pass_;
     std::int64_t last_offered_ns_ = no_stamp;   // of the batch drawn last
     bool waits_for_room_ = false;               // an increase waits for room
     std::uint64_t batches_taken_ = 0, batches_abandoned_ = 0, samples_taken_ = 0, suspensions_ = 0;

@@ -1,11 +1,13 @@
 // PrefetchCore's functions for the loop: draws and the wake-up.
 #include <algorithm>
+#include <exception>
 #include <new>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
 #include <utility>
 
+#include <asio/associated_cancellation_slot.hpp>
 #include <asio/error.hpp>
 #include <asio/post.hpp>
 
@@ -37,23 +39,55 @@ void PrefetchCore::wake_loop() noexcept {
     posting_.fetch_sub(1, std::memory_order_release);
 }
 
-void PrefetchCore::resume() {
-    if (!handler_)
-        return;
+void PrefetchCore::park(Handler&& handler) {
+    handler_.emplace(std::move(handler));
+    if (auto cancellation = asio::get_associated_cancellation_slot(*handler_); cancellation.is_connected())
+        cancellation.assign([this](asio::cancellation_type type) {
+            if (type != asio::cancellation_type::none)
+                interrupt(asio::error::make_error_code(asio::error::operation_aborted));
+        });
+}
+
+void PrefetchCore::withdraw_wait() noexcept {
+    mailbox_.retract(position_);
+    gate_.end_wait();
+}
+
+PrefetchCore::Handler PrefetchCore::unpark() noexcept {
+    gate_.end_wait();
     Handler handler = std::move(*handler_);
     handler_.reset();
-    handler();
+    if (auto cancellation = asio::get_associated_cancellation_slot(handler); cancellation.is_connected())
+        cancellation.clear();
+    return handler;
+}
+
+void PrefetchCore::resume() {
+    if (!handler_ || (!mailbox_.has(position_) && !stopping()))
+        return;   // a wake-up for a draw that was interrupted
+    Handler handler = unpark();
+    handler(std::exception_ptr{});
+}
+
+void PrefetchCore::interrupt(const std::error_code& why) noexcept {
+    if (!handler_)
+        return;
+    mailbox_.retract(position_);
+    asio::post(context_->get_executor(),
+               [handler = unpark(), error = std::make_exception_ptr(std::system_error{why})]() mutable {
+                   handler(std::move(error));
+               });
 }
 
 void PrefetchCore::context_shutdown() noexcept {
     down_.store(true, std::memory_order_seq_cst);
     // Store to `down_`, then load of `posting_`; wake_loop() does the opposite, so one of the two sees the other.
-    while (posting_.load(std::memory_order_seq_cst) != 0)
+    while (posting_.load(std::memory_order_seq_cst) != 0 && !fork_.is_forked())
         std::this_thread::yield();
     handler_.reset();
 }
 
-bool PrefetchCore::spin_until_ready() noexcept {
+bool PrefetchCore::spin_until_ready() {
     const std::int64_t begin = clock_.now_ns(), most = spin_.begin();
     std::int64_t spun = 0;
     do {
@@ -71,6 +105,9 @@ bool PrefetchCore::spin_until_ready() noexcept {
 bool PrefetchCore::must_wait(DrawMailbox::Kind how) {
     if (stopping())
         throw_aborted();
+    check_process();
+    if (due_pass_)
+        begin_due_pass();
     if (inline_) {
         draw_inline();
         return false;
@@ -94,13 +131,12 @@ bool PrefetchCore::must_wait(DrawMailbox::Kind how) {
     }
     perform(wakes);
     if (user_holds_all && !stopping()) {
-        resumed();
+        gate_.end_wait();
         throw_all_held();
     }
     switch (mailbox_.announce(position_, how)) {
-    case DrawMailbox::Wait::another:
-        throw std::logic_error{"next(): called while another next() of the same pass is waiting"};
-    case DrawMailbox::Wait::is_there: resumed(); return false;
+    case DrawMailbox::Wait::another: gate_.end_wait(); throw_another_waits();
+    case DrawMailbox::Wait::is_there: gate_.end_wait(); return false;
     case DrawMailbox::Wait::announced: break;
     }
     ++suspensions_;
@@ -109,7 +145,7 @@ bool PrefetchCore::must_wait(DrawMailbox::Kind how) {
 
 void PrefetchCore::wait_blocked() noexcept {
     mailbox_.wait(position_);
-    resumed();
+    gate_.end_wait();
 }
 
 void PrefetchCore::draw_inline() {
@@ -213,6 +249,17 @@ void PrefetchCore::throw_failure(std::uint32_t slot) {
 
 void PrefetchCore::throw_aborted() {
     throw std::system_error{asio::error::make_error_code(asio::error::operation_aborted)};
+}
+
+void PrefetchCore::check_process() const {
+    if (lacks_threads())
+        throw std::logic_error{
+            "DataLoader: this process is a fork of the one that made the loader, and has none of its "
+            "threads: make the loader after the fork"};
+}
+
+void PrefetchCore::throw_another_waits() {
+    throw std::logic_error{"next(): called while another draw of this loader is waiting"};
 }
 
 void PrefetchCore::throw_all_held() const {

@@ -4,6 +4,8 @@
 #include <optional>
 #include <stdexcept>
 
+#include <asio/error.hpp>
+
 #include "pipeline/loader/threads/prefetch_core.hpp"
 
 namespace drawpoint {
@@ -11,24 +13,30 @@ namespace drawpoint {
 std::uint64_t PrefetchCore::begin_pass(std::size_t epoch, EpochOptions options) {
     if (pass_left_ != 0)
         throw std::logic_error{"DataLoader::epoch: the pass before must be used up or destroyed first"};
-    auto guard = guarded_.lock();
-    order_done_.wait(guard.mutex_lock(), [&] { return !guard->machine->is_preparing(); });
-    if (!guard->machine.decide<&LoaderMachine::begin_pass>(std::uint64_t{epoch})) {
-        abandon(*guard);
-        std::vector<std::uint64_t>& order = guard->order;   // no thread prepares one
-        guard.unlock();
-        sampler_->order(epoch, order);
-        guard.lock_again();
-        guard->machine.decide<&LoaderMachine::orders>(std::uint64_t{epoch});
-        extend(*guard);
-    }
-    guard->machine.decide<&LoaderMachine::want_next>(options.next_epoch && !inline_ && batches_per_epoch_ > 0);
+    check_process();
+    const bool wants_next = options.next_epoch && batches_per_epoch_ > 0;
     Wakes wakes;
-    if (!inline_) {
-        wakes = turn(*guard);
-        wakes += raise_limits_if_room(*guard);
+    {
+        const auto guard = guarded_.lock();
+        bool has_begun = guard->machine.decide<&LoaderMachine::begin_pass>(std::uint64_t{epoch});
+        if (!has_begun && (parts_ || !guard->machine->expects(epoch)))
+            abandon(*guard);
+        if (!has_begun && parts_) {
+            guard->machine.decide<&LoaderMachine::orders>(std::uint64_t{epoch});
+            extend(*guard);
+            has_begun = true;
+        }
+        if (has_begun) {
+            wakes = turn_at_pass(*guard, wants_next);
+        } else {
+            due_pass_ = DuePass{epoch, wants_next};
+            if (!inline_ && !guard->machine->expects(epoch)) {
+                guard->machine.decide<&LoaderMachine::expect>(std::uint64_t{epoch});
+                wakes = turn(*guard, Asks{.wakes_at_least = 1});   // one that sleeps; those awake will turn
+                wakes.prepare_next = false;
+            }
+        }
     }
-    guard.unlock();
     if (!started_)
         start_crew();
     perform(wakes);
@@ -36,12 +44,47 @@ std::uint64_t PrefetchCore::begin_pass(std::size_t epoch, EpochOptions options) 
     return ++pass_serial_;
 }
 
+void PrefetchCore::begin_due_pass() {
+    const DuePass due = *due_pass_;
+    Wakes wakes;
+    {
+        auto guard = guarded_.lock();
+        order_done_.wait(guard.mutex_lock(), [&] { return !guard->machine->is_preparing(); });
+        if (stopping())
+            throw_aborted();
+        if (!guard->machine.decide<&LoaderMachine::begin_pass>(std::uint64_t{due.epoch})) {
+            abandon(*guard);
+            std::vector<std::uint64_t>& order = guard->order;   // nothing that uses it is being admitted
+            guard.unlock();
+            sampler_->order(due.epoch, order);
+            guard.lock_again();
+            guard->machine.decide<&LoaderMachine::orders>(std::uint64_t{due.epoch});
+            extend(*guard);
+        }
+        wakes = turn_at_pass(*guard, due.wants_next);
+    }
+    due_pass_.reset();
+    perform(wakes);
+}
+
+PrefetchCore::Wakes PrefetchCore::turn_at_pass(Guard& guard, bool wants_next) noexcept {
+    guard.machine.decide<&LoaderMachine::want_next>(wants_next && !inline_, parts_ != nullptr);
+    Wakes wakes;
+    if (!inline_) {
+        wakes = turn(guard);
+        wakes += raise_limits_if_room(guard);
+    }
+    wakes.prepare_next = false;   // a worker will do that
+    return wakes;
+}
+
 void PrefetchCore::end_pass(std::uint64_t serial) noexcept {
-    if (exhausted(serial))
+    if (exhausted(serial) || lacks_threads())
         return;
-    auto guard = guarded_.lock();
-    order_done_.wait(guard.mutex_lock(), [&] { return !guard->machine->is_preparing(); });
+    interrupt(asio::error::make_error_code(asio::error::operation_aborted));
+    const auto guard = guarded_.lock();
     abandon(*guard);
+    due_pass_.reset();
     pass_left_ = 0;
 }
 
@@ -50,23 +93,32 @@ void PrefetchCore::prepare_next_order() noexcept {
     const std::optional<std::uint64_t> epoch = guard->machine.decide<&LoaderMachine::begin_preparing>();
     if (!epoch)
         return;
-    std::vector<std::uint64_t>& order = guard->order;   // nobody else writes or reads it until it is prepared
+    std::vector<std::uint64_t>& order = guard->next_order;   // nobody else uses it until it is prepared
     guard.unlock();
     bool made = true;
     try {
+        order.resize(order_size_);
         sampler_->order(*epoch, order);
     } catch (...) {
-        made = false;   // begin_pass() will call it again, and throw
+        made = false;   // the first draw of the pass will call it again, and throw
     }
     guard.lock_again();
     Wakes wakes;
-    if (guard->machine.decide<&LoaderMachine::prepared>(made)) {
-        extend(*guard);
+    if (guard->machine.decide<&LoaderMachine::prepared>(made))
         wakes = turn(*guard);
-    }
     guard.unlock();
     order_done_.notify_all();
     perform(wakes);
+}
+
+void PrefetchCore::begin_next(Guard& guard) noexcept {
+    guard.order.swap(guard.next_order);   // every batch of the pass before has its indices
+    guard.machine.decide<&LoaderMachine::begin_next>();
+    extend(guard);
+}
+
+void PrefetchCore::fill_indices(Slot& s, std::uint32_t first, std::uint32_t count) const noexcept {
+    parts_->part(s.epoch, std::uint64_t{s.number} * batch_size_ + first, 1, {s.indices.get() + first, count});
 }
 
 void PrefetchCore::abandon(Guard& guard) noexcept {
@@ -100,7 +152,7 @@ void PrefetchCore::abandon(Guard& guard) noexcept {
 }
 
 void PrefetchCore::extend(Guard& guard) noexcept {
-    guard.order_first_batch = guard.machine->policy().limit();
+    guard.first_batch = guard.machine->policy().limit();
     guard.machine.decide<&LoaderMachine::extend>(LoaderMachine::PassShape{
         .batches = batches_per_epoch_,
         .samples = std::min<std::uint64_t>(order_size_, batches_per_epoch_ * options_.batch_size)});

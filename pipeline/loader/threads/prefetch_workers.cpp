@@ -54,6 +54,8 @@ bool PrefetchCore::claim_one(SampleWorker& worker) noexcept {
                 s.first_claim_ns.store(begin, std::memory_order_relaxed);
         }
         ++worker.claims;
+        if (parts_ && !reads_)
+            fill_indices(s, next, count);
         const bool measured = measures_use_.load(std::memory_order_relaxed) && worker.use.begin(clock_);
         if (s.collation && !s.collation->making.load(std::memory_order_acquire))
             begin_making(s);

@@ -27,7 +27,7 @@ std::string message_of(const std::exception_ptr& cause) {
 }   // namespace
 
 SampleMaker::SampleMaker(const SampleSource& source, ReadAhead* reads, Recorder* recorder, const AnyClock& clock,
-                         std::uint8_t pipeline, std::uint64_t seed, const Collate* collate)
+                         std::uint16_t pipeline, std::uint64_t seed, const Collate* collate)
     : source_{&source},
       reads_{reads},
       collate_{collate},

@@ -39,7 +39,7 @@ struct SampleWorker {
 class SampleMaker {
 public:
     /// `reads`: reads the samples' bytes; null: the source reads for itself.
-    SampleMaker(const SampleSource&, ReadAhead* reads, Recorder*, const AnyClock&, std::uint8_t pipeline,
+    SampleMaker(const SampleSource&, ReadAhead* reads, Recorder*, const AnyClock&, std::uint16_t pipeline,
                 std::uint64_t seed, const Collate* collate);
 
     [[nodiscard]] std::unique_ptr<SampleWorker> make_worker() const;
@@ -92,7 +92,7 @@ private:
     std::vector<std::string> stages_;
     Recorder* recorder_;   // null: nothing is recorded
     AnyClock clock_;
-    std::uint8_t pipeline_;
+    std::uint16_t pipeline_;
     std::uint64_t seed_;
 };
 

@@ -53,7 +53,7 @@ private:
     std::size_t below(std::size_t n) { return random_() % n; }
     bool one_in(std::size_t n) { return below(n) == 0; }
     std::uint32_t number(std::size_t n) { return static_cast<std::uint32_t>(below(n)); }
-    std::uint8_t pipeline() { return static_cast<std::uint8_t>(below(3)); }
+    std::uint16_t pipeline() { return static_cast<std::uint16_t>(below(3)); }
     std::int64_t stamp() {
         switch (below(40)) {
         case 0: return no_stamp;

@@ -207,7 +207,7 @@ BOOST_AUTO_TEST_CASE(folding_keeps_the_setting_in_force_and_a_bounded_part_of_th
     for (std::int64_t i = 0; i < 20'000; ++i) {
         if (i % 1000 == 0)
             builder.setting({.at_ns = 10 * i,
-                             .pipeline = static_cast<std::uint8_t>(i / 1000 % 2),
+                             .pipeline = static_cast<std::uint16_t>(i / 1000 % 2),
                              .num_workers = static_cast<std::uint32_t>(i)});
         builder.host({.at_ns = 10 * i + 1, .own_cpu_ns = i});
         builder.step({.step = static_cast<std::uint32_t>(i),

@@ -1,7 +1,14 @@
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <system_error>
 #include <thread>
 
 #include <boost/test/unit_test.hpp>
@@ -328,6 +335,69 @@ BOOST_AUTO_TEST_CASE(a_file_that_can_not_be_made_is_an_error_that_names_it) {
     });
 }
 
+BOOST_AUTO_TEST_CASE(a_second_recording_to_a_file_is_refused_until_the_first_has_ended) {
+    const TemporaryFile file;
+    ManualClock clock{100};
+    const RecordedRun run = random_run(4, 100);
+    {
+        Recorder first{file.path(), {}, AnyClock{clock}};
+        const auto names_both = [&](const std::system_error& error) {
+            const std::string text = error.what();
+            return text.find(file.path().string()) != std::string::npos && text.find("another") != std::string::npos;
+        };
+        BOOST_CHECK_EXCEPTION(Recorder{file.path()}, std::system_error, names_both);
+        play(run, first, &clock);
+        BOOST_CHECK_EXCEPTION(Recorder{file.path()}, std::system_error, names_both);
+        first.finish();
+    }
+    BOOST_TEST((read_trace(file.path()).ledger == ledger_of(run, 100)));
+    const Recorder second{file.path()};
+    BOOST_TEST(rows_of(read_trace(file.path()).ledger) == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(a_recording_that_cannot_begin_leaves_the_one_before) {
+    const TemporaryFile file;
+    ManualClock clock{100};
+    const RecordedRun run = random_run(4, 100);
+    {
+        Recorder recorder{file.path(), {}, AnyClock{clock}};
+        play(run, recorder, &clock);
+    }
+    auto* const handler = std::signal(SIGXFSZ, SIG_IGN);
+    rlimit before{};
+    BOOST_TEST_REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+    rlimit small = before;
+    small.rlim_cur = 100;
+    BOOST_TEST_REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+    std::string error;
+    {
+        Recorder recorder{file.path()};
+        recorder.finish();
+        error = recorder.state().error;
+    }
+    BOOST_TEST(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+    std::signal(SIGXFSZ, handler);
+    BOOST_TEST(error == file.path().string() + ": File too large");
+    BOOST_TEST((read_trace(file.path()).ledger == ledger_of(run, 100)));
+}
+
+BOOST_AUTO_TEST_CASE(a_pipe_that_nobody_reads_is_refused_and_one_that_is_read_no_more_ends_the_recording) {
+    const TemporaryFile file;
+    const std::string pipe = file.path().string() + ".pipe";
+    BOOST_TEST_REQUIRE(::mkfifo(pipe.c_str(), 0600) == 0);
+    BOOST_CHECK_THROW(Recorder{pipe}, std::system_error);
+    const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+    ManualClock clock{100};
+    Recorder recorder{pipe, {}, AnyClock{clock}};
+    const RecordedRun run = random_run(4, 100, {.train_batches = 100});   // more than a pipe holds
+    play(run, recorder, &clock);
+    recorder.finish();
+    BOOST_TEST(recorder.state().error == pipe + ": Connection timed out");
+    BOOST_TEST((recorder.ledger() == ledger_of(run, 100)));
+    ::close(reader);
+    std::filesystem::remove(pipe);
+}
+
 BOOST_AUTO_TEST_CASE(a_recording_can_be_read_from_the_moment_it_is_made) {
     const TemporaryFile file;
     const Recorder recorder{file.path()};
@@ -336,12 +406,14 @@ BOOST_AUTO_TEST_CASE(a_recording_can_be_read_from_the_moment_it_is_made) {
     BOOST_TEST(rows_of(read.ledger) == 0u);
 }
 
-BOOST_AUTO_TEST_CASE(a_recording_names_256_loaders_and_no_more) {
+BOOST_AUTO_TEST_CASE(a_recording_names_65536_loaders_and_no_more) {
     Recorder recorder;
-    for (unsigned i = 0; i < 256; ++i)
-        BOOST_TEST_REQUIRE(recorder.add_pipeline({"loader", {}, 1, 1, 1}) == i);
+    for (unsigned i = 0; i < 65'536; ++i)
+        BOOST_REQUIRE_EQUAL(recorder.add_pipeline({"loader", {}, 1, 1, 1}), i);
     BOOST_CHECK_THROW(recorder.add_pipeline({"loader", {}, 1, 1, 1}), std::length_error);
-    BOOST_TEST(recorder.ledger().pipelines.size() == 256u);
+    const Ledger ledger = recorder.ledger();
+    BOOST_TEST_REQUIRE(ledger.pipelines.size() == 65'536u);
+    BOOST_TEST(ledger.pipelines.back().name == "loader (65536)");
 }
 
 BOOST_AUTO_TEST_CASE(no_two_loaders_of_a_recording_have_one_name) {
@@ -349,7 +421,7 @@ BOOST_AUTO_TEST_CASE(no_two_loaders_of_a_recording_have_one_name) {
     Recorder recorder{file.path()};
     std::vector<std::string> names;
     for (const char* const name : {"train", "valid", "train", "train", "train (2)", "valid"}) {
-        const std::uint8_t number = recorder.add_pipeline({name, {}, 1, 1, 1});
+        const std::uint16_t number = recorder.add_pipeline({name, {}, 1, 1, 1});
         names.push_back(recorder.pipeline_name(number));
     }
     const std::vector<std::string> expected{"train", "valid", "train (2)", "train (3)", "train (2) (2)", "valid (2)"};

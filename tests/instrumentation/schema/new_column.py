@@ -26,7 +26,7 @@ PARTS = ["instrumentation/*.cpp", "instrumentation/host/*.cpp", "instrumentation
          "instrumentation/recorder/*.cpp", "instrumentation/text/*.cpp", "instrumentation/trace/*.cpp"]
 MORE = ["instrumentation/export/csv.cpp", "instrumentation/export/json.cpp", "instrumentation/export/json_text.cpp",
         "instrumentation/report/json.cpp"]
-UNUSED = {"attribution.cpp", "ledger_window.cpp", "replaced_file.cpp", "schedule.cpp", "statistics.cpp"}
+UNUSED = {"attribution.cpp", "ledger_window.cpp", "schedule.cpp", "statistics.cpp"}
 
 
 def copied():

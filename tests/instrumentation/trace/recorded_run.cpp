@@ -75,7 +75,7 @@ private:
         run_.push_back(std::move(end));
     }
 
-    void pass(PassKind kind, Phase phase, std::uint8_t pipeline, std::uint32_t batches) {
+    void pass(PassKind kind, Phase phase, std::uint16_t pipeline, std::uint32_t batches) {
         open(kind, epoch_);
         for (std::uint32_t b = 0; b < batches; ++b)
             step(phase, pipeline, b);
@@ -83,7 +83,7 @@ private:
         close(kind, epoch_);
     }
 
-    void batch(std::uint8_t pipeline, std::uint32_t number, BatchStatus status) {
+    void batch(std::uint16_t pipeline, std::uint32_t number, BatchStatus status) {
         RunBatch made;
         BatchRow& row = made.row;
         row = {.epoch = epoch_, .batch = number, .slot = number % 3, .pipeline = pipeline, .status = status};
@@ -194,7 +194,7 @@ private:
         run_.push_back(OperatorEnded{0, pass_time(upto(1000)), false});
     }
 
-    void step(Phase phase, std::uint8_t pipeline, std::uint32_t number) {
+    void step(Phase phase, std::uint16_t pipeline, std::uint32_t number) {
         operators();
         RunStep made;
         StepRow& row = made.row;

@@ -2,18 +2,27 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <deque>
 #include <exception>
 #include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
 
+#include <drawpoint/instrumentation/trace/trace.hpp>
+
 #include "pipeline/loader/loader_bench.hpp"
 #include "pipeline/loader/numbered_source.hpp"
 #include "support/coro_test.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace drawpoint {
 namespace {
@@ -129,6 +138,54 @@ BOOST_AUTO_TEST_CASE(run_throws_operation_aborted_when_its_event_loop_is_stopped
     BOOST_CHECK_EXCEPTION(run(runtime, never_ends(runtime)), std::system_error, [](const std::system_error& error) {
         return error.code() == asio::error::operation_aborted;
     });
+}
+
+BOOST_AUTO_TEST_CASE(a_forked_child_is_told_and_can_destroy_everything_and_the_parent_goes_on) {
+    for (const std::size_t workers : {0u, 2u}) {
+        const test::TemporaryFolder folder;
+        const NumberedSource source{400};
+        const SequentialSampler sampler{400};
+        std::optional<Recorder> recorder{std::in_place, folder / "run.pftrace"};
+        std::optional<Runtime> runtime{std::in_place, RuntimeOptions{}, *recorder};
+        std::optional<DataLoader> loader{std::in_place, *runtime, source, sampler,
+                                         LoaderOptions{.batch_size = 4, .num_workers = workers}};
+        std::optional<DataLoader::Pass> pass{loader->epoch(0)};
+        auto first = pass->next_blocking();
+        const pid_t child = ::fork();
+        if (child == 0) {
+            ::alarm(30);
+            bool told = false, refused = false;
+            try {
+                while (pass->next_blocking()) {
+                }
+            } catch (const std::logic_error& error) {
+                told = std::string_view{error.what()}.find("fork") != std::string_view::npos;
+            }
+            first.reset();
+            pass.reset();
+            try {
+                (void)loader->epoch(1);
+            } catch (const std::logic_error&) {
+                refused = true;
+            }
+            loader.reset();
+            runtime.reset();
+            recorder.reset();
+            ::_exit(told == (workers != 0) && refused == (workers != 0) ? 0 : 1);   // without workers it can go on
+        }
+        std::size_t drawn = 1;
+        while (pass->next_blocking())
+            ++drawn;
+        BOOST_TEST(drawn == 100u);
+        int status = -1;
+        ::waitpid(child, &status, 0);
+        BOOST_TEST(status == 0);
+        first.reset();
+        pass.reset();
+        loader.reset();
+        recorder->finish();
+        BOOST_TEST(read_trace(folder / "run.pftrace").ledger.batches.size() == 100u);
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -164,7 +164,7 @@ BOOST_AUTO_TEST_CASE(collated_batches_are_the_same_whatever_changes_and_whatever
     const PadCollate pad{source.layout()};
     const LoaderOptions options{.batch_size = batch_size, .num_workers = 2, .seed = 5, .collate = &pad};
     const Drawn still = draw(source, options, nullptr, 0);
-    constexpr std::uint64_t five_workers = (std::uint64_t{10} << 20) + samples * sizeof(std::uint64_t);
+    constexpr std::uint64_t five_workers = (std::uint64_t{10} << 20) + 2 * samples * sizeof(std::uint64_t);
     const May may{.budgets = {0, five_workers + 1, five_workers + 10'000, five_workers + 100'000}};
     for (std::uint64_t seed = 0; seed < 16; ++seed)
         BOOST_TEST(draw(source, options, &may, seed).digest == still.digest, "seed " << seed);

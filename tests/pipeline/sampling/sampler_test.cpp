@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "pipeline/sampling/keyed_permutation.hpp"
+
 namespace drawpoint {
 namespace {
 
@@ -137,6 +139,89 @@ BOOST_AUTO_TEST_CASE(a_repeated_sampler_begins_as_the_other_and_then_turns_round
     BOOST_TEST(order_of(RepeatedSampler{SequentialSampler{0}, 4, 3}).empty());
     BOOST_CHECK_THROW((RepeatedSampler{of, 0, 1}), std::invalid_argument);
     BOOST_CHECK_THROW((RepeatedSampler{of, 1, 0}), std::invalid_argument);
+}
+
+BOOST_AUTO_TEST_CASE(parts_are_the_order_whatever_their_begin_and_stride) {
+    const RandomSampler large{131'073, 3}, larger{1'000'003, 4};
+    const SequentialSampler sequence{1000};
+    const WeightedSampler weighted{std::vector<double>{1, 2, 0, 4, 1}, 999, 6};
+    const FixedSampler fixed{{5, 3, 9, 3}};
+    const RepeatedSampler repeated{RandomSampler{100, 1}, 30, 4};
+    const DistributedSampler share{large, 2, 7}, cut{large, 2, 7, true}, of_share{share, 1, 3}, padded{fixed, 6, 7};
+    BOOST_CHECK((RandomSampler{131'072, 3}.parts() == nullptr));
+    for (const Sampler* const sampler :
+         {static_cast<const Sampler*>(&large), static_cast<const Sampler*>(&larger),
+          static_cast<const Sampler*>(&sequence), static_cast<const Sampler*>(&weighted),
+          static_cast<const Sampler*>(&fixed), static_cast<const Sampler*>(&repeated),
+          static_cast<const Sampler*>(&share), static_cast<const Sampler*>(&cut),
+          static_cast<const Sampler*>(&of_share), static_cast<const Sampler*>(&padded)}) {
+        BOOST_REQUIRE(sampler->parts() != nullptr);
+        for (const std::size_t epoch : {0u, 3u}) {
+            const auto whole = order_of(*sampler, epoch);
+            for (const std::uint64_t stride : {1u, 2u, 5u})
+                for (std::uint64_t first = 0; first < whole.size(); first += 1 + whole.size() / 3) {
+                    std::vector<std::uint64_t> part(
+                        std::min<std::size_t>(100, (whole.size() - first + stride - 1) / stride));
+                    sampler->parts()->part(epoch, first, stride, part);
+                    for (std::size_t i = 0; i < part.size(); ++i)
+                        BOOST_REQUIRE_EQUAL(part[i], whole[first + i * stride]);
+                }
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_sampler_of_many_samples_is_a_permutation_and_epochs_and_seeds_differ) {
+    for (const std::size_t n : {131'073u, 200'000u, 262'144u, 262'145u, 700'001u})
+        BOOST_TEST(is_permutation(order_of(RandomSampler{n, n}, 2)));
+    const auto order = order_of(RandomSampler{200'000, 7}, 3);
+    for (const auto& other : {order_of(RandomSampler{200'000, 7}, 4), order_of(RandomSampler{200'000, 8}, 3)}) {
+        std::size_t equal = 0;
+        for (std::size_t i = 0; i < order.size(); ++i)
+            equal += order[i] == other[i];
+        BOOST_TEST(equal < 12u);   // one is expected
+    }
+}
+
+/// The sum of (found - expected)^2 / expected over `counts`.
+double chi_square_of(const std::vector<int>& counts, double expected) {
+    double sum = 0;
+    for (const int count : counts)
+        sum += (count - expected) * (count - expected) / expected;
+    return sum;
+}
+
+BOOST_AUTO_TEST_CASE(a_keyed_permutation_is_uniform_in_places_in_pairs_and_in_neighbours) {
+    // Of 24 values over 24,000 keys: where place p goes, and where it goes given where the place before goes.
+    constexpr std::uint64_t n = 24, keys = 24'000;
+    std::vector<int> places(n * n), pairs(n * n), steps(n - 1);
+    for (std::uint64_t key = 0; key < keys; ++key) {
+        const KeyedPermutation permutation{n, CounterRng{key, 0, 0}};
+        for (std::uint64_t i = 0; i < n; ++i)
+            ++places[i * n + permutation(i)];
+        ++pairs[permutation(3) * n + permutation(17)];
+        ++steps[(permutation(12) + n - permutation(11)) % n - 1];
+    }
+    BOOST_TEST(chi_square_of(places, keys / n) < 650);   // 23 x 23 degrees of freedom: 529 +- 33
+    for (std::uint64_t i = 0; i < n; ++i) {
+        BOOST_TEST(pairs[i * n + i] == 0);
+        pairs[i * n + i] = keys / (n * (n - 1));
+    }
+    BOOST_TEST(chi_square_of(pairs, static_cast<double>(keys) / (n * (n - 1))) < 670);   // 551 +- 33
+    BOOST_TEST(chi_square_of(steps, static_cast<double>(keys) / (n - 1)) < 48.3);        // 22: p = 0.001
+}
+
+BOOST_AUTO_TEST_CASE(skipped_numbers_are_those_that_would_have_come) {
+    for (std::uint64_t first = 0; first < 9; ++first)
+        for (std::uint64_t skipped = 0; skipped < 12; ++skipped) {
+            CounterRng drawn{5, 6, 7}, jumped{5, 6, 7};
+            for (std::uint64_t i = 0; i < first; ++i)
+                BOOST_REQUIRE(drawn.next_u32() == jumped.next_u32());
+            for (std::uint64_t i = 0; i < skipped; ++i)
+                (void)drawn.next_u32();
+            jumped.discard(skipped);
+            for (int i = 0; i < 9; ++i)
+                BOOST_REQUIRE(drawn.next_u32() == jumped.next_u32());
+        }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -74,7 +74,7 @@ struct SlowSample {
 /// `span_ns`.
 struct WorkerBlame {
     std::uint16_t worker = 0;
-    std::uint8_t pipeline = 0;   ///< index into `Ledger::pipelines`: whose worker it is
+    std::uint16_t pipeline = 0;   ///< index into `Ledger::pipelines`: whose worker it is
     /// By stage, without `run_queue_ns`: one column for each stage of each pipeline, in the order of
     /// `Ledger::pipelines`.
     std::vector<std::int64_t> stages_ns;

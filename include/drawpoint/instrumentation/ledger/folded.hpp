@@ -30,7 +30,7 @@ struct StageUsage {
 /// A stage of a pipeline, over the folded samples.
 struct FoldedStage {
     static constexpr std::uint32_t collate = ~std::uint32_t{0};   ///< the stage of whole batches
-    std::uint8_t pipeline = 0;
+    std::uint16_t pipeline = 0;
     std::uint32_t stage = 0;
     DurationHistogram durations;
     std::uint64_t bytes = 0;   ///< read from storage for whole samples; at stage 0

@@ -81,7 +81,7 @@ enum class BatchStatus : std::uint8_t { taken, abandoned, failed };
 struct BatchRow {
     std::uint32_t epoch = 0, batch = 0;   ///< the pass, and the batch's number in it, from 0
     std::uint32_t slot = 0;               ///< the batch's place among the loader's prefetch_depth + 1 slots
-    std::uint8_t pipeline = 0;            ///< of `Ledger::pipelines`
+    std::uint16_t pipeline = 0;           ///< of `Ledger::pipelines`
     BatchStatus status{};
     std::optional<std::uint16_t> collate_worker;   ///< who collated it; absent: nobody, or an unrecorded thread
     std::uint32_t size = 0;                        ///< samples
@@ -111,7 +111,7 @@ struct SampleRow {
     std::uint32_t slot = 0;      ///< place in its batch; of a run, the first sample's
     std::uint32_t samples = 1;   ///< 1, or the length of the run, in consecutive places
     std::uint16_t worker = 0;
-    std::uint8_t pipeline = 0;
+    std::uint16_t pipeline = 0;
     SampleStatus status{};
     std::uint64_t bytes = 0;                                         ///< read from storage
     std::int64_t begin_ns = 0;                                       ///< when the worker began with it
@@ -140,7 +140,7 @@ struct PipelineRow {
 /// A change of a running loader's numbers, in effect from `at_ns` on. Members as in PipelineRow.
 struct SettingRow {
     std::int64_t at_ns = 0;
-    std::uint8_t pipeline = 0;
+    std::uint16_t pipeline = 0;
     std::uint32_t num_workers = 0, prefetch_depth = 0;
     OrderRule order;
     std::uint32_t read_concurrency = 0;
@@ -167,7 +167,7 @@ struct HostRow {
 struct FailureRow {
     std::uint64_t index = 0;
     std::uint32_t epoch = 0, batch = 0;
-    std::uint8_t pipeline = 0;
+    std::uint16_t pipeline = 0;
     std::string path, stage, message;
     bool operator==(const FailureRow&) const = default;
 };

@@ -13,13 +13,13 @@ namespace drawpoint {
 
 /// Tiles the time of a training loop with pieces: every `mark()` reads the clock once, ends a piece there and begins
 /// the next, so there are no gaps. The first piece begins when the track is made. Passes nest (fit, epoch, train or
-/// valid), at most three deep: a fourth, or an end_pass() too many, is undefined behaviour. A step lies in the
-/// innermost pass. A step is recorded as a whole, when the time after it ends. A step or pass keeps its first
-/// `max_step_spans` pieces (equal neighbours count as one); what further ones lack shows in
-/// `drawpoint::max_residual_ns`. In some steps, chosen at random so that it costs at most 0.15 % of the time, it also
-/// measures how long the thread computed and waited for a core, unless the clock is a ManualClock. One thread or strand
-/// at a time. Never throws. After the constructor, which names the calling thread "loop", it never allocates. A call
-/// that records something may wait for the writer (`Recorder::push`). The recorder must outlive it.
+/// valid). Three levels are recorded: what lies in a fourth counts in the third. A step lies in the innermost pass. A
+/// step is recorded as a whole, when the time after it ends. A step or pass keeps its first `max_step_spans` pieces
+/// (equal neighbours count as one); what further ones lack shows in `drawpoint::max_residual_ns`. In some steps, chosen
+/// at random so that it costs at most 0.15 % of the time, it also measures how long the thread computed and waited for
+/// a core, unless the clock is a ManualClock. One thread or strand at a time. Never throws. After the constructor,
+/// which names the calling thread "loop", it never allocates. A call that records something may wait for the writer
+/// (`Recorder::push`). The recorder must outlive it.
 class LoopTrack {
 public:
     explicit LoopTrack(Recorder& recorder) noexcept : LoopTrack(&recorder) {}
@@ -34,7 +34,7 @@ public:
 
     /// A pass begins at the last reading.
     void begin_pass(PassKind, std::uint32_t epoch) noexcept;
-    /// The innermost pass ends at the last reading.
+    /// The innermost pass ends at the last reading. Nothing, outside every pass.
     void end_pass() noexcept;
 
     /// A step begins at the last reading, with its draw. Ends the time after the previous step.

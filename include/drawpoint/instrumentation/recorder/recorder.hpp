@@ -58,7 +58,10 @@ class Recorder {
 public:
     /// Records without a file. Throws std::invalid_argument for options out of range.
     explicit Recorder(const RecorderOptions& = {}, const AnyClock& = AnyClock{});
-    /// Also records into `file`, which is created or replaced at once. Throws std::system_error naming it on failure.
+    /// Also records into `file`, which is created, or replaced by a new file once the first block is written (in this
+    /// constructor), and locked (flock) until finish(). A pipe needs a reader, and ends the recording if it takes
+    /// nothing for two seconds. Throws std::system_error naming the file on failure, or if another recording is being
+    /// written to it.
     explicit Recorder(const std::filesystem::path& file, const RecorderOptions& = {}, const AnyClock& = AnyClock{});
     /// Calls `finish()`; takes as long as writing what the rings hold.
     ~Recorder();
@@ -70,10 +73,10 @@ public:
     [[nodiscard]] const AnyClock& clock() const noexcept { return clock_; }
 
     /// Announces a loader and returns its position in `Ledger::pipelines`. A second "train" is recorded as "train (2)".
-    /// Any thread. Throws std::length_error beyond 256 loaders.
-    std::uint8_t add_pipeline(const PipelineRow&);
+    /// Any thread. Throws std::length_error beyond 65536 loaders.
+    std::uint16_t add_pipeline(const PipelineRow&);
     /// The name that this loader is recorded under. Any thread. Throws std::out_of_range for an unknown loader.
-    [[nodiscard]] std::string pipeline_name(std::uint8_t pipeline) const;
+    [[nodiscard]] std::string pipeline_name(std::uint16_t pipeline) const;
     /// A ring for a worker thread: one that was given back, or a new one. Any thread; may allocate. Throws
     /// std::length_error beyond 65536 workers.
     [[nodiscard]] WorkerTrack add_worker();
@@ -128,7 +131,8 @@ public:
     void set_fact(std::string_view key, std::string_view value) noexcept;
 
     /// A copy of everything recorded up to this call, sorted. Waits for the writer (a few ms), then O(rows log rows).
-    /// Also after finish(). Any thread.
+    /// Also after finish(). Any thread. Empty in a forked child, where finish() and the destructor do nothing; what
+    /// else locks there may hang.
     [[nodiscard]] Ledger ledger();
     /// Writes what is left, ends the file and joins the writer; later pushes are dropped. Idempotent. Any thread.
     void finish() noexcept;

@@ -18,7 +18,7 @@ class CacheLoader {
 public:
     using Batch = drawpoint::Batch;
 
-    /// One pass. Must not outlive the loader or the CacheLoader.
+    /// One pass. Must not outlive the loader or the CacheLoader, nor be destroyed or moved while a draw is suspended.
     class Pass {
     public:
         using Batch = drawpoint::Batch;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -22,16 +23,17 @@ class PrefetchCore;   // shared by the loader, its passes and its workers; pipel
 /// A prefetching loader with awaitable draws: workers make the samples of up to D batches ahead, directly in batch
 /// memory that is reused. D is options().prefetch_depth; for this and other words see LoaderOptions. The source, the
 /// sampler and the runtime must outlive it. Use it and its passes, their construction and destruction included, from
-/// the loop's thread (or, without coroutines, one thread at a time); only request_stop() may be called from any.
+/// the loop's thread (or, without coroutines, one thread at a time); only request_stop() may be called from any. In a
+/// forked child, a loader with workers or readers can only be destroyed: epoch(), a draw that would wait, and
+/// reconfigure() throw std::logic_error.
 class DataLoader {
 public:
     using Batch = drawpoint::Batch;
 
     /// One pass over an epoch; it is *used up* once its last batch is drawn, failed or not. Destroying it, or assigning
-    /// over it, before that abandons what is prefetched; it does not wait for samples in progress, only for a worker
-    /// that is computing the next epoch's order. While a next() is suspended, it must not be destroyed, moved or
-    /// assigned to. It must not outlive the runtime. After a move from it, only assignment and destruction are allowed;
-    /// after the loader's destruction, only its own.
+    /// over it, before that abandons what is prefetched, waits for nothing, and cancels a suspended draw. It must not
+    /// outlive the runtime. After a move from it, only assignment and destruction are allowed; after the loader's
+    /// destruction, only its own.
     class Pass {
     public:
         using Batch = drawpoint::Batch;
@@ -43,16 +45,24 @@ public:
         [[nodiscard]] std::optional<std::size_t> size() const noexcept;
         /// Draws the next batch; after the last one always nullopt. If the batch is ready, this takes about 20 ns and
         /// neither locks nor allocates; else it spins for up to 80 µs and then suspends. Without workers it makes the
-        /// batch itself. A suspended next() does not follow Asio's cancellation slots: only request_stop() and the
-        /// loader's destruction end it. Throws
+        /// batch itself. Where it suspends it can be cancelled, through Asio's cancellation slots (all types), e.g. by
+        /// `pass.next() || timer`. A cancelled draw takes nothing: the next one gives the same batch. Throws
         /// - SampleError for a batch with failed samples, naming the one with the smallest index (the recording has
         ///   all); that batch and its other samples are lost, the next call gives the next one;
-        /// - std::system_error with asio's operation_aborted once the loader is stopped;
-        /// - std::logic_error naming prefetch_depth while the user holds all D + 1 batches, or if another next() of
-        ///   this pass is waiting.
+        /// - std::system_error with asio's operation_aborted once the loader is stopped, or if the draw is cancelled or
+        ///   its pass destroyed;
+        /// - std::logic_error naming prefetch_depth while the user holds all D + 1 batches, or if another draw of this
+        ///   loader is suspended;
+        /// - what the sampler throws: if it has no parts, the first draw waits for the order, or computes it on the
+        ///   loop's thread. The next call tries again.
         [[nodiscard]] Awaitable<std::optional<Batch>> next();
-        /// next() for callers that are not coroutines; throws as that does. Blocks the thread and does not run the
-        /// event loop, so inside a coroutine of the same runtime it would hold up all others: use next() there.
+        /// next() that waits no longer than `timeout`: then it throws std::system_error with asio's timed_out, and like
+        /// a cancelled draw it has taken nothing. What blocks the loop's thread (spinning, making batches without
+        /// workers, computing an order or waiting for a worker that does) is not interrupted.
+        [[nodiscard]] Awaitable<std::optional<Batch>> next_for(std::chrono::nanoseconds timeout);
+        /// next() for callers that are not coroutines; throws as that does, and cannot be cancelled. Blocks the thread
+        /// and does not run the event loop, so inside a coroutine of the same runtime it would hold up all others: use
+        /// next() there.
         [[nodiscard]] std::optional<Batch> next_blocking();
 
     private:
@@ -68,24 +78,24 @@ public:
     /// the source's files; a size that cannot be had is left out. Throws std::invalid_argument as check_options(), for
     /// a sample layout that is invalid or varies without `LoaderOptions::collate`, for a source without stages or with
     /// more than max_stages, and for a memory_budget that even the smallest loader exceeds; std::length_error if the
-    /// recorder has named 256 loaders, alive or not; std::bad_alloc. Memory of batches is allocated by workers, later:
-    /// see SampleError.
+    /// recorder has named 65536 loaders, alive or not; std::bad_alloc. Memory of batches is allocated by workers,
+    /// later: see SampleError.
     DataLoader(Runtime&, const SampleSource&, const Sampler&, const LoaderOptions&, std::string_view name = "train");
     DataLoader(Runtime&, const SampleSource&&, const Sampler&, const LoaderOptions&, std::string_view = "") = delete;
     DataLoader(Runtime&, const SampleSource&, const Sampler&&, const LoaderOptions&, std::string_view = "") = delete;
-    /// Stops and joins workers and readers: blocks until the samples, collate functions and reads in progress have
-    /// ended (reads by io_uring are cancelled). A suspended next() ends with operation_aborted. Batches still held stay
-    /// valid.
+    /// Stops and joins workers and readers: blocks until the samples, orders, collate functions and reads in progress
+    /// have ended (reads by io_uring are cancelled). A suspended next() ends with operation_aborted. Batches still held
+    /// stay valid.
     ~DataLoader();
     DataLoader(const DataLoader&) = delete;
     DataLoader& operator=(const DataLoader&) = delete;
 
-    /// Begins a pass over epoch `e`. Computes the order of samples on the calling thread, unless the pass before has
-    /// prefetched into this epoch (`EpochOptions::next_epoch`); what it prefetched for another epoch is abandoned.
-    /// Throws std::logic_error unless the pass before is used up or destroyed, and what the sampler throws (a sampler
-    /// that threw on a worker is called again here). The first call starts the workers: as many as the system allows,
-    /// and if it allows none, next() makes the batches itself. After request_stop() it still returns a pass, whose
-    /// next() throws.
+    /// Begins a pass over epoch `e`, and admits its first batches if the sampler has parts (OrderParts) or the pass
+    /// before has prefetched into this epoch (`EpochOptions::next_epoch`); else a worker computes the order first, or
+    /// the first draw does. What was prefetched for another epoch is abandoned. Waits for nothing, and computes no
+    /// order. Throws std::logic_error unless the pass before is used up or destroyed. The first call starts the
+    /// workers: as many as the system allows, and if it allows none, next() makes the batches itself. After
+    /// request_stop() it still returns a pass, whose next() throws.
     [[nodiscard]] Pass epoch(std::size_t e, EpochOptions = {});
 
     /// Changes numbers while the loader runs. Every sample is still drawn once, ordered batches stay in order, and the

@@ -2,8 +2,14 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <cstdint>
+#include <cstring>
 #include <set>
+#include <string>
 #include <vector>
 
 #include <drawpoint/pipeline/loader/blocking.hpp>
@@ -145,6 +151,52 @@ BOOST_AUTO_TEST_CASE(a_moved_batch_is_given_back_once) {
     first.reset();
     first.reset();
     BOOST_TEST(pass.next_blocking()->number() == 3u);
+}
+
+/// What a child process writes to stderr until it ends, and the signal that ends it, or 0.
+template <class Work>
+std::pair<std::string, int> ended_by(Work work) {
+    int ends[2];
+    BOOST_REQUIRE(::pipe(ends) == 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        std::signal(SIGABRT, SIG_DFL);
+        ::dup2(ends[1], STDERR_FILENO);
+        try {
+            work();
+        } catch (...) {
+            ::_exit(2);
+        }
+        ::_exit(0);
+    }
+    ::close(ends[1]);
+    std::string text;
+    char buffer[512];
+    for (ssize_t got; (got = ::read(ends[0], buffer, sizeof buffer)) > 0;)
+        text.append(buffer, static_cast<std::size_t>(got));
+    ::close(ends[0]);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return {text, WIFSIGNALED(status) ? WTERMSIG(status) : 0};
+}
+
+BOOST_AUTO_TEST_CASE(a_batch_given_back_twice_ends_the_program_with_a_sentence_however_late) {
+    for (const int draws_between : {0, 1, 5}) {
+        Loaded loaded;
+        DataLoader loader{loaded.runtime, loaded.source, loaded.sampler, {.batch_size = 4, .num_workers = 0}};
+        auto pass = loader.epoch(0);
+        auto batch = pass.next_blocking();
+        const auto [text, signal] = ended_by([&] {
+            alignas(Batch) std::byte copy[sizeof(Batch)];
+            std::memcpy(copy, static_cast<const void*>(&*batch), sizeof copy);
+            batch.reset();
+            for (int i = 0; i < draws_between; ++i)
+                (void)pass.next_blocking();
+            reinterpret_cast<Batch*>(copy)->reset();
+        });
+        BOOST_TEST(signal == SIGABRT);
+        BOOST_TEST(text.find("given back twice") != std::string::npos, text);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(batch_memory_that_cannot_be_had_fails_the_batch) {

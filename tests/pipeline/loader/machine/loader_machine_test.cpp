@@ -151,7 +151,14 @@ struct Events {
             if (effects->disarm && gate.disarm())
                 --wakes;
         } while (effects->arm && !gate.arm(*effects->arm));
+        const bool begins_next = effects->begin_next;
         wake(wakes, Doing::sleeps);
+        if (begins_next) {
+            require(policy().admitted() == policy().limit(), "a pass follows before all of the one before is admitted");
+            machine.begin_next();
+            extend();
+            turn(loop_waits);
+        }
         if (counts())
             require(policy().batches_bytes() == total(), "bytes are counted wrong");
         require(policy().parked() == count(Doing::sleeps), "sleepers are counted wrong");
@@ -287,7 +294,7 @@ struct Events {
             machine.orders(epoch);
             extend();
         }
-        machine.want_next(any(2) != 0);
+        machine.want_next(any(2) != 0, any(4) == 0);
         turn(false);
         raise();
     }
@@ -296,10 +303,8 @@ struct Events {
         if (!next)
             return;
         require(*next == epoch + 1, "another pass than the next is prepared");
-        if (machine.prepared(any(8) != 0)) {
-            extend();
+        if (machine.prepared(any(8) != 0))
             turn(false);
-        }
     }
     void end_early() {
         std::uint64_t undrawn = 0;

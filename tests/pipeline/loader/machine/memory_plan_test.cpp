@@ -25,6 +25,7 @@ MemoryNeeds photos(std::size_t depth, std::uint64_t budget = 0) {
             .prefetch_depth = depth,
             .read_concurrency = 64,
             .encoded_bytes = 50'000,
+            .order_bytes = 8 * 1360,
             .dataset_size = 1360,
             .memory_budget = budget};
 }
@@ -107,6 +108,7 @@ BOOST_AUTO_TEST_CASE(collated_batches_keep_their_depth_and_share_what_the_rest_l
                       .read_concurrency = 8,
                       .encoded_bytes = 100'000,
                       .cache_bytes = 10 * MiB,
+                      .order_bytes = 8'000,
                       .dataset_size = 1000};
     BOOST_TEST(plan_memory(needs).batches_budget_bytes == std::numeric_limits<std::uint64_t>::max());
     needs.memory_budget = 64 * MiB;
@@ -164,6 +166,7 @@ BOOST_AUTO_TEST_CASE(a_plan_never_exceeds_a_budget_that_the_smallest_fits_and_ne
                           .read_concurrency = up_to(128),
                           .encoded_bytes = up_to(200'000),
                           .cache_bytes = up_to(256 * MiB),
+                          .order_bytes = up_to(16'000'000),
                           .dataset_size = up_to(1'000'000),
                           .memory_budget = 1 + up_to(1024 * MiB)};
         const MemoryPlan plan = plan_memory(needs);

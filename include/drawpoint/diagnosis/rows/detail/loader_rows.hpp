@@ -46,10 +46,10 @@ public:
     [[nodiscard]] std::int64_t released_ns(std::size_t batch) const noexcept { return released_ns_[batch]; }
 
     /// The setting in force at that time: the pipeline's own until it is first changed.
-    [[nodiscard]] LoaderSetting setting_at(std::uint8_t pipeline, std::int64_t at_ns) const noexcept;
+    [[nodiscard]] LoaderSetting setting_at(std::uint16_t pipeline, std::int64_t at_ns) const noexcept;
 
     /// The range from the time on at which the pipeline had a free slot; empty, at its end, if it had none.
-    [[nodiscard]] TimeRange slot_free(std::uint8_t pipeline, TimeRange) const noexcept;
+    [[nodiscard]] TimeRange slot_free(std::uint16_t pipeline, TimeRange) const noexcept;
 
 private:
     void match_steps();

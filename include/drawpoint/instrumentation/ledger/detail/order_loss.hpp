@@ -24,7 +24,7 @@ public:
     [[nodiscard]] std::int64_t freed_ns(std::size_t batch) const noexcept { return freed_ns_[batch]; }
 
 private:
-    using Pass = std::pair<std::uint8_t, std::uint32_t>;   // pipeline, epoch
+    using Pass = std::pair<std::uint16_t, std::uint32_t>;   // pipeline, epoch
     struct Interval {
         std::int64_t from_ns, to_ns;
     };

@@ -17,7 +17,8 @@ struct MemoryNeeds {
     std::uint64_t encoded_bytes = 0;                       ///< of one sample's file contents; 0: nothing is read ahead
     std::uint64_t worker_bytes = std::uint64_t{2} << 20;   ///< a worker's stack and scratch, with its decoder
     std::uint64_t cache_bytes = 0;                         ///< budget of a cache in memory
-    std::uint64_t dataset_size = 0;                        ///< samples in a pass, for its order; 0: unknown
+    std::uint64_t order_bytes = 0;                         ///< orders of samples that the loader keeps
+    std::uint64_t dataset_size = 0;                        ///< samples in a pass; 0: unknown
     std::uint64_t memory_budget = 0;                       ///< for slots, reads, scratch, order and cache; 0: none
 };
 

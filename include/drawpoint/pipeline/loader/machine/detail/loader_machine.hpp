@@ -94,7 +94,8 @@ public:
         /// of the `wake` workers.
         bool disarm = false;
         std::optional<std::size_t> arm;   ///< arm the gate: wake a worker after this number of slots
-        bool prepare_order = false;       ///< the next pass may be prepared: begin_preparing()
+        bool prepare_order = false;       ///< the next pass's order may be computed: begin_preparing()
+        bool begin_next = false;          ///< admit the next pass: begin_next(), extend(), and turn again
         bool operator==(const Effects&) const = default;
     };
 
@@ -134,19 +135,35 @@ public:
     // Passes.
     /// Lets the batches of a pass be admitted.
     void extend(const PassShape&) noexcept;
-    /// A pass begins. True: it was prepared and is being admitted already. False: the driver must abandon() what is
-    /// left, compute the order of samples, and call orders() and extend().
+    /// A pass begins. True: it is being admitted already. False: the driver must abandon() what is left, have the order
+    /// of samples, and call orders() and extend().
     [[nodiscard]] bool begin_pass(std::uint64_t epoch) noexcept;
     void orders(std::uint64_t epoch) noexcept { epoch_ = epoch; }           ///< says whose epoch extend() is about
     [[nodiscard]] std::uint64_t epoch() const noexcept { return epoch_; }   ///< of the pass being admitted
-    /// Whether the next pass is prepared as soon as all batches of this one are admitted.
-    void want_next(bool wanted) noexcept { wants_next_ = wanted; }
-    /// The epoch whose order the caller must compute now; then it calls prepared(). nullopt: there is nothing to
-    /// prepare, or another thread does it.
+    /// Whether the pass of `epoch` is being admitted, or will be once its order is made.
+    [[nodiscard]] bool expects(std::uint64_t epoch) const noexcept {
+        return next_has_begun_ ? epoch_ == epoch : next_ != Next::unwanted && epoch_ + 1 == epoch;
+    }
+    /// After abandon(): a pass of `epoch` begins whose order is to be computed first, as that of a next pass.
+    void expect(std::uint64_t epoch) noexcept {
+        epoch_ = epoch - 1;
+        next_ = Next::wanted;
+    }
+    /// Whether the next pass is admitted as soon as all batches of this one are. `has_order`: its order need not be
+    /// computed.
+    void want_next(bool wanted, bool has_order) noexcept {
+        next_ = !wanted ? Next::unwanted : has_order ? Next::ordered : Next::wanted;
+    }
+    /// The epoch whose order the caller must compute now; then it calls prepared(). nullopt: none is wanted, or another
+    /// thread computes it.
     [[nodiscard]] std::optional<std::uint64_t> begin_preparing() noexcept;
-    /// Ends what begin_preparing() began. `made`: the order was computed. True: the driver must extend() the pass.
+    /// Ends what begin_preparing() began. `made`: the order was computed. False: it was not, or nobody wants it any
+    /// more.
     [[nodiscard]] bool prepared(bool made) noexcept;
-    [[nodiscard]] bool is_preparing() const noexcept { return is_preparing_; }
+    /// Whether a thread computes the order of the next pass.
+    [[nodiscard]] bool is_preparing() const noexcept { return next_ == Next::being_ordered; }
+    /// Carries out Effects::begin_next: from now on epoch() is the next one.
+    void begin_next() noexcept;
     /// Gives up every batch that is not drawn yet. `undrawn`: bit set of slots that are handed over and not drawn.
     /// Slots whose batch is still being made become free with complete().
     [[nodiscard]] LoaderPolicy::Abandoned abandon(std::uint64_t undrawn) noexcept;
@@ -222,7 +239,11 @@ private:
 
     std::uint64_t epoch_ = 0, samples_left_ = 0;   // of the pass being admitted
     std::uint32_t first_size_ = 0;                 // of its first batch, until that is admitted; 0: batch_size_
-    bool wants_next_ = false, is_preparing_ = false, next_is_prepared_ = false;
+    /// What is known of the pass after the one being admitted.
+    enum class Next : std::uint8_t { unwanted, wanted, being_ordered, ordered } next_ = Next::unwanted;
+    bool is_preparing_ = false;     // a thread computes an order, maybe one that nobody wants any more
+    bool next_has_begun_ = false;   // the pass being admitted is not begun by the loop yet
+    std::uint64_t half_ = 0;        // number of the batch in the middle of the pass being admitted
 
     std::size_t resting_ = 0;   // workers that sleep until they are wanted
     std::size_t leaving_ = 0;   // workers that have left and still free what they hold

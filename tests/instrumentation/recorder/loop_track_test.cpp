@@ -1,0 +1,54 @@
+#include <drawpoint/instrumentation/recorder/loop_track.hpp>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include <boost/test/unit_test.hpp>
+
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
+
+namespace drawpoint {
+namespace {
+
+using namespace std::chrono_literals;
+
+BOOST_AUTO_TEST_SUITE(loop_track)
+
+BOOST_AUTO_TEST_CASE(passes_below_the_third_count_in_it_and_an_end_too_many_does_nothing) {
+    for (const std::uint32_t deep : {3u, 4u, 9u}) {
+        ManualClock clock;
+        Recorder recorder{{}, AnyClock{clock}};
+        LoopTrack track{recorder};
+        for (std::uint32_t level = 0; level < deep; ++level) {
+            track.begin_pass(std::array{PassKind::fit, PassKind::epoch, PassKind::train}[std::min(level, 2u)], 0);
+            clock.advance(1us);
+            track.mark(Span::other);
+        }
+        track.begin_step(Phase::train, 0, 0);
+        clock.advance(5us);
+        track.mark(Span::starved);
+        track.end_draw(1);
+        track.end_step(StepStatus::complete, std::nullopt);
+        for (std::uint32_t level = 0; level < deep; ++level) {
+            clock.advance(1us);
+            track.mark(Span::between);
+            track.end_pass();
+        }
+        track.end_pass();
+        clock.advance(1us);
+        track.mark(Span::between);   // outside every pass
+        const Ledger ledger = recorder.ledger();
+        BOOST_TEST_REQUIRE(ledger.passes.size() == 3u);
+        BOOST_TEST(max_residual_ns(ledger) == 0);
+        BOOST_TEST(ledger.passes.front().end_ns - ledger.passes.front().begin_ns == 1000 * (2 * deep + 5));
+        BOOST_TEST(ledger.steps.size() == 1u);
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}   // namespace
+}   // namespace drawpoint

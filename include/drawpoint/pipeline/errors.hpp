@@ -10,7 +10,7 @@ namespace drawpoint {
 /// A sample that could not be made, thrown by the `next()` that would have returned its batch. index() is its index in
 /// the data set, path() its file (empty if it has none), stage() the source's stage that failed, and cause() the
 /// original exception, never null. Outside a stage, stage() is "sampler" for an index beyond the data set, "batch
-/// memory" or "make_scratch" for memory that could not be had, and "collate" if collating the batch failed; then
+/// memory" if there was none, "make_scratch" if that threw, and "collate" if collating the batch failed: only then
 /// index() is that of the batch's first sample.
 class SampleError : public std::runtime_error {
 public:

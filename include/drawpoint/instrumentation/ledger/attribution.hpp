@@ -20,8 +20,8 @@ struct Doing {
     const StepRow* step = nullptr;     ///< loop: the current step, including its `between`
     const PassRow* pass = nullptr;     ///< loop: outside every step, the pass that the piece belongs to
     std::optional<Span> span;          ///< loop: the piece of time
-    /// Loop: the action that the piece counts in (action_of_piece). Outside every step absent, except in a draw that
-    /// found the end of the data.
+    /// Loop: the action that the piece counts in (action_of_piece). Outside every step absent, except
+    /// `end_of_data` in the draw that found it.
     std::optional<Action> action;
     const SampleRow* sample = nullptr;   ///< worker: the sample it was working on
     std::string_view stage;              ///< worker: the sample's stage, or "collate" (then `sample` is null)
@@ -48,7 +48,7 @@ public:
 
     /// A name for it: the innermost region's, unless that region was opened before the current step; else, on the
     /// loop's thread, phase and action ("train.forward", "valid.draw") or, outside every step, the pass ("fit",
-    /// "epoch"); else the worker's stage; else "" (unknown). Two moments have the same name if they did the same.
+    /// "epoch"); else the worker's stage; else "" (unknown). Moments of the same activity share a name.
     [[nodiscard]] std::string action_of(const Doing&) const;
 
     /// "loop", "worker n" or another name that a row gives it, else the system's name for it (the fact

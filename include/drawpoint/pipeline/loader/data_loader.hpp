@@ -30,10 +30,10 @@ class DataLoader {
 public:
     using Batch = drawpoint::Batch;
 
-    /// One pass over an epoch; it is *used up* once its last batch is drawn, failed or not. Destroying it, or assigning
-    /// over it, before that abandons what is prefetched, waits for nothing, and cancels a suspended draw. It must not
-    /// outlive the runtime. After a move from it, only assignment and destruction are allowed; after the loader's
-    /// destruction, only its own.
+    /// One pass over an epoch; it is *used up* once no batch is left to draw, failed or not. Destroying it, or
+    /// assigning over it, before that abandons what is prefetched, waits for nothing, and cancels a suspended draw. It
+    /// must not outlive the runtime. Moved from, it may only be assigned to or destroyed; once the loader is destroyed,
+    /// only destroyed.
     class Pass {
     public:
         using Batch = drawpoint::Batch;
@@ -45,20 +45,23 @@ public:
         [[nodiscard]] std::optional<std::size_t> size() const noexcept;
         /// Draws the next batch; after the last one always nullopt. If the batch is ready, this takes about 20 ns and
         /// neither locks nor allocates; else it spins for up to 80 µs and then suspends. Without workers it makes the
-        /// batch itself. Where it suspends it can be cancelled, through Asio's cancellation slots (all types), e.g. by
-        /// `pass.next() || timer`. A cancelled draw takes nothing: the next one gives the same batch. Throws
+        /// batch itself. Not in a conditional expression: g++ 12 copies the bytes of `c ? x : co_await next()` and
+        /// gives the batch back twice. Where it suspends it can be cancelled, through Asio's cancellation slots (all
+        /// types), e.g. by `pass.next() || timer`. (which loses no batch). A cancelled draw takes nothing: the next one
+        /// gives the same batch. Throws
         /// - SampleError for a batch with failed samples, naming the one with the smallest index (the recording has
         ///   all); that batch and its other samples are lost, the next call gives the next one;
         /// - std::system_error with asio's operation_aborted once the loader is stopped, or if the draw is cancelled or
         ///   its pass destroyed;
         /// - std::logic_error naming prefetch_depth while the user holds all D + 1 batches, or if another draw of this
         ///   loader is suspended;
-        /// - what the sampler throws: if it has no parts, the first draw waits for the order, or computes it on the
-        ///   loop's thread. The next call tries again.
+        /// - what the sampler throws: if it has no parts, the first draw computes the order, or blocks the thread until
+        ///   a worker has. The next call tries again.
         [[nodiscard]] Awaitable<std::optional<Batch>> next();
-        /// next() that waits no longer than `timeout`: then it throws std::system_error with asio's timed_out, and like
-        /// a cancelled draw it has taken nothing. What blocks the loop's thread (spinning, making batches without
-        /// workers, computing an order or waiting for a worker that does) is not interrupted.
+        /// next() that waits no longer than `timeout`, which may be ≤ 0. A batch that is ready is returned in any case.
+        /// Else it throws std::system_error with asio's timed_out, and like a cancelled draw it has taken nothing. What
+        /// blocks the loop's thread (spinning, making batches without workers, computing an order or waiting for a
+        /// worker that does) is not interrupted.
         [[nodiscard]] Awaitable<std::optional<Batch>> next_for(std::chrono::nanoseconds timeout);
         /// next() for callers that are not coroutines; throws as that does, and cannot be cancelled. Blocks the thread
         /// and does not run the event loop, so inside a coroutine of the same runtime it would hold up all others: use
@@ -72,14 +75,13 @@ public:
         std::uint64_t serial_;
     };
 
-    /// Workers start, and the first batches are admitted, with the first call of epoch(). `name` is the loader's label
-    /// in recordings and reports; a number is appended if another loader has it ("train (2)"). A sampler of size 0
-    /// makes passes without batches. To plan memory for reads ahead, the constructor looks up the sizes of up to 32 of
-    /// the source's files; a size that cannot be had is left out. Throws std::invalid_argument as check_options(), for
-    /// a sample layout that is invalid or varies without `LoaderOptions::collate`, for a source without stages or with
-    /// more than max_stages, and for a memory_budget that even the smallest loader exceeds; std::length_error if the
-    /// recorder has named 65536 loaders, alive or not; std::bad_alloc. Memory of batches is allocated by workers,
-    /// later: see SampleError.
+    /// Workers start with the first call of epoch(). `name` is the loader's label in recordings and reports; a number
+    /// is appended if another loader has it ("train (2)"). A sampler of size 0 makes passes without batches. To plan
+    /// memory for reads ahead, the constructor looks up the sizes of up to 32 of the source's files; a size that cannot
+    /// be had is left out. Throws std::invalid_argument as check_options(), for a sample layout that is invalid or
+    /// varies without `LoaderOptions::collate`, for a source without stages or with more than max_stages, and for a
+    /// memory_budget that even the smallest loader exceeds; std::length_error if the recorder has named 65536 loaders,
+    /// alive or not; std::bad_alloc. Memory of batches is allocated by workers, later: see SampleError.
     DataLoader(Runtime&, const SampleSource&, const Sampler&, const LoaderOptions&, std::string_view name = "train");
     DataLoader(Runtime&, const SampleSource&&, const Sampler&, const LoaderOptions&, std::string_view = "") = delete;
     DataLoader(Runtime&, const SampleSource&, const Sampler&&, const LoaderOptions&, std::string_view = "") = delete;
@@ -106,7 +108,7 @@ public:
     /// - num_workers: surplus workers finish the samples at hand and rest; they come back before new threads are
     ///   started. If the system refuses threads, `counters().workers_running` is smaller.
     /// - prefetch_depth: batches beyond a smaller depth are still drawn, then their memory is freed. While the user
-    ///   holds more than the new depth + 1, next() throws as it does for all D + 1.
+    ///   holds the new depth + 1 or more, next() throws std::logic_error.
     /// - memory_budget: depth and reads are planned again from what was asked for. Memory beyond a smaller budget is
     ///   freed as batches come back.
     /// - order: for passes of which nothing is prefetched yet.
@@ -137,7 +139,7 @@ public:
     void enable_digest() noexcept;
     /// A digest of the indices, targets and data (of collated batches: shape and data of every array) drawn since
     /// enable_digest(), in order of drawing: 16 hex digits, all 0 if nothing was drawn since or it was never enabled.
-    /// The same for the same bytes on every little-endian machine; of batches out of order it depends on timing.
+    /// The same for the same bytes on every little-endian machine; out of order it depends on timing.
     [[nodiscard]] std::string digest() const;
 
 private:

@@ -85,11 +85,10 @@ private:
     std::uint64_t seed_;
 };
 
-/// One rank's share of another sampler's order: indices rank, rank + ranks, … after padding the order to a multiple
-/// of `ranks` (by repeating it from its beginning, as often as needed) or, with `drop_last`, cutting it to one. The
-/// ranks' shares are disjoint only if all ranks' samplers are equal, seed included. The other sampler must outlive
-/// this one. Has parts if the other sampler has. If not, order() computes the whole order on each rank: time and memory
-/// O(of.size()).
+/// One rank's share of another sampler's order: positions rank, rank + ranks, … after padding the order to a multiple
+/// of `ranks` (by repeating it from its beginning, as often as needed) or, with `drop_last`, cutting it to one. All
+/// ranks' samplers must be equal, seed included; else shares overlap. The other sampler must outlive this one. Has
+/// parts if the other sampler has. If not, order() computes the whole order on each rank: time and memory O(of.size()).
 class DistributedSampler final : public Sampler, public OrderParts {
 public:
     /// rank < ranks, ranks ≥ 1. Throws std::invalid_argument naming the value.

@@ -13,8 +13,8 @@
 
 namespace drawpoint {
 
-/// Samples made by a user's function. One timed stage with the given name. A value. `data` of the view still holds an
-/// earlier sample's bytes when the function is called. An exception of the function's is the sample's SampleError.
+/// Samples made by a user's function. One timed stage with the given name. A value. `data` of the view is not
+/// initialised when the function is called: write all of it. What the function throws fails the sample (SampleError).
 class FunctionRows final : public SampleSource {
 public:
     /// A layout that is invalid is refused by the loader. For samples that may be cached, pass

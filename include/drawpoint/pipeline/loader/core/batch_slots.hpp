@@ -43,9 +43,9 @@ private:
 /// An object that belongs to a slot and stays with its memory from batch to batch, e.g. a tensor over the memory.
 /// Whoever gives a batch back calls `held(object)` first. True means that others still use the object: then
 /// `destroy(object)` drops the slot's own reference to it, the slot releases the memory, and a worker allocates new
-/// memory for the next batch (if that fails, the batch's samples fail: SampleError of stage "batch memory").
-/// `destroy` is also called when the slot's memory is freed, with the loader at the latest, on any thread. Either
-/// function may be null. Assigning another attachment does not destroy the one before.
+/// memory for the next batch (if that fails, the batch's samples fail: SampleError of stage "batch memory"). Freeing
+/// the slot's memory, never while its batch is held, also calls `destroy`, on any thread. After either the attachment
+/// is empty. A null `held` counts as false. Assigning another attachment does not destroy the one before.
 struct SlotAttachment {
     void* object = nullptr;
     bool (*held)(void* object) noexcept = nullptr;
@@ -55,7 +55,7 @@ struct SlotAttachment {
 /// A drawn batch, on loan from the loader: it occupies one of the loader's slots (memory for a batch, see
 /// LoaderOptions) until it is destroyed or reset(); what it refers to is valid until then. Move-only, 16 bytes. May
 /// outlive its pass, its loader and the runtime. Data and targets may be changed. One thread at a time may use it, any
-/// thread may give it back. After reset() or a move only assignment, reset() and destruction are allowed.
+/// thread may give it back. Once reset() or moved from, it may only be assigned to, reset() or destroyed.
 class Batch {
 public:
     Batch(Batch&& other) noexcept;
@@ -83,10 +83,9 @@ public:
     [[nodiscard]] SlotMemory& memory() const noexcept;
     [[nodiscard]] SlotAttachment& attachment() const noexcept;
 
-    /// Gives the batch back now. Any thread; one atomic exchange and, if there are any, the calls of
-    /// SlotAttachment and a wake-up of a worker that waits for the slot. Ends the program with a message if the same
-    /// batch is given back twice, which only a wrong copy of its bytes can do: g++ 12 makes one in
-    /// `c ? x : co_await pass.next()`.
+    /// Gives the batch back now. Any thread; one atomic exchange and, if there are any, the calls of SlotAttachment and
+    /// a wake-up of a worker that waits for the slot. Ends the program with a message if the same batch is given back
+    /// twice, which only a wrong copy of its bytes can do: see next().
     void reset() noexcept;
 
 private:

@@ -8,7 +8,8 @@
 
 namespace drawpoint {
 
-/// One sample of a batch that will be collated, in memory that is reused by later samples. Not thread-safe.
+/// One sample of a batch that will be collated, in memory that is reused by later samples. Not thread-safe. Without a
+/// layout, data() is empty. Moved from, it may only be assigned to or destroyed.
 class SampleBuffer {
 public:
     /// Sets the sample's type and sizes (≥ 0) and returns its memory, which begins at a multiple of 64 bytes. Within
@@ -19,8 +20,8 @@ public:
     /// Removes the sample but keeps the memory: there is no layout until the next reshape().
     void clear() noexcept;
     /// Frees the memory, and with it the sample, if held() is at least 64 KiB and more than four times the largest
-    /// sample since the last clear(), so that one large sample does not hold memory for ever. To be called after a
-    /// sample is used, before the clear() for the next. Returns the bytes freed, as held() counted them, or 0.
+    /// sample since the last clear(), so that one large sample does not hold memory for ever. The loader calls it after
+    /// a sample is used, before the clear() for the next. Returns the bytes freed, as held() counted them, or 0.
     std::size_t release_excess() noexcept;
 
     [[nodiscard]] bool has_layout() const noexcept { return has_layout_; }   ///< reshape() was called since clear()

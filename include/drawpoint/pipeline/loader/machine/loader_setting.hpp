@@ -21,7 +21,7 @@ struct LoaderSetting {
     bool operator==(const LoaderSetting&) const = default;
 };
 
-/// The largest numbers that a loader accepts; the command line, the replay and all advice keep to them too. The
+/// The largest numbers that a loader accepts (but for memory_budget); the replay and all advice keep to them too. The
 /// smallest are 1 for batch_size and prefetch_depth, else 0.
 namespace loader_limits {
 inline constexpr std::size_t most_workers = 256;
@@ -40,9 +40,9 @@ inline constexpr std::uint64_t most_memory_budget = std::uint64_t{1} << 59;
 /// memory_budget suffices, and `RuntimeOptions::max_threads`.
 [[nodiscard]] std::string out_of_range(const LoaderSetting&);
 
-/// The setting with which a recorded loader began; its depth as reduced to the memory_budget.
+/// The setting with which a recorded loader began, as reduced to the memory_budget.
 [[nodiscard]] LoaderSetting setting_of(const PipelineRow&) noexcept;
-/// `setting` as it is after the recorded change, which has to be one of the same loader; batch_size is kept.
+/// `setting` as it is after the recorded change, which has to be one of the same loader. Only batch_size is kept.
 [[nodiscard]] LoaderSetting changed_by(const SettingRow&, LoaderSetting setting) noexcept;
 /// The row that records a loader that begins with this setting, which has to be valid.
 [[nodiscard]] PipelineRow pipeline_row(std::string name, std::vector<std::string> stages, const LoaderSetting&);

@@ -11,7 +11,7 @@ struct ReadBackend {
     std::string why;         ///< the reason, in both cases, e.g. "io_uring_setup: Operation not permitted"
 };
 
-/// Asks the kernel, at each call; takes 50 µs. Any thread. Nothing chooses the other way by option. Samples whose
+/// Asks the kernel, at each call; takes 50 µs. Any thread. No option selects the other way. Samples whose
 /// `SampleReads::location()` is nullopt are read by threads in any case, and so is everything if the kernel refuses a
 /// loader's own ring later, for want of memory or file descriptors.
 [[nodiscard]] ReadBackend read_backend();

@@ -72,14 +72,12 @@ std::byte* SlotMemory::data() const noexcept { return data_; }
 std::int64_t* SlotMemory::targets() const noexcept { return reinterpret_cast<std::int64_t*>(data_ + targets_at_); }
 std::size_t SlotMemory::bytes() const noexcept { return bytes_; }
 
-Batch::Batch(Batch&& other) noexcept
-    : core_{std::exchange(other.core_, nullptr)}, slot_{other.slot_}, loan_{other.loan_} {}
+Batch::Batch(Batch&& other) noexcept : core_{std::exchange(other.core_, nullptr)}, loan_{other.loan_} {}
 
 Batch& Batch::operator=(Batch&& other) noexcept {
     if (this != &other) {
         reset();
         core_ = std::exchange(other.core_, nullptr);
-        slot_ = other.slot_;
         loan_ = other.loan_;
     }
     return *this;
@@ -89,43 +87,43 @@ Batch::~Batch() { reset(); }
 
 void Batch::reset() noexcept {
     if (core_)
-        std::exchange(core_, nullptr)->give_back(slot_, loan_);
+        std::exchange(core_, nullptr)->give_back(loan_);
 }
 
-std::size_t Batch::size() const noexcept { return core_->slot(slot_).size; }
-std::size_t Batch::epoch() const noexcept { return core_->slot(slot_).epoch; }
-std::size_t Batch::number() const noexcept { return core_->slot(slot_).number; }
+std::size_t Batch::size() const noexcept { return core_->lent(loan_).size; }
+std::size_t Batch::epoch() const noexcept { return core_->lent(loan_).epoch; }
+std::size_t Batch::number() const noexcept { return core_->lent(loan_).number; }
 const SampleLayout& Batch::layout() const noexcept { return core_->layout(); }
 
 std::span<std::byte> Batch::data() const noexcept {
-    const Slot& slot = core_->slot(slot_);
+    const Slot& slot = core_->lent(loan_);
     if (slot.collation)
         return slot.collation->batch.parts().front().data();
     return {slot.memory->data(), slot.size * core_->sample_bytes()};
 }
 
 std::span<std::int64_t> Batch::targets() const noexcept {
-    const Slot& slot = core_->slot(slot_);
+    const Slot& slot = core_->lent(loan_);
     return {slot.memory->targets(), slot.size};
 }
 
 std::span<const std::uint64_t> Batch::indices() const noexcept {
-    const Slot& slot = core_->slot(slot_);
+    const Slot& slot = core_->lent(loan_);
     return {slot.indices.get(), slot.size};
 }
 
 DrawStamps Batch::draw_stamps() const noexcept {
-    const Slot& slot = core_->slot(slot_);
+    const Slot& slot = core_->lent(loan_);
     return {.offered_ns = slot.offered_ns, .transferred_ns = slot.taken_ns, .taken_ns = slot.taken_ns};
 }
 
 std::span<const BatchPart> Batch::parts() const noexcept {
-    const Slot& slot = core_->slot(slot_);
+    const Slot& slot = core_->lent(loan_);
     return slot.collation ? slot.collation->batch.parts() : std::span<const BatchPart>{};
 }
 
 const BatchPart& Batch::part(std::string_view name) const {
-    const Slot& slot = core_->slot(slot_);
+    const Slot& slot = core_->lent(loan_);
     if (slot.collation)
         if (const BatchPart* const found = slot.collation->batch.find(name))
             return *found;
@@ -136,7 +134,7 @@ const BatchPart& Batch::part(std::string_view name) const {
                             (known.empty() ? "the loader does not collate" : "there are " + known)};
 }
 
-SlotMemory& Batch::memory() const noexcept { return *core_->slot(slot_).memory; }
-SlotAttachment& Batch::attachment() const noexcept { return core_->slot(slot_).attachment; }
+SlotMemory& Batch::memory() const noexcept { return *core_->lent(loan_).memory; }
+SlotAttachment& Batch::attachment() const noexcept { return core_->lent(loan_).attachment; }
 
 }   // namespace drawpoint

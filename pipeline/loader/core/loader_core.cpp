@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 #include <new>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -27,6 +28,7 @@ LoaderCore::LoaderCore(const SampleLayout& layout, std::size_t batch_size, std::
       slot_count_{slots},
       slots_{std::make_unique<Slot[]>(std::max(slots, most_slots))},
       collates_{collates} {
+    std::iota(loans_.begin(), loans_.end(), std::uint64_t{0});
     prepare_slots(slots);
 }
 
@@ -141,10 +143,12 @@ void LoaderCore::leave_held(Slot& slot) noexcept {
     }
 }
 
-void LoaderCore::give_back(std::uint32_t i, std::uint32_t loan) noexcept {
-    if (loans_[i]++ != loan) [[unlikely]]
+void LoaderCore::give_back(std::uint64_t loan) noexcept {
+    const std::uint32_t i = slot_of(loan);
+    if (loans_[i] != loan) [[unlikely]]
         end_of_program("a Batch was given back twice. g++ 12 destroys temporaries of `c ? x : co_await pass.next()` "
                        "twice: give the draw's result a name first");
+    loans_[i] = loan + loan_step;
     Slot& slot = slots_[i];
     if (slot.attachment.held && asks_holder() && slot.attachment.held(slot.attachment.object)) {
         slot.attachment.destroy(slot.attachment.object);

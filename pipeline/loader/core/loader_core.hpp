@@ -98,9 +98,10 @@ public:
     [[nodiscard]] std::size_t sample_bytes() const noexcept { return sample_bytes_; }
     [[nodiscard]] Slot& slot(std::uint32_t i) noexcept { return slots_[i]; }
 
-    /// Takes slot i back from the user. Any thread. Ends the program with a message if `loan`, the number that it was
-    /// lent under, is back already.
-    void give_back(std::uint32_t i, std::uint32_t loan) noexcept;
+    [[nodiscard]] Slot& lent(std::uint64_t loan) noexcept { return slots_[slot_of(loan)]; }
+
+    /// Takes the slot back from the user. Any thread. Ends the program with a message if this loan is back already.
+    void give_back(std::uint64_t loan) noexcept;
     /// The loader is gone: the last of the batches still `out` (bit set of slots) to come back releases this core. The
     /// caller still holds a reference of its own.
     void close(std::uint64_t out) noexcept;
@@ -142,16 +143,22 @@ protected:
     /// Whether a give-back asks if somebody still holds the slot's memory. Not needed for memory that is never written
     /// again.
     virtual bool asks_holder() const noexcept { return true; }
-    [[nodiscard]] Batch lend(std::uint32_t i) noexcept { return Batch{this, i, loans_[i]}; }
+    [[nodiscard]] Batch lend(std::uint32_t i) noexcept { return Batch{this, loans_[i]}; }
     /// Gives back a slot that is the loop's, not lent.
-    void give_back(std::uint32_t i) noexcept { give_back(i, loans_[i]); }
+    void give_back_unlent(std::uint32_t i) noexcept { give_back(loans_[i]); }
+    [[nodiscard]] static constexpr std::uint32_t slot_of(std::uint64_t loan) noexcept {
+        return static_cast<std::uint32_t>(loan % loan_step);
+    }
 
     alignas(line_bytes) GiveBackGate gate_;
     alignas(line_bytes) std::atomic<std::uint32_t> tokens_{0};   // wake-ups for sleeping workers
     std::atomic<std::uint64_t> user_wakes_{0};                   // wake-ups by give-backs
 
-    /// How often each slot was given back. Beside the slots, because the loop uses nothing else of most of them.
-    alignas(line_bytes) std::array<std::uint32_t, LoaderPolicy::max_slots> loans_{};
+    static constexpr std::uint64_t loan_step = 64;
+    static_assert(loan_step >= LoaderPolicy::max_slots);
+    /// Of each slot, the next loan: its number, and loan_step for each time it was given back. Beside the slots,
+    /// because the loop uses nothing else of most of them.
+    alignas(line_bytes) std::array<std::uint64_t, LoaderPolicy::max_slots> loans_{};
 
     alignas(line_bytes) SampleLayout layout_;
     std::size_t sample_bytes_, batch_size_;

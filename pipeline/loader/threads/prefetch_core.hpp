@@ -59,12 +59,8 @@ public:
     [[nodiscard]] bool exhausted(std::uint64_t serial) const noexcept {
         return serial != pass_serial_ || pass_left_ == 0;
     }
-    /// Whether the next batch is there. Throws std::logic_error while another draw is suspended.
-    [[nodiscard]] bool ready() const {
-        if (handler_) [[unlikely]]
-            throw_another_waits();
-        return !due_pass_ && mailbox_.has(position_) && !stopping();
-    }
+    /// Whether the next draw takes a batch that is there. False too while must_wait() has more to do or to refuse.
+    [[nodiscard]] bool ready() const noexcept { return mailbox_.has(position_) && !is_special_ && !stopping(); }
     /// Spins for some µs, or makes the batch if there are no workers. True: the loop is announced as waiting and must
     /// suspend now. Throws std::logic_error while the user holds every slot, operation_aborted, and what the sampler
     /// throws.
@@ -192,7 +188,7 @@ private:
 
     // The loop: prefetch_loop.cpp.
     [[nodiscard]] Handler unpark() noexcept;
-    [[nodiscard]] bool spin_until_ready();
+    [[nodiscard]] bool spin_until_ready() noexcept;
     void draw_inline();
     void record(const Slot&, std::uint32_t slot, BatchStatus, std::int64_t at_ns, std::uint64_t ready_batches) noexcept;
     [[noreturn]] void throw_failure(std::uint32_t slot);
@@ -247,6 +243,7 @@ private:
     // For the loop's thread.
     alignas(line_bytes) std::uint64_t position_ = 0;   // of the next draw
     std::uint64_t pass_serial_ = 0, pass_left_ = 0;
+    bool is_special_ = false;   // there is a due pass, or a draw is suspended
     std::optional<DuePass> due_pass_;
     std::int64_t last_offered_ns_ = no_stamp;   // of the batch drawn last
     bool waits_for_room_ = false;               // an increase waits for room

@@ -41,6 +41,7 @@ void PrefetchCore::wake_loop() noexcept {
 
 void PrefetchCore::park(Handler&& handler) {
     handler_.emplace(std::move(handler));
+    is_special_ = true;
     if (auto cancellation = asio::get_associated_cancellation_slot(*handler_); cancellation.is_connected())
         cancellation.assign([this](asio::cancellation_type type) {
             if (type != asio::cancellation_type::none)
@@ -57,6 +58,7 @@ PrefetchCore::Handler PrefetchCore::unpark() noexcept {
     gate_.end_wait();
     Handler handler = std::move(*handler_);
     handler_.reset();
+    is_special_ = false;
     if (auto cancellation = asio::get_associated_cancellation_slot(handler); cancellation.is_connected())
         cancellation.clear();
     return handler;
@@ -85,9 +87,10 @@ void PrefetchCore::context_shutdown() noexcept {
     while (posting_.load(std::memory_order_seq_cst) != 0 && !fork_.is_forked())
         std::this_thread::yield();
     handler_.reset();
+    is_special_ = false;
 }
 
-bool PrefetchCore::spin_until_ready() {
+bool PrefetchCore::spin_until_ready() noexcept {
     const std::int64_t begin = clock_.now_ns(), most = spin_.begin();
     std::int64_t spun = 0;
     do {
@@ -105,6 +108,8 @@ bool PrefetchCore::spin_until_ready() {
 bool PrefetchCore::must_wait(DrawMailbox::Kind how) {
     if (stopping())
         throw_aborted();
+    if (handler_)
+        throw_another_waits();
     check_process();
     if (due_pass_)
         begin_due_pass();
@@ -243,7 +248,7 @@ void PrefetchCore::throw_failure(std::uint32_t slot) {
     if (found != failures.end())
         lowest = std::move(*found);
     failures.clear();
-    give_back(slot);
+    give_back_unlent(slot);
     throw SampleError{lowest.index, std::move(lowest.path), std::move(lowest.stage), std::move(lowest.cause)};
 }
 

@@ -30,6 +30,7 @@ std::uint64_t PrefetchCore::begin_pass(std::size_t epoch, EpochOptions options) 
             wakes = turn_at_pass(*guard, wants_next);
         } else {
             due_pass_ = DuePass{epoch, wants_next};
+            is_special_ = true;
             if (!inline_ && !guard->machine->expects(epoch)) {
                 guard->machine.decide<&LoaderMachine::expect>(std::uint64_t{epoch});
                 wakes = turn(*guard, Asks{.wakes_at_least = 1});   // one that sleeps; those awake will turn
@@ -64,6 +65,7 @@ void PrefetchCore::begin_due_pass() {
         wakes = turn_at_pass(*guard, due.wants_next);
     }
     due_pass_.reset();
+    is_special_ = false;
     perform(wakes);
 }
 
@@ -85,6 +87,7 @@ void PrefetchCore::end_pass(std::uint64_t serial) noexcept {
     const auto guard = guarded_.lock();
     abandon(*guard);
     due_pass_.reset();
+    is_special_ = false;
     pass_left_ = 0;
 }
 

@@ -90,9 +90,9 @@ public:
 
 private:
     friend class LoaderCore;
-    Batch(LoaderCore* core, std::uint32_t slot, std::uint32_t loan) noexcept : core_{core}, slot_{slot}, loan_{loan} {}
+    Batch(LoaderCore* core, std::uint64_t loan) noexcept : core_{core}, loan_{loan} {}
     LoaderCore* core_;
-    std::uint32_t slot_, loan_;
+    std::uint64_t loan_;   // the slot, and how often it was lent before
 };
 
 }   // namespace drawpoint

@@ -94,14 +94,20 @@ Awaitable<void> draw_batches(benchmark::State& state, const TinyRows& rows, Data
             state.SkipWithError("the pass is too short");
             break;
         }
-        const std::uint64_t wakes = loader.counters().worker_wakes;
-        while (drawn > 0 && loader.counters().worker_wakes == wakes) {
-            auto batch = co_await pass->next();
-            ++drawn;
-        }
-        do
-            std::this_thread::yield();   // if it slept, other threads would replace what is in the cache
-        while (rows.fills - before < drawn + window);
+        // Wakes the worker and waits until it has filled every slot. It may sleep again before that; then it is woken
+        // once more.
+        const auto is_filled = [&] { return rows.fills - before >= drawn + window; };
+        do {
+            const std::uint64_t wakes = loader.counters().worker_wakes;
+            while (drawn > 0 && loader.counters().worker_wakes == wakes) {
+                auto batch = co_await pass->next();
+                ++drawn;
+            }
+            const auto begin = std::chrono::steady_clock::now();
+            do
+                std::this_thread::yield();   // if it slept, other threads would replace what is in the cache
+            while (!is_filled() && std::chrono::steady_clock::now() - begin < std::chrono::milliseconds{100});
+        } while (!is_filled());
         rounds.begin();
         for (int i = 0; i < draws; ++i) {
             auto batch = co_await pass->next();

@@ -113,16 +113,17 @@ private:
 /// announcement back if the draw never suspends.
 class Announced {
 public:
-    explicit Announced(PrefetchCore* core) noexcept : core_{core} { core_->retain(); }
+    explicit Announced(PrefetchCore* core) noexcept : core_{core}, draw_{core->suspensions()} { core_->retain(); }
     Announced(const Announced&) = delete;
     Announced& operator=(const Announced&) = delete;
     ~Announced() {
-        core_->withdraw_wait();
+        core_->withdraw_unless_parked(draw_);
         core_->release();
     }
 
 private:
     PrefetchCore* core_;
+    std::uint64_t draw_;
 };
 
 /// Ends one suspended draw when its time is up.

@@ -69,8 +69,9 @@ public:
     [[nodiscard]] Batch take();
     /// Suspends the loop until resume() or interrupt() calls the handler. The handler's cancellation slot interrupts.
     void park(Handler&& handler);
-    /// Takes back what must_wait() announced, if no batch has come.
-    void withdraw_wait() noexcept;
+    /// Takes back what must_wait() announced for the draw of this number (suspensions()), unless it was parked: then
+    /// resume() or interrupt() has done so, and another draw may wait by now.
+    void withdraw_unless_parked(std::uint64_t draw) noexcept;
     /// Ends the suspended draw with an error; the batch that it waited for is the next draw's. Nothing, if no draw is
     /// suspended.
     void interrupt(const std::error_code& why) noexcept;
@@ -243,7 +244,8 @@ private:
     // For the loop's thread.
     alignas(line_bytes) std::uint64_t position_ = 0;   // of the next draw
     std::uint64_t pass_serial_ = 0, pass_left_ = 0;
-    bool is_special_ = false;   // there is a due pass, or a draw is suspended
+    bool is_special_ = false;         // there is a due pass, or a draw is suspended; for ready()
+    std::uint64_t parked_draw_ = 0;   // suspensions_ when a draw was last parked
     std::optional<DuePass> due_pass_;
     std::int64_t last_offered_ns_ = no_stamp;   // of the batch drawn last
     bool waits_for_room_ = false;               // an increase waits for room

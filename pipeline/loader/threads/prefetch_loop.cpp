@@ -42,6 +42,7 @@ void PrefetchCore::wake_loop() noexcept {
 void PrefetchCore::park(Handler&& handler) {
     handler_.emplace(std::move(handler));
     is_special_ = true;
+    parked_draw_ = suspensions_;
     if (auto cancellation = asio::get_associated_cancellation_slot(*handler_); cancellation.is_connected())
         cancellation.assign([this](asio::cancellation_type type) {
             if (type != asio::cancellation_type::none)
@@ -49,7 +50,9 @@ void PrefetchCore::park(Handler&& handler) {
         });
 }
 
-void PrefetchCore::withdraw_wait() noexcept {
+void PrefetchCore::withdraw_unless_parked(std::uint64_t draw) noexcept {
+    if (parked_draw_ >= draw)
+        return;
     mailbox_.retract(position_);
     gate_.end_wait();
 }

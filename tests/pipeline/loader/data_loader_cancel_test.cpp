@@ -165,6 +165,32 @@ BOOST_AUTO_TEST_CASE(a_pass_destroyed_under_a_suspended_draw_ends_it_and_the_nex
     BOOST_TEST(drawn == 8u);
 }
 
+BOOST_AUTO_TEST_CASE(a_draw_that_was_interrupted_leaves_the_next_one_its_wake_up) {
+    Bench bench;
+    NumberedSource source{8};
+    Door door{source};
+    const SequentialSampler sampler{8};
+    DataLoader loader{bench.runtime, source, sampler, {.batch_size = 2, .num_workers = 1}};
+    std::optional<DataLoader::Pass> pass{loader.epoch(0)};
+    std::exception_ptr first, second;
+    const auto draws = [&]() -> Awaitable<void> { auto batch = co_await pass->next(); };
+    const auto draws_soon = [&]() -> Awaitable<void> { auto batch = co_await pass->next_for(20s); };
+    asio::co_spawn(bench.runtime.context(), draws(), [&](std::exception_ptr thrown) { first = thrown; });
+    while (loader.counters().suspensions == 0)
+        bench.runtime.context().run_one();
+    // The next draw is queued before the end of the pass queues the first one's resumption, so it suspends earlier.
+    asio::co_spawn(bench.runtime.context(), draws_soon(), [&](std::exception_ptr thrown) { second = thrown; });
+    pass.reset();
+    pass.emplace(loader.epoch(1));
+    while (loader.counters().suspensions == 1)
+        bench.runtime.context().run_one();
+    bench.runtime.context().poll();
+    BOOST_TEST((first != nullptr));
+    door.open();
+    bench.runtime.context().run();
+    BOOST_TEST((second == nullptr));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }   // namespace

@@ -52,7 +52,7 @@ private:
 };
 
 /// A permutation of 0 … n - 1 keyed by (seed, epoch). Up to 131,072 samples it is shuffled without bias. Beyond that it
-/// is a Feistel network, which has parts: about 10 ns an index and 50 ns a call, at 10^9 samples too.
+/// is a Feistel network, which has parts: 17 to 46 ns an index and 70 ns more a call, at 10^9 samples too.
 class RandomSampler final : public Sampler, public OrderParts {
 public:
     RandomSampler(std::size_t n, std::uint64_t seed) noexcept : n_{n}, seed_{seed} {}

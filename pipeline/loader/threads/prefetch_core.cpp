@@ -259,7 +259,7 @@ void PrefetchCore::recall_resting_workers(Guard& guard) noexcept {
 
 void PrefetchCore::stop() noexcept {
     retain();   // the loop, once stopped, may destroy the loader before this function ends
-    if (!stopping_.exchange(true, std::memory_order_acq_rel) && !lacks_threads()) {
+    if (!stopping_.exchange(true, std::memory_order_acq_rel) && !fork_.is_forked()) {
         bool loop = false;
         {
             const auto guard = guarded_.lock();

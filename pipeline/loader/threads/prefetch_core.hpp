@@ -142,7 +142,7 @@ private:
     ~PrefetchCore() override;
     [[noreturn]] static void throw_aborted();
     [[noreturn]] static void throw_another_waits();
-    /// Whether this is a forked child, in which the loader's threads are missing.
+    /// Whether this is a forked child, in which the loader's threads are missing. For the loop's thread.
     [[nodiscard]] bool lacks_threads() const noexcept { return (!inline_ || reads_) && fork_.is_forked(); }
     void check_process() const;   // throws std::logic_error if it lacks threads
     [[noreturn]] void throw_all_held() const;

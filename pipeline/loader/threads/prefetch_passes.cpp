@@ -100,7 +100,6 @@ void PrefetchCore::prepare_next_order() noexcept {
     guard.unlock();
     bool made = true;
     try {
-        order.resize(order_size_);
         sampler_->order(*epoch, order);
     } catch (...) {
         made = false;   // the first draw of the pass will call it again, and throw

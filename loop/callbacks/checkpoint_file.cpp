@@ -243,6 +243,14 @@ void Checkpoint::write(const std::filesystem::path& file) const {
         (void)::fsync(folder.number());
 }
 
+/// The header of a file, and how large the file is by what it says.
+struct Checkpoint::Header {
+    json arrays;
+    std::string text;
+    std::size_t bytes;   // with its length
+    std::uint64_t file_bytes;
+};
+
 Checkpoint Checkpoint::read(const std::filesystem::path& file) {
     Checkpoint checkpoint;
     checkpoint.file_ = file.string();
@@ -252,35 +260,52 @@ Checkpoint Checkpoint::read(const std::filesystem::path& file) {
         checkpoint.refuse(fmt::format("cannot read the checkpoint: {}", system_text(errno)));
     if (!S_ISREG(status.st_mode))
         checkpoint.refuse("is no checkpoint: not a file");
-    const auto kept = std::make_shared<std::vector<std::byte>>(static_cast<std::size_t>(status.st_size));
-    for (std::size_t have = 0; have < kept->size();) {
-        const ssize_t got = ::read(in.number(), kept->data() + have, kept->size() - have);
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            checkpoint.refuse(fmt::format("cannot read the checkpoint: {}", system_text(errno)));
-        if (got == 0)
-            kept->resize(have);   // the file became shorter meanwhile
-        have += static_cast<std::size_t>(got);
-    }
-    checkpoint.parse(kept);
+    const auto size = static_cast<std::uint64_t>(status.st_size);
+    const auto read_first = [&](std::uint64_t bytes) {
+        std::vector<std::byte> content(static_cast<std::size_t>(std::min(bytes, size)));
+        for (std::size_t have = 0; have < content.size();) {
+            const ssize_t got =
+                ::pread(in.number(), content.data() + have, content.size() - have, static_cast<off_t>(have));
+            if (got < 0 && errno == EINTR)
+                continue;
+            if (got < 0)
+                checkpoint.refuse(fmt::format("cannot read the checkpoint: {}", system_text(errno)));
+            if (got == 0)
+                content.resize(have);   // the file became shorter meanwhile
+            have += static_cast<std::size_t>(got);
+        }
+        return content;
+    };
+    // First the header alone, which says how large the file is: a large file that is no checkpoint takes no memory.
+    const std::uint64_t header_bytes = checkpoint.header_bytes(read_first(length_bytes + 1), size);
+    const std::vector<std::byte> start = read_first(header_bytes);
+    if (start.size() != header_bytes)
+        checkpoint.refuse("became shorter while it was read");
+    Header header = checkpoint.parse_header(start);
+    if (header.file_bytes > size)
+        checkpoint.refuse(fmt::format("is cut short: {} of {} bytes are there", size, header.file_bytes));
+    if (header.file_bytes < size)
+        checkpoint.refuse(fmt::format("is damaged: {} bytes follow its arrays", size - header.file_bytes));
+    checkpoint.parse_arrays(header, std::make_shared<std::vector<std::byte>>(read_first(size)));
     return checkpoint;
 }
 
-void Checkpoint::parse(const std::shared_ptr<std::vector<std::byte>>& file) {
-    const Bytes all{*file};
+std::uint64_t Checkpoint::header_bytes(Bytes start, std::uint64_t size) const {
     std::uint64_t length = 0;
-    if (all.size() < length_bytes)
+    if (start.size() < length_bytes)
         refuse("is no checkpoint, or cut short");
-    std::memcpy(&length, all.data(), sizeof length);
-    if (length > most_header_bytes || length < 2 || (all.size() > length_bytes && all[length_bytes] != std::byte{'{'}))
+    std::memcpy(&length, start.data(), sizeof length);
+    if (length > most_header_bytes || length < 2 ||
+        (start.size() > length_bytes && start[length_bytes] != std::byte{'{'}))
         refuse("is no checkpoint");
-    if (length > all.size() - length_bytes)
+    if (length > size - length_bytes)
         refuse("is no checkpoint, or cut short");
-    std::string text{reinterpret_cast<const char*>(all.data()) + length_bytes, length};
-    const Bytes data = all.subspan(length_bytes + length);
+    return length_bytes + length;
+}
 
-    const json header = json::parse(text, nullptr, false);
+Checkpoint::Header Checkpoint::parse_header(Bytes bytes) const {
+    std::string text{reinterpret_cast<const char*>(bytes.data()) + length_bytes, bytes.size() - length_bytes};
+    json header = json::parse(text, nullptr, false);
     const auto member = [](const json& of, std::string_view key) {
         const auto found = of.is_object() ? of.find(key) : of.end();
         return of.is_object() && found != of.end() ? *found : json{};
@@ -297,9 +322,15 @@ void Checkpoint::parse(const std::shared_ptr<std::vector<std::byte>>& file) {
         if (const json offsets = member(value, "data_offsets");
             offsets.is_array() && offsets.size() == 2 && offsets[1].is_number_unsigned())
             end = std::max(end, offsets[1].get<std::size_t>());
-    if (end > data.size())
-        refuse(fmt::format("is cut short: {} of {} bytes are there", all.size(), all.size() - data.size() + end));
+    return {std::move(header), std::move(text), bytes.size(), bytes.size() + end};
+}
 
+void Checkpoint::parse_arrays(Header& head, const std::shared_ptr<std::vector<std::byte>>& file) {
+    auto& [header, text, data_at, file_bytes] = head;
+    if (file->size() != file_bytes)
+        refuse("became shorter while it was read");
+    const Bytes data = Bytes{*file}.subspan(data_at);
+    const auto& metadata = header.at("__metadata__");
     const std::size_t crc_at = text.find(checksum_start);
     const std::string expected =
         crc_at == text.npos ? "" : text.substr(crc_at + checksum_start.size(), no_checksum.size());

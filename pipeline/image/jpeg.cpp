@@ -125,7 +125,8 @@ struct JpegDecoder::State {
             throw ImageError("not a JPEG: the file is empty");
         if (file.size() < 2 || file[0] != std::byte{0xFF} || file[1] != std::byte{0xD8})
             throw ImageError("not a JPEG: it does not begin with FF D8");
-        own_open = own && own->open(file) && own->size().width >= least_interpolated && has_end_marker(own->scan());
+        own_open = own && own->open(file) && own->size().width >= least_interpolated && fits(own->size()) &&
+                   has_end_marker(own->scan());
         if (own_open)
             size = own->size();
         else
@@ -138,9 +139,9 @@ struct JpegDecoder::State {
             refuse(reader.failure);
         const jpeg_decompress_struct& info = reader.info;
         const ImageSize claimed{info.image_width, info.image_height};
-        if (std::uint64_t{claimed.width} * claimed.height > max_jpeg_pixels)
-            throw ImageError("JPEG too large: " + text(claimed) + " pixels, the limit is " +
-                             std::to_string(max_jpeg_pixels));
+        if (!fits(claimed))
+            throw ImageError("JPEG too large: " + text(claimed) + " pixels in " + std::to_string(file.size()) +
+                             " bytes, the limit is " + std::to_string(most_pixels(file.size())));
         if (info.arith_code != 0)
             throw ImageError("unsupported JPEG: arithmetic coding");
         if (info.num_components != 1 && info.num_components != 3 && info.num_components != 4)
@@ -154,6 +155,10 @@ struct JpegDecoder::State {
                              " without an end marker");
         size = claimed;
         header_read = true;
+    }
+
+    [[nodiscard]] bool fits(ImageSize claimed) const noexcept {
+        return std::uint64_t{claimed.width} * claimed.height <= most_pixels(file.size());
     }
 
     void check(CropBox crop) const {

@@ -166,8 +166,9 @@ void PngReader::open(std::span<const std::byte> file) {
     const std::string pixels = std::to_string(size.width) + 'x' + std::to_string(size.height) + " pixels";
     if (size.width == 0 || size.height == 0 || (size.width | size.height) >> 31 != 0)
         throw ImageError("damaged PNG: " + pixels);
-    if (std::uint64_t{size.width} * size.height > max_jpeg_pixels)
-        throw ImageError("PNG too large: " + pixels + ", the limit is " + std::to_string(max_jpeg_pixels));
+    if (std::uint64_t{size.width} * size.height > most_pixels(file.size()))
+        throw ImageError("PNG too large: " + pixels + " in " + std::to_string(file.size()) + " bytes, the limit is " +
+                         std::to_string(most_pixels(file.size())));
     const unsigned bits = byte(8), colour = byte(9);
     constexpr unsigned channels[7]{1, 0, 3, 1, 2, 0, 4};
     const bool known =

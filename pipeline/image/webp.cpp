@@ -71,9 +71,10 @@ void WebpReader::open(std::span<const std::byte> file) {
     if (features.has_animation != 0)
         throw ImageError("unsupported WebP: an animation");
     const ImageSize size{static_cast<std::uint32_t>(features.width), static_cast<std::uint32_t>(features.height)};
-    if (std::uint64_t{size.width} * size.height > max_jpeg_pixels)
+    if (std::uint64_t{size.width} * size.height > most_pixels(file_.size()))
         throw ImageError("WebP too large: " + std::to_string(size.width) + 'x' + std::to_string(size.height) +
-                         " pixels, the limit is " + std::to_string(max_jpeg_pixels));
+                         " pixels in " + std::to_string(file_.size()) + " bytes, the limit is " +
+                         std::to_string(most_pixels(file_.size())));
     size_ = size;
 }
 

@@ -50,8 +50,7 @@ bool read_frame(Bytes segment, JpegHeader& header) {
         return false;
     header.size = {two_bytes(segment, 3), two_bytes(segment, 1)};
     header.component_count = segment[5];
-    if (header.size.width == 0 || header.size.height == 0 || header.size.width > 65500 || header.size.height > 65500 ||
-        std::uint64_t{header.size.width} * header.size.height > max_jpeg_pixels)
+    if (header.size.width == 0 || header.size.height == 0 || header.size.width > 65500 || header.size.height > 65500)
         return false;
     if ((header.component_count != 1 && header.component_count != 3) ||
         segment.size() != 6 + header.component_count * 3)

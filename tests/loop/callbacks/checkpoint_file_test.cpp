@@ -128,8 +128,17 @@ BOOST_AUTO_TEST_CASE(a_flipped_bit_anywhere_is_refused) {
         BOOST_TEST(refused(folder / "bad.ckpt").starts_with((folder / "bad.ckpt").string() + ": "),
                    "byte " << at << " was not missed");
     }
-    put_bytes(folder / "long.ckpt", whole + "x");
-    BOOST_TEST(refused(folder / "long.ckpt").ends_with(": is damaged: its checksum does not fit"));
+}
+
+BOOST_AUTO_TEST_CASE(a_file_larger_than_its_header_says_is_refused_before_it_is_read) {
+    constexpr std::uint64_t hole = std::uint64_t{1} << 40;   // more than there is memory for
+    const TemporaryFolder folder;
+    example().write(folder / "long.ckpt");
+    std::filesystem::resize_file(folder / "long.ckpt", std::filesystem::file_size(folder / "long.ckpt") + hole);
+    BOOST_TEST(refused(folder / "long.ckpt").ends_with(": is damaged: 1099511627776 bytes follow its arrays"));
+    put_bytes(folder / "empty.ckpt", "");
+    std::filesystem::resize_file(folder / "empty.ckpt", hole);
+    BOOST_TEST(refused(folder / "empty.ckpt").ends_with(": is no checkpoint"));
 }
 
 BOOST_AUTO_TEST_CASE(other_files_are_refused_by_name_and_kind) {

@@ -252,8 +252,10 @@ BOOST_AUTO_TEST_CASE(a_tiny_file_that_claims_a_huge_image_is_refused_before_memo
         repair(file, 12, 13);
         return verdict(decoder, file);
     };
-    BOOST_TEST(claim(65500, 65500) == "PNG too large: 65500x65500 pixels, the limit is 178000000");
-    BOOST_TEST(starts_with(claim(13000, 13000), "truncated PNG: "));
+    BOOST_TEST(claim(65500, 65500) ==
+               "PNG too large: 65500x65500 pixels in " + std::to_string(file.size()) + " bytes, the limit is 32000000");
+    BOOST_TEST(starts_with(claim(8001, 4000), "PNG too large: "));
+    BOOST_TEST(starts_with(claim(8000, 4000), "truncated PNG: "));
     BOOST_TEST(starts_with(claim(19, 18), "truncated PNG: "));
     BOOST_TEST(starts_with(claim(0, 17), "damaged PNG: "));
     BOOST_TEST(starts_with(claim(19, 0x80000011), "damaged PNG: "));
@@ -265,6 +267,12 @@ BOOST_AUTO_TEST_CASE(a_tiny_file_that_claims_a_huge_image_is_refused_before_memo
         webp[at] = std::byte{0xFF};
     webp[canvas + 3] |= std::byte{0x0F};
     BOOST_TEST(starts_with(verdict(decoder, webp), "WebP too large: 16384x"));
+}
+
+BOOST_AUTO_TEST_CASE(beyond_32_million_pixels_a_file_has_at_least_a_byte_for_100) {
+    BOOST_TEST(most_pixels(0) == 32'000'000u);
+    BOOST_TEST(most_pixels(320'001) == 32'000'100u);
+    BOOST_TEST(most_pixels(std::uint64_t{1} << 40) == 178'000'000u);
 }
 
 BOOST_AUTO_TEST_CASE(a_png_of_a_kind_that_does_not_exist_is_refused) {

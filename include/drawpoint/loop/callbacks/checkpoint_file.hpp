@@ -62,7 +62,10 @@ public:
 
 private:
     [[nodiscard]] const Array& array(const std::string& name, std::string_view type, std::size_t dimensions) const;
-    void parse(const std::shared_ptr<std::vector<std::byte>>& file);
+    struct Header;
+    [[nodiscard]] std::uint64_t header_bytes(std::span<const std::byte> start, std::uint64_t size) const;
+    [[nodiscard]] Header parse_header(std::span<const std::byte>) const;
+    void parse_arrays(Header&, const std::shared_ptr<std::vector<std::byte>>& file);
 
     std::string file_ = "checkpoint";   // the file it was read from
     std::map<std::string, Array> arrays_;

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
@@ -31,7 +32,11 @@ public:
     using std::runtime_error::runtime_error;
 };
 
-/// The largest image that is decoded, in pixels; a larger one is refused before any memory is allocated.
-inline constexpr std::uint64_t max_jpeg_pixels = 178'000'000;
+/// The largest image that is decoded from a file of so many bytes, in pixels: 178 million, but beyond 32 million no
+/// more than 100 for each byte, since a few bytes can claim to be any image. A larger one is refused before any memory
+/// is allocated.
+[[nodiscard]] constexpr std::uint64_t most_pixels(std::uint64_t file_bytes) noexcept {
+    return std::clamp<std::uint64_t>(100 * file_bytes, 32'000'000, 178'000'000);
+}
 
 }   // namespace drawpoint

@@ -69,6 +69,9 @@ void check_checkpoint_file(const std::filesystem::path& file) {
 
 std::unique_ptr<Recorder> make_recorder(const ProfileOptions& options) {
     RecorderOptions recording{.limit_bytes = options.recording_limit, .operator_limit_bytes = options.recording_limit};
+    const std::string_view style = style_of(options.profiler.value);
+    if (needs_every_row(options.report) || (!style.empty() && needs_every_row(style)))
+        recording.ledger_bytes = 0;
     for (const Injection& injection : options.inject)
         if (injection.kind == InjectionKind::drop_events)
             recording.drop_share = injection.share;

@@ -10,15 +10,22 @@
 
 namespace drawpoint::cli {
 
-ReadTrace read_run(const std::string& file) {
+namespace {
+
+// What a report needs of a recording of any length: the older steps are folded into totals beyond it.
+constexpr std::uint64_t most_report_bytes = 128u << 20;
+
+}   // namespace
+
+ReadTrace read_run(const std::string& file, std::uint64_t most_bytes) {
     if (!file.ends_with(".json") && !file.ends_with(".json.gz"))
-        return read_trace(file);
+        return read_trace(file, most_bytes);
     ImportedTrace trace = import_chrome_trace(file);
     return {.ledger = std::move(trace.ledger), .warning = fmt::format("{}", fmt::join(trace.warnings, "; "))};
 }
 
-Ledger read_steps(const std::string& file, bool or_operators) {
-    ReadTrace trace = read_run(file);
+Ledger read_steps(const std::string& file, bool or_operators, bool every_row) {
+    ReadTrace trace = read_run(file, every_row ? 0 : most_report_bytes);
     if (trace.ledger.steps.empty() && (!or_operators || trace.ledger.operators.empty()))
         throw Failure{(trace.warning.empty() ? file : trace.warning) + ": no steps"};
     if (!trace.warning.empty())

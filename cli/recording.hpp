@@ -1,16 +1,18 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include <drawpoint/instrumentation/trace/trace.hpp>
 
 namespace drawpoint::cli {
 
-/// Reads RUN: a `.pftrace`, or a PyTorch Chrome trace if its name ends in .json or .json.gz. Throws as the readers do.
-[[nodiscard]] ReadTrace read_run(const std::string& file);
+/// Reads RUN: a `.pftrace`, or a PyTorch Chrome trace if its name ends in .json or .json.gz. `most_bytes`: as in
+/// read_trace(). Throws as the readers do.
+[[nodiscard]] ReadTrace read_run(const std::string& file, std::uint64_t most_bytes = 0);
 
-/// The ledger of RUN. Complains of what the file lacks. Throws Failure if there are no steps, nor, with `or_operators`,
-/// any operators.
-[[nodiscard]] Ledger read_steps(const std::string& file, bool or_operators = false);
+/// The ledger of RUN. Unless `every_row`, the older steps of one with more than 128 MiB of rows are folded. Complains
+/// of what the file lacks. Throws Failure if there are no steps, nor, with `or_operators`, any operators.
+[[nodiscard]] Ledger read_steps(const std::string& file, bool or_operators = false, bool every_row = false);
 
 }   // namespace drawpoint::cli

@@ -40,7 +40,7 @@ int report(const Invocation& invocation) {
         throw UsageError{"RUN is missing: the recording to report on"};
     check_files(output, "RUN", file);
 
-    const Ledger ledger = read_steps(file, true);
+    const Ledger ledger = read_steps(file, true, needs_every_row(request.style));
     if (drop_first->count() == 0)
         request.drop_first_batch = ledger.fact(std::string{facts::option_prefix} + "drop-first-batch") != "false";
     Summary summary = summary_of(ledger, request.drop_first_batch);

@@ -44,6 +44,8 @@ void add_diagnosis(Summary& summary, const Diagnosis& diagnosis) {
 
 }   // namespace
 
+bool needs_every_row(std::string_view style) noexcept { return style != "drawpoint" && style != "throughput"; }
+
 Summary summary_of(const Ledger& ledger, bool drop_first_batch) {
     Summary summary = summarize(ledger, {.drop_first_batch = drop_first_batch});
     if (ledger.fact(std::string{facts::option_prefix} + "profiler") == "throughput")

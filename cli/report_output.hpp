@@ -23,6 +23,9 @@ struct ReportRequest {
     bool group_by_input_shape = false;   ///< op
 };
 
+/// Whether the style shows rows one by one, so that none may be folded.
+[[nodiscard]] bool needs_every_row(std::string_view style) noexcept;
+
 /// drawpoint's own report on a ledger. With --profiler throughput it has the rows of steps, draws and batches alone.
 [[nodiscard]] Summary summary_of(const Ledger&, bool drop_first_batch);
 

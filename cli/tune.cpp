@@ -109,7 +109,7 @@ void refuse_without_effect(CLI::App& app) {
 /// Tunes the loader while it trains. nullopt: it was stopped. Throws Failure if training or tuning fails.
 std::optional<Tuning> tune_training(ProfileOptions options, TuneOptions limits, const Data& data, StopRequest& stop) {
     options.epochs = std::numeric_limits<std::int32_t>::max();
-    Recorder recorder{RecorderOptions{.ledger_steps = 4000}};
+    Recorder recorder{RecorderOptions{.ledger_bytes = 0, .ledger_steps = 4000}};
     recorder.set_fact(facts::machine_cores, std::to_string(this_machine().cores_usable.value_or(1)));
     CallbackList callbacks;
     callbacks.add(stop);

@@ -22,7 +22,7 @@ auto far_away(std::size_t count) {
 }   // namespace
 
 int main() {
-    drawpoint::Recorder recorder{{.ledger_steps = 1000}};
+    drawpoint::Recorder recorder{{.ledger_bytes = 0, .ledger_steps = 1000}};
     drawpoint::Runtime runtime{{.max_threads = 16}, recorder};
     const auto points = far_away(800);
     const drawpoint::RandomSampler order{points.size(), 7};

@@ -86,7 +86,7 @@ OnlineCase tune_online(const Case& of, Rig& rig) {
     // enough that the loader still prefetches during the last step
     const std::size_t samples = (steps + 64) * of.setting.batch_size;
     const SequentialSampler sampler{samples};
-    Recorder recorder{RecorderOptions{.ledger_steps = 400}};
+    Recorder recorder{RecorderOptions{.ledger_bytes = 0, .ledger_steps = 400}};
     std::vector<std::int64_t> begins_ns;
     {
         CasePipeline pipeline{of, rig, sampler, samples, recorder};

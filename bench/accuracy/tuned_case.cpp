@@ -37,7 +37,7 @@ TunedCase tune_case(const Case& of, const Truth& truth, Rig& rig) {
     const std::size_t samples = of.steps * of.setting.batch_size;
     const RepeatedSampler same_blocks{SequentialSampler{samples}, options.block_steps * of.setting.batch_size,
                                       blocks_of_pass};
-    Recorder recorder{RecorderOptions{.ledger_steps = 4000}};
+    Recorder recorder{RecorderOptions{.ledger_bytes = 0, .ledger_steps = 4000}};
     {
         CasePipeline pipeline{of, rig, same_blocks, samples, recorder};
         LiveTarget target{pipeline.loader(), recorder};

@@ -22,7 +22,7 @@ namespace {
 using Reason = std::optional<std::string>;
 
 constexpr double most_foreign_cores = 0.5, most_foreign_change = 0.25, most_run_queue = 0.05, most_throttled = 0.01,
-                 most_steal = 0.02, most_lost = 1e-3, most_drift = 0.1;
+                 most_steal = 0.02, most_lost = 1e-3, most_misplaced = 0.01, most_drift = 0.1;
 
 std::string percent(double share) { return fmt::format("{:.2g} %", 100 * share); }
 
@@ -88,10 +88,29 @@ Reason find_lost_records(const Ledger& ledger) {
 }
 
 Reason find_residual(const Ledger& ledger) {
-    const std::int64_t ns = max_residual_ns(ledger);
-    if (ns == 0)
-        return std::nullopt;
-    return fmt::format("the measured parts of a pass differ from its length by {} ns", ns);
+    if (const std::int64_t ns = max_residual_ns(ledger); ns != 0)
+        return fmt::format("the measured parts of a pass differ from its length by {} ns", ns);
+    if (const std::int64_t ns = untiled_ns(ledger); ns != 0)
+        return fmt::format("{} ns of the passes are in no measured part, or in two", ns);
+    return std::nullopt;
+}
+
+Reason find_misplaced(const Ledger& ledger) {
+    std::int64_t unmarked_ns = 0, off_ns = 0, wall_ns = 0, until_ns = ledger.start_ns;
+    for (const PassRow& pass : ledger.passes) {
+        unmarked_ns += pass.unmarked_ns;
+        off_ns += pass.clamped_ns + pass.ahead_ns;
+        wall_ns += std::max<std::int64_t>(pass.end_ns - std::max(pass.begin_ns, until_ns), 0);
+        until_ns = std::max(until_ns, pass.end_ns);
+    }
+    const double most = most_misplaced * static_cast<double>(wall_ns);
+    if (static_cast<double>(off_ns) > most)
+        return fmt::format("stamps were off by {:.3g} ms in all: before the one before them, or in the future",
+                           static_cast<double>(off_ns) / 1e6);
+    if (static_cast<double>(unmarked_ns) > most)
+        return fmt::format("{:.3g} ms at the edges of passes and steps were not marked, so they count as what followed",
+                           static_cast<double>(unmarked_ns) / 1e6);
+    return std::nullopt;
 }
 
 struct Mean {
@@ -193,13 +212,14 @@ struct ReasonWord {
     std::string_view word;
     bool is_interference;
 };
-constexpr std::array<ReasonWord, 10> reason_words{{{"foreign-load", true},
+constexpr std::array<ReasonWord, 11> reason_words{{{"foreign-load", true},
                                                    {"changing-load", true},
                                                    {"run-queue", true},
                                                    {"throttling", true},
                                                    {"steal", true},
                                                    {"lost-records", false},
                                                    {"residual", false},
+                                                   {"misplaced", false},
                                                    {"drift", false},
                                                    {"clock-went-back", false},
                                                    {"stood-still", false}}};
@@ -236,6 +256,7 @@ Trust trust_of(const Ledger& ledger, const Interference& others, std::int64_t fr
     note(steal, find_steal(others));
     note(lost_records, find_lost_records(ledger));
     note(residual, find_residual(ledger));
+    note(misplaced, find_misplaced(ledger));
     note(drift, find_drift(ledger, from_ns, to_ns));
     note(clock_went_back, find_time_gone_back(ledger));
     note(stood_still, find_stood_still(ledger, from_ns, to_ns));

@@ -6,6 +6,7 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +24,13 @@ struct Definitions {
     std::vector<ThreadRow> threads;   ///< a row whose device and tid came before renames that thread
     std::vector<FrameRow> frames;
     std::vector<StackRow> stacks;
+
+    /// In a file: their places, as something before them may be lost.
+    struct Places {
+        std::uint32_t names_before = 0, frames_before = 0, stacks_before = 0;   ///< how many there are
+        std::vector<std::uint32_t> threads;                                     ///< position of each of `threads`
+    };
+    std::optional<Places> places;
 
     [[nodiscard]] bool empty() const noexcept {
         return names.empty() && threads.empty() && frames.empty() && stacks.empty();

@@ -37,17 +37,17 @@ void fold_step(Ledger& ledger, const OrderLoss& order, const StepRow& step, std:
     const StepDurations durations = durations_of(ledger, step);
     std::int64_t pieces_ns = 0;
     for (const SpanRow& piece : ledger.spans_of(step)) {
-        pieces_ns += piece.ns;
+        pieces_ns = wrapping_sum(pieces_ns, piece.ns);
         folded.until_ns = std::max(folded.until_ns, wrapping_sum(piece.begin_ns, piece.ns));
     }
     folded.until_ns =
         std::max(folded.until_ns, wrapping_sum(wrapping_sum(step.draw_begin_ns, step.draw_ns), step.batch_ns));
     if (PassRow* const pass = pass_of(step, ledger.passes, open))
-        pass->folded_ns += pieces_ns;
+        pass->folded_ns = wrapping_sum(pass->folded_ns, pieces_ns);
     ++folded.steps;
     folded.samples += step.size;
-    folded.draws_ns += step.draw_ns;
-    folded.batches_ns += step.batch_ns;
+    folded.draws_ns = wrapping_sum(folded.draws_ns, step.draw_ns);
+    folded.batches_ns = wrapping_sum(folded.batches_ns, step.batch_ns);
     folded.other_ns += durations[static_cast<std::size_t>(Action::other)];
     if (!counts(step)) {
         ++(step.status == StepStatus::failed ? folded.failed : folded.not_drawn);
@@ -84,7 +84,8 @@ void fold_batch(Folded& folded, const BatchRow& batch) {
     const auto ns = static_cast<std::int64_t>(wrapping_difference(batch.collate_end_ns, batch.collate_begin_ns));
     collate.durations.add(ns);
     if (batch.collate_worker)
-        worker_of(folded, *batch.collate_worker).collate_ns += ns;
+        worker_of(folded, *batch.collate_worker).collate_ns =
+            wrapping_sum(worker_of(folded, *batch.collate_worker).collate_ns, ns);
 }
 
 void fold_sample(Ledger& ledger, const SampleRow& sample) {
@@ -104,7 +105,9 @@ void fold_sample(Ledger& ledger, const SampleRow& sample) {
     FoldedWorker& worker = worker_of(folded, sample.worker);
     worker.samples += sample.samples;
     if (!stages.empty())
-        worker.busy_ns += stages.back().begin_ns + stages.back().ns - sample.begin_ns;
+        worker.busy_ns =
+            wrapping_sum(worker.busy_ns, static_cast<std::int64_t>(wrapping_difference(
+                                             wrapping_sum(stages.back().begin_ns, stages.back().ns), sample.begin_ns)));
 }
 
 }   // namespace

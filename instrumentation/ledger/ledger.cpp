@@ -181,6 +181,41 @@ std::optional<std::int64_t> duration_of(const Ledger& ledger, const StepRow& ste
     return ns == no_stamp ? std::nullopt : std::optional{ns};
 }
 
+std::int64_t untiled_ns(const Ledger& ledger) {
+    std::vector<SpanRow> pieces;
+    const auto add = [&](std::span<const SpanRow> more) { pieces.insert(pieces.end(), more.begin(), more.end()); };
+    for (const PassRow& pass : ledger.passes)
+        add(ledger.spans_of(pass));
+    for (const StepRow& step : ledger.steps)
+        add(ledger.spans_of(step));
+    for (const EndOfDataRow& end : ledger.ends_of_data)
+        pieces.push_back({Span::starved, end.begin_ns, end.ns});
+    std::ranges::sort(pieces, {}, &SpanRow::begin_ns);
+    std::int64_t gaps = 0, overlaps = 0;
+    auto piece = pieces.begin();
+    for (std::size_t i = 0; i < ledger.passes.size();) {
+        const PassRow& outermost = ledger.passes[i];
+        std::int64_t folded = 0, until = outermost.begin_ns, gaps_here = 0;
+        bool ended = true;
+        for (; i < ledger.passes.size() && ledger.passes[i].begin_ns < std::max(outermost.end_ns, until + 1); ++i) {
+            folded += ledger.passes[i].folded_ns;
+            ended &= ledger.passes[i].ended;   // a killed run lacks the pieces of what was open
+        }
+        while (piece != pieces.end() && piece->begin_ns < until)
+            ++piece;   // outside of all passes
+        for (; piece != pieces.end() && piece->begin_ns < outermost.end_ns; ++piece) {
+            gaps_here += std::max<std::int64_t>(piece->begin_ns - until, 0);
+            overlaps += std::clamp<std::int64_t>(until - piece->begin_ns, 0, std::max<std::int64_t>(piece->ns, 0));
+            until = std::max(until, piece->begin_ns + piece->ns);
+        }
+        gaps_here += std::max<std::int64_t>(outermost.end_ns - until, 0);
+        overlaps += std::max<std::int64_t>(until - outermost.end_ns, 0);
+        if (ended)
+            gaps += std::max<std::int64_t>(gaps_here - folded, 0);
+    }
+    return gaps + overlaps;
+}
+
 std::int64_t max_residual_ns(const Ledger& ledger) noexcept {
     // What is left of each pass once its own pieces, its inner passes and its steps are subtracted.
     const std::vector<PassRow>& passes = ledger.passes;

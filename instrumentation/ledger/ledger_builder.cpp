@@ -1,6 +1,8 @@
 #include "instrumentation/ledger/ledger_builder.hpp"
 
 #include <algorithm>
+#include <limits>
+#include <utility>
 
 #include "instrumentation/ledger/folding.hpp"
 #include <drawpoint/instrumentation/detail/wrapping.hpp>
@@ -9,7 +11,14 @@ namespace drawpoint {
 
 namespace {
 
-constexpr std::size_t most_host_rows = 4096;
+constexpr std::size_t most_host_rows = 4096, least_folded_steps = 16;
+constexpr std::uint64_t most_lost_rows = 1u << 20;
+constexpr std::string_view lost = "(lost)";
+constexpr FrameRow lost_frame{.function = nothing};   // until it gets a name
+constexpr StackRow lost_stack{.frame = nothing};
+
+/// How deep a pass lies in others: fit, epoch, train and valid.
+int level_of(const PassRow& pass) noexcept { return std::min(static_cast<int>(pass.kind), 2); }
 
 }   // namespace
 
@@ -37,18 +46,39 @@ void LedgerBuilder::step(StepRow row, std::span<const SpanRow> spans) {
     reached(wrapping_sum(wrapping_sum(row.draw_begin_ns, row.draw_ns), row.batch_ns));
     if (!spans.empty())
         reached(wrapping_sum(spans.back().begin_ns, spans.back().ns));
+    if (is_full()) {
+        fold(ledger_, open_,
+             std::max<std::size_t>(std::min(ledger_.steps.size(), most_steps_ != 0 ? most_steps_ : ~std::size_t{0}) / 2,
+                                   1));
+        kept_steps_ = ledger_.steps.size();
+    }
+}
+
+/// Whether there are more steps than allowed, or more bytes of the rows that can be folded.
+bool LedgerBuilder::is_full() const noexcept {
     if (most_steps_ != 0 && ledger_.steps.size() > most_steps_)
-        fold(ledger_, open_, std::max<std::size_t>(most_steps_ / 2, 1));
+        return true;
+    const auto bytes_of = [](const auto&... columns) { return ((columns.size() * sizeof columns[0]) + ...); };
+    return most_bytes_ != 0 && ledger_.steps.size() >= std::max(least_folded_steps, kept_steps_ + kept_steps_ / 2) &&
+           bytes_of(ledger_.steps, ledger_.spans, ledger_.batches, ledger_.samples, ledger_.stages) > most_bytes_;
 }
 
 void LedgerBuilder::host(const HostRow& row) {
     ledger_.host.push_back(row);
-    if (most_steps_ != 0 && ledger_.host.size() > most_host_rows)   // a loader alone: no step ends
+    if (folds() && ledger_.host.size() > most_host_rows)   // a loader alone: no step ends
         thin(ledger_.host, most_host_rows / 2);
+}
+
+/// Lets these passes be over: their ends were lost.
+void LedgerBuilder::leave(std::vector<PassRow>::iterator from) {
+    ledger_.passes.insert(ledger_.passes.end(), from, open_.end());
+    open_.erase(from, open_.end());
 }
 
 void LedgerBuilder::pass_begin(const PassRow& row) {
     reached(row.begin_ns);
+    if (lost_bytes_ != 0)
+        leave(std::ranges::find_if(open_, [&](const PassRow& open) { return level_of(open) >= level_of(row); }));
     open_.push_back({.kind = row.kind,
                      .epoch = row.epoch,
                      .begin_ns = row.begin_ns,
@@ -66,7 +96,14 @@ void LedgerBuilder::pass(PassRow row, std::span<const SpanRow> spans) {
     });
     if (opened != open_.rend()) {
         ledger_.passes.back().folded_ns = opened->folded_ns;
-        open_.erase(std::next(opened).base());
+        const auto at = std::next(opened).base();
+        if (lost_bytes_ != 0)
+            leave(std::next(at));   // passes within it, whose ends were lost
+        open_.erase(at);
+    } else if (lost_bytes_ != 0) {   // taken for over
+        std::erase_if(ledger_.passes, [&](const PassRow& other) {
+            return !other.ended && other.kind == row.kind && other.epoch == row.epoch && other.begin_ns == row.begin_ns;
+        });
     }
     reached(row.end_ns);
 }
@@ -77,17 +114,33 @@ void LedgerBuilder::end_of_data(const EndOfDataRow& row) {
 }
 
 bool LedgerBuilder::definitions(const Definitions& added) {
+    const bool placed = added.places && lost_bytes_ != 0;
+    if (placed && (!has_names(added.places->names_before) || added.places->threads.size() != added.threads.size()))
+        return false;
     ledger_.names.insert(ledger_.names.end(), added.names.begin(), added.names.end());
-    add_threads(ledger_.threads, thread_positions_, added.threads);
+    if (!placed)
+        add_threads(ledger_.threads, thread_positions_, added.threads);
+    for (std::size_t i = 0; placed && i < added.threads.size(); ++i) {
+        const std::uint32_t number = added.places->threads[i];
+        if (!has_threads(number + std::size_t{1}))
+            return false;
+        ThreadRow row = added.threads[i];
+        if (row.name.empty())
+            row.name = ledger_.threads[number].name;
+        ledger_.threads[number] = std::move(row);
+    }
     open_operators_.resize(ledger_.threads.size());
-    const auto is_name = [&](std::uint32_t name) { return name < ledger_.names.size(); };
+    if (placed && !has_frames(added.places->frames_before))
+        return false;
     for (const FrameRow& row : added.frames) {
-        if (!is_name(row.function) || (row.file != nothing && !is_name(row.file)))
+        if (!has_names(row.function + std::size_t{1}) || (row.file != nothing && !has_names(row.file + std::size_t{1})))
             return false;
         ledger_.frames.push_back(row);
     }
+    if (placed && !has_stacks(added.places->stacks_before))
+        return false;
     for (const StackRow& row : added.stacks) {
-        if (row.frame >= ledger_.frames.size() || (row.parent != nothing && row.parent >= ledger_.stacks.size()))
+        if (!has_frames(row.frame + std::size_t{1}) || (row.parent != nothing && row.parent >= ledger_.stacks.size()))
             return false;
         ledger_.stacks.push_back(row);
     }
@@ -95,9 +148,9 @@ bool LedgerBuilder::definitions(const Definitions& added) {
 }
 
 bool LedgerBuilder::operator_begin(OperatorRow row) {
-    if (row.name >= ledger_.names.size() || row.thread >= ledger_.threads.size() ||
-        (row.shapes != nothing && row.shapes >= ledger_.names.size()) ||
-        (row.stack != nothing && row.stack >= ledger_.stacks.size()))
+    if (!has_names(row.name + std::size_t{1}) || !has_threads(row.thread + std::size_t{1}) ||
+        (row.shapes != nothing && !has_names(row.shapes + std::size_t{1})) ||
+        (row.stack != nothing && !has_stacks(row.stack + std::size_t{1})))
         return false;
     row.ended = false;
     row.ns = 0;
@@ -109,7 +162,7 @@ bool LedgerBuilder::operator_begin(OperatorRow row) {
 
 bool LedgerBuilder::operator_end(std::uint32_t thread, std::int64_t at_ns, bool lost) {
     if (thread >= open_operators_.size() || open_operators_[thread].empty())
-        return false;
+        return lost_bytes_ != 0;   // its begin was lost
     OperatorRow& row = ledger_.operators[open_operators_[thread].back()];
     open_operators_[thread].pop_back();
     row.ns = static_cast<std::int64_t>(wrapping_difference(at_ns, row.begin_ns));
@@ -119,7 +172,7 @@ bool LedgerBuilder::operator_end(std::uint32_t thread, std::int64_t at_ns, bool 
 }
 
 bool LedgerBuilder::allocation(const AllocationRow& row) {
-    if (row.thread >= ledger_.threads.size())
+    if (!has_threads(row.thread + std::size_t{1}))
         return false;
     ledger_.allocations.push_back(row);
     last_ns_ = std::max(last_ns_, row.at_ns);
@@ -127,23 +180,111 @@ bool LedgerBuilder::allocation(const AllocationRow& row) {
 }
 
 bool LedgerBuilder::stack_sample(const StackSampleRow& row) {
-    if (row.thread >= ledger_.threads.size() || row.stack >= ledger_.stacks.size())
+    if (!has_threads(row.thread + std::size_t{1}) || !has_stacks(row.stack + std::size_t{1}))
         return false;
     ledger_.stack_samples.push_back(row);
     last_ns_ = std::max(last_ns_, row.at_ns);
     return true;
 }
 
-Ledger LedgerBuilder::ledger() const {
-    Ledger whole = ledger_;
+void LedgerBuilder::close_operators(Ledger& of) const {
     for (const auto& of_thread : open_operators_)
         for (const std::size_t open : of_thread) {
-            OperatorRow& row = whole.operators[open];
+            OperatorRow& row = of.operators[open];
             row.ns = static_cast<std::int64_t>(wrapping_difference(std::max(last_ns_, row.begin_ns), row.begin_ns));
         }
-    whole.passes.insert(whole.passes.end(), open_.begin(), open_.end());
-    whole.sort();
+}
+
+void LedgerBuilder::gap(std::uint64_t bytes) {
+    close_operators(ledger_);
+    for (auto& of_thread : open_operators_)
+        of_thread.clear();
+    lost_bytes_ += bytes;
+}
+
+/// Whether the column has `size` rows; if rows were lost, fills it up. A row takes at least two bytes of a file.
+template <class Row>
+bool LedgerBuilder::reach(std::vector<Row>& column, std::size_t size, const Row& lost) {
+    if (size <= column.size())
+        return true;
+    const std::size_t missing = size - column.size();
+    if (lost_rows_ + missing > std::min<std::uint64_t>(lost_bytes_ / 2, most_lost_rows))
+        return false;
+    lost_rows_ += missing;
+    column.resize(size, lost);
+    return true;
+}
+
+bool LedgerBuilder::has_names(std::size_t size) { return reach(ledger_.names, size, std::string{lost}); }
+
+bool LedgerBuilder::has_threads(std::size_t size) {
+    const bool has = reach(ledger_.threads, size, ThreadRow{.name = std::string{lost}});
+    open_operators_.resize(ledger_.threads.size());
+    return has;
+}
+
+bool LedgerBuilder::has_frames(std::size_t size) { return reach(ledger_.frames, size, lost_frame); }
+
+bool LedgerBuilder::has_stacks(std::size_t size) { return reach(ledger_.stacks, size, lost_stack); }
+
+/// Gives lost frames a name, and lost stacks a frame, behind all others.
+void LedgerBuilder::name_lost(Ledger& of) {
+    const auto frame = static_cast<std::uint32_t>(of.frames.size());
+    bool any = false;
+    for (StackRow& row : of.stacks)
+        if (row == lost_stack) {
+            row.frame = frame;
+            any = true;
+        }
+    if (any)
+        of.frames.push_back(lost_frame);
+    const auto name = static_cast<std::uint32_t>(of.names.size());
+    any = false;
+    for (FrameRow& row : of.frames)
+        if (row == lost_frame) {
+            row.function = name;
+            any = true;
+        }
+    if (any)
+        of.names.emplace_back(lost);
+}
+
+bool LedgerBuilder::pipeline(const PipelineRow& row, std::uint32_t number) {
+    if (number > std::numeric_limits<std::uint16_t>::max() || number < ledger_.pipelines.size() ||
+        !reach(ledger_.pipelines, number, PipelineRow{.name = std::string{lost}}))
+        return false;
+    pipeline(row);
+    return true;
+}
+
+Ledger LedgerBuilder::ledger() const& {
+    Ledger whole = ledger_;
+    complete(whole);
     return whole;
+}
+
+Ledger LedgerBuilder::ledger() && {
+    complete(ledger_);
+    return std::move(ledger_);
+}
+
+void LedgerBuilder::complete(Ledger& whole) const {
+    close_operators(whole);
+    whole.passes.insert(whole.passes.end(), open_.begin(), open_.end());
+    if (lost_bytes_ != 0) {
+        name_lost(whole);
+        std::size_t pipelines = whole.pipelines.size();
+        const auto count = [&](const auto& rows) {
+            for (const auto& row : rows)
+                pipelines = std::max<std::size_t>(pipelines, row.pipeline + 1u);
+        };
+        count(whole.batches);
+        count(whole.samples);
+        count(whole.failures);
+        count(whole.settings);
+        whole.pipelines.resize(pipelines, PipelineRow{.name = std::string{lost}});
+    }
+    whole.sort();
 }
 
 }   // namespace drawpoint

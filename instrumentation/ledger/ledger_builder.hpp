@@ -16,8 +16,9 @@ namespace drawpoint {
 /// calls, so their ledgers are equal. One thread at a time.
 class LedgerBuilder {
 public:
-    /// `most_steps`: as `RecorderOptions::ledger_steps`.
-    explicit LedgerBuilder(std::int64_t start_ns = 0, std::size_t most_steps = 0) : most_steps_{most_steps} {
+    /// `most_steps`, `most_bytes`: as `RecorderOptions::ledger_steps` and `ledger_bytes`; 0: any number.
+    explicit LedgerBuilder(std::int64_t start_ns = 0, std::size_t most_steps = 0, std::uint64_t most_bytes = 0)
+        : most_steps_{most_steps}, most_bytes_{most_bytes} {
         ledger_.start_ns = start_ns;
     }
 
@@ -28,6 +29,8 @@ public:
     void pass(PassRow, std::span<const SpanRow>);
     void end_of_data(const EndOfDataRow&);
     void pipeline(const PipelineRow& row) { ledger_.pipelines.push_back(row); }
+    /// The same, if rows may be missing: it is the `number`-th. False, and not added, if that can't be.
+    bool pipeline(const PipelineRow& row, std::uint32_t number);
     void failure(const FailureRow& row) { ledger_.failures.push_back(row); }
     void setting(const SettingRow& row) { ledger_.settings.push_back(row); }
     /// If steps are folded, beyond 4096 rows every other one of the older half is dropped.
@@ -47,19 +50,39 @@ public:
 
     /// What came so far, sorted. A pass that has not ended ends with the last row in it; an operator that has not ended
     /// lasts until the latest time in all rows except samples, batches and the host's.
-    [[nodiscard]] Ledger ledger() const;
+    [[nodiscard]] Ledger ledger() const&;
+    [[nodiscard]] Ledger ledger() &&;   ///< without a copy; call it last
+
+    /// Rows in `bytes` of a damaged file will not come: operators that are open end here, and what later rows refer to
+    /// is called "(lost)" if it did not come.
+    void gap(std::uint64_t bytes);
     [[nodiscard]] std::uint32_t thinned_to() const noexcept { return ledger_.thinned_to(); }
 
 private:
     Slice add(std::span<const SpanRow>);
+    template <class Row>
+    bool reach(std::vector<Row>&, std::size_t size, const Row& lost);
+    bool has_names(std::size_t size);
+    bool has_threads(std::size_t size);
+    bool has_frames(std::size_t size);
+    bool has_stacks(std::size_t size);
+    void leave(std::vector<PassRow>::iterator from);
+    void close_operators(Ledger&) const;
+    static void name_lost(Ledger&);
+    void complete(Ledger&) const;
     void reached(std::int64_t ns) noexcept;
+    [[nodiscard]] bool is_full() const noexcept;
+    [[nodiscard]] bool folds() const noexcept { return most_steps_ != 0 || most_bytes_ != 0; }
 
     const std::size_t most_steps_;
+    const std::uint64_t most_bytes_;
     Ledger ledger_;
     std::vector<PassRow> open_;   // outermost first
     ThreadPositions thread_positions_;
     std::vector<std::vector<std::size_t>> open_operators_;   // by thread, outermost first
     std::int64_t last_ns_ = no_stamp;
+    std::uint64_t lost_bytes_ = 0, lost_rows_ = 0;   // of damaged parts; rows made up for them
+    std::size_t kept_steps_ = 0;                     // after the last fold
 };
 
 }   // namespace drawpoint

@@ -100,6 +100,8 @@ void cut_passes(const Ledger& ledger, const Window& window, std::vector<Pieces> 
                 loose[i].push_back(cut);
         std::ranges::stable_sort(loose[i], {}, &SpanRow::begin_ns);
         pass.folded_ns = 0;   // all of it lies before the window
+        if (pass.begin_ns < window.from_ns || pass.end_ns > window.to_ns)
+            pass.unmarked_ns = pass.clamped_ns = pass.ahead_ns = 0;   // nobody knows how much of it lies inside
         pass.begin_ns = std::max(pass.begin_ns, window.from_ns);
         pass.end_ns = std::min(pass.end_ns, window.to_ns);
         pass.spans = {static_cast<std::uint32_t>(part.spans.size()), static_cast<std::uint32_t>(loose[i].size())};
@@ -149,7 +151,7 @@ void keep_host(const Ledger& ledger, const Window& window, Ledger& part) {
 Ledger window(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
     const Window window{from_ns, std::max(from_ns, to_ns)};
     if (ledger.folded.steps != 0 && window.from_ns < ledger.folded.until_ns)
-        throw std::invalid_argument("a window may not begin before the steps that the ledger keeps (ledger_steps)");
+        throw std::invalid_argument("a window may not begin before the steps that the ledger keeps (ledger_bytes)");
     Ledger part;
     part.start_ns = std::clamp(ledger.start_ns, window.from_ns, window.to_ns);
     copy_whole(ledger, part);

@@ -8,6 +8,7 @@ namespace drawpoint {
 void LoopTrack::begin_pass(PassKind kind, std::uint32_t epoch) noexcept {
     if (recorder_ == nullptr)
         return;
+    const std::int64_t unmarked_ns = since_mark_ns();   // before push_step(), which may wait for the writer
     push_step();
     if (depth_++ >= passes_.size())
         return;
@@ -15,23 +16,29 @@ void LoopTrack::begin_pass(PassKind kind, std::uint32_t epoch) noexcept {
     pass.row = {.kind = kind, .epoch = epoch, .begin_ns = last_ns_, .end_ns = last_ns_};
     pass.count = 0;
     recorder_->push_begin(pass.row);
+    pass.row.unmarked_ns = unmarked_ns;
 }
 
 void LoopTrack::end_pass() noexcept {
     if (recorder_ == nullptr)
         return;
+    const std::int64_t unmarked_ns = since_mark_ns();
     push_step();
     if (depth_ == 0 || --depth_ >= passes_.size())
         return;
     OpenPass& pass = passes_[depth_];
     pass.row.end_ns = last_ns_;
+    pass.row.unmarked_ns += unmarked_ns;
     recorder_->push(pass.row, std::span{pass.spans}.first(pass.count));
 }
 
 void LoopTrack::begin_step(Phase phase, std::uint32_t epoch, std::uint32_t batch) noexcept {
     if (recorder_ == nullptr)
         return;
+    const std::int64_t unmarked_ns = since_mark_ns();
     push_step();
+    if (depth_ != 0)
+        innermost().row.unmarked_ns += unmarked_ns;
     step_ = {.step = next_step_++, .epoch = epoch, .batch = batch, .phase = phase, .draw_begin_ns = last_ns_};
     step_spans_ = 0;
     where_ = Where::draw;
@@ -88,8 +95,7 @@ void LoopTrack::add_piece(Span span, std::int64_t until_ns) noexcept {
     const bool in_step = where_ != Where::outside;
     if (!in_step && depth_ == 0)
         return;   // before the first pass: belongs to none
-    const std::size_t level = std::min<std::size_t>(depth_, passes_.size());
-    OpenPass& pass = passes_[level == 0 ? 0 : level - 1];
+    OpenPass& pass = innermost();
     auto& spans = in_step ? spans_ : pass.spans;
     auto& count = in_step ? step_spans_ : pass.count;
     // A piece that continues the previous one is merged with it.
@@ -98,6 +104,22 @@ void LoopTrack::add_piece(Span span, std::int64_t until_ns) noexcept {
     else if (count < max_step_spans)
         spans[count++] = piece;
     // else: not recorded, which shows in the pass's residual
+}
+
+std::int64_t LoopTrack::checked(Span span, std::int64_t until_ns) noexcept {
+    std::int64_t off_ns = 0;
+    const bool early = until_ns < last_ns_;
+    if (early && span == Span::starved && where_ == Where::draw)
+        return until_ns;   // the batch was ready before
+    if (early) {
+        off_ns = last_ns_ - until_ns;
+    } else if (const std::int64_t now_ns = recorder_->now_ns(); until_ns > now_ns) {
+        off_ns = until_ns - now_ns;
+        until_ns = now_ns;
+    }
+    if (off_ns != 0 && depth_ != 0)
+        (early ? innermost().row.clamped_ns : innermost().row.ahead_ns) += off_ns;
+    return until_ns;
 }
 
 void LoopTrack::push_step() noexcept {

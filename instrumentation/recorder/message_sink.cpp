@@ -27,7 +27,7 @@ MessageSink::MessageSink(const std::filesystem::path* file, const RecorderOption
     : limit_bytes_{options.limit_bytes},
       operator_limit_bytes_{options.operator_limit_bytes},
       clock_{clock},
-      builder_{start.start_ns, options.ledger_steps},
+      builder_{start.start_ns, options.ledger_steps, options.ledger_bytes},
       writer_{file != nullptr ? std::make_unique<TraceWriter>(*file, start) : nullptr},
       thinning_{options.limit_bytes},
       detail_{packed(1, 1)} {

@@ -14,7 +14,7 @@ namespace drawpoint {
 
 /// A single-producer, single-consumer queue of messages. A message is a run of consecutive 64-byte records and is there
 /// wholly or not at all; its first byte is its kind, never 0, its second its number of records. Messages that did not
-/// fit are counted. All memory is touched by the constructor. Neither side blocks or allocates.
+/// fit are counted. Neither side blocks or allocates; the system provides the memory page by page, as it is first used.
 class Ring {
 public:
     static constexpr std::size_t record_bytes = 64;
@@ -24,7 +24,7 @@ public:
         if (records < 64 || !std::has_single_bit(records))
             throw std::invalid_argument("ring_records must be a power of two of at least 64, got " +
                                         std::to_string(records));
-        records_ = std::make_unique<Record[]>(records);
+        records_ = std::make_unique_for_overwrite<Record[]>(records);
     }
 
     // The producer's side.
@@ -116,7 +116,7 @@ public:
 
 private:
     struct alignas(record_bytes) Record {
-        std::array<std::byte, record_bytes> bytes{};
+        std::array<std::byte, record_bytes> bytes;
     };
     // What is never written shares a cache line; what one side writes has a line of its own.
     const std::uint64_t mask_;

@@ -132,8 +132,11 @@ Json trust_json(const TrustSummary& trust) {
 }
 
 Json error_json(const ErrorSummary& error) {
-    return {
-        {"index", error.index}, {"path", text_or_null(error.path)}, {"stage", error.stage}, {"message", error.message}};
+    return {{"index", error.index},
+            {"path", text_or_null(error.path)},
+            {"stage", error.stage},
+            {"message", error.message},
+            {"handling", text_or_null(error.handling)}};
 }
 
 }   // namespace
@@ -166,6 +169,10 @@ Json to_json(const Summary& summary, const JsonHead& head) {
     document["cache"] = summary.cache ? cache_json(*summary.cache) : Json(nullptr);
     document["conservation"] = {{"steps", summary.conservation.steps},
                                 {"max_residual_ns", summary.conservation.max_residual_ns},
+                                {"untiled_ns", summary.conservation.untiled_ns},
+                                {"unmarked_ns", summary.conservation.unmarked_ns},
+                                {"clamped_ns", summary.conservation.clamped_ns},
+                                {"ahead_ns", summary.conservation.ahead_ns},
                                 {"other_share_of_batch", number(summary.conservation.other_share_of_batch)}};
     document["headroom"] = {
         {"throughput_gain_if_draw_were_zero", number(summary.headroom.throughput_gain_if_draw_were_zero)}};

@@ -146,6 +146,12 @@ void add_steps(Summary& summary, const Ledger& ledger, bool drop_first_batch, st
 
     summary.run.steps = summary.conservation.steps = ledger.steps.size() + folded.steps;
     summary.conservation.max_residual_ns = max_residual_ns(ledger);
+    summary.conservation.untiled_ns = untiled_ns(ledger);
+    for (const PassRow& pass : ledger.passes) {
+        summary.conservation.unmarked_ns += pass.unmarked_ns;
+        summary.conservation.clamped_ns += pass.clamped_ns;
+        summary.conservation.ahead_ns += pass.ahead_ns;
+    }
     summary.conservation.other_share_of_batch = ratio(seconds(other_ns), seconds(batches_ns));
     summary.headroom.draw_s = seconds(draws_ns);
     summary.headroom.draw_share = ratio(summary.headroom.draw_s, summary.run.wall_s);

@@ -65,6 +65,22 @@ std::vector<Fact> facts_under(const Ledger& ledger, std::string_view prefix) {
     return found;
 }
 
+void add_errors(Summary& summary, const Ledger& ledger) {
+    for (const FailureRow& failure : ledger.failures) {
+        ErrorSummary& error =
+            summary.errors.emplace_back(failure.index, failure.path, failure.stage, failure.message, "");
+        if (failure.pipeline >= ledger.pipelines.size())
+            continue;
+        const auto batch = std::tuple{failure.pipeline, failure.epoch, failure.batch};
+        const auto rows = std::ranges::equal_range(   // one that was given up may have been made again
+            ledger.batches, batch, {}, [](const BatchRow& r) { return std::tuple{r.pipeline, r.epoch, r.batch}; });
+        if (rows.empty() || std::ranges::find(rows, BatchStatus::taken, &BatchRow::status) != rows.end())
+            error.handling =
+                text_of(ledger, std::string{facts::on_error_prefix} + ledger.pipelines[failure.pipeline].name)
+                    .value_or("");
+    }
+}
+
 }   // namespace
 
 void add_facts(Summary& summary, const Ledger& ledger) {
@@ -122,8 +138,7 @@ void add_facts(Summary& summary, const Ledger& ledger) {
                        .compiler = text_of(ledger, facts::machine_compiler).value_or(""),
                        .cores_usable = number_of<std::int64_t>(ledger, facts::machine_cores),
                        .libraries = facts_under(ledger, facts::machine_library_prefix)};
-    for (const FailureRow& failure : ledger.failures)
-        summary.errors.push_back({failure.index, failure.path, failure.stage, failure.message});
+    add_errors(summary, ledger);
 }
 
 }   // namespace drawpoint

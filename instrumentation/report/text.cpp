@@ -258,10 +258,19 @@ Sentences cache_sentences(const Summary& summary) {
 
 Sentences account_sentences(const Summary& summary) {
     const Summary::Conservation& account = summary.conservation;
-    return {fmt::format("{} of {} recorded: {} ns unaccounted for",
-                        account.max_residual_ns == 0 ? "every piece" : "pieces", counted(account.steps, "step"),
-                        account.max_residual_ns),
-            "other " + percent(account.other_share_of_batch) + " of batch"};
+    Sentences sentences{fmt::format("{} of {} recorded: {} ns unaccounted for",
+                                    account.max_residual_ns == 0 && account.untiled_ns == 0 ? "every piece" : "pieces",
+                                    counted(account.steps, "step"),
+                                    std::max(account.max_residual_ns, account.untiled_ns)),
+                        "other " + percent(account.other_share_of_batch) + " of batch"};
+    const auto add = [&](std::int64_t ns, std::string_view what) {
+        if (static_cast<double>(ns) > 1e6 * summary.run.wall_s)   // above 0.1 %
+            sentences.push_back(format_duration(static_cast<double>(ns) / 1e9) + std::string{what});
+    };
+    add(account.unmarked_ns, " that no mark tells from what came next");
+    add(account.clamped_ns, " of stamps before the last one");
+    add(account.ahead_ns, " of stamps from the future");
+    return sentences;
 }
 
 Sentences trust_sentences(const Summary& summary) {
@@ -422,9 +431,12 @@ std::vector<Line> error_lines(const Summary& summary) {
     std::vector<Line> lines;
     for (std::size_t i = 0; i < std::min(shown, summary.errors.size()); ++i) {
         const ErrorSummary& error = summary.errors[i];
+        const std::string_view handling = error.handling == "skip"         ? ", skipped"
+                                          : error.handling == "substitute" ? ", substituted"
+                                                                           : "";
         lines.push_back({i == 0 ? "errors" : "",
-                         {fmt::format("sample {} ({}): {}: {}", error.index, printable(error.path),
-                                      printable(error.stage), printable(error.message))}});
+                         {fmt::format("sample {} ({}): {}: {}{}", error.index, printable(error.path),
+                                      printable(error.stage), printable(error.message), handling)}});
     }
     if (summary.errors.size() > shown)
         lines.push_back({"", {fmt::format("and {} more", summary.errors.size() - shown)}});

@@ -215,7 +215,7 @@ void put_records(pbf_writer& file) {
     messages.add_row<FailureRow>("Failure", {});
     messages.add_row<EndOfDataRow>("EndOfData", {early_ns});
     messages.add("Fact", fields_of({f::fact::key, f::fact::value}));
-    messages.add_row<PipelineRow>("Pipeline", {});
+    messages.add_row<PipelineRow>("Pipeline", {f::pipeline::number});
     messages.add_row<SettingRow>("Setting", {early_ns});
     messages.add_row<HostRow>("Host", {early_ns});
     messages.add_row<OperatorRow, OperatorKind>("Operator", {early_ns}, "Kind");
@@ -248,7 +248,11 @@ void put_records(pbf_writer& file) {
     messages.add("Definitions", {{f::definitions::names, {}},
                                  {f::definitions::threads, ".drawpoint.Thread"},
                                  {f::definitions::frames, {}},
-                                 {f::definitions::stacks, {}}});
+                                 {f::definitions::stacks, {}},
+                                 {f::definitions::names_before, {}},
+                                 {f::definitions::frames_before, {}},
+                                 {f::definitions::stacks_before, {}},
+                                 {f::definitions::thread_numbers, {}}});
     put_extensions(file, "PacketExtension", ".perfetto.protos.TracePacket",
                    {{"Block", f::packet::block}, {"Definitions", f::packet::definitions}});
 }

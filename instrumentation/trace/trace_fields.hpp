@@ -11,7 +11,7 @@ namespace drawpoint::trace_fields {
 
 using Tag = protozero::pbf_tag_type;
 
-inline constexpr std::uint32_t format = 1, minor = 4;
+inline constexpr std::uint32_t format = 1, minor = 5;
 inline constexpr std::uint32_t relative_clock = 128;   // nanoseconds since Run.start_ns
 
 inline constexpr Tag trace_packet = 1;
@@ -82,12 +82,17 @@ inline constexpr Field ns{"ns", 3, Type::uint64}, spans{"spans", 4, Type::uint64
 namespace fact {
 inline constexpr Field key{"key", 1, Type::text}, value{"value", 2, Type::text};
 }
+namespace pipeline {
+inline constexpr Field number{"number", 9, Type::uint32};
+}
 namespace operator_end {
 inline constexpr Field thread{"thread", 1, Type::uint32}, lost{"lost", 2, Type::boolean};
 }
 namespace definitions {
 inline constexpr Field names{"names", 1, Type::text, true}, threads{"threads", 2, Type::message, true},
-    frames{"frames", 3, Type::uint32, true}, stacks{"stacks", 4, Type::uint32, true};
+    frames{"frames", 3, Type::uint32, true}, stacks{"stacks", 4, Type::uint32, true},
+    names_before{"names_before", 5, Type::uint32}, frames_before{"frames_before", 6, Type::uint32},
+    stacks_before{"stacks_before", 7, Type::uint32}, thread_numbers{"thread_numbers", 8, Type::uint32, true};
 }
 namespace block {
 inline constexpr Field offset{"offset", 1, Type::uint64}, crc32{"crc32", 2, Type::fixed32},

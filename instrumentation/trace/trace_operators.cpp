@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include <protozero/pbf_writer.hpp>
@@ -51,34 +52,51 @@ void TraceWriter::definitions(const Definitions& added) {
     if (!packets_.file().is_open())
         return;
 
-    std::string& record_bytes = packets_.new_record();
+    packets_.record().clear();
     for (const std::string& name : added.names) {
-        pbf_writer{record_bytes}.add_string(f::definitions::names, name);
+        pbf_writer{definitions_record()}.add_string(f::definitions::names, name);
+        ++defined_.names_before;
         end_definitions();
     }
     for (const ThreadRow& row : added.threads) {
         std::string thread;
         put_columns(thread, row, {});   // never empty, so the message is never omitted
-        pbf_writer{record_bytes}.add_message(f::definitions::threads, thread);
+        pbf_writer{definitions_record()}.add_message(f::definitions::threads, thread);
+        defined_.threads.push_back(static_cast<std::uint32_t>(thread_positions_.at({row.device, row.tid})));
         end_definitions();
         if (row.device < 0 && !row.name.empty())
             packets_.name_thread(row.tid, row.name);
     }
-    const auto add_packed = [&](f::Tag tag, const auto& rows) {
+    const auto add_packed = [&](f::Tag tag, const auto& rows, std::uint32_t& defined) {
         values_.clear();
+        std::uint32_t count = 0;
         for (const auto& row : rows) {
             append_packed(values_, row);
+            ++count;
             if (values_.size() >= definitions_values || &row == &rows.back()) {
-                pbf_writer record{record_bytes};
+                pbf_writer record{definitions_record()};
                 put(record, tag, values_);
                 values_.clear();
+                defined += std::exchange(count, 0);
                 end_definitions();
             }
         }
     };
-    add_packed(f::definitions::frames, added.frames);
-    add_packed(f::definitions::stacks, added.stacks);
+    add_packed(f::definitions::frames, added.frames, defined_.frames_before);
+    add_packed(f::definitions::stacks, added.stacks, defined_.stacks_before);
     end_definitions(0);
+}
+
+/// The record of definitions; a new one begins with what comes before it.
+std::string& TraceWriter::definitions_record() {
+    std::string& bytes = packets_.record();
+    if (bytes.empty()) {
+        pbf_writer record{bytes};
+        record.add_uint32(f::definitions::names_before, defined_.names_before);
+        record.add_uint32(f::definitions::frames_before, defined_.frames_before);
+        record.add_uint32(f::definitions::stacks_before, defined_.stacks_before);
+    }
+    return bytes;
 }
 
 /// Writes the current record as a packet if it is larger than `more_than` bytes.
@@ -86,6 +104,9 @@ void TraceWriter::end_definitions(std::size_t more_than) {
     if (packets_.record().size() <= more_than)
         return;
     const std::size_t before = packets_.position();
+    pbf_writer{packets_.record()}.add_packed_uint32(f::definitions::thread_numbers, defined_.threads.begin(),
+                                                    defined_.threads.end());
+    defined_.threads.clear();
     packets_.message(f::packet::definitions, packets_.record());
     packets_.record().clear();
     packets_.file().count_record();

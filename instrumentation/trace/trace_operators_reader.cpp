@@ -42,6 +42,7 @@ bool read_packed(pbf_reader& from, std::vector<Row>& into) {
 bool read_definitions(pbf_reader record, LedgerBuilder& builder) {
     Definitions added;
     bool whole = true;
+    const auto places = [&]() -> Definitions::Places& { return added.places ? *added.places : added.places.emplace(); };
     while (record.next())
         switch (record.tag_and_type()) {
         case bytes_key(f::definitions::names): added.names.push_back(record.get_string()); break;
@@ -52,6 +53,13 @@ bool read_definitions(pbf_reader record, LedgerBuilder& builder) {
         }
         case bytes_key(f::definitions::frames): whole = read_packed(record, added.frames) && whole; break;
         case bytes_key(f::definitions::stacks): whole = read_packed(record, added.stacks) && whole; break;
+        case varint_key(f::definitions::names_before): places().names_before = record.get_uint32(); break;
+        case varint_key(f::definitions::frames_before): places().frames_before = record.get_uint32(); break;
+        case varint_key(f::definitions::stacks_before): places().stacks_before = record.get_uint32(); break;
+        case bytes_key(f::definitions::thread_numbers):
+            for (const std::uint32_t number : record.get_packed_uint32())
+                places().threads.push_back(number);
+            break;
         default: record.skip();
         }
     return builder.definitions(added) && whole;

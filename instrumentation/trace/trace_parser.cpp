@@ -1,5 +1,6 @@
 #include "trace_parser.hpp"
 
+#include <algorithm>
 #include <type_traits>
 
 #include <drawpoint/instrumentation/ledger/records.hpp>
@@ -44,6 +45,7 @@ void TraceParser::packet(std::string_view content) {
             if (!builder_)
                 throw TraceDamage{"record before the run's"};
             check(read_definitions(packet.get_message(), *builder_));
+            ++records_;
             break;
         default: packet.skip();
         }
@@ -62,11 +64,15 @@ void TraceParser::event(pbf_reader event, std::optional<std::uint64_t> timestamp
             throw TraceDamage{"event without timestamp"};
         if (key == bytes_key(f::record::run)) {
             run(event.get_message());
+            ++records_;
             continue;
         }
         if (!builder_)
             throw TraceDamage{"record before the run's"};
         const std::int64_t time_ns = sum(start_ns_, *timestamp);
+        if (gap_from_ns_ && !gap_to_ns_)
+            gap_to_ns_ = time_ns;
+        last_ns_ = std::max(last_ns_, time_ns);
         // Reads a record that has only its row's columns.
         const auto add = [&]<class Said, class Row>(Said (LedgerBuilder::*add_row)(Row)) {
             std::remove_cvref_t<Row> row;
@@ -100,7 +106,42 @@ void TraceParser::event(pbf_reader event, std::optional<std::uint64_t> timestamp
         case bytes_key(f::record::stack_sample): add(&LedgerBuilder::stack_sample); break;
         default: event.skip();
         }
+        ++records_;
     }
+}
+
+void TraceParser::skip(std::uint64_t bytes) {
+    builder_->gap(bytes);
+    if (!gap_from_ns_)
+        gap_from_ns_ = last_ns_;
+}
+
+void TraceParser::account_for(std::uint64_t records) {
+    lost_records_ += gap_from_ns_ && records > records_ ? records - records_ : 0;
+    records_ = std::max(records_, records);
+    if (gap_to_ns_)
+        tell_lost();
+}
+
+void TraceParser::tell_lost() {
+    if (lost_records_ != 0)
+        builder_->dropped({.records = lost_records_,
+                           .from_ns = *gap_from_ns_,
+                           .to_ns = std::max(*gap_from_ns_, gap_to_ns_.value_or(last_ns_)),
+                           .ring = damaged_part});
+    lost_records_ = 0;
+    gap_from_ns_.reset();
+    gap_to_ns_.reset();
+}
+
+Ledger TraceParser::take() {
+    if (!builder_)
+        return {};
+    if (gap_from_ns_) {   // at the end of the file, nobody knows how many are missing
+        lost_records_ = std::max<std::uint64_t>(lost_records_, 1);
+        tell_lost();
+    }
+    return std::move(*builder_).ledger();
 }
 
 void TraceParser::read_packed(pbf_reader& from, std::vector<std::uint64_t>& into) {
@@ -109,10 +150,13 @@ void TraceParser::read_packed(pbf_reader& from, std::vector<std::uint64_t>& into
 }
 
 void TraceParser::run(pbf_reader run) {
+    if (builder_)
+        throw TraceDamage{"a second run"};
     std::uint32_t format = 0;
     while (run.next())
         switch (run.tag_and_type()) {
         case varint_key(f::run::format): format = run.get_uint32(); break;
+        case varint_key(f::run::minor): minor_ = run.get_uint32(); break;
         case varint_key(f::run::start_ns): start_ns_ = run.get_int64(); break;
         case bytes_key(f::run::spans): {
             const std::string name = run.get_string();
@@ -127,9 +171,8 @@ void TraceParser::run(pbf_reader run) {
     if (format != f::format)
         throw TraceDamage{"format " + std::to_string(format) + "; this program reads format " +
                           std::to_string(f::format)};
-    if (builder_)
-        throw TraceDamage{"a second run"};
-    builder_.emplace(start_ns_);
+    builder_.emplace(start_ns_, std::size_t{0}, most_bytes_);
+    last_ns_ = start_ns_;
 }
 
 void TraceParser::sample(pbf_reader record, std::int64_t packet_ns) {
@@ -278,9 +321,19 @@ void TraceParser::fact(pbf_reader record) {
 
 void TraceParser::pipeline(pbf_reader record) {
     PipelineRow row;
-    (void)read_columns(record, row, {});   // has no enumerator that could be unknown
+    std::uint32_t number = 0;
+    RecordTimes times;
+    (void)read_columns(record, row, times, [&](std::uint32_t key, pbf_reader& from) {   // has no unknown enumerators
+        if (key != varint_key(f::pipeline::number))
+            return false;
+        number = from.get_uint32();
+        return true;
+    });
     check_stages("a loader", row.stages.size());
-    builder_->pipeline(row);
+    if (can_skip())
+        check(builder_->pipeline(row, number));
+    else
+        builder_->pipeline(row);
 }
 
 }   // namespace drawpoint

@@ -100,7 +100,8 @@ void TraceWriter::pipeline(const PipelineRow& row, std::int64_t now_ns) {
     std::vector<std::uint32_t>& numbers = stage_names_.emplace_back();
     for (const std::string& stage : row.stages)
         numbers.push_back(number_of(worker_names_, stage.empty() ? "stage" : stage));
-    new_record(packets_, row);
+    pbf_writer record = new_record(packets_, row);
+    put(record, f::pipeline::number, stage_names_.size() - 1);
     instant(name_pipeline, packets_.place(instants_, now_ns), f::record::pipeline);
 }
 

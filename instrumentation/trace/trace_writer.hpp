@@ -135,6 +135,7 @@ private:
     ThreadTracks& tracks_of(std::uint32_t thread);
     NamedTrack& named_track(std::optional<NamedTrack>&, std::string_view what, std::uint32_t thread);
     std::uint32_t interned(NamedTrack&, std::uint32_t name);
+    std::string& definitions_record();
     void end_definitions(std::size_t more_than = definitions_bytes);
     void end_operator_record(std::size_t block_before);
     void end_operator_slices();
@@ -156,7 +157,8 @@ private:
     std::uint64_t detail_bytes_ = 0;
     std::size_t batch_bytes_ = 0;   // size of the last batch written, without its samples' flows
 
-    Definitions definitions_;   // all definitions so far
+    Definitions definitions_;       // all definitions so far
+    Definitions::Places defined_;   // how many the file has, and the threads of the packet begun
     ThreadPositions thread_positions_;
     std::vector<ThreadTracks> thread_tracks_;
     std::map<std::int32_t, DeviceTrack> device_tracks_;

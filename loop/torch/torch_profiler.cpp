@@ -226,7 +226,9 @@ struct TorchProfiler::Impl {
         std::vector<Window> ended(from.begin(), from.end());
         if (ended.back().to_ns == no_stamp)
             ended.back().to_ns = now;
-        Ledger ledger = window(everything(), ended.front().from_ns, ended.back().to_ns);
+        const Ledger all = everything();
+        const std::int64_t kept_from_ns = all.folded.steps != 0 ? all.folded.until_ns : ended.front().from_ns;
+        Ledger ledger = window(all, std::max(ended.front().from_ns, kept_from_ns), ended.back().to_ns);
         if (ended.size() > 1) {
             const auto outside = [&](std::int64_t at_ns) {
                 return std::ranges::none_of(ended, [&](const Window& one) { return one.holds(at_ns); });

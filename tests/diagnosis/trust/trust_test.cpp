@@ -138,6 +138,28 @@ BOOST_AUTO_TEST_CASE(pieces_that_do_not_sum_are_a_reason) {
     Ledger ledger = calm();
     ledger.passes.push_back({.kind = PassKind::fit, .begin_ns = start_ns, .end_ns = start_ns + 5});
     BOOST_TEST(only_reason(trust_in(ledger)) == "the measured parts of a pass differ from its length by 5 ns");
+    ledger.spans = {{Span::other, start_ns, 3}, {Span::other, start_ns + 2, 2}};   // one nanosecond twice, one never
+    ledger.passes[0].spans = {0, 2};
+    BOOST_TEST(only_reason(trust_in(ledger)) == "2 ns of the passes are in no measured part, or in two");
+}
+
+BOOST_AUTO_TEST_CASE(time_that_lies_where_it_was_not_spent_is_a_reason_from_one_percent_on) {
+    const std::int64_t wall_ns = 2'000'000'000;
+    const auto with = [&](std::int64_t PassRow::* member, std::int64_t ns) {
+        Ledger ledger = calm();
+        ledger.passes.push_back(
+            {.kind = PassKind::fit, .begin_ns = start_ns, .end_ns = start_ns + wall_ns, .spans = {0, 1}});
+        ledger.spans.push_back({Span::between, start_ns, wall_ns});
+        ledger.passes[0].*member = ns;
+        return trust_in(ledger);
+    };
+    for (const auto member : {&PassRow::unmarked_ns, &PassRow::clamped_ns, &PassRow::ahead_ns})
+        BOOST_TEST(with(member, wall_ns / 100).trusted);
+    BOOST_TEST(only_reason(with(&PassRow::unmarked_ns, 20'000'001)) ==
+               "20 ms at the edges of passes and steps were not marked, so they count as what followed");
+    for (const auto member : {&PassRow::clamped_ns, &PassRow::ahead_ns})
+        BOOST_TEST(only_reason(with(member, 20'000'001)) ==
+                   "stamps were off by 20 ms in all: before the one before them, or in the future");
 }
 
 BOOST_AUTO_TEST_CASE(steps_that_vary_do_not_drift) {

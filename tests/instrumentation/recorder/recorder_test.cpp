@@ -147,9 +147,12 @@ BOOST_AUTO_TEST_CASE(steps_are_measured_as_often_as_their_readings_may_cost) {
     constexpr std::uint32_t steps = 4000;
     for (std::uint32_t i = 0; i < steps; ++i) {
         track.begin_step(Phase::train, 0, i);
-        track.mark_until(Span::starved, at_ns += 100'000);
+        at_ns += 200'000;
+        while (recorder.now_ns() < at_ns) {
+        }
+        track.mark_until(Span::starved, at_ns - 100'000);
         track.end_draw(1);
-        track.mark_until(Span::forward, at_ns += 100'000);
+        track.mark_until(Span::forward, at_ns);
         track.end_step(StepStatus::complete, std::nullopt);
     }
     track.end_pass();

@@ -51,12 +51,13 @@ BOOST_AUTO_TEST_CASE(the_document_has_its_keys_in_order) {
                                     "allocations_per_batch", "minor_faults_per_batch"});
     BOOST_TEST(document["reading"].is_null());
     BOOST_TEST(document["cache"].is_null());
-    check_keys(document["conservation"], {"steps", "max_residual_ns", "other_share_of_batch"});
+    check_keys(document["conservation"], {"steps", "max_residual_ns", "untiled_ns", "unmarked_ns", "clamped_ns",
+                                          "ahead_ns", "other_share_of_batch"});
     check_keys(document["headroom"], {"throughput_gain_if_draw_were_zero"});
     check_keys(document["recording"], {"file", "bytes", "events", "dropped", "thinned_to", "ns_per_event",
                                        "share_of_cpu", "error", "percentile_error_share"});
     check_keys(document["model"], {"loss_first", "loss_last", "accuracy"});
-    check_keys(document["errors"].at(0), {"index", "path", "stage", "message"});
+    check_keys(document["errors"].at(0), {"index", "path", "stage", "message", "handling"});
     BOOST_TEST(document["conservation"]["steps"] == 5);
     BOOST_TEST(document["rows"].at(0)["action"] == "fit");
 }

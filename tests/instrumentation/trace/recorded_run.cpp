@@ -498,32 +498,44 @@ bool is_part_of(const Ledger& part, const Ledger& whole) {
     const auto spans_of = [](const Ledger& ledger, const auto& row) { return ledger.spans_of(row); };
     const auto stages = [](const Ledger& ledger, const SampleRow& row) { return ledger.stages_of(row); };
     const auto same_pass = equal_with<PassRow, SpanRow>(&PassRow::spans, part, whole, spans_of);
+    const bool is_damaged = std::ranges::any_of(
+        part.dropped, [](const DroppedRow& row) { return row.ring == damaged_part; });   // an end may be lost
     const auto begun = [&](const PassRow& a, const PassRow& b) {
         return a.ended ? same_pass(a, b)
-                       : a.kind == b.kind && a.epoch == b.epoch && a.begin_ns == b.begin_ns && a.end_ns <= b.end_ns;
+                       : a.kind == b.kind && a.epoch == b.epoch && a.begin_ns == b.begin_ns &&
+                             (is_damaged || a.end_ns <= b.end_ns);
     };
     const auto begun_operator = [](OperatorRow a, OperatorRow b) {
         if (!a.ended)
             a.ended = b.ended = false, a.ns = b.ns = 0;
         return a == b;
     };
-    const auto prefix = [](const auto& of_part, const auto& of_whole) {
-        return of_part.size() <= of_whole.size() && std::equal(of_part.begin(), of_part.end(), of_whole.begin());
+    const auto prefix = [](const auto& of_part, const auto& of_whole, const auto& is_lost) {
+        const std::size_t both = std::min(of_part.size(), of_whole.size());   // what is lost may be named behind all
+        return std::equal(of_part.begin(), of_part.begin() + static_cast<std::ptrdiff_t>(both), of_whole.begin(),
+                          [&](const auto& a, const auto& b) { return a == b || is_lost(a); }) &&
+               std::all_of(of_part.begin() + static_cast<std::ptrdiff_t>(both), of_part.end(), is_lost);
     };
-    return prefix(part.names, whole.names) && prefix(part.threads, whole.threads) &&
-           prefix(part.frames, whole.frames) && prefix(part.stacks, whole.stacks) &&
+    const auto lost_name = [](std::string_view name) { return name == "(lost)"; };
+    const auto lost_row = [&](const auto& row) { return lost_name(row.name); };
+    const auto lost_frame = [&](const FrameRow& row) { return lost_name(part.names.at(row.function)); };
+    const auto lost_stack = [&](const StackRow& row) { return lost_frame(part.frames.at(row.frame)); };
+    std::vector<DroppedRow> dropped = part.dropped;   // without what is in damaged parts
+    std::erase_if(dropped, [](const DroppedRow& row) { return row.ring == damaged_part; });
+    return prefix(part.names, whole.names, lost_name) && prefix(part.threads, whole.threads, lost_row) &&
+           prefix(part.frames, whole.frames, lost_frame) && prefix(part.stacks, whole.stacks, lost_stack) &&
+           prefix(part.pipelines, whole.pipelines, lost_row) &&
            subsequence(part.operators, whole.operators, begun_operator) &&
            subsequence(part.allocations, whole.allocations, equal) &&
            subsequence(part.stack_samples, whole.stack_samples, equal) &&
-           (part.steps.empty() || part.start_ns == whole.start_ns) &&
-           subsequence(part.pipelines, whole.pipelines, equal) && subsequence(part.passes, whole.passes, begun) &&
+           (part.steps.empty() || part.start_ns == whole.start_ns) && subsequence(part.passes, whole.passes, begun) &&
            subsequence(part.steps, whole.steps, equal_with<StepRow, SpanRow>(&StepRow::spans, part, whole, spans_of)) &&
            subsequence(part.samples, whole.samples,
                        equal_with<SampleRow, StageRow>(&SampleRow::stages, part, whole, stages)) &&
            subsequence(part.batches, whole.batches, equal) &&
            subsequence(part.ends_of_data, whole.ends_of_data, equal) &&
            subsequence(part.settings, whole.settings, equal) && subsequence(part.host, whole.host, equal) &&
-           subsequence(part.failures, whole.failures, equal) && subsequence(part.dropped, whole.dropped, equal) &&
+           subsequence(part.failures, whole.failures, equal) && subsequence(dropped, whole.dropped, equal) &&
            subsequence(part.thinnings, whole.thinnings, equal);
 }
 

@@ -47,6 +47,10 @@ std::vector<std::size_t> ends_of_rows(const std::string& content) {
             if (packet.tag() == f::packet::definitions) {
                 protozero::pbf_reader definitions = packet.get_message();
                 while (definitions.next()) {
+                    if (definitions.tag() >= f::definitions::names_before) {
+                        definitions.skip();
+                        continue;
+                    }
                     const bool one = definitions.tag() < f::definitions::frames;
                     const std::size_t values = definitions.tag() == f::definitions::frames ? 3 : 2;
                     std::size_t count = 0;
@@ -203,6 +207,86 @@ BOOST_AUTO_TEST_CASE(flipped_bits_never_make_a_number_and_the_first_is_in_the_ra
     BOOST_TEST(refused > 0);
 }
 
+BOOST_AUTO_TEST_CASE(a_flipped_bit_costs_its_own_block_and_no_other) {
+    const Sample100k sample;
+    for (std::size_t at = sample.content.size() / 10; at < sample.content.size(); at += 997) {
+        std::string damaged = sample.content;
+        damaged[at] = static_cast<char>(damaged[at] ^ 4);
+        test::put_bytes(sample.file.path(), damaged);
+        const ReadTrace read = read_trace(sample.file.path());
+        const auto [from, to] = named_range(read.warning);
+        const std::size_t lost = rows_of(sample.whole) - rows_of(read.ledger) + read.ledger.dropped.size();
+        const std::vector<std::size_t> ends = ends_of_rows(sample.content);
+        const auto inside = std::ranges::count_if(ends, [&](std::size_t end) { return end > from && end <= to; });
+        BOOST_TEST(read.damaged);
+        BOOST_TEST(to - from < 20'000u);
+        BOOST_TEST(lost <= static_cast<std::size_t>(inside), "at " << at << ": " << lost << " rows of " << inside);
+        BOOST_TEST_REQUIRE(read.ledger.dropped.size() == 1u);
+        BOOST_TEST(read.ledger.dropped[0].ring == damaged_part);
+        BOOST_TEST(read.ledger.dropped[0].records > 0u);
+        BOOST_TEST(read.ledger.dropped[0].from_ns >= sample.whole.start_ns);
+        if (to < sample.content.size())   // there are later rows
+            BOOST_TEST(read.ledger.dropped[0].from_ns < read.ledger.dropped[0].to_ns);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(bytes_behind_the_last_block_are_damage_and_cost_no_row) {
+    const Sample100k sample;
+    for (const std::string& tail : {std::string{"x\n"}, "\n" + std::string(200, 'x') + "\n", std::string(5000, '\n')}) {
+        test::put_bytes(sample.file.path(), sample.content + tail);
+        ReadTrace read = read_trace(sample.file.path());
+        BOOST_TEST(!read.warning.empty());
+        std::erase_if(read.ledger.dropped, [](const DroppedRow& row) { return row.ring == damaged_part; });
+        BOOST_TEST((read.ledger == sample.whole));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(what_a_damaged_block_defined_is_named_lost_and_all_else_keeps_its_name) {
+    const TemporaryFile file;
+    const auto definitions = [](std::uint32_t from) {
+        Definitions added;
+        for (std::uint32_t i = from; i < from + 3; ++i) {
+            added.names.push_back("name " + std::to_string(i));
+            added.threads.push_back({.tid = i, .name = "thread " + std::to_string(i)});
+            added.frames.push_back({.function = i});
+            added.stacks.push_back({.frame = i});
+        }
+        return added;
+    };
+    std::vector<std::size_t> blocks;   // where each begins
+    {
+        TraceWriter writer{file.path(), {.start_ns = 1000, .monotonic_ns = 5, .boottime_ns = 6, .realtime_ns = 7}};
+        auto later = std::chrono::steady_clock::now();
+        for (std::uint32_t block = 0; block < 3; ++block) {
+            blocks.push_back(static_cast<std::size_t>(writer.file_bytes()));
+            writer.definitions(definitions(3 * block));
+            for (std::uint32_t i = 3 * block; i < 3 * block + 3; ++i)
+                writer.stack_sample({.at_ns = 2000 + i, .thread = i, .stack = i});
+            writer.end_block_if_due(later);
+            writer.end_block_if_due(later += std::chrono::seconds{1});
+        }
+        writer.close();
+    }
+    BOOST_TEST_REQUIRE(read_trace(file.path()).ledger.stack_samples.size() == 9u);
+    std::string damaged = test::bytes_in(file.path());
+    damaged[blocks[1] + 100] = static_cast<char>(damaged[blocks[1] + 100] ^ 1);
+    test::put_bytes(file.path(), damaged);
+    const ReadTrace read = read_trace(file.path());
+    BOOST_TEST_REQUIRE(read.damaged);
+    BOOST_TEST_REQUIRE(read.ledger.stack_samples.size() == 6u);
+    const auto name_of = [&](std::uint32_t stack) {
+        return read.ledger.names.at(read.ledger.frames.at(read.ledger.stacks.at(stack).frame).function);
+    };
+    for (const StackSampleRow& row : read.ledger.stack_samples) {
+        BOOST_TEST(name_of(row.stack) == "name " + std::to_string(row.at_ns - 2000));
+        BOOST_TEST(read.ledger.threads.at(row.thread).name == "thread " + std::to_string(row.at_ns - 2000));
+    }
+    for (std::uint32_t i = 3; i < 6; ++i) {
+        BOOST_TEST(name_of(i) == "(lost)");
+        BOOST_TEST(read.ledger.threads.at(i).name == "(lost)");
+    }
+}
+
 BOOST_AUTO_TEST_CASE(more_stages_than_there_are_and_no_samples_at_all_are_damage) {
     namespace f = trace_fields;
     const auto sample = [](std::size_t stages, std::uint32_t samples) {
@@ -247,6 +331,20 @@ BOOST_AUTO_TEST_CASE(a_file_that_is_not_a_recording_is_refused_with_one_line_tha
                           names(file.path().parent_path().string()));
     const auto absent = file.path().parent_path() / "absent.pftrace";
     BOOST_CHECK_EXCEPTION((void)read_trace(absent), std::system_error, names(absent.string()));
+}
+
+BOOST_AUTO_TEST_CASE(holes_of_a_terabyte_are_neither_read_nor_searched) {
+    constexpr std::uint64_t hole = std::uint64_t{1} << 40;
+    const Sample100k sample;
+    std::filesystem::resize_file(sample.file.path(), sample.content.size() + hole);
+    ReadTrace read = read_trace(sample.file.path());
+    BOOST_TEST(read.damaged);
+    BOOST_TEST(read.ledger.dropped_records() == sample.whole.dropped_records() + 1);   // at least one
+    std::erase_if(read.ledger.dropped, [](const DroppedRow& row) { return row.ring == damaged_part; });
+    BOOST_TEST((read.ledger == sample.whole));
+    test::put_bytes(sample.file.path(), "");
+    std::filesystem::resize_file(sample.file.path(), hole);
+    BOOST_CHECK_THROW((void)read_trace(sample.file.path()), TraceError);
 }
 
 BOOST_AUTO_TEST_CASE(a_file_too_short_for_its_first_block_has_no_rows_and_is_no_error) {

@@ -57,7 +57,9 @@ enum class DistrustReason : std::uint8_t {
     steal,        ///< the hypervisor took over 2 % of the cores
     /// The rings of the loop and of the workers together lost over 0.1 % of the recording's steps, batches and samples.
     lost_records,
-    residual,   ///< the pieces of a pass of the recording do not sum to its length
+    residual,   ///< the pieces of a pass of the recording do not sum to its length, or do not tile it
+    /// Over 1 % of the passes' time was not marked before what followed it, or stamps were off by as much (`PassRow`).
+    misplaced,
     /// From 32 training steps on: of the four quarters by number of steps, the slowest takes longer per step than the
     /// fastest by more than 10 % of the mean plus four standard errors. A step is draw + batch here; first steps of
     /// passes are left out; standard errors come from means of consecutive steps, because neighbours depend on each

@@ -54,7 +54,7 @@ struct TunerDecision {
 /// compares old and new setting in interleaved blocks on the live loader, and takes back what does not gain. No sample
 /// is lost or repeated, and in-order batches stay in order. Each decision becomes a fact of the recording ("tuner.1",
 /// …); if it had to stop tuning, "tuner.stopped" says why. Add it to the callbacks of one fit. Each look copies the
-/// recorder's live ledger, so bound that in long runs (`RecorderOptions::ledger_steps`, at least four times
+/// recorder's live ledger, so bound that in long runs by steps (`RecorderOptions::ledger_steps`, at least four times
 /// `observe_steps`). Looks run on a thread of its own, which the destructor joins; that takes as long as the look that
 /// is under way, up to about 5 ms times batch_size.
 class OnlineTuner final : public EventCallback<OnlineTuner> {

@@ -54,7 +54,7 @@ struct DrawSplit {
     bool operator==(const DrawSplit&) const = default;
 };
 
-/// Totals of rows that a recorder with bounded memory (`RecorderOptions::ledger_steps`) no longer keeps. A row is
+/// Totals of rows that a recorder with bounded memory (`RecorderOptions::ledger_bytes`) no longer keeps. A row is
 /// *folded* when it is added to these totals and removed: the oldest steps, with their batches and samples. A folded
 /// step counts in `draw` and `actions` if it drew a batch and no exception other than a cancel ended it. One row for
 /// each action of a phase, stage of a pipeline, and worker: about 1 MB in all, however long the run.

@@ -56,7 +56,7 @@ struct Ledger {
     std::vector<FrameRow> frames;
     std::vector<StackRow> stacks;   ///< a parent stands before its children
     std::vector<StackSampleRow> stack_samples;
-    /// Totals of the oldest steps, batches and samples, if memory is bounded (`RecorderOptions::ledger_steps`).
+    /// Totals of the oldest steps, batches and samples, if memory is bounded (`RecorderOptions::ledger_bytes`).
     /// `summarize` and `max_residual_ns` include them; code that goes through rows sees only those kept.
     Folded folded;
 
@@ -96,6 +96,12 @@ using StepDurations = std::array<std::int64_t, action_count>;
 /// `batch` come from the step's own record; `callbacks`, `other` and `between` are sums of pieces. O(pieces): for
 /// several actions of a step call `durations_of`.
 [[nodiscard]] std::optional<std::int64_t> duration_of(const Ledger&, const StepRow&, Action) noexcept;
+
+/// How much of the recorded passes' time is in no piece or in more than one, in nanoseconds: each piece must begin
+/// where the one before it ended, the first and the last where their outermost pass does. Of folded steps only the
+/// sum of the pieces is known: with them it is an estimate, and 0 only if nothing is missing. O(pieces log pieces). May
+/// throw std::bad_alloc.
+[[nodiscard]] std::int64_t untiled_ns(const Ledger&);
 
 /// The largest |wall time - sum of recorded pieces| of any one pass, in nanoseconds: 0 unless a piece is missing.
 /// Counts the pieces of inner passes, steps and ends of data, also of folded steps. O(rows). Any thread.

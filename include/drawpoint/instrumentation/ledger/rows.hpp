@@ -61,6 +61,12 @@ struct PassRow {
     bool ended = true;                       ///< false: the recording stops inside (a killed run)
     Slice spans;                             ///< pieces of this pass outside its steps and inner passes
     std::int64_t folded_ns = 0;              ///< pieces of its steps that were folded into `Ledger::folded`
+    /// Time before the pass's edges and its steps' beginnings that `LoopTrack` was given no mark for, by clock readings
+    /// of its own: what was done then is in the piece after it. Without times below 1 µs.
+    std::int64_t unmarked_ns = 0;
+    /// Of `LoopTrack::mark_until` in this pass: by how much stamps lay before the last reading, a batch that was ready
+    /// before its draw excepted, and by how much they lay in the future. The stamps were cut.
+    std::int64_t clamped_ns = 0, ahead_ns = 0;
     bool operator==(const PassRow&) const = default;
 };
 
@@ -175,10 +181,12 @@ struct FailureRow {
 /// Rings with this number and above belong to threads that record operators, in the order of their first call. The last
 /// one, `first_operator_ring + 512`, stands for all further threads.
 inline constexpr std::uint32_t first_operator_ring = (1u << 16) + 1;
+/// `DroppedRow::ring` of records in parts of a file that are damaged: of any kind.
+inline constexpr std::uint32_t damaged_part = first_operator_ring - 1;
 
 /// Records lost because a ring was full or a limit of the recording was reached: how many, when, and of which ring (0:
-/// the loop's; n: worker n - 1's; from `first_operator_ring` on: of operators). A lost operator counts as one record,
-/// and so does a lost end.
+/// the loop's; n: worker n - 1's; from `first_operator_ring` on: of operators; `damaged_part`: of none). A lost
+/// operator counts as one record, and so does a lost end.
 struct DroppedRow {
     std::uint64_t records = 0;
     std::int64_t from_ns = 0, to_ns = 0;
@@ -315,6 +323,9 @@ constexpr auto columns(const PassRow*, auto with) {
                 Column{"begin_ns", &R::begin_ns, Composed{}},
                 Column{"end_ns", &R::end_ns, Time{}},
                 Column{"ended", &R::ended, Composed{}},
+                Column{"unmarked_ns", &R::unmarked_ns, Count{6}},
+                Column{"clamped_ns", &R::clamped_ns, Count{7}},
+                Column{"ahead_ns", &R::ahead_ns, Count{8}},
                 Column{"spans", &R::spans, Part{}});
 }
 

@@ -12,7 +12,9 @@
 namespace drawpoint {
 
 /// Tiles the time of a training loop with pieces: every `mark()` reads the clock once, ends a piece there and begins
-/// the next, so there are no gaps. The first piece begins when the track is made. Passes nest (fit, epoch, train or
+/// the next, so there are no gaps. What was done since the last mark is in the next piece, whatever it is called; so
+/// that a forgotten mark is seen, the edges of passes and the beginnings of steps read the clock once more
+/// (`PassRow::unmarked_ns`). The first piece begins when the track is made. Passes nest (fit, epoch, train or
 /// valid). Three levels are recorded: what lies in a fourth counts in the third. A step lies in the innermost pass. A
 /// step is recorded as a whole, when the time after it ends. A step or pass keeps its first `max_step_spans` pieces
 /// (equal neighbours count as one); what further ones lack shows in `drawpoint::max_residual_ns`. In some steps, chosen
@@ -60,10 +62,12 @@ public:
         if (recorder_ != nullptr)
             add_piece(span, recorder_->now_ns());
     }
-    /// The same, until a reading taken elsewhere; an earlier one than the last reading counts as the last reading.
+    /// The same, until a reading taken elsewhere; an earlier one than the last reading counts as the last reading, one
+    /// from the future as now. Both are counted in the pass (`PassRow::clamped_ns`, `ahead_ns`), except that
+    /// `Span::starved` of a draw may end early. Reads the clock if `until_ns` is later than the last reading.
     void mark_until(Span span, std::int64_t until_ns) noexcept {
         if (recorder_ != nullptr)
-            add_piece(span, until_ns);
+            add_piece(span, until_ns == last_ns_ ? until_ns : checked(span, until_ns));
     }
 
     /// The current step so far, with its draw after `end_draw`, and its pieces (`StepRow::spans` is not set). In an
@@ -84,6 +88,18 @@ private:
     };
     void push_step() noexcept;
     void add_piece(Span, std::int64_t until_ns) noexcept;
+    [[nodiscard]] std::int64_t checked(Span, std::int64_t until_ns) noexcept;
+    /// The innermost pass that is recorded; without one, the first that will be.
+    [[nodiscard]] OpenPass& innermost() noexcept {
+        const std::size_t level = depth_ < passes_.size() ? depth_ : passes_.size();
+        return passes_[level == 0 ? 0 : level - 1];
+    }
+    /// Time since the last reading; 0 if it is so short that the readings alone explain it.
+    [[nodiscard]] std::int64_t since_mark_ns() const noexcept {
+        const std::int64_t ns = recorder_->now_ns() - last_ns_;
+        return ns >= least_unmarked_ns ? ns : 0;
+    }
+    static constexpr std::int64_t least_unmarked_ns = 1'000;
 
     Recorder* recorder_;
     std::int64_t last_ns_;

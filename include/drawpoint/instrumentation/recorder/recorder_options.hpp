@@ -11,18 +11,22 @@ struct RecorderOptions {
     /// Most bytes of slices, flows and samples in the file. As it fills, they are kept of ever fewer batches
     /// (`Ledger::thinnings`); samples of batches already admitted that do not fit are dropped and counted. The live
     /// ledger lacks the same samples. Steps and batches are always kept. Without a file there is no such limit: the
-    /// ledger keeps all samples, see `ledger_steps`.
+    /// ledger counts all samples, see `ledger_bytes`.
     std::uint64_t limit_bytes = 256u << 20;
     /// Most bytes of operators, allocations, stack samples and what they name, in the file or, without one, in memory.
     /// Operators, allocations and stack samples beyond it are dropped and counted. The live ledger has them too: with a
     /// file, they take memory besides the file's bytes.
     std::uint64_t operator_limit_bytes = 256u << 20;
     std::uint32_t ring_records = 1u << 14;   ///< size of each thread's ring, in 64-byte records: a power of two ≥ 64
-    /// 0: the live ledger keeps every row. n: when it holds more than n steps, all but the last n / 2 are folded, with
-    /// their batches and samples, into totals (`Folded`), so that memory does not grow with the number of steps. Up to
-    /// 1024 older rows of the host are kept, and all passes, failures, facts and operators; passes take about 300 bytes
-    /// per epoch. n should be more than four times the loaders' depth, or a kept batch may lack samples. The file keeps
-    /// every row.
+    /// Most bytes of steps, batches and samples in the live ledger, which takes up to 2.5 times as much memory; 0: any
+    /// number. When there are more, the older half of the steps is folded, with their batches and samples, into totals
+    /// (`Folded`), so that memory does not grow with the number of steps: all totals stay exact, percentiles are within
+    /// 1 %. That is done where a step ends, so a loader alone, without steps, is not bounded. Up to 1024 older rows of
+    /// the host are kept, and all passes, failures, facts and operators; passes take about 300 bytes per epoch. The
+    /// file keeps every row.
+    std::uint64_t ledger_bytes = 24u << 20;
+    /// The same for the number of steps. It should be more than four times the loaders' depth, or a kept batch may lack
+    /// samples.
     std::size_t ledger_steps = 0;
     double drop_share = 0.0;   ///< for experiments: share of sample records to drop (and count), 0 … 1
     /// How often the writer records what the machine and this process use (`Ledger::host`), besides at the beginning,

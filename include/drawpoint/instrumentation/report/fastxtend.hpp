@@ -32,7 +32,7 @@ struct FastxtendValues {
 
 /// The durations of the ledger's last fit. Like fastxtend's, each is the difference of two times in seconds. A batch
 /// counts if it was drawn and reached its `after_batch`, a pass if it reached its last event. If the ledger has no fit,
-/// all of it is used and `fit` is absent. If the ledger folds old steps (`RecorderOptions::ledger_steps`), only the
+/// all of it is used and `fit` is absent. If the ledger folds old steps (`RecorderOptions::ledger_bytes`), only the
 /// batches of the steps it keeps are included. O(ledger). Any thread.
 [[nodiscard]] FastxtendValues fastxtend_values(const Ledger& ledger);
 

@@ -28,7 +28,7 @@ struct LightningProfile {
     std::string stage;   ///< "fit", "validate", …; empty: unknown
     double total_s = 0;
     std::vector<LightningAction> actions;   ///< in the order of their first ends
-    std::uint64_t steps_folded = 0;         ///< not included in the actions (`RecorderOptions::ledger_steps`)
+    std::uint64_t steps_folded = 0;         ///< not included in the actions (`RecorderOptions::ledger_bytes`)
 };
 
 struct LightningOptions {

@@ -67,6 +67,7 @@ struct WorkerSummary {
 struct ErrorSummary {
     std::uint64_t index = 0;
     std::string path, stage, message;
+    std::string handling;   ///< "skip" or "substitute" (`facts::on_error_prefix`); empty: its batch was not drawn
     bool operator==(const ErrorSummary&) const = default;
 };
 
@@ -171,7 +172,9 @@ struct Summary {
     /// Whether the recorded pieces add up to the measured time. Over all steps, also those left out of the rows.
     struct Conservation {
         std::size_t steps = 0;
-        std::int64_t max_residual_ns = 0;             ///< `drawpoint::max_residual_ns`: 0 unless a piece is missing
+        std::int64_t max_residual_ns = 0;   ///< `drawpoint::max_residual_ns`: 0 unless a piece is missing
+        std::int64_t untiled_ns = 0;        ///< `drawpoint::untiled_ns`
+        std::int64_t unmarked_ns = 0, clamped_ns = 0, ahead_ns = 0;   ///< sums of the columns of `PassRow`
         std::optional<double> other_share_of_batch;   ///< share of the batches' time that belongs to no action
         bool operator==(const Conservation&) const = default;
     } conservation;

@@ -116,9 +116,8 @@ Finding libtorch() { return {"libtorch", libtorch_version() + ", on the CPU", ""
 
 Finding threads() {
     if (std::string_view{DRAWPOINT_TBB_VERSION}.empty())
-        return {"threads", "plain threads",
-                "built without oneTBB: workers do not share threads with a program's own TBB code"};
-    return {"threads", fmt::format("oneTBB {} arena", DRAWPOINT_TBB_VERSION), ""};
+        return {"threads", "plain threads", "built without oneTBB: TBB code inside a sample may use every core"};
+    return {"threads", fmt::format("each worker in a oneTBB {} arena of its own", DRAWPOINT_TBB_VERSION), ""};
 }
 
 Finding reading() {

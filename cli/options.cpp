@@ -183,7 +183,12 @@ void ProfileOptions::add_training(CLI::App& app) {
              "none");
     add_read(app, "--jpeg-decoder", jpeg_decoder, "auto", one_of<JpegBackend>({"auto", "library", "own"}),
              "auto, library (libjpeg-turbo) or own; the pixels are the same");
-    add_only(app, "--on-error", "raise", {"skip", "substitute"}, "raise: a sample that can't be loaded ends the run");
+    add_read(
+        app, "--on-error", on_error, one_of<OnError>({"raise", "skip", "substitute"}),
+        "raise: a sample that can't be loaded ends the run; skip: batches come without it; substitute: with a copy "
+        "of another one");
+    app.add_option("--max-errors", max_errors,
+                   "most samples an epoch that --on-error skips or substitutes [0.1 %, at least 10]");
     add_read(app, "--valid", valid, share_in, "validation data: an image folder, or the share of --data to hold out");
     add_only(app, "--device", "cpu", {"cuda"}, "cpu");
 }
@@ -204,6 +209,8 @@ void ProfileOptions::add_recording(CLI::App& app) {
     add_read(app, "--recording-limit", recording_limit, "256MiB", bytes_in,
              "most bytes of samples recorded, e.g. 64MiB");
     app.add_option("--checkpoint", checkpoint, "writes model, optimizer and position to this file at each epoch's end");
+    add_number(app, "--checkpoint-every", checkpoint_every, 0, UINT32_MAX,
+               "also writes the checkpoint after so many steps; 0: only at epochs' ends");
     app.add_option("--resume", resume, "a checkpoint to go on from; --epochs counts those it has");
     app.add_option("-o,--output", output, "the recording");
     add_report_style(app, "--report", report);
@@ -229,6 +236,10 @@ void ProfileOptions::check_together() const {
         if (report == style && profiler.text != needed)
             throw UsageError{
                 fmt::format("--report {} needs --profiler {}, got --profiler {}", style, needed, profiler.text)};
+    if (checkpoint_every != 0 && checkpoint.empty())
+        throw UsageError{fmt::format("--checkpoint-every {} needs --checkpoint", checkpoint_every)};
+    if (max_errors && on_error.value == OnError::raise)
+        throw UsageError{"--max-errors needs --on-error skip or substitute, got --on-error raise"};
     if (output.empty())
         throw UsageError{"-o must name a file (--profiler none writes none)"};
     for (const auto& [option, file] : {std::pair{"checkpoint", &checkpoint}, {"resume", &resume}}) {

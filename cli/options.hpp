@@ -9,6 +9,7 @@
 #include "cli/option_values.hpp"
 #include "cli/program.hpp"   // UsageError, which all readers of options throw
 #include <drawpoint/instrumentation/schedule.hpp>
+#include <drawpoint/pipeline/errors.hpp>
 #include <drawpoint/pipeline/image/jpeg.hpp>
 #include <drawpoint/pipeline/image/resize.hpp>
 #include <drawpoint/pipeline/loader/machine/loader_setting.hpp>
@@ -68,11 +69,14 @@ struct ProfileOptions {
     std::uint32_t image_size = 224;
     Given<ResizeFilter> resize_filter{"antialias"};
     JpegBackend jpeg_decoder{};
+    Given<OnError> on_error{"raise"};
+    std::optional<std::size_t> max_errors;
     bool drop_last = false, drop_first_batch = true;
     Given<ProfilerKind> profiler{"simple"};
     Given<std::optional<ScheduleOptions>> schedule;
     bool record_shapes = false, profile_memory = false, with_stack = false, with_flops = false;
     std::uint64_t recording_limit = 0;   ///< bytes
+    std::size_t checkpoint_every = 0;    ///< steps
     std::string resume, checkpoint, output = "run.pftrace", report = "drawpoint";
     std::vector<Injection> inject;
 

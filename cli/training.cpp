@@ -20,21 +20,39 @@
 namespace drawpoint::cli {
 namespace {
 
-/// A learner that also makes a digest of the samples it is trained on, in their order. Pixels are left out: reading
-/// them would make every step milliseconds longer.
+/// A digest of the samples trained on, in their order, over all runs that went on with one another. Pixels are left
+/// out: reading them would make every step milliseconds longer.
+class TrainedSamples final : public Stateful {
+public:
+    void add(const Batch& batch) noexcept {
+        digest_.add(std::as_bytes(batch.indices()));
+        digest_.add(std::as_bytes(batch.targets()));
+    }
+    [[nodiscard]] std::string digest() const { return digest_.hex(); }
+    [[nodiscard]] std::string_view state_name() const noexcept override { return "trained_samples"; }
+    void save(Checkpoint& to, const std::string& prefix) const override {
+        to.set_integer(prefix + "digest", static_cast<std::int64_t>(digest_.value()));
+    }
+    void load(const Checkpoint& from, const std::string& prefix) override {
+        digest_ = BatchDigest{static_cast<std::uint64_t>(from.integer(prefix + "digest"))};
+    }
+
+private:
+    BatchDigest digest_;
+};
+
+/// A learner that also notes the samples it is trained on.
 template <class L>
 class Noting {
 public:
-    explicit Noting(L& learner) noexcept : learner_{&learner} {}
+    Noting(L& learner, TrainedSamples& trained) noexcept : learner_{&learner}, trained_{&trained} {}
     void begin_phase(bool training) {
         training_ = training;
         learner_->begin_phase(training);
     }
     void forward(Batch& batch) {
-        if (training_) {
-            digest_.add(std::as_bytes(batch.indices()));
-            digest_.add(std::as_bytes(batch.targets()));
-        }
+        if (training_)
+            trained_->add(batch);
         learner_->forward(batch);
     }
     void loss(Batch& batch) { learner_->loss(batch); }
@@ -46,11 +64,10 @@ public:
             learner_->end_batch();
     }
     [[nodiscard]] double loss_value() const { return learner_->loss_value(); }
-    [[nodiscard]] std::string digest() const { return digest_.hex(); }
 
 private:
     L* learner_;
-    BatchDigest digest_;
+    TrainedSamples* trained_;
     bool training_ = true;
 };
 
@@ -64,10 +81,10 @@ std::string in_our_words(std::string error) {
 }
 
 template <class L>
-Outcome train(L& learner, Runtime& runtime, Loaders& loaders, const FitOptions& fit_options, CallbackList& callbacks,
-              const StopRequest& stop) {
+Outcome train(L& learner, TrainedSamples& trained, Runtime& runtime, Loaders& loaders, const FitOptions& fit_options,
+              std::size_t steps_before, CallbackList& callbacks, const StopRequest& stop) {
     Outcome outcome;
-    Noting<L> noting{learner};
+    Noting<L> noting{learner, trained};
     try {
         if (loaders.valid)
             run(runtime, fit(noting, loaders.train, *loaders.valid, fit_options, callbacks, runtime.recorder()));
@@ -85,13 +102,13 @@ Outcome train(L& learner, Runtime& runtime, Loaders& loaders, const FitOptions& 
         outcome.error = error.what();
     }
     outcome.error = in_our_words(std::move(outcome.error));
-    outcome.digest = noting.digest();
+    outcome.digest = trained.digest();
     if (stop.asked())
         outcome.stopped = stop.reason();
     else if (!outcome.error.empty())
         outcome.stopped = "error: " + outcome.error;
     else if (fit_options.max_steps > 0 &&
-             fit_options.max_steps < (fit_options.epochs - fit_options.first_epoch) * loaders.train.batches_per_epoch())
+             fit_options.max_steps + steps_before < fit_options.epochs * loaders.train.batches_per_epoch())
         outcome.stopped = fmt::format("--steps {}", fit_options.max_steps);
     return outcome;
 }
@@ -118,6 +135,8 @@ LoaderOptions loader_options(const ProfileOptions& options, const Data& data, bo
     LoaderOptions all = options_of(options.loader);
     all.seed = options.seed;
     all.drop_last = options.drop_last && of_training;
+    all.on_error = options.on_error.value;
+    all.max_errors = options.max_errors;
     all.memory_budget = budget_of(options, data, of_training);
     return all;
 }
@@ -136,8 +155,10 @@ RunOptions resumable_options(const ProfileOptions& options, const Loaders& loade
 }
 
 /// Loads what `--resume` names. Throws Failure when nothing is left to train.
-TrainingPosition resume(const ProfileOptions& options, TorchLearner& learner, const Loaders& loaders) {
-    const TrainingPosition position = load_checkpoint(options.resume, learner, {}, resumable_options(options, loaders));
+TrainingPosition resume(const ProfileOptions& options, TorchLearner& learner, std::span<Stateful* const> states,
+                        const Loaders& loaders) {
+    const TrainingPosition position =
+        load_checkpoint(options.resume, learner, states, resumable_options(options, loaders));
     if (options.learning_rate)
         learner.set_learning_rate(*options.learning_rate);
     if (position.epochs >= options.epochs)
@@ -167,10 +188,11 @@ Outcome train_model(const ProfileOptions& options, std::size_t classes, Runtime&
     const bool has_model = options.model.value != ModelKind::none;
     FitOptions fit_options{.epochs = options.epochs, .max_steps = options.steps, .record_loss = has_model};
     const std::chrono::nanoseconds own{static_cast<std::int64_t>(options.compute_ms * 1e6)};
+    TrainedSamples trained;
     const Delay delay = delay_of(options.inject, own, options.seed);
     if (!has_model) {
         WaitingLearner learner{delay};
-        return train(learner, runtime, loaders, fit_options, callbacks, stop);
+        return train(learner, trained, runtime, loaders, fit_options, 0, callbacks, stop);
     }
     SlowForward slow{delay};
     const Model model = options.model.value == ModelKind::mlp        ? mlp(loaders.inputs, classes, {256}, options.seed)
@@ -180,16 +202,23 @@ Outcome train_model(const ProfileOptions& options, std::size_t classes, Runtime&
     TorchLearner learner{model,
                          {.optimizer = adam ? Optimizer::adam : Optimizer::sgd,
                           .learning_rate = options.learning_rate.value_or(adam ? 1e-3 : 1e-2)}};
-    const TrainingPosition position = options.resume.empty() ? TrainingPosition{} : resume(options, learner, loaders);
+    LoaderPosition drawn{loaders.train};
+    const std::vector<Stateful*> states{&trained, &drawn};
+    const TrainingPosition position =
+        options.resume.empty() ? TrainingPosition{} : resume(options, learner, states, loaders);
     fit_options.first_epoch = position.epochs;
+    fit_options.resumed = position.steps > 0;
     std::optional<CheckpointCallback<TorchLearner>> checkpoint;
     if (delay.base().count() > 0)
         callbacks.add(slow);
     if (!options.checkpoint.empty())
-        callbacks.add(checkpoint.emplace(learner, CheckpointOptions{.file = options.checkpoint,
-                                                                    .run = resumable_options(options, loaders),
-                                                                    .first_step = position.steps}));
-    return train(learner, runtime, loaders, fit_options, callbacks, stop);
+        callbacks.add(checkpoint.emplace(learner,
+                                         CheckpointOptions{.file = options.checkpoint,
+                                                           .every_steps = options.checkpoint_every,
+                                                           .run = resumable_options(options, loaders),
+                                                           .first_step = position.steps},
+                                         states));
+    return train(learner, trained, runtime, loaders, fit_options, position.steps, callbacks, stop);
 }
 
 }   // namespace drawpoint::cli

@@ -1,5 +1,6 @@
 #include <drawpoint/pipeline/errors.hpp>
 
+#include <array>
 #include <utility>
 
 namespace drawpoint {
@@ -23,13 +24,29 @@ std::string message_of(std::uint64_t index, const std::string& path, const std::
     }
 }
 
+std::string with_others(std::string message, std::size_t others, std::string_view note) {
+    if (others != 0)
+        message += " (and " + std::to_string(others) + " more sample" + (others == 1 ? "" : "s") + " of its batch)";
+    return message.append(note);
+}
+
 }   // namespace
 
-SampleError::SampleError(std::uint64_t index, std::string path, std::string stage, std::exception_ptr cause)
-    : std::runtime_error{message_of(index, path, stage, cause)},
+std::string_view name_of(OnError policy) noexcept {
+    return std::array<std::string_view, 3>{"raise", "skip", "substitute"}[static_cast<std::size_t>(policy)];
+}
+
+SampleError::SampleError(std::uint64_t index, std::string path, std::string stage, std::exception_ptr cause,
+                         std::vector<SampleError> others, std::string_view note)
+    : std::runtime_error{with_others(message_of(index, path, stage, cause), others.size(), note)},
       index_{index},
       path_{std::move(path)},
       stage_{std::move(stage)},
-      cause_{std::move(cause)} {}
+      cause_{std::move(cause)},
+      others_{others.empty() ? nullptr : std::make_shared<const std::vector<SampleError>>(std::move(others))} {}
+
+std::span<const SampleError> SampleError::others() const noexcept {
+    return others_ ? std::span<const SampleError>{*others_} : std::span<const SampleError>{};
+}
 
 }   // namespace drawpoint

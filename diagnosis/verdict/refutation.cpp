@@ -37,13 +37,13 @@ std::string recorded_command(const Ledger& ledger, std::string_view without, con
 }   // namespace
 
 OptionValues recorded_options(const Ledger& ledger) {
-    constexpr std::array<std::string_view, 27> known{
-        "allow-inexact",    "batch-size",   "cache",         "compute-ms",    "data",
-        "device",           "drop-last",    "epochs",        "format",        "image-size",
-        "inject",           "jpeg-decoder", "learning-rate", "memory-budget", "model",
-        "num-workers",      "on-error",     "optimizer",     "order",         "prefetch-depth",
-        "read-concurrency", "record",       "resize-filter", "seed",          "steps",
-        "targets",          "valid"};
+    constexpr std::array<std::string_view, 28> known{
+        "allow-inexact",  "batch-size",       "cache",         "compute-ms",    "data",
+        "device",         "drop-last",        "epochs",        "format",        "image-size",
+        "inject",         "jpeg-decoder",     "learning-rate", "max-errors",    "memory-budget",
+        "model",          "num-workers",      "on-error",      "optimizer",     "order",
+        "prefetch-depth", "read-concurrency", "record",        "resize-filter", "seed",
+        "steps",          "targets",          "valid"};
     OptionValues options;
     bool has_data = false;
     for (const auto& [key, value] : ledger.facts) {

@@ -1,5 +1,6 @@
 #include <drawpoint/loop/callbacks/checkpoint.hpp>
 
+#include <algorithm>
 #include <stdexcept>
 #include <system_error>
 
@@ -41,6 +42,11 @@ TrainingPosition load_position(const Checkpoint& from, const RunOptions& options
             static_cast<std::size_t>(from.integer("position.steps"))};
 }
 
+void set_bytes(Checkpoint& to, const std::string& name, std::string bytes) {
+    const auto kept = std::make_shared<const std::string>(std::move(bytes));
+    to.set(name, {"U8", {static_cast<std::int64_t>(kept->size())}, std::as_bytes(std::span{*kept}), kept});
+}
+
 void save_states(Checkpoint& to, std::span<Stateful* const> states) {
     with_prefixes(states, [&](const Stateful& state, const std::string& prefix) { state.save(to, prefix); });
 }
@@ -51,7 +57,8 @@ void load_states(const Checkpoint& from, std::span<Stateful* const> states) {
 
 }   // namespace detail
 
-CheckpointPlan::CheckpointPlan(CheckpointOptions options, const MetricsRecorder* recorder)
+CheckpointPlan::CheckpointPlan(CheckpointOptions options, std::span<Stateful* const> states,
+                               const MetricsRecorder* recorder)
     : options_{std::move(options)} {
     const auto require = [](bool holds, const char* what) {
         if (!holds)
@@ -59,6 +66,12 @@ CheckpointPlan::CheckpointPlan(CheckpointOptions options, const MetricsRecorder*
     };
     require(options_.file.has_filename(), "file must name a file");
     require(options_.every >= 1, "every must be at least 1, got 0");
+    if (options_.every_steps != 0) {
+        require(options_.keep == 1 && !options_.best_only, "every_steps needs keep = 1 and best_only = false");
+        require(std::ranges::any_of(
+                    states, [](const Stateful* state) { return state->state_name() == detail::position_state; }),
+                "every_steps needs a LoaderPosition among the states");
+    }
     if (options_.best_only) {
         require(options_.every == 1, "best_only looks at every epoch, so every must be 1");
         require(recorder != nullptr, "best_only needs a MetricsRecorder to watch");

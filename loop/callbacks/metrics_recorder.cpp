@@ -32,7 +32,7 @@ MetricsRecorder::MetricsRecorder(std::vector<Metric> metrics, const MetricsOptio
 }
 
 void MetricsRecorder::before_fit(const LoopState& state) {
-    if (state.epoch > 0)
+    if (state.resumed)
         return;
     losses_.clear();
     smooth_losses_.clear();

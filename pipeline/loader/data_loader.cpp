@@ -181,6 +181,8 @@ void DataLoader::reconfigure(const LoaderChange& change) {
     core_->reconfigure(asked, needs, plan_of(needs));
 }
 
+std::string DataLoader::state() const { return to_bytes(core_->state()); }
+void DataLoader::restore(std::string_view state) { core_->restore(parse_state(state)); }
 void DataLoader::request_stop() noexcept { core_->stop(); }
 const LoaderOptions& DataLoader::options() const noexcept { return core_->options(); }
 const MemoryPlan& DataLoader::memory_plan() const noexcept { return core_->memory_plan(); }
@@ -214,41 +216,55 @@ DataLoader::Pass::~Pass() {
 
 std::optional<std::size_t> DataLoader::Pass::size() const noexcept { return core_->batches_per_epoch(); }
 
+std::size_t DataLoader::Pass::drawn() const noexcept { return core_->drawn(serial_); }
+
 Awaitable<std::optional<Batch>> DataLoader::Pass::next() {
-    PrefetchCore* const core = core_;
-    if (core->exhausted(serial_))
-        co_return std::nullopt;
-    if (!core->ready() && core->must_wait(DrawMailbox::Kind::waiting)) {
-        const Announced announced(core);
-        Park park(core);
-        asio::use_awaitable_t<> token;
-        co_await asio::async_initiate<asio::use_awaitable_t<>, void(std::exception_ptr)>(park, token);
+    PrefetchCore* const core = core_;   // copies: while it is suspended, the pass may be moved
+    const std::uint64_t serial = serial_;
+    while (!core->exhausted(serial)) {
+        if (!core->ready() && core->must_wait(DrawMailbox::Kind::waiting)) {
+            const Announced announced(core);
+            Park park(core);
+            asio::use_awaitable_t<> token;
+            co_await asio::async_initiate<asio::use_awaitable_t<>, void(std::exception_ptr)>(park, token);
+        }
+        std::optional<Batch> batch = core->take();
+        if (batch) [[likely]]
+            co_return batch;
     }
-    co_return core->take();
+    co_return std::nullopt;
 }
 
 Awaitable<std::optional<Batch>> DataLoader::Pass::next_for(std::chrono::nanoseconds timeout) {
-    PrefetchCore* const core = core_;
-    if (core->exhausted(serial_))
-        co_return std::nullopt;
-    if (!core->ready() && core->must_wait(DrawMailbox::Kind::waiting)) {
-        const Announced announced(core);
-        asio::steady_timer timer(core->context(), timeout);
-        TimeIsUp ends_draw(core);
-        timer.async_wait(std::move(ends_draw));
-        Park park(core);
-        asio::use_awaitable_t<> token;
-        co_await asio::async_initiate<asio::use_awaitable_t<>, void(std::exception_ptr)>(park, token);
+    PrefetchCore* const core = core_;   // copies: while it is suspended, the pass may be moved
+    const std::uint64_t serial = serial_;
+    std::optional<asio::steady_timer> timer;   // of the first wait, which later ones share
+    while (!core->exhausted(serial)) {
+        if (!core->ready() && core->must_wait(DrawMailbox::Kind::waiting)) {
+            const Announced announced(core);
+            if (!timer)
+                timer.emplace(core->context(), timeout);
+            TimeIsUp ends_draw(core);
+            timer->async_wait(std::move(ends_draw));
+            Park park(core);
+            asio::use_awaitable_t<> token;
+            co_await asio::async_initiate<asio::use_awaitable_t<>, void(std::exception_ptr)>(park, token);
+        }
+        std::optional<Batch> batch = core->take();
+        if (batch) [[likely]]
+            co_return batch;
     }
-    co_return core->take();
+    co_return std::nullopt;
 }
 
 std::optional<Batch> DataLoader::Pass::next_blocking() {
-    if (core_->exhausted(serial_))
-        return std::nullopt;
-    if (!core_->ready() && core_->must_wait(DrawMailbox::Kind::waiting_blocked))
-        core_->wait_blocked();
-    return core_->take();
+    while (!core_->exhausted(serial_)) {
+        if (!core_->ready() && core_->must_wait(DrawMailbox::Kind::waiting_blocked))
+            core_->wait_blocked();
+        if (std::optional<Batch> batch = core_->take())
+            return batch;
+    }
+    return std::nullopt;
 }
 
 }   // namespace drawpoint

@@ -1,7 +1,8 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
+#include <thread>
+#include <vector>
 
 #include <drawpoint/pipeline/runtime/runtime.hpp>
 
@@ -19,42 +20,33 @@ protected:
 /// A loader's threads, or some of them. Destroying it joins them.
 class Crew {
 public:
-    Crew() noexcept;
-    Crew(Crew&&) noexcept;
+    Crew() noexcept = default;
+    Crew(Crew&&) noexcept = default;
     Crew& operator=(Crew&&) noexcept;
-    ~Crew();
+    ~Crew() { join(); }
 
-    /// Number of threads that run the work, or will as soon as oneTBB provides them; fewer than asked for if the system
-    /// refused some.
-    [[nodiscard]] std::size_t size() const noexcept;
-    /// Waits for the threads that have begun the work; others no longer will. The work must have been told to stop.
+    /// Number of threads that run the work; fewer than asked for if the system refused some.
+    [[nodiscard]] std::size_t size() const noexcept { return threads_.size(); }
+    /// Waits for the threads. The work must have been told to stop.
     void join() noexcept;
 
 private:
     friend class WorkerPool;
-    struct Impl;
-    explicit Crew(std::unique_ptr<Impl>) noexcept;
-    std::unique_ptr<Impl> impl_;
+    std::vector<std::thread> threads_;
 };
 
-/// Provides threads. Each loader has crews of its own, so that its sleeping workers never keep another loader's from
-/// running. With oneTBB, raises the allowed parallelism to what all living crews need. Any thread; must outlive its
-/// crews.
+/// Starts threads. Each loader has crews of its own, so that its sleeping workers never keep another loader's from
+/// running. Any thread.
 class WorkerPool {
 public:
-    explicit WorkerPool(WorkerThreads);
-    ~WorkerPool();
-    WorkerPool(const WorkerPool&) = delete;
-    WorkerPool& operator=(const WorkerPool&) = delete;
+    explicit WorkerPool(WorkerThreads kind) noexcept : kind_{kind} {}
 
     /// Starts `workers` ≥ 1 threads that run `work`, which must outlive the crew. The crew is smaller, or empty, if
     /// the system refuses threads. Throws std::bad_alloc.
-    [[nodiscard]] Crew start(std::size_t workers, CrewWork& work);
-
-    struct Impl;
+    [[nodiscard]] Crew start(std::size_t workers, CrewWork& work) const;
 
 private:
-    std::unique_ptr<Impl> impl_;
+    WorkerThreads kind_;
 };
 
 }   // namespace drawpoint

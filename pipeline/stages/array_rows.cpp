@@ -61,7 +61,6 @@ void read_run(const ArrayData& data, const ArrayFloats* floats, SampleRun& run, 
     const bool in_place = reads_in_place(data, floats != nullptr);
     const std::size_t most = in_place ? run.indices.size() : scratch.records.size() / data.record_bytes;
     for (std::size_t i = 0; i < run.indices.size();) {
-        run.at = i;
         const std::uint64_t first = run.indices[i];
         const std::size_t count = neighbours(data, run.indices.subspan(i), most);
         std::byte* const out = run.data + i * bytes;
@@ -71,7 +70,6 @@ void read_run(const ArrayData& data, const ArrayFloats* floats, SampleRun& run, 
         run.bytes_read += wanted;
         for (std::size_t k = 0; k < count; ++k) {
             const std::byte* const record = to + k * data.record_bytes;
-            run.at = i + k;
             run.targets[i + k] = data.target_of(first + k, record);
             const std::uint64_t place = k;
             if (!in_place)

@@ -27,6 +27,11 @@ public:
         return set;
     }
     [[nodiscard]] constexpr bool contains(Event event) const noexcept { return (bits_ & bit(event)) != 0; }
+    [[nodiscard]] constexpr EventSet without(Event event) const noexcept {
+        EventSet set = *this;
+        set.bits_ &= ~bit(event);
+        return set;
+    }
     constexpr EventSet& operator|=(const EventSet& other) noexcept {
         bits_ |= other.bits_;
         return *this;
@@ -53,6 +58,8 @@ struct LoopState {
     /// `FitOptions::epochs`; the current epoch, from 0. In `after_fit`, `epoch` is the number of epochs that have
     /// ended, those before `first_epoch` included; after a CancelFit, the epoch that it left.
     std::size_t epochs = 0, epoch = 0;
+    /// This fit goes on with an earlier one, whose record callbacks keep: `first_epoch` > 0 or `FitOptions::resumed`.
+    bool resumed = false;
     /// Batches in the current pass; nullopt: unknown. In `before_train` and `before_validate` this and `batch` still
     /// have the values of the pass before.
     std::optional<std::size_t> batches;

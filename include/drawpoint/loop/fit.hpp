@@ -24,6 +24,7 @@ namespace drawpoint {
 struct FitOptions {
     std::size_t epochs = 1;        ///< number of epochs, counting those before first_epoch; ≥ 0
     std::size_t first_epoch = 0;   ///< for a resumed run: the epochs already finished
+    bool resumed = false;          ///< for a run resumed within an epoch; implied by first_epoch > 0
     /// 0: no limit. Once this fit has made this many steps (`LoopState::train_steps`), its training pass ends; that
     /// epoch's validation still runs, and no further epoch begins.
     std::size_t max_steps = 0;
@@ -39,6 +40,7 @@ struct Loop {
         : track{recorder}, callbacks{&list}, options{fit_options} {
         state.epochs = options.epochs;
         state.epoch = options.first_epoch;
+        state.resumed = options.resumed || options.first_epoch > 0;
         state.track = recorder != nullptr ? &track : nullptr;
     }
     Loop(const Loop&) = delete;
@@ -243,6 +245,15 @@ inline bool before_draw(Loop& loop, StepScope& step) {
     return false;
 }
 
+/// Batches of a pass that were drawn before it began; 0 for types that do not say.
+template <class Pass>
+std::size_t drawn_before(const Pass& pass) {
+    if constexpr (ContinuedSource<Pass>)
+        return pass.drawn();
+    else
+        return 0;
+}
+
 /// All draws and steps of one pass.
 template <class L, class Source>
 Awaitable<void> all_batches(Loop& loop, L& learner, Source& source, bool training, EpochOptions epoch_options) {
@@ -258,7 +269,7 @@ Awaitable<void> all_batches(Loop& loop, L& learner, Source& source, bool trainin
     const auto at_begin = co_await of_this_coroutine;
     const bool cancellable = at_begin.slot().is_connected();
     asio::use_awaitable_t<> token;
-    for (state.batch = 0; !state.batches || state.batch < *state.batches; ++state.batch) {
+    for (state.batch = drawn_before(pass); !state.batches || state.batch < *state.batches; ++state.batch) {
         if (training && loop.out_of_steps())
             break;
         if (cancellable) {   // lets the event loop run what may cancel: draws that are ready do not suspend
@@ -276,6 +287,7 @@ Awaitable<void> all_batches(Loop& loop, L& learner, Source& source, bool trainin
         if (!batch) {
             track.mark(Span::starved);
             step.end_of_data();
+            state.batch = state.batches.value_or(state.batch);   // a source may leave batches out
             break;
         }
         mark_draw(track, *batch);

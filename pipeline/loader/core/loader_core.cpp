@@ -170,8 +170,7 @@ void LoaderCore::give_back_announced(std::uint32_t i) noexcept {
     visitors_.fetch_add(1, std::memory_order_relaxed);
     const GiveBackGate::Then then = gate_.give(i);
     if (then == GiveBackGate::Then::wake_worker) {
-        tokens_.fetch_add(1, std::memory_order_release);
-        tokens_.notify_one();
+        tokens_.give(1);
         user_wakes_.fetch_add(1, std::memory_order_relaxed);
     }
     visitors_.fetch_sub(1, std::memory_order_release);

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@
 #include <drawpoint/pipeline/loader/core/collate.hpp>
 
 #include "pipeline/loader/core/give_back_gate.hpp"
+#include "pipeline/loader/core/wake_tokens.hpp"
 
 namespace drawpoint {
 
@@ -23,6 +25,9 @@ inline constexpr std::size_t line_bytes = 128;
 
 /// Why a sample of a batch could not be made.
 struct SampleFailure {
+    static constexpr std::uint32_t whole_batch = ~std::uint32_t{0};
+
+    std::uint32_t at = 0;   ///< position in the batch, or whole_batch
     std::uint64_t index = 0;
     std::string path, stage;
     std::exception_ptr cause;
@@ -70,6 +75,10 @@ struct alignas(line_bytes) Slot {
     std::unique_ptr<std::uint64_t[]> indices;
     std::vector<SampleFailure> failures;   // like `failed` under the loader's mutex until the batch is complete
     bool failed = false;
+    bool lost_failures = false;   // `failures` lacks some
+    /// Of a failed batch: the samples left once the failed ones are skipped or substituted; nullopt: that is not
+    /// possible. Written by the worker that completes the batch.
+    std::optional<std::uint32_t> kept;
     std::unique_ptr<SlotCollation> collation;   // null: samples are made in `memory`
     std::atomic<std::uint64_t> held{0};         // bytes held by the slot, without the samples of `collation`
 
@@ -151,8 +160,8 @@ protected:
     }
 
     alignas(line_bytes) GiveBackGate gate_;
-    alignas(line_bytes) std::atomic<std::uint32_t> tokens_{0};   // wake-ups for sleeping workers
-    std::atomic<std::uint64_t> user_wakes_{0};                   // wake-ups by give-backs
+    alignas(line_bytes) WakeTokens tokens_;      // for sleeping workers
+    std::atomic<std::uint64_t> user_wakes_{0};   // wake-ups by give-backs
 
     static constexpr std::uint64_t loan_step = 64;
     static_assert(loan_step >= LoaderPolicy::max_slots);

@@ -35,6 +35,9 @@ void check_options(const LoaderOptions& options, std::size_t max_threads) {
         refuse("read_deadline must be at least 0, got " + std::to_string(options.read_deadline.count()) + " ns");
     if (options.read_deadline > longest_deadline)
         refuse("read_deadline must be at most 24 h, got " + std::to_string(options.read_deadline.count()) + " ns");
+    if (options.on_error > OnError::substitute)
+        refuse("on_error must be raise, skip or substitute, got " +
+               std::to_string(static_cast<unsigned>(options.on_error)));
     refuse(out_of_range("read_retries", options.read_retries, 0, loader_limits::most_read_retries));
 }
 

@@ -1,8 +1,9 @@
-// PrefetchCore's functions for live control: changing limits while it runs.
+// PrefetchCore's functions for live control: changing limits while it runs, and counters.
 #include <algorithm>
 #include <utility>
 
 #include <drawpoint/instrumentation/host/host.hpp>
+#include <drawpoint/pipeline/cache/sample_cache.hpp>
 
 #include "pipeline/loader/threads/prefetch_core.hpp"
 
@@ -33,6 +34,10 @@ void PrefetchCore::reconfigure(const LoaderOptions& asked, const MemoryNeeds& ne
         return;
     check_process();
     const LoaderOptions next = within(plan, asked);
+    if (next.order != OrderRule::in_order()) {
+        may_overtake_ = true;
+        note_progress();
+    }
     prepare_slots(next.prefetch_depth + 1);
     if (reads_)
         reads_->prepare_slots(next.prefetch_depth + 1);
@@ -116,6 +121,49 @@ void PrefetchCore::note_setting(Guard& guard) noexcept {
     now.at_ns = clock_.now_ns();
     recorder_->add_setting(now);
     guard.noted = now;
+}
+
+LoaderCounters PrefetchCore::counters() noexcept {
+    if (lacks_threads())
+        return {};
+    const ReadAheadCounters reads = reads_ ? reads_->counters() : ReadAheadCounters{};
+    const auto guard = guarded_.lock();
+    const LoaderMachine& machine = *guard->machine.operator->();
+    const LoaderPolicy& policy = machine.policy();
+    const bool seen = samples_taken_ != 0;
+    const std::uint64_t cached = cache_ != nullptr ? cache_->counters().bytes : 0;
+    const std::uint64_t always = memory_plan_.order_bytes + cached;
+    const std::uint64_t slots =
+        policy.counts_bytes() && seen
+            ? std::max(policy.expected_batches_bytes(machine.largest_rest_bytes() * slot_count_ +
+                                                     machine.largest_samples_bytes() * sample_sets_),
+                       machine.most_slots_bytes())
+            : memory_plan_.slots_bytes;
+    const std::uint64_t largest = policy.counts_bytes() ? policy.largest_batch_bytes()
+                                  : seen                ? memory_plan_.slot_bytes
+                                                        : 0;
+    return {.batches_taken = batches_taken_,
+            .batches_abandoned = batches_abandoned_,
+            .samples_taken = samples_taken_,
+            .slots_replaced = slots_replaced(),
+            .samples_skipped = options_.on_error == OnError::skip ? samples_settled_ : 0,
+            .samples_substituted = options_.on_error == OnError::substitute ? samples_settled_ : 0,
+            .suspensions = suspensions_,
+            .worker_wakes = guard->wakes + user_wakes_.load(std::memory_order_relaxed),
+            .worker_parks = guard->parks,
+            .turns = guard->turns,
+            .handler_fallbacks = wake_buffer_.fallbacks(),
+            .slots_bytes = slots_bytes(),
+            .workers_running = machine.running(),
+            .reads_ahead = reads.ahead,
+            .read_retries = reads.retries,
+            .reads_late = reads.late,
+            .read_bytes = reads.bytes,
+            .largest_batch_bytes = largest,
+            .peak_bytes = always + machine.peak_bytes() + reads.most_bytes,
+            .expected_bytes =
+                always + memory_plan_.workers_bytes + slots + (seen ? reads.most_bytes : memory_plan_.in_flight_bytes),
+            .last_offered_ns = last_offered_ns_};
 }
 
 }   // namespace drawpoint

@@ -8,13 +8,10 @@
 
 #include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/instrumentation/host/host.hpp>
-#include <drawpoint/pipeline/cache/sample_cache.hpp>
 
 namespace drawpoint {
 
 namespace {
-
-constexpr std::uint32_t tokens_of_stop = 1u << 16;
 
 bool reads_ahead(const SampleSource& source, const LoaderOptions& options) {
     return source.reads() != nullptr && !(source.fills_runs() && options.collate == nullptr);
@@ -78,7 +75,8 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
       pipeline_{add_pipeline(recorder_, source, options_, name)},
       reads_{reads_of(source, options_, asked, plan.slot_samples, reads_memory(options_, plan), recorder_ != nullptr,
                       clock_)},
-      maker_{source, reads_.get(), recorder_, clock_, pipeline_, asked.seed, asked.collate},
+      maker_{source, reads_.get(), recorder_, clock_, pipeline_, asked},
+      most_errors_{asked.max_errors.value_or(std::max<std::size_t>(10, order_size_ / 1000))},
       inline_{options_.num_workers == 0},
       guarded_{PolicyOptions{.batch_size = plan.slot_samples,
                              .num_workers = options_.num_workers,
@@ -88,10 +86,14 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
                              .batch_bytes_hint = asked.collate != nullptr ? plan.slot_bytes : 0,
                              .cores = static_cast<std::size_t>(std::ceil(usable_cores()))},
                limits_asked(), parts_ ? 0 : order_size_},
+      may_overtake_{options_.order != OrderRule::in_order()},
       spin_{static_cast<std::size_t>(affinity_cores()), options_.num_workers} {
     if (recorder_ && asked.prefetch_depth != options_.prefetch_depth)
         recorder_->set_fact(std::string{facts::asked_depth_prefix} + recorder_->pipeline_name(pipeline_),
                             std::to_string(asked.prefetch_depth));
+    if (recorder_ && asked.on_error != OnError::raise)
+        recorder_->set_fact(std::string{facts::on_error_prefix} + recorder_->pipeline_name(pipeline_),
+                            name_of(asked.on_error));
     const auto guard = guarded_.lock();
     sample_sets_ = plan.sample_sets;
     measures_use_.store(guard->machine->policy().may_have_too_many(), std::memory_order_relaxed);
@@ -167,7 +169,8 @@ void PrefetchCore::trim_slots(std::uint64_t slots) noexcept {
 
 void PrefetchCore::open(Guard& guard, const LoaderMachine::Open& batch) noexcept {
     Slot& s = slots_[batch.slot];
-    const std::uint64_t number = batch.batch - guard.first_batch;
+    const std::uint64_t nth = batch.batch - guard.first_batch, again = guard.undrawn.size();
+    const std::uint64_t number = nth < again ? guard.undrawn[nth] : guard.first_number + (nth - again);
     if (reads_)
         reads_->withdraw(batch.slot, 0);   // before the indices change
     s.epoch = guard.machine->epoch();
@@ -179,7 +182,7 @@ void PrefetchCore::open(Guard& guard, const LoaderMachine::Open& batch) noexcept
         fill_indices(s, 0, s.size);
     if (s.failed) {
         s.failures.clear();
-        s.failed = false;
+        s.failed = s.lost_failures = false;
     }
     if (s.collation)
         s.collation->begin();
@@ -249,10 +252,8 @@ void PrefetchCore::recall_resting_workers(Guard& guard) noexcept {
     const std::size_t back = guard.machine.decide<&LoaderMachine::recall>();
     too_many_.store(guard.machine->too_many(), std::memory_order_relaxed);
     guard.wakes += back;
-    if (back != 0) {
-        rest_tokens_.fetch_add(static_cast<std::uint32_t>(back), std::memory_order_release);
-        rest_tokens_.notify_all();
-    }
+    if (back != 0)
+        rest_tokens_.give(static_cast<std::uint32_t>(back));
 }
 
 // ---------------------------------------------------------------------------------------------- the end
@@ -266,10 +267,8 @@ void PrefetchCore::stop() noexcept {
             guard->machine.decide<&LoaderMachine::stop>();
             loop = publish(guard->machine->policy().next_position(), {.kind = DrawMailbox::Kind::stopped});
         }
-        tokens_.fetch_add(tokens_of_stop, std::memory_order_release);
-        tokens_.notify_all();
-        rest_tokens_.fetch_add(tokens_of_stop, std::memory_order_release);
-        rest_tokens_.notify_all();
+        tokens_.give_all();
+        rest_tokens_.give_all();
         if (reads_)
             reads_->stop();
         if (loop)
@@ -295,47 +294,6 @@ void PrefetchCore::shut_down_loader() noexcept {
     }
     pass_left_ = 0;
     close(handed);
-}
-
-LoaderCounters PrefetchCore::counters() noexcept {
-    if (lacks_threads())
-        return {};
-    const ReadAheadCounters reads = reads_ ? reads_->counters() : ReadAheadCounters{};
-    const auto guard = guarded_.lock();
-    const LoaderMachine& machine = *guard->machine.operator->();
-    const LoaderPolicy& policy = machine.policy();
-    const bool seen = samples_taken_ != 0;
-    const std::uint64_t cached = cache_ != nullptr ? cache_->counters().bytes : 0;
-    const std::uint64_t always = memory_plan_.order_bytes + cached;
-    const std::uint64_t slots =
-        policy.counts_bytes() && seen
-            ? std::max(policy.expected_batches_bytes(machine.largest_rest_bytes() * slot_count_ +
-                                                     machine.largest_samples_bytes() * sample_sets_),
-                       machine.most_slots_bytes())
-            : memory_plan_.slots_bytes;
-    const std::uint64_t largest = policy.counts_bytes() ? policy.largest_batch_bytes()
-                                  : seen                ? memory_plan_.slot_bytes
-                                                        : 0;
-    return {.batches_taken = batches_taken_,
-            .batches_abandoned = batches_abandoned_,
-            .samples_taken = samples_taken_,
-            .slots_replaced = slots_replaced(),
-            .suspensions = suspensions_,
-            .worker_wakes = guard->wakes + user_wakes_.load(std::memory_order_relaxed),
-            .worker_parks = guard->parks,
-            .turns = guard->turns,
-            .handler_fallbacks = wake_buffer_.fallbacks(),
-            .slots_bytes = slots_bytes(),
-            .workers_running = machine.running(),
-            .reads_ahead = reads.ahead,
-            .read_retries = reads.retries,
-            .reads_late = reads.late,
-            .read_bytes = reads.bytes,
-            .largest_batch_bytes = largest,
-            .peak_bytes = always + machine.peak_bytes() + reads.most_bytes,
-            .expected_bytes =
-                always + memory_plan_.workers_bytes + slots + (seen ? reads.most_bytes : memory_plan_.in_flight_bytes),
-            .last_offered_ns = last_offered_ns_};
 }
 
 }   // namespace drawpoint

@@ -22,12 +22,14 @@
 
 #include <drawpoint/pipeline/loader/core/detail/batch_digest.hpp>
 #include "pipeline/loader/core/loader_core.hpp"
+#include "pipeline/loader/core/loader_state.hpp"
 #include "pipeline/loader/reading/read_ahead.hpp"
 #include "pipeline/loader/threads/claim_board.hpp"
 #include "pipeline/loader/threads/draw_mailbox.hpp"
 #include "pipeline/loader/threads/guarded.hpp"
 #include "pipeline/loader/threads/loop_wake.hpp"
 #include "pipeline/loader/threads/machine_log.hpp"
+#include "pipeline/loader/threads/pass_progress.hpp"
 #include "pipeline/loader/threads/sample_maker.hpp"
 #include "pipeline/runtime/worker_pool.hpp"
 
@@ -59,6 +61,14 @@ public:
     [[nodiscard]] bool exhausted(std::uint64_t serial) const noexcept {
         return serial != pass_serial_ || pass_left_ == 0;
     }
+    /// Batches of the current pass that are drawn, those before restore() included; all, for an earlier pass.
+    [[nodiscard]] std::uint64_t drawn(std::uint64_t serial) const noexcept {
+        return serial == pass_serial_ ? drawn() : batches_per_epoch_;
+    }
+    /// Throws what the sampler throws.
+    [[nodiscard]] LoaderState state() const;
+    /// Throws std::invalid_argument for a state of other data, std::logic_error during a pass.
+    void restore(const LoaderState&);
     /// Whether the next draw takes a batch that is there. False too while must_wait() has more to do or to refuse.
     [[nodiscard]] bool ready() const noexcept { return mailbox_.has(position_) && !is_special_ && !stopping(); }
     /// Spins for some µs, or makes the batch if there are no workers. True: the loop is announced as waiting and must
@@ -66,7 +76,8 @@ public:
     /// throws.
     [[nodiscard]] bool must_wait(DrawMailbox::Kind how);
     void wait_blocked() noexcept;
-    [[nodiscard]] Batch take();
+    /// nullopt: all samples of the batch were skipped (`LoaderOptions::on_error`); it counts as drawn.
+    [[nodiscard]] std::optional<Batch> take();
     /// Suspends the loop until resume() or interrupt() calls the handler. The handler's cancellation slot interrupts.
     void park(Handler&& handler);
     /// Takes back what must_wait() announced for the draw of this number (suspensions()), unless it was parked: then
@@ -117,7 +128,15 @@ private:
         /// Sample indices of the epoch being admitted, and of the next one; empty if the sampler has parts. While an
         /// order is prepared, its thread writes next_order without the mutex.
         std::vector<std::uint64_t> order, next_order;
-        std::uint64_t first_batch = 0;     // number of the epoch's first batch
+        std::uint64_t first_batch = 0;   // position of the epoch's first batch
+        struct Resumed {
+            std::uint64_t epoch, end;
+            std::vector<std::uint64_t> undrawn;   // numbers below `end`
+        };
+        std::optional<Resumed> resumed;   // the pass of this epoch lacks what is drawn
+        /// Of the epoch's batches, these come first, then those from this number on.
+        std::vector<std::uint64_t> undrawn;
+        std::uint64_t first_number = 0;
         LoaderMachine::HeldBytes held{};   // as of the last turn
         SettingRow noted{};                // the last setting recorded
         std::uint64_t turns = 0, parks = 0, wakes = 0;
@@ -176,12 +195,16 @@ private:
     void prepare_next_order() noexcept;
     void fill_indices(Slot&, std::uint32_t first, std::uint32_t count) const noexcept;   // by the sampler's parts
 
+    // The position: prefetch_position.cpp.
+    [[nodiscard]] std::uint64_t drawn() const noexcept { return batches_per_epoch_ - pass_left_; }
+    void begin_progress(std::uint64_t epoch);
+    void note_progress() noexcept;   // from now on, progress_ follows each draw
+
     // Workers: prefetch_workers.cpp.
     bool claim_one(SampleWorker&) noexcept;
     void begin_making(Slot&) noexcept;   // gives the slot buffers for samples that will be collated
     void finish(SampleWorker&, std::uint32_t slot) noexcept;
-    [[nodiscard]] bool idle(SampleWorker&) noexcept;   // false: stop
-    static void wait_for_token(std::atomic<std::uint32_t>& tokens) noexcept;
+    [[nodiscard]] bool idle(SampleWorker&) noexcept;    // false: stop
     void arrive() noexcept;                             // a worker begins; it rests while there are enough
     [[nodiscard]] bool leave(SampleWorker&) noexcept;   // rests if there are too many workers; false: stop
     void start_crew();
@@ -192,6 +215,8 @@ private:
     [[nodiscard]] bool spin_until_ready() noexcept;
     void draw_inline();
     void record(const Slot&, std::uint32_t slot, BatchStatus, std::int64_t at_ns, std::uint64_t ready_batches) noexcept;
+    /// Counts the failures of a drawn batch, and leaves the size that is kept. False: they are raised.
+    [[nodiscard]] bool settle_failed(Slot&) noexcept;
     [[noreturn]] void throw_failure(std::uint32_t slot);
 
     // Live control: prefetch_control.cpp.
@@ -214,7 +239,7 @@ private:
     std::atomic<bool> too_many_{false};       // the next worker that ends a claim leaves
     std::atomic<bool> measures_use_{false};   // measure claims, because there may be too many workers
 
-    alignas(line_bytes) std::atomic<std::uint32_t> rest_tokens_{0};   // wake-ups for resting workers
+    alignas(line_bytes) WakeTokens rest_tokens_;   // for resting workers
 
     // Read only after construction.
     asio::io_context* context_;
@@ -234,6 +259,7 @@ private:
     std::uint16_t pipeline_;
     std::unique_ptr<ReadAhead> reads_;   // null: the source reads for itself, or there is nothing to read
     SampleMaker maker_;
+    std::uint64_t most_errors_;   // samples of a pass that may be skipped or substituted
 
     ForkCheck fork_;
     bool inline_;   // no workers, the loop makes the batches; the loop writes it while there are no workers
@@ -243,13 +269,19 @@ private:
 
     // For the loop's thread.
     alignas(line_bytes) std::uint64_t position_ = 0;   // of the next draw
-    std::uint64_t pass_serial_ = 0, pass_left_ = 0;
+    std::uint64_t pass_serial_ = 0, pass_left_ = 0, pass_errors_ = 0;
     bool is_special_ = false;         // there is a due pass, or a draw is suspended; for ready()
     std::uint64_t parked_draw_ = 0;   // suspensions_ when a draw was last parked
     std::optional<DuePass> due_pass_;
-    std::int64_t last_offered_ns_ = no_stamp;   // of the batch drawn last
-    bool waits_for_room_ = false;               // an increase waits for room
-    std::uint64_t batches_taken_ = 0, batches_abandoned_ = 0, samples_taken_ = 0, suspensions_ = 0;
+    PassProgress progress_;
+    bool counts_draws_ = false;   // the pass's batches come in order: drawn() says all, and progress_ only the epoch
+    bool may_overtake_ = false;   // batches may come out of order
+    bool is_restored_ = false;    // progress_ is where the next pass begins
+    mutable std::optional<std::pair<std::uint64_t, std::uint64_t>> fingerprints_;   // of data and order, once asked for
+    std::int64_t last_offered_ns_ = no_stamp;                                       // of the batch drawn last
+    bool waits_for_room_ = false;                                                   // an increase waits for room
+    std::uint64_t batches_taken_ = 0, batches_abandoned_ = 0, samples_taken_ = 0, samples_settled_ = 0,
+                  suspensions_ = 0;
     SpinPolicy spin_;   // how long the loop spins before it suspends
     std::optional<Handler> handler_;
     std::optional<BatchDigest> digest_;

@@ -171,7 +171,7 @@ void PrefetchCore::draw_inline() {
     }
 }
 
-Batch PrefetchCore::take() {
+std::optional<Batch> PrefetchCore::take() {
     if (stopping())
         throw_aborted();
     const DrawMailbox::Entry entry = mailbox_.at(position_);
@@ -179,17 +179,27 @@ Batch PrefetchCore::take() {
     ++position_;
     --pass_left_;
     Slot& s = slots_[i];
-    const bool whole = entry.kind == DrawMailbox::Kind::batch;
+    if (!counts_draws_) [[unlikely]]
+        progress_.draw(s.number);
+    const bool whole = entry.kind == DrawMailbox::Kind::batch, comes = whole || settle_failed(s);
     if (recorder_) {
         s.taken_ns = clock_.now_ns();
         last_offered_ns_ = s.offered_ns;
-        record(s, i, whole ? BatchStatus::taken : BatchStatus::failed, s.taken_ns,
+        record(s, i, comes ? BatchStatus::taken : BatchStatus::failed, s.taken_ns,
                published_.load(std::memory_order_relaxed) - position_);
     }
-    if (!whole) [[unlikely]]
-        throw_failure(i);
+    std::uint32_t size = entry.size;   // s.size is on a cache line that workers write
+    if (!whole) [[unlikely]] {
+        if (!comes)
+            throw_failure(i);
+        if (s.size == 0) {
+            give_back_unlent(i);
+            return std::nullopt;
+        }
+        size = s.size;
+    }
     ++batches_taken_;
-    samples_taken_ += entry.size;   // s.size is on a cache line that workers write
+    samples_taken_ += size;
     if (digest_) [[unlikely]] {
         digest_->add(std::as_bytes(std::span{s.indices.get(), s.size}));
         digest_->add(std::as_bytes(std::span{s.memory->targets(), s.size}));
@@ -240,19 +250,39 @@ void PrefetchCore::record(const Slot& s, std::uint32_t slot, BatchStatus status,
                     s.detail);
 }
 
+bool PrefetchCore::settle_failed(Slot& s) noexcept {
+    if (!s.kept)
+        return false;
+    pass_errors_ += s.failures.size();
+    if (pass_errors_ > most_errors_)
+        return false;
+    samples_settled_ += s.failures.size();
+    s.size = *s.kept;
+    return true;
+}
+
 void PrefetchCore::throw_failure(std::uint32_t slot) {
-    std::vector<SampleFailure>& failures = slots_[slot].failures;
-    SampleFailure lowest{.index = slots_[slot].indices[0],
-                         .path = {},
-                         .stage = "fill",
-                         .cause = std::make_exception_ptr(std::bad_alloc{})};
-    const auto found = std::min_element(failures.begin(), failures.end(),
-                                        [](const auto& a, const auto& b) { return a.index < b.index; });
-    if (found != failures.end())
-        lowest = std::move(*found);
-    failures.clear();
+    std::string note;
+    if (slots_[slot].kept)
+        note = " (samples of this pass that failed: " + std::to_string(pass_errors_) +
+               ", max_errors = " + std::to_string(most_errors_) + ")";
+    std::vector<SampleFailure> failures = std::move(slots_[slot].failures);
+    if (failures.empty())
+        failures.push_back({.index = slots_[slot].indices[0],
+                            .path = {},
+                            .stage = "fill",
+                            .cause = std::make_exception_ptr(std::bad_alloc{})});
+    slots_[slot].failures.clear();
     give_back_unlent(slot);
-    throw SampleError{lowest.index, std::move(lowest.path), std::move(lowest.stage), std::move(lowest.cause)};
+    std::ranges::sort(failures, {}, &SampleFailure::index);
+    std::vector<SampleError> others;
+    for (std::size_t i = 1; i < failures.size(); ++i)
+        others.emplace_back(failures[i].index, std::move(failures[i].path), std::move(failures[i].stage),
+                            std::move(failures[i].cause));
+    SampleFailure& lowest = failures.front();
+    throw SampleError{
+        lowest.index, std::move(lowest.path), std::move(lowest.stage), std::move(lowest.cause), std::move(others),
+        note};
 }
 
 void PrefetchCore::throw_aborted() {

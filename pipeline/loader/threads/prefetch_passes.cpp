@@ -14,10 +14,21 @@ std::uint64_t PrefetchCore::begin_pass(std::size_t epoch, EpochOptions options) 
     if (pass_left_ != 0)
         throw std::logic_error{"DataLoader::epoch: the pass before must be used up or destroyed first"};
     check_process();
+    const bool goes_on = is_restored_ && epoch == progress_.epoch();
+    if (is_restored_ && epoch < progress_.epoch())
+        throw std::logic_error{"DataLoader::epoch: the loader was restored to epoch " +
+                               std::to_string(progress_.epoch()) + ", got " + std::to_string(epoch)};
+    if (goes_on && progress_.drawn() == batches_per_epoch_) {
+        begin_progress(epoch);
+        return ++pass_serial_;
+    }
     const bool wants_next = options.next_epoch && batches_per_epoch_ > 0;
     Wakes wakes;
     {
         const auto guard = guarded_.lock();
+        guard->resumed.reset();
+        if (goes_on)
+            guard->resumed.emplace(Guard::Resumed{epoch, progress_.end(), progress_.undrawn()});
         bool has_begun = guard->machine.decide<&LoaderMachine::begin_pass>(std::uint64_t{epoch});
         if (!has_begun && (parts_ || !guard->machine->expects(epoch)))
             abandon(*guard);
@@ -41,7 +52,7 @@ std::uint64_t PrefetchCore::begin_pass(std::size_t epoch, EpochOptions options) 
     if (!started_)
         start_crew();
     perform(wakes);
-    pass_left_ = batches_per_epoch_;
+    begin_progress(epoch);
     return ++pass_serial_;
 }
 
@@ -84,6 +95,7 @@ void PrefetchCore::end_pass(std::uint64_t serial) noexcept {
     if (exhausted(serial) || lacks_threads())
         return;
     interrupt(asio::error::make_error_code(asio::error::operation_aborted));
+    note_progress();
     const auto guard = guarded_.lock();
     abandon(*guard);
     due_pass_.reset();
@@ -155,9 +167,21 @@ void PrefetchCore::abandon(Guard& guard) noexcept {
 
 void PrefetchCore::extend(Guard& guard) noexcept {
     guard.first_batch = guard.machine->policy().limit();
+    guard.first_number = 0;
+    guard.undrawn.clear();
+    if (guard.resumed && guard.resumed->epoch == guard.machine->epoch()) {
+        guard.first_number = guard.resumed->end;
+        guard.undrawn.swap(guard.resumed->undrawn);
+        guard.resumed.reset();
+    }
+    // A last batch that is not full is also the last one opened, so sizes are those of `samples` cut into batches.
+    const std::uint64_t all = std::min<std::uint64_t>(order_size_, batches_per_epoch_ * options_.batch_size);
+    const auto after = [&](std::uint64_t number) { return all - std::min(all, number * options_.batch_size); };
+    std::uint64_t samples = after(guard.first_number);
+    for (const std::uint64_t number : guard.undrawn)
+        samples += after(number) - after(number + 1);
     guard.machine.decide<&LoaderMachine::extend>(LoaderMachine::PassShape{
-        .batches = batches_per_epoch_,
-        .samples = std::min<std::uint64_t>(order_size_, batches_per_epoch_ * options_.batch_size)});
+        .batches = guard.undrawn.size() + batches_per_epoch_ - guard.first_number, .samples = samples});
     note_setting(guard);   // the order may change with a pass
 }
 

@@ -14,13 +14,8 @@ constexpr std::uint64_t first_claims = 16, timed_every = 8;
 }   // namespace
 
 void PrefetchCore::perform(Wakes wakes) noexcept {
-    if (wakes.workers != 0) {
-        tokens_.fetch_add(static_cast<std::uint32_t>(wakes.workers), std::memory_order_release);
-        if (wakes.workers == 1)
-            tokens_.notify_one();
-        else
-            tokens_.notify_all();
-    }
+    if (wakes.workers != 0)
+        tokens_.give(static_cast<std::uint32_t>(wakes.workers));
     if (wakes.loop)
         wake_loop();
     if (wakes.prepare_next)
@@ -71,6 +66,11 @@ bool PrefetchCore::claim_one(SampleWorker& worker) noexcept {
                                                  : clock_.now_ns();   // after the last sample of all workers
             if (recorder_)
                 s.last_done_ns.store(done, std::memory_order_relaxed);
+            if (s.failed) {
+                if (reads_)
+                    reads_->withdraw(i, 0);   // before the indices change
+                maker_.settle_failures(s);
+            }
             if (s.collation)
                 maker_.collate(worker, s, done, stopping_, guarded_.mutex());
             if (measured)
@@ -162,18 +162,8 @@ bool PrefetchCore::idle(SampleWorker& worker) noexcept {
     }
     perform(wakes);
     if (sleeps)
-        wait_for_token(tokens_);
+        tokens_.take();
     return !stopping();
-}
-
-void PrefetchCore::wait_for_token(std::atomic<std::uint32_t>& tokens) noexcept {
-    for (;;) {
-        std::uint32_t left = tokens.load(std::memory_order_acquire);
-        while (left != 0)
-            if (tokens.compare_exchange_weak(left, left - 1, std::memory_order_acquire))
-                return;
-        tokens.wait(0, std::memory_order_acquire);
-    }
 }
 
 // ---------------------------------------------------------------------------------------------- who works
@@ -212,7 +202,7 @@ void PrefetchCore::arrive() noexcept {
             return;
         ++guard->parks;
     }
-    wait_for_token(rest_tokens_);
+    rest_tokens_.take();
 }
 
 bool PrefetchCore::leave(SampleWorker& worker) noexcept {
@@ -234,7 +224,7 @@ bool PrefetchCore::leave(SampleWorker& worker) noexcept {
         ++guard->parks;
         recall_resting_workers(*guard);
     }
-    wait_for_token(rest_tokens_);
+    rest_tokens_.take();
     return !stopping();
 }
 

@@ -10,28 +10,17 @@ namespace drawpoint {
 
 namespace {
 
-// The stages in which a sample can fail outside of its source's stages.
-constexpr const char *in_sampler = "sampler", *in_memory = "batch memory", *in_scratch = "make_scratch",
-                     *in_collate = "collate";
-
-std::string message_of(const std::exception_ptr& cause) {
-    try {
-        std::rethrow_exception(cause);
-    } catch (const std::exception& error) {
-        return error.what();
-    } catch (...) {
-        return "an exception that is no std::exception";
-    }
-}
+// The stages in which a sample can fail outside of its source's stages, but for in_collate.
+constexpr const char *in_sampler = "sampler", *in_memory = "batch memory", *in_scratch = "make_scratch";
 
 }   // namespace
 
 SampleMaker::SampleMaker(const SampleSource& source, ReadAhead* reads, Recorder* recorder, const AnyClock& clock,
-                         std::uint16_t pipeline, std::uint64_t seed, const Collate* collate)
+                         std::uint16_t pipeline, const LoaderOptions& options)
     : source_{&source},
       reads_{reads},
-      collate_{collate},
-      fills_runs_{source.fills_runs() && collate == nullptr},
+      collate_{options.collate},
+      fills_runs_{source.fills_runs() && options.collate == nullptr},
       source_size_{source.size()},
       sample_bytes_{source.layout().bytes()},
       layout_{source.layout()},
@@ -39,7 +28,8 @@ SampleMaker::SampleMaker(const SampleSource& source, ReadAhead* reads, Recorder*
       recorder_{recorder},
       clock_{clock},
       pipeline_{pipeline},
-      seed_{seed} {}
+      seed_{options.seed},
+      on_error_{options.on_error} {}
 
 std::unique_ptr<SampleWorker> SampleMaker::make_worker() const {
     auto worker = std::make_unique<SampleWorker>();
@@ -52,7 +42,7 @@ std::int64_t SampleMaker::make(SampleWorker& worker, Slot& s, std::uint32_t slot
                                std::uint32_t count, std::int64_t begin_ns, const std::atomic<bool>& stopping,
                                std::mutex& mutex) const noexcept {
     if (fills_runs_)
-        return make_run(worker, s, first, count, begin_ns, mutex);
+        return make_run(worker, s, first, count, begin_ns, stopping, mutex);
     const bool recorded = records(worker, s), measured = measures(worker, s);
     SampleTask& task = worker.task;
     task.seed = seed_;
@@ -88,7 +78,8 @@ std::int64_t SampleMaker::make(SampleWorker& worker, Slot& s, std::uint32_t slot
         } catch (...) {
             if (reads_ && reads_->stopping())
                 break;   // the stop ended the read: no failure
-            note_failure(s, {task.index, task.stage_count, where}, std::current_exception(), mutex);
+            note_failure(s, {where == in_memory ? SampleFailure::whole_batch : at, task.index, task.stage_count, where},
+                         std::current_exception(), mutex);
         }
         if (recorded) {
             SampleRecord& record = worker.record;
@@ -142,14 +133,16 @@ void SampleMaker::fill_buffer(SampleWorker& worker, Slot& s, std::uint32_t slot,
 void SampleMaker::collate(SampleWorker& worker, Slot& s, std::int64_t begin_ns, const std::atomic<bool>& stopping,
                           std::mutex& mutex) const noexcept {
     SlotCollation& c = *s.collation;
-    if (!s.failed && !c.lacks_samples.load(std::memory_order_relaxed) && !stopping.load(std::memory_order_relaxed))
-        make_batch(worker, s, begin_ns, mutex);
+    const std::uint32_t samples = s.failed ? s.kept.value_or(0) : s.size;
+    if (samples != 0 && !c.lacks_samples.load(std::memory_order_relaxed) && !stopping.load(std::memory_order_relaxed))
+        make_batch(worker, s, samples, begin_ns, mutex);
     if (c.samples)
         for (SampleBuffer& buffer : std::span{c.samples.get(), s.size})
             c.released += buffer.release_excess();
 }
 
-void SampleMaker::make_batch(SampleWorker& worker, Slot& s, std::int64_t begin_ns, std::mutex& mutex) const noexcept {
+void SampleMaker::make_batch(SampleWorker& worker, Slot& s, std::uint32_t samples, std::int64_t begin_ns,
+                             std::mutex& mutex) const noexcept {
     SlotCollation& c = *s.collation;
     const std::uint64_t before = c.batch.bytes();
     if (worker.track)
@@ -157,9 +150,9 @@ void SampleMaker::make_batch(SampleWorker& worker, Slot& s, std::int64_t begin_n
     c.begin_ns.store(begin_ns, std::memory_order_relaxed);
     try {
         c.batch.clear();
-        collate_->collate({.samples = {c.samples.get(), s.size},
-                           .targets = {s.memory->targets(), s.size},
-                           .indices = {s.indices.get(), s.size},
+        collate_->collate({.samples = {c.samples.get(), samples},
+                           .targets = {s.memory->targets(), samples},
+                           .indices = {s.indices.get(), samples},
                            .epoch = s.epoch,
                            .seed = seed_},
                           c.batch);
@@ -170,7 +163,12 @@ void SampleMaker::make_batch(SampleWorker& worker, Slot& s, std::int64_t begin_n
         if (c.batch.parts().empty())
             throw std::logic_error{collate_->name() + " added no array to the batch"};
     } catch (...) {
-        note_failure(s, {s.indices[0], 0, in_collate}, std::current_exception(), mutex);
+        s.kept.reset();
+        {   // the samples that failed are settled: the batch fails because of this alone
+            const std::lock_guard lock{mutex};
+            s.failures.clear();
+        }
+        note_failure(s, {SampleFailure::whole_batch, s.indices[0], 0, in_collate}, std::current_exception(), mutex);
     }
     if (begin_ns != no_stamp) {
         const std::int64_t end_ns = clock_.now_ns();
@@ -218,38 +216,11 @@ void SampleMaker::read_and_fill(SampleWorker& worker, std::uint32_t slot, std::u
 }
 
 std::int64_t SampleMaker::make_run(SampleWorker& worker, Slot& s, std::uint32_t first, std::uint32_t count,
-                                   std::int64_t begin_ns, std::mutex& mutex) const noexcept {
-    SampleRun& run = worker.run;
-    run.indices = {s.indices.get() + first, count};
-    run.seed = seed_;
-    run.epoch = s.epoch;
-    run.bytes_read = 0;
-    run.at = 0;
+                                   std::int64_t begin_ns, const std::atomic<bool>& stopping,
+                                   std::mutex& mutex) const noexcept {
     const bool recorded = records(worker, s), measured = measures(worker, s);
     const std::int64_t cpu_ns = measured ? worker.usage.begin(false) : no_stamp;
-    bool complete = false;
-    const char* where = in_sampler;
-    try {
-        for (const std::uint64_t index : run.indices)
-            if (index >= source_size_) {
-                run.at = static_cast<std::size_t>(&index - run.indices.data());
-                check(index);
-            }
-        where = in_memory;
-        if (!s.memory)
-            throw std::bad_alloc{};
-        where = in_scratch;
-        if (!worker.scratch)
-            worker.scratch = source_->make_scratch();
-        where = nullptr;
-        run.data = s.memory->data() + first * sample_bytes_;
-        run.targets = s.memory->targets() + first;
-        source_->fill_run(run, *worker.scratch);
-        complete = true;
-    } catch (...) {
-        const std::size_t at = std::min<std::size_t>(run.at, count - 1);
-        note_failure(s, {run.indices[at], 1, where}, std::current_exception(), mutex);
-    }
+    const bool complete = fill_runs(worker, s, first, first + count, stopping, mutex);
     if (begin_ns == no_stamp)
         return no_stamp;
     const std::int64_t end_ns = clock_.now_ns();
@@ -257,7 +228,7 @@ std::int64_t SampleMaker::make_run(SampleWorker& worker, Slot& s, std::uint32_t 
         SampleRecord& record = worker.record;
         record.row = row_of(s, first, complete);
         record.row.samples = count;
-        record.row.bytes = run.bytes_read;
+        record.row.bytes = worker.task.bytes_read;
         record.row.begin_ns = begin_ns;
         record.slices = s.detail.slices;
         record.stage_count = 1;
@@ -272,6 +243,52 @@ std::int64_t SampleMaker::make_run(SampleWorker& worker, Slot& s, std::uint32_t 
     return end_ns;
 }
 
+bool SampleMaker::fill_runs(SampleWorker& worker, Slot& s, std::uint32_t first, std::uint32_t end,
+                            const std::atomic<bool>& stopping, std::mutex& mutex) const noexcept {
+    worker.task.bytes_read = 0;
+    if (!s.memory) {
+        note_failure(s, {SampleFailure::whole_batch, s.indices[first], 1, in_memory},
+                     std::make_exception_ptr(std::bad_alloc{}), mutex);
+        return false;
+    }
+    if (fill_run(worker, s, first, end, mutex))
+        return true;
+    if (end - first == 1)
+        return false;
+    bool complete = true;   // which one failed is seen when they are made one by one
+    for (; first < end && !stopping.load(std::memory_order_relaxed); ++first)
+        complete &= fill_run(worker, s, first, first + 1, mutex);
+    return complete;
+}
+
+bool SampleMaker::fill_run(SampleWorker& worker, Slot& s, std::uint32_t first, std::uint32_t end,
+                           std::mutex& mutex) const noexcept {
+    SampleRun& run = worker.run;
+    run.indices = {s.indices.get() + first, end - first};
+    run.seed = seed_;
+    run.epoch = s.epoch;
+    run.bytes_read = 0;
+    bool complete = false;
+    const char* where = in_sampler;
+    try {
+        for (const std::uint64_t index : run.indices)
+            check(index);
+        where = in_scratch;
+        if (!worker.scratch)
+            worker.scratch = source_->make_scratch();
+        where = nullptr;
+        run.data = s.memory->data() + first * sample_bytes_;
+        run.targets = s.memory->targets() + first;
+        source_->fill_run(run, *worker.scratch);
+        complete = true;
+    } catch (...) {
+        if (end - first == 1)
+            note_failure(s, {first, s.indices[first], 1, where}, std::current_exception(), mutex);
+    }
+    worker.task.bytes_read += run.bytes_read;
+    return complete;
+}
+
 SampleRow SampleMaker::row_of(const Slot& s, std::uint32_t at, bool complete) const noexcept {
     return {.index = s.indices[at],
             .epoch = static_cast<std::uint32_t>(s.epoch),
@@ -284,36 +301,6 @@ SampleRow SampleMaker::row_of(const Slot& s, std::uint32_t at, bool complete) co
 void SampleMaker::check(std::uint64_t index) const {
     if (index >= source_size_)
         throw std::out_of_range{"index " + std::to_string(index) + " of a data set of " + std::to_string(source_size_)};
-}
-
-void SampleMaker::note_failure(Slot& s, const Failed& failed, std::exception_ptr cause,
-                               std::mutex& mutex) const noexcept {
-    try {
-        std::string stage{failed.where ? failed.where : "fill"};
-        if (!failed.where && failed.stage_count > 0)
-            stage = stages_[std::min<std::size_t>(failed.stage_count, stages_.size()) - 1];
-        std::string path;
-        try {
-            if (failed.index < source_size_ && failed.where != in_collate)
-                path = source_->path(failed.index);
-        } catch (...) {
-            path.clear();   // report the failure without a path
-        }
-        if (recorder_)
-            recorder_->add_failure({.index = failed.index,
-                                    .epoch = static_cast<std::uint32_t>(s.epoch),
-                                    .batch = s.number,
-                                    .pipeline = pipeline_,
-                                    .path = path,
-                                    .stage = stage,
-                                    .message = message_of(cause)});
-        const std::lock_guard lock{mutex};
-        s.failed = true;
-        s.failures.push_back({failed.index, std::move(path), std::move(stage), std::move(cause)});
-    } catch (...) {
-        const std::lock_guard lock{mutex};
-        s.failed = true;   // no memory for the message: the batch fails without one
-    }
 }
 
 }   // namespace drawpoint

@@ -10,6 +10,7 @@
 
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/pipeline/loader/core/collate.hpp>
+#include <drawpoint/pipeline/loader/core/loader_options.hpp>
 #include <drawpoint/pipeline/loader/core/sample_source.hpp>
 
 #include "pipeline/loader/threads/claim_use.hpp"
@@ -40,31 +41,46 @@ class SampleMaker {
 public:
     /// `reads`: reads the samples' bytes; null: the source reads for itself.
     SampleMaker(const SampleSource&, ReadAhead* reads, Recorder*, const AnyClock&, std::uint16_t pipeline,
-                std::uint64_t seed, const Collate* collate);
+                const LoaderOptions&);
 
     [[nodiscard]] std::unique_ptr<SampleWorker> make_worker() const;
+    [[nodiscard]] const SampleSource& source() const noexcept { return *source_; }
     /// Makes samples [first, first + count) of the batch in slot number `slot`, claimed at `begin_ns` (`no_stamp`: the
     /// clock was not read). Ends early once `stopping` is true. Failures are noted in the slot, under `mutex`. Returns
     /// when the last sample was done, or `no_stamp` if begin_ns is.
     [[nodiscard]] std::int64_t make(SampleWorker&, Slot&, std::uint32_t slot, std::uint32_t first, std::uint32_t count,
                                     std::int64_t begin_ns, const std::atomic<bool>& stopping,
                                     std::mutex& mutex) const noexcept;
-    /// Collates a slot's samples into its batch, unless one failed or is missing, and frees memory that the samples'
-    /// buffers do not need. `begin_ns`: now, or `no_stamp`. An exception is noted as a failure of the batch's first
-    /// sample.
+    /// Skips or substitutes the failed samples of a batch of which all samples are done (`LoaderOptions::on_error`).
+    void settle_failures(Slot&) const noexcept;
+    /// Collates a slot's samples into its batch, unless one is missing or none is kept, and frees memory that the
+    /// samples' buffers do not need. `begin_ns`: now, or `no_stamp`. An exception is noted as a failure of the batch's
+    /// first sample.
     void collate(SampleWorker&, Slot&, std::int64_t begin_ns, const std::atomic<bool>& stopping,
                  std::mutex& mutex) const noexcept;
 
 private:
-    void make_batch(SampleWorker&, Slot&, std::int64_t begin_ns, std::mutex& mutex) const noexcept;
+    static constexpr const char* in_collate = "collate";   // a failure's Failed::where
+    void make_batch(SampleWorker&, Slot&, std::uint32_t samples, std::int64_t begin_ns,
+                    std::mutex& mutex) const noexcept;
     struct Failed {
+        std::uint32_t at;   // as in SampleFailure
         std::uint64_t index;
         std::uint32_t stage_count;   // stages begun
         const char* where;           // null: in the last stage begun
     };
     [[nodiscard]] std::int64_t make_run(SampleWorker&, Slot&, std::uint32_t first, std::uint32_t count,
-                                        std::int64_t begin_ns, std::mutex&) const noexcept;
-    void check(std::uint64_t index) const;   // throws std::out_of_range
+                                        std::int64_t begin_ns, const std::atomic<bool>& stopping,
+                                        std::mutex&) const noexcept;
+    /// Fills samples [first, end) by one call or, if that fails, one by one. False: some failed.
+    [[nodiscard]] bool fill_runs(SampleWorker&, Slot&, std::uint32_t first, std::uint32_t end,
+                                 const std::atomic<bool>& stopping, std::mutex&) const noexcept;
+    /// By one call. False: it failed, which is noted if it was for one sample.
+    [[nodiscard]] bool fill_run(SampleWorker&, Slot&, std::uint32_t first, std::uint32_t end,
+                                std::mutex&) const noexcept;
+    void move_sample(Slot&, std::uint32_t from, std::uint32_t to) const noexcept;
+    void copy_sample(Slot&, std::uint32_t from, std::uint32_t to) const;   // throws std::bad_alloc
+    void check(std::uint64_t index) const;                                 // throws std::out_of_range
     void note_failure(Slot&, const Failed&, std::exception_ptr, std::mutex&) const noexcept;
     [[nodiscard]] bool records(const SampleWorker& worker, const Slot& s) const noexcept {
         return recorder_ && s.detail.samples && worker.track;
@@ -94,6 +110,7 @@ private:
     AnyClock clock_;
     std::uint16_t pipeline_;
     std::uint64_t seed_;
+    OnError on_error_;
 };
 
 }   // namespace drawpoint

@@ -85,12 +85,12 @@ public:
         run_calls.fetch_add(1, std::memory_order_relaxed);
         if (closed.load())
             filled_closed = true;
-        for (run.at = 0; run.at < run.indices.size(); ++run.at) {
-            const std::uint64_t index = run.indices[run.at];
+        for (std::size_t at = 0; at < run.indices.size(); ++at) {
+            const std::uint64_t index = run.indices[at];
             before_fill(index);
             if (fails(index))
                 throw std::runtime_error{"no sample " + std::to_string(index)};
-            write(run.seed, run.epoch, index, run.data + run.at * words_ * 8, run.targets[run.at]);
+            write(run.seed, run.epoch, index, run.data + at * words_ * 8, run.targets[at]);
         }
         run.bytes_read = run.indices.size() * words_ * 8;
     }

@@ -13,6 +13,10 @@
 #include <dlfcn.h>
 #include <pthread.h>
 
+#if DRAWPOINT_HAS_TBB
+#include <oneapi/tbb/parallel_for.h>
+#endif
+
 #include <drawpoint/pipeline/loader/blocking.hpp>
 
 #include "pipeline/loader/numbered_source.hpp"
@@ -22,19 +26,16 @@ namespace {
 
 constexpr std::size_t no_limit = std::numeric_limits<std::size_t>::max();
 
-// `with_attributes`: oneTBB's threads, whose stack size it sets; std::thread sets no attributes.
-std::atomic<std::size_t> living{0}, with_attributes{0}, most{no_limit};
+std::atomic<std::size_t> living{0}, created{0}, most{no_limit};
 
 struct Start {
     void* (*function)(void*);
     void* argument;
-    bool has_attributes;
 };
 
 void* counted(void* start) {
     const std::unique_ptr<Start> mine{static_cast<Start*>(start)};
     void* const result = mine->function(mine->argument);
-    with_attributes.fetch_sub(mine->has_attributes ? 1 : 0);
     living.fetch_sub(1);
     return result;
 }
@@ -49,9 +50,8 @@ extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attribute
         living.fetch_sub(1);
         return EAGAIN;
     }
-    const bool has_attributes = attributes != nullptr;
-    with_attributes.fetch_add(has_attributes ? 1 : 0);
-    return system(thread, attributes, counted, new Start{function, argument, has_attributes});
+    created.fetch_add(1);
+    return system(thread, attributes, counted, new Start{function, argument});
 }
 
 namespace drawpoint {
@@ -61,19 +61,15 @@ using test::NumberedSource;
 
 constexpr std::size_t workers = 4;
 
-struct Counts {
-    std::uint64_t workers;   // the loader's
-    std::size_t tbb;         // oneTBB's
-};
-
-/// The numbers of threads of a loader that asks for `workers` when the system allows `threads`, once it has delivered
+/// The number of workers of a loader that asks for `workers` when the system allows `threads`, once it has delivered
 /// every sample and the workers have begun, or had a minute to do so.
-Counts counts_of(WorkerThreads kind, std::size_t threads) {
+std::uint64_t workers_of(WorkerThreads kind, std::size_t threads) {
     const std::unique_ptr<Recorder> recorder = test::small_recorder();
     Runtime runtime{{.workers = kind, .record = false}, *recorder};
     const NumberedSource source{64};
     const SequentialSampler sampler{64};
     most = living + threads;
+    const std::size_t before = created;
     DataLoader loader{runtime, source, sampler, {.batch_size = 2, .num_workers = workers}};
     std::size_t samples = 0;
     for (auto& batch : blocking(loader)) {
@@ -85,20 +81,19 @@ Counts counts_of(WorkerThreads kind, std::size_t threads) {
     while (loader.counters().workers_running < std::min(threads, workers) && std::chrono::steady_clock::now() < latest)
         std::this_thread::yield();   // they begin when they are scheduled
     most = no_limit;
-    return {loader.counters().workers_running, with_attributes};
+    BOOST_TEST(created - before == loader.counters().workers_running);   // no thread but the workers
+    return loader.counters().workers_running;
 }
 
 }   // namespace
 
 BOOST_AUTO_TEST_SUITE(few_threads)
 
-// In this order, since oneTBB keeps its threads once it has them.
 BOOST_AUTO_TEST_CASE(a_loader_has_as_many_workers_as_the_system_has_threads_for_and_gives_every_sample) {
     for (const WorkerThreads kind : {WorkerThreads::threads, WorkerThreads::arena})
         for (std::size_t threads = 0; threads < 2 * workers; ++threads) {
-            const Counts counts = counts_of(kind, threads);
-            BOOST_TEST(counts.workers == std::min(threads, workers), threads << " threads: " << counts.workers);
-            BOOST_TEST(counts.tbb == 0u, threads << " threads, " << counts.tbb << " of oneTBB");
+            const std::uint64_t there = workers_of(kind, threads);
+            BOOST_TEST(there == std::min(threads, workers), threads << " threads: " << there);
         }
 }
 
@@ -128,12 +123,31 @@ BOOST_AUTO_TEST_CASE(a_loader_that_is_to_have_more_has_as_many_as_the_system_has
     BOOST_TEST(samples == 64u);
 }
 
-BOOST_AUTO_TEST_CASE(an_arena_is_used_where_the_system_has_twice_the_threads) {
-    const bool has_tbb = ::dlsym(RTLD_DEFAULT, "TBB_runtime_interface_version") != nullptr;
-    const Counts counts = counts_of(WorkerThreads::arena, 2 * workers);
-    BOOST_TEST(counts.workers == workers);
-    BOOST_TEST((has_tbb ? counts.tbb >= workers : counts.tbb == 0), counts.tbb << " threads of oneTBB");
+#if DRAWPOINT_HAS_TBB
+BOOST_AUTO_TEST_CASE(tbb_code_inside_a_sample_has_its_workers_thread_alone_in_an_arena_and_all_threads_without) {
+    for (const WorkerThreads kind : {WorkerThreads::arena, WorkerThreads::threads}) {
+        const std::unique_ptr<Recorder> recorder = test::small_recorder();
+        Runtime runtime{{.workers = kind, .record = false}, *recorder};
+        std::atomic<std::size_t> elsewhere{0};
+        NumberedSource source{64};
+        source.before_fill = [&](std::uint64_t) {
+            const auto here = std::this_thread::get_id();
+            oneapi::tbb::parallel_for(0, 64, [&](int) {
+                elsewhere += std::this_thread::get_id() != here;
+                std::this_thread::sleep_for(std::chrono::microseconds{50});
+            });
+        };
+        const SequentialSampler sampler{64};
+        DataLoader loader{runtime, source, sampler, {.batch_size = 8, .num_workers = 1}};
+        const std::size_t before = created;
+        for (auto& batch : blocking(loader))
+            BOOST_TEST(source.fault(batch, 0) == "");
+        BOOST_TEST((elsewhere == 0) == (kind == WorkerThreads::arena));
+        if (kind == WorkerThreads::arena)
+            BOOST_TEST(created - before == 1u);   // TBB starts no thread either
+    }
 }
+#endif
 
 BOOST_AUTO_TEST_SUITE_END()
 

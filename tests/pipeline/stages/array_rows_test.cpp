@@ -355,11 +355,9 @@ BOOST_AUTO_TEST_CASE(a_label_that_is_no_class_names_file_and_byte) {
     SampleRun run{.indices = indices, .data = data.data(), .targets = targets.data()};
     const auto scratch = rows.make_scratch();
     BOOST_TEST(message_of<ArrayFileError>([&] { rows.fill_run(run, *scratch); }) == refused);
-    BOOST_TEST(run.at == 2u);
     const std::vector<std::uint64_t> neighbours{4, 5, 6, 7};   // one piece; its last label is 3
     run.indices = neighbours;
     BOOST_CHECK_THROW(rows.fill_run(run, *scratch), ArrayFileError);
-    BOOST_TEST(run.at == 3u);
 }
 
 BOOST_AUTO_TEST_CASE(a_file_that_shrinks_fails_the_sample_that_is_missing) {

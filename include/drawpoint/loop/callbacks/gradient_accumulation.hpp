@@ -15,7 +15,8 @@ namespace drawpoint {
 
 /// Accumulates gradients over batches of at least `samples` samples in all before the optimizer steps: earlier batches
 /// end with CancelBatch in before_step. Each batch's gradients are weighted by batch size / `samples`; its loss is not
-/// changed. Gradients left over at the end of a fit are not stepped, and dropped when another fit starts at epoch 0.
+/// changed. Gradients left over at the end of a fit are not stepped, and dropped when another fit starts that is not
+/// resumed.
 template <ScalingLearner L>
 class GradientAccumulation final : public EventCallback<GradientAccumulation<L>>, public Stateful {
 public:
@@ -29,7 +30,7 @@ public:
     [[nodiscard]] std::string_view name() const noexcept override { return "GradientAccumulation"; }
     [[nodiscard]] int order() const noexcept override { return 6; }
     void before_fit(const LoopState& state) {
-        if (state.epoch == 0 && std::exchange(count_, 0) > 0)
+        if (!state.resumed && std::exchange(count_, 0) > 0)
             learner_->zero_grad();
     }
     void after_loss(const LoopState& state) {

@@ -17,7 +17,7 @@ namespace drawpoint {
 enum class ScheduleUnit : std::uint8_t { batch, epoch };
 
 /// Sets the learning rate before each training batch according to a schedule. Batches are counted from the start of the
-/// fit, cancelled ones included; a fit with `first_epoch` continues the count.
+/// fit, cancelled ones included; a resumed fit (`LoopState::resumed`) continues the count.
 template <TunableLearner L>
 class LearningRateSchedule final : public EventCallback<LearningRateSchedule<L>>, public Stateful {
 public:
@@ -29,7 +29,7 @@ public:
 
     [[nodiscard]] std::string_view name() const noexcept override { return "LearningRateSchedule"; }
     [[nodiscard]] int order() const noexcept override { return 60; }
-    void before_fit(const LoopState& state) { step_ = state.epoch == 0 ? 0 : step_; }
+    void before_fit(const LoopState& state) { step_ = state.resumed ? step_ : 0; }
     void before_batch(const LoopState& state) {
         learner_->set_learning_rate(schedule_(unit_ == ScheduleUnit::batch ? step_++ : state.epoch));
     }

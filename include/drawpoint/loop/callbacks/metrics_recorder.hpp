@@ -31,8 +31,9 @@ struct EpochMetrics {
 };
 
 /// Records loss, smoothed loss and learning rate of every training step, and losses and metrics of every epoch, like
-/// fastai's Recorder. Losses need `FitOptions::record_loss`; a step cancelled before its loss is left out. A fit that
-/// starts at epoch 0 clears the record, one with `first_epoch` continues it.
+/// fastai's Recorder. Losses need `FitOptions::record_loss`; a step cancelled before its loss is left out. A fit
+/// clears the record unless it is resumed (`LoopState::resumed`). A checkpoint within an epoch lacks what the metrics
+/// themselves have summed up in it.
 class MetricsRecorder final : public EventCallback<MetricsRecorder>, public Stateful {
 public:
     /// Records metrics only. Throws std::invalid_argument naming option and value, or a name shared by two columns.

@@ -24,7 +24,7 @@ class PrefetchCore;   // shared by the loader, its passes and its workers; pipel
 /// memory that is reused. D is options().prefetch_depth; for this and other words see LoaderOptions. The source, the
 /// sampler and the runtime must outlive it. Use it and its passes, their construction and destruction included, from
 /// the loop's thread (or, without coroutines, one thread at a time); only request_stop() may be called from any. In a
-/// forked child, a loader with workers or readers can only be destroyed: epoch(), a draw that would wait, and
+/// forked child, a loader with workers or readers can only be destroyed: epoch(), a draw that would wait, restore() and
 /// reconfigure() throw std::logic_error.
 class DataLoader {
 public:
@@ -43,11 +43,14 @@ public:
 
         /// All batches of the pass, drawn or not; never nullopt.
         [[nodiscard]] std::optional<std::size_t> size() const noexcept;
+        /// Batches of the pass that are drawn, those before a restore() included. A draw that threw a SampleError
+        /// counts.
+        [[nodiscard]] std::size_t drawn() const noexcept;
         /// Draws the next batch; after the last one always nullopt. If the batch is ready, this takes about 20 ns and
         /// neither locks nor allocates; else it spins for up to 80 µs and then suspends. Without workers it makes the
         /// batch itself. Not in a conditional expression: g++ 12 copies the bytes of `c ? x : co_await next()` and
         /// gives the batch back twice. Where it suspends it can be cancelled, through Asio's cancellation slots (all
-        /// types), e.g. by `pass.next() || timer`. (which loses no batch). A cancelled draw takes nothing: the next one
+        /// types), e.g. by `pass.next() || timer`. A cancelled draw takes nothing: the next one
         /// gives the same batch. Throws
         /// - SampleError for a batch with failed samples, naming the one with the smallest index (the recording has
         ///   all); that batch and its other samples are lost, the next call gives the next one;
@@ -116,6 +119,22 @@ public:
     /// With a memory_budget, numbers that become smaller do so at once. Numbers that grow wait until the others have
     /// freed enough memory; each following draw checks that, and the row is recorded when they have grown.
     void reconfigure(const LoaderChange&);
+
+    /// The position: which epoch, and which of its batches are drawn. At most 256 bytes (a few more if batches come out
+    /// of order in passes of more than 10^8), to be stored with a checkpoint. It depends only on what is drawn, not on
+    /// workers, depth or what is prefetched. The first call computes fingerprints: it looks up to 64 files, and
+    /// computes the whole order of epoch 0, but of samplers with parts not beyond 2^17 samples. Throws what the sampler
+    /// and the source's path() throw, and std::bad_alloc.
+    [[nodiscard]] std::string state() const;
+    /// Goes on where state() was: the next pass of the same epoch gives the batches that were not drawn. It may be of a
+    /// later epoch, which leaves them out, but not of an earlier one. `max_errors` counts anew. Workers, depth, order
+    /// of drawing and memory may differ; and if all batches were drawn in order, batch_size and the number of ranks of
+    /// a DistributedSampler, too, if the position is after a whole number of new batches. What is random in a sample
+    /// does not depend on any of them. Call it between two passes: what is prefetched is abandoned. Throws
+    /// std::invalid_argument for bytes that are no state, damaged, or of another version; for a state of another data
+    /// set (names and sizes of up to 64 files; of a data set without files, only the number of samples), order of
+    /// samples, seed or drop_last; std::logic_error during a pass; and what state() throws. Then nothing has changed.
+    void restore(std::string_view state);
 
     /// Ends every pending and later next() with operation_aborted, except that of a pass that is used up. Does not wait
     /// for workers. Final. Any thread; idempotent.

@@ -23,8 +23,8 @@ class WorkerPool;
 template <class T>
 using Awaitable = asio::awaitable<T>;
 
-/// Where workers run. `arena`: on oneTBB's threads, which the program's own TBB code uses too. `threads`: on threads of
-/// their own.
+/// What TBB code inside a sample, such as an image library's, gets. `arena`: only the thread of its worker, so that
+/// workers do not compete with TBB's threads for cores. `threads`: TBB's threads too.
 enum class WorkerThreads : std::uint8_t { arena, threads };
 
 struct RuntimeOptions {

@@ -22,6 +22,14 @@ protected:
     ~OrderParts() = default;
 };
 
+class Sampler;
+
+/// One rank's share of an order that ranks divide: positions rank, rank + ranks, rank + 2 · ranks, …
+struct OrderShare {
+    const Sampler* of;   ///< the sampler of the whole order
+    std::size_t rank = 0, ranks = 1;
+};
+
 /// Determines the order in which a pass visits the data set: a pure function of the epoch. const calls must be
 /// thread-safe: a loader calls them on workers, too, and may compute two orders at the same time.
 class Sampler {
@@ -35,6 +43,9 @@ public:
     virtual void order(std::size_t epoch, std::span<std::uint64_t> order) const = 0;
     /// Parts of the same order, for loaders to use instead of order(); the same answer at each call. Null: it has none.
     [[nodiscard]] virtual const OrderParts* parts() const noexcept { return nullptr; }
+    /// What this order is a rank's share of, so that other ranks can go on (`DataLoader::state`). By default it is an
+    /// order of its own.
+    [[nodiscard]] virtual OrderShare share() const noexcept { return {this, 0, 1}; }
 };
 
 /// 0, 1, … n - 1.
@@ -97,6 +108,7 @@ public:
     [[nodiscard]] std::size_t size() const noexcept override;
     void order(std::size_t epoch, std::span<std::uint64_t> order) const override;
     [[nodiscard]] const OrderParts* parts() const noexcept override { return of_->parts() != nullptr ? this : nullptr; }
+    [[nodiscard]] OrderShare share() const noexcept override { return {of_, rank_, ranks_}; }
     void part(std::size_t epoch, std::uint64_t first, std::uint64_t stride,
               std::span<std::uint64_t> part) const noexcept override;
 

@@ -100,6 +100,31 @@ BOOST_AUTO_TEST_CASE(one_worker_has_more_reads_in_flight_than_itself) {
     BOOST_TEST(source.made_from_contents == 800u);
 }
 
+BOOST_AUTO_TEST_CASE(samples_that_are_left_out_do_not_disturb_reads_ahead) {
+    StoredSource source{600};
+    source.before_read = [](std::uint64_t index) {
+        if (index % 16 != 3)
+            slowly(index);   // so that some are read ahead, and some made by workers that have overtaken
+        if (index % 5 == 2)
+            fail(EIO);
+    };
+    const Drawn drawn = draw(source, {.batch_size = 8,
+                                      .num_workers = 3,
+                                      .prefetch_depth = 4,
+                                      .on_error = OnError::skip,
+                                      .max_errors = 600,
+                                      .read_concurrency = 16,
+                                      .read_retries = 0});
+    BOOST_TEST(drawn.fault == "");
+    std::size_t samples = 0;
+    for (const auto& [number, indices] : drawn.indices) {
+        samples += indices.size();
+        BOOST_TEST(std::ranges::none_of(indices, [](std::uint64_t index) { return index % 5 == 2; }));
+    }
+    BOOST_TEST(samples == 2u * 480);
+    BOOST_TEST(drawn.counters.samples_skipped == 2u * 120);
+}
+
 BOOST_AUTO_TEST_CASE(a_read_that_fails_is_its_batchs_failure_in_the_stage_read_with_its_attempts) {
     for (const std::size_t concurrency : {0u, 16u}) {
         StoredSource source{64};

@@ -33,6 +33,12 @@ concept BatchSource = requires(S& source) {
     { source.next() } -> std::same_as<Awaitable<std::optional<typename S::Batch>>>;
 };
 
+/// A pass that may go on where an earlier run ended: it knows how many of its batches are drawn.
+template <class S>
+concept ContinuedSource = requires(const S& source) {
+    { source.drawn() } noexcept -> std::same_as<std::size_t>;
+};
+
 /// A batch that knows what its draw waited for, and how long.
 template <class B>
 concept StampedBatch = requires(const B& batch) {

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include <drawpoint/instrumentation/ledger/rows.hpp>
+#include <drawpoint/pipeline/errors.hpp>
 #include <drawpoint/pipeline/loader/machine/loader_setting.hpp>
 
 namespace drawpoint {
@@ -34,6 +35,13 @@ struct LoaderOptions {
     std::uint64_t seed = 0;   ///< for everything random in a sample; a sampler has a seed of its own
     bool drop_last = false;   ///< leaves a short last batch out; a data set smaller than one batch still gives one
     OrderRule order{};        ///< the order in which finished batches are drawn
+    /// What becomes of a batch with samples that cannot be made. Failures count where their batch is drawn, so what a
+    /// pass gives does not depend on workers or timing. Without a sample to substitute, and for a failure of the whole
+    /// batch ("batch memory", "collate"), the draw throws in any case.
+    OnError on_error = OnError::raise;
+    /// Most samples that `on_error` may skip or substitute in a pass; the batch that exceeds it is raised, and so is
+    /// each later one with a failure. Absent: 0.1 % of the pass's samples, but at least 10.
+    std::optional<std::size_t> max_errors{};
     // Only for sources that can be read ahead (`SampleSource::reads`).
     /// Most reads in flight ahead of the workers, 0 … 4096, whatever num_workers is, also with 0 workers; 0: nothing is
     /// read ahead. In any case samples are read ahead only while reads are found to wait for storage; else a worker
@@ -101,6 +109,7 @@ struct LoaderCounters {
     /// Slots that took new memory, because the user still held the old memory, e.g. by a tensor, when the batch came
     /// back.
     std::uint64_t slots_replaced = 0;
+    std::uint64_t samples_skipped = 0, samples_substituted = 0;   ///< by `LoaderOptions::on_error`
     std::uint64_t suspensions = 0;   ///< draws that suspended or, in next_blocking(), blocked
     /// How often workers were woken, how often one went to sleep or to rest, and how often a thread took the loader's
     /// lock to decide what comes next.

@@ -132,7 +132,6 @@ struct SampleRun {
     std::int64_t* targets = nullptr;   ///< indices.size()
 
     std::uint64_t bytes_read = 0;   ///< out: bytes read from storage
-    std::size_t at = 0;             ///< out: position in `indices` of the sample that failed, if fill_run() throws
 };
 
 /// The data of a DataLoader: how many samples there are, what they look like, and how to make one. const calls must be
@@ -155,7 +154,8 @@ public:
     /// Whether a loader that does not collate calls fill_run() instead of fill(): for sources with one stage that is
     /// shorter than the call. A run is recorded as one row that counts its samples.
     [[nodiscard]] virtual bool fills_runs() const noexcept { return false; }
-    /// Makes all samples of the run, as fill() does. An exception fails the sample at `SampleRun::at`.
+    /// Makes all samples of the run, as fill() does. After an exception each of them is asked for again, in a run of
+    /// its own, which tells the failing ones from the others.
     virtual void fill_run(SampleRun&, WorkerScratch&) const { throw std::logic_error{"this source fills no runs"}; }
 
     /// How to read samples ahead of fill() (`SampleTask::contents`); null: nothing can be read ahead. Valid as long as

@@ -14,6 +14,10 @@ namespace drawpoint {
 /// blocks' order and lengths. About 0.1 ns a byte. Not cryptographic.
 class BatchDigest {
 public:
+    BatchDigest() noexcept = default;
+    /// Goes on from an earlier value().
+    explicit BatchDigest(std::uint64_t value) noexcept : state_{value} {}
+
     void add(std::span<const std::byte> bytes) noexcept {
         std::array<std::uint64_t, 4> lanes{state_ + p1 + p2, state_ + p2, state_, state_ - p1};
         std::size_t at = 0;

@@ -75,20 +75,16 @@ void ReadAhead::retarget(std::size_t concurrency, std::size_t num_workers, std::
 
 // ---------------------------------------------------------------------------------------------- what is wanted
 
-void ReadAhead::want(std::uint32_t slot, std::span<const std::uint64_t> indices) noexcept {
+ReadAhead::Act ReadAhead::want(std::uint32_t slot, std::span<const std::uint64_t> indices) noexcept {
     if (most_ == 0)
-        return;
-    Act then;
-    {
-        const std::lock_guard lock{mutex_};
-        const auto size = static_cast<std::uint32_t>(indices.size());
-        for (std::uint32_t at = 0; at < size; ++at)
-            cell(slot, at).store(cell_value(ReadState::idle), std::memory_order_relaxed);   // published with the batch
-        indices_[slot] = indices.data();
-        machine_.want(slot, size);
-        then = act();
-    }
-    perform(then);
+        return Act::none;
+    const std::lock_guard lock{mutex_};
+    const auto size = static_cast<std::uint32_t>(indices.size());
+    for (std::uint32_t at = 0; at < size; ++at)
+        cell(slot, at).store(cell_value(ReadState::idle), std::memory_order_relaxed);   // published with the batch
+    indices_[slot] = indices.data();
+    machine_.want(slot, size);
+    return act();
 }
 
 void ReadAhead::withdraw(std::uint32_t slot, std::uint32_t first) noexcept {

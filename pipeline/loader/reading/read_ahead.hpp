@@ -93,6 +93,8 @@ struct ReadAheadCounters {
 /// has not begun. While reads are fast, nothing is read ahead.
 class ReadAhead {
 public:
+    using Act = ReadMachine::Act;   // what to do about readers once no mutex is held
+
     ReadAhead(const SampleSource&, const SampleReads&, const ReadAheadOptions&, const AnyClock&);
     ~ReadAhead();
     ReadAhead(const ReadAhead&) = delete;
@@ -100,8 +102,10 @@ public:
 
     /// A batch was opened in `slot`; batches come in the sampler's order. `indices` must not change until
     /// withdraw(slot, 0), which is called before the slot's next batch. One thread at a time, before workers see the
-    /// batch.
-    void want(std::uint32_t slot, std::span<const std::uint64_t> indices) noexcept;
+    /// batch. perform() what it returns, once no mutex is held.
+    [[nodiscard]] Act want(std::uint32_t slot, std::span<const std::uint64_t> indices) noexcept;
+    /// Wakes or starts a reader: a system call.
+    void perform(Act) noexcept;
     /// Allocates the cells of the first `slots` slots. One thread at a time; before want() of any of these. Throws
     /// std::bad_alloc.
     void prepare_slots(std::size_t slots);
@@ -149,7 +153,6 @@ public:
 
 private:
     using Lock = std::unique_lock<std::mutex>;
-    using Act = ReadMachine::Act;
 
     [[nodiscard]] std::atomic<std::uint32_t>& cell(std::uint32_t slot, std::uint32_t at) noexcept {
         return cells_[slot][at];
@@ -157,7 +160,6 @@ private:
 
     // Both sides: read_ahead.cpp.
     [[nodiscard]] Act act() noexcept;   // under the mutex; perform() follows without it
-    void perform(Act) noexcept;
     [[nodiscard]] Readers& readers();   // created when first needed; under start_mutex_
     void wake_readers() noexcept;
     [[nodiscard]] ReadMachine::Buffer next_buffer() const noexcept;   // under the mutex

@@ -153,7 +153,7 @@ const LoaderMachine::HeldBytes& PrefetchCore::held_bytes_of_all(Guard& guard) co
 void PrefetchCore::carry_out(Guard& guard, const LoaderMachine::Effects& effects, Wakes& wakes) noexcept {
     trim_slots(effects.trim);
     for (const LoaderMachine::Open& batch : effects.open)
-        open(guard, batch);
+        open(guard, batch, wakes);
     for (const LoaderPolicy::HandOver& batch : effects.hand_over)
         wakes.loop |= publish(batch.position, {batch.failed ? DrawMailbox::Kind::failed : DrawMailbox::Kind::batch,
                                                batch.slot, slots_[batch.slot].size});
@@ -167,7 +167,7 @@ void PrefetchCore::trim_slots(std::uint64_t slots) noexcept {
         trim(static_cast<std::uint32_t>(std::countr_zero(slots)));
 }
 
-void PrefetchCore::open(Guard& guard, const LoaderMachine::Open& batch) noexcept {
+void PrefetchCore::open(Guard& guard, const LoaderMachine::Open& batch, Wakes& wakes) noexcept {
     Slot& s = slots_[batch.slot];
     const std::uint64_t nth = batch.batch - guard.first_batch, again = guard.undrawn.size();
     const std::uint64_t number = nth < again ? guard.undrawn[nth] : guard.first_number + (nth - again);
@@ -202,7 +202,7 @@ void PrefetchCore::open(Guard& guard, const LoaderMachine::Open& batch) noexcept
         s.memory = nullptr;   // every sample of the batch will fail
     }
     if (reads_)
-        reads_->want(batch.slot, {s.indices.get(), s.size});
+        wakes.add(reads_->want(batch.slot, {s.indices.get(), s.size}));
     s.remaining.store(s.size, std::memory_order_relaxed);
     s.claim.store(std::uint64_t{s.size} << 32, std::memory_order_release);
     board_.open(batch.batch, batch.slot);

@@ -143,13 +143,19 @@ private:
     };
     /// What the thread must do after it has released the mutex.
     struct Wakes {
-        std::size_t workers = 0;
+        std::size_t workers = 0, readers = 0, new_readers = 0;
         bool loop = false, prepare_next = false;
         Wakes& operator+=(const Wakes& more) noexcept {
             workers += more.workers;
+            readers += more.readers;
+            new_readers += more.new_readers;
             loop |= more.loop;
             prepare_next |= more.prepare_next;
             return *this;
+        }
+        void add(ReadAhead::Act act) noexcept {
+            readers += act == ReadAhead::Act::wake;
+            new_readers += act == ReadAhead::Act::start;
         }
     };
     struct Asks {
@@ -173,7 +179,7 @@ private:
     const LoaderMachine::HeldBytes& held_bytes_of_all(Guard&) const noexcept;
     void carry_out(Guard&, const LoaderMachine::Effects&, Wakes&) noexcept;
     void trim_slots(std::uint64_t slots) noexcept;
-    void open(Guard&, const LoaderMachine::Open&) noexcept;
+    void open(Guard&, const LoaderMachine::Open&, Wakes&) noexcept;
     [[nodiscard]] bool publish(std::uint64_t position, const DrawMailbox::Entry&) noexcept;   // true: wake the loop
     void complete(Guard&, std::uint32_t slot, bool has_failed) noexcept;
     void count_released(Guard&, Slot&) noexcept;   // counts the memory that the slot's samples have freed

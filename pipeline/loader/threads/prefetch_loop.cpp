@@ -158,7 +158,8 @@ void PrefetchCore::wait_blocked() noexcept {
 
 void PrefetchCore::draw_inline() {
     for (;;) {
-        (void)turn(*guarded_.lock());   // nobody sleeps here
+        const Wakes wakes = turn(*guarded_.lock());
+        perform(wakes);   // of readers: there are no workers
         bool worked = false;
         while (!ready() && claim_one(*inline_worker_))
             worked = true;

@@ -18,6 +18,10 @@ void PrefetchCore::perform(Wakes wakes) noexcept {
         tokens_.give(static_cast<std::uint32_t>(wakes.workers));
     if (wakes.loop)
         wake_loop();
+    for (; wakes.readers != 0; --wakes.readers)
+        reads_->perform(ReadAhead::Act::wake);
+    for (; wakes.new_readers != 0; --wakes.new_readers)
+        reads_->perform(ReadAhead::Act::start);
     if (wakes.prepare_next)
         prepare_next_order();
 }

@@ -29,7 +29,7 @@ struct Wanting {
         : source{from}, indices(from.size()), reads{from, from, with_size(options, from.size()), AnyClock{}} {
         std::iota(indices.begin(), indices.end(), 0);
         reads.withdraw(0, 0);
-        reads.want(0, indices);
+        reads.perform(reads.want(0, indices));
     }
     static ReadAheadOptions with_size(ReadAheadOptions options, std::size_t n) {
         options.batch_size = n;
@@ -106,7 +106,7 @@ private:
         slot.size = static_cast<std::uint32_t>(1 + random_() % batch_);
         for (std::uint32_t at = 0; at < slot.size; ++at)
             slot.indices[at] = random_() % (source_.size() + source_.size() / 50);   // some indices are out of range
-        reads_.want(number(slot), {slot.indices.data(), slot.size});
+        reads_.perform(reads_.want(number(slot), {slot.indices.data(), slot.size}));
         slot.left = slot.size;
         slot.claim.store(std::uint64_t{slot.size} << 32, std::memory_order_release);
     }
@@ -264,7 +264,7 @@ BOOST_AUTO_TEST_CASE(what_a_cache_holds_is_not_read_by_anybody) {
     std::vector<std::uint64_t> indices(100);
     std::iota(indices.begin(), indices.end(), 0);
     ReadAhead reads{source, cached, {.batch_size = 100, .slots = 1}, AnyClock{}};
-    reads.want(0, indices);
+    reads.perform(reads.want(0, indices));
     WorkerReads worker;
     for (std::uint32_t at = 0; at < 100; ++at) {
         const ReadAhead::Taken taken = reads.take(worker, 0, at, at);

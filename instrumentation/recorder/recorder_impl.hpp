@@ -41,7 +41,7 @@ struct Nudge {
 
 struct WorkerTrack::Ring {
     Ring(std::uint32_t records, std::uint16_t number, double share, Nudge& nudge_writer)
-        : ring{records}, worker{number}, drop_share{share}, nudge{&nudge_writer} {}
+        : ring{records, drawpoint::Ring::Pages::as_used}, worker{number}, drop_share{share}, nudge{&nudge_writer} {}
 
     drawpoint::Ring ring;
     const std::uint16_t worker;

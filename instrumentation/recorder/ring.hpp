@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -14,17 +15,22 @@ namespace drawpoint {
 
 /// A single-producer, single-consumer queue of messages. A message is a run of consecutive 64-byte records and is there
 /// wholly or not at all; its first byte is its kind, never 0, its second its number of records. Messages that did not
-/// fit are counted. Neither side blocks or allocates; the system provides the memory page by page, as it is first used.
+/// fit are counted. Neither side blocks or allocates.
 class Ring {
 public:
     static constexpr std::size_t record_bytes = 64;
 
+    /// Whether the constructor touches all memory, or the system provides it page by page, as it is first used.
+    enum class Pages : std::uint8_t { at_once, as_used };
+
     /// Throws std::invalid_argument unless `records` is a power of two of at least 64.
-    explicit Ring(std::uint32_t records) : mask_{records - 1u} {
+    explicit Ring(std::uint32_t records, Pages pages = Pages::at_once) : mask_{records - 1u} {
         if (records < 64 || !std::has_single_bit(records))
             throw std::invalid_argument("ring_records must be a power of two of at least 64, got " +
                                         std::to_string(records));
         records_ = std::make_unique_for_overwrite<Record[]>(records);
+        if (pages == Pages::at_once)
+            std::memset(static_cast<void*>(records_.get()), 0, records * record_bytes);
     }
 
     // The producer's side.

@@ -23,6 +23,7 @@
 #include <drawpoint/pipeline/loader/core/detail/batch_digest.hpp>
 #include "pipeline/loader/core/loader_core.hpp"
 #include "pipeline/loader/core/loader_state.hpp"
+#include "pipeline/loader/core/spin_pause.hpp"
 #include "pipeline/loader/reading/read_ahead.hpp"
 #include "pipeline/loader/threads/claim_board.hpp"
 #include "pipeline/loader/threads/draw_mailbox.hpp"
@@ -34,13 +35,6 @@
 #include "pipeline/runtime/worker_pool.hpp"
 
 namespace drawpoint {
-
-/// To be called in a loop that spins for another thread.
-inline void spin_pause() noexcept {
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#endif
-}
 
 /// Shared by a DataLoader, its passes and its workers: drives a LoaderMachine with threads. The machine decides under
 /// one mutex, and this class carries out its effects. Ready draws, claims within a batch and give-backs take no lock.

@@ -32,7 +32,6 @@ void PrefetchCore::restore(const LoaderState& from) {
         const auto guard = guarded_.lock();
         if (!stopping())
             abandon(*guard);   // what was prefetched of the next pass
-        guard->resumed.reset();
     }
     progress_.begin(to.epoch, to.end, to.undrawn);
     counts_draws_ = false;

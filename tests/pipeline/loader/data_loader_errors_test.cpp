@@ -281,35 +281,26 @@ BOOST_AUTO_TEST_CASE(batches_of_which_nothing_is_left_are_passed_over_while_work
     BOOST_TEST(expected == samples + 1);
 }
 
-BOOST_AUTO_TEST_CASE(what_a_collate_function_throws_is_raised_under_each_policy) {
-    for (const OnError policy : policies) {
-        Bench bench;
-        const Staged source{6, Making::collated};
-        const auto collate =
-            collate_with("never", [](const FinishedSamples&, CollatedBatch&) { throw std::runtime_error{"no shape"}; });
-        const SequentialSampler sampler{6};
-        DataLoader loader{
-            bench.runtime, source, sampler, {.batch_size = 3, .on_error = policy, .collate = collate.get()}};
-        auto pass = loader.epoch(0);
-        BOOST_CHECK_EXCEPTION((void)pass.next_blocking(), SampleError, says("sample 0: collate: no shape"));
-        BOOST_CHECK_THROW((void)pass.next_blocking(), SampleError);
-        BOOST_TEST(!pass.next_blocking().has_value());
-    }
-}
-
-BOOST_AUTO_TEST_CASE(a_collate_function_that_throws_is_not_hidden_by_a_sample_that_was_skipped) {
-    for (const OnError policy : {OnError::skip, OnError::substitute}) {
-        Bench bench;
-        Staged source{6, Making::collated};
-        source.fails_in[1] = 2;
-        const auto collate =
-            collate_with("never", [](const FinishedSamples&, CollatedBatch&) { throw std::runtime_error{"no shape"}; });
-        const SequentialSampler sampler{6};
-        DataLoader loader{
-            bench.runtime, source, sampler, {.batch_size = 3, .on_error = policy, .collate = collate.get()}};
-        auto pass = loader.epoch(0);
-        BOOST_CHECK_EXCEPTION((void)pass.next_blocking(), SampleError, says("sample 0: collate: no shape"));
-    }
+BOOST_AUTO_TEST_CASE(what_a_collate_function_throws_is_raised_under_each_policy_also_beside_a_sample_that_is_left_out) {
+    for (const OnError policy : policies)
+        for (const bool one_fails : {false, true}) {
+            Bench bench;
+            Staged source{6, Making::collated};
+            if (one_fails)
+                source.fails_in[1] = 2;
+            const auto collate = collate_with(
+                "never", [](const FinishedSamples&, CollatedBatch&) { throw std::runtime_error{"no shape"}; });
+            const SequentialSampler sampler{6};
+            DataLoader loader{
+                bench.runtime, source, sampler, {.batch_size = 3, .on_error = policy, .collate = collate.get()}};
+            auto pass = loader.epoch(0);
+            const bool raises_sample = one_fails && policy == OnError::raise;
+            BOOST_CHECK_EXCEPTION(
+                (void)pass.next_blocking(), SampleError,
+                says(raises_sample ? "sample 1 (staged/1): decode: stage 2" : "sample 0: collate: no shape"));
+            BOOST_CHECK_EXCEPTION((void)pass.next_blocking(), SampleError, says("sample 3: collate: no shape"));
+            BOOST_TEST(!pass.next_blocking().has_value());
+        }
 }
 
 BOOST_AUTO_TEST_CASE(a_batch_without_its_failed_samples_is_recorded_as_taken_and_a_raised_one_as_failed) {

@@ -228,9 +228,8 @@ Awaitable<std::optional<Batch>> DataLoader::Pass::next() {
             asio::use_awaitable_t<> token;
             co_await asio::async_initiate<asio::use_awaitable_t<>, void(std::exception_ptr)>(park, token);
         }
-        std::optional<Batch> batch = core->take();
-        if (batch) [[likely]]
-            co_return batch;
+        if (!core->passes_over()) [[likely]]
+            co_return core->take();
     }
     co_return std::nullopt;
 }
@@ -250,9 +249,8 @@ Awaitable<std::optional<Batch>> DataLoader::Pass::next_for(std::chrono::nanoseco
             asio::use_awaitable_t<> token;
             co_await asio::async_initiate<asio::use_awaitable_t<>, void(std::exception_ptr)>(park, token);
         }
-        std::optional<Batch> batch = core->take();
-        if (batch) [[likely]]
-            co_return batch;
+        if (!core->passes_over()) [[likely]]
+            co_return core->take();
     }
     co_return std::nullopt;
 }
@@ -261,8 +259,8 @@ std::optional<Batch> DataLoader::Pass::next_blocking() {
     while (!core_->exhausted(serial_)) {
         if (!core_->ready() && core_->must_wait(DrawMailbox::Kind::waiting_blocked))
             core_->wait_blocked();
-        if (std::optional<Batch> batch = core_->take())
-            return batch;
+        if (!core_->passes_over()) [[likely]]
+            return core_->take();
     }
     return std::nullopt;
 }

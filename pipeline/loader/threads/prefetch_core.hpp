@@ -70,8 +70,9 @@ public:
     /// throws.
     [[nodiscard]] bool must_wait(DrawMailbox::Kind how);
     void wait_blocked() noexcept;
-    /// nullopt: all samples of the batch were skipped (`LoaderOptions::on_error`); it counts as drawn.
-    [[nodiscard]] std::optional<Batch> take();
+    /// Draws the ready batch if all its samples were skipped (`LoaderOptions::on_error`). False: take() draws it.
+    [[nodiscard]] bool passes_over() { return mailbox_.at(position_).kind != DrawMailbox::Kind::batch && pass_over(); }
+    [[nodiscard]] Batch take();
     /// Suspends the loop until resume() or interrupt() calls the handler. The handler's cancellation slot interrupts.
     void park(Handler&& handler);
     /// Takes back what must_wait() announced for the draw of this number (suspensions()), unless it was parked: then
@@ -215,6 +216,8 @@ private:
     [[nodiscard]] bool spin_until_ready() noexcept;
     void draw_inline();
     void record(const Slot&, std::uint32_t slot, BatchStatus, std::int64_t at_ns, std::uint64_t ready_batches) noexcept;
+    [[nodiscard]] bool pass_over();
+    void advance(Slot&, std::uint32_t slot, bool comes) noexcept;   // the batch is drawn: it comes, or its error
     /// Counts the failures of a drawn batch, and leaves the size that is kept. False: they are raised.
     [[nodiscard]] bool settle_failed(Slot&) noexcept;
     [[noreturn]] void throw_failure(std::uint32_t slot);

@@ -172,32 +172,46 @@ void PrefetchCore::draw_inline() {
     }
 }
 
-std::optional<Batch> PrefetchCore::take() {
+void PrefetchCore::advance(Slot& s, std::uint32_t slot, bool comes) noexcept {
+    ++position_;
+    --pass_left_;
+    if (!counts_draws_) [[unlikely]]
+        progress_.draw(s.number);
+    if (!recorder_)
+        return;
+    s.taken_ns = clock_.now_ns();
+    last_offered_ns_ = s.offered_ns;
+    record(s, slot, comes ? BatchStatus::taken : BatchStatus::failed, s.taken_ns,
+           published_.load(std::memory_order_relaxed) - position_);
+}
+
+bool PrefetchCore::pass_over() {
+    if (stopping())
+        return false;
+    const std::uint32_t i = mailbox_.at(position_).slot;
+    Slot& s = slots_[i];
+    if (s.kept != 0u || pass_errors_ + s.failures.size() > most_errors_)
+        return false;
+    advance(s, i, settle_failed(s));
+    give_back_unlent(i);
+    return true;
+}
+
+Batch PrefetchCore::take() {
     if (stopping())
         throw_aborted();
     const DrawMailbox::Entry entry = mailbox_.at(position_);
     const std::uint32_t i = entry.slot;
-    ++position_;
-    --pass_left_;
     Slot& s = slots_[i];
-    if (!counts_draws_) [[unlikely]]
-        progress_.draw(s.number);
-    const bool whole = entry.kind == DrawMailbox::Kind::batch, comes = whole || settle_failed(s);
-    if (recorder_) {
-        s.taken_ns = clock_.now_ns();
-        last_offered_ns_ = s.offered_ns;
-        record(s, i, comes ? BatchStatus::taken : BatchStatus::failed, s.taken_ns,
-               published_.load(std::memory_order_relaxed) - position_);
-    }
     std::uint32_t size = entry.size;   // s.size is on a cache line that workers write
-    if (!whole) [[unlikely]] {
+    if (entry.kind != DrawMailbox::Kind::batch) [[unlikely]] {
+        const bool comes = settle_failed(s);
+        advance(s, i, comes);
         if (!comes)
             throw_failure(i);
-        if (s.size == 0) {
-            give_back_unlent(i);
-            return std::nullopt;
-        }
         size = s.size;
+    } else {
+        advance(s, i, true);
     }
     ++batches_taken_;
     samples_taken_ += size;

@@ -207,7 +207,7 @@ void ProfileOptions::add_recording(CLI::App& app) {
     app.add_flag("--drop-first-batch,!--no-drop-first-batch", drop_first_batch,
                  "leaves the first batch of each phase out of the rows (on)");
     add_read(app, "--recording-limit", recording_limit, "256MiB", bytes_in,
-             "most bytes of samples recorded, e.g. 64MiB");
+             "most bytes of the recording; beyond them, older steps are kept as totals");
     app.add_option("--checkpoint", checkpoint, "writes model, optimizer and position to this file at each epoch's end");
     add_number(app, "--checkpoint-every", checkpoint_every, 0, UINT32_MAX,
                "also writes the checkpoint after so many steps; 0: only at epochs' ends");

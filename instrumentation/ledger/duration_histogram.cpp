@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstddef>
+#include <utility>
 
 namespace drawpoint {
 namespace {
@@ -27,44 +28,61 @@ double middle_of(std::size_t bucket) noexcept {
     return static_cast<double>(least) + static_cast<double>((std::uint64_t{1} << shift) - 1) / 2;
 }
 
+constexpr std::size_t most_buckets = a_doubling * (64 - doubling_bits);   // 2^63 - 1 ns is in the last one
+
 }   // namespace
+
+DurationHistogram::DurationHistogram(Parts parts) noexcept {
+    if (parts.counts.size() > most_buckets || !std::isfinite(parts.mean_ns) || !(parts.squares >= 0))
+        return;
+    std::uint64_t calls = 0;
+    for (const std::uint64_t count : parts.counts) {
+        if (count > std::numeric_limits<std::uint64_t>::max() - calls)
+            return;
+        calls += count;
+    }
+    if (calls == 0 || parts.counts.back() == 0 || parts.min_ns > parts.max_ns)
+        return;
+    parts_ = std::move(parts);
+    calls_ = calls;
+}
 
 void DurationHistogram::add(std::int64_t ns, std::uint64_t calls) {
     if (calls == 0)
         return;
     const std::size_t bucket = bucket_of(ns);
-    if (bucket >= counts_.size())
-        counts_.resize(bucket + 1);
-    counts_[bucket] += calls;
+    if (bucket >= parts_.counts.size())
+        parts_.counts.resize(bucket + 1);
+    parts_.counts[bucket] += calls;
     calls_ += calls;
-    total_ns_ += ns * static_cast<std::int64_t>(calls);
-    min_ns_ = std::min(min_ns_, ns);
-    max_ns_ = std::max(max_ns_, ns);
+    parts_.total_ns += ns * static_cast<std::int64_t>(calls);
+    parts_.min_ns = std::min(parts_.min_ns, ns);
+    parts_.max_ns = std::max(parts_.max_ns, ns);
     const auto value = static_cast<double>(ns);
     const auto added = static_cast<double>(calls);
-    const double off = value - mean_ns_;
-    mean_ns_ += off * added / static_cast<double>(calls_);
-    squares_ += off * (value - mean_ns_) * added;
+    const double off = value - parts_.mean_ns;
+    parts_.mean_ns += off * added / static_cast<double>(calls_);
+    parts_.squares += off * (value - parts_.mean_ns) * added;
 }
 
 void DurationHistogram::add(const DurationHistogram& other) {
     if (other.calls_ == 0)
         return;
-    counts_.resize(std::max(counts_.size(), other.counts_.size()));
-    for (std::size_t bucket = 0; bucket < other.counts_.size(); ++bucket)
-        counts_[bucket] += other.counts_[bucket];
+    parts_.counts.resize(std::max(parts_.counts.size(), other.parts_.counts.size()));
+    for (std::size_t bucket = 0; bucket < other.parts_.counts.size(); ++bucket)
+        parts_.counts[bucket] += other.parts_.counts[bucket];
     const auto mine = static_cast<double>(calls_), its = static_cast<double>(other.calls_);
-    const double off = other.mean_ns_ - mean_ns_;
-    mean_ns_ += off * its / (mine + its);
-    squares_ += other.squares_ + off * off * mine * its / (mine + its);
+    const double off = other.parts_.mean_ns - parts_.mean_ns;
+    parts_.mean_ns += off * its / (mine + its);
+    parts_.squares += other.parts_.squares + off * off * mine * its / (mine + its);
     calls_ += other.calls_;
-    total_ns_ += other.total_ns_;
-    min_ns_ = std::min(min_ns_, other.min_ns_);
-    max_ns_ = std::max(max_ns_, other.max_ns_);
+    parts_.total_ns += other.parts_.total_ns;
+    parts_.min_ns = std::min(parts_.min_ns, other.parts_.min_ns);
+    parts_.max_ns = std::max(parts_.max_ns, other.parts_.max_ns);
 }
 
 double DurationHistogram::std_dev_ns() const noexcept {
-    return calls_ == 0 ? 0.0 : std::sqrt(squares_ / static_cast<double>(calls_));
+    return calls_ == 0 ? 0.0 : std::sqrt(parts_.squares / static_cast<double>(calls_));
 }
 
 double DurationHistogram::quantile_ns(double q) const noexcept {
@@ -78,9 +96,9 @@ double DurationHistogram::quantile_ns(double q) const noexcept {
 
 double DurationHistogram::ranked_ns(std::uint64_t rank) const noexcept {
     std::size_t bucket = 0;
-    for (std::uint64_t before = counts_[0]; before <= rank; before += counts_[bucket])
+    for (std::uint64_t before = parts_.counts[0]; before <= rank; before += parts_.counts[bucket])
         ++bucket;
-    return std::clamp(middle_of(bucket), static_cast<double>(min_ns_), static_cast<double>(max_ns_));
+    return std::clamp(middle_of(bucket), static_cast<double>(parts_.min_ns), static_cast<double>(parts_.max_ns));
 }
 
 }   // namespace drawpoint

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <ranges>
+#include <utility>
 
 #include <drawpoint/instrumentation/detail/wrapping.hpp>
 
@@ -170,10 +171,18 @@ void thin(std::vector<HostRow>& host, std::size_t old) {
     });
 }
 
-void fold(Ledger& ledger, std::span<PassRow> open, std::size_t keep) {
+namespace {
+
+/// When a batch leaves the loader; one that was never taken is as old as its admission.
+std::int64_t age_of(const BatchRow& batch) noexcept {
+    return batch.taken_ns != no_stamp ? batch.taken_ns : batch.admitted_ns;
+}
+
+/// Folds the steps; returns whether there were any.
+bool fold_steps(Ledger& ledger, std::span<PassRow> open, std::size_t keep) {
     const auto& steps = ledger.steps;
     if (steps.size() <= keep)
-        return;
+        return false;
     std::vector<bool> stays(steps.size());
     stays[0] = true;
     const auto has_loss = [](const StepRow& step) { return step.phase == Phase::train && step.loss; };
@@ -194,15 +203,33 @@ void fold(Ledger& ledger, std::span<PassRow> open, std::size_t keep) {
         if (!stays[i])
             fold_step(ledger, order, steps[i], open);
     if (ledger.folded.steps == before)
-        return;
+        return false;
     std::size_t next = 0;
     std::erase_if(ledger.steps, [&](const StepRow&) { return !stays[next++]; });
+    return true;
+}
 
+/// Of a ledger without steps: lets all batches but about `keep` be folded; returns whether any will be.
+bool pass_batches(Ledger& ledger, std::size_t keep) {
+    if (!ledger.steps.empty() || ledger.batches.size() <= keep)
+        return false;
+    std::vector<std::int64_t> ages;
+    ages.reserve(ledger.batches.size());
+    for (const BatchRow& batch : ledger.batches)
+        ages.push_back(age_of(batch));
+    const auto first_kept = ages.end() - static_cast<std::ptrdiff_t>(keep);
+    std::nth_element(ages.begin(), first_kept, ages.end());
+    return std::exchange(ledger.folded.until_ns, std::max(ledger.folded.until_ns, *first_kept)) < *first_kept;
+}
+
+}   // namespace
+
+void fold(Ledger& ledger, std::span<PassRow> open, std::size_t keep) {
+    if (!fold_steps(ledger, open, keep) && !pass_batches(ledger, keep))
+        return;
     std::int64_t from_ns = ledger.folded.until_ns;
     std::erase_if(ledger.batches, [&](const BatchRow& batch) {
-        // A batch that was never taken is as old as its admission.
-        const std::int64_t at_ns = batch.taken_ns != no_stamp ? batch.taken_ns : batch.admitted_ns;
-        const bool gone = at_ns < ledger.folded.until_ns;
+        const bool gone = age_of(batch) < ledger.folded.until_ns;
         if (gone)
             fold_batch(ledger.folded, batch);
         else if (batch.admitted_ns != no_stamp)

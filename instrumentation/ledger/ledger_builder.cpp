@@ -11,7 +11,7 @@ namespace drawpoint {
 
 namespace {
 
-constexpr std::size_t most_host_rows = 4096, least_folded_steps = 16;
+constexpr std::size_t most_host_rows = 4096, least_folded = 16;
 constexpr std::uint64_t most_lost_rows = 1u << 20;
 constexpr std::string_view lost = "(lost)";
 constexpr FrameRow lost_frame{.function = nothing};   // until it gets a name
@@ -46,21 +46,61 @@ void LedgerBuilder::step(StepRow row, std::span<const SpanRow> spans) {
     reached(wrapping_sum(wrapping_sum(row.draw_begin_ns, row.draw_ns), row.batch_ns));
     if (!spans.empty())
         reached(wrapping_sum(spans.back().begin_ns, spans.back().ns));
-    if (is_full()) {
-        fold(ledger_, open_,
-             std::max<std::size_t>(std::min(ledger_.steps.size(), most_steps_ != 0 ? most_steps_ : ~std::size_t{0}) / 2,
-                                   1));
-        kept_steps_ = ledger_.steps.size();
-    }
+    if (is_full())
+        fold_to_rows(std::min(ledger_.steps.size(), most_steps_ != 0 ? most_steps_ : ~std::size_t{0}) / 2);
+}
+
+void LedgerBuilder::batch(const BatchRow& row) {
+    ledger_.batches.push_back(row);
+    if (ledger_.steps.empty() && is_full())   // a loader alone
+        fold_to_rows(ledger_.batches.size() / 2);
 }
 
 /// Whether there are more steps than allowed, or more bytes of the rows that can be folded.
 bool LedgerBuilder::is_full() const noexcept {
     if (most_steps_ != 0 && ledger_.steps.size() > most_steps_)
         return true;
+    return most_bytes_ != 0 && foldable() >= std::max(least_folded, kept_ + kept_ / 2) &&
+           foldable_bytes() > most_bytes_;
+}
+
+/// The number of steps, or if there are none, of batches.
+std::size_t LedgerBuilder::foldable() const noexcept {
+    return ledger_.steps.empty() ? ledger_.batches.size() : ledger_.steps.size();
+}
+
+std::uint64_t LedgerBuilder::foldable_bytes() const noexcept {
     const auto bytes_of = [](const auto&... columns) { return ((columns.size() * sizeof columns[0]) + ...); };
-    return most_bytes_ != 0 && ledger_.steps.size() >= std::max(least_folded_steps, kept_steps_ + kept_steps_ / 2) &&
-           bytes_of(ledger_.steps, ledger_.spans, ledger_.batches, ledger_.samples, ledger_.stages) > most_bytes_;
+    return bytes_of(ledger_.steps, ledger_.spans, ledger_.batches, ledger_.samples, ledger_.stages);
+}
+
+void LedgerBuilder::fold_to_rows(std::size_t keep) {
+    fold(ledger_, open_, std::max<std::size_t>(keep, 1));
+    kept_ = foldable();
+}
+
+void LedgerBuilder::fold_to(std::uint64_t bytes) {
+    const std::uint64_t have = foldable_bytes();
+    if (have > bytes)
+        fold_to_rows(static_cast<std::size_t>(static_cast<double>(foldable()) * static_cast<double>(bytes) /
+                                              static_cast<double>(have)));
+}
+
+void LedgerBuilder::folded(Folded more) {
+    Folded& totals = ledger_.folded;
+    totals.until_ns = std::max(totals.until_ns, more.until_ns);
+    for (const auto count :
+         {&Folded::steps, &Folded::failed, &Folded::not_drawn, &Folded::samples, &Folded::batch_samples})
+        totals.*count += more.*count;
+    for (const auto ns : {&Folded::draws_ns, &Folded::batches_ns, &Folded::other_ns})
+        totals.*ns = wrapping_sum(totals.*ns, more.*ns);
+    for (const auto ns : {&DrawSplit::callbacks_ns, &DrawSplit::starved_ns, &DrawSplit::handoff_ns,
+                          &DrawSplit::transfer_ns, &DrawSplit::order_ns})
+        totals.draw.*ns = wrapping_sum(totals.draw.*ns, more.draw.*ns);
+    const auto append = [](auto& to, auto& from) { to.insert(to.end(), from.begin(), from.end()); };
+    append(totals.actions, more.actions);
+    append(totals.stages, more.stages);
+    append(totals.workers, more.workers);
 }
 
 void LedgerBuilder::host(const HostRow& row) {
@@ -84,7 +124,8 @@ void LedgerBuilder::pass_begin(const PassRow& row) {
                      .begin_ns = row.begin_ns,
                      .end_ns = row.begin_ns,
                      .ended = false,
-                     .spans = {}});
+                     .spans = {},
+                     .folded_ns = row.folded_ns});
 }
 
 void LedgerBuilder::pass(PassRow row, std::span<const SpanRow> spans) {

@@ -23,7 +23,7 @@ public:
     }
 
     void sample(SampleRow, std::span<const StageRow>);
-    void batch(const BatchRow& row) { ledger_.batches.push_back(row); }
+    void batch(const BatchRow&);
     void step(StepRow, std::span<const SpanRow>);
     void pass_begin(const PassRow&);
     void pass(PassRow, std::span<const SpanRow>);
@@ -38,6 +38,8 @@ public:
     void fact(std::string_view key, std::string_view value) { ledger_.set_fact(key, value); }
     void dropped(const DroppedRow& row) { ledger_.dropped.push_back(row); }
     void thinning(const ThinningRow& row) { ledger_.thinnings.push_back(row); }
+    /// Adds totals of rows that will not come.
+    void folded(Folded);
 
     // These return false, and do not add the row, if it refers to something that has not come: readers need not check.
     bool definitions(const Definitions&);
@@ -56,7 +58,16 @@ public:
     /// Rows in `bytes` of a damaged file will not come: operators that are open end here, and what later rows refer to
     /// is called "(lost)" if it did not come.
     void gap(std::uint64_t bytes);
-    [[nodiscard]] std::uint32_t thinned_to() const noexcept { return ledger_.thinned_to(); }
+
+    /// Folds the oldest steps, with their batches and samples, so that the rows that can be folded take about `bytes`.
+    void fold_to(std::uint64_t bytes);
+    /// The rows that came so far and are not folded, as they came, without passes that have not ended.
+    [[nodiscard]] const Ledger& rows() const noexcept { return ledger_; }
+    [[nodiscard]] const std::vector<PassRow>& open_passes() const noexcept { return open_; }
+    /// By thread, outermost first: positions in `rows().operators`.
+    [[nodiscard]] const std::vector<std::vector<std::size_t>>& open_operators() const noexcept {
+        return open_operators_;
+    }
 
 private:
     Slice add(std::span<const SpanRow>);
@@ -71,7 +82,10 @@ private:
     static void name_lost(Ledger&);
     void complete(Ledger&) const;
     void reached(std::int64_t ns) noexcept;
+    [[nodiscard]] std::size_t foldable() const noexcept;
+    [[nodiscard]] std::uint64_t foldable_bytes() const noexcept;
     [[nodiscard]] bool is_full() const noexcept;
+    void fold_to_rows(std::size_t keep);
     [[nodiscard]] bool folds() const noexcept { return most_steps_ != 0 || most_bytes_ != 0; }
 
     const std::size_t most_steps_;
@@ -82,7 +96,7 @@ private:
     std::vector<std::vector<std::size_t>> open_operators_;   // by thread, outermost first
     std::int64_t last_ns_ = no_stamp;
     std::uint64_t lost_bytes_ = 0, lost_rows_ = 0;   // of damaged parts; rows made up for them
-    std::size_t kept_steps_ = 0;                     // after the last fold
+    std::size_t kept_ = 0;                           // of foldable() after the last fold
 };
 
 }   // namespace drawpoint

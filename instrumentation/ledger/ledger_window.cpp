@@ -150,7 +150,7 @@ void keep_host(const Ledger& ledger, const Window& window, Ledger& part) {
 
 Ledger window(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
     const Window window{from_ns, std::max(from_ns, to_ns)};
-    if (ledger.folded.steps != 0 && window.from_ns < ledger.folded.until_ns)
+    if (window.from_ns < ledger.folded.until_ns)
         throw std::invalid_argument("a window may not begin before the steps that the ledger keeps (ledger_bytes)");
     Ledger part;
     part.start_ns = std::clamp(ledger.start_ns, window.from_ns, window.to_ns);

@@ -1,7 +1,11 @@
 #include "instrumentation/recorder/message_sink.hpp"
 
 #include <chrono>
+#include <limits>
 #include <string>
+#include <system_error>
+
+#include "instrumentation/recorder/write_all.hpp"
 
 namespace drawpoint {
 namespace {
@@ -16,21 +20,21 @@ std::uint64_t bytes_of(const Definitions& added) noexcept {
     return bytes;
 }
 
-constexpr std::uint64_t packed(std::uint32_t slices_every, std::uint32_t samples_every) noexcept {
-    return std::uint64_t{slices_every} << 32 | samples_every;
-}
+// A file that is written anew begins with at most this many bytes of rows: the rings must not fill up meanwhile.
+constexpr std::uint64_t most_rewritten = 12u << 20, least_rewritten = 4u << 10;
 
 }   // namespace
 
 MessageSink::MessageSink(const std::filesystem::path* file, const RecorderOptions& options, const AnyClock& clock,
                          const StartTimes& start)
-    : limit_bytes_{options.limit_bytes},
+    : path_{file != nullptr ? *file : std::filesystem::path{}},
+      start_{start},
+      limit_bytes_{options.limit_bytes},
       operator_limit_bytes_{options.operator_limit_bytes},
       clock_{clock},
       builder_{start.start_ns, options.ledger_steps, options.ledger_bytes},
       writer_{file != nullptr ? std::make_unique<TraceWriter>(*file, start) : nullptr},
-      thinning_{options.limit_bytes},
-      detail_{packed(1, 1)} {
+      most_bytes_{options.limit_bytes} {
     threads_of_rings_.fill(nothing);
 }
 
@@ -39,6 +43,43 @@ void MessageSink::take(const std::byte* message) {
         ++over_limit_.count;
         return;
     }
+    take_row(message);
+    if (has_file() && writer_->bytes() - writer_->operator_bytes() > most_bytes_)
+        write_anew();
+}
+
+/// Folds older rows and writes what is left into a new file, which takes the place of the present one.
+void MessageSink::write_anew() {
+    if (!writer_->file().is_regular()) {
+        most_bytes_ = std::numeric_limits<std::uint64_t>::max();   // what is written to a pipe stays written
+        return;
+    }
+    const auto end = [this](const std::string& why) {
+        writer_->close();
+        writer_->file().end_early(why);
+    };
+    for (std::uint64_t rows = std::min(limit_bytes_ / 4, most_rewritten);; rows /= 4) {
+        builder_.fold_to(rows);
+        try {
+            auto anew = std::make_unique<TraceWriter>(path_, start_, TraceFile::Place::when_asked);
+            write_all(builder_, *anew, clock_.now_ns());
+            const std::uint64_t bytes = anew->bytes() - anew->operator_bytes();
+            if (bytes > limit_bytes_ / 2 && rows >= least_rewritten)
+                continue;
+            anew->file().take_place();
+            if (anew->error().empty())
+                writer_ = std::move(anew);
+            else
+                end(anew->error());
+            most_bytes_ = std::max(limit_bytes_, 2 * bytes);   // what is never folded may take more
+        } catch (const std::system_error& error) {
+            end(error.what());
+        }
+        return;
+    }
+}
+
+void MessageSink::take_row(const std::byte* message) {
     const MessageHeader header = header_of(message);
     events_ += header.kind == MessageKind::batch     ? batch_stamps   // including those of collating
                : header.kind == MessageKind::collate ? 0u
@@ -46,13 +87,7 @@ void MessageSink::take(const std::byte* message) {
     switch (header.kind) {
     case MessageKind::sample: take_sample(message); break;
     case MessageKind::collate: take_collate(row_of<CollateSlice>(message)); break;
-    case MessageKind::batch: {
-        const auto row = row_of<BatchRow>(message);
-        builder_.batch(row);
-        if (writer_)
-            writer_->batch(row, header.slices);
-        break;
-    }
+    case MessageKind::batch: both([&](auto& to) { to.batch(row_of<BatchRow>(message)); }); break;
     case MessageKind::step: {
         const auto row = row_of<StepRow>(message);
         both([&](auto& to) { to.step(row, side_rows_of<StepRow>(message, spans_)); });
@@ -83,7 +118,7 @@ bool MessageSink::operators_full() const noexcept {
 
 void MessageSink::take_operator_begin(const std::byte* message) {
     const auto begun = row_of<BegunOperator>(message);
-    if (header_of(message).slices) {   // the thread's first: its ring and its id may have been a dead thread's
+    if (header_of(message).first) {   // the thread's first: its ring and its id may have been a dead thread's
         std::uint32_t& last = threads_of_rings_[ThreadRing::number_of(begun.ticket)];
         end_operators(std::exchange(last, begun.thread), 0, begun.at_ns);
         end_operators(begun.thread, 0, begun.at_ns);
@@ -145,36 +180,12 @@ void MessageSink::take_moment(const Row& row, bool (LedgerBuilder::*build)(const
 }
 
 void MessageSink::take_sample(const std::byte* message) {
-    const auto row = row_of<SampleRow>(message);
-    const bool file = has_file();
-    if (file && writer_->detail_bytes() + TraceWriter::max_sample_bytes > limit_bytes_) {
-        // Thinning does not concern batches that are in flight already: with a small limit it may not be enough.
-        drop(row.begin_ns);
-        thin(limit_bytes_);
-        return;
-    }
-    const auto row_stages = side_rows_of<SampleRow>(message, stages_);
-    builder_.sample(row, row_stages);
-    if (!file)
-        return;
-    writer_->sample(row, row_stages, header_of(message).slices);
-    thin(writer_->detail_bytes());
+    both([&](auto& to) { to.sample(row_of<SampleRow>(message), side_rows_of<SampleRow>(message, stages_)); });
 }
 
 void MessageSink::take_collate(const CollateSlice& slice) {
-    if (!has_file() || writer_->detail_bytes() + TraceWriter::max_sample_bytes > limit_bytes_)
-        return;   // the batch's row has it, too
-    writer_->collate(slice.worker, slice.begin_ns, slice.end_ns);
-    thin(writer_->detail_bytes());
-}
-
-void MessageSink::thin(std::uint64_t used_bytes) {
-    if (!thinning_.update(used_bytes))
-        return;
-    // The time is read before the change is published: every batch that keeps less was admitted after it.
-    const ThinningRow change{clock_.now_ns(), thinning_.slices_every(), thinning_.samples_every()};
-    detail_.store(packed(change.slices_every, change.samples_every), std::memory_order_relaxed);
-    both([&](auto& to) { to.thinning(change); });
+    if (writer_)   // the batch's row has it, too
+        writer_->collate(slice.worker, slice.begin_ns, slice.end_ns);
 }
 
 void MessageSink::add(const RareRow& rare, std::int64_t now_ns) {

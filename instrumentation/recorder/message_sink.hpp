@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -17,7 +16,6 @@
 
 #include "instrumentation/ledger/ledger_builder.hpp"
 #include "instrumentation/recorder/ring_message.hpp"
-#include "instrumentation/recorder/thinning.hpp"
 #include "instrumentation/recorder/thread_rings.hpp"
 #include "instrumentation/trace/trace_writer.hpp"
 
@@ -36,7 +34,8 @@ inline void merge(Ring::Drops& into, const Ring::Drops& more) noexcept {
 }
 
 /// Turns the rings' messages into rows of the live ledger and of the file, if there is one, within the recording's
-/// limits. For the writer thread only, except `batch_detail()`. What is not noexcept throws std::bad_alloc.
+/// limits: a file that reaches its limit is written anew, with its older steps folded. For the writer thread only. What
+/// is not noexcept throws std::bad_alloc.
 class MessageSink {
 public:
     /// `file`: null for none. Throws as TraceWriter.
@@ -58,13 +57,6 @@ public:
     /// When memory has run out: from here on messages are only counted, and the file ends as it is.
     void give_up() noexcept;
 
-    /// What to record of the `serial`-th batch that a loader admits. Any thread.
-    [[nodiscard]] BatchDetail batch_detail(std::uint64_t serial) const noexcept {
-        const std::uint64_t every = detail_.load(std::memory_order_relaxed);
-        const bool samples = serial % (every & 0xffff'ffffu) == 0;
-        return {.samples = samples, .slices = samples && serial % (every >> 32) == 0};
-    }
-    [[nodiscard]] std::uint32_t thinned_to() const noexcept { return thinning_.samples_every(); }
     /// How many stamps the messages had.
     [[nodiscard]] std::uint64_t events() const noexcept { return events_; }
     /// Null if there is no file, and after `give_up()`.
@@ -82,7 +74,8 @@ private:
     [[nodiscard]] bool has_file() const noexcept { return writer_ && writer_->error().empty(); }
     [[nodiscard]] bool operators_full() const noexcept;
     void drop(std::int64_t at_ns) noexcept { merge(over_limit_, {1, at_ns, at_ns}); }
-    void thin(std::uint64_t used_bytes);
+    void take_row(const std::byte* message);
+    void write_anew();
 
     /// Calls `to(builder)` and, while there is a file, `to(writer)`.
     template <class To>
@@ -92,12 +85,13 @@ private:
             to(*writer_);
     }
 
+    const std::filesystem::path path_;
+    const StartTimes start_;
     const std::uint64_t limit_bytes_, operator_limit_bytes_;
     const AnyClock clock_;
     LedgerBuilder builder_;
     std::unique_ptr<TraceWriter> writer_;
-    Thinning thinning_;
-    std::atomic<std::uint64_t> detail_;                               // slices_every, samples_every
+    std::uint64_t most_bytes_;                                        // of the file, without operators
     std::vector<std::vector<std::uint32_t>> open_operators_;          // tickets by thread, outermost first
     std::array<std::uint32_t, ThreadRings::most> threads_of_rings_;   // by ring: the last thread that began an operator
     std::uint64_t operator_memory_ = 0;                               // bytes

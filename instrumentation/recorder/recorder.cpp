@@ -75,27 +75,21 @@ WorkerTrack Recorder::add_worker() {
     return WorkerTrack{impl_->workers.back().get()};
 }
 
-BatchDetail Recorder::batch_detail(std::uint64_t serial) const noexcept { return impl_->sink.batch_detail(serial); }
-
-void Recorder::push(const BatchRow& row, BatchDetail detail) noexcept {
-    impl_->push(MessageKind::batch, detail.slices, row.taken_ns != no_stamp ? row.taken_ns : row.admitted_ns, row);
+void Recorder::push(const BatchRow& row) noexcept {
+    impl_->push(MessageKind::batch, row.taken_ns != no_stamp ? row.taken_ns : row.admitted_ns, row);
 }
 
 void Recorder::push(const StepRow& row, std::span<const SpanRow> spans) noexcept {
-    impl_->push(MessageKind::step, false, row.draw_begin_ns, row, spans);
+    impl_->push(MessageKind::step, row.draw_begin_ns, row, spans);
 }
 
 void Recorder::push(const PassRow& row, std::span<const SpanRow> spans) noexcept {
-    impl_->push(MessageKind::pass, false, row.end_ns, row, spans);
+    impl_->push(MessageKind::pass, row.end_ns, row, spans);
 }
 
-void Recorder::push_begin(const PassRow& row) noexcept {
-    impl_->push(MessageKind::pass_begin, false, row.begin_ns, row);
-}
+void Recorder::push_begin(const PassRow& row) noexcept { impl_->push(MessageKind::pass_begin, row.begin_ns, row); }
 
-void Recorder::push(const EndOfDataRow& row) noexcept {
-    impl_->push(MessageKind::end_of_data, false, row.begin_ns, row);
-}
+void Recorder::push(const EndOfDataRow& row) noexcept { impl_->push(MessageKind::end_of_data, row.begin_ns, row); }
 
 std::uint32_t Recorder::begin_operator(const OperatorBegin& begin) noexcept {
     return begin_operator(begin, clock_.now_ns());
@@ -106,8 +100,8 @@ std::uint32_t Recorder::begin_operator(const OperatorBegin& begin, std::int64_t 
     if (mine == nullptr)
         return 0;
     const std::uint32_t ticket = mine->next_ticket();
-    if (!impl_->push(*mine, MessageKind::operator_begin, mine->fresh, at_ns,
-                     BegunOperator{at_ns, ticket, mine->thread, begin}))
+    if (!impl_->push(*mine, MessageKind::operator_begin, at_ns, BegunOperator{at_ns, ticket, mine->thread, begin},
+                     mine->fresh))
         return 0;
     mine->fresh = false;
     return ticket;
@@ -118,19 +112,19 @@ void Recorder::end_operator(std::uint32_t ticket) noexcept { end_operator(ticket
 void Recorder::end_operator(std::uint32_t ticket, std::int64_t at_ns) noexcept {
     ThreadRing* const mine = ticket != 0 ? impl_->thread_rings.mine(ThreadRing::number_of(ticket)) : nullptr;
     if (mine != nullptr)
-        impl_->push(*mine, MessageKind::operator_end, false, at_ns, EndedOperator{at_ns, ticket, mine->thread});
+        impl_->push(*mine, MessageKind::operator_end, at_ns, EndedOperator{at_ns, ticket, mine->thread});
 }
 
 void Recorder::push(AllocationRow row) noexcept {
     if (ThreadRing* const mine = impl_->thread_rings.mine()) {
         row.thread = mine->thread;
-        impl_->push(*mine, MessageKind::allocation, false, row.at_ns, row);
+        impl_->push(*mine, MessageKind::allocation, row.at_ns, row);
     }
 }
 
 void Recorder::push(const StackSampleRow& row) noexcept {
     if (ThreadRing* const mine = impl_->thread_rings.mine())
-        impl_->push(*mine, MessageKind::stack_sample, false, row.at_ns, row);
+        impl_->push(*mine, MessageKind::stack_sample, row.at_ns, row);
 }
 
 std::uint32_t Recorder::add_name(std::string_view name) noexcept { return impl_->definitions.add_name(bounded(name)); }
@@ -258,7 +252,7 @@ void WorkerTrack::push_collate(std::int64_t begin_ns, std::int64_t end_ns) noexc
     // A worker's ring counts dropped samples; this is only for display, so it is left out rather than dropped.
     static_assert(sizeof(MessageHeader) + sizeof(CollateSlice) <= drawpoint::Ring::record_bytes);
     if (ring_ != nullptr && !ring_->ring.fuller_than(ring_->ring.capacity() - 1))
-        push_message(ring_->ring, MessageKind::collate, true, begin_ns, CollateSlice{begin_ns, end_ns, ring_->worker});
+        push_message(ring_->ring, MessageKind::collate, begin_ns, CollateSlice{begin_ns, end_ns, ring_->worker});
 }
 
 std::uint16_t WorkerTrack::worker() const noexcept { return ring_ != nullptr ? ring_->worker : std::uint16_t{0}; }

@@ -57,19 +57,18 @@ struct Recorder::Impl {
 
     /// Hands over a row of the loop. Steps and batches are not to be lost: a loop far ahead of the writer waits for it.
     template <class Row>
-    void push(MessageKind kind, bool slices, std::int64_t at_ns, const Row& row,
-              std::span<const SpanRow> side = {}) noexcept {
+    void push(MessageKind kind, std::int64_t at_ns, const Row& row, std::span<const SpanRow> side = {}) noexcept {
         if (loop_ring.fuller_than(loop_ring.capacity() / 2)) [[unlikely]]
             make_room();
-        push_message(loop_ring, kind, slices, at_ns, row, side.first(std::min(side.size(), max_step_spans)));
+        push_message(loop_ring, kind, at_ns, row, side.first(std::min(side.size(), max_step_spans)));
     }
     void make_room() noexcept;
     /// Hands over an operator's message, an allocation or a stack sample.
     template <class Row>
-    bool push(ThreadRing& mine, MessageKind kind, bool first, std::int64_t at_ns, const Row& row) noexcept {
+    bool push(ThreadRing& mine, MessageKind kind, std::int64_t at_ns, const Row& row, bool first = false) noexcept {
         if (mine.ring.fuller_than(mine.ring.capacity() / 2)) [[unlikely]]
             nudge();
-        return push_message(mine.ring, kind, first, at_ns, row);
+        return push_message(mine.ring, kind, at_ns, row, std::span<const std::byte>{}, first);
     }
 
     // In recorder_thread.cpp, on the writer thread:
@@ -134,7 +133,7 @@ struct Recorder::Impl {
 /// Hands over a sample.
 inline void push_sample(Ring& ring, const SampleRecord& record) noexcept {
     const std::size_t stages = std::min<std::size_t>(record.stage_count, max_stages);
-    push_message(ring, MessageKind::sample, record.slices, record.row.begin_ns, record.row,
+    push_message(ring, MessageKind::sample, record.row.begin_ns, record.row,
                  std::span<const StageRow>{record.stages}.first(stages));
 }
 

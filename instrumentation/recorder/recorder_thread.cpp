@@ -251,7 +251,6 @@ void Recorder::Impl::publish_status(double writer_cpu_s) {
     const std::lock_guard lock{mutex};
     status.ns_per_event = ns_per_event;
     status.events = sink.events();
-    status.thinned_to = sink.thinned_to();
     thrown_away = all_over_limit;
     status.writer_cpu_s = writer_cpu_s;
     if (const TraceWriter* const writer = sink.writer()) {

@@ -34,8 +34,7 @@ struct MessageHeader {
     MessageKind kind{};
     std::uint8_t records = 0;
     std::uint8_t side_rows = 0;
-    /// Of a sample or batch: `BatchDetail::slices`; of an operator's begin: whether it is its thread's first.
-    bool slices = false;
+    bool first = false;   ///< of an operator's begin: it is its thread's first
     std::uint32_t unused = 0;
 };
 static_assert(sizeof(MessageHeader) == 8);
@@ -61,8 +60,8 @@ struct EndedOperator {
 
 /// Hands over a row. If the ring is full, counts a drop at `at_ns` and returns false. Never blocks or allocates.
 template <class Row, class Side = std::byte>
-bool push_message(Ring& ring, MessageKind kind, bool slices, std::int64_t at_ns, const Row& row,
-                  std::span<const Side> side = {}) noexcept {
+bool push_message(Ring& ring, MessageKind kind, std::int64_t at_ns, const Row& row, std::span<const Side> side = {},
+                  bool first = false) noexcept {
     static_assert(std::is_trivially_copyable_v<Row> && std::is_trivially_copyable_v<Side>);
     const std::size_t bytes = sizeof(MessageHeader) + sizeof(Row) + side.size_bytes();
     const auto records = static_cast<std::uint8_t>((bytes + Ring::record_bytes - 1) / Ring::record_bytes);
@@ -71,7 +70,7 @@ bool push_message(Ring& ring, MessageKind kind, bool slices, std::int64_t at_ns,
         ring.count_drop(at_ns);
         return false;
     }
-    const MessageHeader header{kind, records, static_cast<std::uint8_t>(side.size()), slices};
+    const MessageHeader header{kind, records, static_cast<std::uint8_t>(side.size()), first};
     std::memcpy(to, &header, sizeof header);
     std::memcpy(to + sizeof header, &row, sizeof row);
     if (!side.empty())

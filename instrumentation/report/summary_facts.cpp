@@ -129,7 +129,7 @@ void add_facts(Summary& summary, const Ledger& ledger) {
     recording.share_of_cpu = number_of<double>(ledger, facts::share_of_cpu);
     recording.dropped = ledger.dropped_records();
     recording.thinned_to = ledger.thinned_to();
-    if (ledger.folded.steps > 0)
+    if (ledger.folded.until_ns != no_stamp)
         recording.percentile_error_share = DurationHistogram::quantile_error_share;
 
     summary.model.accuracy = number_of<double>(ledger, facts::accuracy);

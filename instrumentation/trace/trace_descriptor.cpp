@@ -11,6 +11,8 @@
 
 #include <protozero/pbf_writer.hpp>
 
+#include <drawpoint/instrumentation/ledger/folded.hpp>
+
 #include "instrumentation/trace/trace_columns.hpp"
 #include "instrumentation/trace/trace_fields.hpp"
 
@@ -146,6 +148,12 @@ public:
     void add_row(std::string_view name, std::initializer_list<f::Field> more) {
         add_row_with<Row>(name, more, [](pbf_writer&) {});
     }
+    /// The same with fields that are messages.
+    template <class Row>
+    void add_row_of(std::string_view name, std::vector<Declared> fields) {
+        add_columns<Row>(fields, name);
+        put(name, std::move(fields), [](pbf_writer&) {});
+    }
     template <class Row, class E>
     void add_row(std::string_view name, std::initializer_list<f::Field> more, std::string_view of_enum) {
         add_row_with<Row>(name, more, [&](pbf_writer& to) { put_enum<E>(to, message::enumeration, of_enum); });
@@ -222,6 +230,19 @@ void put_records(pbf_writer& file) {
     messages.add("OperatorEnd", fields_of({f::operator_end::thread, f::operator_end::lost, early_ns}));
     messages.add_row<AllocationRow>("Allocation", {early_ns});
     messages.add_row<StackSampleRow>("StackSample", {early_ns});
+    namespace h = f::histogram;
+    messages.add("Histogram", fields_of({h::total_ns, h::min_ns, h::max_ns, h::mean_ns, h::squares, h::calls}));
+    messages.add_row<StageUsage>("StageUsage", {});
+    messages.add_row<DrawSplit>("DrawSplit", {});
+    messages.add_row_of<FoldedAction>("FoldedAction",
+                                      {{f::folded::action, {}}, {f::folded::action_durations, ".drawpoint.Histogram"}});
+    messages.add_row_of<FoldedStage>("FoldedStage", {{f::folded::usage, ".drawpoint.StageUsage"},
+                                                     {f::folded::stage_durations, ".drawpoint.Histogram"}});
+    messages.add_row<FoldedWorker>("FoldedWorker", {});
+    messages.add_row_of<Folded>("Folded", {{f::folded::draw, ".drawpoint.DrawSplit"},
+                                           {f::folded::actions, ".drawpoint.FoldedAction"},
+                                           {f::folded::stages, ".drawpoint.FoldedStage"},
+                                           {f::folded::workers, ".drawpoint.FoldedWorker"}});
     namespace r = f::record;
     put_extensions(file, "TrackEventExtension", ".perfetto.protos.TrackEvent",
                    {{"Sample", r::sample},
@@ -241,7 +262,8 @@ void put_records(pbf_writer& file) {
                     {"Allocation", r::allocation},
                     {"StackSample", r::stack_sample},
                     {"Setting", r::setting},
-                    {"Host", r::host}});
+                    {"Host", r::host},
+                    {"Folded", r::folded}});
     messages.add("Block", fields_of({f::block::offset, f::block::crc32, f::block::records, f::block::dropped,
                                      f::block::bytes, f::block::header_crc32}));
     messages.add_row<ThreadRow>("Thread", {});

@@ -11,7 +11,7 @@ namespace drawpoint::trace_fields {
 
 using Tag = protozero::pbf_tag_type;
 
-inline constexpr std::uint32_t format = 1, minor = 5;
+inline constexpr std::uint32_t format = 1, minor = 6;
 inline constexpr std::uint32_t relative_clock = 128;   // nanoseconds since Run.start_ns
 
 inline constexpr Tag trace_packet = 1;
@@ -30,7 +30,7 @@ namespace record {
 inline constexpr Tag sample = 1100, batch = 1101, step = 1102, run = 1103, dropped = 1104, pass_begin = 1105,
                      pass = 1106, thinning = 1107, failure = 1108, end_of_data = 1109, fact = 1110, pipeline = 1111,
                      operator_begin = 1112, operator_end = 1113, allocation = 1114, stack_sample = 1115, setting = 1116,
-                     host = 1117;
+                     host = 1117, folded = 1118;
 }
 
 /// The type of a field, with the numbers of Google's descriptor.proto.
@@ -84,6 +84,17 @@ inline constexpr Field key{"key", 1, Type::text}, value{"value", 2, Type::text};
 }
 namespace pipeline {
 inline constexpr Field number{"number", 9, Type::uint32};
+}
+namespace folded {
+inline constexpr Field draw{"draw", 10, Type::message}, actions{"actions", 11, Type::message, true},
+    stages{"stages", 12, Type::message, true}, workers{"workers", 13, Type::message, true};
+inline constexpr Field action{"action", 2, Type::text}, action_durations{"durations", 4, Type::message};
+inline constexpr Field usage{"usage", 4, Type::message}, stage_durations{"durations", 5, Type::message};
+}   // namespace folded
+namespace histogram {
+inline constexpr Field total_ns{"total_ns", 1, Type::int64}, min_ns{"min_ns", 2, Type::int64},
+    max_ns{"max_ns", 3, Type::int64}, mean_ns{"mean_ns", 4, Type::float64}, squares{"squares", 5, Type::float64},
+    calls{"calls", 6, Type::uint64, true};
 }
 namespace operator_end {
 inline constexpr Field thread{"thread", 1, Type::uint32}, lost{"lost", 2, Type::boolean};

@@ -19,7 +19,13 @@ constexpr std::chrono::milliseconds block_time{800};   // with the writer's paus
 constexpr std::chrono::milliseconds patience{2000};    // with a pipe that takes nothing
 }   // namespace
 
-TraceFile::TraceFile(const std::filesystem::path& path) : path_{path} {
+TraceFile::TraceFile(const std::filesystem::path& path, Place place) : path_{path}, place_{place} {
+    if (place == Place::when_asked) {
+        replaced_.emplace(path);
+        fd_ = replaced_->number();
+        (void)::flock(fd_, LOCK_EX | LOCK_NB);
+        return;
+    }
     const int there = open_locked();
     struct stat status{};
     if (::fstat(there, &status) == 0 && !S_ISREG(status.st_mode)) {
@@ -102,16 +108,27 @@ void TraceFile::end_block() {
     write_all(block_);
     block_.clear();
     block_begin_.reset();
-    if (header.offset == 0 && replaced_)
-        take_place();
+    if (header.offset == 0 && place_ == Place::at_first_block)
+        replace();
 }
 
 void TraceFile::take_place() {
-    if (const int error = replaced_->commit(); error != 0) {
-        fail(error);
-        return end();
-    }
+    if (!block_.empty())
+        end_block();
+    replace();
+}
+
+void TraceFile::replace() {
+    if (!replaced_)   // a pipe, or writing failed
+        return;
+    if (const int error = replaced_->commit(); error != 0)
+        return end_early(what(error));
     close_before();
+}
+
+void TraceFile::end_early(std::string error) {
+    error_ = std::move(error);
+    end();
 }
 
 void TraceFile::write_all(std::string_view bytes) {
@@ -122,13 +139,10 @@ void TraceFile::write_all(std::string_view bytes) {
             bytes.remove_prefix(static_cast<std::size_t>(written));
         } else if (errno == EAGAIN) {
             pollfd room{.fd = fd_, .events = POLLOUT, .revents = 0};
-            if (::poll(&room, 1, static_cast<int>(patience.count())) == 0) {
-                fail(ETIMEDOUT);
-                end();
-            }
+            if (::poll(&room, 1, static_cast<int>(patience.count())) == 0)
+                end_early(what(ETIMEDOUT));
         } else if (errno != EINTR) {
-            fail(errno);
-            end();
+            end_early(what(errno));
         }
     }
 }
@@ -138,10 +152,10 @@ void TraceFile::close() {
         end_block();
     // Closing any descriptor of the file says what of the data could not be stored.
     if (const int again = fd_ >= 0 ? ::fcntl(fd_, F_DUPFD_CLOEXEC, 0) : -1; again >= 0 && ::close(again) != 0)
-        fail(errno);
+        error_ = what(errno);
     end();
 }
 
-void TraceFile::fail(int error) { error_ = path_.string() + ": " + std::generic_category().message(error); }
+std::string TraceFile::what(int error) const { return path_.string() + ": " + std::generic_category().message(error); }
 
 }   // namespace drawpoint

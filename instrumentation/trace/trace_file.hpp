@@ -15,19 +15,26 @@ namespace drawpoint {
 /// file; later calls do nothing. Locked (flock) while it is open. Use by one thread at a time. Throws std::bad_alloc.
 class TraceFile {
 public:
+    /// When it takes its place: once its first block is written, or at `take_place()`, instead of one of this process
+    /// that is open and keeps its lock until then.
+    enum class Place : std::uint8_t { at_first_block, when_asked };
+
     /// Opens the file. One that is there is replaced when the first block is written, so that a recording is not lost
     /// to one that fails at once. Pipes and devices are written to as they are; one that takes nothing for two seconds
     /// ends the recording. Throws std::system_error naming the file if it can't be opened or another recording is
     /// being written to it.
-    explicit TraceFile(const std::filesystem::path&);
+    explicit TraceFile(const std::filesystem::path&, Place = Place::at_first_block);
     /// Does not write the current block: without `close()` the file ends with the last block written.
     ~TraceFile();
     TraceFile(const TraceFile&) = delete;
     TraceFile& operator=(const TraceFile&) = delete;
 
     [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
+    /// Whether another one can take its place: it is no pipe and no device.
+    [[nodiscard]] bool is_regular() const noexcept { return replaced_.has_value(); }
     /// The packets of the current block. Append complete packets only.
     [[nodiscard]] std::string& block() noexcept { return block_; }
+    [[nodiscard]] const std::string& block() const noexcept { return block_; }
     /// Add to the file's totals, which the block headers contain.
     void count_record() noexcept { ++records_; }
     void count_dropped(std::uint64_t records) noexcept { dropped_ += records; }
@@ -41,6 +48,10 @@ public:
     void end_block_if_due(std::chrono::steady_clock::time_point now);
     /// Ends the block unless it is empty, and closes the file.
     void close();
+    /// Ends the block and puts the file into its place.
+    void take_place();
+    /// Ends the file as it is, for this reason (as `error()`).
+    void end_early(std::string error);
 
     [[nodiscard]] std::uint64_t bytes() const noexcept { return bytes_; }
     /// Why the file ended early; empty if it did not.
@@ -50,12 +61,13 @@ private:
     static constexpr std::size_t block_bytes = 64u << 10;
 
     void write_all(std::string_view);
-    void take_place();
+    void replace();
     void close_before() noexcept;
     void end() noexcept;   // closes what is open
-    void fail(int error);
+    [[nodiscard]] std::string what(int error) const;
 
     std::filesystem::path path_;
+    const Place place_;
     /// Opens and locks the file of this name, and makes an empty one if there is none.
     [[nodiscard]] int open_locked();
 

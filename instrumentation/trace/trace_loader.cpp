@@ -27,7 +27,7 @@ enum LaneName : std::uint32_t { name_in_flight = 1, name_offered };
 
 }   // namespace
 
-void TraceWriter::sample(const SampleRow& row, std::span<const StageRow> stages, bool slices) {
+void TraceWriter::sample(const SampleRow& row, std::span<const StageRow> stages) {
     if (!packets_.file().is_open())
         return;
     TraceSequence& sequence = worker(row.worker);
@@ -58,20 +58,15 @@ void TraceWriter::sample(const SampleRow& row, std::span<const StageRow> stages,
     put(record, f::sample::gap_ns, unless_zero(gaps_));
     put(record, f::sample::stage_idle_ns, stage_idle);
 
-    if (slices) {
-        const std::uint64_t flow = flow_base_ | next_flow_++;
-        packets_.begin_flow(flow);
-        sample_flows_[{row.pipeline, row.epoch, row.batch}].push_back({flow, at.timestamp_ns});
-        bound(sample_flows_);
-    }
+    const std::uint64_t flow = flow_base_ | next_flow_++;
+    packets_.begin_flow(flow);
+    sample_flows_[{row.pipeline, row.epoch, row.batch}].push_back({flow, at.timestamp_ns});
+    bound(sample_flows_);
     packets_.event(sequence, f::event::slice_begin, name_sample, at, f::record::sample);
-    if (slices) {
-        const std::size_t taken = packets_.position() - before + slice_bytes / 2 + ended_flow_bytes;
-        stage_slices(sequence, row, stages,
-                     std::min(most_stage_slices, taken < sample_bytes ? (sample_bytes - taken) / slice_bytes : 0));
-    }
+    const std::size_t taken = packets_.position() - before + slice_bytes / 2 + ended_flow_bytes;
+    stage_slices(sequence, row, stages,
+                 std::min(most_stage_slices, taken < sample_bytes ? (sample_bytes - taken) / slice_bytes : 0));
     packets_.bare(sequence, f::event::slice_end, 0, reached_ns);
-    detail_bytes_ += packets_.position() - before + (slices ? ended_flow_bytes : 0);
     end_record();
 }
 
@@ -100,14 +95,12 @@ void TraceWriter::collate(std::uint16_t number, std::int64_t begin_ns, std::int6
         return;
     TraceSequence& sequence = worker(number);
     packets_.open(sequence);
-    const std::size_t before = packets_.position();
     packets_.bare(sequence, f::event::slice_begin, name_collate, begin_ns);
     packets_.bare(sequence, f::event::slice_end, 0, end_ns);
-    detail_bytes_ += packets_.position() - before;
     end_record();
 }
 
-void TraceWriter::batch(const BatchRow& row, bool slices) {
+void TraceWriter::batch(const BatchRow& row) {
     if (!packets_.file().is_open())
         return;
     TraceSequence& sequence = lane(row.pipeline, row.slot);
@@ -135,7 +128,7 @@ void TraceWriter::batch(const BatchRow& row, bool slices) {
     packets_.event(sequence, f::event::slice_begin, name_in_flight, at, f::record::batch);
 
     const auto samples = sample_flows_.find({row.pipeline, row.epoch, row.batch});
-    if (slices && row.offered_ns != no_stamp && row.status != BatchStatus::abandoned) {
+    if (row.offered_ns != no_stamp && row.status != BatchStatus::abandoned) {
         const TracePlace offered = packets_.place(sequence, row.offered_ns);
         if (samples != sample_flows_.end())
             for (const Flow& flow : samples->second)

@@ -25,8 +25,8 @@ std::uint64_t random_bits(unsigned bits) {
     return ((std::uint64_t{random()} << 32) | random()) & ((std::uint64_t{1} << bits) - 1);
 }
 
-TracePackets::TracePackets(const std::filesystem::path& path, std::int64_t start_ns)
-    : file_{path}, start_ns_{start_ns}, uuid_base_{random_bits(47) << 16} {}
+TracePackets::TracePackets(const std::filesystem::path& path, std::int64_t start_ns, TraceFile::Place place)
+    : file_{path, place}, start_ns_{start_ns}, uuid_base_{random_bits(47) << 16} {}
 
 std::int64_t TracePackets::relative(std::int64_t stamp_ns) const noexcept {
     return static_cast<std::int64_t>(wrapping_difference(stamp_ns, start_ns_));

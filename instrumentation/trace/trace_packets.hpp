@@ -38,7 +38,7 @@ enum class CounterUnit : int { none = 0, count = 2, bytes = 3, percent = -1 };
 class TracePackets {
 public:
     /// `start_ns`: start of the recording, from which timestamps count. Throws like TraceFile.
-    TracePackets(const std::filesystem::path&, std::int64_t start_ns);
+    TracePackets(const std::filesystem::path&, std::int64_t start_ns, TraceFile::Place);
 
     [[nodiscard]] TraceFile& file() noexcept { return file_; }
     [[nodiscard]] const TraceFile& file() const noexcept { return file_; }

@@ -7,6 +7,7 @@
 
 #include "instrumentation/trace/trace_columns.hpp"
 #include "instrumentation/trace/trace_fields.hpp"
+#include "instrumentation/trace/trace_folded_reader.hpp"
 #include "instrumentation/trace/trace_keys.hpp"
 #include "instrumentation/trace/trace_operators_reader.hpp"
 #include <drawpoint/instrumentation/detail/wrapping.hpp>
@@ -98,6 +99,7 @@ void TraceParser::event(pbf_reader event, std::optional<std::uint64_t> timestamp
         case bytes_key(f::record::pipeline): pipeline(event.get_message()); break;
         case bytes_key(f::record::setting): add(&LedgerBuilder::setting); break;
         case bytes_key(f::record::host): add(&LedgerBuilder::host); break;
+        case bytes_key(f::record::folded): builder_->folded(read_folded(event.get_message(), start_ns_)); break;
         case bytes_key(f::record::operator_begin): add(&LedgerBuilder::operator_begin); break;
         case bytes_key(f::record::operator_end):
             check(read_operator_end(event.get_message(), time_ns, *builder_));

@@ -30,10 +30,10 @@ std::vector<std::string> all_loop_names() {
 
 }   // namespace
 
-TraceWriter::TraceWriter(const std::filesystem::path& path, const StartTimes& start)
-    : packets_{path, start.start_ns},
+TraceWriter::TraceWriter(const std::filesystem::path& path, const StartTimes& start, TraceFile::Place place)
+    : packets_{path, start.start_ns, place},
       lane_names_{"in flight", "offered"},
-      instant_names_{"run", "fact", "pipeline", "setting", "failure", "records dropped", "thinned"},
+      instant_names_{"run", "fact", "pipeline", "setting", "failure", "records dropped", "totals of older rows"},
       loop_names_{all_loop_names()},
       worker_names_{"sample", "stage", "collate"},
       flow_base_{random_bits(20) << 44} {
@@ -84,14 +84,6 @@ void TraceWriter::dropped(const DroppedRow& row) {
     new_record(packets_, row);
     packets_.file().count_dropped(row.records);
     instant(name_dropped, packets_.place(instants_, row.to_ns), f::record::dropped);
-}
-
-void TraceWriter::thinning(const ThinningRow& row) {
-    if (!packets_.file().is_open())
-        return;
-    const TracePlace at = packets_.place(instants_, row.at_ns);
-    new_record(packets_, row, at);
-    instant(name_thinned, at, f::record::thinning);
 }
 
 void TraceWriter::pipeline(const PipelineRow& row, std::int64_t now_ns) {

@@ -28,24 +28,25 @@ class TraceWriter {
 public:
     /// Creates or replaces the file and writes its first block. Throws std::system_error naming it if it can't be
     /// opened.
-    TraceWriter(const std::filesystem::path&, const StartTimes&);
+    TraceWriter(const std::filesystem::path&, const StartTimes&, TraceFile::Place = TraceFile::Place::at_first_block);
     // Without `close()` the file ends with the last block written.
     TraceWriter(const TraceWriter&) = delete;
     TraceWriter& operator=(const TraceWriter&) = delete;
 
-    void sample(const SampleRow&, std::span<const StageRow>, bool slices);
+    void sample(const SampleRow&, std::span<const StageRow>);
     void collate(std::uint16_t worker, std::int64_t begin_ns, std::int64_t end_ns);
-    void batch(const BatchRow&, bool slices);
+    void batch(const BatchRow&);
     void step(const StepRow&, std::span<const SpanRow>);
     void pass_begin(const PassRow&);
     void pass(const PassRow&, std::span<const SpanRow>);
     void end_of_data(const EndOfDataRow&);
     void dropped(const DroppedRow&);
-    void thinning(const ThinningRow&);
     void pipeline(const PipelineRow&, std::int64_t now_ns);
     void failure(const FailureRow&, std::int64_t now_ns);
     void setting(const SettingRow&);
     void host(const HostRow&);
+    /// Totals of rows that are not in the file.
+    void folded(const Folded&);
     void fact(std::string_view key, std::string_view value, std::int64_t now_ns);
 
     // Pass names, threads and stacks to `definitions()` before the rows that refer to them.
@@ -60,17 +61,15 @@ public:
     void end_block_if_due(std::chrono::steady_clock::time_point now) { packets_.file().end_block_if_due(now); }
     /// Ends open slices and the block, and closes the file.
     void close();
+    TraceFile& file() noexcept { return packets_.file(); }
 
-    /// Bytes of samples with their slices and flows so far; the recorder limits these.
-    [[nodiscard]] std::uint64_t detail_bytes() const noexcept { return detail_bytes_; }
-    /// Bytes of definitions, operators, allocations and stack samples so far; they have a separate limit.
+    /// Bytes so far, with those of the current block.
+    [[nodiscard]] std::uint64_t bytes() const noexcept { return file_bytes() + packets_.file().block().size(); }
+    /// Of these, bytes of definitions, operators, allocations and stack samples; they have a separate limit.
     [[nodiscard]] std::uint64_t operator_bytes() const noexcept { return operator_bytes_; }
     [[nodiscard]] std::uint64_t file_bytes() const noexcept { return packets_.file().bytes(); }
     /// Why the file ended early; empty if it did not.
     [[nodiscard]] const std::string& error() const noexcept { return packets_.file().error(); }
-
-    /// Maximal size of a sample with its slices and flow.
-    static constexpr std::uint64_t max_sample_bytes = 512;
 
 private:
     /// A flow that has begun, and when.
@@ -112,7 +111,7 @@ private:
         name_setting,
         name_failure,
         name_dropped,
-        name_thinned
+        name_folded
     };
     using BatchKey = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;   // pipeline (0 for steps), epoch, batch
     static constexpr std::size_t definitions_bytes = 32u << 10;                 // per packet
@@ -154,7 +153,6 @@ private:
     std::map<std::pair<std::uint16_t, std::uint32_t>, TraceSequence> lanes_;
     std::optional<std::uint64_t> last_ready_batches_, last_ready_bytes_;
     std::vector<PassRow> open_passes_;
-    std::uint64_t detail_bytes_ = 0;
     std::size_t batch_bytes_ = 0;   // size of the last batch written, without its samples' flows
 
     Definitions definitions_;       // all definitions so far

@@ -84,7 +84,6 @@ struct alignas(line_bytes) Slot {
 
     alignas(line_bytes) std::uint32_t size = 0, number = 0;
     std::uint64_t epoch = 0;
-    BatchDetail detail{};
     std::int64_t admitted_ns = no_stamp, offered_ns = no_stamp, taken_ns = no_stamp;
 };
 

@@ -190,7 +190,6 @@ void PrefetchCore::open(Guard& guard, const LoaderMachine::Open& batch, Wakes& w
         s.offered_ns = s.taken_ns = no_stamp;
         s.first_claim_ns.store(no_stamp, std::memory_order_relaxed);
         s.last_done_ns.store(no_stamp, std::memory_order_relaxed);
-        s.detail = recorder_->batch_detail(batch.batch);
         s.admitted_ns = clock_.now_ns();
     }
     const bool takes_memory = s.memory == nullptr;

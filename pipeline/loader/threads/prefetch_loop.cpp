@@ -261,8 +261,7 @@ void PrefetchCore::record(const Slot& s, std::uint32_t slot, BatchStatus status,
                              .collate_begin_ns = collate_begin_ns,
                              .collate_end_ns = collate_end_ns,
                              .offered_ns = s.offered_ns,
-                             .taken_ns = at_ns},
-                    s.detail);
+                             .taken_ns = at_ns});
 }
 
 bool PrefetchCore::settle_failed(Slot& s) noexcept {

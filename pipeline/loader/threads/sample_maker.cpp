@@ -43,7 +43,7 @@ std::int64_t SampleMaker::make(SampleWorker& worker, Slot& s, std::uint32_t slot
                                std::mutex& mutex) const noexcept {
     if (fills_runs_)
         return make_run(worker, s, first, count, begin_ns, stopping, mutex);
-    const bool recorded = records(worker, s), measured = measures(worker, s);
+    const bool recorded = records(worker), measured = measures(worker);
     SampleTask& task = worker.task;
     task.seed = seed_;
     task.epoch = s.epoch;
@@ -90,7 +90,6 @@ std::int64_t SampleMaker::make(SampleWorker& worker, Slot& s, std::uint32_t slot
             record.row.read_end_ns = worker.read.end_ns;
             record.row.read_cpu_ns = worker.read.cpu_ns;
             record.row.read_run_queue_ns = worker.read.run_queue_ns;
-            record.slices = s.detail.slices;
             record.stage_count = std::min<std::uint32_t>(task.stage_count, max_stages);
             std::copy_n(task.stages.begin(), record.stage_count, record.stages.begin());
             if (measured)
@@ -173,8 +172,7 @@ void SampleMaker::make_batch(SampleWorker& worker, Slot& s, std::uint32_t sample
     if (begin_ns != no_stamp) {
         const std::int64_t end_ns = clock_.now_ns();
         c.end_ns.store(end_ns, std::memory_order_release);   // stored after worker and begin_ns: see record()
-        if (s.detail.slices)
-            worker.track.push_collate(begin_ns, end_ns);
+        worker.track.push_collate(begin_ns, end_ns);
     }
     s.held.fetch_add(c.batch.bytes() - before, std::memory_order_relaxed);
 }
@@ -218,7 +216,7 @@ void SampleMaker::read_and_fill(SampleWorker& worker, std::uint32_t slot, std::u
 std::int64_t SampleMaker::make_run(SampleWorker& worker, Slot& s, std::uint32_t first, std::uint32_t count,
                                    std::int64_t begin_ns, const std::atomic<bool>& stopping,
                                    std::mutex& mutex) const noexcept {
-    const bool recorded = records(worker, s), measured = measures(worker, s);
+    const bool recorded = records(worker), measured = measures(worker);
     const std::int64_t cpu_ns = measured ? worker.usage.begin(false) : no_stamp;
     const bool complete = fill_runs(worker, s, first, first + count, stopping, mutex);
     if (begin_ns == no_stamp)
@@ -230,7 +228,6 @@ std::int64_t SampleMaker::make_run(SampleWorker& worker, Slot& s, std::uint32_t 
         record.row.samples = count;
         record.row.bytes = worker.task.bytes_read;
         record.row.begin_ns = begin_ns;
-        record.slices = s.detail.slices;
         record.stage_count = 1;
         record.stages[0] = {begin_ns, end_ns - begin_ns};
         if (measured) {

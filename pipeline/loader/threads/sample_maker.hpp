@@ -82,12 +82,10 @@ private:
     void copy_sample(Slot&, std::uint32_t from, std::uint32_t to) const;   // throws std::bad_alloc
     void check(std::uint64_t index) const;                                 // throws std::out_of_range
     void note_failure(Slot&, const Failed&, std::exception_ptr, std::mutex&) const noexcept;
-    [[nodiscard]] bool records(const SampleWorker& worker, const Slot& s) const noexcept {
-        return recorder_ && s.detail.samples && worker.track;
-    }
+    [[nodiscard]] bool records(const SampleWorker& worker) const noexcept { return recorder_ && worker.track; }
     /// Threads' CPU times mean nothing on a clock that is moved by hand.
-    [[nodiscard]] bool measures(const SampleWorker& worker, const Slot& s) const noexcept {
-        return records(worker, s) && !clock_.is_manual();
+    [[nodiscard]] bool measures(const SampleWorker& worker) const noexcept {
+        return records(worker) && !clock_.is_manual();
     }
     /// A sample's row, without its measurements.
     [[nodiscard]] SampleRow row_of(const Slot&, std::uint32_t at, bool complete) const noexcept;

@@ -4,6 +4,7 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <tuple>
 
 #include <drawpoint/instrumentation/ledger/ledger_window.hpp>
@@ -86,14 +87,35 @@ Recorded record(std::uint64_t seed, std::size_t ledger_steps, const RunShape& sh
     return {recorder.ledger(), read_trace(file.path()).ledger};
 }
 
+/// Checks all totals of a run of `check_bounded`.
+void check_totals(const Summary& summary, std::int64_t steps) {
+    BOOST_TEST(summary.run.steps == static_cast<std::size_t>(steps));
+    BOOST_TEST(summary.run.samples == static_cast<std::uint64_t>(2 * steps));
+    BOOST_TEST(summary.recording.dropped == 0u);
+    BOOST_TEST(summary.conservation.steps == static_cast<std::size_t>(steps));
+    BOOST_TEST(summary.conservation.max_residual_ns == 0);
+    BOOST_TEST((summary.model.loss_first == 0.0 && summary.model.loss_last == 9.0));
+    BOOST_TEST(summary.queue.value().occupancy == 0.2, boost::test_tools::tolerance(1e-2));
+    BOOST_TEST(summary.workers.at(0).samples == static_cast<std::uint64_t>(2 * steps));
+    BOOST_TEST(summary.stages.at(0).bytes == static_cast<std::uint64_t>(6 * steps));
+    for (const SummaryRow& row : summary.rows)
+        if (row.action == Action::draw || row.action == Action::batch) {
+            BOOST_TEST(row.calls == static_cast<std::size_t>(steps - 1));
+            BOOST_TEST(std::llround(row.total_s * 1e9) ==
+                       (row.action == Action::draw ? 30 * (steps - 1) : 101 * steps / 2 - 50));
+            BOOST_TEST((row.median_s == (row.action == Action::draw ? 30e-9 : 51e-9)));
+        }
+}
+
 /// Records epochs of 2000 steps of which everything is known, and checks at times what the ledger keeps, what memory is
-/// taken, and in the end all totals.
+/// taken and how large the file is, and in the end all totals, live and read back.
 void check_bounded(const RecorderOptions& options, std::uint32_t epochs, std::size_t limit, std::size_t most_bytes) {
     using std::chrono::nanoseconds;
     constexpr std::uint32_t batches = 2000;
     ManualClock clock{1'000'000};
     const std::size_t bytes_before = allocated_bytes();
-    Recorder recorder{options, AnyClock{clock}};
+    const TemporaryFile file;
+    Recorder recorder{file.path(), options, AnyClock{clock}};
     recorder.add_pipeline({"train", {"read", "decode"}, 2, 1, 1});
     WorkerTrack worker = recorder.add_worker();
     LoopTrack track{recorder};
@@ -120,8 +142,7 @@ void check_bounded(const RecorderOptions& options, std::uint32_t epochs, std::si
                                    .size = 2,
                                    .admitted_ns = now_ns,
                                    .offered_ns = now_ns + 10,
-                                   .taken_ns = now_ns + 30},
-                          {});
+                                   .taken_ns = now_ns + 30});
             track.end_draw(2);
             clock.advance(nanoseconds{50 + batch % 2});
             track.mark(Span::forward);
@@ -132,6 +153,7 @@ void check_bounded(const RecorderOptions& options, std::uint32_t epochs, std::si
             most = std::max(most, allocated_bytes() - bytes_before);
             if (batch % 1000 != 999 || epoch % every != 0)
                 continue;
+            BOOST_TEST_REQUIRE(std::filesystem::file_size(file.path()) <= options.limit_bytes);
             const Ledger ledger = recorder.ledger();
             BOOST_TEST_REQUIRE(ledger.steps.size() <= limit);
             BOOST_TEST_REQUIRE(ledger.batches.size() <= limit + 1);
@@ -150,23 +172,10 @@ void check_bounded(const RecorderOptions& options, std::uint32_t epochs, std::si
     recorder.finish();
     BOOST_TEST(most < most_bytes);
     const std::int64_t steps = std::int64_t{epochs} * batches;
-    const Summary summary = summarize(recorder.ledger());
-    BOOST_TEST(summary.run.steps == static_cast<std::size_t>(steps));
-    BOOST_TEST(summary.run.samples == static_cast<std::uint64_t>(2 * steps));
-    BOOST_TEST(summary.recording.dropped == 0u);
-    BOOST_TEST(summary.conservation.steps == static_cast<std::size_t>(steps));
-    BOOST_TEST(summary.conservation.max_residual_ns == 0);
-    BOOST_TEST((summary.model.loss_first == 0.0 && summary.model.loss_last == 9.0));
-    BOOST_TEST(summary.queue.value().occupancy == 0.2, boost::test_tools::tolerance(1e-2));
-    BOOST_TEST(summary.workers.at(0).samples == static_cast<std::uint64_t>(2 * steps));
-    BOOST_TEST(summary.stages.at(0).bytes == static_cast<std::uint64_t>(6 * steps));
-    for (const SummaryRow& row : summary.rows)
-        if (row.action == Action::draw || row.action == Action::batch) {
-            BOOST_TEST(row.calls == static_cast<std::size_t>(steps - 1));
-            BOOST_TEST(std::llround(row.total_s * 1e9) ==
-                       (row.action == Action::draw ? 30 * (steps - 1) : 101 * steps / 2 - 50));
-            BOOST_TEST((row.median_s == (row.action == Action::draw ? 30e-9 : 51e-9)));
-        }
+    check_totals(summarize(recorder.ledger()), steps);
+    BOOST_TEST(recorder.state().bytes == std::filesystem::file_size(file.path()));
+    BOOST_TEST(recorder.state().bytes <= options.limit_bytes);
+    check_totals(summarize(read_trace(file.path(), 16u << 20).ledger), steps);
 }
 
 }   // namespace
@@ -186,6 +195,28 @@ BOOST_AUTO_TEST_CASE(the_report_of_a_folded_run_is_that_of_its_file_but_for_the_
             for (const bool drop_first_batch : {true, false})
                 check_alike(summarize(run.live, {drop_first_batch}), summarize(run.file, {drop_first_batch}));
         }
+}
+
+BOOST_AUTO_TEST_CASE(the_report_of_a_file_of_limited_size_is_that_of_the_whole_run) {
+    for (std::uint64_t seed = 0; seed < 5; ++seed) {
+        constexpr std::int64_t start_ns = 1'000'000'000;
+        const RecordedRun run = random_run(
+            seed, start_ns, {.epochs = 6, .train_batches = 50, .odd_stamps = seed % 2 == 0, .end_passes = seed < 4});
+        const auto record_with = [&](Recorder& recorder, ManualClock& clock) {
+            play(run, recorder, &clock);
+            recorder.finish();
+            return recorder.ledger();
+        };
+        ManualClock clock{start_ns}, same{start_ns};
+        Recorder unbounded{{.ledger_bytes = 0}, AnyClock{clock}};
+        const Ledger whole = record_with(unbounded, clock);
+        const TemporaryFile file;
+        Recorder limited{file.path(), {.limit_bytes = 30'000}, AnyClock{same}};
+        const Ledger live = record_with(limited, same), read = read_trace(file.path()).ledger;
+        BOOST_TEST((read == live));
+        BOOST_TEST(read.folded.steps > 10u);
+        check_alike(summarize(read), summarize(whole));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_batch_that_is_kept_has_all_its_samples) {
@@ -423,7 +454,7 @@ BOOST_AUTO_TEST_CASE(drops_before_the_steps_kept_are_one_row_a_ring) {
 
 BOOST_AUTO_TEST_CASE(what_is_kept_is_bounded_over_200000_steps_and_no_step_is_lost_to_the_report) {
     check_bounded({.ledger_steps = 1000}, 100, 1000, 4u << 20);
-    check_bounded({.ledger_bytes = 512u << 10}, 100, 1000, 4u << 20);
+    check_bounded({.limit_bytes = 2u << 20, .ledger_bytes = 512u << 10}, 100, 1000, 4u << 20);
 }
 
 // A step every 25 ms for a week, with the recorder's usual options. Takes minutes.

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -190,7 +191,7 @@ BOOST_AUTO_TEST_CASE(a_push_never_allocates) {
     const std::size_t before = allocations();
     for (std::uint32_t i = 0; i < 2000; ++i) {   // more than the ring holds, since drops must not allocate, either
         track.push(record);
-        recorder.push(batch, recorder.batch_detail(i));
+        recorder.push(batch);
         loop.begin_pass(PassKind::train, 0);
         loop.begin_step(Phase::train, 0, i);
         loop.mark(Span::starved);
@@ -247,52 +248,88 @@ BOOST_AUTO_TEST_CASE(after_finish_nothing_is_recorded_and_what_comes_is_counted)
     BOOST_TEST((read_trace(file.path()).ledger == finished));
 }
 
-BOOST_AUTO_TEST_CASE(a_recording_stays_within_its_limit_and_keeps_every_step_and_batch) {
-    for (const std::uint64_t limit : {0u, 1000u, 100'000u, 400'000u}) {
-        const TemporaryFile file;
-        Recorder recorder{file.path(), {.limit_bytes = limit}};
-        recorder.add_pipeline({"train", {"read", "decode"}, 16, 1, 2});
-        WorkerTrack track = recorder.add_worker();
-        constexpr std::uint32_t batches = 1500;
-        std::uint64_t kept = 0;
-        for (std::uint32_t b = 0; b < batches; ++b) {
-            const BatchDetail detail = recorder.batch_detail(b);
-            BOOST_TEST_REQUIRE((detail.samples || !detail.slices));
-            for (std::uint32_t slot = 0; slot < 16 && detail.samples; ++slot, ++kept) {
-                SampleRecord record = sample_of(b, slot);
-                record.slices = detail.slices;
-                track.push(record);
-            }
-            const std::int64_t begin_ns = sample_of(b, 0).row.begin_ns, end_ns = sample_of(b + 1, 0).row.begin_ns;
-            recorder.push(
-                BatchRow{.batch = b, .size = 16, .admitted_ns = begin_ns, .offered_ns = end_ns, .taken_ns = end_ns},
-                detail);
-            recorder.push(StepRow{.step = b,
-                                  .batch = b,
-                                  .size = 16,
-                                  .draw_begin_ns = begin_ns,
-                                  .draw_ns = end_ns - begin_ns,
-                                  .batch_ns = 100,
-                                  .loss = {},
-                                  .spans = {}},
-                          {});
-            if (b % 8 == 0)
+BOOST_AUTO_TEST_CASE(a_recording_stays_within_its_limit_and_keeps_all_totals) {
+    for (const bool loop : {true, false})   // false: a loader alone
+        for (const std::uint64_t limit : {40'000u, 100'000u, 400'000u}) {
+            const TemporaryFile file;
+            Recorder recorder{file.path(), {.limit_bytes = limit, .ledger_bytes = 0}};
+            recorder.add_pipeline({"train", {"read", "decode"}, 16, 1, 2});
+            WorkerTrack track = recorder.add_worker();
+            constexpr std::uint32_t batches = 1500;
+            std::uint64_t most_bytes = 0;
+            for (std::uint32_t b = 0; b < batches; ++b) {
+                for (std::uint32_t slot = 0; slot < 16; ++slot) {
+                    SampleRecord record = sample_of(b, slot);
+                    track.push(record);
+                }
+                const std::int64_t begin_ns = sample_of(b, 0).row.begin_ns, end_ns = sample_of(b + 1, 0).row.begin_ns;
+                recorder.push(BatchRow{
+                    .batch = b, .size = 16, .admitted_ns = begin_ns, .offered_ns = end_ns, .taken_ns = end_ns});
+                if (loop)
+                    recorder.push(StepRow{.step = b,
+                                          .batch = b,
+                                          .size = 16,
+                                          .draw_begin_ns = begin_ns,
+                                          .draw_ns = end_ns - begin_ns,
+                                          .batch_ns = 100,
+                                          .loss = {},
+                                          .spans = {}},
+                                  {});
+                if (b % 8 != 0)
+                    continue;
                 (void)recorder.ledger();   // lets the writer keep up
+                most_bytes = std::max(most_bytes, std::filesystem::file_size(file.path()));
+            }
+            recorder.finish();
+            const Ledger ledger = recorder.ledger();
+            const auto kept = std::ssize(ledger.steps);
+            BOOST_TEST(ledger.dropped_records() == 0u);
+            BOOST_TEST(most_bytes <= limit);
+            BOOST_TEST(most_bytes > limit / 2);
+            BOOST_TEST(recorder.state().bytes <= limit);
+            BOOST_TEST(ledger.folded.steps + static_cast<std::uint64_t>(kept) == (loop ? batches : 0u));
+            BOOST_TEST((loop ? ledger.steps.back().step : ledger.batches.back().batch) == batches - 1);
+            BOOST_TEST(ledger.batches.size() < batches);
+            BOOST_TEST(ledger.folded.batch_samples + 16 * ledger.batches.size() == 16 * batches);
+            BOOST_TEST(ledger.folded.workers.at(0).samples + ledger.samples.size() == 16 * batches);
+            BOOST_TEST((read_trace(file.path()).ledger == ledger));
         }
-        recorder.finish();
-        const Ledger ledger = recorder.ledger();
-        BOOST_TEST(ledger.steps.size() == batches);
-        BOOST_TEST(ledger.batches.size() == batches);
-        BOOST_TEST(ledger.samples.size() + ledger.dropped_records() == kept);
-        BOOST_TEST(ledger.thinned_to() > 1u);
-        BOOST_TEST(recorder.state().bytes <= limit + 600u * batches + 10'000u);
-        if (limit >= 100'000u) {
-            BOOST_TEST(ledger.samples.size() > 500u);
-            BOOST_TEST(ledger.thinnings.front().slices_every == 8u);
-            BOOST_TEST(ledger.thinnings.front().samples_every == 1u);
-        }
-        BOOST_TEST((read_trace(file.path()).ledger == ledger));
-    }
+}
+
+BOOST_AUTO_TEST_CASE(a_pipe_has_no_limit) {
+    const TemporaryFile pipe, file;
+    BOOST_TEST_REQUIRE(::mkfifo(pipe.path().c_str(), 0600) == 0);
+    std::jthread reader{[&] {
+        std::ifstream in{pipe.path(), std::ios::binary};
+        std::ofstream{file.path(), std::ios::binary} << in.rdbuf();
+    }};
+    const int held = ::open(pipe.path().c_str(), O_RDWR | O_CLOEXEC);   // so that the recorder finds a reader
+    ManualClock clock{100};
+    Recorder recorder{pipe.path(), {.limit_bytes = 10'000}, AnyClock{clock}};
+    const RecordedRun run = random_run(4, 100);
+    play(run, recorder, &clock);
+    recorder.finish();
+    ::close(held);
+    reader.join();
+    BOOST_TEST(recorder.state().error == "");
+    BOOST_TEST((read_trace(file.path()).ledger == ledger_of(run, 100)));
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_written_anew_ends_and_stays_as_it_is) {
+    const test::TemporaryFolder folder;
+    const std::filesystem::path file = folder / "run.pftrace";
+    ManualClock clock{100};
+    Recorder recorder{file, {.limit_bytes = 60'000, .operator_limit_bytes = 0}, AnyClock{clock}};
+    std::filesystem::rename(file, folder / "moved.pftrace");
+    std::filesystem::create_directory(file);   // no file can take its place
+    const RecordedRun run = random_run(4, 100, {.train_batches = 100});
+    play(run, recorder, &clock);
+    recorder.finish();
+    BOOST_TEST(recorder.state().error == file.string() + ": Is a directory");
+    const ReadTrace read = read_trace(folder / "moved.pftrace");
+    BOOST_TEST(read.warning == "");
+    BOOST_TEST(read.ledger.steps.size() > 2u);
+    BOOST_TEST(recorder.ledger().steps.size() + recorder.ledger().folded.steps == ledger_of(run, 100).steps.size());
 }
 
 BOOST_AUTO_TEST_CASE(a_full_disk_ends_the_file_and_not_the_ledger) {

@@ -16,7 +16,7 @@ struct Numbered {
 bool push(Ring& ring, std::uint64_t number, std::size_t side_rows) {
     const std::vector<std::uint64_t> side(side_rows, number);
     const std::uint64_t before = ring.dropped();
-    push_message(ring, MessageKind::step, false, static_cast<std::int64_t>(number), Numbered{number},
+    push_message(ring, MessageKind::step, static_cast<std::int64_t>(number), Numbered{number},
                  std::span<const std::uint64_t>{side});
     return ring.dropped() == before;
 }

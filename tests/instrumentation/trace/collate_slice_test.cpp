@@ -79,20 +79,6 @@ BOOST_AUTO_TEST_CASE(every_collated_batch_of_a_run_has_its_slice_and_what_is_rea
     }
 }
 
-BOOST_AUTO_TEST_CASE(a_recording_without_room_leaves_the_slice_out_and_loses_no_record) {
-    const TemporaryFile file;
-    Recorder recorder{file.path(), {.limit_bytes = 1000}};
-    WorkerTrack track = recorder.add_worker();
-    for (int i = 0; i < 2000; ++i)
-        track.push_collate(i, i + 1);
-    recorder.finish();
-    BOOST_TEST(recorder.state().dropped == 0u);
-    BOOST_TEST(recorder.state().events == 0u);   // the batches' records count these stamps
-    const std::size_t shown = slices_of(test::bytes_in(file.path()), "worker ").size();
-    BOOST_TEST(shown > 0u);
-    BOOST_TEST(shown < 100u);
-}
-
 BOOST_AUTO_TEST_CASE(a_slice_that_a_full_ring_does_not_take_is_no_sample_lost) {
     const TemporaryFile file;
     Recorder recorder{file.path(), {.ring_records = 64}};

@@ -353,18 +353,15 @@ void play(const RecordedRun& run, Recorder& recorder, ManualClock* clock) {
             batches.push_back(batch);
     std::atomic<std::size_t> allowed = 0;
     std::array<std::atomic<std::size_t>, 2> done{};
-    std::vector<BatchDetail> details(batches.size());
     const auto work = [&](std::uint16_t worker, WorkerTrack track) {
         for (std::size_t b = 0; b < batches.size(); ++b) {
             for (std::size_t seen = allowed.load(); seen <= b; seen = allowed.load())
                 allowed.wait(seen);
             for (SampleRecord record : batches[b]->samples)
-                if (record.row.worker == worker && details[b].samples) {
-                    record.slices = details[b].slices;
+                if (record.row.worker == worker)
                     track.push(record);
-                }
             const BatchRow& row = batches[b]->row;
-            if (row.collate_worker == worker && details[b].slices)
+            if (row.collate_worker == worker)
                 track.push_collate(row.collate_begin_ns, row.collate_end_ns);
             done[worker].store(b + 1);
             done[worker].notify_one();
@@ -374,8 +371,6 @@ void play(const RecordedRun& run, Recorder& recorder, ManualClock* clock) {
     std::jthread first_worker{work, std::uint16_t{0}, std::move(first)};
     std::jthread second_worker{work, std::uint16_t{1}, std::move(second)};
     const auto allow = [&](std::size_t count) {
-        for (std::size_t b = allowed.load(); b < std::min(count, batches.size()); ++b)
-            details[b] = recorder.batch_detail(b);
         allowed.store(std::min(count, batches.size()));
         allowed.notify_all();
     };
@@ -394,7 +389,7 @@ void play(const RecordedRun& run, Recorder& recorder, ManualClock* clock) {
                     worker.wait(seen);
         }
         visit_rows(
-            row, [](const SampleRecord&) {}, [&](const BatchRow& made) { recorder.push(made, details[next++]); },
+            row, [](const SampleRecord&) {}, [&](const BatchRow& made) { recorder.push(made), ++next; },
             [&](const StepRow& made, const std::vector<SpanRow>& spans) { recorder.push(made, spans); },
             [&](const PassRow& made) { recorder.push_begin(made); },
             [&](const PassRow& made, const std::vector<SpanRow>& spans) { recorder.push(made, spans); },
@@ -442,11 +437,11 @@ void write(const RecordedRun& run, TraceWriter& writer, std::size_t records_a_bl
     std::int64_t now_ns = 0;
     for (const RunRow& row : run)
         visit_rows(
-            row, [&](const SampleRecord& made) { writer.sample(made.row, stages_of(made), true), wrote(); },
+            row, [&](const SampleRecord& made) { writer.sample(made.row, stages_of(made)), wrote(); },
             [&](const BatchRow& made) {
                 if (made.collate_worker)
                     writer.collate(*made.collate_worker, made.collate_begin_ns, made.collate_end_ns);
-                writer.batch(made, true), wrote(), now_ns = made.taken_ns;
+                writer.batch(made), wrote(), now_ns = made.taken_ns;
             },
             [&](const StepRow& made, const std::vector<SpanRow>& spans) { writer.step(made, spans), wrote(); },
             [&](const PassRow& made) { writer.pass_begin(made), wrote(); },

@@ -42,27 +42,33 @@ constexpr std::uint32_t batches = 50, batch_size = 64;
 constexpr std::int64_t sample_ns = 8 * ms, first_ns = 10 * minute;
 
 /// The file size of a run's samples and batches per sample.
-double bytes_a_sample(bool slices) {
+double bytes_a_sample() {
     const double with_samples = bytes_of([&](TraceWriter& writer) {
         for (std::uint32_t b = 0; b < batches; ++b) {
             const std::int64_t begin_ns = first_ns + b * batch_size * sample_ns;
             for (std::uint32_t slot = 0; slot < batch_size; ++slot) {
                 const SampleRecord record = sample_of(b, slot, begin_ns + slot * sample_ns);
-                writer.sample(record.row, std::span{record.stages}.first(4), slices);
+                writer.sample(record.row, std::span{record.stages}.first(4));
             }
             const std::int64_t end_ns = begin_ns + batch_size * sample_ns;
-            writer.batch(
-                {.epoch = 3, .batch = b, .size = 64, .admitted_ns = begin_ns, .offered_ns = end_ns, .taken_ns = end_ns},
-                slices);
+            writer.batch({.epoch = 3,
+                          .batch = b,
+                          .size = 64,
+                          .admitted_ns = begin_ns,
+                          .offered_ns = end_ns,
+                          .taken_ns = end_ns});
         }
     });
     const double without = bytes_of([&](TraceWriter& writer) {
         for (std::uint32_t b = 0; b < batches; ++b) {
             const std::int64_t begin_ns = first_ns + b * batch_size * sample_ns,
                                end_ns = begin_ns + batch_size * sample_ns;
-            writer.batch(
-                {.epoch = 3, .batch = b, .size = 64, .admitted_ns = begin_ns, .offered_ns = end_ns, .taken_ns = end_ns},
-                slices);
+            writer.batch({.epoch = 3,
+                          .batch = b,
+                          .size = 64,
+                          .admitted_ns = begin_ns,
+                          .offered_ns = end_ns,
+                          .taken_ns = end_ns});
         }
     });
     return (with_samples - without) / (batches * batch_size);
@@ -72,11 +78,10 @@ double bytes_a_sample(bool slices) {
 
 BOOST_AUTO_TEST_SUITE(trace_budget)
 
-BOOST_AUTO_TEST_CASE(a_sample_of_four_stages_takes_at_most_200_bytes_with_slices_and_100_without) {
-    const double sliced = bytes_a_sample(true), thinned = bytes_a_sample(false);
-    BOOST_TEST_MESSAGE("bytes a sample: " << sliced << " with slices and flows, " << thinned << " thinned");
-    BOOST_TEST(sliced <= 200.0);
-    BOOST_TEST(thinned <= 100.0);
+BOOST_AUTO_TEST_CASE(a_sample_of_four_stages_takes_at_most_200_bytes) {
+    const double bytes = bytes_a_sample();
+    BOOST_TEST_MESSAGE("bytes a sample: " << bytes);
+    BOOST_TEST(bytes <= 200.0);
 }
 
 BOOST_AUTO_TEST_CASE(a_step_with_its_batch_takes_at_most_600_bytes) {
@@ -117,8 +122,7 @@ BOOST_AUTO_TEST_CASE(a_step_with_its_batch_takes_at_most_600_bytes) {
                           .transfer_issue_ns = at_ns - 2 * ms,
                           .transfer_done_ns = at_ns,
                           .offered_ns = at_ns - 13 * ms,
-                          .taken_ns = at_ns},
-                         true);
+                          .taken_ns = at_ns});
             for (const Event event :
                  {Event::before_batch, Event::after_pred, Event::after_loss, Event::before_backward,
                   Event::after_backward, Event::before_step, Event::after_step, Event::after_batch}) {

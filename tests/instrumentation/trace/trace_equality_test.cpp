@@ -105,23 +105,29 @@ BOOST_AUTO_TEST_CASE(a_recorder_without_a_file_has_the_same_ledger) {
     BOOST_TEST(recorder.state().bytes == 0u);
 }
 
-BOOST_AUTO_TEST_CASE(a_thinned_run_with_drops_reads_back_equal) {
-    const TemporaryFile file;
-    const ManualClock clock{1000};
-    Recorder recorder{file.path(), {.limit_bytes = 200'000, .drop_share = 0.25}, AnyClock{clock}};
-    for (std::uint64_t seed = 0; seed < 40; ++seed) {
-        play(random_run(seed, 1000), recorder);
-        (void)recorder.ledger();   // waits for the writer
-    }
-    recorder.finish();
-    const Ledger live = recorder.ledger();
-    BOOST_TEST(live.thinned_to() > 1u);
-    BOOST_TEST(live.dropped_records() > 0u);
-    BOOST_TEST(live.dropped_records() == recorder.state().dropped);
-    BOOST_TEST(recorder.state().thinned_to == live.thinned_to());
-    const ReadTrace read = read_trace(file.path());
-    BOOST_TEST(read.warning == "");
-    check_equal(read.ledger, live);
+BOOST_AUTO_TEST_CASE(a_file_written_anew_reads_back_equal) {
+    for (const std::uint64_t limit : {0u, 20'000u, 200'000u})
+        for (const bool odd_stamps : {true, false}) {
+            const TemporaryFile file;
+            ManualClock clock{1000};
+            Recorder recorder{
+                file.path(), {.limit_bytes = limit, .ledger_bytes = 0, .drop_share = 0.25}, AnyClock{clock}};
+            for (std::uint64_t seed = 0; seed < 10; ++seed) {
+                play(random_run(seed, clock.now_ns(), {.odd_stamps = odd_stamps, .end_passes = seed != 9}), recorder,
+                     &clock);
+                (void)recorder.ledger();   // waits for the writer
+            }
+            recorder.finish();
+            const Ledger live = recorder.ledger();
+            BOOST_TEST(recorder.state().error == "");
+            BOOST_TEST(live.folded.steps > 10u);
+            BOOST_TEST(live.dropped_records() > 0u);
+            BOOST_TEST(live.dropped_records() == recorder.state().dropped);
+            BOOST_TEST(recorder.state().bytes == std::filesystem::file_size(file.path()));
+            const ReadTrace read = read_trace(file.path());
+            BOOST_TEST(read.warning == "");
+            check_equal(read.ledger, live);
+        }
 }
 
 BOOST_AUTO_TEST_CASE(what_a_failing_clock_could_say_is_kept_to_the_bit) {
@@ -149,8 +155,7 @@ BOOST_AUTO_TEST_CASE(what_a_failing_clock_could_say_is_kept_to_the_bit) {
         record.stages = {StageRow{most, stamp, stamp == most ? 0 : stamp},
                          StageRow{stamp, least, slot % 2 == 0 ? no_stamp : 7}};
         track.push(record);
-        recorder.push(BatchRow{.batch = slot, .admitted_ns = -stamp, .offered_ns = stamp, .taken_ns = 3},
-                      BatchDetail{});
+        recorder.push(BatchRow{.batch = slot, .admitted_ns = -stamp, .offered_ns = stamp, .taken_ns = 3});
         const std::array spans{SpanRow{Span::between, stamp, most}};
         recorder.push(StepRow{.step = slot,
                               .draw_begin_ns = stamp,

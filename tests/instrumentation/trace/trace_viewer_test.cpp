@@ -55,8 +55,8 @@ std::string first_rows() {
     writer.host({.own_cpu_ns = 0});
     const PassRow pass{.kind = PassKind::fit, .end_ns = 10, .spans = {}};
     writer.pass_begin(pass);
-    writer.sample({.stages = {}}, {}, true);
-    writer.batch({.size = 1, .admitted_ns = 0, .offered_ns = 5, .taken_ns = 5}, true);
+    writer.sample({.stages = {}}, {});
+    writer.batch({.size = 1, .admitted_ns = 0, .offered_ns = 5, .taken_ns = 5});
     writer.step({.size = 1, .batch_ns = 3, .loss = {}, .spans = {}}, {});
     writer.end_of_data({});
     writer.dropped({.records = 1});

@@ -4,8 +4,9 @@
 #include <limits>
 #include <vector>
 
-#include <drawpoint/instrumentation/ledger/detail/duration_histogram.hpp>
 #include <drawpoint/instrumentation/event.hpp>
+#include <drawpoint/instrumentation/ledger/detail/column.hpp>
+#include <drawpoint/instrumentation/ledger/detail/duration_histogram.hpp>
 
 namespace drawpoint {
 
@@ -54,10 +55,11 @@ struct DrawSplit {
     bool operator==(const DrawSplit&) const = default;
 };
 
-/// Totals of rows that a recorder with bounded memory (`RecorderOptions::ledger_bytes`) no longer keeps. A row is
-/// *folded* when it is added to these totals and removed: the oldest steps, with their batches and samples. A folded
-/// step counts in `draw` and `actions` if it drew a batch and no exception other than a cancel ended it. One row for
-/// each action of a phase, stage of a pipeline, and worker: about 1 MB in all, however long the run.
+/// Totals of rows that a recorder of bounded memory (`RecorderOptions::ledger_bytes`) or a recording of bounded size
+/// (`limit_bytes`) no longer keeps. A row is *folded* when it is added to these totals and removed: the oldest steps,
+/// with their batches and samples. A folded step counts in `draw` and `actions` if it drew a batch and no exception
+/// other than a cancel ended it. One row for each action of a phase, stage of a pipeline, and worker: about 1 MB in
+/// all, however long the run.
 struct Folded {
     std::int64_t until_ns = std::numeric_limits<std::int64_t>::min();   ///< end of the last folded step
     std::uint64_t steps = 0, failed = 0, not_drawn = 0;                 ///< all; ended by an exception; without a batch
@@ -70,5 +72,66 @@ struct Folded {
     std::vector<FoldedWorker> workers;                                  ///< sorted by worker
     bool operator==(const Folded&) const = default;
 };
+
+// The columns of each, as those of rows (rows.hpp); what is not listed is stored in messages of their own.
+// clang-format off: one column per line
+constexpr auto columns(const StageUsage*, auto with) {
+    using R = StageUsage;
+    using schema::Column, schema::Count;
+    return with(Column{"calls", &R::calls, Count{1}},
+                Column{"ns", &R::ns, Count{2}},
+                Column{"cpu_ns", &R::cpu_ns, Count{3}},
+                Column{"queued_of_ns", &R::queued_of_ns, Count{4}},
+                Column{"run_queue_ns", &R::run_queue_ns, Count{5}});
+}
+
+constexpr auto columns(const DrawSplit*, auto with) {
+    using R = DrawSplit;
+    using schema::Column, schema::Count;
+    return with(Column{"callbacks_ns", &R::callbacks_ns, Count{1}},
+                Column{"starved_ns", &R::starved_ns, Count{2}},
+                Column{"handoff_ns", &R::handoff_ns, Count{3}},
+                Column{"transfer_ns", &R::transfer_ns, Count{4}},
+                Column{"order_ns", &R::order_ns, Count{5}});
+}
+
+constexpr auto columns(const FoldedAction*, auto with) {
+    using R = FoldedAction;
+    using schema::Column, schema::Key;
+    return with(Column{"phase", &R::phase, Key{1}},
+                Column{"rates", &R::rates, Key{3}});
+}
+
+constexpr auto columns(const FoldedStage*, auto with) {
+    using R = FoldedStage;
+    using schema::Column, schema::Count, schema::Key, schema::PlusOne;
+    return with(Column{"pipeline", &R::pipeline, Key{1}},
+                Column{"stage", &R::stage, PlusOne{2}},
+                Column{"bytes", &R::bytes, Count{3}});
+}
+
+constexpr auto columns(const FoldedWorker*, auto with) {
+    using R = FoldedWorker;
+    using schema::Column, schema::Count, schema::Key;
+    return with(Column{"worker", &R::worker, Key{1}},
+                Column{"samples", &R::samples, Count{2}},
+                Column{"busy_ns", &R::busy_ns, Count{3}},
+                Column{"collate_ns", &R::collate_ns, Count{4}});
+}
+
+constexpr auto columns(const Folded*, auto with) {
+    using R = Folded;
+    using schema::Column, schema::Count, schema::SinceStart;
+    return with(Column{"until_ns", &R::until_ns, SinceStart{1}},
+                Column{"steps", &R::steps, Count{2}},
+                Column{"failed", &R::failed, Count{3}},
+                Column{"not_drawn", &R::not_drawn, Count{4}},
+                Column{"samples", &R::samples, Count{5}},
+                Column{"batch_samples", &R::batch_samples, Count{6}},
+                Column{"draws_ns", &R::draws_ns, Count{7}},
+                Column{"batches_ns", &R::batches_ns, Count{8}},
+                Column{"other_ns", &R::other_ns, Count{9}});
+}
+// clang-format on
 
 }   // namespace drawpoint

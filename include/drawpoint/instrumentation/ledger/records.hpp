@@ -8,12 +8,6 @@
 
 namespace drawpoint {
 
-/// What is recorded of a batch, decided when it is admitted: batches are thinned whole.
-struct BatchDetail {
-    bool samples = true;   ///< one record per sample
-    bool slices = true;    ///< slices of its stages, and flows, in the file
-};
-
 /// Most stages that a sample record holds.
 inline constexpr std::size_t max_stages = 8;
 /// Most pieces that a step record holds.
@@ -30,7 +24,6 @@ struct OperatorBegin {
 /// A finished sample, as a worker hands it over.
 struct SampleRecord {
     SampleRow row;   ///< `stages` unused
-    bool slices = true;
     std::uint32_t stage_count = 0;
     std::array<StageRow, max_stages> stages{};
 };

@@ -195,7 +195,7 @@ struct DroppedRow {
 };
 
 /// Of batches admitted from `at_ns` on, the recording keeps samples of every `samples_every`-th only, and slices and
-/// flows (which only viewers of the file show) of every `slices_every`-th.
+/// flows (which only viewers of the file show) of every `slices_every`-th. Only in recordings of earlier versions.
 struct ThinningRow {
     std::int64_t at_ns = 0;
     std::uint32_t slices_every = 1, samples_every = 1;
@@ -326,6 +326,7 @@ constexpr auto columns(const PassRow*, auto with) {
                 Column{"unmarked_ns", &R::unmarked_ns, Count{6}},
                 Column{"clamped_ns", &R::clamped_ns, Count{7}},
                 Column{"ahead_ns", &R::ahead_ns, Count{8}},
+                Column{"folded_ns", &R::folded_ns, Count{9}},
                 Column{"spans", &R::spans, Part{}});
 }
 

@@ -41,14 +41,13 @@ private:
 
 /// What recording has cost and lost so far.
 struct RecordingState {
-    std::filesystem::path file;     ///< empty: no file
-    std::uint64_t bytes = 0;        ///< written to the file
-    std::uint64_t events = 0;       ///< time stamps in the records that the writer has taken
-    std::uint64_t dropped = 0;      ///< records lost to full rings, limits or missing memory
-    std::uint32_t thinned_to = 1;   ///< as `Ledger::thinned_to`
-    double writer_cpu_s = 0.0;      ///< CPU time of the writer thread
-    double ns_per_event = 0.0;      ///< of one stamp and its share of a push, measured when the recorder was made
-    std::string error;   ///< why the file ends early ("run.pftrace: No space left on device"); empty: no error
+    std::filesystem::path file;   ///< empty: no file
+    std::uint64_t bytes = 0;      ///< in the file, which becomes shorter when it is written anew (`limit_bytes`)
+    std::uint64_t events = 0;     ///< time stamps in the records that the writer has taken
+    std::uint64_t dropped = 0;    ///< records lost to full rings, limits or missing memory
+    double writer_cpu_s = 0.0;    ///< CPU time of the writer thread
+    double ns_per_event = 0.0;    ///< of one stamp and its share of a push, measured when the recorder was made
+    std::string error;            ///< why the file ends early ("run.pftrace: No space left on device"); empty: no error
 };
 
 /// Takes records from the loop and the workers through one ring per thread. Its writer thread turns them into the live
@@ -80,12 +79,10 @@ public:
     /// A ring for a worker thread: one that was given back, or a new one. Any thread; may allocate. Throws
     /// std::length_error beyond 65536 workers.
     [[nodiscard]] WorkerTrack add_worker();
-    /// What to record of the `serial`-th batch that a loader admits. Any thread, O(1).
-    [[nodiscard]] BatchDetail batch_detail(std::uint64_t serial) const noexcept;
 
     // Only from the loop's thread; these never allocate. So that no step or batch is lost, a loop that is far ahead of
     // the writer waits for it. If the writer is stuck it waits at most 0.2 s; after that a full ring counts drops.
-    void push(const BatchRow&, BatchDetail) noexcept;
+    void push(const BatchRow&) noexcept;
     /// Records at most `max_step_spans` of `spans`; ignores `row.spans`.
     void push(const StepRow&, std::span<const SpanRow> spans) noexcept;
     /// At the pass's end; `spans` as above.

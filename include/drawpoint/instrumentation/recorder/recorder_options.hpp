@@ -8,10 +8,10 @@
 namespace drawpoint {
 
 struct RecorderOptions {
-    /// Most bytes of slices, flows and samples in the file. As it fills, they are kept of ever fewer batches
-    /// (`Ledger::thinnings`); samples of batches already admitted that do not fit are dropped and counted. The live
-    /// ledger lacks the same samples. Steps and batches are always kept. Without a file there is no such limit: the
-    /// ledger counts all samples, see `ledger_bytes`.
+    /// Most bytes of the file, without operators. When it is reached, older steps are folded, with their batches and
+    /// samples, into totals (`Folded`), in the live ledger too; what is left, at most a quarter of the limit and 12 MiB
+    /// of rows, is written into a new file that takes the place of the present one. So all totals stay exact. What is
+    /// never folded (see `ledger_bytes`) may exceed it. A pipe has no limit.
     std::uint64_t limit_bytes = 256u << 20;
     /// Most bytes of operators, allocations, stack samples and what they name, in the file or, without one, in memory.
     /// Operators, allocations and stack samples beyond it are dropped and counted. The live ledger has them too: with a
@@ -21,9 +21,9 @@ struct RecorderOptions {
     /// Most bytes of steps, batches and samples in the live ledger, which takes up to 2.5 times as much memory; 0: any
     /// number. When there are more, the older half of the steps is folded, with their batches and samples, into totals
     /// (`Folded`), so that memory does not grow with the number of steps: all totals stay exact, percentiles are within
-    /// 1 %. That is done where a step ends, so a loader alone, without steps, is not bounded. Up to 1024 older rows of
-    /// the host are kept, and all passes, failures, facts and operators; passes take about 300 bytes per epoch. The
-    /// file keeps every row.
+    /// 1 %. Of a loader alone, without steps, batches are folded. Up to 1024 older rows of the host are kept, and all
+    /// passes, failures, facts and operators; passes take about 300 bytes per epoch. The file keeps rows longer, up to
+    /// `limit_bytes`.
     std::uint64_t ledger_bytes = 24u << 20;
     /// The same for the number of steps. It should be more than four times the loaders' depth, or a kept batch may lack
     /// samples.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -11,12 +10,15 @@
 #include <stdexcept>
 #include <string>
 
+#include <drawpoint/instrumentation/detail/atomics.hpp>
+
 namespace drawpoint {
 
 /// A single-producer, single-consumer queue of messages. A message is a run of consecutive 64-byte records and is there
 /// wholly or not at all; its first byte is its kind, never 0, its second its number of records. Messages that did not
 /// fit are counted. Neither side blocks or allocates.
-class Ring {
+template <class Atomics = RealAtomics>
+class BasicRing {
 public:
     static constexpr std::size_t record_bytes = 64;
 
@@ -24,7 +26,7 @@ public:
     enum class Pages : std::uint8_t { at_once, as_used };
 
     /// Throws std::invalid_argument unless `records` is a power of two of at least 64.
-    explicit Ring(std::uint32_t records, Pages pages = Pages::at_once) : mask_{records - 1u} {
+    explicit BasicRing(std::uint32_t records, Pages pages = Pages::at_once) : mask_{records - 1u} {
         if (records < 64 || !std::has_single_bit(records))
             throw std::invalid_argument("ring_records must be a power of two of at least 64, got " +
                                         std::to_string(records));
@@ -116,26 +118,29 @@ public:
 
     // Any thread.
 
-    [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_acquire); }
+    [[nodiscard]] std::uint64_t dropped() const noexcept { return dropped_.load(std::memory_order_relaxed); }
     /// From here on `claim()` returns null.
     void close() noexcept { closed_.store(true, std::memory_order_relaxed); }
 
 private:
+    template <class T>
+    using Atomic = typename Atomics::template atomic<T>;
     struct alignas(record_bytes) Record {
         std::array<std::byte, record_bytes> bytes;
     };
     // What is never written shares a cache line; what one side writes has a line of its own.
     const std::uint64_t mask_;
     std::unique_ptr<Record[]> records_;
-    std::atomic<bool> closed_ = false;
+    Atomic<bool> closed_ = false;
     struct alignas(64) {
         std::uint64_t next = 0, claimed = 0, known_tail = 0;
     } producer_;
-    alignas(64) std::atomic<std::uint64_t> head_ = 0;
-    alignas(64) std::atomic<std::uint64_t> tail_ = 0;
-    alignas(64) std::atomic<std::uint64_t> dropped_ = 0;
-    std::atomic<std::int64_t> drop_from_ns_ = 0, drop_to_ns_ = 0;
-    alignas(64) std::atomic<std::uint64_t> reported_ = 0;
+    alignas(64) Atomic<std::uint64_t> head_ = 0;
+    alignas(64) Atomic<std::uint64_t> tail_ = 0;
+    alignas(64) Atomic<std::uint64_t> dropped_ = 0;
+    Atomic<std::int64_t> drop_from_ns_ = 0, drop_to_ns_ = 0;
+    alignas(64) Atomic<std::uint64_t> reported_ = 0;
 };
+using Ring = BasicRing<>;
 
 }   // namespace drawpoint

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
+#include <drawpoint/instrumentation/detail/atomics.hpp>
 #include <drawpoint/pipeline/loader/machine/detail/loader_machine.hpp>
 
 namespace drawpoint {
@@ -11,8 +11,10 @@ namespace drawpoint {
 /// The atomic word through which slots come back, from any thread. Bit 63: the loop waits; bits 62 … 56: a threshold;
 /// bits 55 … 0: slots given back and not yet taken up. The threshold is the number of slots after which a sleeping
 /// worker is woken, or says that nobody sleeps, or that the loader is closed. Giving back is one exchange of the word;
-/// only the give-back that wakes a worker, or comes after the loader's end, has more to do.
-class GiveBackGate {
+/// only the give-back that wakes a worker, or comes after the loader's end, has more to do. Memory orders are as weak
+/// as can be (tests/model): all decisions are about this one word, and only a slot's memory is handed on with it.
+template <class Atomics = RealAtomics>
+class BasicGiveBackGate {
 public:
     /// What the thread that gave a slot back must do next.
     enum class Then : std::uint8_t { nobody_waits, wake_worker, note_closed };
@@ -34,7 +36,7 @@ public:
                     return false;
                 next -= one;
             }
-            if (word_.compare_exchange_weak(word, next, std::memory_order_acq_rel, std::memory_order_relaxed))
+            if (word_.compare_exchange_weak(word, next, std::memory_order_release, std::memory_order_relaxed))
                 return true;
         }
     }
@@ -51,11 +53,11 @@ public:
             return Then::note_closed;
         return threshold(word) < closed && threshold(next) == nobody ? Then::wake_worker : Then::nobody_waits;
     }
-    [[nodiscard]] bool has_slots() const noexcept { return (word_.load(std::memory_order_acquire) & all_slots) != 0; }
+    [[nodiscard]] bool has_slots() const noexcept { return (word_.load(std::memory_order_relaxed) & all_slots) != 0; }
 
     // The loop.
-    void announce_wait() noexcept { word_.fetch_or(loop_waits, std::memory_order_acq_rel); }
-    void end_wait() noexcept { word_.fetch_and(~loop_waits, std::memory_order_acq_rel); }
+    void announce_wait() noexcept { word_.fetch_or(loop_waits, std::memory_order_relaxed); }
+    void end_wait() noexcept { word_.fetch_and(~loop_waits, std::memory_order_relaxed); }
 
     // The thread that turns, under the loader's mutex.
     [[nodiscard]] bool is_armed() const noexcept { return armed_; }
@@ -68,17 +70,17 @@ public:
     [[nodiscard]] bool disarm() noexcept;
     /// Takes the slots that are back, where nobody ever sleeps.
     [[nodiscard]] std::uint64_t take() noexcept {
-        return word_.fetch_and(~all_slots, std::memory_order_acq_rel) & all_slots;
+        return word_.fetch_and(~all_slots, std::memory_order_acquire) & all_slots;
     }
 
     // The end.
-    [[nodiscard]] std::uint64_t word() const noexcept { return word_.load(std::memory_order_acquire); }
+    [[nodiscard]] std::uint64_t word() const noexcept { return word_.load(std::memory_order_relaxed); }
     /// The slots of `out` that are not back according to `word`.
     [[nodiscard]] static std::uint64_t still_out(std::uint64_t word, std::uint64_t out) noexcept { return out & ~word; }
     /// Closes the gate if its word is still `word`; else sets `word` to what it is now.
     [[nodiscard]] bool close(std::uint64_t& word) noexcept {
         return word_.compare_exchange_weak(word, (word & all_slots) | closed << shift, std::memory_order_acq_rel,
-                                           std::memory_order_acquire);
+                                           std::memory_order_relaxed);
     }
 
 private:
@@ -94,17 +96,18 @@ private:
         return (word & ~(nobody << shift)) | threshold << shift;
     }
 
-    std::atomic<std::uint64_t> word_{nobody << shift};
+    typename Atomics::template atomic<std::uint64_t> word_{nobody << shift};
     bool armed_ = false;   // for the thread that turns: the threshold will wake a worker, or has
 };
 
-inline GiveBackGate::TakenUp GiveBackGate::take_up(std::size_t again_at) noexcept {
-    std::uint64_t word = word_.load(std::memory_order_acquire), next = word;
+template <class Atomics>
+auto BasicGiveBackGate<Atomics>::take_up(std::size_t again_at) noexcept -> TakenUp {
+    std::uint64_t word = word_.load(std::memory_order_relaxed), next = word;
     while ((word & all_slots) != 0) {
         next = word & ~all_slots;
         if (armed_ && threshold(word) != nobody)
             next = with_threshold(next, again_at);   // the slots taken up here have counted it down
-        if (word_.compare_exchange_weak(word, next, std::memory_order_acq_rel, std::memory_order_acquire))
+        if (word_.compare_exchange_weak(word, next, std::memory_order_acquire, std::memory_order_relaxed))
             break;
     }
     TakenUp taken{.slots = word & all_slots};
@@ -118,22 +121,25 @@ inline GiveBackGate::TakenUp GiveBackGate::take_up(std::size_t again_at) noexcep
     return taken;
 }
 
-inline bool GiveBackGate::arm(std::size_t at) noexcept {
-    std::uint64_t word = word_.load(std::memory_order_acquire);
+template <class Atomics>
+bool BasicGiveBackGate<Atomics>::arm(std::size_t at) noexcept {
+    std::uint64_t word = word_.load(std::memory_order_relaxed);
     do {
         if ((word & all_slots) != 0)
             return false;
         if (armed_ && threshold(word) <= at)
             return true;
-    } while (!word_.compare_exchange_weak(word, with_threshold(word, at), std::memory_order_acq_rel,
+    } while (!word_.compare_exchange_weak(word, with_threshold(word, at), std::memory_order_relaxed,
                                           std::memory_order_relaxed));
     armed_ = true;
     return true;
 }
 
-inline bool GiveBackGate::disarm() noexcept {
+template <class Atomics>
+bool BasicGiveBackGate<Atomics>::disarm() noexcept {
     armed_ = false;
-    return threshold(word_.fetch_or(nobody << shift, std::memory_order_acq_rel)) == nobody;
+    return threshold(word_.fetch_or(nobody << shift, std::memory_order_relaxed)) == nobody;
 }
+using GiveBackGate = BasicGiveBackGate<>;
 
 }   // namespace drawpoint

@@ -8,56 +8,72 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <drawpoint/instrumentation/detail/atomics.hpp>
+
 #include "pipeline/loader/core/spin_pause.hpp"
 
 namespace drawpoint {
 
+struct FutexAtomics : RealAtomics {
+    static constexpr int spins = 64;
+    static void pause() noexcept { spin_pause(); }
+    /// Sleeps until `wake` if the word still has this value. A signal ends it, too.
+    static void sleep(std::atomic<std::uint32_t>& word, std::uint32_t value) noexcept {
+        futex(word, FUTEX_WAIT_PRIVATE, value);
+    }
+    static void wake(std::atomic<std::uint32_t>& word, std::uint32_t most) noexcept {
+        futex(word, FUTEX_WAKE_PRIVATE, most);
+    }
+
+private:
+    static void futex(std::atomic<std::uint32_t>& word, int operation, std::uint32_t value) noexcept {
+        static_assert(sizeof word == sizeof(std::uint32_t) && std::atomic<std::uint32_t>::is_always_lock_free);
+        ::syscall(SYS_futex, &word, operation, value, nullptr, nullptr, 0);
+    }
+};
+
 /// A counting semaphore on which idle workers sleep. Unlike std::counting_semaphore and std::atomic::wait() of
 /// libstdc++ 12, it wakes as many threads as it was given tokens, not all of them, and never yields the core.
 /// Lock-free; any thread. What happened before a give() is visible to the threads that take one of its tokens.
-class WakeTokens {
+template <class Atomics = FutexAtomics>
+class BasicWakeTokens {
 public:
     /// Lets `count` ≥ 1 take() return. A system call if somebody sleeps.
     void give(std::uint32_t count) noexcept {
         // Sequentially consistent, like what a sleeper does: either this sees the sleeper, or the sleeper the tokens.
-        tokens_.fetch_add(count);
-        if (sleepers_.load() != 0)
-            futex(FUTEX_WAKE_PRIVATE, count);
+        tokens_.fetch_add(count, std::memory_order_seq_cst);
+        if (sleepers_.load(std::memory_order_seq_cst) != 0)
+            Atomics::wake(tokens_, count);
     }
     /// Takes a token: one that comes within about 1 µs (64 pauses) without sleeping.
     void take() noexcept {
-        for (int i = 0; i < spins; ++i) {
+        for (int i = 0; i < Atomics::spins; ++i) {
             if (try_take())
                 return;
-            spin_pause();
+            Atomics::pause();
         }
-        sleepers_.fetch_add(1);
+        sleepers_.fetch_add(1, std::memory_order_seq_cst);
         while (!try_take())
-            futex(FUTEX_WAIT_PRIVATE, 0);   // returns at once if there are tokens by now; signals end it too
+            Atomics::sleep(tokens_, 0);   // returns at once if there are tokens by now
         sleepers_.fetch_sub(1, std::memory_order_relaxed);
     }
     /// Lets every take(), of now and later, return: more threads than there can be.
     void give_all() noexcept {
-        tokens_.fetch_add(1u << 16);
-        futex(FUTEX_WAKE_PRIVATE, INT_MAX);
+        tokens_.fetch_add(1u << 16, std::memory_order_seq_cst);
+        Atomics::wake(tokens_, INT_MAX);
     }
 
 private:
-    static constexpr int spins = 64;
-
     [[nodiscard]] bool try_take() noexcept {
-        std::uint32_t left = tokens_.load();
+        std::uint32_t left = tokens_.load(std::memory_order_relaxed);
         while (left != 0)
-            if (tokens_.compare_exchange_weak(left, left - 1))
+            if (tokens_.compare_exchange_weak(left, left - 1, std::memory_order_acquire, std::memory_order_relaxed))
                 return true;
         return false;
     }
-    void futex(int operation, std::uint32_t value) noexcept {
-        static_assert(sizeof tokens_ == sizeof(std::uint32_t) && decltype(tokens_)::is_always_lock_free);
-        ::syscall(SYS_futex, &tokens_, operation, value, nullptr, nullptr, 0);
-    }
 
-    std::atomic<std::uint32_t> tokens_{0}, sleepers_{0};
+    typename Atomics::template atomic<std::uint32_t> tokens_{0}, sleepers_{0};
 };
+using WakeTokens = BasicWakeTokens<>;
 
 }   // namespace drawpoint

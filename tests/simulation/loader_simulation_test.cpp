@@ -1,0 +1,445 @@
+// The whole loader, its coroutines, workers and hand-over, under random schedules of its threads in virtual time.
+#include <boost/test/unit_test.hpp>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <asio/co_spawn.hpp>
+
+#include <drawpoint/pipeline/errors.hpp>
+#include <drawpoint/pipeline/loader/data_loader.hpp>
+#include <drawpoint/pipeline/runtime/runtime.hpp>
+#include <drawpoint/pipeline/sampling/sampler.hpp>
+
+#include "pipeline/loader/numbered_source.hpp"
+#include "simulation/simulation.hpp"
+#include "support/coro_test.hpp"
+
+namespace drawpoint {
+namespace {
+
+using simulation::below;
+using test::NumberedSource;
+
+/// What a run is made of, each number drawn by the seed unless it is given.
+struct Plan {
+    std::uint64_t seed = 0;
+    std::map<std::string, std::uint64_t, std::less<>> numbers;
+
+    /// A number from `least` to `most`.
+    std::uint64_t operator()(std::string_view name, std::uint64_t least, std::uint64_t most) {
+        const auto known = numbers.find(name);
+        if (known != numbers.end())
+            return known->second;
+        std::uint64_t value = seed + 1;
+        for (const char letter : name)
+            value = (value ^ static_cast<unsigned char>(letter)) * 0x9E3779B97F4A7C15 ^ value >> 29;
+        value = least + (value >> 20) % (most - least + 1);
+        numbers.emplace(name, value);
+        return value;
+    }
+    [[nodiscard]] std::string text() const {
+        std::string all = "seed=" + std::to_string(seed);
+        for (const auto& [name, value] : numbers)
+            all += " " + name + "=" + std::to_string(value);
+        return all;
+    }
+    static Plan of(std::string_view text) {
+        Plan plan;
+        while (!text.empty()) {
+            const std::string_view word = text.substr(0, text.find(' '));
+            const std::size_t equals = word.find('=');
+            const std::uint64_t value = std::strtoull(std::string{word.substr(equals + 1)}.c_str(), nullptr, 10);
+            if (word.starts_with("seed="))
+                plan.seed = value;
+            else
+                plan.numbers[std::string{word.substr(0, equals)}] = value;
+            text.remove_prefix(std::min(text.size(), word.size() + 1));
+        }
+        return plan;
+    }
+};
+
+/// An order without parts, another one in each epoch.
+class Rotation final : public Sampler {
+public:
+    explicit Rotation(std::size_t n) : n_{n} {}
+    [[nodiscard]] std::size_t size() const noexcept override { return n_; }
+    [[nodiscard]] std::uint64_t at(std::size_t epoch, std::size_t position) const {
+        return (position + 3 * epoch + 1) % n_;
+    }
+    void order(std::size_t epoch, std::span<std::uint64_t> order) const override {
+        for (std::size_t i = 0; i < order.size(); ++i) {
+            order[i] = at(epoch, i);
+            if (i % 8 == 0)
+                simulation::yield();
+        }
+    }
+
+private:
+    std::size_t n_;
+};
+
+void fail(const Plan& plan, const std::string& what) {
+    std::fprintf(stderr, "%s: %s\n", plan.text().c_str(), what.c_str());
+    std::fflush(stderr);
+    ::_exit(3);
+}
+
+/// What the passes must give: a list of batches, and which of them are still to come.
+class Oracle {
+public:
+    Oracle(Plan& plan, const Rotation& order, std::size_t batch_size, std::set<std::uint64_t> bad, OnError policy,
+           OrderRule rule)
+        : plan_{plan}, order_{order}, batch_size_{batch_size}, bad_{std::move(bad)}, policy_{policy}, rule_{rule} {}
+
+    void begin(std::size_t epoch) {
+        epoch_ = epoch;
+        left_.clear();
+        for (std::size_t first = 0; first < order_.size(); first += batch_size_) {
+            std::vector<std::uint64_t> batch;
+            for (std::size_t i = first; i < std::min(first + batch_size_, order_.size()); ++i)
+                batch.push_back(order_.at(epoch, i));
+            left_.push_back({batch, 0});
+        }
+        skip_empty();
+    }
+    [[nodiscard]] bool over() const { return left_.empty(); }
+    /// Batches may be overtaken as often again.
+    void restored() {
+        for (Left& left : left_)
+            left.overtaken = 0;
+    }
+
+    void drawn(const Batch& batch, const NumberedSource& source) {
+        if (const std::string fault = source.fault(batch, 5); !fault.empty() || batch.epoch() != epoch_)
+            fail(plan_, "wrong batch: " + fault);
+        take([&](const std::vector<std::uint64_t>& samples) {
+            return std::ranges::equal(batch.indices(), made_of(samples));
+        });
+    }
+    void failed(const SampleError& error) {
+        std::vector<std::uint64_t> indices{error.index()};
+        for (const SampleError& other : error.others())
+            indices.push_back(other.index());
+        take([&](const std::vector<std::uint64_t>& samples) {
+            std::vector<std::uint64_t> expected;
+            for (const std::uint64_t index : samples)
+                if (bad_.contains(index))
+                    expected.push_back(index);
+            std::ranges::sort(expected);
+            std::ranges::sort(indices);
+            return policy_ == OnError::raise && !expected.empty() && indices == expected;
+        });
+    }
+
+private:
+    struct Left {
+        std::vector<std::uint64_t> samples;
+        std::uint64_t overtaken;
+    };
+    /// The samples of a batch that comes; empty: none of it does.
+    [[nodiscard]] std::vector<std::uint64_t> made_of(std::vector<std::uint64_t> samples) const {
+        if (policy_ == OnError::skip)
+            std::erase_if(samples, [&](std::uint64_t index) { return bad_.contains(index); });
+        else if (policy_ == OnError::raise && std::ranges::any_of(samples, [&](auto i) { return bad_.contains(i); }))
+            samples.clear();
+        return samples;
+    }
+    template <class Is>
+    void take(Is is) {
+        const auto found = std::ranges::find_if(left_, [&](const Left& left) { return is(left.samples); });
+        if (found == left_.end())
+            fail(plan_, "a batch that was not to come");
+        for (auto older = left_.begin(); older != found; ++older)
+            if (++older->overtaken > rule_.max_overtakes)
+                fail(plan_, "a batch is overtaken too often");
+        left_.erase(found);
+        skip_empty();
+    }
+    void skip_empty() {
+        if (policy_ == OnError::skip)
+            std::erase_if(left_, [&](const Left& left) { return made_of(left.samples).empty(); });
+    }
+
+    Plan& plan_;
+    const Rotation& order_;
+    std::size_t batch_size_;
+    std::set<std::uint64_t> bad_;
+    OnError policy_;
+    OrderRule rule_;
+    std::size_t epoch_ = 0;
+    std::vector<Left> left_;
+};
+
+/// Everything that a run needs again and again.
+struct Bench {
+    std::unique_ptr<Recorder> recorder = test::small_recorder();
+    Runtime runtime{{.max_threads = 8, .workers = WorkerThreads::threads, .record = false}, *recorder};
+};
+
+struct Case {
+    Plan& plan;
+    Bench& bench;
+    NumberedSource source;
+    Rotation order;
+    Oracle oracle;
+    LoaderOptions options;
+    std::size_t passes, restores = 0;
+    std::vector<Batch> held;
+    bool done = false;
+
+    static std::set<std::uint64_t> bad_samples(Plan& plan, std::size_t n) {
+        std::set<std::uint64_t> bad;
+        for (std::uint64_t left = plan("bad", 0, 3) % 3; left != 0; --left)
+            bad.insert(plan("bad" + std::to_string(left), 0, 1000) % n);
+        return bad;
+    }
+    Case(Plan& of, Bench& on)
+        : plan{of},
+          bench{on},
+          source{plan("samples", 1, 14), 1},
+          order{source.size()},
+          oracle{plan,
+                 order,
+                 plan("batch", 1, 4),
+                 bad_samples(plan, source.size()),
+                 static_cast<OnError>(plan("on_error", 0, 1)),
+                 OrderRule{static_cast<std::uint32_t>(plan("overtakes", 0, 2))}},
+          options{.batch_size = plan("batch", 1, 4),
+                  .num_workers = plan("workers", 1, 4),
+                  .prefetch_depth = plan("depth", 1, 3),
+                  .seed = 5,
+                  .order = OrderRule{static_cast<std::uint32_t>(plan("overtakes", 0, 2))},
+                  .on_error = static_cast<OnError>(plan("on_error", 0, 1)),
+                  .max_errors = 1000,
+                  .read_concurrency = 0},
+          passes{plan("passes", 1, 3)} {
+        source.runs = plan("runs", 0, 1) == 1;
+        source.fails = [bad = bad_samples(plan, source.size())](std::uint64_t index) { return bad.contains(index); };
+        const std::uint64_t slow = plan("slow", 0, 3);
+        source.before_fill = [slow](std::uint64_t) {
+            if (slow != 0 && below(4) < slow)
+                simulation::sleep_for(static_cast<std::int64_t>(1 + below(400'000)));
+            else
+                simulation::yield();
+        };
+    }
+
+    void give_one_back() {
+        const std::size_t at = below(held.size());
+        std::swap(held[at], held.back());
+        held.pop_back();
+    }
+
+    /// Draws one batch, in one of the ways there are. False: the pass is over.
+    Awaitable<bool> draw(DataLoader& loader, DataLoader::Pass& pass) {
+        while (held.size() > loader.options().prefetch_depth)
+            give_one_back();
+        const std::uint64_t how = below(8);
+        try {
+            std::optional<Batch> batch;
+            if (how == 0) {
+                batch = pass.next_blocking();
+            } else if (how < 3 && plan("timeouts", 0, 1) == 1) {
+                try {
+                    auto timed = co_await pass.next_for(std::chrono::nanoseconds{below(300'000)});
+                    batch = std::move(timed);
+                } catch (const std::system_error& error) {
+                    if (error.code() != std::errc::timed_out && error.code() != asio::error::timed_out)
+                        fail(plan, error.what());
+                    co_return true;   // nothing was taken
+                }
+            } else {
+                auto next = co_await pass.next();
+                batch = std::move(next);
+            }
+            if (!batch)
+                co_return false;
+            oracle.drawn(*batch, source);
+            if (below(3) == 0)
+                held.push_back(std::move(*batch));
+        } catch (const SampleError& error) {
+            oracle.failed(error);
+        }
+        if (!held.empty() && below(2) == 0)
+            give_one_back();
+        co_return true;
+    }
+
+    Awaitable<void> loop() {
+        auto loader = std::make_unique<DataLoader>(bench.runtime, source, order, options);
+        for (std::size_t epoch = 0; epoch < passes; ++epoch) {
+            oracle.begin(epoch);
+            bool over = false;
+            while (!over) {
+                std::string state;
+                {
+                    auto pass = loader->epoch(epoch, {.next_epoch = plan("ahead", 0, 1) == 1});
+                    while (!over && state.empty()) {
+                        auto drawing = draw(*loader, pass);
+                        const bool came = co_await std::move(drawing);
+                        if (!came) {
+                            if (!oracle.over())
+                                fail(plan, "the pass ended early");
+                            over = true;
+                        } else if (below(16) == 0 && plan("retunes", 0, 1) == 1) {
+                            loader->reconfigure({.num_workers = 1 + below(4), .prefetch_depth = 1 + below(3)});
+                        } else if (below(16) == 0 && plan("restores", 0, 1) == 1 && ++restores < 4) {
+                            state = loader->state();
+                        } else if (below(24) == 0 && plan("leaves", 0, 1) == 1) {
+                            over = true;   // what is left of the pass is given up
+                        }
+                    }
+                }
+                if (state.empty())
+                    continue;
+                held.clear();
+                loader.reset();   // while its workers are wherever they are
+                options.num_workers = 1 + below(4);
+                options.prefetch_depth = 1 + below(3);
+                loader = std::make_unique<DataLoader>(bench.runtime, source, order, options);
+                loader->restore(state);
+                oracle.restored();
+            }
+        }
+        if (below(2) == 0)
+            held.clear();   // else batches outlive their loader
+        loader.reset();
+        held.clear();
+        done = true;
+    }
+};
+
+/// Runs a plan; ends the process if anything is wrong. Returns what happened, as a hash.
+std::uint64_t simulate(Plan plan, Bench& bench) {
+    const std::string before = plan.text();
+    simulation::run(plan.seed, before.c_str(), [&] {
+        Case run{plan, bench};
+        asio::co_spawn(bench.runtime.context(), run.loop(), [&](std::exception_ptr error) {
+            if (error)
+                try {
+                    std::rethrow_exception(error);
+                } catch (const std::exception& what) {
+                    fail(plan, what.what());
+                }
+        });
+        while (!run.done) {
+            bench.runtime.context().restart();
+            if (bench.runtime.context().poll() == 0)
+                simulation::idle();
+        }
+        bench.runtime.context().poll();
+    });
+    return simulation::history();
+}
+
+/// Runs the seeds in a process of its own; returns whether none failed.
+bool succeeds(const std::function<void(Bench&)>& what) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        Bench bench;
+        what(bench);
+        std::fflush(stdout);
+        ::_exit(0);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/// Makes the plan's numbers smaller as long as it still fails.
+Plan shrunk(Plan plan) {
+    bool smaller = true;
+    while (smaller) {
+        smaller = false;
+        for (auto& [name, value] : plan.numbers) {
+            const std::uint64_t whole = value;
+            for (const std::uint64_t less : {std::uint64_t{0}, whole / 2, whole - 1}) {
+                if (less >= whole || (less == 0 && (name == "samples" || name == "batch" || name == "workers" ||
+                                                    name == "depth" || name == "passes")))
+                    continue;
+                value = less;
+                if (!succeeds([&](Bench& bench) { (void)simulate(plan, bench); })) {
+                    smaller = true;
+                    break;
+                }
+                value = whole;
+            }
+        }
+    }
+    return plan;
+}
+
+Plan whole_plan(std::uint64_t seed) {
+    Plan plan{.seed = seed, .numbers = {}};
+    Bench* const nowhere = nullptr;
+    Case{plan, *nowhere};
+    for (const char* name : {"timeouts", "ahead", "retunes", "restores", "leaves"})
+        (void)plan(name, 0, 1);
+    return plan;
+}
+
+/// Simulates `count` seeds from `first` on; prints what failed, and the smallest plan like it.
+void check(std::uint64_t first, std::uint64_t count) {
+    const auto range = [](std::uint64_t from, std::uint64_t to) {
+        return succeeds([&](Bench& bench) {
+            for (std::uint64_t seed = from; seed < to; ++seed)
+                (void)simulate(whole_plan(seed), bench);
+        });
+    };
+    if (range(first, first + count))
+        return;
+    // The first that fails by itself.
+    std::uint64_t from = first, to = first + count;
+    while (to - from > 1) {
+        const std::uint64_t middle = from + (to - from) / 2;
+        (range(from, middle) ? from : to) = middle;
+    }
+    const Plan plan = shrunk(whole_plan(from));
+    BOOST_ERROR("a schedule fails; DRAWPOINT_SIMULATE='" << plan.text() << "' repeats it");
+}
+
+}   // namespace
+
+BOOST_AUTO_TEST_SUITE(loader_simulation)
+
+BOOST_AUTO_TEST_CASE(the_same_seed_gives_the_same_run) {
+    BOOST_TEST(succeeds([](Bench& bench) {
+        std::array<std::uint64_t, 200> histories{};
+        for (int round = 0; round < 3; ++round)   // what happens only once in a process happens in the first
+            for (std::uint64_t seed = 0; seed < histories.size(); ++seed) {
+                const std::uint64_t history = simulate(whole_plan(seed), bench);
+                if (round == 2 && history != histories[seed])
+                    fail(whole_plan(seed), "not the same run");
+                histories[seed] = history;
+            }
+    }));
+}
+
+BOOST_AUTO_TEST_CASE(no_schedule_loses_repeats_or_hangs) {
+    if (const char* const given = std::getenv("DRAWPOINT_SIMULATE"); given != nullptr) {
+        BOOST_TEST(succeeds([&](Bench& bench) { (void)simulate(Plan::of(given), bench); }));
+        return;
+    }
+    const char* const wanted = std::getenv("DRAWPOINT_SIMULATIONS");
+    const std::uint64_t count = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 1'000'000;
+    check(0, count);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}   // namespace drawpoint

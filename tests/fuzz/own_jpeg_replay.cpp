@@ -2,7 +2,7 @@
 // Checks our JPEG decoder against its law (own_jpeg_law.hpp) on the given files, on those in the given folders, on
 // files that it generates, and on N mutants of all these. The same arguments give the same mutants on every machine.
 // --seeds-to writes the generated files, for a fuzzer to begin with.
-#include <drawpoint/pipeline/rng.hpp>
+#include "fuzz/mutate.hpp"
 #include "pipeline/image/own_jpeg_files.hpp"
 #include "pipeline/image/own_jpeg_law.hpp"
 
@@ -21,8 +21,6 @@ namespace {
 
 using namespace drawpoint;
 using namespace drawpoint::test;
-using File = std::vector<std::byte>;
-
 std::vector<File> own_set() {
     std::vector<File> files;
     std::uint64_t seed = 0;
@@ -54,35 +52,6 @@ std::size_t scan_begin(const File& file) {
         if (file[i] == std::byte{0xFF} && file[i + 1] == std::byte{0xDA})
             return i + 2 + static_cast<std::size_t>(file[i + 3]);
     return 0;
-}
-
-// Makes one to three changes; seven times out of eight only in the compressed data.
-void mutate(File& file, CounterRng& random) {
-    const auto below = [&random](std::size_t limit) {
-        return static_cast<std::size_t>(random.uniform() * static_cast<double>(limit));
-    };
-    const std::size_t begin = below(8) == 0 ? 0 : scan_begin(file);
-    for (std::size_t changes = 1 + below(3); changes != 0 && file.size() > begin + 2; --changes) {
-        const std::size_t at = begin + below(file.size() - begin),
-                          count = 1 + below(std::min<std::size_t>(8, file.size() - at));
-        const auto from = file.begin() + static_cast<std::ptrdiff_t>(at);
-        const auto to = from + static_cast<std::ptrdiff_t>(count);
-        const std::array<std::byte, 6> telling = {std::byte{0xFF}, std::byte{0},    std::byte{0xD9},
-                                                  std::byte{0xD0}, std::byte{0xFE}, std::byte{0x7F}};
-        switch (below(7)) {
-        case 0:
-        case 1: *from ^= static_cast<std::byte>(1u << below(8)); break;
-        case 2: *from = static_cast<std::byte>(below(256)); break;
-        case 3: *from = telling[below(telling.size())]; break;
-        case 4: file.erase(from, to); break;
-        case 5: {
-            const File again(from, to);
-            file.insert(from, again.begin(), again.end());
-            break;
-        }
-        default: std::reverse(from, to); break;
-        }
-    }
 }
 
 }   // namespace
@@ -139,7 +108,8 @@ int main(int argc, char** argv) {
         CounterRng random{seed, 0, i};
         // the mutants of a file follow one another, so its tables are kept
         mutant = files[i * files.size() / mutations];
-        mutate(mutant, random);
+        // seven times out of eight only in the compressed data
+        mutate(mutant, below(random, 8) == 0 ? 0 : scan_begin(mutant), random);
         if (!hold(mutant, "mutant", i))
             return 1;
     }

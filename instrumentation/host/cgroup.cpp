@@ -13,8 +13,13 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t most_levels = 16;
 
-std::optional<fs::path> path_of(const fs::path& root, std::string_view controller) {
-    std::ifstream file{root / "proc/self/cgroup"};
+// Paths are texts here: operator/ of libstdc++ 12's path crashes where memory runs out.
+
+std::string text_of(const fs::path& root) { return root == "/" ? "" : root.string(); }
+
+/// The cgroup's path below the mount, "/a/b".
+std::optional<std::string> path_of(const std::string& root, std::string_view controller) {
+    std::ifstream file{root + "/proc/self/cgroup"};
     for (std::string line; std::getline(file, line);) {
         const std::size_t first = line.find(':'), second = first == line.npos ? first : line.find(':', first + 1);
         if (second == line.npos)
@@ -35,7 +40,8 @@ std::optional<fs::path> path_of(const fs::path& root, std::string_view controlle
 }   // namespace
 
 std::vector<fs::path> cgroup_files(const fs::path& root, std::string_view controller, std::string_view file) {
-    const std::optional<fs::path> own = path_of(root, controller);
+    const std::string top = text_of(root);
+    const std::optional<std::string> own = path_of(top, controller);
     if (!own)
         return {};
     const std::vector<std::string> mounts =
@@ -44,11 +50,14 @@ std::vector<fs::path> cgroup_files(const fs::path& root, std::string_view contro
                                                       "cpuacct," + std::string{controller}};
     for (const std::string& mount : mounts) {   // one may link to another: only the first that has the file counts
         std::vector<fs::path> found;
-        for (fs::path path = own->relative_path(); found.size() < most_levels; path = path.parent_path()) {
+        for (std::string path = *own; found.size() < most_levels; path.resize(path.rfind('/'))) {
             std::error_code ignored;
-            if (fs::path here = root / "sys/fs/cgroup" / mount / path / file; fs::exists(here, ignored))
+            if (path.ends_with('/'))
+                path.pop_back();
+            fs::path here{top + "/sys/fs/cgroup" + (mount.empty() ? "" : "/" + mount) + path + "/" + std::string{file}};
+            if (fs::exists(here, ignored))
                 found.push_back(std::move(here));
-            if (path.empty())
+            if (path.find('/') == path.npos)
                 break;
         }
         if (!found.empty())

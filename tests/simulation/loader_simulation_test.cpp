@@ -1,6 +1,7 @@
 // The whole loader, its coroutines, workers and hand-over, under random schedules of its threads in virtual time.
 #include <boost/test/unit_test.hpp>
 
+#include <malloc.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -17,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include <asio/bind_cancellation_slot.hpp>
+#include <asio/cancellation_signal.hpp>
 #include <asio/co_spawn.hpp>
 
 #include <drawpoint/pipeline/errors.hpp>
@@ -26,6 +29,7 @@
 
 #include "pipeline/loader/numbered_source.hpp"
 #include "simulation/simulation.hpp"
+#include "support/count_allocations.hpp"
 #include "support/coro_test.hpp"
 
 namespace drawpoint {
@@ -201,6 +205,19 @@ struct Case {
     std::size_t passes, restores = 0;
     std::vector<Batch> held;
     bool done = false;
+    std::uint64_t fails_at = 0, left_to_fail = 0;   // this allocation fails, 0: none; how many are left up to it
+
+    /// While this lives, allocations count and may fail: not in coroutines, since Asio ends the program if it has no
+    /// memory for one's frame.
+    struct MayFail {
+        explicit MayFail(Case& of) : left{of.left_to_fail} {
+            if (left != 0)
+                test::fail_allocation_after(left - 1);
+        }
+        ~MayFail() { left = test::fail_no_allocation(); }
+        MayFail(const MayFail&) = delete;
+        std::uint64_t& left;
+    };
 
     static std::set<std::uint64_t> bad_samples(Plan& plan, std::size_t n) {
         std::set<std::uint64_t> bad;
@@ -252,15 +269,17 @@ struct Case {
         const std::uint64_t how = below(8);
         try {
             std::optional<Batch> batch;
-            if (how == 0) {
+            if (how == 0 || fails_at != 0) {
+                const MayFail may_fail{*this};
                 batch = pass.next_blocking();
             } else if (how < 3 && plan("timeouts", 0, 1) == 1) {
                 try {
-                    auto timed = co_await pass.next_for(std::chrono::nanoseconds{below(300'000)});
+                    const std::chrono::nanoseconds patience(below(300'000));
+                    auto timed = co_await pass.next_for(patience);
                     batch = std::move(timed);
                 } catch (const std::system_error& error) {
-                    if (error.code() != std::errc::timed_out && error.code() != asio::error::timed_out)
-                        fail(plan, error.what());
+                    if (error.code() != asio::error::timed_out)
+                        throw;
                     co_return true;   // nothing was taken
                 }
             } else {
@@ -269,34 +288,49 @@ struct Case {
             }
             if (!batch)
                 co_return false;
-            oracle.drawn(*batch, source);
+            if (fails_at == 0)
+                oracle.drawn(*batch, source);
+            else if (const std::string fault = source.fault(*batch, 5); !fault.empty())
+                fail(plan, fault);
             if (below(3) == 0)
                 held.push_back(std::move(*batch));
         } catch (const SampleError& error) {
-            oracle.failed(error);
+            if (fails_at == 0)   // else a sample may have failed for want of memory
+                oracle.failed(error);
         }
         if (!held.empty() && below(2) == 0)
             give_one_back();
         co_return true;
     }
 
+    std::unique_ptr<DataLoader> make_loader() {
+        const MayFail may_fail{*this};
+        return std::make_unique<DataLoader>(bench.runtime, source, order, options);
+    }
+    DataLoader::Pass begin(DataLoader& loader, std::size_t epoch) {
+        const MayFail may_fail{*this};
+        return loader.epoch(epoch, {.next_epoch = plan("ahead", 0, 1) == 1});
+    }
+
     Awaitable<void> loop() {
-        auto loader = std::make_unique<DataLoader>(bench.runtime, source, order, options);
+        left_to_fail = fails_at;
+        auto loader = make_loader();
         for (std::size_t epoch = 0; epoch < passes; ++epoch) {
             oracle.begin(epoch);
             bool over = false;
             while (!over) {
                 std::string state;
                 {
-                    auto pass = loader->epoch(epoch, {.next_epoch = plan("ahead", 0, 1) == 1});
+                    auto pass = begin(*loader, epoch);
                     while (!over && state.empty()) {
                         auto drawing = draw(*loader, pass);
                         const bool came = co_await std::move(drawing);
                         if (!came) {
-                            if (!oracle.over())
+                            if (!oracle.over() && fails_at == 0)
                                 fail(plan, "the pass ended early");
                             over = true;
                         } else if (below(16) == 0 && plan("retunes", 0, 1) == 1) {
+                            const MayFail may_fail{*this};
                             loader->reconfigure({.num_workers = 1 + below(4), .prefetch_depth = 1 + below(3)});
                         } else if (below(16) == 0 && plan("restores", 0, 1) == 1 && ++restores < 4) {
                             state = loader->state();
@@ -311,7 +345,7 @@ struct Case {
                 loader.reset();   // while its workers are wherever they are
                 options.num_workers = 1 + below(4);
                 options.prefetch_depth = 1 + below(3);
-                loader = std::make_unique<DataLoader>(bench.runtime, source, order, options);
+                loader = make_loader();
                 loader->restore(state);
                 oracle.restored();
             }
@@ -320,30 +354,48 @@ struct Case {
             held.clear();   // else batches outlive their loader
         loader.reset();
         held.clear();
-        done = true;
     }
 };
 
-/// Runs a plan; ends the process if anything is wrong. Returns what happened, as a hash.
-std::uint64_t simulate(Plan plan, Bench& bench) {
+/// Runs a plan; ends the process if anything is wrong. Returns what happened, as a hash. `fails_at`: this
+/// allocation fails, from 1, if there are so many (`has_failed`); then the run may end with an error.
+std::uint64_t simulate(Plan plan, Bench& bench, std::uint64_t fails_at = 0, bool* has_failed = nullptr) {
+    bool failed = false;
     const std::string before = plan.text();
     simulation::run(plan.seed, before.c_str(), [&] {
         Case run{plan, bench};
-        asio::co_spawn(bench.runtime.context(), run.loop(), [&](std::exception_ptr error) {
-            if (error)
+        run.fails_at = fails_at;
+        bool cancels = plan("cancels", 0, 3) == 0, cancelled = false;
+        asio::cancellation_signal cancel;
+        auto ended = [&](std::exception_ptr error) {
+            failed = fails_at != 0 && run.left_to_fail == 0;
+            if (error && fails_at == 0)
                 try {
                     std::rethrow_exception(error);
+                } catch (const std::system_error& what) {
+                    if (!cancelled || what.code() != asio::error::operation_aborted)
+                        fail(plan, what.what());
                 } catch (const std::exception& what) {
                     fail(plan, what.what());
                 }
-        });
+            run.done = true;
+        };
+        asio::co_spawn(bench.runtime.context(), run.loop(), asio::bind_cancellation_slot(cancel.slot(), ended));
         while (!run.done) {
             bench.runtime.context().restart();
-            if (bench.runtime.context().poll() == 0)
-                simulation::idle();
+            if (bench.runtime.context().poll() != 0)
+                continue;
+            if (cancels && below(100) == 0) {
+                cancels = false;
+                cancelled = true;
+                cancel.emit(asio::cancellation_type::terminal);
+            }
+            simulation::idle();
         }
         bench.runtime.context().poll();
     });
+    if (has_failed != nullptr)
+        *has_failed = failed;
     return simulation::history();
 }
 
@@ -358,6 +410,8 @@ bool succeeds(const std::function<void(Bench&)>& what) {
     }
     int status = 0;
     ::waitpid(child, &status, 0);
+    if (WIFSIGNALED(status))
+        BOOST_TEST_MESSAGE("ended by signal " << WTERMSIG(status));
     return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
@@ -390,6 +444,7 @@ Plan whole_plan(std::uint64_t seed) {
     Case{plan, *nowhere};
     for (const char* name : {"timeouts", "ahead", "retunes", "restores", "leaves"})
         (void)plan(name, 0, 1);
+    (void)plan("cancels", 0, 3);
     return plan;
 }
 
@@ -427,6 +482,28 @@ BOOST_AUTO_TEST_CASE(the_same_seed_gives_the_same_run) {
                     fail(whole_plan(seed), "not the same run");
                 histories[seed] = history;
             }
+    }));
+}
+
+BOOST_AUTO_TEST_CASE(memory_that_runs_out_at_any_place_is_an_error_and_no_hang) {
+    if (!test::counts_allocations())
+        return;
+    BOOST_TEST(succeeds([](Bench& bench) {
+        std::uint64_t places = 0;
+        for (std::uint64_t seed = 0; seed < 200; ++seed) {
+            (void)simulate(whole_plan(seed), bench);
+            bool fails = true;
+            for (std::uint64_t calls = 1; fails; ++calls) {
+                const std::size_t bytes = ::mallinfo2().uordblks;
+                Plan plan = whole_plan(seed);
+                plan.numbers["fails_at"] = calls;   // for the message
+                (void)simulate(std::move(plan), bench, calls, &fails);
+                places += fails;
+                if (::mallinfo2().uordblks > bytes + 4096)
+                    fail(whole_plan(seed), "memory leaks where allocation " + std::to_string(calls) + " fails");
+            }
+        }
+        std::printf("%llu allocations failed\n", static_cast<unsigned long long>(places));
     }));
 }
 

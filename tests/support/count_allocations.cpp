@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstddef>
+#include <utility>
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define DRAWPOINT_COUNTS 0
@@ -75,7 +76,7 @@ int find_library(dl_phdr_info* object, std::size_t, void* data) {
 bool counts_allocations() noexcept { return DRAWPOINT_COUNTS != 0; }
 void count_this_thread(bool count) noexcept { counting = count; }
 void fail_allocation_after(std::uint64_t calls) noexcept { calls_to_failure = calls + 1; }
-void fail_no_allocation() noexcept { calls_to_failure = 0; }
+std::uint64_t fail_no_allocation() noexcept { return std::exchange(calls_to_failure, 0); }
 std::uint64_t counted_allocations() noexcept { return counted.load(std::memory_order_relaxed); }
 
 bool count_library_apart(const void* address) noexcept {

@@ -13,8 +13,8 @@ namespace drawpoint::test {
 void count_this_thread(bool count) noexcept;
 /// Lets one call of this thread fail, after `calls` more have succeeded, whether calls are counted or not.
 void fail_allocation_after(std::uint64_t calls) noexcept;
-/// Cancels that if it has not happened yet.
-void fail_no_allocation() noexcept;
+/// Cancels that. Returns how many calls were left up to the one that fails, with that one; 0: it has failed.
+std::uint64_t fail_no_allocation() noexcept;
 /// Number of calls counted so far on all threads.
 [[nodiscard]] std::uint64_t counted_allocations() noexcept;
 

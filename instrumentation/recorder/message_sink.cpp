@@ -22,6 +22,7 @@ std::uint64_t bytes_of(const Definitions& added) noexcept {
 
 // A file that is written anew begins with at most this many bytes of rows: the rings must not fill up meanwhile.
 constexpr std::uint64_t most_rewritten = 12u << 20, least_rewritten = 4u << 10;
+constexpr std::uint64_t last_bytes = 512;   // what may follow without a further look: the block's head, ends of slices
 
 }   // namespace
 
@@ -44,7 +45,11 @@ void MessageSink::take(const std::byte* message) {
         return;
     }
     take_row(message);
-    if (has_file() && writer_->bytes() - writer_->operator_bytes() > most_bytes_)
+    keep_within_limit();
+}
+
+void MessageSink::keep_within_limit() {
+    if (has_file() && writer_->bytes() - writer_->operator_bytes() + last_bytes > most_bytes_)
         write_anew();
 }
 
@@ -207,11 +212,14 @@ void MessageSink::add(const RareRow& rare, std::int64_t now_ns) {
         if (writer_)
             writer_->fact(key, value, now_ns);
     }
+    keep_within_limit();
 }
 
 void MessageSink::add(const HostRow& row) {
-    if (!gave_up_)
-        both([&](auto& to) { to.host(row); });
+    if (gave_up_)
+        return;
+    both([&](auto& to) { to.host(row); });
+    keep_within_limit();
 }
 
 void MessageSink::add(const Definitions& added) {
@@ -222,8 +230,10 @@ void MessageSink::add(const Definitions& added) {
 }
 
 void MessageSink::add_dropped(std::uint32_t ring, const Ring::Drops& drops) {
-    if (drops.count != 0 && !gave_up_)
-        both([&](auto& to) { to.dropped({drops.count, drops.from_ns, drops.to_ns, ring}); });
+    if (drops.count == 0 || gave_up_)
+        return;
+    both([&](auto& to) { to.dropped({drops.count, drops.from_ns, drops.to_ns, ring}); });
+    keep_within_limit();
 }
 
 void MessageSink::end_block_if_due() {

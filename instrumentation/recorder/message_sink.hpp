@@ -75,6 +75,7 @@ private:
     [[nodiscard]] bool operators_full() const noexcept;
     void drop(std::int64_t at_ns) noexcept { merge(over_limit_, {1, at_ns, at_ns}); }
     void take_row(const std::byte* message);
+    void keep_within_limit();
     void write_anew();
 
     /// Calls `to(builder)` and, while there is a file, `to(writer)`.

@@ -6,6 +6,8 @@
 #include <cstddef>
 #include <utility>
 
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
+
 namespace drawpoint {
 namespace {
 
@@ -28,12 +30,13 @@ double middle_of(std::size_t bucket) noexcept {
     return static_cast<double>(least) + static_cast<double>((std::uint64_t{1} << shift) - 1) / 2;
 }
 
-constexpr std::size_t most_buckets = a_doubling * (64 - doubling_bits);   // 2^63 - 1 ns is in the last one
+static_assert(DurationHistogram::most_counts == a_doubling * (64 - doubling_bits));   // 2^63 - 1 ns is in the last one
 
 }   // namespace
 
 DurationHistogram::DurationHistogram(Parts parts) noexcept {
-    if (parts.counts.size() > most_buckets || !std::isfinite(parts.mean_ns) || !(parts.squares >= 0))
+    if (parts.counts.size() > most_counts || !std::isfinite(parts.mean_ns) || !std::isfinite(parts.squares) ||
+        parts.squares < 0)
         return;
     std::uint64_t calls = 0;
     for (const std::uint64_t count : parts.counts) {
@@ -44,6 +47,7 @@ DurationHistogram::DurationHistogram(Parts parts) noexcept {
     if (calls == 0 || parts.counts.back() == 0 || parts.min_ns > parts.max_ns)
         return;
     parts_ = std::move(parts);
+    parts_.mean_ns = std::clamp(parts_.mean_ns, static_cast<double>(parts_.min_ns), static_cast<double>(parts_.max_ns));
     calls_ = calls;
 }
 
@@ -55,7 +59,7 @@ void DurationHistogram::add(std::int64_t ns, std::uint64_t calls) {
         parts_.counts.resize(bucket + 1);
     parts_.counts[bucket] += calls;
     calls_ += calls;
-    parts_.total_ns += ns * static_cast<std::int64_t>(calls);
+    parts_.total_ns = wrapping_sum(parts_.total_ns, static_cast<std::int64_t>(static_cast<std::uint64_t>(ns) * calls));
     parts_.min_ns = std::min(parts_.min_ns, ns);
     parts_.max_ns = std::max(parts_.max_ns, ns);
     const auto value = static_cast<double>(ns);
@@ -76,7 +80,7 @@ void DurationHistogram::add(const DurationHistogram& other) {
     parts_.mean_ns += off * its / (mine + its);
     parts_.squares += other.parts_.squares + off * off * mine * its / (mine + its);
     calls_ += other.calls_;
-    parts_.total_ns += other.parts_.total_ns;
+    parts_.total_ns = wrapping_sum(parts_.total_ns, other.parts_.total_ns);
     parts_.min_ns = std::min(parts_.min_ns, other.parts_.min_ns);
     parts_.max_ns = std::max(parts_.max_ns, other.parts_.max_ns);
 }

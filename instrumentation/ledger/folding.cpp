@@ -4,7 +4,6 @@
 #include <cmath>
 #include <limits>
 #include <ranges>
-#include <utility>
 
 #include <drawpoint/instrumentation/detail/wrapping.hpp>
 
@@ -49,7 +48,7 @@ void fold_step(Ledger& ledger, const OrderLoss& order, const StepRow& step, std:
     folded.samples += step.size;
     folded.draws_ns = wrapping_sum(folded.draws_ns, step.draw_ns);
     folded.batches_ns = wrapping_sum(folded.batches_ns, step.batch_ns);
-    folded.other_ns += durations[static_cast<std::size_t>(Action::other)];
+    folded.other_ns = wrapping_sum(folded.other_ns, durations[static_cast<std::size_t>(Action::other)]);
     if (!counts(step)) {
         ++(step.status == StepStatus::failed ? folded.failed : folded.not_drawn);
         return;
@@ -209,23 +208,29 @@ bool fold_steps(Ledger& ledger, std::span<PassRow> open, std::size_t keep) {
     return true;
 }
 
-/// Of a ledger without steps: lets all batches but about `keep` be folded; returns whether any will be.
+/// Lets all batches after the last step, but about `keep`, be folded; returns whether any will be.
 bool pass_batches(Ledger& ledger, std::size_t keep) {
-    if (!ledger.steps.empty() || ledger.batches.size() <= keep)
-        return false;
+    std::int64_t last_ns = no_stamp;
+    for (const StepRow& step : ledger.steps)
+        last_ns = std::max(last_ns, wrapping_sum(step.draw_begin_ns, step.draw_ns));
     std::vector<std::int64_t> ages;
-    ages.reserve(ledger.batches.size());
     for (const BatchRow& batch : ledger.batches)
-        ages.push_back(age_of(batch));
+        if (age_of(batch) > last_ns)
+            ages.push_back(age_of(batch));
+    if (ages.size() <= keep)
+        return false;
     const auto first_kept = ages.end() - static_cast<std::ptrdiff_t>(keep);
     std::nth_element(ages.begin(), first_kept, ages.end());
-    return std::exchange(ledger.folded.until_ns, std::max(ledger.folded.until_ns, *first_kept)) < *first_kept;
+    const bool any = ledger.folded.until_ns < *first_kept;
+    ledger.folded.until_ns = std::max(ledger.folded.until_ns, *first_kept);
+    return any;
 }
 
 }   // namespace
 
 void fold(Ledger& ledger, std::span<PassRow> open, std::size_t keep) {
-    if (!fold_steps(ledger, open, keep) && !pass_batches(ledger, keep))
+    const bool steps = fold_steps(ledger, open, keep), batches = pass_batches(ledger, keep);
+    if (!steps && !batches)
         return;
     std::int64_t from_ns = ledger.folded.until_ns;
     std::erase_if(ledger.batches, [&](const BatchRow& batch) {

@@ -40,8 +40,8 @@ void thin(std::vector<HostRow>& host, std::size_t old);
 /// that the kept steps need. Older drops are merged into one row per ring. Of older settings, each loader's last one is
 /// kept; of older host rows, at most 1024, spread over their time. Also kept are the first step, the first step of each
 /// phase that counts, and the first and last training step with a loss; those older than the last `keep` lose their
-/// batches, so no time lost to order is found in them. Without any step, folds all batches but the last `keep`, and the
-/// samples begun before those need them. `ledger` must hold its steps in order of time; `open` are the
+/// batches, so no time lost to order is found in them. Of the batches after the last step, which are drawn without
+/// steps, folds all but the last `keep`. `ledger` must hold its steps in order of time; `open` are the
 /// passes that have not ended. O(rows kept).
 void fold(Ledger& ledger, std::span<PassRow> open, std::size_t keep);
 

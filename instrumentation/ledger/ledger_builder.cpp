@@ -11,7 +11,7 @@ namespace drawpoint {
 
 namespace {
 
-constexpr std::size_t most_host_rows = 4096, least_folded = 16;
+constexpr std::size_t most_host_rows = 4096, least_folded = 16, most_folded_rows = 1u << 13;
 constexpr std::uint64_t most_lost_rows = 1u << 20;
 constexpr std::string_view lost = "(lost)";
 constexpr FrameRow lost_frame{.function = nothing};   // until it gets a name
@@ -52,8 +52,8 @@ void LedgerBuilder::step(StepRow row, std::span<const SpanRow> spans) {
 
 void LedgerBuilder::batch(const BatchRow& row) {
     ledger_.batches.push_back(row);
-    if (ledger_.steps.empty() && is_full())   // a loader alone
-        fold_to_rows(ledger_.batches.size() / 2);
+    if (is_full())   // a loader that is drawn without steps
+        fold_to_rows(foldable() / 2);
 }
 
 /// Whether there are more steps than allowed, or more bytes of the rows that can be folded.
@@ -64,10 +64,7 @@ bool LedgerBuilder::is_full() const noexcept {
            foldable_bytes() > most_bytes_;
 }
 
-/// The number of steps, or if there are none, of batches.
-std::size_t LedgerBuilder::foldable() const noexcept {
-    return ledger_.steps.empty() ? ledger_.batches.size() : ledger_.steps.size();
-}
+std::size_t LedgerBuilder::foldable() const noexcept { return std::max(ledger_.steps.size(), ledger_.batches.size()); }
 
 std::uint64_t LedgerBuilder::foldable_bytes() const noexcept {
     const auto bytes_of = [](const auto&... columns) { return ((columns.size() * sizeof columns[0]) + ...); };
@@ -86,7 +83,7 @@ void LedgerBuilder::fold_to(std::uint64_t bytes) {
                                               static_cast<double>(have)));
 }
 
-void LedgerBuilder::folded(Folded more) {
+bool LedgerBuilder::folded(const Folded& more) {
     Folded& totals = ledger_.folded;
     totals.until_ns = std::max(totals.until_ns, more.until_ns);
     for (const auto count :
@@ -97,10 +94,20 @@ void LedgerBuilder::folded(Folded more) {
     for (const auto ns : {&DrawSplit::callbacks_ns, &DrawSplit::starved_ns, &DrawSplit::handoff_ns,
                           &DrawSplit::transfer_ns, &DrawSplit::order_ns})
         totals.draw.*ns = wrapping_sum(totals.draw.*ns, more.draw.*ns);
-    const auto append = [](auto& to, auto& from) { to.insert(to.end(), from.begin(), from.end()); };
-    append(totals.actions, more.actions);
-    append(totals.stages, more.stages);
-    append(totals.workers, more.workers);
+    // Rows of their own: a recorder writes each once.
+    const auto append = [](auto& to, const auto& from, auto key) {
+        for (const auto& row : from) {
+            if (std::ranges::find(to, key(row), key) != to.end() || to.size() == most_folded_rows)
+                return false;
+            to.push_back(row);
+        }
+        return true;
+    };
+    return append(totals.actions, more.actions,
+                  [](const FoldedAction& row) { return std::pair{row.phase, row.action}; }) &&
+           append(totals.stages, more.stages,
+                  [](const FoldedStage& row) { return std::pair{row.pipeline, row.stage}; }) &&
+           append(totals.workers, more.workers, [](const FoldedWorker& row) { return row.worker; });
 }
 
 void LedgerBuilder::host(const HostRow& row) {

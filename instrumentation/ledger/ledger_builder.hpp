@@ -38,8 +38,8 @@ public:
     void fact(std::string_view key, std::string_view value) { ledger_.set_fact(key, value); }
     void dropped(const DroppedRow& row) { ledger_.dropped.push_back(row); }
     void thinning(const ThinningRow& row) { ledger_.thinnings.push_back(row); }
-    /// Adds totals of rows that will not come.
-    void folded(Folded);
+    /// Adds totals of rows that will not come. False if they repeat an action, stage or worker, or are too many.
+    bool folded(const Folded&);
 
     // These return false, and do not add the row, if it refers to something that has not come: readers need not check.
     bool definitions(const Definitions&);

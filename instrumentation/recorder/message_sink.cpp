@@ -21,14 +21,14 @@ std::uint64_t bytes_of(const Definitions& added) noexcept {
 }
 
 // A file that is written anew begins with at most this many bytes of rows: the rings must not fill up meanwhile.
-constexpr std::uint64_t most_rewritten = 12u << 20, least_rewritten = 4u << 10;
+constexpr std::uint64_t most_rewritten = 12u << 20, least_rewritten = 4u << 10, least_extended = 64u << 10;
 constexpr std::uint64_t last_bytes = 512;   // what may follow without a further look: the block's head, ends of slices
 
 }   // namespace
 
 MessageSink::MessageSink(const std::filesystem::path* file, const RecorderOptions& options, const AnyClock& clock,
                          const StartTimes& start)
-    : path_{file != nullptr ? *file : std::filesystem::path{}},
+    : path_{file != nullptr ? std::filesystem::absolute(*file) : std::filesystem::path{}},
       start_{start},
       limit_bytes_{options.limit_bytes},
       operator_limit_bytes_{options.operator_limit_bytes},
@@ -55,31 +55,38 @@ void MessageSink::keep_within_limit() {
 
 /// Folds older rows and writes what is left into a new file, which takes the place of the present one.
 void MessageSink::write_anew() {
-    if (!writer_->file().is_regular()) {
-        most_bytes_ = std::numeric_limits<std::uint64_t>::max();   // what is written to a pipe stays written
+    if (!writer_->file().is_in_place()) {   // a pipe, or a file that was moved: what is written stays written
+        most_bytes_ = std::numeric_limits<std::uint64_t>::max();
         return;
     }
-    const auto end = [this](const std::string& why) {
-        writer_->close();
-        writer_->file().end_early(why);
-    };
+    std::uint64_t before = writer_->bytes();
     for (std::uint64_t rows = std::min(limit_bytes_ / 4, most_rewritten);; rows /= 4) {
         builder_.fold_to(rows);
+        std::string error;
         try {
             auto anew = std::make_unique<TraceWriter>(path_, start_, TraceFile::Place::when_asked);
             write_all(builder_, *anew, clock_.now_ns());
             const std::uint64_t bytes = anew->bytes() - anew->operator_bytes();
-            if (bytes > limit_bytes_ / 2 && rows >= least_rewritten)
+            const bool fits = bytes <= limit_bytes_ - limit_bytes_ / 4, helped = bytes < before - before / 4;
+            before = bytes;
+            if (!fits && helped && rows >= least_rewritten)
                 continue;
             anew->file().take_place();
-            if (anew->error().empty())
+            error = anew->error();
+            if (error.empty()) {
                 writer_ = std::move(anew);
-            else
-                end(anew->error());
-            most_bytes_ = std::max(limit_bytes_, 2 * bytes);   // what is never folded may take more
-        } catch (const std::system_error& error) {
-            end(error.what());
+                most_bytes_ = fits ? limit_bytes_ : std::max(limit_bytes_, 2 * bytes);   // some is never folded
+                return;
+            }
+        } catch (const std::system_error& failed) {
+            error = failed.what();
         }
+        if (!std::exchange(failed_, true)) {   // once more, later
+            most_bytes_ += std::max(limit_bytes_ / 4, least_extended);
+            return;
+        }
+        writer_->close();
+        writer_->file().end_early(error);
         return;
     }
 }

@@ -92,6 +92,7 @@ private:
     const AnyClock clock_;
     LedgerBuilder builder_;
     std::unique_ptr<TraceWriter> writer_;
+    bool failed_ = false;                                             // to write the file anew
     std::uint64_t most_bytes_;                                        // of the file, without operators
     std::vector<std::vector<std::uint32_t>> open_operators_;          // tickets by thread, outermost first
     std::array<std::uint32_t, ThreadRings::most> threads_of_rings_;   // by ring: the last thread that began an operator

@@ -72,6 +72,12 @@ int TraceFile::open_locked() {
 
 TraceFile::~TraceFile() { end(); }
 
+bool TraceFile::is_in_place() const noexcept {
+    struct stat mine{}, named{};
+    return replaced_ && ::fstat(fd_, &mine) == 0 && ::stat(path_.c_str(), &named) == 0 && named.st_dev == mine.st_dev &&
+           named.st_ino == mine.st_ino;
+}
+
 void TraceFile::end() noexcept {
     // Unlocked by hand, because a forked child may keep the same open file.
     if (fd_ >= 0)

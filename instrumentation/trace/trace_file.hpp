@@ -30,8 +30,8 @@ public:
     TraceFile& operator=(const TraceFile&) = delete;
 
     [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
-    /// Whether another one can take its place: it is no pipe and no device.
-    [[nodiscard]] bool is_regular() const noexcept { return replaced_.has_value(); }
+    /// Whether it has its name, so that another one can take its place: it is no pipe, no device, and was not moved.
+    [[nodiscard]] bool is_in_place() const noexcept;
     /// The packets of the current block. Append complete packets only.
     [[nodiscard]] std::string& block() noexcept { return block_; }
     [[nodiscard]] const std::string& block() const noexcept { return block_; }

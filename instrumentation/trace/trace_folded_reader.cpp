@@ -1,6 +1,7 @@
 #include "trace_folded_reader.hpp"
 
-#include <algorithm>
+#include <cmath>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,7 +27,8 @@ DurationHistogram read_histogram(pbf_reader from) {
         case key_of<double>(f::histogram::squares): parts.squares = from.get_double(); break;
         case bytes_key(f::histogram::calls):
             for (const std::uint64_t calls : from.get_packed_uint64())
-                parts.counts.push_back(calls);
+                if (parts.counts.size() <= DurationHistogram::most_counts)   // of more, none is kept
+                    parts.counts.push_back(calls);
             break;
         default: from.skip();
         }
@@ -52,6 +54,8 @@ std::optional<FoldedAction> read_action(pbf_reader from) {
         }
         return true;
     });
+    if (std::isnan(row.rates))
+        row.rates = std::numeric_limits<double>::infinity();
     return known && named ? std::optional{std::move(row)} : std::nullopt;
 }
 

@@ -26,6 +26,11 @@ void check(bool all_named) {
         throw TraceDamage{"a record names what the file does not hold"};
 }
 
+void check_totals(bool added) {
+    if (!added)
+        throw TraceDamage{"totals of one thing twice, or of too many"};
+}
+
 void check_stages(std::string_view of, std::size_t count) {
     if (count > max_stages)
         throw TraceDamage{std::string{of} + " of " + std::to_string(count) + " stages; there are at most " +
@@ -99,7 +104,9 @@ void TraceParser::event(pbf_reader event, std::optional<std::uint64_t> timestamp
         case bytes_key(f::record::pipeline): pipeline(event.get_message()); break;
         case bytes_key(f::record::setting): add(&LedgerBuilder::setting); break;
         case bytes_key(f::record::host): add(&LedgerBuilder::host); break;
-        case bytes_key(f::record::folded): builder_->folded(read_folded(event.get_message(), start_ns_)); break;
+        case bytes_key(f::record::folded):
+            check_totals(builder_->folded(read_folded(event.get_message(), start_ns_)));
+            break;
         case bytes_key(f::record::operator_begin): add(&LedgerBuilder::operator_begin); break;
         case bytes_key(f::record::operator_end):
             check(read_operator_end(event.get_message(), time_ns, *builder_));

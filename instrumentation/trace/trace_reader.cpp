@@ -81,6 +81,18 @@ private:
     std::string content_;
 };
 
+/// Whether a packet can have a record: most are slices for viewers. The number of every record's field has one of two
+/// bytes that are rare otherwise.
+bool may_have_record(const char* begin, const char* end) noexcept {
+    constexpr auto second_byte = [](trace_fields::Tag tag) { return static_cast<char>(bytes_key(tag) >> 7); };
+    constexpr char first = second_byte(trace_fields::record::sample), last = second_byte(trace_fields::record::folded);
+    static_assert(last == first + 1);
+    bool found = false;
+    for (const char* at = begin; at != end; ++at)   // without a way out, so that it takes many bytes at once
+        found |= *at == first || *at == last;
+    return found;
+}
+
 /// Parses the complete packets of a block. Returns the position of the first incomplete one, or the content's size.
 std::size_t parse_packets(TraceParser& parser, std::string_view content, std::uint64_t block_at) {
     std::size_t at = 0;
@@ -101,7 +113,8 @@ std::size_t parse_packets(TraceParser& parser, std::string_view content, std::ui
                 throw TraceDamage{"a packet of " + std::to_string(length) + " bytes"};
             if (length > static_cast<std::uint64_t>(end - next))
                 return at;
-            parser.packet({next, static_cast<std::size_t>(length)});
+            if (may_have_record(next, next + length))
+                parser.packet({next, static_cast<std::size_t>(length)});
             at = static_cast<std::size_t>(next - content.data()) + static_cast<std::size_t>(length);
         } catch (const TraceDamage& damage) {
             throw TraceDamage{place() + damage.what};

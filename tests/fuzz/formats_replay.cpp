@@ -3,6 +3,7 @@
 // all. The same arguments give the same mutants on every machine. Prints what each took.
 #include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -15,6 +16,8 @@
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
 
 #include "fuzz/mutate.hpp"
 #include "fuzz/targets.hpp"
@@ -91,6 +94,37 @@ std::vector<File> states() {
     return made;
 }
 
+/// A recording that holds totals of rows that it no longer has.
+File written_anew() {
+    const fs::path path = fs::temp_directory_path() / ("drawpoint-replay." + std::to_string(::getpid()));
+    {
+        Recorder recorder{path, {.limit_bytes = 30'000, .ledger_bytes = 0, .host_period = {}}};
+        recorder.add_pipeline({"train", {"read", "decode"}, 2, 1, 1});
+        WorkerTrack worker = recorder.add_worker();
+        for (std::uint32_t i = 0; i < 400; ++i) {
+            const std::int64_t at_ns = 1000 * std::int64_t{i};
+            SampleRecord sample;
+            sample.row = {.batch = i, .bytes = 3, .begin_ns = at_ns, .stages = {}};
+            sample.stage_count = 2;
+            sample.stages = {StageRow{at_ns, 100}, StageRow{at_ns + 100, 200 + i}};
+            worker.push(sample);
+            recorder.push(BatchRow{.batch = i, .size = 1, .admitted_ns = at_ns, .taken_ns = at_ns + 500});
+            recorder.push(StepRow{.step = i,
+                                  .batch = i,
+                                  .size = 1,
+                                  .draw_begin_ns = at_ns,
+                                  .draw_ns = 600,
+                                  .batch_ns = 300,
+                                  .loss = {},
+                                  .spans = {}},
+                          {});
+        }
+    }
+    const File file = read_file(path);
+    fs::remove(path);
+    return file;
+}
+
 /// The corpus's files for a target.
 std::vector<File> files_for(std::string_view target, const fs::path& corpus) {
     if (target == "state")
@@ -106,6 +140,10 @@ std::vector<File> files_for(std::string_view target, const fs::path& corpus) {
             add_blocks(read_file(path), files);
         else
             files.push_back(read_file(path));
+    if (target == "packets")
+        add_blocks(written_anew(), files);
+    else if (target == "recording")
+        files.push_back(written_anew());
     return files;
 }
 

@@ -40,7 +40,8 @@ class BasicWakeTokens {
 public:
     /// Lets `count` ≥ 1 take() return. A system call if somebody sleeps.
     void give(std::uint32_t count) noexcept {
-        // Sequentially consistent, like what a sleeper does: either this sees the sleeper, or the sleeper the tokens.
+        // Sequentially consistent, like a sleeper's entry and the kernel's look at the tokens before it lets it sleep:
+        // either this sees the sleeper, or the kernel the tokens.
         tokens_.fetch_add(count, std::memory_order_seq_cst);
         if (sleepers_.load(std::memory_order_seq_cst) != 0)
             Atomics::wake(tokens_, count);

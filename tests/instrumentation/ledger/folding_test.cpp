@@ -211,7 +211,7 @@ BOOST_AUTO_TEST_CASE(the_report_of_a_file_of_limited_size_is_that_of_the_whole_r
         Recorder unbounded{{.ledger_bytes = 0}, AnyClock{clock}};
         const Ledger whole = record_with(unbounded, clock);
         const TemporaryFile file;
-        Recorder limited{file.path(), {.limit_bytes = 30'000}, AnyClock{same}};
+        Recorder limited{file.path(), {.limit_bytes = 40'000}, AnyClock{same}};
         const Ledger live = record_with(limited, same), read = read_trace(file.path()).ledger;
         BOOST_TEST((read == live));
         BOOST_TEST(read.folded.steps > 10u);

@@ -5,12 +5,15 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <tuple>
 
 #include <boost/test/unit_test.hpp>
 
@@ -18,6 +21,7 @@
 #include <drawpoint/instrumentation/trace/trace.hpp>
 
 #include "instrumentation/trace/allocations.hpp"
+#include "instrumentation/trace/drawn_slices.hpp"
 #include "support/burn_cpu.hpp"
 #include "instrumentation/trace/recorded_run.hpp"
 
@@ -249,13 +253,13 @@ BOOST_AUTO_TEST_CASE(after_finish_nothing_is_recorded_and_what_comes_is_counted)
 }
 
 BOOST_AUTO_TEST_CASE(a_recording_stays_within_its_limit_and_keeps_all_totals) {
-    for (const bool loop : {true, false})   // false: a loader alone
+    constexpr std::uint32_t batches = 1500;
+    for (const std::uint32_t stepped : {batches, 100u, 0u})   // of the rest, batches are drawn without steps
         for (const std::uint64_t limit : {40'000u, 100'000u, 400'000u}) {
             const TemporaryFile file;
             Recorder recorder{file.path(), {.limit_bytes = limit, .ledger_bytes = 0}};
             recorder.add_pipeline({"train", {"read", "decode"}, 16, 1, 2});
             WorkerTrack track = recorder.add_worker();
-            constexpr std::uint32_t batches = 1500;
             std::uint64_t most_bytes = 0;
             for (std::uint32_t b = 0; b < batches; ++b) {
                 for (std::uint32_t slot = 0; slot < 16; ++slot) {
@@ -265,7 +269,7 @@ BOOST_AUTO_TEST_CASE(a_recording_stays_within_its_limit_and_keeps_all_totals) {
                 const std::int64_t begin_ns = sample_of(b, 0).row.begin_ns, end_ns = sample_of(b + 1, 0).row.begin_ns;
                 recorder.push(BatchRow{
                     .batch = b, .size = 16, .admitted_ns = begin_ns, .offered_ns = end_ns, .taken_ns = end_ns});
-                if (loop)
+                if (b < stepped)
                     recorder.push(StepRow{.step = b,
                                           .batch = b,
                                           .size = 16,
@@ -287,8 +291,8 @@ BOOST_AUTO_TEST_CASE(a_recording_stays_within_its_limit_and_keeps_all_totals) {
             BOOST_TEST(most_bytes <= limit);
             BOOST_TEST(most_bytes > limit / 2);
             BOOST_TEST(recorder.state().bytes <= limit);
-            BOOST_TEST(ledger.folded.steps + static_cast<std::uint64_t>(kept) == (loop ? batches : 0u));
-            BOOST_TEST((loop ? ledger.steps.back().step : ledger.batches.back().batch) == batches - 1);
+            BOOST_TEST(ledger.folded.steps + static_cast<std::uint64_t>(kept) == stepped);
+            BOOST_TEST(ledger.batches.back().batch == batches - 1);
             BOOST_TEST(ledger.batches.size() < batches);
             BOOST_TEST(ledger.folded.batch_samples + 16 * ledger.batches.size() == 16 * batches);
             BOOST_TEST(ledger.folded.workers.at(0).samples + ledger.samples.size() == 16 * batches);
@@ -299,36 +303,98 @@ BOOST_AUTO_TEST_CASE(a_recording_stays_within_its_limit_and_keeps_all_totals) {
 BOOST_AUTO_TEST_CASE(a_pipe_has_no_limit) {
     const TemporaryFile pipe, file;
     BOOST_TEST_REQUIRE(::mkfifo(pipe.path().c_str(), 0600) == 0);
-    std::jthread reader{[&] {
-        std::ifstream in{pipe.path(), std::ios::binary};
-        std::ofstream{file.path(), std::ios::binary} << in.rdbuf();
-    }};
-    const int held = ::open(pipe.path().c_str(), O_RDWR | O_CLOEXEC);   // so that the recorder finds a reader
+    const int from = ::open(pipe.path().c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
     ManualClock clock{100};
     Recorder recorder{pipe.path(), {.limit_bytes = 10'000}, AnyClock{clock}};
+    std::jthread reader{[&] {
+        ::fcntl(from, F_SETFL, 0);   // from here on it waits for the writer
+        std::ofstream to{file.path(), std::ios::binary};
+        std::array<char, 4096> bytes;
+        for (ssize_t got = 0; (got = ::read(from, bytes.data(), bytes.size())) > 0;)
+            to.write(bytes.data(), got);
+    }};
     const RecordedRun run = random_run(4, 100);
     play(run, recorder, &clock);
     recorder.finish();
-    ::close(held);
     reader.join();
+    ::close(from);
     BOOST_TEST(recorder.state().error == "");
     BOOST_TEST((read_trace(file.path()).ledger == ledger_of(run, 100)));
 }
 
-BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_written_anew_ends_and_stays_as_it_is) {
+BOOST_AUTO_TEST_CASE(a_file_that_was_moved_is_not_replaced_and_has_no_limit) {
     const test::TemporaryFolder folder;
     const std::filesystem::path file = folder / "run.pftrace";
     ManualClock clock{100};
-    Recorder recorder{file, {.limit_bytes = 60'000, .operator_limit_bytes = 0}, AnyClock{clock}};
+    Recorder recorder{file, {.limit_bytes = 20'000}, AnyClock{clock}};
     std::filesystem::rename(file, folder / "moved.pftrace");
-    std::filesystem::create_directory(file);   // no file can take its place
-    const RecordedRun run = random_run(4, 100, {.train_batches = 100});
+    test::put_bytes(file, "somebody else's");
+    const RecordedRun run = random_run(4, 100);
     play(run, recorder, &clock);
     recorder.finish();
-    BOOST_TEST(recorder.state().error == file.string() + ": Is a directory");
-    const ReadTrace read = read_trace(folder / "moved.pftrace");
+    BOOST_TEST(test::bytes_in(file) == "somebody else's");
+    BOOST_TEST((read_trace(folder / "moved.pftrace").ledger == ledger_of(run, 100)));
+}
+
+BOOST_AUTO_TEST_CASE(slices_of_passes_nest_in_a_file_written_anew) {
+    const TemporaryFile file;
+    ManualClock clock{1'000'000};
+    Recorder recorder{file.path(), {.limit_bytes = 20'000, .ledger_bytes = 0}, AnyClock{clock}};
+    LoopTrack track{recorder};
+    track.begin_pass(PassKind::fit, 0);
+    for (std::uint32_t epoch = 0; epoch < 6; ++epoch) {
+        track.begin_pass(PassKind::epoch, epoch);
+        for (const PassKind kind : {PassKind::train, PassKind::valid}) {
+            track.begin_pass(kind, epoch);
+            for (std::uint32_t batch = 0; batch < 12; ++batch) {
+                track.begin_step(kind == PassKind::train ? Phase::train : Phase::valid, epoch, batch);
+                clock.advance(std::chrono::nanoseconds{1000});
+                track.mark(Span::starved);
+                track.end_draw(1);
+                clock.advance(std::chrono::nanoseconds{1000});
+                track.mark(Span::forward);
+                track.end_step(StepStatus::complete, std::nullopt);
+                track.mark(Span::between);
+            }
+            track.end_steps();
+            track.end_pass();
+        }
+        track.end_pass();
+        (void)recorder.ledger();
+    }
+    track.end_pass();
+    recorder.finish();
+    const Ledger ledger = recorder.ledger();
+    BOOST_TEST(ledger.folded.steps > 50u);
+    std::multiset<std::tuple<std::string, std::int64_t, std::int64_t>> rows, slices;
+    for (const PassRow& row : ledger.passes)
+        rows.emplace(name_of(row.kind), row.begin_ns, row.end_ns);
+    for (const test::DrawnSlice& slice : test::slices_of(test::bytes_in(file.path()), "loop"))
+        for (const PassKind kind : {PassKind::fit, PassKind::epoch, PassKind::train, PassKind::valid})
+            if (slice.name == name_of(kind))
+                slices.emplace(slice.name, slice.begin_ns + ledger.start_ns, slice.end_ns + ledger.start_ns);
+    BOOST_TEST((rows == slices));
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_written_anew_ends_and_stays_as_it_is) {
+    const test::TemporaryFolder folder;
+    std::filesystem::create_directory(folder / "inner");
+    const std::filesystem::path file = folder / "inner/run.pftrace";
+    ManualClock clock{100};
+    rlimit before{};
+    BOOST_TEST_REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+    Recorder recorder{file, {.limit_bytes = 60'000, .operator_limit_bytes = 0}, AnyClock{clock}};
+    rlimit none = before;
+    none.rlim_cur = 0;   // no further file
+    BOOST_TEST_REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+    const RecordedRun run = random_run(4, 100, {.epochs = 4, .train_batches = 100});
+    play(run, recorder, &clock);
+    recorder.finish();
+    BOOST_TEST(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+    BOOST_TEST(recorder.state().error == file.string() + ": Too many open files");
+    const ReadTrace read = read_trace(file);
     BOOST_TEST(read.warning == "");
-    BOOST_TEST(read.ledger.steps.size() > 2u);
+    BOOST_TEST(read.ledger.steps.size() + read.ledger.samples.size() > 20u);
     BOOST_TEST(recorder.ledger().steps.size() + recorder.ledger().folded.steps == ledger_of(run, 100).steps.size());
 }
 

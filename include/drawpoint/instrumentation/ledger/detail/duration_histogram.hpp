@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -13,6 +14,7 @@ namespace drawpoint {
 class DurationHistogram {
 public:
     static constexpr double quantile_error_share = 0.01;
+    static constexpr std::size_t most_counts = 3712;
 
     /// What it is made of, for storing it.
     struct Parts {

@@ -21,7 +21,7 @@ struct RecorderOptions {
     /// Most bytes of steps, batches and samples in the live ledger, which takes up to 2.5 times as much memory; 0: any
     /// number. When there are more, the older half of the steps is folded, with their batches and samples, into totals
     /// (`Folded`), so that memory does not grow with the number of steps: all totals stay exact, percentiles are within
-    /// 1 %. Of a loader that is drawn without steps, batches are folded. Up to 1024 older rows of the host are kept, and all
+    /// 1 %. Batches that are drawn without steps are folded, too. Up to 1024 older rows of the host are kept, and all
     /// passes, failures, facts and operators; passes take about 300 bytes per epoch. The file keeps rows longer, up to
     /// `limit_bytes`.
     std::uint64_t ledger_bytes = 24u << 20;

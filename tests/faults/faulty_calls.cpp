@@ -18,6 +18,7 @@ namespace {
 std::atomic<std::int64_t> left{0};   // calls up to the one that fails; 0: none does
 std::atomic<int> errno_value{0};
 std::atomic<bool> failed{false};
+std::atomic<std::uint64_t> synced{0};
 
 /// Whether this call is the one.
 bool is_the_one() noexcept {
@@ -60,6 +61,8 @@ bool fail_no_call() noexcept {
     left = 0;
     return failed;
 }
+
+std::uint64_t fsyncs() noexcept { return synced; }
 
 }   // namespace drawpoint::faults
 
@@ -111,6 +114,7 @@ int fstat(int file, struct stat* status) noexcept {
 int fstat64(int file, struct stat64* status) noexcept { return fstat(file, reinterpret_cast<struct stat*>(status)); }
 int fsync(int file) {
     static const auto call = original<int (*)(int)>("fsync");
+    drawpoint::faults::synced.fetch_add(1);
     return fails() ? -1 : call(file);
 }
 int rename(const char* from, const char* to) noexcept {

@@ -12,5 +12,7 @@ namespace drawpoint::faults {
 void fail_call(std::uint64_t nth, int error) noexcept;
 /// From here on none fails. Returns whether one has.
 bool fail_no_call() noexcept;
+/// How often fsync was called so far.
+std::uint64_t fsyncs() noexcept;
 
 }   // namespace drawpoint::faults

@@ -155,6 +155,9 @@ BOOST_AUTO_TEST_CASE(a_checkpoint_is_the_old_or_the_new_one) {
     Checkpoint before, after;
     before.set_integer("value", 1);
     after.set_integer("value", 2);
+    const std::uint64_t synced = faults::fsyncs();
+    before.write(file);
+    BOOST_TEST(faults::fsyncs() > synced);   // it is on the disk before it has its name
     for (const int error : errors)
         for (std::uint64_t nth = 1;; ++nth) {
             before.write(file);

@@ -44,6 +44,12 @@ BOOST_AUTO_TEST_CASE(a_missing_piece_is_the_residual) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_piece_too_many_is_a_residual_too) {
+    Ledger ledger = one_step();
+    ledger.spans.front().ns += 3;
+    BOOST_TEST(max_residual_ns(ledger) == 3);
+}
+
 BOOST_AUTO_TEST_CASE(an_epoch_or_a_fit_is_its_passes_and_its_own_pieces) {
     for (const PassKind outer : {PassKind::epoch, PassKind::fit}) {
         Ledger ledger = one_step();

@@ -14,6 +14,7 @@
 #include "instrumentation/trace/trace_parser.hpp"
 #include "support/sanitized.hpp"
 #include "instrumentation/trace/recorded_run.hpp"
+#include "instrumentation/trace/trace_block.hpp"
 
 using namespace drawpoint;
 
@@ -285,6 +286,19 @@ BOOST_AUTO_TEST_CASE(what_a_damaged_block_defined_is_named_lost_and_all_else_kee
         BOOST_TEST(name_of(i) == "(lost)");
         BOOST_TEST(read.ledger.threads.at(i).name == "(lost)");
     }
+}
+
+BOOST_AUTO_TEST_CASE(a_block_that_ends_within_a_packet_is_damaged_though_its_checksums_are_right) {
+    const TemporaryFile file;
+    TraceWriter{file.path(), {.start_ns = 1000}}.close();
+    const std::string beginning = test::bytes_in(file.path()),
+                      packets = {0x0a, 100, 1, 2, 3};   // 100 bytes, 3 are here
+    BlockHeader header{.offset = beginning.size(), .records = 2, .dropped = 0, .bytes = packets.size()};
+    header.crc32 = header.checksum(packets);
+    test::put_bytes(file.path(), beginning + header.encoded() + packets);
+    const ReadTrace read = read_trace(file.path());
+    BOOST_TEST(read.damaged);
+    BOOST_TEST(read.warning.find("the last packet does not end with the block") != std::string::npos, read.warning);
 }
 
 BOOST_AUTO_TEST_CASE(more_stages_than_there_are_and_no_samples_at_all_are_damage) {

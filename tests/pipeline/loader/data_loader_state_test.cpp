@@ -414,6 +414,40 @@ BOOST_AUTO_TEST_CASE(damaged_and_hostile_states_are_refused) {
     refused({.batches = 500, .end = 300, .undrawn = std::vector<std::uint64_t>(57)});
 }
 
+BOOST_AUTO_TEST_CASE(what_is_behind_a_right_checksum_is_checked_too) {
+    const auto with_checksum = [](std::string bytes) {
+        BatchDigest digest;
+        digest.add(std::as_bytes(std::span{bytes}));
+        const std::uint64_t sum = digest.value();
+        return bytes.append(reinterpret_cast<const char*>(&sum), sizeof sum);
+    };
+    const LoaderState state{
+        .data = 1, .order = 2, .seed = 3, .batch_size = 16, .batches = 100, .epoch = 7, .end = 5, .undrawn = {}};
+    const std::string bytes = to_bytes(state), covered = bytes.substr(0, bytes.size() - 8);
+    BOOST_TEST((parse_state(with_checksum(covered)) == state));
+    BOOST_CHECK_EXCEPTION((void)parse_state(with_checksum(covered + '\0')), std::invalid_argument,
+                          says("state of a loader: too long"));
+    const std::size_t epoch = covered.size() - 3;   // then end, and how many are undrawn
+    BOOST_TEST_REQUIRE(covered[epoch] == 7);
+    for (const char last : {'\1', '\2'}) {   // 2^64 - 1, and 2^64 + 2^63 - 1
+        std::string large = covered;
+        large.replace(epoch, 1, std::string(9, '\xff') + last);
+        if (last == '\1')
+            BOOST_TEST(parse_state(with_checksum(large)).epoch == ~std::uint64_t{0});
+        else
+            BOOST_CHECK_EXCEPTION((void)parse_state(with_checksum(large)), std::invalid_argument,
+                                  says("state of a loader: a number does not fit 64 bits"));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_pass_of_which_older_batches_are_undrawn_is_not_over) {
+    LoaderState from{.batch_size = 4, .batches = 10, .epoch = 2, .end = 10, .undrawn = {3}};
+    BOOST_TEST((continued_by(from, {.batch_size = 4, .batches = 10, .undrawn = {}}) == from));
+    BOOST_CHECK_THROW((void)continued_by(from, {.batch_size = 8, .batches = 5, .undrawn = {}}), std::invalid_argument);
+    from.undrawn.clear();   // now it is, whatever the size of batches
+    BOOST_TEST(continued_by(from, {.batch_size = 8, .batches = 5, .undrawn = {}}).end == 5u);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }   // namespace

@@ -13,7 +13,7 @@
 namespace drawpoint {
 
 /// Builds a ledger from rows in the order of a recording. The live recorder and the reader of its file make the same
-/// calls, so their ledgers are equal. One thread at a time.
+/// calls, so their ledgers are equal; of rows that a file no longer has, it calls folded(). One thread at a time.
 class LedgerBuilder {
 public:
     /// `most_steps`, `most_bytes`: as `RecorderOptions::ledger_steps` and `ledger_bytes`; 0: any number.

@@ -59,7 +59,7 @@ void MessageSink::write_anew() {
         most_bytes_ = std::numeric_limits<std::uint64_t>::max();
         return;
     }
-    std::uint64_t before = writer_->bytes();
+    std::uint64_t before = writer_->bytes() - writer_->operator_bytes();
     for (std::uint64_t rows = std::min(limit_bytes_ / 4, most_rewritten);; rows /= 4) {
         builder_.fold_to(rows);
         std::string error;

@@ -23,6 +23,7 @@
 #include "fuzz/targets.hpp"
 #include "instrumentation/trace/trace_block.hpp"
 #include "pipeline/loader/core/loader_state.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace {
 
@@ -30,44 +31,12 @@ using namespace drawpoint;
 using namespace drawpoint::test;
 namespace fs = std::filesystem;
 
-File read_file(const fs::path& path) {
-    std::ifstream stream{path, std::ios::binary};
-    const std::string text{std::istreambuf_iterator<char>{stream}, {}};
-    File file(text.size());
-    std::ranges::transform(text, file.begin(), [](char c) { return static_cast<std::byte>(c); });
-    return file;
-}
-
-/// Whether a file of this name is of the target's kind.
-bool suits(std::string_view target, const std::string& name) {
-    const auto ends = [&](auto... endings) { return (... || name.ends_with(endings)); };
-    if (target == "jpeg")
-        return ends(".jpg");
-    if (target == "png")
-        return ends(".png");
-    if (target == "webp")
-        return ends(".webp");
-    if (target == "tar")
-        return ends(".tar");
-    if (target == "gzip")
-        return ends(".tar.gz");
-    if (target == "zstd")
-        return ends(".tar.zst");
-    if (target == "idx")
-        return ends(".idx", ".idx.gz");
-    if (target == "npy")
-        return ends(".npy", ".npy.gz");
-    if (target == "recording")
-        return ends(".pftrace");
-    if (target == "checkpoint")
-        return ends(".ckpt");
-    return target == "chrome" && ends(".json");
-}
-
 File bytes_of(std::string_view text) {
     const auto bytes = std::as_bytes(std::span{text});
     return {bytes.begin(), bytes.end()};
 }
+
+File read_file(const fs::path& path) { return bytes_of(bytes_in(path)); }
 
 /// The packets of each block of a recording but its first one.
 void add_blocks(const File& recording, std::vector<File>& to) {
@@ -126,23 +95,27 @@ File written_anew() {
 }
 
 /// The corpus's files for a target.
-std::vector<File> files_for(std::string_view target, const fs::path& corpus) {
-    if (target == "state")
+std::vector<File> files_for(const FuzzTarget& target, const fs::path& corpus) {
+    if (target.name == "state")
         return states();
+    const auto is_its = [&](const std::string& name) {
+        return std::ranges::any_of(target.endings,
+                                   [&](std::string_view end) { return !end.empty() && name.ends_with(end); });
+    };
     std::vector<fs::path> paths;
     for (const auto& entry : fs::directory_iterator{corpus})
-        if (suits(target == "packets" ? "recording" : target, entry.path().filename().string()))
+        if (is_its(entry.path().filename().string()))
             paths.push_back(entry.path());
     std::ranges::sort(paths);
     std::vector<File> files;
     for (const fs::path& path : paths)
-        if (target == "packets")
+        if (target.name == "packets")
             add_blocks(read_file(path), files);
         else
             files.push_back(read_file(path));
-    if (target == "packets")
+    if (target.name == "packets")
         add_blocks(written_anew(), files);
-    else if (target == "recording")
+    else if (target.name == "recording")
         files.push_back(written_anew());
     return files;
 }
@@ -185,7 +158,7 @@ int main(int argc, char** argv) {
     for (const FuzzTarget& target : fuzz_targets()) {
         if (!only.empty() && target.name != only)
             continue;
-        const std::vector<File> files = files_for(target.name, corpus);
+        const std::vector<File> files = files_for(target, corpus);
         if (files.empty()) {
             std::fprintf(stderr, "formats_replay: the corpus has no file for %s\n", target.name.data());
             return 2;

@@ -178,19 +178,19 @@ void chrome(Bytes file) {
 }
 
 constexpr std::array<FuzzTarget, 13> targets{{
-    {"jpeg", image},
-    {"png", image},
-    {"webp", image},
-    {"tar", [](Bytes file) { tar_file(file, "shard.tar"); }},
-    {"gzip", [](Bytes file) { tar_file(file, "shard.tar.gz"); }},
-    {"zstd", [](Bytes file) { tar_file(file, "shard.tar.zst"); }},
-    {"idx", [](Bytes file) { array(file, ArrayFormat::idx); }},
-    {"npy", [](Bytes file) { array(file, ArrayFormat::npy); }},
-    {"recording", recording},
-    {"packets", packets},
-    {"checkpoint", checkpoint},
-    {"state", state},
-    {"chrome", chrome},
+    {"jpeg", {".jpg"}, image},
+    {"png", {".png"}, image},
+    {"webp", {".webp"}, image},
+    {"tar", {".tar"}, [](Bytes file) { tar_file(file, "shard.tar"); }},
+    {"gzip", {".tar.gz"}, [](Bytes file) { tar_file(file, "shard.tar.gz"); }},
+    {"zstd", {".tar.zst"}, [](Bytes file) { tar_file(file, "shard.tar.zst"); }},
+    {"idx", {".idx", ".idx.gz"}, [](Bytes file) { array(file, ArrayFormat::idx); }},
+    {"npy", {".npy", ".npy.gz"}, [](Bytes file) { array(file, ArrayFormat::npy); }},
+    {"recording", {".pftrace"}, recording},
+    {"packets", {".pftrace"}, packets},
+    {"checkpoint", {".ckpt"}, checkpoint},
+    {"state", {}, state},
+    {"chrome", {".json"}, chrome},
 }};
 
 }   // namespace

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <span>
 #include <string_view>
@@ -9,11 +10,12 @@ namespace drawpoint::test {
 /// A reader of files that may hold anything.
 struct FuzzTarget {
     std::string_view name;
+    std::array<std::string_view, 2> endings;   ///< of the names of files that are its; empty: none
     /// Lets the reader read the bytes as a file. Its documented errors are fine; any other exception is passed on.
     void (*run)(std::span<const std::byte>);
 };
 
-/// All of them: jpeg, png, webp, tar, gzip, zstd, idx, npy, recording, packets, checkpoint, state, chrome.
+/// All of them.
 [[nodiscard]] std::span<const FuzzTarget> fuzz_targets() noexcept;
 
 /// The target of this name; null if there is none.

@@ -456,7 +456,9 @@ void check(std::uint64_t first, std::uint64_t count) {
                 (void)simulate(whole_plan(seed), bench);
         });
     };
-    if (range(first, first + count))
+    const bool holds = range(first, first + count);
+    BOOST_TEST(holds);
+    if (holds)
         return;
     // The first that fails by itself.
     std::uint64_t from = first, to = first + count;

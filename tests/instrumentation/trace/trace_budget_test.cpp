@@ -41,6 +41,10 @@ SampleRecord sample_of(std::uint32_t batch, std::uint32_t slot, std::int64_t beg
 constexpr std::uint32_t batches = 50, batch_size = 64;
 constexpr std::int64_t sample_ns = 8 * ms, first_ns = 10 * minute;
 
+BatchRow batch_of(std::uint32_t batch, std::int64_t begin_ns, std::int64_t end_ns) {
+    return {.epoch = 3, .batch = batch, .size = 64, .admitted_ns = begin_ns, .offered_ns = end_ns, .taken_ns = end_ns};
+}
+
 /// The file size of a run's samples and batches per sample.
 double bytes_a_sample() {
     const double with_samples = bytes_of([&](TraceWriter& writer) {
@@ -51,24 +55,14 @@ double bytes_a_sample() {
                 writer.sample(record.row, std::span{record.stages}.first(4));
             }
             const std::int64_t end_ns = begin_ns + batch_size * sample_ns;
-            writer.batch({.epoch = 3,
-                          .batch = b,
-                          .size = 64,
-                          .admitted_ns = begin_ns,
-                          .offered_ns = end_ns,
-                          .taken_ns = end_ns});
+            writer.batch(batch_of(b, begin_ns, end_ns));
         }
     });
     const double without = bytes_of([&](TraceWriter& writer) {
         for (std::uint32_t b = 0; b < batches; ++b) {
             const std::int64_t begin_ns = first_ns + b * batch_size * sample_ns,
                                end_ns = begin_ns + batch_size * sample_ns;
-            writer.batch({.epoch = 3,
-                          .batch = b,
-                          .size = 64,
-                          .admitted_ns = begin_ns,
-                          .offered_ns = end_ns,
-                          .taken_ns = end_ns});
+            writer.batch(batch_of(b, begin_ns, end_ns));
         }
     });
     return (with_samples - without) / (batches * batch_size);

@@ -61,7 +61,7 @@ struct DrawSplit {
 /// other than a cancel ended it. One row for each action of a phase, stage of a pipeline, and worker: about 1 MB in
 /// all, however long the run.
 struct Folded {
-    std::int64_t until_ns = std::numeric_limits<std::int64_t>::min();   ///< end of the last folded step
+    std::int64_t until_ns = std::numeric_limits<std::int64_t>::min();   ///< rows before this are folded
     std::uint64_t steps = 0, failed = 0, not_drawn = 0;                 ///< all; ended by an exception; without a batch
     std::uint64_t samples = 0;                                          ///< drawn by these steps
     std::uint64_t batch_samples = 0;                                    ///< in the folded batches

@@ -11,7 +11,8 @@ struct RecorderOptions {
     /// Most bytes of the file, without operators. When it is reached, older steps are folded, with their batches and
     /// samples, into totals (`Folded`), in the live ledger too; what is left, at most a quarter of the limit and 12 MiB
     /// of rows, is written into a new file that takes the place of the present one. So all totals stay exact. What is
-    /// never folded (see `ledger_bytes`) may exceed it. A pipe has no limit.
+    /// never folded (see `ledger_bytes`) may exceed it. Writing anew needs room for both files; if it fails, it is
+    /// tried once more, and then the recording ends. A pipe has no limit, nor has a file that was moved.
     std::uint64_t limit_bytes = 256u << 20;
     /// Most bytes of operators, allocations, stack samples and what they name, in the file or, without one, in memory.
     /// Operators, allocations and stack samples beyond it are dropped and counted. The live ledger has them too: with a

@@ -1,6 +1,5 @@
 #!/usr/bin/env python3
 """Seeds one small bug after another, and looks whether a test notices.
-usage: run_mutants.py [--only TEXT] [--every N] [--seed S] [--from I] [--list FILE]
 
 mutants.txt has the bugs: a place in a file, what stands there, what is to stand there, and which suites should notice.
 Works on a copy of the sources in build/mutants, built without LibTorch. A bug is killed if one of the suites fails,
@@ -126,7 +125,8 @@ def mutate(suites, mutant):
 
 
 def main():
-    parser = argparse.ArgumentParser(usage=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="")
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
@@ -170,4 +170,5 @@ def main():
     sys.exit(0 if killed >= share_to_kill * counted else 1)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -246,6 +246,23 @@ BOOST_AUTO_TEST_CASE(the_samples_of_a_run_share_its_time_to_the_nanosecond_and_c
     BOOST_TEST(report.workers.at(0).samples == 66u);
 }
 
+BOOST_AUTO_TEST_CASE(a_wait_for_an_older_batch_within_another_counts_once) {
+    Builder run;
+    run.ledger.pipelines = {{"train", {"read"}, 1, 2, 4}};
+    run.now = 0;
+    run.step(Phase::train, 0, 1, {{Span::starved, 100}, {Span::handoff, 5}}, {{Span::forward, 45}}, {});
+    run.ledger.passes = {{.kind = PassKind::train, .begin_ns = 0, .end_ns = run.now, .spans = {}}};
+    const std::array<std::int64_t, 4> done{100, 50, 20, 10};   // the last two wait 20 … 60 and 10 … 100
+    for (std::uint32_t number = 0; number < done.size(); ++number)
+        run.ledger.batches.push_back({.batch = number,
+                                      .size = 1,
+                                      .admitted_ns = number,
+                                      .last_done_ns = done[number],
+                                      .offered_ns = number == 2 ? 60 : 100,
+                                      .taken_ns = 105 + number});
+    BOOST_TEST(summarize(run.ledger, {.drop_first_batch = false}).draw.order_s == 90 / 1e9);
+}
+
 BOOST_AUTO_TEST_CASE(time_is_lost_to_order_while_a_complete_batch_waits_behind_an_older_one_and_the_loop_has_none) {
     Builder run;
     run.ledger.pipelines = {{"train", {"read"}, 1, 2, 4}};

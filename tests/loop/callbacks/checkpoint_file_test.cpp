@@ -103,6 +103,21 @@ BOOST_AUTO_TEST_CASE(the_file_is_a_safetensors_file) {
     BOOST_TEST(8 + length + at == bytes.size());
 }
 
+BOOST_AUTO_TEST_CASE(every_array_is_aligned_in_the_file) {
+    const TemporaryFolder folder;
+    Checkpoint checkpoint;
+    const std::vector<std::byte> data(3 * 8);
+    const std::span<const std::byte> bytes{data};
+    checkpoint.set("a", {.type = "U8", .shape = {3}, .data = bytes.first(3)});
+    checkpoint.set("b", {.type = "F64", .shape = {3}, .data = bytes});
+    checkpoint.set("c", {.type = "F32", .shape = {3}, .data = bytes.first(12)});
+    checkpoint.set("d", {.type = "F16", .shape = {3}, .data = bytes.first(6)});
+    checkpoint.write(folder / "run.ckpt");
+    const nlohmann::json header = header_of(bytes_in(folder / "run.ckpt"));
+    for (const auto& [name, size] : {std::pair{"b", 8u}, {"c", 4u}, {"d", 2u}})
+        BOOST_TEST(header[name]["data_offsets"][0].get<std::size_t>() % size == 0, name);
+}
+
 BOOST_AUTO_TEST_CASE(a_file_cut_at_any_byte_is_refused) {
     const TemporaryFolder folder;
     example().write(folder / "run.ckpt");

@@ -127,6 +127,11 @@ BOOST_AUTO_TEST_CASE(a_batch_takes_over_the_buffers_that_lay_idle_longest_and_ne
     BOOST_TEST(core->all_samples_bytes() == 2 * sizeof(SampleBuffer));
     core->end(1);
     BOOST_TEST(core->begin(3) == first);
+    core->end(2);
+    core->end(3);
+    BOOST_TEST(core->begin(0) == second);
+    core->end(0);
+    BOOST_TEST(core->begin(1) == first);   // the second was used last, though its slot comes first
     core->release();
 }
 

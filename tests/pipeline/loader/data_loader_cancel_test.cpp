@@ -6,6 +6,8 @@
 #include <atomic>
 #include <chrono>
 #include <exception>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <random>
 #include <system_error>
@@ -79,6 +81,56 @@ BOOST_AUTO_TEST_CASE(a_cancelled_draw_takes_nothing) {
         BOOST_TEST(batch->indices()[0] == 2 * i);
     }
     BOOST_TEST(!run(bench.runtime, draw()).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(the_slot_of_a_draw_that_came_cancels_no_other_draw) {
+    Bench bench;
+    NumberedSource source{4};
+    std::atomic<std::uint64_t> most = 0;   // samples up to this one may be made
+    source.before_fill = [&](std::uint64_t index) {
+        for (std::uint64_t now = most; now <= index; now = most)
+            most.wait(now);
+    };
+    const auto let = [&](std::uint64_t samples) {
+        most = samples;
+        most.notify_all();
+    };
+    const SequentialSampler sampler{4};
+    DataLoader loader{bench.runtime, source, sampler, {.batch_size = 2, .num_workers = 1}};
+    auto pass = loader.epoch(0);
+    std::size_t drawn = 0;
+    const auto draw = [&]() -> Awaitable<void> {
+        const auto batch = co_await pass.next();
+        drawn += batch.has_value();
+    };
+    std::function<void()> goes_on;   // the first coroutine waits for this, and knows no cancellation
+    const auto draw_and_wait = [&]() -> Awaitable<void> {
+        co_await draw();
+        const auto wait = [&](auto handler) {
+            goes_on = [kept = std::make_shared<decltype(handler)>(std::move(handler))] { std::move (*kept)(); };
+        };
+        asio::use_awaitable_t<> token;
+        co_await asio::async_initiate<asio::use_awaitable_t<>, void()>(wait, token);
+    };
+    const auto until = [&](auto condition) {
+        while (!condition())
+            bench.runtime.context().run_one();
+    };
+    asio::cancellation_signal signal;
+    asio::co_spawn(bench.runtime.context(), draw_and_wait(),
+                   asio::bind_cancellation_slot(signal.slot(), [](std::exception_ptr) {}));
+    until([&] { return loader.counters().suspensions == 1; });
+    let(2);
+    until([&] { return goes_on != nullptr; });
+    std::exception_ptr error;
+    asio::co_spawn(bench.runtime.context(), draw(), [&](std::exception_ptr thrown) { error = thrown; });
+    until([&] { return loader.counters().suspensions == 2; });
+    signal.emit(asio::cancellation_type::terminal);
+    let(4);
+    until([&] { return error || drawn == 2; });
+    BOOST_TEST(!error);
+    goes_on();
+    bench.runtime.context().run();
 }
 
 BOOST_AUTO_TEST_CASE(a_draw_that_times_out_takes_nothing_and_a_timer_outlives_no_draw) {

@@ -89,6 +89,9 @@ BOOST_AUTO_TEST_CASE(absurd_sizes_take_no_memory) {
     header.replace(124, 12, "\x80\0\0\0\x7f\xff\xff\xff\xff\xff\xff\xff", 12);
     HandMadeTar::seal(header);
     check_refused(Written{header}.path, 0, "cut short, or a broken header");
+    header.replace(124, 12, "\x80\0\0\1\0\0\0\0\0\0\0\0", 12);   // 2^64
+    HandMadeTar::seal(header);
+    check_refused(Written{header}.path, 0, "size is no number");
     header.replace(124, 12, "0000000001z\0", 12);
     HandMadeTar::seal(header);
     check_refused(Written{header}.path, 0, "size is no number");

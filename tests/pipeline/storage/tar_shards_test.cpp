@@ -89,6 +89,19 @@ BOOST_AUTO_TEST_CASE(every_format_of_gnu_tar_is_read_with_names_of_any_length) {
     BOOST_TEST(shards.path(0) == (folder.path() / "ustar.tar").string() + ":" + split + "/x.jpg");
 }
 
+BOOST_AUTO_TEST_CASE(what_old_gnu_headers_have_after_the_name_is_no_part_of_it) {
+    std::string header = test::HandMadeTar::header("a.jpg", 3);
+    header.replace(257, 8, std::string_view{"ustar  \0", 8});
+    header.replace(345, 11, "14716473210");   // the time of the last access
+    test::HandMadeTar::seal(header);
+    test::HandMadeTar tar{header + test::HandMadeTar::padded("abc")};
+    tar.add("a.cls", "1");
+    const test::TemporaryFolder folder;
+    const TarShards shards{folder.write("gnu.tar", test::bytes_of(tar.ended())).string()};
+    BOOST_TEST_REQUIRE(shards.size() == 1u);
+    BOOST_TEST(test::read_of(shards, 0).size() == 3u);
+}
+
 BOOST_AUTO_TEST_CASE(sizes_beyond_octal_are_read_in_base_256_and_in_pax_records) {
     const TemporaryFolder folder;
     const std::string image(700, 'i');

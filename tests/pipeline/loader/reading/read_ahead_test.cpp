@@ -279,10 +279,13 @@ BOOST_AUTO_TEST_CASE(held_bytes_stay_within_the_memory_given_but_for_what_is_in_
     source.before_read = wait_a_little;
     constexpr std::uint64_t memory = 4096;
     Wanting loader{source, {.concurrency = 4, .memory = memory}};
+    std::uint64_t most = 0;
     for (std::uint32_t at = 0; at < 400; ++at) {
         BOOST_REQUIRE(loader.take(at));
+        most = std::max(most, loader.reads.counters().bytes);
         BOOST_REQUIRE(loader.reads.counters().bytes <= memory + 5 * contents_memory_bytes(StoredSource::bytes_of(6)));
     }
+    BOOST_TEST(most >= contents_memory_bytes(StoredSource::bytes_of(6)));
     BOOST_TEST(loader.ahead > 0u);
 }
 
@@ -341,6 +344,39 @@ BOOST_AUTO_TEST_CASE(files_are_read_ahead_by_the_ring_or_by_threads_alike) {
             if (ring && read_backend().io_uring)
                 BOOST_TEST(loader.reads.counters().readers == 1u);
         }
+}
+
+BOOST_AUTO_TEST_CASE(a_stop_ends_the_pause_before_a_repetition) {
+    StoredSource source{2};
+    source.before_read = [](std::uint64_t) {
+        throw std::filesystem::filesystem_error{"cannot read", "x", std::make_error_code(std::errc::io_error)};
+    };
+    Wanting loader{source, {.concurrency = 0, .rules = {.retries = 100}}};
+    std::thread worker{[&] { BOOST_CHECK_THROW((void)loader.take(0), std::system_error); }};
+    while (source.reads_begun < 8)   // the next one would begin a second later
+        std::this_thread::yield();
+    loader.reads.stop();
+    worker.join();
+    BOOST_TEST(source.reads_begun == 8u);
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_shrank_ends_its_reads) {
+    if (read_backend().io_uring) {
+        StoredSource source{40, StoredSource::In::one_file};
+        const std::uint64_t begin = source.location(5)->offset;
+        source.before_read = wait_a_little;
+        std::filesystem::resize_file(source.file(5), begin + 4);
+        Wanting loader{source, {.concurrency = 16, .rules = {.retries = 0}}};
+        for (std::uint32_t at = 0; at < 5; ++at) {
+            while (at == 2 && loader.reads.counters().ahead < 4)   // 2 … 5 have begun, since reads begin in order
+                std::this_thread::yield();
+            BOOST_REQUIRE(loader.take(at));
+        }
+        BOOST_CHECK_EXCEPTION(loader.take(5), std::filesystem::filesystem_error, [](const auto& error) {
+            return error.code() == std::errc::io_error &&
+                   std::string_view{error.what()}.find("shrank") != std::string_view::npos;
+        });
+    }
 }
 
 BOOST_AUTO_TEST_CASE(the_ring_says_what_is_wrong_with_a_file_as_a_read_does) {

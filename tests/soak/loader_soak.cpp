@@ -1,0 +1,321 @@
+// loader_soak [SECONDS [SEED]]: draws, cancels, times out, holds batches, changes settings, stops early, restores and
+// destroys loaders whose reads are slow, fail for a moment or for good. Checks that each pass gives each sample that
+// can be read once, with its own bytes. Prints a line every ten seconds; at the end, from 10 minutes on, whether memory
+// grew and whether samples came to cost more CPU time. Status 1: something was lost, or grew.
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <numeric>
+#include <optional>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <vector>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
+#include <drawpoint/pipeline/loader/data_loader.hpp>
+
+#include "pipeline/loader/stored_source.hpp"
+
+namespace {
+
+using namespace drawpoint;
+using namespace std::chrono_literals;
+using test::NumberedSource;
+using test::StoredSource;
+using Clock = std::chrono::steady_clock;
+
+constexpr std::uint64_t samples = 600;
+
+[[noreturn]] void lost(const std::string& what) {
+    std::printf("LOST: %s\n", what.c_str());
+    std::exit(1);
+}
+
+double cpu_s() {
+    rusage use{};
+    ::getrusage(RUSAGE_SELF, &use);
+    const auto seconds = [](const timeval& time) {
+        return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) * 1e-6;
+    };
+    return seconds(use.ru_utime) + seconds(use.ru_stime);
+}
+
+double resident_kib() {
+    std::ifstream file{"/proc/self/statm"};
+    std::uint64_t all = 0, resident = 0;
+    file >> all >> resident;
+    return static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE)) / 1024;
+}
+
+struct Counts {
+    std::uint64_t passes = 0, batches = 0, samples = 0, failed = 0, timeouts = 0, changes = 0, restores = 0,
+                  loaders = 0;
+};
+
+/// Slow and failing reads: every read may be slow or fail for a moment, and some samples fail always.
+class Faults {
+public:
+    explicit Faults(StoredSource& source) {
+        source.before_read = [this](std::uint64_t index) {
+            const std::uint64_t call = calls_.fetch_add(1, std::memory_order_relaxed) * 0x9E3779B97F4A7C15;
+            if ((call >> 40) % 16 == 0)
+                std::this_thread::sleep_for(std::chrono::microseconds{(call >> 50) % 200});
+            if ((call >> 30) % 256 == 0)
+                throw std::filesystem::filesystem_error{"cannot read", "x", std::make_error_code(std::errc::io_error)};
+            if (index % 101 == 7)
+                throw std::filesystem::filesystem_error{"cannot read", "x",
+                                                        std::make_error_code(std::errc::permission_denied)};
+        };
+    }
+
+private:
+    std::atomic<std::uint64_t> calls_{0};
+};
+
+struct Quiet final : StallObserver {
+    void stalled(std::string_view) noexcept override {}
+};
+
+/// One recorder, runtime and several loaders after one another.
+class Life {
+public:
+    Life(StoredSource& source, const std::string& file, std::uint64_t seed, Counts& counts)
+        : source_{source},
+          random_{seed},
+          counts_{counts},
+          recorder_{file, RecorderOptions{.limit_bytes = 4u << 20, .ring_records = 1u << 12, .ledger_bytes = 1u << 20}},
+          runtime_{{}, recorder_} {}
+
+    void live() {
+        const RandomSampler sampler{samples, random_()};
+        std::uint64_t epoch = 0;
+        std::string state;
+        const std::size_t batch_size = 1 + random_() % 24;
+        for (std::size_t loaders = 1 + random_() % 4; loaders != 0; --loaders, ++counts_.loaders) {
+            DataLoader loader{runtime_, source_, sampler, options(batch_size)};
+            if (!state.empty()) {
+                loader.restore(state);
+                ++counts_.restores;
+            }
+            for (std::size_t passes = 1 + random_() % 6; passes != 0; --passes) {
+                run(runtime_, pass(loader, epoch));
+                if (left_early_)
+                    break;
+                ++epoch;
+                seen_.assign(samples, false);
+                missing_ = 0;
+            }
+            state = loader.state();
+            if (left_early_ && random_() % 2 == 0) {   // another loader begins with the next epoch
+                state.clear();
+                seen_.assign(samples, false);
+                missing_ = 0;
+                ++epoch;
+            }
+        }
+    }
+
+private:
+    bool one_in(std::uint64_t n) { return random_() % n == 0; }
+
+    LoaderOptions options(std::size_t batch_size) {
+        LoaderOptions all{.batch_size = batch_size,
+                          .num_workers = random_() % 5,
+                          .prefetch_depth = 1 + random_() % 6,
+                          .seed = 3,
+                          .order = order(),
+                          .on_error = OnError::skip,
+                          .max_errors = samples,
+                          .read_concurrency = one_in(3) ? 0 : random_() % 24,
+                          .read_retries = 3};
+        if (one_in(3)) {
+            all.stall_timeout = 50ms;
+            all.on_stall = &quiet_;
+        }
+        return all;
+    }
+    OrderRule order() {
+        return one_in(2)   ? OrderRule::in_order()
+               : one_in(2) ? OrderRule::out_of_order()
+                           : OrderRule::bounded(1 + random_() % 4);
+    }
+
+    void change(DataLoader& loader) {
+        LoaderChange change{.prefetch_depth = 1 + random_() % 6, .order = order()};
+        if (loader.options().num_workers != 0)
+            change.num_workers = 1 + random_() % 6;
+        loader.reconfigure(change);
+        ++counts_.changes;
+    }
+
+    Awaitable<void> pass(DataLoader& loader, std::uint64_t epoch) {
+        left_early_ = false;
+        std::uint64_t skipped = loader.counters().samples_skipped;
+        std::deque<Batch> held;
+        {
+            DataLoader::Pass pass = loader.epoch(epoch, {.next_epoch = one_in(2)});
+            const std::uint64_t leaves_at = one_in(5) ? 1 + random_() % 30 : ~std::uint64_t{0};
+            for (std::uint64_t drawn = 0;; ++drawn) {
+                if (drawn == leaves_at) {
+                    left_early_ = true;
+                    break;
+                }
+                while (held.size() + 1 > loader.options().prefetch_depth || (!held.empty() && one_in(2)))
+                    held.pop_front();
+                if (one_in(40)) {
+                    held.clear();
+                    change(loader);
+                }
+                bool has_timed_out = false;
+                if (one_in(4)) {
+                    const std::chrono::microseconds timeout{random_() % 300};
+                    try {
+                        auto batch = co_await pass.next_for(timeout);
+                        if (!batch)
+                            break;
+                        take(*batch);
+                        held.push_back(std::move(*batch));
+                    } catch (const std::system_error& error) {
+                        if (error.code() != asio::error::timed_out)
+                            throw;
+                        has_timed_out = true;
+                    }
+                } else {
+                    auto batch = co_await pass.next();
+                    if (!batch)
+                        break;
+                    take(*batch);
+                    held.push_back(std::move(*batch));
+                }
+                counts_.timeouts += has_timed_out;
+            }
+        }
+        missing_ += loader.counters().samples_skipped - skipped;
+        if (left_early_)
+            co_return;
+        ++counts_.passes;
+        counts_.failed += missing_;
+        const auto came = static_cast<std::uint64_t>(std::ranges::count(seen_, true));
+        if (came + missing_ != samples)
+            lost(std::to_string(came) + " samples came and " + std::to_string(missing_) + " failed, of " +
+                 std::to_string(samples));
+    }
+
+    void take(const Batch& batch) {
+        if (const std::string fault = numbers_.fault(batch, 3); !fault.empty())
+            lost("another " + fault);
+        for (const std::uint64_t index : batch.indices()) {
+            if (seen_[index])
+                lost("sample " + std::to_string(index) + " came twice");
+            seen_[index] = true;
+        }
+        ++counts_.batches;
+        counts_.samples += batch.size();
+    }
+
+    StoredSource& source_;
+    std::mt19937_64 random_;
+    Counts& counts_;
+    Quiet quiet_;
+    Recorder recorder_;
+    Runtime runtime_;
+    NumberedSource numbers_{samples};   // only to compare with
+    std::vector<bool> seen_ = std::vector<bool>(samples);
+    std::uint64_t missing_ = 0;
+    bool left_early_ = false;
+};
+
+struct Look {
+    double at_s, resident_kib, cpu_us_per_sample;
+};
+
+double mean_of(const std::vector<Look>& looks, std::size_t from, std::size_t to, double Look::* what) {
+    double sum = 0;
+    for (std::size_t i = from; i < to; ++i)
+        sum += looks[i].*what;
+    return sum / static_cast<double>(to - from);
+}
+
+/// Least squares, in KiB an hour.
+double slope(const std::vector<Look>& looks, std::size_t from) {
+    const double at = mean_of(looks, from, looks.size(), &Look::at_s),
+                 kib = mean_of(looks, from, looks.size(), &Look::resident_kib);
+    double both = 0, squares = 0;
+    for (std::size_t i = from; i < looks.size(); ++i) {
+        both += (looks[i].at_s - at) * (looks[i].resident_kib - kib);
+        squares += (looks[i].at_s - at) * (looks[i].at_s - at);
+    }
+    return 3600 * both / squares;
+}
+
+int soak(double seconds, std::uint64_t seed) {
+    constexpr double every_s = 10, judged_from_s = 600;
+    const test::TemporaryFolder folder;
+    StoredSource source{samples, StoredSource::In::files};
+    const Faults faults{source};
+    Counts counts;
+    std::vector<Look> looks;
+    const auto begin = Clock::now();
+    const auto now_s = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
+    double last_s = 0, last_cpu_s = cpu_s();
+    std::uint64_t last_samples = 0;
+    for (std::uint64_t lives = 0; now_s() < seconds; ++lives) {
+        Life{source, folder.file("run.pftrace"), seed + lives, counts}.live();
+        if (now_s() - last_s < every_s)
+            continue;
+        const double cpu = cpu_s();
+        looks.push_back(
+            {now_s(), resident_kib(), 1e6 * (cpu - last_cpu_s) / static_cast<double>(counts.samples - last_samples)});
+        last_s = now_s();
+        last_cpu_s = cpu;
+        last_samples = counts.samples;
+        std::printf("%.0f s: %llu loaders, %llu passes, %llu batches, %llu timeouts, %llu changes, %llu restores, %llu "
+                    "failed samples; %.0f KiB resident, %.2f us of CPU a sample\n",
+                    last_s, static_cast<unsigned long long>(counts.loaders),
+                    static_cast<unsigned long long>(counts.passes), static_cast<unsigned long long>(counts.batches),
+                    static_cast<unsigned long long>(counts.timeouts), static_cast<unsigned long long>(counts.changes),
+                    static_cast<unsigned long long>(counts.restores), static_cast<unsigned long long>(counts.failed),
+                    looks.back().resident_kib, looks.back().cpu_us_per_sample);
+        std::fflush(stdout);
+    }
+    if (counts.passes == 0)
+        lost("no pass was whole");
+    std::printf("nothing lost in %llu whole passes, %llu samples\n", static_cast<unsigned long long>(counts.passes),
+                static_cast<unsigned long long>(counts.samples));
+    if (seconds < judged_from_s)
+        return 0;
+    const std::size_t fifth = looks.size() / 5;
+    const double growth = slope(looks, fifth), resident = mean_of(looks, fifth, looks.size(), &Look::resident_kib);
+    const double drift = mean_of(looks, looks.size() - 2 * fifth, looks.size(), &Look::cpu_us_per_sample) /
+                             mean_of(looks, fifth, 3 * fifth, &Look::cpu_us_per_sample) -
+                         1;
+    std::printf("after the first fifth: memory %.0f KiB, slope %+.0f KiB an hour; CPU time a sample %+.2f %%, last two "
+                "fifths against the two before\n",
+                resident, growth, 100 * drift);
+    return growth < 0.01 * resident && drift < 0.02 ? 0 : 1;
+}
+
+}   // namespace
+
+int main(int count, char** arguments) {
+    const double seconds = count > 1 ? std::atof(arguments[1]) : 3600;
+    const std::uint64_t seed = count > 2 ? std::strtoull(arguments[2], nullptr, 10) : 1;
+    if (!(seconds > 0)) {
+        std::fprintf(stderr, "usage: loader_soak [SECONDS [SEED]]\n");
+        return 2;
+    }
+    return soak(seconds, seed);
+}

@@ -189,6 +189,8 @@ void ProfileOptions::add_training(CLI::App& app) {
         "of another one");
     app.add_option("--max-errors", max_errors,
                    "most samples an epoch that --on-error skips or substitutes [0.1 %, at least 10]");
+    add_number(app, "--stall-timeout", stall_timeout, 0, 86'400,
+               "tells on stderr what the workers do once the loop has waited so many seconds for a batch; 0: never");
     add_read(app, "--valid", valid, share_in, "validation data: an image folder, or the share of --data to hold out");
     add_only(app, "--device", "cpu", {"cuda"}, "cpu");
 }

@@ -71,6 +71,7 @@ struct ProfileOptions {
     JpegBackend jpeg_decoder{};
     Given<OnError> on_error{"raise"};
     std::optional<std::size_t> max_errors;
+    std::size_t stall_timeout = 60;   ///< seconds; 0: none
     bool drop_last = false, drop_first_batch = true;
     Given<ProfilerKind> profiler{"simple"};
     Given<std::optional<ScheduleOptions>> schedule;

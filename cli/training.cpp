@@ -137,6 +137,7 @@ LoaderOptions loader_options(const ProfileOptions& options, const Data& data, bo
     all.drop_last = options.drop_last && of_training;
     all.on_error = options.on_error.value;
     all.max_errors = options.max_errors;
+    all.stall_timeout = std::chrono::seconds{options.stall_timeout};
     all.memory_budget = budget_of(options, data, of_training);
     return all;
 }

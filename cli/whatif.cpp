@@ -61,8 +61,8 @@ void speed_up(Change& change, const std::string& text, const RecordedRun& run) {
     if (!factor || !(*factor > 0.001 && *factor < 1e6))
         throw UsageError{fmt::format("--speedup must be STAGE=X with X above 0, e.g. decode=2, got '{}'", text)};
     const double demand = 1 / *factor;
-    std::vector<std::string> known{"read", "collate", "transfer", "compute"};
-    double* const parts[]{&change.read, &change.collate, &change.transfer, &change.compute};
+    std::vector<std::string> known{"read", "collate", "transfer", "sampler", "compute"};
+    double* const parts[]{&change.read, &change.collate, &change.transfer, &change.sampler, &change.compute};
     const auto part = static_cast<std::size_t>(std::ranges::find(known, name) - known.begin());
     if (part < std::size(parts))
         *parts[part] = demand;
@@ -128,8 +128,9 @@ int whatif_run(const Invocation& invocation) {
     std::size_t rounds = 3;
     app.add_option("RUN", file, "the recording: a .pftrace file");
     add_grid(app, grid);
-    app.add_option("--speedup", speedups,
-                   "STAGE=X: as if a stage, read, collate, transfer or compute were X times as fast; repeatable")
+    app.add_option(
+           "--speedup", speedups,
+           "STAGE=X: as if a stage, read, collate, transfer, sampler or compute were X times as fast; repeatable")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     app.add_flag("--without-variance", grid.change.without_variance, "as if every sample and step took the mean");

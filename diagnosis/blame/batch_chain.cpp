@@ -160,10 +160,28 @@ void BatchChain::walk_admission(const BatchRow& row) {
     until(row.admitted_ns, {.cause = row.first_claim_ns == no_stamp ? Cause::unknown : Cause::worker});
     if (row.admitted_ns == no_stamp)
         return take(at_ns_ - from_ns_, {.cause = Cause::unknown});
+    walk_order(row);
     // The first batch of a pass waits only for its pass: under a budget it is admitted whatever its size.
     if (row.batch > 0 && rows_->setting_at(row.pipeline, at_ns_).memory_budget > 0)
         until(rows_->slot_free(row.pipeline, {from_ns_, at_ns_}).from_ns, {.cause = Cause::budget});
     take(at_ns_ - from_ns_, {.cause = Cause::admission});
+}
+
+void BatchChain::walk_order(const BatchRow& row) {
+    if (at_ns_ <= from_ns_)
+        return;
+    const auto& orders = ledger_->orders;
+    for (auto at = std::ranges::lower_bound(orders, at_ns_, {}, &OrderRow::begin_ns); at != orders.begin();) {
+        const OrderRow& order = *--at;
+        if (order.pipeline != row.pipeline)
+            continue;
+        if (end_ns(order.begin_ns, order.ns) <= from_ns_)
+            return;   // a loader's orders are computed one after the other
+        if (order.epoch == row.epoch) {
+            until(end_ns(order.begin_ns, order.ns), {.cause = Cause::admission});
+            until(order.begin_ns, {.cause = Cause::sampler});
+        }
+    }
 }
 
 }   // namespace drawpoint

@@ -27,6 +27,7 @@ private:
     void walk_samples(std::uint32_t batch, bool inline_loader);
     void walk_stages(std::uint32_t sample);
     void walk_admission(const BatchRow&);
+    void walk_order(const BatchRow&);
     void until(std::int64_t stamp_ns, BlamePiece what);
     void take(std::int64_t ns, BlamePiece what);
 

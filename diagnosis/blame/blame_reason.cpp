@@ -13,6 +13,7 @@ std::string reason_of(const Ledger& ledger, const DrawBlame& draw, const BlamePi
     };
     switch (piece.cause) {
     case Cause::callbacks: return "callbacks of before_draw ran";
+    case Cause::sampler: return "the sampler was computing the order of the pass's samples";
     case Cause::admission: return "the batch was not admitted yet: its pass had just begun, or all slots were taken";
     case Cause::budget: return "the memory budget had no room for the batch yet";
     case Cause::worker: return "the batch was admitted and no worker was free to begin it";

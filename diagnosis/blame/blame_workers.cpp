@@ -32,6 +32,7 @@ WorkerBlame sums_of(const WorkerTimeline& timeline, const std::vector<std::size_
             break;
         }
         case What::collate: sums.collate_ns += part.ns; break;
+        case What::sampler: sums.sampler_ns += part.ns; break;
         case What::overhead: sums.overhead_ns += part.ns; break;
         case What::idle: sums.idle_ns += part.ns; break;
         case What::idle_no_slot: sums.idle_no_slot_ns += part.ns; break;

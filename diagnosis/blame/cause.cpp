@@ -5,6 +5,7 @@ namespace drawpoint {
 std::string_view to_string(Cause cause) noexcept {
     switch (cause) {
     case Cause::callbacks: return "callbacks";
+    case Cause::sampler: return "sampler";
     case Cause::admission: return "admission";
     case Cause::budget: return "budget";
     case Cause::worker: return "worker";

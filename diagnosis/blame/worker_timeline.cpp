@@ -73,10 +73,11 @@ private:
     std::vector<Reason> reasons_{{std::numeric_limits<std::int64_t>::min(), What::idle}};
 };
 
-/// A sample, or the collating of a batch.
+/// A sample, the collating of a batch, or the order of a pass.
 struct Work {
     std::int64_t begin_ns;
-    std::uint32_t sample, batch;   // sample: `nothing` for collating
+    std::uint32_t sample = nothing, batch = nothing;   // the batch alone: collating
+    std::uint32_t order = nothing;
 };
 
 class TimelineBuilder {
@@ -92,7 +93,9 @@ public:
         reasons_.add(parts_, at_ns_, admitted_ns);
         at_ns_ = admitted_ns;
         until(begin_ns, {.what = What::overhead});
-        if (work.sample == nothing)
+        if (work.order != nothing)
+            until(end_ns(work.begin_ns, ledger_.orders[work.order].ns), {.what = What::sampler});
+        else if (work.sample == nothing)
             until(ledger_.batches[work.batch].collate_end_ns, {.what = What::collate});
         else
             add_stages(ledger_.samples[work.sample]);
@@ -155,6 +158,9 @@ std::vector<WorkerTimeline> worker_timelines(const Ledger& ledger, const LoaderR
         if (const BatchRow& row = ledger.batches[i];
             row.collate_worker && row.collate_begin_ns != no_stamp && row.collate_end_ns != no_stamp)
             add(*row.collate_worker, row.pipeline, {row.collate_begin_ns, nothing, i});
+    for (std::uint32_t i = 0; i < ledger.orders.size(); ++i)
+        if (const OrderRow& row = ledger.orders[i]; row.worker)
+            add(*row.worker, row.pipeline, {.begin_ns = row.begin_ns, .order = i});
 
     std::map<std::uint16_t, IdleReasons> reasons;
     std::vector<WorkerTimeline> timelines;

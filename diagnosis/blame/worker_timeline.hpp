@@ -11,7 +11,7 @@ namespace drawpoint {
 
 /// What a worker did for a while.
 struct WorkerPart {
-    enum class What : std::uint8_t { stage, collate, overhead, idle, idle_no_slot, unknown };
+    enum class What : std::uint8_t { stage, collate, sampler, overhead, idle, idle_no_slot, unknown };
     What what{};
     std::uint8_t stage = 0;   ///< for `What::stage`, like `pipeline`
     std::uint16_t pipeline = 0;
@@ -26,8 +26,8 @@ struct WorkerTimeline {
     std::vector<WorkerPart> parts;
 };
 
-/// All workers that made a sample or collated a batch, by number, each over the whole range. The loop, which does the
-/// work of an inline loader, is not among them. O(rows log rows).
+/// All workers that made a sample, collated a batch or computed an order, by number, each over the whole range. The
+/// loop, which does the work of an inline loader, is not among them. O(rows log rows).
 [[nodiscard]] std::vector<WorkerTimeline> worker_timelines(const Ledger&, const LoaderRows&, TimeRange);
 
 }   // namespace drawpoint

@@ -196,6 +196,28 @@ void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loade
     }
 }
 
+/// What the sampler took for an order of samples: the mean of those computed after the warm-up, else of all.
+Demand order_of(const Ledger& ledger, std::uint16_t pipeline, std::int64_t steady_ns) {
+    double ns = 0, cpu_ns = 0;
+    std::size_t count = 0;
+    for (const std::int64_t from_ns : {steady_ns, std::numeric_limits<std::int64_t>::min()}) {
+        for (const OrderRow& row : ledger.orders)
+            if (row.pipeline == pipeline && row.begin_ns >= from_ns) {
+                const std::int64_t all_ns = bounded_ns(row.ns);
+                ns += static_cast<double>(all_ns);
+                cpu_ns += static_cast<double>(row.cpu_ns == no_stamp ? all_ns
+                                                                     : std::clamp<std::int64_t>(row.cpu_ns, 0, all_ns));
+                ++count;
+            }
+        if (count != 0)
+            break;
+    }
+    const auto mean = [count](double sum) {
+        return std::llround(sum / static_cast<double>(std::max<std::size_t>(count, 1)));
+    };
+    return {.cpu_ns = mean(cpu_ns), .wait_ns = mean(ns - cpu_ns)};
+}
+
 /// Window of the first loader that trained, whose number and setting it sets; empty if none did.
 Window window_of_first_trained(RecordedRun& run, const Ledger& ledger, const LoaderRows& rows, std::size_t first_step,
                                std::uint16_t& pipeline) {
@@ -260,6 +282,7 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
     run.sleep_cpu_ns =
         static_cast<std::int64_t>(number_in(ledger, facts::host_sleep_cpu_ns, most_sleep_cpu_ns).value_or(0));
     note_passes(run, batches_of(ledger, pipeline));
+    run.order = order_of(ledger, pipeline, window.steps.front()->draw_begin_ns);
     // If nothing was read ahead although reads waited, the source's reads cannot be read ahead.
     run.reads_ahead = std::ranges::any_of(ledger.samples, [pipeline](const SampleRow& sample) {
         return sample.pipeline == pipeline && sample.read_begin_ns != no_stamp;

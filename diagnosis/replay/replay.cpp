@@ -48,6 +48,7 @@ void check(const RecordedRun& run, const ReplayOptions& options) {
     check_factor("change.collate", change.collate);
     check_factor("change.transfer", change.transfer);
     check_factor("change.compute", change.compute);
+    check_factor("change.sampler", change.sampler);
 }
 
 /// The loader's memory plan. Sizes are those of the largest recorded batch.

@@ -171,6 +171,7 @@ void ReplayDemands::add_batches_and_steps(const ReplayOptions& options) {
         step.compute = asked(step.compute, options.change.compute);
         step.after = asked(step.after, options.change.compute);
     }
+    order_ = asked(run_->order, options.change.sampler);
     // Checks the largest demands that batch_at and step_at can make.
     const auto most_of = [&](std::uint32_t was) {
         return static_cast<double>(options.setting.batch_size) /
@@ -210,6 +211,7 @@ void ReplayDemands::compute_short_waits() noexcept {
     for (StepDemand& step : steps_)
         for (Demand* const demand : {&step.compute, &step.after})
             merge(demand->wait_ns, demand->cpu_ns);
+    merge(order_.wait_ns, order_.cpu_ns);
 }
 
 void ReplayDemands::level_all(bool resampled) {

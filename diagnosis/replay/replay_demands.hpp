@@ -35,6 +35,8 @@ public:
     /// scaled.
     [[nodiscard]] BatchDemand batch_at(std::uint64_t position, std::uint32_t size) const noexcept;
     [[nodiscard]] StepDemand step_at(std::uint64_t step, std::uint32_t size) const noexcept;
+    /// Of the sampler, for each pass.
+    [[nodiscard]] const Demand& order() const noexcept { return order_; }
 
 private:
     /// Sets every demand to the mean of its kind; `resampled`: over what the bootstrap picked.
@@ -55,6 +57,7 @@ private:
     std::vector<std::int64_t> line_ns_;
     std::vector<BatchDemand> batches_;
     std::vector<StepDemand> steps_;
+    Demand order_;
     std::vector<std::uint32_t> picks_, step_picks_;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
@@ -92,6 +93,7 @@ void ReplayLoader::turn(bool loop_waits, bool leaves) {
             gate_.disarm();
     } while (effects->arm && !gate_.arm(*effects->arm));
     const bool begins_next = effects->begin_next;
+    wants_order_ = effects->prepare_order;
     wake(wakes);
     if (begins_next) {
         machine_.begin_next();
@@ -215,20 +217,71 @@ std::uint64_t ReplayLoader::extend() {
     return pass.batches;
 }
 
-void ReplayLoader::begin_pass() {
+bool ReplayLoader::begin_pass() {
     if (machine_.begin_pass(next_epoch_)) {
         undrawn_ = std::exchange(admitted_ahead_, 0);
-    } else {
-        machine_.orders(next_epoch_);
-        undrawn_ = extend();
+        start_pass();
+        return true;
     }
+    if (machine_.is_preparing()) {
+        loop_ = LoopState::awaiting_order;
+        return false;
+    }
+    (void)machine_.abandon(0);   // no worker is to begin the order now
+    loop_ = LoopState::ordering;
+    order_phase_ = next_epoch_ == 0 ? Phase::ends : Phase::begins;   // the replay begins within a pass
+    if (!order(static_cast<std::uint32_t>(workers_.size()), order_phase_))
+        return false;
+    end_ordering();
+    return true;
+}
+
+void ReplayLoader::end_ordering() {
+    machine_.orders(next_epoch_);
+    undrawn_ = extend();
+    start_pass();
+}
+
+void ReplayLoader::start_pass() {
     ++next_epoch_;
     const bool is_last = options_.ends && machine_.policy().limit() == steps_;
-    machine_.want_next(!inline_ && pass_end_ != endless && !is_last, true);
+    machine_.want_next(!inline_ && pass_end_ != endless && !is_last, demands_.order().ns() == 0);
     if (rows_)
-        rows_->begin_pass(time_.now_ns());
-    if (!inline_)
+        rows_->begin_pass(draw_begin_ns_);
+    if (!inline_) {
         turn(false);
+        wants_order_ = false;   // only workers compute it
+    }
+}
+
+bool ReplayLoader::order(std::uint32_t entity, Phase& phase) {
+    const Demand& demand = demands_.order();
+    switch (phase) {
+    case Phase::begins:
+        if (rows_)
+            rows_->begin_order(time_.now_ns());
+        phase = Phase::waits;
+        if (demand.wait_ns > 0) {
+            time_.wait(entity, demand.wait_ns);
+            return false;
+        }
+        [[fallthrough]];
+    case Phase::waits:
+        phase = Phase::computes;
+        if (demand.cpu_ns > 0) {
+            time_.compute(entity, demand.cpu_ns);
+            return false;
+        }
+        [[fallthrough]];
+    case Phase::computes:
+        if (rows_)
+            rows_->end_order(
+                entity < workers_.size() ? std::optional{static_cast<std::uint16_t>(entity)} : std::nullopt,
+                machine_.is_preparing() ? machine_.epoch() + 1 : next_epoch_, time_.now_ns(), demand.cpu_ns);
+        [[fallthrough]];
+    case Phase::ends: break;
+    }
+    return true;
 }
 
 }   // namespace drawpoint

@@ -48,7 +48,8 @@ private:
         resting,
         waiting_for_read,
         making,
-        collating
+        collating,
+        ordering
     };
     /// A piece of work waits, then computes.
     enum class Phase : std::uint8_t { begins, waits, computes, ends };
@@ -85,7 +86,11 @@ private:
     void publish(const LoaderPolicy::HandOver&);
     void wake(std::size_t workers);
     void recall_resting_workers();
-    void begin_pass();
+    [[nodiscard]] bool begin_pass();   // false: the loop has to wait for the order of its samples
+    void start_pass();
+    [[nodiscard]] bool begin_ordering(std::uint32_t worker);   // the next pass; false: nobody wants it
+    [[nodiscard]] bool order(std::uint32_t entity, Phase&);    // false: it has to wait
+    void end_ordering();
     [[nodiscard]] std::uint64_t extend();   // returns the number of new batches
     void give_back(std::uint32_t slot);
     void notify_spinning();
@@ -120,6 +125,8 @@ private:
 
     // The loop.
     enum class LoopState : std::uint8_t {
+        ordering,
+        awaiting_order,
         drawing,
         spinning,
         suspended,
@@ -133,6 +140,7 @@ private:
     };
     void step_loop();
     void begin_draw();
+    void draw();
     void take();
     void begin_compute();
     void release_batch();
@@ -169,6 +177,8 @@ private:
     std::uint64_t undrawn_ = 0;            // batches of the current pass that are left to draw
     std::uint64_t admitted_ahead_ = 0;     // batches of the next pass, if it is already being admitted
     std::uint64_t next_epoch_ = 0;         // of the pass that begins next
+    bool wants_order_ = false;             // a worker may compute the order of the pass after the one being admitted
+    Phase order_phase_{};                  // of the order that the loop computes
 
     LoopState loop_ = LoopState::drawing;
     std::uint64_t position_ = 0;

@@ -9,6 +9,15 @@ namespace drawpoint {
 void ReplayLoader::step_loop() {
     const auto loop = static_cast<std::uint32_t>(workers_.size());
     switch (loop_) {
+    case LoopState::ordering:
+        if (!order(loop, order_phase_))
+            return;
+        end_ordering();
+        return draw();
+    case LoopState::awaiting_order:
+        if (begin_pass())
+            draw();
+        return;
     case LoopState::drawing:
     case LoopState::suspended: break;   // nothing is under way
     case LoopState::spinning:
@@ -42,9 +51,12 @@ void ReplayLoader::step_loop() {
 }
 
 void ReplayLoader::begin_draw() {
-    if (undrawn_ == 0)
-        begin_pass();
     draw_begin_ns_ = time_.now_ns();
+    if (undrawn_ != 0 || begin_pass())
+        draw();
+}
+
+void ReplayLoader::draw() {
     loop_ = LoopState::drawing;
     if (ready())
         return take();

@@ -36,6 +36,15 @@ void ReplayRows::end_pass(std::int64_t now_ns) {
                                   .spans = kind == PassKind::train ? spans : Slice{}});
 }
 
+void ReplayRows::end_order(std::optional<std::uint16_t> worker, std::uint64_t epoch, std::int64_t now_ns,
+                           std::int64_t cpu_ns) {
+    ledger_.orders.push_back({.begin_ns = order_begin_ns_,
+                              .ns = now_ns - order_begin_ns_,
+                              .cpu_ns = cpu_ns,
+                              .epoch = static_cast<std::uint32_t>(epoch),
+                              .worker = worker});
+}
+
 void ReplayRows::read_ahead(std::uint32_t worker, std::int64_t begin_ns, std::int64_t end_ns) noexcept {
     open_[worker].row.read_begin_ns = begin_ns;
     open_[worker].row.read_end_ns = end_ns;

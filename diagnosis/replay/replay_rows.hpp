@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <drawpoint/diagnosis/replay/replay.hpp>
@@ -19,6 +20,8 @@ public:
     [[nodiscard]] std::uint32_t epoch() const noexcept { return epoch_; }
     void pause(std::int64_t begin_ns, std::int64_t ns);
 
+    void begin_order(std::int64_t now_ns) noexcept { order_begin_ns_ = now_ns; }
+    void end_order(std::optional<std::uint16_t> worker, std::uint64_t epoch, std::int64_t now_ns, std::int64_t cpu_ns);
     void begin_sample(std::uint32_t worker, std::int64_t now_ns) noexcept {
         open_[worker] = {.row = {.begin_ns = now_ns}};
     }
@@ -43,7 +46,7 @@ private:
     Ledger ledger_;
     std::vector<Open> open_;
     std::vector<SpanRow> pauses_;   // of the pass
-    std::int64_t pass_begin_ns_ = 0;
+    std::int64_t pass_begin_ns_ = 0, order_begin_ns_ = 0;
     std::uint32_t epoch_ = 0;
     bool in_pass_ = false;
 };

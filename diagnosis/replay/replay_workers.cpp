@@ -42,13 +42,15 @@ void ReplayLoader::run_worker(std::uint32_t number) {
                 return take();
             if (leaves(number))
                 return;
+            if (std::exchange(wants_order_, false) && begin_ordering(number))
+                break;
             if (claim(worker))
                 break;
             if (inline_)
                 throw std::logic_error{"replay: a loader without workers has no batch to make"};
             observe(worker);
             turn(false);
-            if (work_is_open() || gate_.has_slots())
+            if (work_is_open() || gate_.has_slots() || wants_order_)
                 break;
             worker.state = WorkerState::spinning;
             worker.spin_until_ns = time_.now_ns() + SpinPolicy::worker_spin_ns;
@@ -69,8 +71,25 @@ void ReplayLoader::run_worker(std::uint32_t number) {
             if (!collate(number, worker))
                 return;
             break;
+        case WorkerState::ordering:
+            if (!order(number, worker.phase))
+                return;
+            worker.state = WorkerState::idle;
+            if (machine_.prepared(true))
+                turn(false);
+            if (loop_ == LoopState::awaiting_order)
+                time_.wait(static_cast<std::uint32_t>(workers_.size()), options_.costs.wake_ns);
+            break;
         }
     }
+}
+
+bool ReplayLoader::begin_ordering(std::uint32_t number) {
+    if (!machine_.begin_preparing())
+        return false;
+    workers_[number].state = WorkerState::ordering;
+    workers_[number].phase = Phase::begins;
+    return true;
 }
 
 bool ReplayLoader::sleeps(std::uint32_t number) {

@@ -62,8 +62,10 @@ Evidence evidence_of(const Ledger& ledger, const SteadyRun& steady) {
             continue;
         found.order_s += seconds(draw.order_ns);
         for (std::size_t i = draw.pieces.first; i < draw.pieces.first + draw.pieces.count; ++i)
-            if (blame.pieces[i].cause == Cause::handoff)
-                found.handoff_s += seconds(blame.pieces[i].ns);
+            if (const BlamePiece& piece = blame.pieces[i]; piece.cause == Cause::handoff)
+                found.handoff_s += seconds(piece.ns);
+            else if (piece.cause == Cause::sampler)
+                found.sampler_s += seconds(piece.ns);
     }
     found.mean_step_s = found.steps > 0 ? found.wall_s / static_cast<double>(found.steps) : 0;
     found.p99_draw_s = quantile(draws, 0.99);
@@ -103,6 +105,10 @@ std::vector<std::string> evidence_text(const Evidence& found, const SteadyRun& s
     if (found.order_s > 0.1 * found.draw_s)
         said.push_back(fmt::format("during {} of the draws another batch was complete, behind an older one",
                                    percent(found.order_s / found.draw_s)));
+    if (found.sampler_s > 0.03 * found.wall_s || verdict == Verdict::sampler)
+        said.push_back(
+            fmt::format("passes begin with a wait for the sampler's order of samples: {} of the steady steps' time",
+                        percent(found.wall_s > 0 ? found.sampler_s / found.wall_s : 0)));
     if (found.sample_p99_over_p50 > 5 || verdict == Verdict::stragglers)
         said.push_back(
             fmt::format("samples vary: the slowest hundredth takes {:.1f} times the median, standard deviation "

@@ -104,6 +104,13 @@ std::string words_for(Lever lever, const LoaderSetting& from, const LoaderSettin
     }
 }
 
+/// Whether computing an order takes a hundredth of a pass or more.
+bool takes_part_of_a_pass(const RecordedRun& run) {
+    return static_cast<double>(run.order.ns()) * 1e-9 * run.batches_per_s >
+               0.01 * static_cast<double>(run.pass_batches) &&
+           run.pass_batches != 0;
+}
+
 template <class Rows, class Of>
 bool any(const Rows& rows, Of of) {
     return std::ranges::any_of(rows, [&](const auto& row) { return of(row) > 0; });
@@ -176,6 +183,8 @@ std::vector<Intervention> unit_interventions(const RecordedRun& run, const Trait
         add(Lever::collate, "collating twice as fast").what.collate = 0.5;
     if (any(run.batches, [](const BatchDemand& batch) { return batch.transfer_ns; }))
         add(Lever::transfer, "transfers twice as fast").what.transfer = 0.5;
+    if (takes_part_of_a_pass(run))
+        add(Lever::sampler, "the sampler twice as fast").what.sampler = 0.5;
     add(Lever::compute, "the loop's own step twice as fast").what.compute = 0.5;
     add(Lever::variance, "all samples equally fast").what.without_variance = true;
     if (any(run.samples, [](const SampleDemand& sample) {

@@ -200,7 +200,7 @@ void name_the_cause(Diagnosis& diagnosis, const Evidence& found, const Diagnosis
 
 bool is_part_of_the_loader(Lever lever) noexcept {
     return lever == Lever::stage || lever == Lever::read || lever == Lever::collate || lever == Lever::transfer ||
-           lever == Lever::delivery;
+           lever == Lever::sampler || lever == Lever::delivery;
 }
 
 /// Advises the cheapest of the settings whose gains tie with the largest; if none gains, the part of the loader to

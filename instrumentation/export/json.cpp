@@ -34,6 +34,7 @@ public:
         column("samples", ledger_.samples);
         column("failures", ledger_.failures);
         column("settings", ledger_.settings);
+        column("orders", ledger_.orders);
         column("host", ledger_.host);
         column("dropped", ledger_.dropped);
         column("thinnings", ledger_.thinnings);

@@ -253,6 +253,8 @@ void fold(Ledger& ledger, std::span<PassRow> open, std::size_t keep) {
         const auto of_loader = std::ranges::find(later, row.pipeline, &SettingRow::pipeline);
         return of_loader != later.end() && of_loader->at_ns < ledger.folded.until_ns;
     });
+    std::erase_if(ledger.orders,
+                  [&](const OrderRow& row) { return wrapping_sum(row.begin_ns, row.ns) < ledger.folded.until_ns; });
     const auto old_host =
         std::ranges::lower_bound(ledger.host, ledger.folded.until_ns, {}, &HostRow::at_ns) - ledger.host.begin();
     if (old_host > most_old_host_rows)

@@ -102,6 +102,7 @@ void Ledger::sort() {
     by(samples, [](const SampleRow& r) { return std::tuple{r.pipeline, r.epoch, r.batch, r.slot}; });
     by(failures, [](const FailureRow& r) { return std::tuple{r.pipeline, r.epoch, r.batch, r.index}; });
     by(settings, [](const SettingRow& r) { return std::tuple{r.at_ns, r.pipeline}; });
+    by(orders, [](const OrderRow& r) { return std::tuple{r.begin_ns, r.pipeline}; });
     by(host, [](const HostRow& r) { return r.at_ns; });
     by(dropped, [](const DroppedRow& r) { return std::tuple{r.from_ns, r.ring}; });
     by(thinnings, [](const ThinningRow& r) { return r.at_ns; });

@@ -330,6 +330,7 @@ void LedgerBuilder::complete(Ledger& whole) const {
         count(whole.samples);
         count(whole.failures);
         count(whole.settings);
+        count(whole.orders);
         whole.pipelines.resize(pipelines, PipelineRow{.name = std::string{lost}});
     }
     whole.sort();

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
+
 namespace drawpoint {
 namespace {
 
@@ -162,6 +164,9 @@ Ledger window(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
     keep_host(ledger, window, part);
     copy_if(ledger.dropped, part.dropped,
             [&](const DroppedRow& row) { return row.from_ns < window.to_ns && row.to_ns >= window.from_ns; });
+    copy_if(ledger.orders, part.orders, [&](const OrderRow& row) {
+        return row.begin_ns < window.to_ns && wrapping_sum(row.begin_ns, row.ns) >= window.from_ns;
+    });
     copy_if(ledger.operators, part.operators,
             [&](const OperatorRow& row) { return window.has(row.begin_ns, row.begin_ns + row.ns); });
     copy_if(ledger.allocations, part.allocations, [&](const AllocationRow& row) { return window.has(row.at_ns); });

@@ -112,6 +112,7 @@ void MessageSink::take_row(const std::byte* message) {
     }
     case MessageKind::pass_begin: both([&](auto& to) { to.pass_begin(row_of<PassRow>(message)); }); break;
     case MessageKind::end_of_data: both([&](auto& to) { to.end_of_data(row_of<EndOfDataRow>(message)); }); break;
+    case MessageKind::order: both([&](auto& to) { to.order(row_of<OrderRow>(message)); }); break;
     case MessageKind::operator_begin: take_operator_begin(message); break;
     case MessageKind::operator_end: take_operator_end(message); break;
     case MessageKind::allocation:

@@ -91,6 +91,8 @@ void Recorder::push_begin(const PassRow& row) noexcept { impl_->push(MessageKind
 
 void Recorder::push(const EndOfDataRow& row) noexcept { impl_->push(MessageKind::end_of_data, row.begin_ns, row); }
 
+void Recorder::push(const OrderRow& row) noexcept { impl_->push(MessageKind::order, row.begin_ns, row); }
+
 std::uint32_t Recorder::begin_operator(const OperatorBegin& begin) noexcept {
     return begin_operator(begin, clock_.now_ns());
 }
@@ -253,6 +255,13 @@ void WorkerTrack::push_collate(std::int64_t begin_ns, std::int64_t end_ns) noexc
     static_assert(sizeof(MessageHeader) + sizeof(CollateSlice) <= drawpoint::Ring::record_bytes);
     if (ring_ != nullptr && !ring_->ring.fuller_than(ring_->ring.capacity() - 1))
         push_message(ring_->ring, MessageKind::collate, begin_ns, CollateSlice{begin_ns, end_ns, ring_->worker});
+}
+
+void WorkerTrack::push(OrderRow row) noexcept {
+    if (ring_ == nullptr)
+        return;
+    row.worker = ring_->worker;
+    push_message(ring_->ring, MessageKind::order, row.begin_ns, row);
 }
 
 std::uint16_t WorkerTrack::worker() const noexcept { return ring_ != nullptr ? ring_->worker : std::uint16_t{0}; }

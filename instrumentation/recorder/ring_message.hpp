@@ -23,6 +23,7 @@ enum class MessageKind : std::uint8_t {
     pass,
     pass_begin,
     end_of_data,
+    order,
     operator_begin,
     operator_end,
     allocation,

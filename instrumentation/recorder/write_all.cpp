@@ -32,6 +32,8 @@ public:
             to_.pipeline(row, rows_.start_ns);
         for (const SettingRow& row : rows_.settings)
             to_.setting(row);
+        for (const OrderRow& row : rows_.orders)
+            to_.order(row);
         for (const DroppedRow& row : rows_.dropped)
             to_.dropped(row);
         for (const FailureRow& row : rows_.failures)

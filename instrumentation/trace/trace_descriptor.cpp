@@ -225,6 +225,7 @@ void put_records(pbf_writer& file) {
     messages.add("Fact", fields_of({f::fact::key, f::fact::value}));
     messages.add_row<PipelineRow>("Pipeline", {f::pipeline::number});
     messages.add_row<SettingRow>("Setting", {early_ns});
+    messages.add_row<OrderRow>("Order", {early_ns});
     messages.add_row<HostRow>("Host", {early_ns});
     messages.add_row<OperatorRow, OperatorKind>("Operator", {early_ns}, "Kind");
     messages.add("OperatorEnd", fields_of({f::operator_end::thread, f::operator_end::lost, early_ns}));
@@ -263,7 +264,8 @@ void put_records(pbf_writer& file) {
                     {"StackSample", r::stack_sample},
                     {"Setting", r::setting},
                     {"Host", r::host},
-                    {"Folded", r::folded}});
+                    {"Folded", r::folded},
+                    {"Order", r::order}});
     messages.add("Block", fields_of({f::block::offset, f::block::crc32, f::block::records, f::block::dropped,
                                      f::block::bytes, f::block::header_crc32}));
     messages.add_row<ThreadRow>("Thread", {});

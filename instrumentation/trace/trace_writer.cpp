@@ -33,7 +33,14 @@ std::vector<std::string> all_loop_names() {
 TraceWriter::TraceWriter(const std::filesystem::path& path, const StartTimes& start, TraceFile::Place place)
     : packets_{path, start.start_ns, place},
       lane_names_{"in flight", "offered"},
-      instant_names_{"run", "fact", "pipeline", "setting", "failure", "records dropped", "totals of older rows"},
+      instant_names_{"run",
+                     "fact",
+                     "pipeline",
+                     "setting",
+                     "failure",
+                     "records dropped",
+                     "totals of older rows",
+                     "order of samples"},
       loop_names_{all_loop_names()},
       worker_names_{"sample", "stage", "collate"},
       flow_base_{random_bits(20) << 44} {
@@ -103,6 +110,14 @@ void TraceWriter::setting(const SettingRow& row) {
     const TracePlace at = packets_.place(instants_, row.at_ns);
     new_record(packets_, row, at);
     instant(name_setting, at, f::record::setting);
+}
+
+void TraceWriter::order(const OrderRow& row) {
+    if (!packets_.file().is_open())
+        return;
+    const TracePlace at = packets_.place(instants_, row.begin_ns);
+    new_record(packets_, row, at);
+    instant(name_order, at, f::record::order);
 }
 
 /// Writes two counters: CPU use of this process and of all others since the previous row, in percent of a core.

@@ -44,6 +44,7 @@ public:
     void pipeline(const PipelineRow&, std::int64_t now_ns);
     void failure(const FailureRow&, std::int64_t now_ns);
     void setting(const SettingRow&);
+    void order(const OrderRow&);
     void host(const HostRow&);
     /// Totals of rows that are not in the file.
     void folded(const Folded&);
@@ -111,7 +112,8 @@ private:
         name_setting,
         name_failure,
         name_dropped,
-        name_folded
+        name_folded,
+        name_order
     };
     using BatchKey = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;   // pipeline (0 for steps), epoch, batch
     static constexpr std::size_t definitions_bytes = 32u << 10;                 // per packet

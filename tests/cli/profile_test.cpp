@@ -269,6 +269,16 @@ BOOST_AUTO_TEST_CASE(faults_take_the_time_they_are_told_to) {
                std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(a_loop_that_waits_too_long_is_told_who_is_at_what) {
+    const TemporaryFolder folder;
+    const Result result = run_program(
+        profile_into(folder, {"--data", "synthetic:1", "--image-size", "8", "--model", "none", "--num-workers", "1",
+                              "--inject", "read-latency=2s", "--stall-timeout", "1", "--json"}));
+    BOOST_TEST(result.code == 0);
+    BOOST_TEST(result.err.starts_with("drawpoint: loader train: the loop has waited "), result.err);
+    BOOST_TEST(result.err.find("worker 0 makes sample 0") != std::string::npos, result.err);
+}
+
 BOOST_AUTO_TEST_CASE(ctrl_c_leaves_a_whole_recording_and_a_partial_report) {
     const TemporaryFolder folder;
     Program program{profile_into(folder, {"--data", "synthetic:4000", "--image-size", "8", "--model", "none",

@@ -8,11 +8,18 @@
 namespace drawpoint {
 namespace {
 
-constexpr std::chrono::hours longest_deadline{24};
+constexpr std::chrono::hours longest_time{24};
 
 void refuse(std::string complaint) {
     if (!complaint.empty())
         throw std::invalid_argument{std::move(complaint)};
+}
+
+void check_time(std::string_view name, std::chrono::nanoseconds time) {
+    if (time.count() < 0)
+        refuse(std::string{name} + " must be at least 0, got " + std::to_string(time.count()) + " ns");
+    if (time > longest_time)
+        refuse(std::string{name} + " must be at most 24 h, got " + std::to_string(time.count()) + " ns");
 }
 
 }   // namespace
@@ -31,10 +38,8 @@ void check_options(const LoaderOptions& options, std::size_t max_threads) {
     if (max_threads != 0 && options.num_workers > max_threads)
         refuse("num_workers must be at most max_threads = " + std::to_string(max_threads) + ", got " +
                std::to_string(options.num_workers));
-    if (options.read_deadline.count() < 0)
-        refuse("read_deadline must be at least 0, got " + std::to_string(options.read_deadline.count()) + " ns");
-    if (options.read_deadline > longest_deadline)
-        refuse("read_deadline must be at most 24 h, got " + std::to_string(options.read_deadline.count()) + " ns");
+    check_time("read_deadline", options.read_deadline);
+    check_time("stall_timeout", options.stall_timeout);
     if (options.on_error > OnError::substitute)
         refuse("on_error must be raise, skip or substitute, got " +
                std::to_string(static_cast<unsigned>(options.on_error)));

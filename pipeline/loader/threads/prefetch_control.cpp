@@ -63,7 +63,6 @@ void PrefetchCore::reconfigure(const LoaderOptions& asked, const MemoryNeeds& ne
         note_setting(*guard);
     }
     spin_.retarget(static_cast<std::size_t>(affinity_cores()), next.num_workers);
-    wakes.prepare_next = false;   // a worker will do that
     perform(wakes);
 }
 
@@ -96,7 +95,6 @@ void PrefetchCore::retry_raise_at_draw() noexcept {
         wakes = turn(*guard, Asks{.loop_waits = true});   // takes up all slots that are back
         wakes += raise_limits_if_room(*guard);
     }
-    wakes.prepare_next = false;
     perform(wakes);
 }
 

@@ -76,6 +76,9 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
       reads_{reads_of(source, options_, asked, plan.slot_samples, reads_memory(options_, plan), recorder_ != nullptr,
                       clock_)},
       maker_{source, reads_.get(), recorder_, clock_, pipeline_, asked},
+      watch_{asked.stall_timeout.count() == 0
+                 ? nullptr
+                 : std::make_unique<StallWatch>(asked.stall_timeout, asked.on_stall, std::string{name}, source)},
       most_errors_{asked.max_errors.value_or(std::max<std::size_t>(10, order_size_ / 1000))},
       inline_{options_.num_workers == 0},
       guarded_{PolicyOptions{.batch_size = plan.slot_samples,
@@ -282,6 +285,8 @@ void PrefetchCore::shut_down_loader() noexcept {
     stop();
     for (Crew& crew : crews_)
         crew.join();
+    if (watch_)
+        watch_->stop();
     if (reads_)
         reads_->join();
     inline_worker_.reset();   // it refers to recorder and source, and batches, which keep this alive, may outlive them

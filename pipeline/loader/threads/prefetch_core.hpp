@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,7 @@
 #include "pipeline/loader/threads/machine_log.hpp"
 #include "pipeline/loader/threads/pass_progress.hpp"
 #include "pipeline/loader/threads/sample_maker.hpp"
+#include "pipeline/loader/threads/stall_watch.hpp"
 #include "pipeline/runtime/worker_pool.hpp"
 
 namespace drawpoint {
@@ -163,7 +165,7 @@ private:
     [[noreturn]] static void throw_aborted();
     [[noreturn]] static void throw_another_waits();
     /// Whether this is a forked child, in which the loader's threads are missing. For the loop's thread.
-    [[nodiscard]] bool lacks_threads() const noexcept { return (!inline_ || reads_) && fork_.is_forked(); }
+    [[nodiscard]] bool lacks_threads() const noexcept { return (!inline_ || reads_ || watch_) && fork_.is_forked(); }
     void check_process() const;   // throws std::logic_error if it lacks threads
     [[noreturn]] void throw_all_held() const;
 
@@ -180,7 +182,8 @@ private:
     void count_released(Guard&, Slot&) noexcept;   // counts the memory that the slot's samples have freed
     void observe(Guard&, SampleWorker&) noexcept;
     void recall_resting_workers(Guard&) noexcept;
-    void perform(Wakes) noexcept;
+    void perform(Wakes) noexcept;   // leaves the next order to a worker
+    void perform(Wakes, SampleWorker&) noexcept;
     void wake_loop() noexcept;
 
     // Passes: prefetch_passes.cpp.
@@ -193,8 +196,9 @@ private:
     void extend(Guard&) noexcept;       // admits one more pass
     void begin_next(Guard&) noexcept;   // admits the next one
     [[nodiscard]] Wakes turn_at_pass(Guard&, bool wants_next) noexcept;
-    void prepare_next_order() noexcept;
-    void fill_indices(Slot&, std::uint32_t first, std::uint32_t count) const noexcept;   // by the sampler's parts
+    void prepare_next_order(SampleWorker&) noexcept;
+    void compute_order(std::uint64_t epoch, std::span<std::uint64_t> order, SampleWorker*);   // and records it
+    void fill_indices(Slot&, std::uint32_t first, std::uint32_t count) const noexcept;        // by the sampler's parts
 
     // The position: prefetch_position.cpp.
     [[nodiscard]] std::uint64_t drawn() const noexcept { return batches_per_epoch_ - pass_left_; }
@@ -213,6 +217,8 @@ private:
 
     // The loop: prefetch_loop.cpp.
     [[nodiscard]] Handler unpark() noexcept;
+    [[nodiscard]] bool waits_for_batch(DrawMailbox::Kind how);   // must_wait(), watched
+    void end_wait() noexcept;
     [[nodiscard]] bool spin_until_ready() noexcept;
     void draw_inline();
     void record(const Slot&, std::uint32_t slot, BatchStatus, std::int64_t at_ns, std::uint64_t ready_batches) noexcept;
@@ -262,7 +268,8 @@ private:
     std::uint16_t pipeline_;
     std::unique_ptr<ReadAhead> reads_;   // null: the source reads for itself, or there is nothing to read
     SampleMaker maker_;
-    std::uint64_t most_errors_;   // samples of a pass that may be skipped or substituted
+    std::unique_ptr<StallWatch> watch_;   // null: nobody asked for it
+    std::uint64_t most_errors_;           // samples of a pass that may be skipped or substituted
 
     ForkCheck fork_;
     bool inline_;   // no workers, the loop makes the batches; the loop writes it while there are no workers

@@ -54,11 +54,17 @@ void PrefetchCore::withdraw_unless_parked(std::uint64_t draw) noexcept {
     if (parked_draw_ >= draw)
         return;
     mailbox_.retract(position_);
+    end_wait();
+}
+
+void PrefetchCore::end_wait() noexcept {
     gate_.end_wait();
+    if (watch_)
+        watch_->end_wait();
 }
 
 PrefetchCore::Handler PrefetchCore::unpark() noexcept {
-    gate_.end_wait();
+    end_wait();
     Handler handler = std::move(*handler_);
     handler_.reset();
     is_special_ = false;
@@ -109,6 +115,22 @@ bool PrefetchCore::spin_until_ready() noexcept {
 }
 
 bool PrefetchCore::must_wait(DrawMailbox::Kind how) {
+    if (!watch_)
+        return waits_for_batch(how);
+    watch_->begin_wait(progress_.epoch(), drawn());
+    bool waits = false;
+    try {
+        waits = waits_for_batch(how);
+    } catch (...) {
+        watch_->end_wait();
+        throw;
+    }
+    if (!waits)
+        watch_->end_wait();
+    return waits;
+}
+
+bool PrefetchCore::waits_for_batch(DrawMailbox::Kind how) {
     if (stopping())
         throw_aborted();
     if (handler_)
@@ -153,7 +175,7 @@ bool PrefetchCore::must_wait(DrawMailbox::Kind how) {
 
 void PrefetchCore::wait_blocked() noexcept {
     mailbox_.wait(position_);
-    gate_.end_wait();
+    end_wait();
 }
 
 void PrefetchCore::draw_inline() {

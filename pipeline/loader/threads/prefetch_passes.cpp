@@ -6,6 +6,8 @@
 
 #include <asio/error.hpp>
 
+#include <drawpoint/instrumentation/host/detail/thread_usage.hpp>
+
 #include "pipeline/loader/threads/prefetch_core.hpp"
 
 namespace drawpoint {
@@ -45,7 +47,6 @@ std::uint64_t PrefetchCore::begin_pass(std::size_t epoch, EpochOptions options) 
             if (!inline_ && !guard->machine->expects(epoch)) {
                 guard->machine.decide<&LoaderMachine::expect>(std::uint64_t{epoch});
                 wakes = turn(*guard, Asks{.wakes_at_least = 1});   // one that sleeps; those awake will turn
-                wakes.prepare_next = false;
             }
         }
     }
@@ -68,7 +69,7 @@ void PrefetchCore::begin_due_pass() {
             abandon(*guard);
             std::vector<std::uint64_t>& order = guard->order;   // nothing that uses it is being admitted
             guard.unlock();
-            sampler_->order(due.epoch, order);
+            compute_order(due.epoch, order, nullptr);
             guard.lock_again();
             guard->machine.decide<&LoaderMachine::orders>(std::uint64_t{due.epoch});
             extend(*guard);
@@ -87,7 +88,6 @@ PrefetchCore::Wakes PrefetchCore::turn_at_pass(Guard& guard, bool wants_next) no
         wakes = turn(guard);
         wakes += raise_limits_if_room(guard);
     }
-    wakes.prepare_next = false;   // a worker will do that
     return wakes;
 }
 
@@ -103,7 +103,7 @@ void PrefetchCore::end_pass(std::uint64_t serial) noexcept {
     pass_left_ = 0;
 }
 
-void PrefetchCore::prepare_next_order() noexcept {
+void PrefetchCore::prepare_next_order(SampleWorker& worker) noexcept {
     auto guard = guarded_.lock();
     const std::optional<std::uint64_t> epoch = guard->machine.decide<&LoaderMachine::begin_preparing>();
     if (!epoch)
@@ -112,7 +112,7 @@ void PrefetchCore::prepare_next_order() noexcept {
     guard.unlock();
     bool made = true;
     try {
-        sampler_->order(*epoch, order);
+        compute_order(*epoch, order, &worker);
     } catch (...) {
         made = false;   // the first draw of the pass will call it again, and throw
     }
@@ -123,6 +123,24 @@ void PrefetchCore::prepare_next_order() noexcept {
     guard.unlock();
     order_done_.notify_all();
     perform(wakes);
+}
+
+void PrefetchCore::compute_order(std::uint64_t epoch, std::span<std::uint64_t> order, SampleWorker* worker) {
+    WorkerActivity* const activity = !watch_ ? nullptr : worker != nullptr ? worker->activity : &watch_->loop();
+    const WorkerActivity::For computing{activity, WorkerActivity::What::order, epoch};
+    if (!recorder_)
+        return sampler_->order(epoch, order);
+    const std::int64_t begin_ns = clock_.now_ns(), cpu_ns = ThreadUsage::cpu_ns();
+    sampler_->order(epoch, order);
+    const OrderRow row{.begin_ns = begin_ns,
+                       .ns = clock_.now_ns() - begin_ns,
+                       .cpu_ns = ThreadUsage::cpu_ns() - cpu_ns,
+                       .epoch = static_cast<std::uint32_t>(epoch),
+                       .pipeline = pipeline_};
+    if (worker != nullptr)
+        worker->track.push(row);
+    else
+        recorder_->push(row);
 }
 
 void PrefetchCore::begin_next(Guard& guard) noexcept {

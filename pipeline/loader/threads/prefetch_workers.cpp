@@ -22,8 +22,12 @@ void PrefetchCore::perform(Wakes wakes) noexcept {
         reads_->perform(ReadAhead::Act::wake);
     for (; wakes.new_readers != 0; --wakes.new_readers)
         reads_->perform(ReadAhead::Act::start);
+}
+
+void PrefetchCore::perform(Wakes wakes, SampleWorker& worker) noexcept {
+    perform(wakes);
     if (wakes.prepare_next)
-        prepare_next_order();
+        prepare_next_order(worker);
 }
 
 bool PrefetchCore::claim_one(SampleWorker& worker) noexcept {
@@ -108,7 +112,7 @@ void PrefetchCore::finish(SampleWorker& worker, std::uint32_t slot) noexcept {
         complete(*guard, slot, slots_[slot].failed);
         wakes = turn(*guard);
     }
-    perform(wakes);
+    perform(wakes, worker);
 }
 
 void PrefetchCore::work(std::size_t) noexcept {
@@ -127,6 +131,12 @@ void PrefetchCore::work(std::size_t) noexcept {
             return;
         }
     }
+    try {
+        if (watch_)
+            worker->activity = &watch_->add_worker();
+    } catch (const std::bad_alloc&) {
+        // unwatched
+    }
     arrive();
     const auto too_many = [this] { return too_many_.load(std::memory_order_relaxed); };
     do {
@@ -136,13 +146,14 @@ void PrefetchCore::work(std::size_t) noexcept {
 }
 
 bool PrefetchCore::idle(SampleWorker& worker) noexcept {
+    worker.is(WorkerActivity::What::idle);
     Wakes wakes;
     {
         const auto guard = guarded_.lock();
         observe(*guard, worker);
         wakes = turn(*guard);
     }
-    perform(wakes);
+    perform(wakes, worker);
     const std::int64_t until = clock_.now_ns() + SpinPolicy::worker_spin_ns;
     do {
         if (stopping())
@@ -164,7 +175,7 @@ bool PrefetchCore::idle(SampleWorker& worker) noexcept {
                 guard->machine.decide<&LoaderMachine::woken>();
         }
     }
-    perform(wakes);
+    perform(wakes, worker);
     if (sleeps)
         tokens_.take();
     return !stopping();
@@ -173,6 +184,8 @@ bool PrefetchCore::idle(SampleWorker& worker) noexcept {
 // ---------------------------------------------------------------------------------------------- who works
 
 void PrefetchCore::start_crew() {
+    if (watch_)
+        watch_->start();
     if (!inline_) {
         start_workers(options_.num_workers);
         if (!crews_.empty()) {
@@ -182,6 +195,8 @@ void PrefetchCore::start_crew() {
         inline_ = true;   // safe: there is no worker to read it
     }
     inline_worker_ = maker_.make_worker();
+    if (watch_)
+        inline_worker_->activity = &watch_->loop();
     guarded_.lock()->machine.decide<&LoaderMachine::work_inline>();
     measures_use_.store(false, std::memory_order_relaxed);
     started_ = true;
@@ -210,6 +225,7 @@ void PrefetchCore::arrive() noexcept {
 }
 
 bool PrefetchCore::leave(SampleWorker& worker) noexcept {
+    worker.is(WorkerActivity::What::idle);
     Wakes wakes;
     {
         const auto guard = guarded_.lock();
@@ -219,7 +235,7 @@ bool PrefetchCore::leave(SampleWorker& worker) noexcept {
         recall_resting_workers(*guard);
         wakes = turn(*guard, Asks{.leaves = true});
     }
-    perform(wakes);
+    perform(wakes, worker);
     worker.scratch.reset();   // the memory plan counts no scratch for a resting worker
     std::vector<std::byte>{}.swap(worker.reads.own);
     {

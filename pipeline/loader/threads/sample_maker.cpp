@@ -51,6 +51,7 @@ std::int64_t SampleMaker::make(SampleWorker& worker, Slot& s, std::uint32_t slot
     std::uint32_t at = first;
     for (; at < first + count && !stopping.load(std::memory_order_relaxed); ++at) {
         task.index = s.indices[at];
+        worker.is(WorkerActivity::What::sample, task.index);
         task.bytes_read = 0;
         task.stage_count = 0;
         const std::int64_t taken_up_ns = at == first ? begin_ns : recorded ? clock_.now_ns() : no_stamp;
@@ -147,6 +148,7 @@ void SampleMaker::make_batch(SampleWorker& worker, Slot& s, std::uint32_t sample
     if (worker.track)
         c.worker.store(worker.track.worker(), std::memory_order_relaxed);
     c.begin_ns.store(begin_ns, std::memory_order_relaxed);
+    worker.is(WorkerActivity::What::collate, s.number);
     try {
         c.batch.clear();
         collate_->collate({.samples = {c.samples.get(), samples},
@@ -197,7 +199,9 @@ void SampleMaker::read_and_fill(SampleWorker& worker, std::uint32_t slot, std::u
             read.begin_ns = taken_up_ns;
         }
     } stages{clock_, task, taken_up_ns, there_ns};
+    worker.is(WorkerActivity::What::read, task.index);
     const ReadAhead::Taken bytes = reads_->take(worker.reads, slot, at, task.index);
+    worker.is(WorkerActivity::What::sample, task.index);
     task.stage_count = 0;
     worker.read = bytes.times;
     there_ns = clock_.now_ns();
@@ -218,6 +222,7 @@ std::int64_t SampleMaker::make_run(SampleWorker& worker, Slot& s, std::uint32_t 
                                    std::mutex& mutex) const noexcept {
     const bool recorded = records(worker), measured = measures(worker);
     const std::int64_t cpu_ns = measured ? worker.usage.begin(false) : no_stamp;
+    worker.is(WorkerActivity::What::sample, s.indices[first]);
     const bool complete = fill_runs(worker, s, first, first + count, stopping, mutex);
     if (begin_ns == no_stamp)
         return no_stamp;

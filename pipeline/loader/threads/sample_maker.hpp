@@ -17,6 +17,7 @@
 #include "pipeline/loader/core/loader_core.hpp"
 #include "pipeline/loader/reading/read_ahead.hpp"
 #include "pipeline/loader/threads/sample_usage.hpp"
+#include "pipeline/loader/threads/stall_watch.hpp"
 
 namespace drawpoint {
 
@@ -33,6 +34,11 @@ struct SampleWorker {
     std::uint64_t claims = 0;
     std::uint64_t samples = 0, ns = 0;   // of claims timed since the last report to the machine
     ClaimUse use;
+    WorkerActivity* activity = nullptr;   // null: nobody watches
+    void is(WorkerActivity::What what, std::uint64_t number = 0) const noexcept {
+        if (activity != nullptr)
+            activity->is(what, number);
+    }
 };
 
 /// Makes the samples of a claim: everything between the claim and the countdown of `Slot::remaining`. One for each

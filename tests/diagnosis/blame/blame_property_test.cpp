@@ -36,6 +36,12 @@ public:
             ledger_.settings.push_back(
                 {.at_ns = stamp(), .pipeline = pipeline(), .num_workers = number(5), .prefetch_depth = number(5)});
         std::ranges::sort(ledger_.settings, {}, &SettingRow::at_ns);
+        for (std::size_t i = below(6); i-- > 0;) {
+            OrderRow& row = ledger_.orders.emplace_back(
+                OrderRow{.begin_ns = stamp(), .ns = stamp(), .epoch = number(3), .pipeline = pipeline()});
+            if (one_in(2))
+                row.worker = static_cast<std::uint16_t>(below(3));
+        }
         add_steps();
         for (std::size_t i = below(30); i-- > 0;)
             add_batch();
@@ -178,15 +184,16 @@ BOOST_AUTO_TEST_CASE(the_columns_of_a_worker_sum_to_its_span_whatever_the_record
         for (const WorkerBlame& worker : result.workers) {
             const std::int64_t stages =
                 std::accumulate(worker.stages_ns.begin(), worker.stages_ns.end(), std::int64_t{0});
-            BOOST_TEST_REQUIRE(stages + worker.collate_ns + worker.run_queue_ns + worker.overhead_ns +
-                                       worker.idle_no_slot_ns + worker.idle_ns + worker.unknown_ns ==
+            BOOST_TEST_REQUIRE(stages + worker.collate_ns + worker.sampler_ns + worker.run_queue_ns +
+                                       worker.overhead_ns + worker.idle_no_slot_ns + worker.idle_ns +
+                                       worker.unknown_ns ==
                                    worker.span_ns,
                                "seed " << seed);
             const StepRow &first = ledger.steps[result.first_steady_step], &last = ledger.steps.back();
             BOOST_TEST_REQUIRE(worker.span_ns ==
                                last.draw_begin_ns + last.draw_ns + last.batch_ns - first.draw_begin_ns);
             BOOST_TEST_REQUIRE(std::ranges::all_of(worker.stages_ns, [](std::int64_t ns) { return ns >= 0; }));
-            BOOST_TEST_REQUIRE(std::min({worker.collate_ns, worker.run_queue_ns, worker.overhead_ns,
+            BOOST_TEST_REQUIRE(std::min({worker.collate_ns, worker.sampler_ns, worker.run_queue_ns, worker.overhead_ns,
                                          worker.idle_no_slot_ns, worker.idle_ns, worker.unknown_ns}) >= 0);
         }
         workers += result.workers.size();

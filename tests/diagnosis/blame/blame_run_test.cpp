@@ -8,6 +8,7 @@
 #include <array>
 #include <chrono>
 #include <memory>
+#include <numeric>
 #include <set>
 #include <thread>
 
@@ -57,8 +58,8 @@ void check_conservation(const Ledger& ledger, const Blame& result) {
     BOOST_TEST(result.draws.size() == ledger.steps.size());
     BOOST_TEST(result.max_residual_ns == 0);
     for (const WorkerBlame& worker : result.workers) {
-        std::int64_t sum = worker.collate_ns + worker.run_queue_ns + worker.overhead_ns + worker.idle_no_slot_ns +
-                           worker.idle_ns + worker.unknown_ns;
+        std::int64_t sum = worker.collate_ns + worker.sampler_ns + worker.run_queue_ns + worker.overhead_ns +
+                           worker.idle_no_slot_ns + worker.idle_ns + worker.unknown_ns;
         for (const std::int64_t ns : worker.stages_ns)
             sum += ns;
         BOOST_TEST(sum == worker.span_ns);
@@ -119,6 +120,46 @@ BOOST_AUTO_TEST_CASE(every_draw_of_every_kind_of_loader_is_accounted_for) {
                     BOOST_TEST(!explain(ledger, result).empty());
                 }
             }
+}
+
+/// Its order takes 20 ms.
+struct SlowSampler final : Sampler {
+    [[nodiscard]] std::size_t size() const noexcept override { return 12; }
+    void order(std::size_t, std::span<std::uint64_t> order) const override {
+        std::iota(order.begin(), order.end(), 0);
+        std::this_thread::sleep_for(20ms);
+    }
+};
+
+BOOST_AUTO_TEST_CASE(a_slow_sampler_is_what_the_first_draw_of_each_pass_waits_for) {
+    for (const std::size_t workers : {0u, 2u}) {
+        BOOST_TEST_CONTEXT(workers << " workers") {
+            Bench bench{true};
+            const NumberedSource source{12};
+            const SlowSampler sampler;
+            DataLoader loader{bench.runtime, source, sampler, {.batch_size = 4, .num_workers = workers}};
+            IdleLearner learner;
+            run(bench.runtime, fit(learner, loader, {.epochs = 3}, *bench.recorder));
+            const Ledger ledger = bench.recorder->ledger();
+            const Blame result = blame(ledger);
+            check_conservation(ledger, result);
+            BOOST_TEST_REQUIRE(ledger.orders.size() == 3u);
+            for (std::uint32_t epoch = 0; epoch < 3; ++epoch) {
+                BOOST_TEST(ledger.orders[epoch].epoch == epoch);
+                BOOST_TEST(ledger.orders[epoch].ns >= 20'000'000);
+                BOOST_TEST((ledger.orders[epoch].cpu_ns >= 0 && ledger.orders[epoch].cpu_ns < ledger.orders[epoch].ns));
+                if (workers == 0)
+                    BOOST_TEST(!ledger.orders[epoch].worker.has_value());
+            }
+            std::int64_t computed_ns = 0, waited_ns = sum_of(result, Cause::sampler);
+            for (const OrderRow& row : ledger.orders)
+                computed_ns += row.ns;
+            BOOST_TEST(waited_ns <= computed_ns);
+            BOOST_TEST(waited_ns > 0);
+            if (workers == 0)   // nobody computes it ahead
+                BOOST_TEST(waited_ns == computed_ns);
+        }
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_failing_run_is_accounted_for) {

@@ -59,6 +59,20 @@ BOOST_AUTO_TEST_CASE(a_draw_is_cut_along_its_batch_s_chain) {
     BOOST_TEST(result.pieces[1].begin_ns == 1040);
 }
 
+BOOST_AUTO_TEST_CASE(a_pass_that_begins_waits_for_its_order_and_for_no_other) {
+    Ledger ledger = whole_chain().ledger;
+    ledger.orders = {{.begin_ns = 900, .ns = 150, .epoch = 1},       // of another pass
+                     {.begin_ns = 1000, .ns = 110, .pipeline = 1},   // of another loader
+                     {.begin_ns = 1060, .ns = 35}};
+    check_words(ledger, {"callbacks 40", "admission 20", "sampler 35", "admission 5", "worker 100", "other_samples 200",
+                         "read waiting 60", "stage 0 40", "stage 1 180", "handoff 20", "collate_queue 20", "collate 80",
+                         "handoff 100", "transfer 100"});
+    ledger.orders = {{.begin_ns = 900, .ns = 400}};   // begun before the draw; ends after the batch was admitted
+    check_words(ledger,
+                {"callbacks 40", "sampler 60", "worker 100", "other_samples 200", "read waiting 60", "stage 0 40",
+                 "stage 1 180", "handoff 20", "collate_queue 20", "collate 80", "handoff 100", "transfer 100"});
+}
+
 BOOST_AUTO_TEST_CASE(what_happened_before_the_draw_is_no_part_of_it) {
     DrawnLedger drawn = whole_chain();
     StepRow& step = drawn.ledger.steps[0];

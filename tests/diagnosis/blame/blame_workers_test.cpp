@@ -59,6 +59,16 @@ BOOST_AUTO_TEST_CASE(a_worker_s_time_is_stages_overhead_and_idling) {
     BOOST_TEST(one.idle_no_slot_ns == 0);
 }
 
+BOOST_AUTO_TEST_CASE(an_order_is_work_of_the_worker_that_computed_it) {
+    DrawnLedger drawn = two_batches();
+    drawn.ledger.orders = {{.begin_ns = 700, .ns = 90, .epoch = 1, .worker = std::uint16_t{1}},
+                           {.begin_ns = 800, .ns = 50, .epoch = 1}};   // the loop's own
+    const WorkerBlame zero = worker_of(drawn.ledger, 0), one = worker_of(drawn.ledger, 1);
+    BOOST_TEST(zero.sampler_ns == 0);
+    BOOST_TEST(one.sampler_ns == 90);
+    BOOST_TEST(one.idle_ns == (340 - 310) + (1000 - 640) - 90);
+}
+
 BOOST_AUTO_TEST_CASE(time_in_the_run_queue_is_a_column_of_its_own) {
     DrawnLedger drawn = two_batches();
     drawn.ledger.samples[0].cpu_ns = 120;

@@ -293,6 +293,26 @@ BOOST_AUTO_TEST_CASE(a_pass_that_another_followed_says_how_long_passes_are) {
     BOOST_TEST(drawpoint::recorded_run(ledger_of(run, 13), 5).pass_samples == 0u);
 }
 
+BOOST_AUTO_TEST_CASE(what_an_order_takes_is_the_mean_of_those_computed_after_the_warm_up) {
+    RecordedRun run = constant_run({.batch_size = 4, .sample = {0, 1 * ms}, .compute = {0, 1 * ms}, .steps = 39});
+    run.pass_samples = 52;
+    run.order = {3 * ms, 2 * ms};
+    Ledger ledger = ledger_of(run, 39);
+    BOOST_TEST((drawpoint::recorded_run(ledger, 5).order == Demand{3 * ms, 2 * ms}));
+    ledger.orders.resize(2);
+    OrderRow& first = ledger.orders.front();
+    first.ns = 25 * ms;
+    first.cpu_ns = no_stamp;
+    first.begin_ns = ledger.orders[1].begin_ns;
+    BOOST_TEST((drawpoint::recorded_run(ledger, 5).order == Demand{14 * ms, 1 * ms}));
+    first.begin_ns = 0;   // in the warm-up
+    BOOST_TEST((drawpoint::recorded_run(ledger, 5).order == Demand{3 * ms, 2 * ms}));
+    ledger.orders.resize(1);
+    BOOST_TEST((drawpoint::recorded_run(ledger, 5).order == Demand{25 * ms, 0}));   // better than nothing
+    first.pipeline = 1;
+    BOOST_TEST((drawpoint::recorded_run(ledger, 5).order == Demand{}));
+}
+
 BOOST_AUTO_TEST_CASE(reads_ahead_are_demands_of_the_read_and_what_was_left_of_them_is_not) {
     RecordedRun run = constant_run({.batch_size = 4, .sample = {1 * ms, 0}, .compute = {0, 1 * ms}, .steps = 60});
     run.stages = {"read", "decode"};

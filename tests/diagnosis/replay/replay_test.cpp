@@ -9,6 +9,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <drawpoint/diagnosis/blame/blame.hpp>
+
 #include "diagnosis/replay/replayed_runs.hpp"
 
 using namespace drawpoint;
@@ -55,6 +57,49 @@ BOOST_AUTO_TEST_CASE(without_workers_the_loop_makes_each_batch_itself) {
     const Replayed replayed = drawpoint::replay(run, exact(run.setting));
     BOOST_TEST(replayed.wall_ns == 7 * (3 * 3 * ms + 4 * ms));
     BOOST_TEST(replayed.draw_share == 9.0 / 13, boost::test_tools::tolerance(1e-12));
+}
+
+BOOST_AUTO_TEST_CASE(the_first_draw_of_a_pass_waits_for_what_is_left_of_its_order) {
+    // Passes of 4 batches of 2 ms, steps of 10 ms, orders of 60 ms. The two workers make the first two batches; then
+    // one computes the order of the second pass until 62 ms, which begins at 42 ms, and 2 ms later its first batch is
+    // made. The third pass waits as long. The replay begins within a pass whose order it does not compute.
+    RecordedRun run = constant_run({.batch_size = 1, .sample = {0, 2 * ms}, .compute = {0, 10 * ms}, .steps = 12});
+    run.setting.num_workers = 2;
+    run.pass_samples = run.pass_batches = 4;
+    run.order = {60 * ms, 0};
+    ReplayOptions options = exact(run.setting);
+    options.keep_rows = true;
+    options.ends = true;
+    const Replayed replayed = drawpoint::replay(run, options);
+    BOOST_TEST_REQUIRE(replayed.ledger.orders.size() == 2u);
+    const OrderRow& order = replayed.ledger.orders[0];
+    BOOST_TEST(order.epoch == 1u);
+    BOOST_TEST(order.begin_ns == 2 * ms);
+    BOOST_TEST(order.ns == 60 * ms);
+    BOOST_TEST(order.worker.has_value());
+    const StepRow& first = replayed.ledger.steps[4];
+    BOOST_TEST(first.draw_begin_ns == 42 * ms);
+    BOOST_TEST(first.draw_ns == 22 * ms);
+    const Blame blamed = blame(replayed.ledger);
+    std::int64_t waited_ns = 0;
+    for (const BlamePiece& piece : blamed.pieces)
+        waited_ns += piece.cause == Cause::sampler ? piece.ns : 0;
+    BOOST_TEST(waited_ns == 2 * 20 * ms);
+    BOOST_TEST(blamed.max_residual_ns == 0);
+
+    options.change.sampler = 0;
+    const Replayed without = drawpoint::replay(run, options);
+    BOOST_TEST(without.ledger.orders.empty());
+    BOOST_TEST(without.wall_ns == 12 * 10 * ms + 2 * ms);
+    BOOST_TEST(replayed.wall_ns == without.wall_ns + 2 * 22 * ms);
+
+    run.setting.num_workers = 0;   // the loop computes the orders of the two passes that begin in the replay
+    options.setting = run.setting;
+    options.change = {};
+    const Replayed alone = drawpoint::replay(run, options);
+    BOOST_TEST(alone.wall_ns == 12 * (2 + 10) * ms + 2 * 60 * ms);
+    BOOST_TEST(alone.ledger.orders.size() == 2u);
+    BOOST_TEST(!alone.ledger.orders[0].worker.has_value());
 }
 
 BOOST_AUTO_TEST_CASE(depth_is_what_a_burst_can_draw_at_once) {

@@ -113,6 +113,21 @@ BOOST_AUTO_TEST_CASE(a_slow_decode_on_full_cores_is_decode) {
     BOOST_TEST(found.advice->key() == "stage:decode");   // no setting helps when the cores are full
 }
 
+BOOST_AUTO_TEST_CASE(a_slow_sampler_before_short_passes_is_sampler) {
+    RecordedRun run = healthy();
+    run.pass_batches = 20;
+    run.pass_samples = run.pass_batches * run.setting.batch_size;
+    run.order = {150 * ms, 0};   // of passes of 80 ms
+    const Diagnosis found = diagnosed(run);
+    BOOST_TEST(found.verdict == Verdict::sampler);
+    BOOST_TEST(change_of(found, "sampler").gain.median > 0.3);
+    BOOST_TEST(std::ranges::any_of(found.evidence, [](const std::string& text) {
+        return text.find("for the sampler's order of samples") != std::string::npos;
+    }));
+    run.order = {1 * ms, 0};   // computed while the pass is made
+    BOOST_TEST(!names(diagnosed(run), Verdict::sampler));
+}
+
 BOOST_AUTO_TEST_CASE(a_slow_transform_on_full_cores_is_transform) {
     RecordedRun run = healthy();
     run.cores = 2;
@@ -347,6 +362,9 @@ BOOST_AUTO_TEST_CASE(every_lever_shows_a_cause_and_settings_alone_have_an_option
     run.samples[0].read.wait_ns = 1;
     run.batches[0].collate.cpu_ns = 1;
     run.batches[0].transfer_ns = 1;
+    run.pass_batches = 20;
+    run.batches_per_s = 200;
+    run.order.cpu_ns = 2 * ms;   // of 100
     std::vector<std::string> keys;
     for (const Intervention& change : unit_interventions(run, {})) {
         keys.push_back(change.key());
@@ -355,10 +373,11 @@ BOOST_AUTO_TEST_CASE(every_lever_shows_a_cause_and_settings_alone_have_an_option
         BOOST_TEST(change.can_be_set() == (change.what == Change{}), change.key());
         BOOST_TEST(change.can_be_set() == !option_of(change).empty(), change.key());
     }
-    const std::vector<std::string> expected{"num_workers/2",   "order",         "prefetch_depth", "read_concurrency",
-                                            "num_workers",     "memory_budget", "stage:read",     "stage:decode",
-                                            "stage:transform", "read",          "collate",        "transfer",
-                                            "compute",         "variance",      "waiting",        "cores"};
+    const std::vector<std::string> expected{
+        "num_workers/2", "order",      "prefetch_depth", "read_concurrency", "num_workers",
+        "memory_budget", "stage:read", "stage:decode",   "stage:transform",  "read",
+        "collate",       "transfer",   "sampler",        "compute",          "variance",
+        "waiting",       "cores"};
     BOOST_TEST(keys == expected, boost::test_tools::per_element());
 }
 

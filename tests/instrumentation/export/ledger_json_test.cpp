@@ -74,6 +74,7 @@ BOOST_AUTO_TEST_CASE(no_column_is_missing) {
     ledger.dropped = {{3, 4, 5, 6}};
     ledger.thinnings = {{7, 8, 9}};
     ledger.settings = {{11, 1, 2, 3, OrderRule::out_of_order(), 4, 5}};
+    ledger.orders = {{.begin_ns = 27, .ns = 28, .epoch = 1, .pipeline = 2, .worker = std::uint16_t{0}}};
     ledger.host = {{.at_ns = 12, .own_cpu_ns = 0, .resident_bytes = 13}};
     ledger.pipelines[0].read_concurrency = 21;
     ledger.pipelines[0].memory_budget = 22;
@@ -99,6 +100,8 @@ BOOST_AUTO_TEST_CASE(no_column_is_missing) {
     BOOST_TEST(document["ends_of_data"][0]["ns"] == 40);
     BOOST_TEST(document["settings"] == Json::parse(R"([{"at_ns": 11, "pipeline": 1, "num_workers": 2,
         "prefetch_depth": 3, "max_overtakes": null, "read_concurrency": 4, "memory_budget": 5}])"));
+    BOOST_TEST(document["orders"] == Json::parse(R"([{"begin_ns": 27, "ns": 28, "cpu_ns": null, "epoch": 1,
+        "pipeline": 2, "worker": 0}])"));
     BOOST_TEST(document["host"][0]["at_ns"] == 12);
     BOOST_TEST(document["host"][0]["own_cpu_ns"] == 0);
     BOOST_TEST(document["host"][0]["busy_ns"].is_null());

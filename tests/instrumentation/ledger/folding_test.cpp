@@ -326,6 +326,7 @@ BOOST_AUTO_TEST_CASE(folding_keeps_the_setting_in_force_and_a_bounded_part_of_th
             builder.setting({.at_ns = 10 * i,
                              .pipeline = static_cast<std::uint16_t>(i / 1000 % 2),
                              .num_workers = static_cast<std::uint32_t>(i)});
+        builder.order({.begin_ns = 10 * i, .ns = 5});
         builder.host({.at_ns = 10 * i + 1, .own_cpu_ns = i});
         builder.step({.step = static_cast<std::uint32_t>(i),
                       .draw_begin_ns = 10 * i,
@@ -339,6 +340,9 @@ BOOST_AUTO_TEST_CASE(folding_keeps_the_setting_in_force_and_a_bounded_part_of_th
     BOOST_TEST_REQUIRE(ledger.settings.size() == 2u);
     BOOST_TEST(ledger.settings[0].num_workers == 18'000u);
     BOOST_TEST(ledger.settings[1].num_workers == 19'000u);
+    BOOST_TEST_REQUIRE(!ledger.orders.empty());
+    BOOST_TEST(ledger.orders.size() <= ledger.steps.size());
+    BOOST_TEST(ledger.orders.front().begin_ns + 5 >= ledger.folded.until_ns);   // of the steps kept
     BOOST_TEST(ledger.host.size() > 512u);
     BOOST_TEST(ledger.host.size() <= 1024u + 10u);
     BOOST_TEST(ledger.host.front().own_cpu_ns == 0);   // so differences cover the whole run

@@ -139,6 +139,16 @@ BOOST_AUTO_TEST_CASE(rows_are_kept_when_they_lie_wholly_inside) {
     BOOST_TEST(window(run, end, begin).passes.empty());
 }
 
+BOOST_AUTO_TEST_CASE(an_order_that_was_computed_in_the_window_or_into_it_is_kept) {
+    Ledger ledger;
+    for (const std::int64_t at_ns : {0, 10, 20, 30, 40})
+        ledger.orders.push_back({.begin_ns = at_ns, .ns = 5});
+    std::vector<std::int64_t> kept;
+    for (const OrderRow& row : window(ledger, 13, 40).orders)
+        kept.push_back(row.begin_ns);
+    BOOST_TEST(kept == (std::vector<std::int64_t>{10, 20, 30}), boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(settings_stay_whole_and_the_hosts_rows_reach_around_the_window) {
     Ledger ledger;
     ledger.settings = {{.at_ns = 5}, {.at_ns = 500}};

@@ -38,6 +38,14 @@ public:
             run_.push_back(SettingRow{now_ns_ - upto(2000), static_cast<std::uint8_t>(epoch_ % 2), 1 + epoch_, 2,
                                       one_of(2) ? OrderRule::out_of_order() : OrderRule{},
                                       static_cast<std::uint32_t>(upto(100)), random_()});
+            OrderRow order{.begin_ns = now_ns_ - upto(3000),
+                           .ns = upto(2000),
+                           .cpu_ns = one_of(2) ? no_stamp : upto(2000),
+                           .epoch = epoch_,
+                           .pipeline = static_cast<std::uint8_t>(epoch_ % 2)};
+            if (one_of(2))
+                order.worker = static_cast<std::uint16_t>(upto(3));
+            run_.push_back(order);
             close(PassKind::epoch, epoch_);
         }
         batch(0, shape_.train_batches, BatchStatus::abandoned);
@@ -325,6 +333,7 @@ Ledger ledger_of(const RecordedRun& run, std::int64_t start_ns) {
             [&](const std::string& key, const std::string& value) { ledger.set_fact(key, value); },
             [&](const PipelineRow& made) { ledger.pipelines.push_back(made); },
             Overloaded{[&](const SettingRow& made) { ledger.settings.push_back(made); },
+                       [&](const OrderRow& made) { ledger.orders.push_back(made); },
                        [&](const Definitions& made) {
                            add(ledger.names, made.names), add(ledger.threads, made.threads);
                            add(ledger.frames, made.frames), add(ledger.stacks, made.stacks);
@@ -398,6 +407,7 @@ void play(const RecordedRun& run, Recorder& recorder, ManualClock* clock) {
             [&](const std::string& key, const std::string& value) { recorder.set_fact(key, value); },
             [&](const PipelineRow& made) { recorder.add_pipeline(made); },
             Overloaded{[&](const SettingRow& made) { recorder.add_setting(made); },
+                       [&](const OrderRow& made) { recorder.push(made); },
                        [&](const Definitions& made) {
                            for (const std::string& name : made.names)
                                recorder.add_name(name);
@@ -452,6 +462,7 @@ void write(const RecordedRun& run, TraceWriter& writer, std::size_t records_a_bl
             [&](const PipelineRow& made) { writer.pipeline(made, now_ns), wrote(); },
             Overloaded{
                 [&](const SettingRow& made) { writer.setting(made), wrote(); },
+                [&](const OrderRow& made) { writer.order(made), wrote(); },
                 [&](const Definitions& made) { writer.definitions(made), wrote(); },
                 [&](const OperatorBegun& made) { writer.operator_begin(made.row), wrote(); },
                 [&](const OperatorEnded& made) { writer.operator_end(made.thread, made.at_ns, made.lost), wrote(); },
@@ -529,17 +540,17 @@ bool is_part_of(const Ledger& part, const Ledger& whole) {
                        equal_with<SampleRow, StageRow>(&SampleRow::stages, part, whole, stages)) &&
            subsequence(part.batches, whole.batches, equal) &&
            subsequence(part.ends_of_data, whole.ends_of_data, equal) &&
-           subsequence(part.settings, whole.settings, equal) && subsequence(part.host, whole.host, equal) &&
-           subsequence(part.failures, whole.failures, equal) && subsequence(dropped, whole.dropped, equal) &&
-           subsequence(part.thinnings, whole.thinnings, equal);
+           subsequence(part.settings, whole.settings, equal) && subsequence(part.orders, whole.orders, equal) &&
+           subsequence(part.host, whole.host, equal) && subsequence(part.failures, whole.failures, equal) &&
+           subsequence(dropped, whole.dropped, equal) && subsequence(part.thinnings, whole.thinnings, equal);
 }
 
 std::size_t rows_of(const Ledger& ledger) {
     const auto ended =
         std::count_if(ledger.passes.begin(), ledger.passes.end(), [](const PassRow& row) { return row.ended; });
     return ledger.pipelines.size() + static_cast<std::size_t>(ended) + ledger.steps.size() + ledger.samples.size() +
-           ledger.batches.size() + ledger.ends_of_data.size() + ledger.settings.size() + ledger.failures.size() +
-           ledger.dropped.size() + ledger.thinnings.size() + ledger.names.size() + ledger.threads.size() +
-           ledger.frames.size() + ledger.stacks.size() + ledger.operators.size() + ledger.allocations.size() +
-           ledger.stack_samples.size();
+           ledger.batches.size() + ledger.ends_of_data.size() + ledger.settings.size() + ledger.orders.size() +
+           ledger.failures.size() + ledger.dropped.size() + ledger.thinnings.size() + ledger.names.size() +
+           ledger.threads.size() + ledger.frames.size() + ledger.stacks.size() + ledger.operators.size() +
+           ledger.allocations.size() + ledger.stack_samples.size();
 }

@@ -45,6 +45,7 @@ void check_equal(const Ledger& a, const Ledger& b) {
     check_equal(a.stages, b.stages, "stages");
     check_equal(a.failures, b.failures, "failures");
     check_equal(a.settings, b.settings, "settings");
+    check_equal(a.orders, b.orders, "orders");
     check_equal(a.host, b.host, "host");
     check_equal(a.dropped, b.dropped, "dropped");
     check_equal(a.thinnings, b.thinnings, "thinnings");

@@ -14,6 +14,7 @@ namespace drawpoint {
 /// ended last.
 enum class Cause : std::uint8_t {
     callbacks,   ///< callbacks of `before_draw` were running
+    sampler,     ///< the sampler was computing the order of the pass's samples
     admission,   ///< the batch was not admitted yet: all slots were taken (prefetch_depth), or the pass had just begun
     budget,      ///< the batch was not admitted yet because of the memory budget
     worker,      ///< the batch was admitted, but no worker was free to begin it
@@ -79,6 +80,7 @@ struct WorkerBlame {
     /// `Ledger::pipelines`.
     std::vector<std::int64_t> stages_ns;
     std::int64_t collate_ns = 0;
+    std::int64_t sampler_ns = 0;     ///< computing the order of a pass's samples
     std::int64_t run_queue_ns = 0;   ///< waiting for a core within stages, where that was measured
     std::int64_t overhead_ns = 0;    ///< between samples while there was one to claim: claiming, waking, recording
     /// Nothing to claim, because all slots were taken: the loop is slower than the workers, or the depth is small.

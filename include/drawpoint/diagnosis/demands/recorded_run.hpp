@@ -61,6 +61,7 @@ struct RecordedRun {
     std::vector<SampleDemand> samples;   ///< in the sampler's order; of the batches recorded with all their samples
     std::vector<BatchDemand> batches;    ///< the same batches, in the order in which they were admitted
     std::vector<StepDemand> steps;       ///< all training steps, in order
+    Demand order;                        ///< what the sampler takes for the order of a pass, mean; 0: it computes none
     double cores = 1;                    ///< usable: affinity and quota
     double foreign_cores = 0;            ///< used by other processes, mean; set by `steady_run`, not by `recorded_run`
     double foreign_cores_spread = 0;     ///< its standard deviation; likewise

@@ -19,6 +19,7 @@ struct Change {
     /// effect if the first stage includes the read. `collate` and `transfer` scale `BatchDemand::collate` and
     /// `transfer_ns`; `compute` scales `StepDemand::compute` and `after`, but not `pause_ns`.
     double read = 1, collate = 1, transfer = 1, compute = 1;
+    double sampler = 1;              ///< scales `RecordedRun::order`
     bool without_variance = false;   ///< every demand is replaced by its mean, except `pause_ns`
     /// No sample waits off its core: reads, stages and a shared bandwidth take no waiting. The loop, collating and
     /// transfers are as recorded.

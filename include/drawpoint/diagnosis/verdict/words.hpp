@@ -25,6 +25,7 @@ enum class Verdict : std::uint8_t {
     prefetch_depth,     ///< too few batches ahead
     memory,             ///< the memory budget
     order,              ///< complete batches wait for older ones
+    sampler,            ///< computing the order of samples at the begin of a pass
     stragglers,         ///< few samples that take much longer than the others
     bursty_consumer,    ///< the loop's own time varies much
     interference,       ///< no verdict: something outside the run disturbed it
@@ -45,6 +46,7 @@ enum class Lever : std::uint8_t {
     read,            ///< reads ahead twice as fast
     collate,         ///< collating twice as fast
     transfer,        ///< transfers to the device twice as fast
+    sampler,         ///< the order of a pass computed twice as fast
     compute,         ///< the loop's own step twice as fast
     variance,        ///< every demand is replaced by its mean: all samples and steps are equally fast
     waiting,         ///< samples only compute: they wait neither for reads nor asleep
@@ -66,7 +68,7 @@ struct LeverWords {
 };
 
 /// All levers, by their value.
-inline constexpr std::array<LeverWords, 15> levers{{
+inline constexpr std::array<LeverWords, 16> levers{{
     {Lever::fewer_workers, "num_workers/2", Verdict::oversubscription, "num-workers"},
     {Lever::out_of_order, "order", Verdict::order, "order"},
     {Lever::more_depth, "prefetch_depth", {}, "prefetch-depth"},
@@ -77,6 +79,7 @@ inline constexpr std::array<LeverWords, 15> levers{{
     {Lever::read, "read", {}, {}},
     {Lever::collate, "collate", Verdict::collate, {}},
     {Lever::transfer, "transfer", Verdict::transfer, {}},
+    {Lever::sampler, "sampler", Verdict::sampler, {}},
     {Lever::compute, "compute", Verdict::compute_bound, {}},
     {Lever::variance, "variance", {}, {}},
     {Lever::waiting, "waiting", {}, {}},

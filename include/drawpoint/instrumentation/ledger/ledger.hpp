@@ -46,6 +46,7 @@ struct Ledger {
     std::vector<StageRow> stages;   ///< side column of `samples`: the time in each stage
     std::vector<FailureRow> failures;
     std::vector<SettingRow> settings;
+    std::vector<OrderRow> orders;   ///< of samples, computed for passes
     std::vector<HostRow> host;
     std::vector<DroppedRow> dropped;
     std::vector<ThinningRow> thinnings;

@@ -154,6 +154,16 @@ struct SettingRow {
     bool operator==(const SettingRow&) const = default;
 };
 
+/// The time that a loader's sampler took for the order of samples of a pass, if it computes one (`Sampler::order`).
+struct OrderRow {
+    std::int64_t begin_ns = 0, ns = 0;
+    std::int64_t cpu_ns = no_stamp;   ///< of `ns`, what its thread computed
+    std::uint32_t epoch = 0;
+    std::uint16_t pipeline = 0;
+    std::optional<std::uint16_t> worker;   ///< who computed it; absent: the loop, or an unrecorded thread
+    bool operator==(const OrderRow&) const = default;
+};
+
 /// What the machine and this process had used by `at_ns`: totals since some time before the recording, so only
 /// differences mean something. `no_stamp`: the system does not report it.
 struct HostRow {
@@ -402,6 +412,16 @@ constexpr auto columns(const SettingRow*, auto with) {
                 Column{"max_overtakes", &R::order, Order{4}},
                 Column{"read_concurrency", &R::read_concurrency, Count{6}},
                 Column{"memory_budget", &R::memory_budget, Count{5}});
+}
+
+constexpr auto columns(const OrderRow*, auto with) {
+    using R = OrderRow;
+    return with(Column{"begin_ns", &R::begin_ns, Time{}},
+                Column{"ns", &R::ns, Count{1}},
+                Column{"cpu_ns", &R::cpu_ns, Measured{2}},
+                Column{"epoch", &R::epoch, Key{3}},
+                Column{"pipeline", &R::pipeline, Key{4}},
+                Column{"worker", &R::worker, Measured{5}});
 }
 
 constexpr auto columns(const HostRow*, auto with) {

@@ -29,6 +29,9 @@ public:
     /// full, this is left out and not counted. The ledger takes it from the batch's row, which has no end of collating
     /// if the batch was given up meanwhile.
     void push_collate(std::int64_t begin_ns, std::int64_t end_ns) noexcept;
+    /// The worker computed an order of samples; sets `row.worker`. Never blocks or allocates; a full ring counts a
+    /// drop.
+    void push(OrderRow row) noexcept;
     [[nodiscard]] std::uint16_t worker() const noexcept;
     [[nodiscard]] explicit operator bool() const noexcept { return ring_ != nullptr; }
 
@@ -90,6 +93,7 @@ public:
     /// At the pass's beginning, so that the file shows it open.
     void push_begin(const PassRow&) noexcept;
     void push(const EndOfDataRow&) noexcept;
+    void push(const OrderRow&) noexcept;   ///< of an order that the loop computed itself
 
     // Operators, from any thread, recorded as the calling thread's. Each thread has a ring of `ring_records`, allocated
     // at its first call, for at most 512 threads. Records are dropped and counted if the ring is full, if they come

@@ -24,7 +24,7 @@ class PrefetchCore;   // shared by the loader, its passes and its workers; pipel
 /// memory that is reused. D is options().prefetch_depth; for this and other words see LoaderOptions. The source, the
 /// sampler and the runtime must outlive it. Use it and its passes, their construction and destruction included, from
 /// the loop's thread (or, without coroutines, one thread at a time); only request_stop() may be called from any. In a
-/// forked child, a loader with workers or readers can only be destroyed: epoch(), a draw that would wait, restore() and
+/// forked child, a loader with threads of its own can only be destroyed: epoch(), a draw that would wait, restore() and
 /// reconfigure() throw std::logic_error.
 class DataLoader {
 public:

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <type_traits>
 
 #include <drawpoint/instrumentation/ledger/rows.hpp>
@@ -13,6 +14,17 @@
 namespace drawpoint {
 
 class Collate;   // collate.hpp
+
+/// Is told that a loop waits too long for a batch.
+class StallObserver {
+public:
+    /// `what`: in lines, how long which loader's loop has waited, and what each worker has been at. Called by a thread
+    /// of the loader's, which its destructor joins; it must not destroy the loader.
+    virtual void stalled(std::string_view what) noexcept = 0;
+
+protected:
+    ~StallObserver() = default;
+};
 
 /// Options of a DataLoader. Those of LoaderChange can be changed while the loader runs.
 ///
@@ -71,6 +83,10 @@ struct LoaderOptions {
     /// loop's thread), so several threads may call it at once. null: samples are written directly to their place in the
     /// batch, so all must have the same shape. Must outlive the loader.
     const Collate* collate = nullptr;
+    /// Once the loop has waited so long for a batch, whatever blocks it, `on_stall` is told what each worker has been
+    /// at, and again after twice that time; 0 … 24 h; 0: never, else a thread of the loader's watches.
+    std::chrono::nanoseconds stall_timeout{0};
+    StallObserver* on_stall = nullptr;   ///< must outlive the loader; null: a message to the standard error output
 
     [[nodiscard]] LoaderSetting setting() const noexcept {
         return {.num_workers = num_workers,

@@ -85,7 +85,7 @@ private:
 /// bytes that are rare otherwise.
 bool may_have_record(const char* begin, const char* end) noexcept {
     constexpr auto second_byte = [](trace_fields::Tag tag) { return static_cast<char>(bytes_key(tag) >> 7); };
-    constexpr char first = second_byte(trace_fields::record::sample), last = second_byte(trace_fields::record::folded);
+    constexpr char first = second_byte(trace_fields::record::sample), last = second_byte(trace_fields::record::order);
     static_assert(last == first + 1);
     bool found = false;
     for (const char* at = begin; at != end; ++at)   // without a way out, so that it takes many bytes at once

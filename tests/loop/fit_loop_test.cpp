@@ -209,6 +209,18 @@ BOOST_AUTO_TEST_CASE(a_source_of_unknown_length_ends_with_one_draw_that_is_in_no
     BOOST_TEST(max_residual_ns(ledger) == 0);
 }
 
+BOOST_AUTO_TEST_CASE(the_draw_that_finds_no_batch_takes_no_step_s_number) {
+    World w;
+    Tape train{w.clock, {{{}, {}}, {{}}}};
+    train.known_size = false;
+    test::run_alone(fit(w.learner, train, FitOptions{.epochs = 2}, w.callbacks, w.recorder));
+    const Ledger ledger = w.recorder.ledger();
+    BOOST_TEST(ledger.ends_of_data.size() == 2);
+    BOOST_TEST_REQUIRE(ledger.steps.size() == 3);
+    for (std::uint32_t step = 0; step < 3; ++step)
+        BOOST_TEST(ledger.steps[step].step == step);
+}
+
 BOOST_AUTO_TEST_CASE(a_source_of_known_length_is_drawn_exactly_that_often) {
     World w;
     Tape train{w.clock, {{{}, {}, {}}}};

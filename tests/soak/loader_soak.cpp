@@ -21,6 +21,7 @@
 #include <thread>
 #include <vector>
 
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -53,7 +54,9 @@ double cpu_s() {
     return seconds(use.ru_utime) + seconds(use.ru_stime);
 }
 
+/// Without what malloc keeps for later.
 double resident_kib() {
+    ::malloc_trim(0);
     std::ifstream file{"/proc/self/statm"};
     std::uint64_t all = 0, resident = 0;
     file >> all >> resident;

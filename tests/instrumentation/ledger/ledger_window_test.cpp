@@ -139,6 +139,15 @@ BOOST_AUTO_TEST_CASE(rows_are_kept_when_they_lie_wholly_inside) {
     BOOST_TEST(window(run, end, begin).passes.empty());
 }
 
+BOOST_AUTO_TEST_CASE(what_happened_at_the_begin_is_in_the_window_and_at_the_end_is_not) {
+    Ledger ledger;
+    ledger.allocations = {{.at_ns = 9}, {.at_ns = 10}, {.at_ns = 19}, {.at_ns = 20}};
+    const Ledger part = window(ledger, 10, 20);
+    BOOST_TEST_REQUIRE(part.allocations.size() == 2u);
+    BOOST_TEST(part.allocations[0].at_ns == 10);
+    BOOST_TEST(part.allocations[1].at_ns == 19);
+}
+
 BOOST_AUTO_TEST_CASE(an_order_that_was_computed_in_the_window_or_into_it_is_kept) {
     Ledger ledger;
     for (const std::int64_t at_ns : {0, 10, 20, 30, 40})

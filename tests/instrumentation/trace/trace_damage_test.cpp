@@ -231,6 +231,20 @@ BOOST_AUTO_TEST_CASE(a_flipped_bit_costs_its_own_block_and_no_other) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(the_next_block_is_found_wherever_it_begins) {
+    const TemporaryFile file;
+    TraceWriter{file.path(), {.start_ns = 1000}}.close();
+    const std::string beginning = test::bytes_in(file.path()), packets = {0x0a, 0};
+    for (std::size_t hole = 4096 - 2 * max_header_bytes; hole < 4096 + 10; ++hole) {   // the search reads 4096 at first
+        BlockHeader header{.offset = beginning.size() + hole, .records = 2, .dropped = 0, .bytes = packets.size()};
+        header.crc32 = header.checksum(packets);
+        test::put_bytes(file.path(), beginning + std::string(hole, 'x') + header.encoded() + packets);
+        const auto [from, to] = named_range(read_trace(file.path()).warning);
+        BOOST_TEST(from == beginning.size());
+        BOOST_TEST(to == beginning.size() + hole);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(bytes_behind_the_last_block_are_damage_and_cost_no_row) {
     const Sample100k sample;
     for (const std::string& tail : {std::string{"x\n"}, "\n" + std::string(200, 'x') + "\n", std::string(5000, '\n')}) {

@@ -67,6 +67,24 @@ Names files_of(CheckpointOptions options, const std::vector<double>& losses, std
 
 BOOST_AUTO_TEST_SUITE(checkpoint_run)
 
+BOOST_AUTO_TEST_CASE(a_checkpoint_without_a_position_of_the_loader_is_refused) {
+    struct Loader {
+        [[nodiscard]] std::string state() const { return "here"; }
+        void restore(const std::string& to) { restored = to; }
+        std::string restored;
+    };
+    Loader loader;
+    LoaderPosition position{loader};
+    Checkpoint checkpoint;
+    BOOST_CHECK_EXCEPTION(position.load(checkpoint, "loader."), CheckpointError, [](const CheckpointError& error) {
+        return std::string_view{error.what()}.find("has no position of the loader") != std::string_view::npos;
+    });
+    BOOST_TEST(loader.restored.empty());
+    position.save(checkpoint, "loader.");
+    position.load(checkpoint, "loader.");
+    BOOST_TEST(loader.restored == "here");
+}
+
 BOOST_AUTO_TEST_CASE(a_resumed_run_is_the_run_that_was_never_interrupted) {
     for (const std::size_t interrupted : {1u, 2u, 3u}) {
         const TemporaryFolder folder;

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <random>
+#include <stdexcept>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -81,6 +82,30 @@ BOOST_AUTO_TEST_CASE(a_cancelled_draw_takes_nothing) {
         BOOST_TEST(batch->indices()[0] == 2 * i);
     }
     BOOST_TEST(!run(bench.runtime, draw()).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(what_a_suspended_draw_waits_for_is_no_other_draw_s) {
+    Bench bench;
+    NumberedSource source{8};
+    Door door{source};
+    const SequentialSampler sampler{8};
+    DataLoader loader{bench.runtime, source, sampler, {.batch_size = 2, .num_workers = 1, .prefetch_depth = 4}};
+    auto pass = loader.epoch(0);
+    std::optional<Batch> drawn;
+    const auto draw = [&]() -> Awaitable<void> {
+        auto batch = co_await pass.next();
+        drawn = std::move(batch);
+    };
+    asio::co_spawn(bench.runtime.context(), draw(), [](std::exception_ptr) {});
+    while (loader.counters().suspensions == 0)
+        bench.runtime.context().run_one();
+    door.open();
+    while (loader.counters().worker_parks == 0)   // all batches are made, and the wake-up is posted
+        std::this_thread::yield();
+    BOOST_CHECK_THROW((void)pass.next_blocking(), std::logic_error);
+    bench.runtime.context().run();
+    BOOST_REQUIRE(drawn.has_value());
+    BOOST_TEST(drawn->indices()[0] == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(the_slot_of_a_draw_that_came_cancels_no_other_draw) {

@@ -57,6 +57,23 @@ std::uint64_t resident_bytes() {
 
 BOOST_AUTO_TEST_SUITE(many_workers)
 
+BOOST_AUTO_TEST_CASE(a_loader_that_gets_more_workers_starts_only_those_that_are_missing) {
+    const auto recorder = std::make_unique<Recorder>();
+    Runtime runtime{{}, *recorder};
+    const NumberedSource source{64};
+    const SequentialSampler sampler{64};
+    const std::size_t before = threads_now().size();
+    DataLoader loader{runtime, source, sampler, {.num_workers = 2}};
+    {
+        auto pass = loader.epoch(0);
+        BOOST_TEST(pass.next_blocking().has_value());
+    }
+    loader.reconfigure({.num_workers = 5});
+    auto pass = loader.epoch(1);
+    BOOST_TEST(pass.next_blocking().has_value());
+    BOOST_TEST(threads_now().size() == before + 5);
+}
+
 BOOST_AUTO_TEST_CASE(sixty_four_workers_are_sixty_four_threads_that_wake_when_asked_to_and_take_little_memory) {
     for (const WorkerThreads kind : {WorkerThreads::threads, WorkerThreads::arena}) {
         Recorder recorder{{}, AnyClock{SteadyClock{}}};   // rings of the usual size

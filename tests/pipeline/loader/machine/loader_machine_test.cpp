@@ -418,6 +418,42 @@ BOOST_AUTO_TEST_CASE(whatever_happens_every_batch_is_handed_over_once_in_its_ord
     BOOST_TEST_MESSAGE(changes << " changes, " << handed << " batches");
 }
 
+BOOST_AUTO_TEST_CASE(there_is_no_room_while_a_worker_that_left_still_frees_what_it_held) {
+    LoaderMachine machine{{.batch_size = 1, .num_workers = 3, .prefetch_depth = 1},
+                          {.num_workers = 3, .prefetch_depth = 1}};
+    for (int worker = 0; worker < 3; ++worker)
+        BOOST_TEST(machine.arrives());
+    (void)machine.reconfigure({.num_workers = 1, .prefetch_depth = 2}, OrderRule{}, true, 0);
+    BOOST_TEST(machine.waits_for_room());
+    BOOST_TEST(!machine.has_room(1, 0));
+    for (int worker = 0; worker < 2; ++worker)
+        BOOST_TEST(machine.leaves());
+    BOOST_TEST(!machine.has_room(1, 0));
+    machine.rests();
+    BOOST_TEST(!machine.has_room(1, 0));
+    machine.rests();
+    BOOST_TEST(machine.has_room(1, 0));
+}
+
+BOOST_AUTO_TEST_CASE(there_is_no_room_while_batches_in_flight_exceed_the_budget_until_they_are_drawn) {
+    LoaderMachine machine{{.batch_size = 1, .num_workers = 1, .prefetch_depth = 2, .batches_budget_bytes = 1000},
+                          {.num_workers = 1, .prefetch_depth = 2, .batches_budget_bytes = 1000}};
+    machine.extend({.batches = 9, .samples = 9});
+    LoaderMachine::HeldBytes held{};
+    BOOST_TEST(machine.turn({.held = &held}).open.size() > 0u);
+    held[0] = {.all = 900};
+    machine.count(held);
+    (void)machine.reconfigure({.num_workers = 1, .prefetch_depth = 4, .batches_budget_bytes = 500}, OrderRule{}, true,
+                              0);
+    const auto in_flight = static_cast<std::uint64_t>(std::popcount(machine.policy().wanted()));
+    BOOST_TEST_REQUIRE(in_flight >= 1u);
+    BOOST_TEST(!machine.has_room(in_flight, 0));
+    BOOST_TEST(machine.has_room(in_flight + 1, 0));   // a single batch may exceed the budget
+    held[0] = {.all = 400};
+    machine.count(held);
+    BOOST_TEST(machine.has_room(0, 0));
+}
+
 BOOST_AUTO_TEST_CASE(the_last_batch_of_a_pass_has_the_samples_that_are_left) {
     LoaderMachine machine{{.batch_size = 4, .num_workers = 1, .prefetch_depth = 3},
                           {.num_workers = 1, .prefetch_depth = 3}};

@@ -191,6 +191,24 @@ BOOST_AUTO_TEST_CASE(a_flipped_byte_costs_at_most_its_sample) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_sample_of_another_shape_than_was_kept_is_missed) {
+    const test::TemporaryFolder folder;
+    const auto file = folder.path() / "cache";
+    constexpr std::size_t shape_at = 24;   // in the entry's header: four numbers of 32 bits
+    {
+        SampleCache cache{1, 4096, file, 42};
+        keep(cache, 0, 100);
+    }
+    const std::vector<char> whole = bytes_of(file);
+    for (std::size_t dimension = 0; dimension < 4; ++dimension) {
+        std::vector<char> damaged = whole;
+        damaged[index_bytes(1) + shape_at + 4 * dimension] ^= 1;
+        write(file, damaged);
+        SampleCache cache{1, 4096, file, 42};
+        BOOST_TEST(!finds(cache, 0), "dimension " << dimension);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_file_full_of_lies_is_survived) {
     const test::TemporaryFolder folder;
     const auto file = folder.path() / "cache";

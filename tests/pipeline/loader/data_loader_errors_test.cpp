@@ -384,6 +384,19 @@ BOOST_AUTO_TEST_CASE(suspended_draws_pass_over_batches_of_which_nothing_is_left)
     }
 }
 
+BOOST_AUTO_TEST_CASE(samples_that_were_skipped_are_not_counted_as_taken) {
+    Bench bench;
+    Staged source{6, Making::in_place};
+    source.fails_in[1] = 1;
+    const SequentialSampler sampler{6};
+    DataLoader loader{bench.runtime, source, sampler, {.batch_size = 4, .on_error = OnError::skip, .max_errors = 1}};
+    auto pass = loader.epoch(0);
+    BOOST_TEST(pass.next_blocking()->size() == 3u);
+    BOOST_TEST(loader.counters().samples_taken == 3u);
+    BOOST_TEST(pass.next_blocking()->size() == 2u);
+    BOOST_TEST(loader.counters().samples_taken == 5u);
+}
+
 BOOST_AUTO_TEST_CASE(the_policy_is_a_fact_and_an_unknown_one_is_refused) {
     Bench bench{true};
     const Staged source{4, Making::in_place};

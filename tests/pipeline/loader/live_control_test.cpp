@@ -150,6 +150,28 @@ BOOST_AUTO_TEST_CASE(in_order_the_digest_is_the_same_whatever_changes_after_ever
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_worker_that_rests_frees_its_scratch) {
+    NumberedSource source{samples};
+    source.before_fill = [](std::uint64_t) { std::this_thread::sleep_for(std::chrono::microseconds{50}); };
+    const SequentialSampler sampler{samples};
+    const auto recorder = test::small_recorder();
+    Runtime runtime{{.record = false}, *recorder};
+    DataLoader loader{runtime, source, sampler, {.batch_size = 2, .num_workers = 4}};
+    std::size_t epoch = 0;
+    const auto pass_with = [&](std::size_t workers) {
+        loader.reconfigure({.num_workers = workers});
+        auto pass = loader.epoch(epoch++);
+        BOOST_TEST(comes_to(loader, workers));
+        while (pass.next_blocking()) {
+        }
+    };
+    // One that comes back makes itself another one, as soon as it makes a sample.
+    for (int rounds = 0; rounds < 100 && source.scratches <= 4; ++rounds)
+        for (const std::size_t workers : {4u, 1u})
+            pass_with(workers);
+    BOOST_TEST(source.scratches > 4u);
+}
+
 BOOST_AUTO_TEST_CASE(without_workers_the_digest_is_the_same_too) {
     const NumberedSource source{samples};
     const LoaderOptions options{.batch_size = batch_size, .num_workers = 0, .seed = 5};

@@ -418,6 +418,34 @@ BOOST_AUTO_TEST_CASE(whatever_happens_every_batch_is_handed_over_once_in_its_ord
     BOOST_TEST_MESSAGE(changes << " changes, " << handed << " batches");
 }
 
+BOOST_AUTO_TEST_CASE(a_worker_of_which_there_are_too_many_does_not_sleep) {
+    LoaderMachine machine{{.batch_size = 1, .num_workers = 2, .prefetch_depth = 1},
+                          {.num_workers = 2, .prefetch_depth = 1}};
+    BOOST_TEST(machine.arrives());
+    BOOST_TEST(machine.arrives());
+    (void)machine.turn({});
+    (void)machine.reconfigure({.num_workers = 1, .prefetch_depth = 1}, OrderRule{}, false, 0);
+    BOOST_TEST(machine.too_many());
+    BOOST_TEST(!machine.sleeps(false));
+    BOOST_TEST(machine.leaves());
+    BOOST_TEST(machine.sleeps(false));
+}
+
+BOOST_AUTO_TEST_CASE(a_gate_that_counts_beyond_the_threshold_is_armed_anew) {
+    LoaderMachine machine{{.batch_size = 1, .num_workers = 1, .prefetch_depth = 2},
+                          {.num_workers = 1, .prefetch_depth = 2}};
+    BOOST_TEST(machine.arrives());
+    (void)machine.turn({});
+    BOOST_TEST(machine.sleeps(false));
+    const std::size_t threshold = machine.policy().wake_threshold();
+    const auto arms = [&](LoaderMachine::Gate gate, std::size_t left) {
+        return machine.turn({.gate = gate, .left = left}).arm;
+    };
+    BOOST_TEST((arms(LoaderMachine::Gate::off, 0) == threshold));
+    BOOST_TEST((arms(LoaderMachine::Gate::counting, threshold + 1) == threshold));
+    BOOST_TEST((arms(LoaderMachine::Gate::counting, threshold) == std::nullopt));
+}
+
 BOOST_AUTO_TEST_CASE(there_is_no_room_while_a_worker_that_left_still_frees_what_it_held) {
     LoaderMachine machine{{.batch_size = 1, .num_workers = 3, .prefetch_depth = 1},
                           {.num_workers = 3, .prefetch_depth = 1}};

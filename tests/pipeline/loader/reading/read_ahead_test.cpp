@@ -346,6 +346,25 @@ BOOST_AUTO_TEST_CASE(files_are_read_ahead_by_the_ring_or_by_threads_alike) {
         }
 }
 
+BOOST_AUTO_TEST_CASE(a_read_that_failed_leaves_nothing_to_the_next_one) {
+    StoredSource source{40};
+    source.before_read = [](std::uint64_t index) {
+        wait_a_little(index);
+        if (index % 8 == 3)
+            throw std::filesystem::filesystem_error{"cannot open", "x",
+                                                    std::make_error_code(std::errc::permission_denied)};
+    };
+    Wanting loader{source, {.concurrency = 1}};
+    for (std::uint32_t at = 0; at < 40; ++at) {
+        if (at % 8 == 3)
+            BOOST_CHECK_THROW((void)loader.take(at), std::filesystem::filesystem_error);
+        else
+            BOOST_REQUIRE(loader.take(at));
+        std::this_thread::sleep_for(2ms);   // the reader gets ahead
+    }
+    BOOST_TEST(loader.ahead > 0u);
+}
+
 BOOST_AUTO_TEST_CASE(a_stop_ends_the_pause_before_a_repetition) {
     StoredSource source{2};
     source.before_read = [](std::uint64_t) {

@@ -7,6 +7,7 @@
 #include <system_error>
 #include <vector>
 
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 #include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/instrumentation/ledger/order_rule.hpp>
 
@@ -33,13 +34,17 @@ std::optional<Number> number_of(const Ledger& ledger, std::string_view key) {
 std::optional<Summary::Reading> reading_of(const Ledger& ledger) {
     const std::int64_t retries = number_of<std::int64_t>(ledger, facts::read_retries).value_or(0);
     std::uint64_t samples = 0, ahead = 0;
-    std::int64_t total_ns = 0, from_ns = std::numeric_limits<std::int64_t>::max(), to_ns = 0;
+    double total_ns = 0;
+    std::int64_t from_ns = std::numeric_limits<std::int64_t>::max(), to_ns = 0;
+    const auto length_ns = [](std::int64_t from, std::int64_t to) {   // of a damaged recording too
+        return static_cast<double>(static_cast<std::int64_t>(wrapping_difference(to, from)));
+    };
     for (const SampleRow& sample : ledger.samples) {
         samples += sample.samples;
-        if (sample.read_end_ns == no_stamp)
+        if (sample.read_begin_ns == no_stamp || sample.read_end_ns == no_stamp)
             continue;
         ++ahead;
-        total_ns += sample.read_end_ns - sample.read_begin_ns;
+        total_ns += length_ns(sample.read_begin_ns, sample.read_end_ns);
         from_ns = std::min(from_ns, sample.read_begin_ns);
         to_ns = std::max(to_ns, sample.read_end_ns);
     }
@@ -50,8 +55,8 @@ std::optional<Summary::Reading> reading_of(const Ledger& ledger) {
                              .mean_in_flight = std::nullopt,
                              .retries = retries};
     if (ahead != 0) {
-        reading.mean_s = static_cast<double>(total_ns) / static_cast<double>(ahead) / 1e9;
-        reading.mean_in_flight = ratio(static_cast<double>(total_ns), static_cast<double>(to_ns - from_ns));
+        reading.mean_s = total_ns / static_cast<double>(ahead) / 1e9;
+        reading.mean_in_flight = ratio(total_ns, length_ns(from_ns, to_ns));
     }
     return reading;
 }

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "pipeline/loader/threads/sample_maker.hpp"
@@ -31,7 +32,8 @@ void SampleMaker::note_failure(Slot& s, const Failed& failed, std::exception_ptr
             stage = stages_[std::min<std::size_t>(failed.stage_count, stages_.size()) - 1];
         std::string path;
         try {
-            if (failed.index < source_size_ && failed.where != in_collate)
+            const bool collates = failed.where != nullptr && std::string_view{failed.where} == in_collate;
+            if (failed.index < source_size_ && !collates)
                 path = source_->path(failed.index);
         } catch (...) {
             path.clear();   // report the failure without a path

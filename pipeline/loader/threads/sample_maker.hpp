@@ -66,7 +66,7 @@ public:
                  std::mutex& mutex) const noexcept;
 
 private:
-    static constexpr const char* in_collate = "collate";   // a failure's Failed::where
+    static constexpr const char* in_collate = "collate";   // a failure's Failed::where; its text, not its address
     void make_batch(SampleWorker&, Slot&, std::uint32_t samples, std::int64_t begin_ns,
                     std::mutex& mutex) const noexcept;
     struct Failed {

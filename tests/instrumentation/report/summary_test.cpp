@@ -252,13 +252,15 @@ BOOST_AUTO_TEST_CASE(a_wait_for_an_older_batch_within_another_counts_once) {
     run.now = 0;
     run.step(Phase::train, 0, 1, {{Span::starved, 100}, {Span::handoff, 5}}, {{Span::forward, 45}}, {});
     run.ledger.passes = {{.kind = PassKind::train, .begin_ns = 0, .end_ns = run.now, .spans = {}}};
-    const std::array<std::int64_t, 4> done{100, 50, 20, 10};   // the last two wait 20 … 60 and 10 … 100
+    run.ledger.pipelines[0].order = OrderRule::bounded(3);
+    // The second overtakes the first; the last two wait 20 … 50 and 10 … 100.
+    const std::array<std::int64_t, 4> done{100, 50, 20, 10}, offered{100, 50, 60, 100};
     for (std::uint32_t number = 0; number < done.size(); ++number)
         run.ledger.batches.push_back({.batch = number,
                                       .size = 1,
                                       .admitted_ns = number,
                                       .last_done_ns = done[number],
-                                      .offered_ns = number == 2 ? 60 : 100,
+                                      .offered_ns = offered[number],
                                       .taken_ns = 105 + number});
     BOOST_TEST(summarize(run.ledger, {.drop_first_batch = false}).draw.order_s == 90 / 1e9);
 }

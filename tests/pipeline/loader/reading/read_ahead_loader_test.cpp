@@ -77,6 +77,8 @@ BOOST_AUTO_TEST_CASE(batches_are_the_same_to_the_byte_with_and_without_reading_a
             BOOST_TEST(ahead.fault == "");
             BOOST_TEST(ahead.digest == alone.digest);
             BOOST_TEST(ahead.counters.reads_ahead > 0u);
+            BOOST_TEST(ahead.counters.peak_bytes > alone.counters.peak_bytes + (std::uint64_t{workers} << 21) -
+                                                       (std::uint64_t{none.num_workers} << 21));   // samples read ahead
         }
         for (const OrderRule order : {OrderRule::out_of_order(), OrderRule::bounded(1)}) {
             LoaderOptions options = none;

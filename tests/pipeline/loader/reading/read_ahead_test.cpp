@@ -286,6 +286,9 @@ BOOST_AUTO_TEST_CASE(held_bytes_stay_within_the_memory_given_but_for_what_is_in_
         BOOST_REQUIRE(loader.reads.counters().bytes <= memory + 5 * contents_memory_bytes(StoredSource::bytes_of(6)));
     }
     BOOST_TEST(most >= contents_memory_bytes(StoredSource::bytes_of(6)));
+    loader.reads.retarget(4, 1, 1);   // frees what it holds
+    BOOST_TEST(loader.reads.counters().bytes < most);
+    BOOST_TEST(loader.reads.counters().most_bytes >= most);
     BOOST_TEST(loader.ahead > 0u);
 }
 

@@ -9,8 +9,10 @@ if(DRAWPOINT_DEVELOPER)
     target_compile_options(drawpoint_developer INTERFACE -mno-omit-leaf-frame-pointer)
   endif()
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    # GCC 12 reports what is not there: inside libstdc++'s strings and Asio's coroutines, and Asio's fences under TSan.
-    target_compile_options(drawpoint_developer INTERFACE -Wno-maybe-uninitialized -Wno-restrict -Wno-tsan)
+    # GCC 12 reports what is not there: inside libstdc++'s strings and Asio's coroutines, and Asio's fences under TSan. Nor
+    # does it know that since C++17 a compare_exchange that fails may be stronger than one that succeeds.
+    target_compile_options(drawpoint_developer INTERFACE -Wno-maybe-uninitialized -Wno-restrict -Wno-tsan
+                                                         -Wno-invalid-memory-model)
   else()
     # Clang sees libstdc++ 12's std::stable_sort use what libstdc++ itself has deprecated.
     target_compile_options(drawpoint_developer INTERFACE -Wno-deprecated-declarations)
@@ -22,8 +24,7 @@ if(DRAWPOINT_SANITIZE)
   target_link_options(drawpoint_developer INTERFACE -fsanitize=${DRAWPOINT_SANITIZE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # With sanitizers GCC 12 inlines a coroutine's operator delete and not the new it belongs to, and takes them for strangers.
-    # Nor does it know that since C++17 a compare_exchange that fails may be stronger than one that succeeds.
-    target_compile_options(drawpoint_developer INTERFACE -Wno-mismatched-new-delete -Wno-invalid-memory-model)
+    target_compile_options(drawpoint_developer INTERFACE -Wno-mismatched-new-delete)
   endif()
 endif()
 

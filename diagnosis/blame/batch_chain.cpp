@@ -168,19 +168,14 @@ void BatchChain::walk_admission(const BatchRow& row) {
 }
 
 void BatchChain::walk_order(const BatchRow& row) {
-    if (at_ns_ <= from_ns_)
-        return;
-    const auto& orders = ledger_->orders;
-    for (auto at = std::ranges::lower_bound(orders, at_ns_, {}, &OrderRow::begin_ns); at != orders.begin();) {
-        const OrderRow& order = *--at;
-        if (order.pipeline != row.pipeline)
-            continue;
+    const auto orders = rows_->orders_of(row.pipeline, row.epoch);
+    const auto begin_ns = [this](std::uint32_t i) { return ledger_->orders[i].begin_ns; };
+    for (auto at = std::ranges::lower_bound(orders, at_ns_, {}, begin_ns); at != orders.begin() && at_ns_ > from_ns_;) {
+        const OrderRow& order = ledger_->orders[*--at];
         if (end_ns(order.begin_ns, order.ns) <= from_ns_)
-            return;   // a loader's orders are computed one after the other
-        if (order.epoch == row.epoch) {
-            until(end_ns(order.begin_ns, order.ns), {.cause = Cause::admission});
-            until(order.begin_ns, {.cause = Cause::sampler});
-        }
+            return;   // older ones of this epoch ended before this one began
+        until(end_ns(order.begin_ns, order.ns), {.cause = Cause::admission});
+        until(order.begin_ns, {.cause = Cause::sampler});
     }
 }
 

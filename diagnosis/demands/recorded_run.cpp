@@ -196,17 +196,22 @@ void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loade
     }
 }
 
+std::int64_t own_cpu_ns(const OrderRow& row) {
+    const std::int64_t all_ns = bounded_ns(row.ns);
+    return row.cpu_ns == no_stamp ? all_ns : std::clamp<std::int64_t>(row.cpu_ns, 0, all_ns);
+}
+
 /// What the sampler took for an order of samples: the mean of those computed after the warm-up, else of all.
-Demand order_of(const Ledger& ledger, std::uint16_t pipeline, std::int64_t steady_ns) {
-    double ns = 0, cpu_ns = 0;
+Demand order_of(const Ledger& ledger, std::uint16_t pipeline, std::int64_t steady_ns, const CpuShares& shares) {
+    double cpu_ns = 0, wait_ns = 0;
     std::size_t count = 0;
     for (const std::int64_t from_ns : {steady_ns, std::numeric_limits<std::int64_t>::min()}) {
         for (const OrderRow& row : ledger.orders)
             if (row.pipeline == pipeline && row.begin_ns >= from_ns) {
-                const std::int64_t all_ns = bounded_ns(row.ns);
-                ns += static_cast<double>(all_ns);
-                cpu_ns += static_cast<double>(row.cpu_ns == no_stamp ? all_ns
-                                                                     : std::clamp<std::int64_t>(row.cpu_ns, 0, all_ns));
+                const std::int64_t own_ns = own_cpu_ns(row);
+                cpu_ns += static_cast<double>(own_ns);
+                wait_ns += static_cast<double>(
+                    std::max<std::int64_t>(shares.without_run_queue(bounded_ns(row.ns)) - own_ns, 0));
                 ++count;
             }
         if (count != 0)
@@ -215,7 +220,7 @@ Demand order_of(const Ledger& ledger, std::uint16_t pipeline, std::int64_t stead
     const auto mean = [count](double sum) {
         return std::llround(sum / static_cast<double>(std::max<std::size_t>(count, 1)));
     };
-    return {.cpu_ns = mean(cpu_ns), .wait_ns = mean(ns - cpu_ns)};
+    return {.cpu_ns = mean(cpu_ns), .wait_ns = mean(wait_ns)};
 }
 
 /// Window of the first loader that trained, whose number and setting it sets; empty if none did.
@@ -232,8 +237,9 @@ Window window_of_first_trained(RecordedRun& run, const Ledger& ledger, const Loa
     return window;
 }
 
-/// CPU time of the workers for all `drawn` batches, including those whose samples were thinned out.
-double workers_cpu_ns(const RecordedRun& run, std::size_t drawn) {
+/// CPU time of the workers for all `drawn` batches, including those whose samples were thinned out, and for orders.
+double workers_cpu_ns(const RecordedRun& run, const Ledger& ledger, std::uint16_t pipeline, const Window& window) {
+    const std::size_t drawn = window.batches.size();
     double cpu_ns = 0;
     for (const SampleDemand& sample : run.samples) {
         cpu_ns += static_cast<double>(sample.read.cpu_ns + run.overhead_ns);
@@ -244,6 +250,10 @@ double workers_cpu_ns(const RecordedRun& run, std::size_t drawn) {
         cpu_ns += static_cast<double>(batch.collate.cpu_ns);
     if (!run.batches.empty())
         cpu_ns *= static_cast<double>(drawn) / static_cast<double>(run.batches.size());
+    const std::int64_t from_ns = window.steps.front()->draw_begin_ns, to_ns = end_ns(*window.steps.back());
+    for (const OrderRow& row : ledger.orders)
+        if (row.pipeline == pipeline && row.worker && row.begin_ns >= from_ns && row.begin_ns < to_ns)
+            cpu_ns += static_cast<double>(own_cpu_ns(row));
     return cpu_ns;
 }
 
@@ -282,7 +292,6 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
     run.sleep_cpu_ns =
         static_cast<std::int64_t>(number_in(ledger, facts::host_sleep_cpu_ns, most_sleep_cpu_ns).value_or(0));
     note_passes(run, batches_of(ledger, pipeline));
-    run.order = order_of(ledger, pipeline, window.steps.front()->draw_begin_ns);
     // If nothing was read ahead although reads waited, the source's reads cannot be read ahead.
     run.reads_ahead = std::ranges::any_of(ledger.samples, [pipeline](const SampleRow& sample) {
         return sample.pipeline == pipeline && sample.read_begin_ns != no_stamp;
@@ -297,10 +306,11 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
     run.first_in_pass = ledger.batches[window.batches.front()].batch * run.setting.batch_size;
     CpuShares shares{ledger, pipeline};
     run.cpu_measured = shares.measured();
+    run.order = order_of(ledger, pipeline, window.steps.front()->draw_begin_ns, shares);
     add_samples(run, ledger, rows, window, shares);
     if (!run.unusable.empty())
         return run;
-    add_steps(run, ledger, window.steps, workers_cpu_ns(run, drawn));
+    add_steps(run, ledger, window.steps, workers_cpu_ns(run, ledger, pipeline, window));
 
     const double cached = number_in(ledger, facts::cache_bytes, most_bytes).value_or(0);
     const bool in_memory = ledger.fact(facts::cache_origin).value_or("") == "memory";

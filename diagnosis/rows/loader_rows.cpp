@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <tuple>
+#include <utility>
 
 #include <drawpoint/instrumentation/detail/wrapping.hpp>
 
@@ -37,6 +39,7 @@ LoaderRows::LoaderRows(const Ledger& ledger) : ledger_{&ledger} {
     match_steps();
     match_samples();
     find_releases();
+    sort_orders();
 }
 
 void LoaderRows::match_steps() {
@@ -102,6 +105,22 @@ void LoaderRows::match_samples() {
         }
     for (std::size_t i = 0; i < batches.size(); ++i)
         whole_.push_back(recorded[i] >= batches[i].size);
+}
+
+void LoaderRows::sort_orders() {
+    const auto& orders = ledger_->orders;
+    orders_.resize(orders.size());
+    std::iota(orders_.begin(), orders_.end(), 0u);
+    std::ranges::sort(orders_, {}, [&orders](std::uint32_t i) {
+        return std::tuple{orders[i].pipeline, orders[i].epoch, orders[i].begin_ns, i};
+    });
+}
+
+std::span<const std::uint32_t> LoaderRows::orders_of(std::uint16_t pipeline, std::uint32_t epoch) const noexcept {
+    const auto same = std::ranges::equal_range(orders_, std::pair{pipeline, epoch}, {}, [this](std::uint32_t i) {
+        return std::pair{ledger_->orders[i].pipeline, ledger_->orders[i].epoch};
+    });
+    return {same.begin(), same.end()};
 }
 
 void LoaderRows::find_releases() {

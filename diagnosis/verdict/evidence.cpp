@@ -67,6 +67,8 @@ Evidence evidence_of(const Ledger& ledger, const SteadyRun& steady) {
             else if (piece.cause == Cause::sampler)
                 found.sampler_s += seconds(piece.ns);
     }
+    for (const WorkerBlame& worker : blame.workers)
+        found.sampler_work_s += seconds(worker.sampler_ns);
     found.mean_step_s = found.steps > 0 ? found.wall_s / static_cast<double>(found.steps) : 0;
     found.p99_draw_s = quantile(draws, 0.99);
     found.compute_variation = compute.variation();
@@ -105,10 +107,13 @@ std::vector<std::string> evidence_text(const Evidence& found, const SteadyRun& s
     if (found.order_s > 0.1 * found.draw_s)
         said.push_back(fmt::format("during {} of the draws another batch was complete, behind an older one",
                                    percent(found.order_s / found.draw_s)));
-    if (found.sampler_s > 0.03 * found.wall_s || verdict == Verdict::sampler)
+    if (found.sampler_s > 0.03 * found.wall_s)
         said.push_back(
             fmt::format("passes begin with a wait for the sampler's order of samples: {} of the steady steps' time",
-                        percent(found.wall_s > 0 ? found.sampler_s / found.wall_s : 0)));
+                        percent(found.sampler_s / found.wall_s)));
+    else if (verdict == Verdict::sampler)
+        said.push_back(fmt::format("workers computed the sampler's orders for {} of {} meanwhile",
+                                   format_duration(found.sampler_work_s), format_duration(found.wall_s)));
     if (found.sample_p99_over_p50 > 5 || verdict == Verdict::stragglers)
         said.push_back(
             fmt::format("samples vary: the slowest hundredth takes {:.1f} times the median, standard deviation "

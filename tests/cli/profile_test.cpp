@@ -273,7 +273,7 @@ BOOST_AUTO_TEST_CASE(a_loop_that_waits_too_long_is_told_who_is_at_what) {
     const TemporaryFolder folder;
     const Result result = run_program(
         profile_into(folder, {"--data", "synthetic:1", "--image-size", "8", "--model", "none", "--num-workers", "1",
-                              "--inject", "read-latency=2s", "--stall-timeout", "1", "--json"}));
+                              "--inject", "read-latency=6s", "--stall-timeout", "1", "--json"}));
     BOOST_TEST(result.code == 0);
     BOOST_TEST(result.err.starts_with("drawpoint: loader train: the loop has waited "), result.err);
     BOOST_TEST(result.err.find("worker 0 makes sample 0") != std::string::npos, result.err);

@@ -7,14 +7,18 @@
 
 #include <algorithm>
 #include <array>
+#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
+#include <deque>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -77,10 +81,10 @@ struct Plan {
     }
 };
 
-/// An order without parts, another one in each epoch.
-class Rotation final : public Sampler {
+/// Another order in each epoch; in parts or not.
+class Rotation final : public Sampler, private OrderParts {
 public:
-    explicit Rotation(std::size_t n) : n_{n} {}
+    Rotation(std::size_t n, bool in_parts) : n_{n}, in_parts_{in_parts} {}
     [[nodiscard]] std::size_t size() const noexcept override { return n_; }
     [[nodiscard]] std::uint64_t at(std::size_t epoch, std::size_t position) const {
         return (position + 3 * epoch + 1) % n_;
@@ -93,8 +97,63 @@ public:
         }
     }
 
+    [[nodiscard]] const OrderParts* parts() const noexcept override { return in_parts_ ? this : nullptr; }
+
 private:
+    void part(std::size_t epoch, std::uint64_t first, std::uint64_t stride,
+              std::span<std::uint64_t> part) const noexcept override {
+        for (std::size_t i = 0; i < part.size(); ++i)
+            part[i] = at(epoch, first + i * stride);
+        simulation::yield();
+    }
+
     std::size_t n_;
+    bool in_parts_;
+};
+
+/// Gives batches back from a thread of its own, one after the other.
+class Giver {
+public:
+    Giver() : thread_{[this] { run(); }} {}
+    ~Giver() {
+        {
+            const std::lock_guard lock{mutex_};
+            ends_ = true;
+        }
+        changed_.notify_one();
+        thread_.join();
+    }
+    void give(Batch batch) {
+        const std::lock_guard lock{mutex_};
+        batches_.push_back(std::move(batch));
+        changed_.notify_one();
+    }
+    /// Those that are not yet given back.
+    [[nodiscard]] std::size_t size() {
+        const std::lock_guard lock{mutex_};
+        return batches_.size();
+    }
+
+private:
+    void run() {
+        std::unique_lock lock{mutex_};
+        for (;;) {
+            changed_.wait(lock, [this] { return ends_ || !batches_.empty(); });
+            if (batches_.empty())
+                return;
+            lock.unlock();
+            simulation::sleep_for(static_cast<std::int64_t>(1 + below(200'000)));
+            lock.lock();
+            const Batch batch = std::move(batches_.front());
+            batches_.pop_front();
+        }
+    }
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::deque<Batch> batches_;
+    bool ends_ = false;
+    std::thread thread_;
 };
 
 void fail(const Plan& plan, const std::string& what) {
@@ -204,6 +263,7 @@ struct Case {
     LoaderOptions options;
     std::size_t passes, restores = 0;
     std::vector<Batch> held;
+    std::optional<Giver> giver;
     bool done = false;
     std::uint64_t fails_at = 0, left_to_fail = 0;   // this allocation fails, 0: none; how many are left up to it
 
@@ -229,7 +289,7 @@ struct Case {
         : plan{of},
           bench{on},
           source{plan("samples", 1, 14), 1},
-          order{source.size()},
+          order{source.size(), plan("parts", 0, 1) == 1},
           oracle{plan,
                  order,
                  plan("batch", 1, 4),
@@ -259,13 +319,22 @@ struct Case {
     void give_one_back() {
         const std::size_t at = below(held.size());
         std::swap(held[at], held.back());
+        if (giver && below(2) == 0)
+            giver->give(std::move(held.back()));
         held.pop_back();
+    }
+    /// No more than the loader has room for beside the next one.
+    void make_room(std::size_t depth) {
+        while (held.size() + (giver ? giver->size() : 0) > depth)
+            if (!held.empty())
+                give_one_back();
+            else
+                simulation::sleep_for(50'000);
     }
 
     /// Draws one batch, in one of the ways there are. False: the pass is over.
     Awaitable<bool> draw(DataLoader& loader, DataLoader::Pass& pass) {
-        while (held.size() > loader.options().prefetch_depth)
-            give_one_back();
+        make_room(loader.options().prefetch_depth);
         const std::uint64_t how = below(8);
         try {
             std::optional<Batch> batch;
@@ -314,6 +383,8 @@ struct Case {
 
     Awaitable<void> loop() {
         left_to_fail = fails_at;
+        if (fails_at == 0 && plan("giver", 0, 1) == 1)
+            giver.emplace();
         auto loader = make_loader();
         for (std::size_t epoch = 0; epoch < passes; ++epoch) {
             oracle.begin(epoch);
@@ -354,6 +425,7 @@ struct Case {
             held.clear();   // else batches outlive their loader
         loader.reset();
         held.clear();
+        giver.reset();
     }
 };
 
@@ -442,7 +514,7 @@ Plan shrunk(Plan plan) {
 Plan whole_plan(std::uint64_t seed) {
     Plan plan{.seed = seed, .numbers = {}};
     (void)Case{plan, nullptr};
-    for (const char* name : {"timeouts", "ahead", "retunes", "restores", "leaves"})
+    for (const char* name : {"timeouts", "ahead", "retunes", "restores", "leaves", "giver"})
         (void)plan(name, 0, 1);
     (void)plan("cancels", 0, 3);
     return plan;
@@ -519,9 +591,11 @@ BOOST_AUTO_TEST_CASE(no_schedule_loses_repeats_or_hangs) {
         BOOST_TEST(succeeds([&](Bench& bench) { (void)simulate(Plan::of(given), bench); }));
         return;
     }
-    const char* const wanted = std::getenv("DRAWPOINT_SIMULATIONS");
-    const std::uint64_t count = wanted != nullptr ? std::strtoull(wanted, nullptr, 10) : 1'000'000;
-    check(0, count);
+    const auto number = [](const char* name, std::uint64_t unset) {
+        const char* const given = std::getenv(name);
+        return given != nullptr ? std::strtoull(given, nullptr, 10) : unset;
+    };
+    check(number("DRAWPOINT_SIMULATIONS_FROM", 0), number("DRAWPOINT_SIMULATIONS", 1'000'000));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -2,10 +2,13 @@
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/futex.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -17,6 +20,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <limits>
+#include <string_view>
 #include <utility>
 
 #include <asio/detail/call_stack.hpp>
@@ -33,6 +37,7 @@ namespace {
 
 constexpr std::size_t most_threads = 16, stack_bytes = 256u << 10;
 constexpr std::uint64_t most_steps = 1'000'000;
+constexpr int schedstat = std::numeric_limits<int>::max();   // a descriptor that no process has
 constexpr std::int64_t reading_ns = 2'000, idle_ns = 100'000, most_idle_ns = 100'000'000;
 
 /// What a thread has of its own in libstdc++: exceptions that are being handled.
@@ -74,6 +79,7 @@ public:
         random_ = seed * 0x9E3779B97F4A7C15 + 0x2545F4914F6CDD1D;
         what_ = what;
         by_priority_ = below(2) == 0;
+        queued_share_ = static_cast<std::int64_t>(below(3));
         for (Thread& thread : threads_)
             thread.state = Thread::State::none;
         now_ns_ = 1'000'000'000;
@@ -153,6 +159,8 @@ public:
             choose();
         return now_ns_;
     }
+    /// How long a thread has waited for a core: for each nanosecond that it ran none, one or two.
+    [[nodiscard]] std::int64_t queued_ns() const noexcept { return queued_share_ * now_ns_; }
     [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
     [[nodiscard]] std::uint64_t history() const noexcept { return history_; }
 
@@ -273,7 +281,7 @@ private:
     std::array<std::uint64_t, 3> changes_{};   // the steps at which a thread loses its priority
     std::size_t active_ = 0, idler_ = 0;       // the running one; the last one that was idle
     std::uint64_t random_ = 1, steps_ = 0, history_ = 0;
-    std::int64_t now_ns_ = 0, idled_ns_ = 0;
+    std::int64_t now_ns_ = 0, idled_ns_ = 0, queued_share_ = 0;
     const char* what_ = "";
     bool by_priority_ = false;
 
@@ -388,6 +396,58 @@ int clock_gettime(clockid_t clock, timespec* now) noexcept {
     const std::int64_t ns = Scheduler::the().now_ns();
     *now = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
     return 0;
+}
+
+/// The machine has two cores, no quota, and no files but the account of what a thread waited for a core.
+int open(const char* name, int flags, ...) {
+    va_list arguments;
+    va_start(arguments, flags);
+    const auto mode = va_arg(arguments, mode_t);
+    va_end(arguments);
+    static const auto open_file = original<int (*)(const char*, int, ...)>("open");
+    if (!Scheduler::is_on)
+        return open_file(name, flags, mode);
+    if (std::string_view{name} == "/proc/thread-self/schedstat")
+        return drawpoint::simulation::schedstat;
+    errno = ENOENT;
+    return -1;
+}
+
+ssize_t pread(int file, void* bytes, size_t size, off_t from) {
+    static const auto read_at = original<ssize_t (*)(int, void*, size_t, off_t)>("pread");
+    if (!Scheduler::is_on || file != drawpoint::simulation::schedstat)
+        return read_at(file, bytes, size, from);
+    return std::snprintf(static_cast<char*>(bytes), size, "1 %lld 1\n",
+                         static_cast<long long>(Scheduler::the().queued_ns()));
+}
+
+int close(int file) {
+    static const auto close_file = original<int (*)(int)>("close");
+    return file == drawpoint::simulation::schedstat ? 0 : close_file(file);
+}
+
+FILE* fopen64(const char* name, const char* mode) {
+    static const auto open_file = original<FILE* (*)(const char*, const char*)>("fopen64");
+    if (!Scheduler::is_on)
+        return open_file(name, mode);
+    errno = ENOENT;
+    return nullptr;
+}
+
+int sched_getaffinity(pid_t process, size_t bytes, cpu_set_t* cores) noexcept {
+    static const auto affinity = original<int (*)(pid_t, size_t, cpu_set_t*)>("sched_getaffinity");
+    if (!Scheduler::is_on)
+        return affinity(process, bytes, cores);
+    CPU_ZERO_S(bytes, cores);
+    CPU_SET_S(0, bytes, cores);
+    CPU_SET_S(1, bytes, cores);
+    return 0;
+}
+
+/// No descriptor ever becomes ready: what wakes the event loop is the simulated futex.
+int epoll_wait(int set, epoll_event* events, int most, int timeout_ms) {
+    static const auto wait = original<int (*)(int, epoll_event*, int, int)>("epoll_wait");
+    return Scheduler::is_on ? 0 : wait(set, events, most, timeout_ms);
 }
 
 /// Asio then asks the clock itself.

@@ -78,7 +78,9 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
       maker_{source, reads_.get(), recorder_, clock_, pipeline_, asked},
       watch_{asked.stall_timeout.count() == 0
                  ? nullptr
-                 : std::make_unique<StallWatch>(asked.stall_timeout, asked.on_stall, std::string{name}, source)},
+                 : std::make_unique<StallWatch>(asked.stall_timeout, asked.on_stall,
+                                                recorder_ ? recorder_->pipeline_name(pipeline_) : std::string{name},
+                                                source)},
       most_errors_{asked.max_errors.value_or(std::max<std::size_t>(10, order_size_ / 1000))},
       inline_{options_.num_workers == 0},
       guarded_{PolicyOptions{.batch_size = plan.slot_samples,

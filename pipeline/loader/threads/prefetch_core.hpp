@@ -217,7 +217,7 @@ private:
 
     // The loop: prefetch_loop.cpp.
     [[nodiscard]] Handler unpark() noexcept;
-    [[nodiscard]] bool waits_for_batch(DrawMailbox::Kind how);   // must_wait(), watched
+    [[nodiscard]] bool waits_for_batch(DrawMailbox::Kind how);   // what must_wait() does, unwatched
     void end_wait() noexcept;
     [[nodiscard]] bool spin_until_ready() noexcept;
     void draw_inline();

@@ -115,6 +115,11 @@ bool PrefetchCore::spin_until_ready() noexcept {
 }
 
 bool PrefetchCore::must_wait(DrawMailbox::Kind how) {
+    if (stopping())
+        throw_aborted();
+    if (handler_)
+        throw_another_waits();
+    check_process();
     if (!watch_)
         return waits_for_batch(how);
     watch_->begin_wait(progress_.epoch(), drawn());
@@ -131,11 +136,6 @@ bool PrefetchCore::must_wait(DrawMailbox::Kind how) {
 }
 
 bool PrefetchCore::waits_for_batch(DrawMailbox::Kind how) {
-    if (stopping())
-        throw_aborted();
-    if (handler_)
-        throw_another_waits();
-    check_process();
     if (due_pass_)
         begin_due_pass();
     if (inline_) {

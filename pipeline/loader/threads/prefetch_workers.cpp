@@ -57,8 +57,10 @@ bool PrefetchCore::claim_one(SampleWorker& worker) noexcept {
                 s.first_claim_ns.store(begin, std::memory_order_relaxed);
         }
         ++worker.claims;
-        if (parts_ && !reads_)
+        if (parts_ && !reads_) {
+            worker.is(WorkerActivity::What::order, s.epoch);
             fill_indices(s, next, count);
+        }
         const bool measured = measures_use_.load(std::memory_order_relaxed) && worker.use.begin(clock_);
         if (s.collation && !s.collation->making.load(std::memory_order_acquire))
             begin_making(s);
@@ -133,7 +135,7 @@ void PrefetchCore::work(std::size_t) noexcept {
     }
     try {
         if (watch_)
-            worker->activity = &watch_->add_worker();
+            worker->activity = &watch_->add_worker(recorder_ ? std::optional{worker->track.worker()} : std::nullopt);
     } catch (const std::bad_alloc&) {
         // unwatched
     }

@@ -5,6 +5,8 @@
 #include <exception>
 #include <utility>
 
+#include <drawpoint/instrumentation/text/printable.hpp>
+
 namespace drawpoint {
 namespace {
 
@@ -31,6 +33,8 @@ StallWatch::StallWatch(std::chrono::nanoseconds timeout, StallObserver* observer
       tell_after_{timeout} {}
 
 void StallWatch::start() noexcept {
+    if (thread_.joinable())
+        return;
     try {
         thread_ = std::thread{[this] { run(); }};
     } catch (const std::exception&) {
@@ -48,12 +52,13 @@ void StallWatch::stop() noexcept {
         thread_.join();
 }
 
-WorkerActivity& StallWatch::add_worker() {
+WorkerActivity& StallWatch::add_worker(std::optional<std::uint32_t> number) {
     const std::lock_guard lock{mutex_};
-    seen_.reserve(workers_.size() + 1);
-    WorkerActivity& worker = workers_.emplace_back();
-    seen_.push_back({.changes = 0, .since = Clock::now()});
-    return worker;
+    const std::size_t next = workers_.size();
+    Worker& worker = workers_.emplace_back();
+    worker.number = number.value_or(next);
+    worker.seen.since = Clock::now();
+    return worker.activity;
 }
 
 void StallWatch::begin_wait(std::uint64_t epoch, std::uint64_t drawn) noexcept {
@@ -71,35 +76,41 @@ void StallWatch::end_wait() noexcept {
 void StallWatch::run() noexcept {
     std::unique_lock lock{mutex_};
     while (!stopped_.wait_for(lock, tick_, [this] { return stopping_; })) {
+        std::string text;
         try {
-            look(Clock::now());
+            text = look(Clock::now());
         } catch (const std::exception&) {
             // no memory to tell it; the next look may have some
         }
+        if (text.empty())
+            continue;
+        lock.unlock();   // telling may take long
+        if (observer_ != nullptr)
+            observer_->stalled(text);
+        else
+            std::fprintf(stderr, "drawpoint: %s\n", text.c_str());
+        lock.lock();
     }
 }
 
-void StallWatch::look(Clock::time_point now) {
+std::string StallWatch::look(Clock::time_point now) {
     const auto see = [now](Seen& seen, std::uint64_t changes) {
         const bool has_changed = seen.changes != changes;
         if (has_changed)
             seen = {changes, now};
         return has_changed;
     };
-    for (std::size_t i = 0; i < workers_.size(); ++i)
-        (void)see(seen_[i], workers_[i].changes_.load(std::memory_order_relaxed));
+    for (Worker& worker : workers_)
+        (void)see(worker.seen, worker.activity.changes_.load(std::memory_order_relaxed));
     (void)see(seen_loop_, loop_.changes_.load(std::memory_order_relaxed));
     const std::uint64_t waits = waits_.load(std::memory_order_acquire);
     if (see(wait_, waits))
         tell_after_ = timeout_;
     if ((waits & 1) == 0 || now - wait_.since < tell_after_)
-        return;
-    const std::string text = told(now);
+        return {};
+    std::string text = told(now);
     tell_after_ *= 2;
-    if (observer_ != nullptr)
-        observer_->stalled(text);
-    else
-        std::fprintf(stderr, "drawpoint: %s\n", text.c_str());
+    return text;
 }
 
 std::string StallWatch::told(Clock::time_point now) const {
@@ -108,21 +119,25 @@ std::string StallWatch::told(Clock::time_point now) const {
                        ", of which " + std::to_string(drawn_.load(std::memory_order_relaxed)) + " are drawn";
     if (loop_.now_.load(std::memory_order_relaxed) != 0)
         text += "\n  the loop itself " + told_of(loop_, now - seen_loop_.since);
-    for (std::size_t i = 0; i < workers_.size(); ++i)
-        text += "\n  worker " + std::to_string(i) + " " + told_of(workers_[i], now - seen_[i].since);
+    for (const Worker& worker : workers_)
+        text += "\n  worker " + std::to_string(worker.number) + " " + told_of(worker.activity, now - worker.seen.since);
     return text;
 }
 
 std::string StallWatch::told_of(const WorkerActivity& worker, std::chrono::nanoseconds since) const {
     using What = WorkerActivity::What;
     const std::uint64_t now = worker.now_.load(std::memory_order_relaxed);
-    const std::uint64_t number = now & ((std::uint64_t{1} << 56) - 1);
+    const std::uint64_t number = now & WorkerActivity::numbers;
     const std::string time = ", for " + seconds(since) + " or longer";
     const auto sample = [&] {
         std::string text = "sample " + std::to_string(number);
-        if (number < source_->size())
-            if (const std::string path = source_->path(number); !path.empty())
-                text += " (" + path + ")";
+        try {
+            if (number < source_->size())
+                if (const std::string path = source_->path(number); !path.empty())
+                    text += " (" + printable(path) + ")";
+        } catch (...) {
+            // the source does not know, or there is no memory for it
+        }
         return text;
     };
     switch (static_cast<What>(now >> 56)) {

@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
-#include <vector>
 
 #include <drawpoint/pipeline/loader/core/loader_options.hpp>
 #include <drawpoint/pipeline/loader/core/sample_source.hpp>
@@ -21,9 +21,10 @@ namespace drawpoint {
 class WorkerActivity {
 public:
     enum class What : std::uint8_t { idle, sample, read, collate, order };
-    /// `number`: the sample's index, the batch's number or the epoch; below 2^56.
+    /// `number`: the sample's index, the batch's number or the epoch, modulo 2^56.
     void is(What what, std::uint64_t number = 0) noexcept {
-        now_.store(std::uint64_t{static_cast<std::uint8_t>(what)} << 56 | number, std::memory_order_relaxed);
+        now_.store(std::uint64_t{static_cast<std::uint8_t>(what)} << 56 | (number & numbers),
+                   std::memory_order_relaxed);
         changes_.store(changes_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
     }
 
@@ -47,6 +48,7 @@ public:
 
 private:
     friend class StallWatch;
+    static constexpr std::uint64_t numbers = (std::uint64_t{1} << 56) - 1;
     std::atomic<std::uint64_t> now_{0}, changes_{0};
 };
 
@@ -59,12 +61,13 @@ public:
     StallWatch(std::chrono::nanoseconds timeout, StallObserver*, std::string loader, const SampleSource&);
     ~StallWatch() { stop(); }
 
-    /// Starts the thread; without one, nothing is told. Once.
+    /// Starts the thread, unless it runs; without one, nothing is told.
     void start() noexcept;
     void stop() noexcept;   ///< joins it; idempotent
 
-    /// Of a new worker; valid as long as the watch. Throws std::bad_alloc. Any thread.
-    [[nodiscard]] WorkerActivity& add_worker();
+    /// Of a new worker, by its number in the recording, if there is one; valid as long as the watch. Throws
+    /// std::bad_alloc. Any thread.
+    [[nodiscard]] WorkerActivity& add_worker(std::optional<std::uint32_t> number);
     /// What the loop makes itself: samples without workers, an order that no worker has begun.
     [[nodiscard]] WorkerActivity& loop() noexcept { return loop_; }
 
@@ -80,8 +83,14 @@ private:
         std::uint64_t changes = 0;
         Clock::time_point since{};
     };
+    struct Worker {
+        std::uint64_t number = 0;
+        WorkerActivity activity;
+        Seen seen;
+    };
     void run() noexcept;
-    void look(Clock::time_point now);   // under the mutex; throws std::bad_alloc
+    // Under the mutex; throw std::bad_alloc.
+    [[nodiscard]] std::string look(Clock::time_point now);   // what is to be told; empty: nothing
     [[nodiscard]] std::string told(Clock::time_point now) const;
     [[nodiscard]] std::string told_of(const WorkerActivity&, std::chrono::nanoseconds since) const;
 
@@ -96,9 +105,8 @@ private:
     std::mutex mutex_;
     std::condition_variable stopped_;
     bool stopping_ = false;
-    std::deque<WorkerActivity> workers_;
+    std::deque<Worker> workers_;
     WorkerActivity loop_;
-    std::vector<Seen> seen_;   // by worker
     Seen wait_, seen_loop_;
     std::chrono::nanoseconds tell_after_;   // the wait's length at which it is told
     std::thread thread_;

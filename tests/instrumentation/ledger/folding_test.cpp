@@ -319,6 +319,33 @@ BOOST_AUTO_TEST_CASE(cpu_time_lost_samples_and_a_wall_without_passes_are_those_o
         check_alike(summarize(ledger_of(ledger_steps)), exact);
 }
 
+BOOST_AUTO_TEST_CASE(steps_after_a_pass_are_none_of_its_steps) {
+    LedgerBuilder builder{0, 10};
+    builder.pass_begin({.kind = PassKind::train, .begin_ns = 0, .spans = {}});
+    const auto step = [&](std::uint32_t number) {
+        const std::int64_t at_ns = 10 * std::int64_t{number} + (number < 20 ? 0 : 5);
+        builder.step(
+            {.step = number, .size = 1, .draw_begin_ns = at_ns, .draw_ns = 3, .batch_ns = 7, .loss = {}, .spans = {}},
+            std::array{SpanRow{Span::starved, at_ns, 3}, SpanRow{Span::other, at_ns + 3, 7}});
+    };
+    for (std::uint32_t i = 0; i < 20; ++i)
+        step(i);
+    builder.pass({.kind = PassKind::train, .begin_ns = 0, .end_ns = 200, .spans = {}}, {});
+    for (std::uint32_t i = 20; i < 100; ++i)
+        step(i);
+    const Ledger ledger = builder.ledger();
+    BOOST_TEST_REQUIRE(ledger.passes.size() == 1u);
+    BOOST_TEST(ledger.folded.steps >= 80u);
+    BOOST_TEST(ledger.passes[0].folded_ns == 190);   // a run's first step is never folded
+}
+
+BOOST_AUTO_TEST_CASE(an_end_without_a_begin_is_wrong_unless_something_was_lost) {
+    LedgerBuilder builder{0, 0};
+    BOOST_TEST(!builder.operator_end(3, 10, false));
+    builder.gap(100);
+    BOOST_TEST(builder.operator_end(3, 10, false));
+}
+
 BOOST_AUTO_TEST_CASE(folding_keeps_the_setting_in_force_and_a_bounded_part_of_the_host) {
     LedgerBuilder builder{0, 10};
     for (std::int64_t i = 0; i < 20'000; ++i) {

@@ -48,6 +48,31 @@ BOOST_AUTO_TEST_CASE(passes_below_the_third_count_in_it_and_an_end_too_many_does
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_step_that_ends_in_its_draw_is_all_draw) {
+    ManualClock clock;
+    Recorder recorder{{}, AnyClock{clock}};
+    LoopTrack track{recorder};
+    track.begin_pass(PassKind::train, 0);
+    for (const bool draws : {true, false}) {
+        track.begin_step(Phase::train, 0, 0);
+        clock.advance(draws ? 5us : 7us);
+        track.mark(Span::starved);
+        if (draws) {
+            track.end_draw(1);
+            clock.advance(2us);
+            track.mark(Span::other);
+        }
+        track.end_step(draws ? StepStatus::complete : StepStatus::cancelled, std::nullopt);
+    }
+    track.end_pass();
+    const Ledger ledger = recorder.ledger();
+    BOOST_TEST_REQUIRE(ledger.steps.size() == 2u);
+    BOOST_TEST(ledger.steps[0].draw_ns == 5000);
+    BOOST_TEST(ledger.steps[0].batch_ns == 2000);
+    BOOST_TEST(ledger.steps[1].draw_ns == 7000);
+    BOOST_TEST(ledger.steps[1].batch_ns == 0);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }   // namespace

@@ -431,6 +431,8 @@ BOOST_AUTO_TEST_CASE(threads_beyond_the_table_are_counted_and_the_others_go_on) 
         });
     for (std::thread& thread : crew)
         thread.join();
+    for (int look = 0; look < 3; ++look)
+        BOOST_TEST(run.recorder.ledger().dropped_records() == threads - most);
     const Ledger ledger = run.finished();
     BOOST_TEST(ledger.operators.size() == most);
     BOOST_TEST(

@@ -373,6 +373,30 @@ BOOST_AUTO_TEST_CASE(the_next_pass_after_restore_is_of_its_epoch_or_a_later_one_
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_position_in_the_pass_that_is_prefetched_already_is_gone_on_from) {
+    const NumberedSource source{6};
+    const RandomSampler parts{6, 2};
+    const Whole whole{parts};
+    for (const Sampler* sampler : {static_cast<const Sampler*>(&parts), static_cast<const Sampler*>(&whole)})
+        for (const std::size_t workers : {0u, 2u}) {
+            Bench bench;
+            const LoaderOptions options{.batch_size = 2, .num_workers = workers};
+            DataLoader other{bench.runtime, source, *sampler, options};
+            auto begun = other.epoch(6);
+            (void)begun.next_blocking();
+            DataLoader loader{bench.runtime, source, *sampler, options};
+            auto pass = loader.epoch(5, {.next_epoch = true});
+            while (pass.next_blocking()) {
+            }
+            loader.restore(other.state());
+            pass = loader.epoch(6);
+            BOOST_TEST(pass.drawn() == 1u);
+            BOOST_TEST(pass.next_blocking()->number() == 1u);
+            BOOST_TEST(pass.next_blocking()->number() == 2u);
+            BOOST_TEST(!pass.next_blocking().has_value());
+        }
+}
+
 BOOST_AUTO_TEST_CASE(damaged_and_hostile_states_are_refused) {
     LoaderState state{.data = 1,
                       .order = 2,

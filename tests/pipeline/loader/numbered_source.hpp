@@ -15,7 +15,7 @@
 namespace drawpoint::test {
 
 /// Samples of `words` 64-bit numbers that identify the sample and its epoch.
-class NumberedSource final : public SampleSource {
+class NumberedSource : public SampleSource {
 public:
     explicit NumberedSource(std::size_t n, std::size_t words = 4) noexcept : n_{n}, words_{words} {}
 

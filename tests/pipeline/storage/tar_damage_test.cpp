@@ -122,6 +122,9 @@ BOOST_AUTO_TEST_CASE(broken_extended_headers_are_refused) {
     check_refused(Written{zero.ended()}.path, 1024, "with a zero in it");
     everything.add("pax", test::pax_record("path", "same.jpg"), 'g').sample("a", "image", 1);
     check_refused(Written{everything.ended()}.path, 0, "every member the same");
+    HandMadeTar one_size;
+    one_size.add("pax", test::pax_record("size", "5"), 'g').sample("a", "image", 1);
+    check_refused(Written{one_size.ended()}.path, 0, "every member the same");
     alone.sample("a", "image", 1).add("long", std::string(200, 'n'), 'L');
     check_refused(Written{alone.ended()}.path, 3072, "no next");
     sparse.add("pax", test::pax_record("GNU.sparse.major", "1"), 'x').sample("a", "image", 1);

@@ -160,7 +160,7 @@ struct OrderRow {
     std::int64_t cpu_ns = no_stamp;   ///< of `ns`, what its thread computed
     std::uint32_t epoch = 0;
     std::uint16_t pipeline = 0;
-    std::optional<std::uint16_t> worker;   ///< who computed it; absent: the loop, or an unrecorded thread
+    std::optional<std::uint16_t> worker;   ///< who computed it; absent: the loop
     bool operator==(const OrderRow&) const = default;
 };
 

@@ -431,6 +431,26 @@ BOOST_AUTO_TEST_CASE(a_worker_of_which_there_are_too_many_does_not_sleep) {
     BOOST_TEST(machine.sleeps(false));
 }
 
+BOOST_AUTO_TEST_CASE(a_new_worker_counts_one_that_is_still_leaving) {
+    LoaderMachine machine{{.batch_size = 1, .num_workers = 2, .prefetch_depth = 1},
+                          {.num_workers = 2, .prefetch_depth = 1}};
+    BOOST_TEST(machine.arrives());
+    BOOST_TEST(machine.arrives());
+    (void)machine.reconfigure({.num_workers = 1, .prefetch_depth = 1}, OrderRule{}, false, 0);
+    BOOST_TEST(machine.leaves());
+    (void)machine.reconfigure({.num_workers = 2, .prefetch_depth = 1}, OrderRule{}, false, 0);
+    BOOST_TEST(!machine.arrives());
+    machine.rests();
+    BOOST_TEST(machine.recall() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(memory_for_reads_that_was_not_asked_for_limits_nothing) {
+    const LiveLimits none{}, some{.reads_bytes = 5}, more{.reads_bytes = 7};
+    BOOST_TEST(least(none, some).reads_bytes == 5u);
+    BOOST_TEST(least(more, some).reads_bytes == 5u);
+    BOOST_TEST(least(some, more).reads_bytes == 5u);
+}
+
 BOOST_AUTO_TEST_CASE(a_gate_that_counts_beyond_the_threshold_is_armed_anew) {
     LoaderMachine machine{{.batch_size = 1, .num_workers = 1, .prefetch_depth = 2},
                           {.num_workers = 1, .prefetch_depth = 2}};

@@ -368,6 +368,36 @@ BOOST_AUTO_TEST_CASE(a_read_that_failed_leaves_nothing_to_the_next_one) {
     BOOST_TEST(loader.ahead > 0u);
 }
 
+BOOST_AUTO_TEST_CASE(reads_that_failed_or_that_nobody_took_leave_their_buffers_to_others) {
+    StoredSource source{100};
+    std::atomic<bool> fails{true};
+    source.before_read = [&](std::uint64_t index) {
+        wait_a_little(index);
+        if (fails && index % 2 == 1)
+            throw std::filesystem::filesystem_error{"cannot open", "x",
+                                                    std::make_error_code(std::errc::permission_denied)};
+    };
+    Wanting loader{source, {.concurrency = 2}};
+    for (std::uint32_t at = 0; at < 100; ++at)
+        if (at % 2 == 1)
+            BOOST_CHECK_THROW((void)loader.take(at), std::filesystem::filesystem_error);
+        else
+            BOOST_REQUIRE(loader.take(at));
+    BOOST_TEST(loader.ahead > 25u);
+    for (int round = 0; round < 100; ++round) {   // withdrawn while they are read, or once they are there
+        loader.reads.withdraw(0, 0);
+        loader.reads.perform(loader.reads.want(0, loader.indices));
+        std::this_thread::sleep_for(round % 2 == 0 ? 500us : 5ms);
+    }
+    loader.reads.withdraw(0, 0);
+    fails = false;
+    loader.reads.perform(loader.reads.want(0, loader.indices));
+    loader.ahead = 0;
+    for (std::uint32_t at = 0; at < 100; ++at)
+        BOOST_REQUIRE(loader.take(at));
+    BOOST_TEST(loader.ahead > 50u);
+}
+
 BOOST_AUTO_TEST_CASE(a_stop_ends_the_pause_before_a_repetition) {
     StoredSource source{2};
     source.before_read = [](std::uint64_t) {

@@ -45,6 +45,9 @@ public:
     /// When its slot was free again: at the end of the step that drew it, else the latest time known of it.
     [[nodiscard]] std::int64_t released_ns(std::size_t batch) const noexcept { return released_ns_[batch]; }
 
+    /// Indices into `Ledger::orders`, by the time of their begin.
+    [[nodiscard]] std::span<const std::uint32_t> orders_of(std::uint16_t pipeline, std::uint32_t epoch) const noexcept;
+
     /// The setting in force at that time: the pipeline's own until it is first changed.
     [[nodiscard]] LoaderSetting setting_at(std::uint16_t pipeline, std::int64_t at_ns) const noexcept;
 
@@ -55,10 +58,12 @@ private:
     void match_steps();
     void match_samples();
     void find_releases();
+    void sort_orders();
 
     const Ledger* ledger_;
     std::vector<std::uint32_t> batch_of_step_, samples_, batch_of_sample_;
     std::vector<Slice> samples_of_batch_;
+    std::vector<std::uint32_t> orders_;   // by loader, epoch and begin
     std::vector<bool> whole_;
     std::vector<std::int64_t> released_ns_;
     struct Slots {

@@ -10,7 +10,7 @@
 namespace drawpoint {
 namespace {
 
-constexpr std::ptrdiff_t most_old_host_rows = 1024;
+constexpr std::size_t most_old_host_rows = 1024;
 
 /// The row for which `is` holds; adds `fresh` if there is none.
 template <class Row, class Is>
@@ -228,6 +228,13 @@ bool pass_batches(Ledger& ledger, std::size_t keep) {
 
 }   // namespace
 
+void thin_old_host(Ledger& ledger, std::size_t most) {
+    auto old = static_cast<std::size_t>(
+        std::ranges::lower_bound(ledger.host, ledger.folded.until_ns, {}, &HostRow::at_ns) - ledger.host.begin());
+    for (; old > most; old -= old / 2)
+        thin(ledger.host, old);
+}
+
 void fold(Ledger& ledger, std::span<PassRow> open, std::size_t keep) {
     const bool steps = fold_steps(ledger, open, keep), batches = pass_batches(ledger, keep);
     if (!steps && !batches)
@@ -255,10 +262,7 @@ void fold(Ledger& ledger, std::span<PassRow> open, std::size_t keep) {
     });
     std::erase_if(ledger.orders,
                   [&](const OrderRow& row) { return wrapping_sum(row.begin_ns, row.ns) < ledger.folded.until_ns; });
-    const auto old_host =
-        std::ranges::lower_bound(ledger.host, ledger.folded.until_ns, {}, &HostRow::at_ns) - ledger.host.begin();
-    if (old_host > most_old_host_rows)
-        thin(ledger.host, static_cast<std::size_t>(old_host));
+    thin_old_host(ledger, most_old_host_rows);
     std::vector<DroppedRow> dropped;   // older ones are merged into one row per ring
     for (const DroppedRow& row : ledger.dropped) {
         const bool old = row.to_ns < ledger.folded.until_ns;

@@ -339,6 +339,24 @@ BOOST_AUTO_TEST_CASE(steps_after_a_pass_are_none_of_its_steps) {
     BOOST_TEST(ledger.passes[0].folded_ns == 190);   // a run's first step is never folded
 }
 
+BOOST_AUTO_TEST_CASE(what_is_folded_to_few_bytes_keeps_few_rows_of_the_host) {
+    LedgerBuilder builder{0, 0};
+    for (std::uint32_t i = 0; i < 1000; ++i) {
+        const std::int64_t at_ns = 10 * std::int64_t{i};
+        builder.host({.at_ns = at_ns});
+        builder.step(
+            {.step = i, .size = 1, .draw_begin_ns = at_ns, .draw_ns = 3, .batch_ns = 7, .loss = {}, .spans = {}}, {});
+    }
+    builder.fold_to(200'000);
+    BOOST_TEST(builder.ledger().host.size() > 500u);
+    builder.fold_to(4'000);
+    const Ledger ledger = builder.ledger();
+    const std::size_t kept = ledger.steps.size();
+    BOOST_TEST(kept < 100u);
+    BOOST_TEST(ledger.host.size() <= 16 + kept);
+    BOOST_TEST(ledger.host.front().at_ns == 0);
+}
+
 BOOST_AUTO_TEST_CASE(an_end_without_a_begin_is_wrong_unless_something_was_lost) {
     LedgerBuilder builder{0, 0};
     BOOST_TEST(!builder.operator_end(3, 10, false));

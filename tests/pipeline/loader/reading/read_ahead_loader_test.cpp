@@ -250,6 +250,22 @@ BOOST_AUTO_TEST_CASE(the_plan_looks_at_samples_from_all_over_the_source) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_loader_that_ends_repeats_no_read) {
+    const auto recorder = test::small_recorder();
+    Runtime runtime{{}, *recorder};
+    StoredSource source{4};
+    source.before_read = [](std::uint64_t) { fail(EIO); };   // for a moment, by its error
+    const SequentialSampler sampler{4};
+    {
+        DataLoader loader{
+            runtime, source, sampler, {.batch_size = 2, .num_workers = 1, .read_concurrency = 2, .read_retries = 10}};
+        const DataLoader::Pass pass = loader.epoch(0);
+        while (source.reads_begun == 0)
+            std::this_thread::yield();
+    }
+    BOOST_TEST(source.reads_begun < 10u);   // all pauses would take 5 s
+}
+
 BOOST_AUTO_TEST_CASE(a_loader_ends_in_the_midst_of_reads_and_touches_the_source_no_more) {
     std::mt19937 random{1};
     for (int round = 0; round < 40; ++round) {

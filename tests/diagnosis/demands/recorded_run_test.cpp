@@ -63,10 +63,14 @@ BOOST_AUTO_TEST_CASE(one_that_was_not_measured_computed_as_much_as_the_one_that_
     const auto waited = [&](const SampleRow& row) { return ledger.stages_of(row)[0].ns > 10 * ms; };
     BOOST_TEST(std::ranges::any_of(ledger.samples, waited));
     forget_cpu(ledger, 3);
-    for (const SampleDemand& sample : drawpoint::recorded_run(ledger, 0).samples) {
+    ledger.orders = {{.begin_ns = ledger.steps[3].draw_begin_ns, .ns = 10 * ms, .cpu_ns = 5 * ms, .worker = 0}};
+    const RecordedRun read = drawpoint::recorded_run(ledger, 0);
+    for (const SampleDemand& sample : read.samples) {
         BOOST_TEST(std::abs(sample.stages[0].cpu_ns - 5 * ms) < ms / 2);
         BOOST_TEST(sample.stages[0].wait_ns < ms / 10);
     }
+    BOOST_TEST(read.order.cpu_ns == 5 * ms);
+    BOOST_TEST(read.order.wait_ns < 4 * ms);   // without as much of it as samples waited for a core
 }
 
 BOOST_AUTO_TEST_CASE(a_replayed_ledger_is_read_back_as_the_demands_it_was_replayed_from) {
@@ -220,6 +224,13 @@ BOOST_AUTO_TEST_CASE(where_nothing_was_measured_samples_compute_and_steps_wait) 
     BOOST_TEST(std::abs(read.steps[3].compute.cpu_ns - 2 * ms) <= 1);
     BOOST_TEST(std::abs(read.steps[3].compute.wait_ns - 2 * ms) <= 1);
     BOOST_TEST(read.steps[3].threads == 1.0);
+    // A worker's order is no compute of the loop's.
+    ledger.orders = {{.begin_ns = ledger.steps[3].draw_begin_ns, .ns = 7 * ms, .cpu_ns = 6 * ms, .worker = 0}};
+    ledger.host[1].own_cpu_ns += 6 * ms;
+    read = drawpoint::recorded_run(ledger, 0);
+    BOOST_TEST(std::abs(read.steps[3].compute.cpu_ns - 2 * ms) <= 1);
+    BOOST_TEST((read.order == Demand{6 * ms, 1 * ms}));
+    ledger.orders.clear();
     // More compute than the steps took: several threads must have computed.
     ledger.host[1].own_cpu_ns = 77 + workers + 4 * 10 * 3 * ms;
     read = drawpoint::recorded_run(ledger, 0);

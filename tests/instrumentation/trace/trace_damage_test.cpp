@@ -100,7 +100,7 @@ std::pair<std::size_t, std::size_t> named_range(const std::string& message) {
 /// The parser's complaint about a record in a packet of its own, which our writer never makes; "" if it accepts the
 /// record.
 template <class Fill>
-std::string damage_of(trace_fields::Tag kind, Fill fill) {
+std::string damage_of(trace_fields::Tag kind, Fill fill, std::uint32_t format = trace_fields::format) {
     namespace f = trace_fields;
     TraceParser parser;
     const auto give = [&parser](f::Tag tag, auto fill_record) {
@@ -113,8 +113,8 @@ std::string damage_of(trace_fields::Tag kind, Fill fill) {
         packet.add_message(f::packet::event, event);
         parser.packet(content);
     };
-    give(f::record::run, [](protozero::pbf_writer& run) { run.add_uint32(f::run::format, f::format); });
     try {
+        give(f::record::run, [&](protozero::pbf_writer& run) { run.add_uint32(f::run::format, format); });
         give(kind, fill);
     } catch (const TraceDamage& damage) {
         return damage.what;
@@ -339,6 +339,17 @@ BOOST_AUTO_TEST_CASE(more_stages_than_there_are_and_no_samples_at_all_are_damage
     };
     BOOST_TEST(pipeline(max_stages) == "");
     BOOST_TEST(pipeline(max_stages + 1) == "a loader of 9 stages; there are at most 8");
+}
+
+BOOST_AUTO_TEST_CASE(another_format_is_refused_by_its_number) {
+    namespace f = trace_fields;
+    for (const std::uint32_t format : {f::format - 1, f::format, f::format + 1}) {
+        const std::string said = damage_of(
+            f::record::pipeline, [](protozero::pbf_writer& record) { record.add_string(2, "decode"); }, format);
+        BOOST_TEST(said == (format == f::format ? ""
+                                                : "format " + std::to_string(format) + "; this program reads format " +
+                                                      std::to_string(f::format)));
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_file_that_is_not_a_recording_is_refused_with_one_line_that_names_it) {

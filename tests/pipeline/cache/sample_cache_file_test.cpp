@@ -1,6 +1,7 @@
 // What outlives the process, and how it is damaged.
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 #include <iterator>
 #include <optional>
 #include <random>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -154,6 +156,29 @@ BOOST_AUTO_TEST_CASE(a_process_killed_while_writing_leaves_only_whole_samples) {
     BOOST_TEST(keep(cache, 3, 500));   // uses the room that was reserved for it
     BOOST_TEST(cache.counters().bytes == bytes);
     BOOST_TEST(holds_what_was_kept(cache, 3, 500));
+}
+
+BOOST_AUTO_TEST_CASE(a_file_for_which_there_is_no_room_is_not_taken_for_a_whole_one) {
+    const test::TemporaryFolder folder;
+    const auto file = folder.path() / "cache";
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::signal(SIGXFSZ, SIG_IGN);
+        const rlimit limit{1 << 12, 1 << 12};
+        ::setrlimit(RLIMIT_FSIZE, &limit);
+        try {
+            const SampleCache cache{8, 1 << 16, file, 42};
+        } catch (const std::system_error&) {
+            ::_exit(0);
+        }
+        ::_exit(1);
+    }
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    BOOST_TEST((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+    std::filesystem::resize_file(file, 1 << 16);   // as if all of it had been written
+    const SampleCache cache{8, 1 << 16, file, 42};
+    BOOST_TEST(cache.origin() != "0 samples found in " + file.string());
 }
 
 BOOST_AUTO_TEST_CASE(a_flipped_byte_costs_at_most_its_sample) {

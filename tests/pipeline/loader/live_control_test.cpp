@@ -7,6 +7,7 @@
 #include <chrono>
 #include <deque>
 #include <functional>
+#include <mutex>
 #include <random>
 #include <set>
 #include <string>
@@ -16,6 +17,7 @@
 #include <drawpoint/pipeline/loader/core/collate.hpp>
 #include <drawpoint/pipeline/loader/core/sample_buffer.hpp>
 
+#include "pipeline/loader/loader_bench.hpp"
 #include "pipeline/loader/orders.hpp"
 #include "pipeline/loader/running_workers.hpp"
 #include "pipeline/loader/stored_source.hpp"
@@ -274,6 +276,30 @@ BOOST_AUTO_TEST_CASE(workers_come_and_go_also_while_everybody_sleeps) {
         BOOST_TEST(drawn == samples);
         BOOST_TEST(loader.counters().workers_running == 2u);
     }
+}
+
+BOOST_AUTO_TEST_CASE(workers_leave_in_the_midst_of_a_batch) {
+    test::Bench bench;
+    NumberedSource source{1000};
+    std::atomic<bool> fewer{false};
+    std::atomic<std::uint64_t> made{0};
+    std::mutex mutex;
+    std::set<std::thread::id> late;   // who makes samples long after the change
+    source.before_fill = [&](std::uint64_t) {
+        std::this_thread::sleep_for(std::chrono::milliseconds{1});
+        if (fewer && made.fetch_add(1) > 100) {
+            const std::lock_guard lock{mutex};
+            late.insert(std::this_thread::get_id());
+        }
+    };
+    const SequentialSampler sampler{1000};
+    DataLoader loader{bench.runtime, source, sampler, {.batch_size = 1000, .num_workers = 4, .prefetch_depth = 1}};
+    DataLoader::Pass pass = loader.epoch(0);   // one batch, of which there is always more to claim
+    BOOST_TEST(comes_to(loader, 4));
+    loader.reconfigure({.num_workers = 1});
+    fewer = true;
+    BOOST_TEST(pass.next_blocking().has_value());
+    BOOST_TEST(late.size() == 1u);
 }
 
 BOOST_AUTO_TEST_CASE(numbers_from_before_the_first_pass_hold_in_it) {

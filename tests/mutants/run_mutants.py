@@ -52,7 +52,7 @@ def copy_sources():
         to = tree / name
         if not to.exists() or to.read_bytes() != (root / name).read_bytes():
             to.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy2(root / name, to)
+            shutil.copyfile(root / name, to)   # as of now, for Ninja: an older time may be that of what was built
 
 
 def configure():

@@ -4,7 +4,8 @@
 mutants.txt has the bugs: a place in a file, what stands there, what is to stand there, and which suites should notice.
 Works on a copy of the sources in build/mutants, built without LibTorch. A bug is killed if one of the suites fails,
 crashes, or hangs; those of the loader that no suite notices, by the simulation of the loader. Prints a line each, and
-the survivors at the end. Status 1: fewer than 95 % are killed, apart from those that mutants.txt calls `harmless:`.
+the survivors at the end, with what mutants.txt says of why one `lives:`. Status 1: fewer than 95 % are killed, apart
+from those that it calls `harmless:`, which change nothing that anybody could see.
 --only: those whose file or text contains TEXT. --every N: a random Nth of them, chosen by --seed."""
 
 import argparse
@@ -164,7 +165,7 @@ def main():
     counted = killed + len(survivors)
     print(f"{killed} of {counted} killed ({100 * killed / max(counted, 1):.1f} %), {len(unusable)} not usable")
     for mutant in survivors:
-        print(f"survives: {mutant['file']}: {mutant['from']}  ->  {mutant['to']}")
+        print(f"survives: {mutant['file']}: {mutant['from']}  ->  {mutant['to']}: {mutant.get('lives', 'not explained')}")
     for mutant, how in unusable:
         print(f"not usable: {mutant['file']}: {mutant['from']}: {how}")
     sys.exit(0 if killed >= share_to_kill * counted else 1)

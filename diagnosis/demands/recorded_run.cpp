@@ -252,7 +252,7 @@ double workers_cpu_ns(const RecordedRun& run, const Ledger& ledger, std::uint16_
         cpu_ns *= static_cast<double>(drawn) / static_cast<double>(run.batches.size());
     const std::int64_t from_ns = window.steps.front()->draw_begin_ns, to_ns = end_ns(*window.steps.back());
     for (const OrderRow& row : ledger.orders)
-        if (row.pipeline == pipeline && row.worker && row.begin_ns >= from_ns && row.begin_ns < to_ns)
+        if (row.pipeline == pipeline && row.begin_ns >= from_ns && row.begin_ns < to_ns)
             cpu_ns += static_cast<double>(own_cpu_ns(row));
     return cpu_ns;
 }

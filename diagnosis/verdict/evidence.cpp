@@ -68,7 +68,8 @@ Evidence evidence_of(const Ledger& ledger, const SteadyRun& steady) {
                 found.sampler_s += seconds(piece.ns);
     }
     for (const WorkerBlame& worker : blame.workers)
-        found.sampler_work_s += seconds(worker.sampler_ns);
+        if (ledger.pipelines[worker.pipeline].name == steady.run.pipeline)
+            found.sampler_work_s += seconds(worker.sampler_ns);
     found.mean_step_s = found.steps > 0 ? found.wall_s / static_cast<double>(found.steps) : 0;
     found.p99_draw_s = quantile(draws, 0.99);
     found.compute_variation = compute.variation();
@@ -111,7 +112,7 @@ std::vector<std::string> evidence_text(const Evidence& found, const SteadyRun& s
         said.push_back(
             fmt::format("passes begin with a wait for the sampler's order of samples: {} of the steady steps' time",
                         percent(found.sampler_s / found.wall_s)));
-    else if (verdict == Verdict::sampler)
+    else if (verdict == Verdict::sampler && found.sampler_work_s > 0)
         said.push_back(fmt::format("workers computed the sampler's orders for {} of {} meanwhile",
                                    format_duration(found.sampler_work_s), format_duration(found.wall_s)));
     if (found.sample_p99_over_p50 > 5 || verdict == Verdict::stragglers)

@@ -17,7 +17,7 @@ struct Evidence {
     double all_draw_s = 0, all_wall_s = 0;   ///< with the warm-up, which holds the first draw
     double handoff_s = 0, order_s = 0;       ///< parts of draw_s
     double sampler_s = 0;                    ///< likewise: waits for the order of a pass
-    double sampler_work_s = 0;               ///< of all workers: computing orders
+    double sampler_work_s = 0;               ///< of all workers of the loader: computing orders
     double compute_variation = 0;            ///< standard deviation / mean of the time between draws
     double sample_variation = 0;             ///< the same of a sample's demand
     double sample_p99_over_p50 = 1;

@@ -77,17 +77,20 @@ public:
         for (std::uint64_t index = 0; index < samples; ++index)
             if (fails_always(index))
                 std::filesystem::remove(source.file(index));
-        source.before_read = [this](std::uint64_t) {
+        source.before_read = [this](std::uint64_t index) {
             const std::uint64_t call = calls_.fetch_add(1, std::memory_order_relaxed) * 0x9E3779B97F4A7C15;
             if ((call >> 40) % 16 == 0)
                 std::this_thread::sleep_for(std::chrono::microseconds{(call >> 50) % 200});
-            if ((call >> 30) % 256 == 0)
+            if ((call >> 30) % 256 != 0)
+                failed_[index] = 0;
+            else if (++failed_[index] < 3)   // no read fails for good
                 throw std::filesystem::filesystem_error{"cannot read", "x", std::make_error_code(std::errc::io_error)};
         };
     }
 
 private:
     std::atomic<std::uint64_t> calls_{0};
+    std::vector<std::atomic<std::uint32_t>> failed_ = std::vector<std::atomic<std::uint32_t>>(samples);   // in a row
 };
 
 struct Quiet final : StallObserver {
@@ -304,8 +307,10 @@ int soak(double seconds, std::uint64_t seed) {
         lost("no pass was whole");
     std::printf("nothing lost in %llu whole passes, %llu samples\n", static_cast<unsigned long long>(counts.passes),
                 static_cast<unsigned long long>(counts.samples));
-    if (seconds < judged_from_s)
+    if (seconds < judged_from_s) {
+        std::printf("memory and CPU time are judged from %.0f s on\n", judged_from_s);
         return 0;
+    }
     const std::size_t fifth = looks.size() / 5;
     const double growth = slope(looks, fifth), resident = mean_of(looks, fifth, looks.size(), &Look::resident_kib);
     const double drift = mean_of(looks, looks.size() - 2 * fifth, looks.size(), &Look::cpu_us_per_sample) /

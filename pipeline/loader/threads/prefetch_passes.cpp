@@ -131,24 +131,16 @@ void PrefetchCore::compute_order(std::uint64_t epoch, std::span<std::uint64_t> o
     if (!recorder_)
         return sampler_->order(epoch, order);
     const std::int64_t begin_ns = clock_.now_ns(), cpu_ns = ThreadUsage::cpu_ns();
-    const auto record_order = [&] {
-        const OrderRow row{.begin_ns = begin_ns,
-                           .ns = clock_.now_ns() - begin_ns,
-                           .cpu_ns = ThreadUsage::cpu_ns() - cpu_ns,
-                           .epoch = static_cast<std::uint32_t>(epoch),
-                           .pipeline = pipeline_};
-        if (worker != nullptr)
-            worker->track.push(row);
-        else
-            recorder_->push(row);
-    };
-    try {
-        sampler_->order(epoch, order);
-    } catch (...) {
-        record_order();
-        throw;
-    }
-    record_order();
+    sampler_->order(epoch, order);
+    const OrderRow row{.begin_ns = begin_ns,
+                       .ns = clock_.now_ns() - begin_ns,
+                       .cpu_ns = ThreadUsage::cpu_ns() - cpu_ns,
+                       .epoch = static_cast<std::uint32_t>(epoch),
+                       .pipeline = pipeline_};
+    if (worker != nullptr)
+        worker->track.push(row);
+    else
+        recorder_->push(row);
 }
 
 void PrefetchCore::begin_next(Guard& guard) noexcept {

@@ -135,7 +135,8 @@ void PrefetchCore::work(std::size_t) noexcept {
     }
     try {
         if (watch_)
-            worker->activity = &watch_->add_worker(recorder_ ? std::optional{worker->track.worker()} : std::nullopt);
+            worker->activity =
+                &watch_->add_worker(worker->track ? std::optional{worker->track.worker()} : std::nullopt);
     } catch (const std::bad_alloc&) {
         // unwatched
     }

@@ -147,7 +147,7 @@ struct StuckSampler final : Sampler {
 BOOST_AUTO_TEST_CASE(an_order_that_is_not_made_is_told_whoever_makes_it) {
     for (const std::size_t workers : {0u, 1u}) {
         Bench bench;
-        Gate gate{1};
+        Gate gate{1, "computes the sampler's order"};
         const NumberedSource source{4};
         const StuckSampler sampler{gate};
         DataLoader loader{bench.runtime, source, sampler, watched(gate, workers)};
@@ -178,9 +178,14 @@ BOOST_AUTO_TEST_CASE(a_loop_that_does_not_wait_is_told_nothing) {
 
 BOOST_AUTO_TEST_CASE(a_second_draw_that_is_refused_does_not_end_the_watch_on_the_first) {
     Bench bench;
-    Gate gate{2};
+    Gate gate{1};
     NumberedSource source{4};
-    source.before_fill = [&](std::uint64_t) { gate.pass(); };
+    std::atomic<bool> refused{false};
+    source.before_fill = [&](std::uint64_t) {
+        refused.wait(false);
+        for (const std::size_t before = gate.told().size(); gate.told().size() == before;)
+            std::this_thread::sleep_for(5ms);   // until the first draw's wait is told again
+    };
     const SequentialSampler sampler{4};
     DataLoader loader{bench.runtime, source, sampler, watched(gate, 1)};
     DataLoader::Pass pass = loader.epoch(0);
@@ -193,7 +198,9 @@ BOOST_AUTO_TEST_CASE(a_second_draw_that_is_refused_does_not_end_the_watch_on_the
     asio::co_spawn(bench.runtime.context(), draw(), [&](std::exception_ptr thrown) { error = thrown; });
     bench.runtime.context().poll();
     BOOST_CHECK_THROW((void)pass.next_blocking(), std::logic_error);
-    bench.runtime.context().run();   // the source goes on once the first draw's wait was told twice
+    refused = true;
+    refused.notify_all();
+    bench.runtime.context().run();
     BOOST_TEST(came);
     BOOST_TEST(!error);
 }
@@ -206,7 +213,7 @@ struct Pathless final : NumberedSource {
 
 BOOST_AUTO_TEST_CASE(a_source_that_throws_for_a_path_is_told_without_it) {
     Bench bench;
-    Gate gate{1};
+    Gate gate{1, "makes sample 0"};
     Pathless source{2};
     source.before_fill = [&](std::uint64_t) { gate.pass(); };
     const SequentialSampler sampler{2};

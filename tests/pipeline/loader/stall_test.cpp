@@ -179,14 +179,14 @@ BOOST_AUTO_TEST_CASE(a_loop_that_does_not_wait_is_told_nothing) {
 BOOST_AUTO_TEST_CASE(a_second_draw_that_is_refused_does_not_end_the_watch_on_the_first) {
     Bench bench;
     Gate gate{1};
-    NumberedSource source{4};
+    NumberedSource source{2};   // one batch: nobody waits for another
     std::atomic<bool> refused{false};
     source.before_fill = [&](std::uint64_t) {
         refused.wait(false);
         for (const std::size_t before = gate.told().size(); gate.told().size() == before;)
             std::this_thread::sleep_for(5ms);   // until the first draw's wait is told again
     };
-    const SequentialSampler sampler{4};
+    const SequentialSampler sampler{2};
     DataLoader loader{bench.runtime, source, sampler, watched(gate, 1)};
     DataLoader::Pass pass = loader.epoch(0);
     bool came = false;

@@ -237,8 +237,9 @@ Window window_of_first_trained(RecordedRun& run, const Ledger& ledger, const Loa
     return window;
 }
 
-/// CPU time of the workers for all `drawn` batches, including those whose samples were thinned out, and for orders.
-double workers_cpu_ns(const RecordedRun& run, const Ledger& ledger, std::uint16_t pipeline, const Window& window) {
+/// CPU time of the loader, whoever spent it: all drawn batches, including those whose samples were thinned out, and
+/// orders.
+double loader_cpu_ns(const RecordedRun& run, const Ledger& ledger, std::uint16_t pipeline, const Window& window) {
     const std::size_t drawn = window.batches.size();
     double cpu_ns = 0;
     for (const SampleDemand& sample : run.samples) {
@@ -310,7 +311,7 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
     add_samples(run, ledger, rows, window, shares);
     if (!run.unusable.empty())
         return run;
-    add_steps(run, ledger, window.steps, workers_cpu_ns(run, ledger, pipeline, window));
+    add_steps(run, ledger, window.steps, loader_cpu_ns(run, ledger, pipeline, window));
 
     const double cached = number_in(ledger, facts::cache_bytes, most_bytes).value_or(0);
     const bool in_memory = ledger.fact(facts::cache_origin).value_or("") == "memory";

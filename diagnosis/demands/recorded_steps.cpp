@@ -100,9 +100,9 @@ void take_up(RecordedRun& run, const Ledger& ledger, std::span<const StepRow* co
 }
 
 /// Separates computing, and waiting for a core, from the steps' time: by the measurements that some steps have, else by
-/// the CPU time of the process that no worker used.
+/// the CPU time of the process that the loader did not use.
 void split_steps(RecordedRun& run, const Ledger& ledger, std::span<const StepRow* const> rows,
-                 std::span<const TimeRange> took, double workers_cpu_ns) {
+                 std::span<const TimeRange> took, double loader_cpu_ns) {
     double wall = 0, computes = 0, measured = 0, own = 0, queued = 0;
     for (std::size_t i = 0; i < run.steps.size(); ++i) {
         const StepDemand& step = run.steps[i];
@@ -118,7 +118,7 @@ void split_steps(RecordedRun& run, const Ledger& ledger, std::span<const StepRow
     }
     run.loop_cpu_measured = measured > 0;
     const auto process = own_cores(ledger, took);
-    const double others = process && computes > 0 ? std::max(*process * wall - workers_cpu_ns, 0.0) / computes : 0;
+    const double others = process && computes > 0 ? std::max(*process * wall - loader_cpu_ns, 0.0) / computes : 0;
     const double share = measured > 0 ? std::min(own / measured, 1.0) : std::min(others, 1.0);   // of the steps' time
     const double queue_share = measured > 0 ? std::min(queued / measured, 1 - share) : 0;
     const bool several = share >= computing_from && others / share >= threads_from;
@@ -161,10 +161,10 @@ std::int64_t sum_of(const Ledger& ledger, const StepRow& step, Span span) {
     return sum;
 }
 
-void add_steps(RecordedRun& run, const Ledger& ledger, std::span<const StepRow* const> rows, double workers_cpu_ns) {
+void add_steps(RecordedRun& run, const Ledger& ledger, std::span<const StepRow* const> rows, double loader_cpu_ns) {
     std::vector<TimeRange> took;
     take_up(run, ledger, rows, took);
-    split_steps(run, ledger, rows, took, workers_cpu_ns);
+    split_steps(run, ledger, rows, took, loader_cpu_ns);
 }
 
 }   // namespace drawpoint

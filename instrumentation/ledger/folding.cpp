@@ -10,7 +10,7 @@
 namespace drawpoint {
 namespace {
 
-constexpr std::size_t most_old_host_rows = 1024;
+constexpr std::size_t least_old_host_rows = 16, most_old_host_rows = 1024;
 
 /// The row for which `is` holds; adds `fresh` if there is none.
 template <class Row, class Is>
@@ -229,6 +229,7 @@ bool pass_batches(Ledger& ledger, std::size_t keep) {
 }   // namespace
 
 void thin_old_host(Ledger& ledger, std::size_t most) {
+    most = std::clamp(most, least_old_host_rows, most_old_host_rows);
     auto old = static_cast<std::size_t>(
         std::ranges::lower_bound(ledger.host, ledger.folded.until_ns, {}, &HostRow::at_ns) - ledger.host.begin());
     for (; old > most; old -= old / 2)

@@ -44,7 +44,7 @@ void thin(std::vector<HostRow>& host, std::size_t old);
 /// steps, folds all but the last `keep`. `ledger` must hold its steps in order of time; `open` are the
 /// passes that have not ended. O(rows kept).
 void fold(Ledger& ledger, std::span<PassRow> open, std::size_t keep);
-/// Removes every other host row from before the rows that are kept, until there are at most `most`, from 1.
+/// Drops every other host row from before the rows that are kept, until there are at most `most`, from 16 to 1024.
 void thin_old_host(Ledger& ledger, std::size_t most);
 
 }   // namespace drawpoint

@@ -82,7 +82,7 @@ void LedgerBuilder::fold_to(std::uint64_t bytes) {
         fold_to_rows(static_cast<std::size_t>(static_cast<double>(foldable()) * static_cast<double>(bytes) /
                                               static_cast<double>(have)));
     // In a slow run rows of the host may be most of a small recording.
-    thin_old_host(ledger_, std::clamp<std::size_t>(bytes / (4 * sizeof(HostRow)), 16, 1024));
+    thin_old_host(ledger_, bytes / (4 * sizeof(HostRow)));
 }
 
 bool LedgerBuilder::folded(const Folded& more) {

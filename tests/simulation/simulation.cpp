@@ -402,7 +402,7 @@ int clock_gettime(clockid_t clock, timespec* now) noexcept {
 int open(const char* name, int flags, ...) {
     va_list arguments;
     va_start(arguments, flags);
-    const mode_t mode = (flags & (O_CREAT | O_TMPFILE)) != 0 ? va_arg(arguments, mode_t) : 0;
+    const mode_t mode = (flags & O_CREAT) != 0 ? va_arg(arguments, mode_t) : 0;
     va_end(arguments);
     static const auto open_file = original<int (*)(const char*, int, ...)>("open");
     if (!Scheduler::is_on)

@@ -114,7 +114,7 @@ std::string StallWatch::look(Clock::time_point now) {
 }
 
 std::string StallWatch::told(Clock::time_point now) const {
-    std::string text = "loader " + loader_ + ": the loop has waited " + seconds(now - wait_.since) +
+    std::string text = "loader " + printable(loader_) + ": the loop has waited " + seconds(now - wait_.since) +
                        " for a batch of epoch " + std::to_string(epoch_.load(std::memory_order_relaxed)) +
                        ", of which " + std::to_string(drawn_.load(std::memory_order_relaxed)) + " are drawn";
     if (loop_.now_.load(std::memory_order_relaxed) != 0)

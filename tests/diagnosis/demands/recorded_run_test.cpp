@@ -224,12 +224,15 @@ BOOST_AUTO_TEST_CASE(where_nothing_was_measured_samples_compute_and_steps_wait) 
     BOOST_TEST(std::abs(read.steps[3].compute.cpu_ns - 2 * ms) <= 1);
     BOOST_TEST(std::abs(read.steps[3].compute.wait_ns - 2 * ms) <= 1);
     BOOST_TEST(read.steps[3].threads == 1.0);
-    // A worker's order is no compute of the loop's.
-    ledger.orders = {{.begin_ns = ledger.steps[3].draw_begin_ns, .ns = 7 * ms, .cpu_ns = 6 * ms, .worker = 0}};
+    // An order is no compute of the steps, whoever computed it.
+    ledger.orders = {{.begin_ns = ledger.steps[3].draw_begin_ns, .ns = 7 * ms, .cpu_ns = 6 * ms}};
     ledger.host[1].own_cpu_ns += 6 * ms;
-    read = drawpoint::recorded_run(ledger, 0);
-    BOOST_TEST(std::abs(read.steps[3].compute.cpu_ns - 2 * ms) <= 1);
-    BOOST_TEST((read.order == Demand{6 * ms, 1 * ms}));
+    for (const std::optional<std::uint16_t> worker : {std::optional<std::uint16_t>{0}, {}}) {
+        ledger.orders[0].worker = worker;
+        read = drawpoint::recorded_run(ledger, 0);
+        BOOST_TEST(std::abs(read.steps[3].compute.cpu_ns - 2 * ms) <= 1);
+        BOOST_TEST((read.order == Demand{6 * ms, 1 * ms}));
+    }
     ledger.orders.clear();
     // More compute than the steps took: several threads must have computed.
     ledger.host[1].own_cpu_ns = 77 + workers + 4 * 10 * 3 * ms;

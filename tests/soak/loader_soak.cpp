@@ -1,7 +1,9 @@
 // loader_soak [SECONDS [SEED]]: draws, cancels, times out, holds batches, changes settings, stops early, restores and
 // destroys loaders whose reads are slow, fail for a moment or for good. Checks that each pass gives each sample that
-// can be read once, with its own bytes. Prints a line every ten seconds; at the end, from 10 minutes on, whether memory
-// grew and whether samples came to cost more CPU time. Status 1: something was lost, or grew.
+// can be read once, with its own bytes. Prints a line every ten seconds; at the end, from an hour on, whether memory
+// grew and whether samples came to cost more CPU time than they cost a new process. That one does a piece of the same
+// work every ten seconds, so that whatever else runs on the machine weighs on both. Status 1: something was lost, or
+// grew.
 
 #include <algorithm>
 #include <chrono>
@@ -17,6 +19,7 @@
 #include <random>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
@@ -251,7 +254,7 @@ private:
 };
 
 struct Look {
-    double at_s, resident_kib, cpu_us_per_sample;
+    double at_s, resident_kib, cpu_us_per_sample, aged_to_new;
 };
 
 double mean_of(const std::vector<Look>& looks, std::size_t from, std::size_t to, double Look::* what) {
@@ -273,6 +276,38 @@ double slope(const std::vector<Look>& looks, std::size_t from) {
     return 3600 * both / squares;
 }
 
+/// CPU time a sample of `lives` lives, in microseconds.
+double cost_us(StoredSource& source, const std::string& file, std::uint64_t seed, std::uint64_t lives, Counts& counts) {
+    const double cpu = cpu_s();
+    const std::uint64_t samples_before = counts.samples;
+    for (std::uint64_t life = 0; life < lives; ++life)
+        Life{source, file, seed + life, counts}.live();
+    return 1e6 * (cpu_s() - cpu) / static_cast<double>(counts.samples - samples_before);
+}
+
+constexpr std::uint64_t compared_lives = 30;
+
+/// What `compared_lives` lives cost a process that has just begun.
+int tell_cost_of_new(std::uint64_t seed) {
+    const test::TemporaryFolder folder;
+    StoredSource source{samples, StoredSource::In::files};
+    const Faults faults{source};
+    Counts counts;
+    std::printf("%.9g\n", cost_us(source, folder.file("run.pftrace"), seed, compared_lives, counts));
+    return 0;
+}
+
+/// What they cost here, over what they cost a new process that lives them at the same time.
+double aged_to_new(StoredSource& source, const std::string& file, std::uint64_t seed, Counts& counts) {
+    const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
+    std::FILE* const told = ::popen(("'" + program + "' --new " + std::to_string(seed)).c_str(), "r");
+    const double aged = cost_us(source, file, seed, compared_lives, counts);
+    double of_new = 0;
+    if (told == nullptr || std::fscanf(told, "%lf", &of_new) != 1 || ::pclose(told) != 0 || !(of_new > 0))
+        lost("the new process to compare with failed");
+    return aged / of_new;
+}
+
 int soak(double seconds, std::uint64_t seed) {
     constexpr double every_s = 10, judged_from_s = 3600;   // the noise of less is more than the limits
     const test::TemporaryFolder folder;
@@ -288,19 +323,19 @@ int soak(double seconds, std::uint64_t seed) {
         Life{source, folder.file("run.pftrace"), seed + lives, counts}.live();
         if (now_s() - last_s < every_s)
             continue;
-        const double cpu = cpu_s();
-        looks.push_back(
-            {now_s(), resident_kib(), 1e6 * (cpu - last_cpu_s) / static_cast<double>(counts.samples - last_samples)});
+        const double cost = 1e6 * (cpu_s() - last_cpu_s) / static_cast<double>(counts.samples - last_samples);
+        const double ratio = aged_to_new(source, folder.file("run.pftrace"), ~(seed + lives), counts);
+        looks.push_back({now_s(), resident_kib(), cost, ratio});
         last_s = now_s();
-        last_cpu_s = cpu;
+        last_cpu_s = cpu_s();
         last_samples = counts.samples;
         std::printf("%.0f s: %llu loaders, %llu passes, %llu batches, %llu timeouts, %llu changes, %llu restores, %llu "
-                    "failed samples; %.0f KiB resident, %.2f us of CPU a sample\n",
+                    "failed samples; %.0f KiB resident, %.2f us of CPU a sample, %.3f of what it is in a new process\n",
                     last_s, static_cast<unsigned long long>(counts.loaders),
                     static_cast<unsigned long long>(counts.passes), static_cast<unsigned long long>(counts.batches),
                     static_cast<unsigned long long>(counts.timeouts), static_cast<unsigned long long>(counts.changes),
                     static_cast<unsigned long long>(counts.restores), static_cast<unsigned long long>(counts.failed),
-                    looks.back().resident_kib, looks.back().cpu_us_per_sample);
+                    looks.back().resident_kib, looks.back().cpu_us_per_sample, looks.back().aged_to_new);
         std::fflush(stdout);
     }
     if (counts.passes == 0)
@@ -313,11 +348,11 @@ int soak(double seconds, std::uint64_t seed) {
     }
     const std::size_t fifth = looks.size() / 5;
     const double growth = slope(looks, fifth), resident = mean_of(looks, fifth, looks.size(), &Look::resident_kib);
-    const double drift = mean_of(looks, looks.size() - 2 * fifth, looks.size(), &Look::cpu_us_per_sample) /
-                             mean_of(looks, fifth, 3 * fifth, &Look::cpu_us_per_sample) -
+    const double drift = mean_of(looks, looks.size() - 2 * fifth, looks.size(), &Look::aged_to_new) /
+                             mean_of(looks, fifth, 3 * fifth, &Look::aged_to_new) -
                          1;
-    std::printf("after the first fifth: memory %.0f KiB, slope %+.0f KiB an hour; CPU time a sample %+.2f %%, last two "
-                "fifths against the two before\n",
+    std::printf("after the first fifth: memory %.0f KiB, slope %+.0f KiB an hour; CPU time a sample, against that of a "
+                "new process, %+.2f %%, last two fifths against the two before\n",
                 resident, growth, 100 * drift);
     return growth < 0.01 * resident && drift < 0.02 ? 0 : 1;
 }
@@ -325,6 +360,8 @@ int soak(double seconds, std::uint64_t seed) {
 }   // namespace
 
 int main(int count, char** arguments) {
+    if (count == 3 && std::string_view{arguments[1]} == "--new")
+        return tell_cost_of_new(std::strtoull(arguments[2], nullptr, 10));
     const double seconds = count > 1 ? std::atof(arguments[1]) : 3600;
     const std::uint64_t seed = count > 2 ? std::strtoull(arguments[2], nullptr, 10) : 1;
     if (!(seconds > 0)) {

@@ -139,8 +139,8 @@ void ProfileOptions::add_training(CLI::App& app) {
     namespace limits = loader_limits;
     loader.num_workers = std::min(static_cast<std::size_t>(whole_usable_cores()), limits::most_workers);
     add_read(app, "--data", data, synthetic_in,
-             "an image folder (one folder a class), tar shards, MNIST or CIFAR as torchvision lays them out, a .npy "
-             "file, or synthetic[:COUNT]");
+             "an image folder (one folder a class), tar shards, MNIST as torchvision lays it out, CIFAR's binary "
+             "files, a .npy file, or synthetic[:COUNT]");
     add_read(app, "--format", format, one_of<DataFormat>({format_names.begin(), format_names.end() - 1}),
              "auto, folder, tar, idx, cifar, npy or raw");
     app.add_option("--targets", targets, "classes of a .npy or idx file: a file of the same format");

@@ -17,9 +17,14 @@ drawpoint::Awaitable<void> train(Line& line, drawpoint::DataLoader& loader, draw
         auto pass = loader.epoch(epoch, {.next_epoch = epoch + 1 < epochs});   // prefetches into the next one
         track.mark(Span::between);
         track.begin_pass(drawpoint::PassKind::train, epoch);
-        for (std::uint32_t i = 0; i < *pass.size(); ++i) {
+        for (std::uint32_t i = 0;; ++i) {
             track.begin_step(drawpoint::Phase::train, epoch, i);
             auto batch = co_await pass.next();   // the draw: all waiting for data is here
+            if (!batch) {
+                track.mark(Span::starved);
+                track.end_of_data();
+                break;
+            }
             track.mark_until(Span::starved, batch->draw_stamps().offered_ns);   // the batch did not exist yet
             track.mark_until(Span::handoff, batch->draw_stamps().taken_ns);     // it did, but the loop had not resumed
             track.end_draw(static_cast<std::uint32_t>(batch->size()));

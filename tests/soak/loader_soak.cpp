@@ -22,11 +22,18 @@
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
+
+#include <asio/bind_cancellation_slot.hpp>
+#include <asio/cancellation_signal.hpp>
+#include <asio/co_spawn.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/use_awaitable.hpp>
 
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/pipeline/loader/data_loader.hpp>
@@ -67,8 +74,8 @@ double resident_kib() {
 }
 
 struct Counts {
-    std::uint64_t passes = 0, batches = 0, samples = 0, failed = 0, timeouts = 0, changes = 0, restores = 0,
-                  loaders = 0;
+    std::uint64_t passes = 0, batches = 0, samples = 0, failed = 0, timeouts = 0, cancels = 0, changes = 0,
+                  restores = 0, loaders = 0;
 };
 
 /// Slow and failing reads: every read of a thread may be slow or fail for a moment, and the files of some samples are
@@ -141,6 +148,7 @@ public:
 
 private:
     bool one_in(std::uint64_t n) { return random_() % n == 0; }
+    std::chrono::microseconds some_time() { return std::chrono::microseconds{random_() % 300}; }
 
     LoaderOptions options(std::size_t batch_size) {
         LoaderOptions all{.batch_size = batch_size,
@@ -172,6 +180,19 @@ private:
         ++counts_.changes;
     }
 
+    /// A draw that is cancelled after a while.
+    Awaitable<std::optional<Batch>> drawn_or_cancelled(DataLoader::Pass& pass) {
+        const auto signal = std::make_shared<asio::cancellation_signal>();   // the timer may ring after the draw
+        asio::steady_timer timer{runtime_.context(), some_time()};
+        timer.async_wait([signal](std::error_code error) {
+            if (!error)
+                signal->emit(asio::cancellation_type::terminal);
+        });
+        auto cancellable = asio::bind_cancellation_slot(signal->slot(), asio::use_awaitable);
+        auto batch = co_await asio::co_spawn(runtime_.context(), pass.next(), std::move(cancellable));
+        co_return batch;
+    }
+
     Awaitable<void> pass(DataLoader& loader, std::uint64_t epoch) {
         left_early_ = false;
         std::uint64_t skipped = loader.counters().samples_skipped;
@@ -190,28 +211,38 @@ private:
                     held.clear();
                     change(loader);
                 }
-                bool has_timed_out = false;
+                std::optional<Batch> batch;
+                bool has_left = false;
                 if (one_in(4)) {
-                    const std::chrono::microseconds timeout{random_() % 300};
                     try {
-                        auto batch = co_await pass.next_for(timeout);
-                        if (!batch)
-                            break;
-                        take(*batch);
-                        held.push_back(std::move(*batch));
+                        auto drawn_in_time = co_await pass.next_for(some_time());
+                        batch = std::move(drawn_in_time);
                     } catch (const std::system_error& error) {
                         if (error.code() != asio::error::timed_out)
                             throw;
-                        has_timed_out = true;
+                        has_left = true;
+                        ++counts_.timeouts;
+                    }
+                } else if (one_in(4)) {
+                    try {
+                        auto drawn_in_time = co_await drawn_or_cancelled(pass);
+                        batch = std::move(drawn_in_time);
+                    } catch (const std::system_error& error) {
+                        if (error.code() != asio::error::operation_aborted)
+                            throw;
+                        has_left = true;
+                        ++counts_.cancels;
                     }
                 } else {
-                    auto batch = co_await pass.next();
-                    if (!batch)
-                        break;
-                    take(*batch);
-                    held.push_back(std::move(*batch));
+                    auto one = co_await pass.next();
+                    batch = std::move(one);
                 }
-                counts_.timeouts += has_timed_out;
+                if (has_left)
+                    continue;
+                if (!batch)
+                    break;
+                take(*batch);
+                held.push_back(std::move(*batch));
             }
         }
         missing_ += loader.counters().samples_skipped - skipped;
@@ -329,13 +360,15 @@ int soak(double seconds, std::uint64_t seed) {
         last_s = now_s();
         last_cpu_s = cpu_s();
         last_samples = counts.samples;
-        std::printf("%.0f s: %llu loaders, %llu passes, %llu batches, %llu timeouts, %llu changes, %llu restores, %llu "
+        std::printf("%.0f s: %llu loaders, %llu passes, %llu batches, %llu timeouts, %llu cancels, %llu changes, %llu "
+                    "restores, %llu "
                     "failed samples; %.0f KiB resident, %.2f us of CPU a sample, %.3f of what it is in a new process\n",
                     last_s, static_cast<unsigned long long>(counts.loaders),
                     static_cast<unsigned long long>(counts.passes), static_cast<unsigned long long>(counts.batches),
-                    static_cast<unsigned long long>(counts.timeouts), static_cast<unsigned long long>(counts.changes),
-                    static_cast<unsigned long long>(counts.restores), static_cast<unsigned long long>(counts.failed),
-                    looks.back().resident_kib, looks.back().cpu_us_per_sample, looks.back().aged_to_new);
+                    static_cast<unsigned long long>(counts.timeouts), static_cast<unsigned long long>(counts.cancels),
+                    static_cast<unsigned long long>(counts.changes), static_cast<unsigned long long>(counts.restores),
+                    static_cast<unsigned long long>(counts.failed), looks.back().resident_kib,
+                    looks.back().cpu_us_per_sample, looks.back().aged_to_new);
         std::fflush(stdout);
     }
     if (counts.passes == 0)

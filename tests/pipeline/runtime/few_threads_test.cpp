@@ -6,9 +6,15 @@
 #include <atomic>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
+#include <iterator>
 #include <limits>
 #include <memory>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <thread>
+#include <vector>
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -17,10 +23,15 @@
 #include <oneapi/tbb/parallel_for.h>
 #endif
 
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
+#include <drawpoint/instrumentation/sampling/stack_sampler.hpp>
+#include <drawpoint/instrumentation/trace/trace.hpp>
 #include <drawpoint/pipeline/loader/blocking.hpp>
 
 #include "pipeline/loader/numbered_source.hpp"
+#include "pipeline/loader/stored_source.hpp"
 #include "support/coro_test.hpp"
+#include "support/temporary_folder.hpp"
 
 namespace {
 
@@ -121,6 +132,65 @@ BOOST_AUTO_TEST_CASE(a_loader_that_is_to_have_more_has_as_many_as_the_system_has
     while (const auto batch = pass.next_blocking())
         samples += batch->size();
     BOOST_TEST(samples == 64u);
+}
+
+BOOST_AUTO_TEST_CASE(a_loader_that_reads_ahead_and_is_watched_gives_every_sample_whichever_thread_is_refused) {
+    struct Quiet final : StallObserver {
+        void stalled(std::string_view) noexcept override {}
+    } quiet;
+    for (const auto where : {test::StoredSource::In::memory, test::StoredSource::In::files}) {
+        const test::StoredSource source{64, where};
+        const SequentialSampler sampler{64};
+        for (std::size_t threads = 0; threads < 8; ++threads) {
+            const std::unique_ptr<Recorder> recorder = test::small_recorder();
+            Runtime runtime{{}, *recorder};
+            most = living + threads;
+            DataLoader loader{runtime,
+                              source,
+                              sampler,
+                              {.batch_size = 4,
+                               .num_workers = 2,
+                               .read_concurrency = 3,
+                               .stall_timeout = std::chrono::milliseconds{50},
+                               .on_stall = &quiet}};
+            std::vector<std::uint64_t> came;
+            for (auto& batch : blocking(loader))
+                came.insert(came.end(), batch.indices().begin(), batch.indices().end());
+            most = no_limit;
+            BOOST_TEST(came.size() == 64u);
+            BOOST_TEST(std::ranges::is_sorted(came));
+            BOOST_TEST(loader.counters().samples_skipped == 0u);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_recorder_whose_thread_is_refused_throws_and_leaves_the_recording_of_before) {
+    const test::TemporaryFolder folder;
+    const auto file = folder / "run.pftrace";
+    const auto record = [&] {
+        Recorder recorder{file};
+        recorder.set_fact("here", "yes");
+    };
+    record();
+    most = living.load();
+    BOOST_CHECK_THROW(record(), std::system_error);
+    BOOST_CHECK_THROW(Recorder{}, std::system_error);
+    most = no_limit;
+    const ReadTrace read = read_trace(file);
+    BOOST_TEST(!read.damaged);
+    BOOST_TEST(std::ranges::count(read.ledger.facts, std::string{"here"}, &Fact::first) == 1);
+    BOOST_TEST(std::distance(std::filesystem::directory_iterator{folder.path()}, {}) == 1);
+    record();   // nobody has kept the name
+}
+
+BOOST_AUTO_TEST_CASE(a_stack_sampler_whose_thread_is_refused_throws_and_can_be_started_later) {
+    const std::unique_ptr<Recorder> recorder = test::small_recorder();
+    StackSampler sampler{*recorder, {}};
+    most = living.load();
+    BOOST_CHECK_THROW(sampler.start(), std::system_error);
+    most = no_limit;
+    sampler.start();
+    sampler.stop();
 }
 
 #if DRAWPOINT_HAS_TBB

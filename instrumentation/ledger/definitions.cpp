@@ -42,11 +42,20 @@ void add_threads(std::vector<ThreadRow>& threads, ThreadPositions& positions, st
     }
 }
 
+bool DefinitionTable::takes(std::size_t bytes) noexcept {
+    if (bytes > most_bytes_ - bytes_)
+        return false;
+    bytes_ += bytes;
+    return true;
+}
+
 // In each of these, what can throw comes first, so that no position is given out without its definition.
 
 std::uint32_t DefinitionTable::add_name(std::string_view name) noexcept {
     const std::lock_guard lock{mutex_};
     return position_of(names_, name, [&](std::uint32_t position) {
+        if (!takes(sizeof(std::string) + name.size()))
+            return nothing;
         std::string text{name};
         make_room(fresh_.names);
         texts_.emplace_back(name);
@@ -112,6 +121,8 @@ std::uint32_t DefinitionTable::add_frame(const FrameRow& row) noexcept {
     if (row.function >= texts_.size() || (row.file != nothing && row.file >= texts_.size()))
         return nothing;
     return position_of(frames_, Key3{row.function, row.file, row.line}, [&](std::uint32_t position) {
+        if (!takes(sizeof row))
+            return nothing;
         make_room(fresh_.frames);
         frames_.emplace(Key3{row.function, row.file, row.line}, position);
         fresh_.frames.push_back(row);
@@ -124,6 +135,8 @@ std::uint32_t DefinitionTable::add_stack(const StackRow& row) noexcept {
     if (row.frame >= frames_.size() || (row.parent != nothing && row.parent >= stacks_.size()))
         return nothing;
     return position_of(stacks_, Key2{row.parent, row.frame}, [&](std::uint32_t position) {
+        if (!takes(sizeof row))
+            return nothing;
         make_room(fresh_.stacks);
         stacks_.emplace(Key2{row.parent, row.frame}, position);
         fresh_.stacks.push_back(row);

@@ -45,6 +45,9 @@ void add_threads(std::vector<ThreadRow>& threads, ThreadPositions&, std::span<co
 /// `nothing` if memory runs out, or if a row refers to something that was never added.
 class DefinitionTable {
 public:
+    /// Keeps at most this many bytes of names, frames and stacks; those beyond it are `nothing`.
+    explicit DefinitionTable(std::uint64_t most_bytes = ~std::uint64_t{0}) noexcept : most_bytes_{most_bytes} {}
+
     std::uint32_t add_name(std::string_view) noexcept;
     std::uint32_t add_thread(const ThreadRow&) noexcept;
     /// The calling thread. If `name` is empty and the thread has no name yet, it gets the system's name for it.
@@ -68,7 +71,12 @@ private:
     using Key2 = std::array<std::uint64_t, 2>;
     using Key3 = std::array<std::uint64_t, 3>;
 
+    /// Whether this many bytes may be added; counts them.
+    bool takes(std::size_t bytes) noexcept;
+
+    const std::uint64_t most_bytes_;
     std::mutex mutex_;
+    std::uint64_t bytes_ = 0;
     std::deque<std::string> texts_;   // these do not move: `names_` has views of them
     std::unordered_map<std::string_view, std::uint32_t> names_;
     std::unordered_map<Key2, std::uint32_t, Hash> threads_;

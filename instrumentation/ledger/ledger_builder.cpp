@@ -12,7 +12,7 @@ namespace drawpoint {
 namespace {
 
 constexpr std::size_t most_host_rows = 4096, least_folded = 16, most_folded_rows = 1u << 13;
-constexpr std::uint64_t most_lost_rows = 1u << 20;
+constexpr std::uint64_t most_lost_rows = 1u << 20, large_bytes = 1u << 20;
 constexpr std::string_view lost = "(lost)";
 constexpr FrameRow lost_frame{.function = nothing};   // until it gets a name
 constexpr StackRow lost_stack{.frame = nothing};
@@ -56,12 +56,16 @@ void LedgerBuilder::batch(const BatchRow& row) {
         fold_to_rows(foldable() / 2);
 }
 
-/// Whether there are more steps than allowed, or more bytes of the rows that can be folded.
+/// Whether there are more steps than allowed, or more bytes of the rows that can be folded. Since folding looks at
+/// every row, there must be half as many again as it left, in number or, where few are large, in bytes.
 bool LedgerBuilder::is_full() const noexcept {
     if (most_steps_ != 0 && ledger_.steps.size() > most_steps_)
         return true;
-    return most_bytes_ != 0 && foldable() >= std::max(least_folded, kept_ + kept_ / 2) &&
-           foldable_bytes() > most_bytes_;
+    if (most_bytes_ == 0 || foldable_bytes() <= most_bytes_)
+        return false;
+    return foldable() >= std::max(least_folded, kept_ + kept_ / 2) ||
+           (foldable() > kept_ &&
+            foldable_bytes() > std::max({2 * most_bytes_, kept_bytes_ + kept_bytes_ / 2, large_bytes}));
 }
 
 std::size_t LedgerBuilder::foldable() const noexcept { return std::max(ledger_.steps.size(), ledger_.batches.size()); }
@@ -74,6 +78,7 @@ std::uint64_t LedgerBuilder::foldable_bytes() const noexcept {
 void LedgerBuilder::fold_to_rows(std::size_t keep) {
     fold(ledger_, open_, std::max<std::size_t>(keep, 1));
     kept_ = foldable();
+    kept_bytes_ = foldable_bytes();
 }
 
 void LedgerBuilder::fold_to(std::uint64_t bytes) {

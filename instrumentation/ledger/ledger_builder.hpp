@@ -98,6 +98,7 @@ private:
     std::int64_t last_ns_ = no_stamp;
     std::uint64_t lost_bytes_ = 0, lost_rows_ = 0;   // of damaged parts; rows made up for them
     std::size_t kept_ = 0;                           // of foldable() after the last fold
+    std::uint64_t kept_bytes_ = 0;                   // of foldable_bytes()
 };
 
 }   // namespace drawpoint

@@ -26,17 +26,19 @@ constexpr std::uint64_t last_bytes = 512;   // what may follow without a further
 
 }   // namespace
 
-MessageSink::MessageSink(const std::filesystem::path* file, const RecorderOptions& options, const AnyClock& clock,
-                         const StartTimes& start)
-    : path_{file != nullptr ? std::filesystem::absolute(*file) : std::filesystem::path{}},
-      start_{start},
+MessageSink::MessageSink(const RecorderOptions& options, const AnyClock& clock, const StartTimes& start)
+    : start_{start},
       limit_bytes_{options.limit_bytes},
       operator_limit_bytes_{options.operator_limit_bytes},
       clock_{clock},
       builder_{start.start_ns, options.ledger_steps, options.ledger_bytes},
-      writer_{file != nullptr ? std::make_unique<TraceWriter>(*file, start) : nullptr},
       most_bytes_{options.limit_bytes} {
     threads_of_rings_.fill(nothing);
+}
+
+void MessageSink::open(const std::filesystem::path& file) {
+    path_ = std::filesystem::absolute(file);
+    writer_ = std::make_unique<TraceWriter>(file, start_);
 }
 
 void MessageSink::take(const std::byte* message) {
@@ -76,6 +78,7 @@ void MessageSink::write_anew() {
             if (error.empty()) {
                 writer_ = std::move(anew);
                 most_bytes_ = fits ? limit_bytes_ : std::max(limit_bytes_, 2 * bytes);   // some is never folded
+                failed_ = false;
                 return;
             }
         } catch (const std::system_error& failed) {

@@ -38,8 +38,9 @@ inline void merge(Ring::Drops& into, const Ring::Drops& more) noexcept {
 /// is not noexcept throws std::bad_alloc.
 class MessageSink {
 public:
-    /// `file`: null for none. Throws as TraceWriter.
-    MessageSink(const std::filesystem::path* file, const RecorderOptions&, const AnyClock&, const StartTimes&);
+    MessageSink(const RecorderOptions&, const AnyClock&, const StartTimes&);
+    /// Begins the file, before the first message. Throws as TraceWriter.
+    void open(const std::filesystem::path& file);
 
     /// Takes one message of a ring.
     void take(const std::byte* message);
@@ -86,13 +87,13 @@ private:
             to(*writer_);
     }
 
-    const std::filesystem::path path_;
+    std::filesystem::path path_;
     const StartTimes start_;
     const std::uint64_t limit_bytes_, operator_limit_bytes_;
     const AnyClock clock_;
     LedgerBuilder builder_;
     std::unique_ptr<TraceWriter> writer_;
-    bool failed_ = false;                                             // to write the file anew
+    bool failed_ = false;                                             // the last time, to write the file anew
     std::uint64_t most_bytes_;                                        // of the file, without operators
     std::vector<std::vector<std::uint32_t>> open_operators_;          // tickets by thread, outermost first
     std::array<std::uint32_t, ThreadRings::most> threads_of_rings_;   // by ring: the last thread that began an operator

@@ -9,8 +9,10 @@
 #include <charconv>
 #include <iterator>
 #include <limits>
+#include <mutex>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -81,8 +83,9 @@ Recorder::Impl::Impl(const std::filesystem::path* file, const RecorderOptions& g
       start{read_start_times(any)},
       ns_per_event{measure_ns_per_event(any)},
       loop_ring{given.ring_records},
+      definitions{given.operator_limit_bytes},
       thread_rings{given.ring_records, definitions},
-      sink{file, given, any, start},
+      sink{given, any, start},
       refused_until_ns{start.start_ns} {
     if (given.host_period.count() > 0 && !any.is_manual()) {
         host.emplace();
@@ -97,13 +100,27 @@ Recorder::Impl::Impl(const std::filesystem::path* file, const RecorderOptions& g
     sigset_t all, before;
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::unique_lock lock{mutex};   // the thread waits for it before it does anything
     try {
         thread = std::thread{[this] { run(); }};
+    } catch (const std::system_error& error) {
+        pthread_sigmask(SIG_SETMASK, &before, nullptr);
+        throw std::system_error(error.code(), "the recorder's thread");
     } catch (...) {
         pthread_sigmask(SIG_SETMASK, &before, nullptr);
         throw;
     }
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (file == nullptr)
+        return;
+    try {
+        sink.open(*file);   // last, since it replaces a recording that is there
+    } catch (...) {
+        stop = true;
+        lock.unlock();
+        thread.join();
+        throw;
+    }
 }
 
 void Recorder::Impl::run() noexcept {

@@ -19,7 +19,8 @@ constexpr std::chrono::milliseconds block_time{800};   // with the writer's paus
 constexpr std::chrono::milliseconds patience{2000};    // with a pipe that takes nothing
 }   // namespace
 
-TraceFile::TraceFile(const std::filesystem::path& path, Place place) : path_{path}, place_{place} {
+TraceFile::TraceFile(const std::filesystem::path& path, Place place)
+    : path_{path}, absolute_{std::filesystem::absolute(path)}, place_{place} {
     if (place == Place::when_asked) {
         replaced_.emplace(path);
         fd_ = replaced_->number();
@@ -74,8 +75,8 @@ TraceFile::~TraceFile() { end(); }
 
 bool TraceFile::is_in_place() const noexcept {
     struct stat mine{}, named{};
-    return replaced_ && ::fstat(fd_, &mine) == 0 && ::stat(path_.c_str(), &named) == 0 && named.st_dev == mine.st_dev &&
-           named.st_ino == mine.st_ino;
+    return replaced_ && ::fstat(fd_, &mine) == 0 && ::stat(absolute_.c_str(), &named) == 0 &&
+           named.st_dev == mine.st_dev && named.st_ino == mine.st_ino;
 }
 
 void TraceFile::end() noexcept {
@@ -87,7 +88,7 @@ void TraceFile::end() noexcept {
     fd_ = -1;
     replaced_.reset();
     if (before_ >= 0 && made_before_)
-        (void)::unlink(path_.c_str());
+        (void)::unlink(absolute_.c_str());
     close_before();
 }
 

@@ -66,7 +66,7 @@ private:
     void end() noexcept;   // closes what is open
     [[nodiscard]] std::string what(int error) const;
 
-    std::filesystem::path path_;
+    const std::filesystem::path path_, absolute_;   // as given; the same wherever the program goes
     const Place place_;
     /// Opens and locks the file of this name, and makes an empty one if there is none.
     [[nodiscard]] int open_locked();

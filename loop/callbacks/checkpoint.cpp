@@ -1,6 +1,8 @@
 #include <drawpoint/loop/callbacks/checkpoint.hpp>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
 #include <stdexcept>
 #include <system_error>
 
@@ -38,8 +40,14 @@ TrainingPosition load_position(const Checkpoint& from, const RunOptions& options
         if (*there != value)
             from.refuse(fmt::format("its {} is {}, here it is {}", name, *there, value));
     }
-    return {static_cast<std::size_t>(from.integer("position.epochs")),
-            static_cast<std::size_t>(from.integer("position.steps"))};
+    const auto count = [&](const char* name, std::int64_t most) {
+        const std::int64_t value = from.integer(name);
+        if (value < 0 || value > most)
+            from.refuse(fmt::format("its {} is {}", name, value));
+        return static_cast<std::size_t>(value);
+    };
+    return {count("position.epochs", std::numeric_limits<std::uint32_t>::max()),
+            count("position.steps", std::numeric_limits<std::int64_t>::max())};
 }
 
 void set_bytes(Checkpoint& to, const std::string& name, std::string bytes) {
@@ -83,7 +91,12 @@ void CheckpointPlan::restart(std::size_t first_epoch) {
     made_.clear();
     if (monitor_)
         monitor_->restart();
-    for (std::size_t epoch = 0; epoch < first_epoch; ++epoch)
+    std::size_t epoch = 0;
+    if (!monitor_ && options_.keep == 0)
+        epoch = first_epoch;   // none is ever removed
+    else if (!monitor_ && first_epoch / options_.every > options_.keep)
+        epoch = (first_epoch / options_.every - options_.keep) * options_.every;
+    for (; epoch < first_epoch; ++epoch)
         if (monitor_ ? monitor_->next().value_or(false) : (epoch + 1) % options_.every == 0)
             made_.push_back(epoch + 1);
     if (options_.keep > 0 && made_.size() > options_.keep)

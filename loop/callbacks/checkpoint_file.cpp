@@ -306,20 +306,21 @@ std::uint64_t Checkpoint::header_bytes(Bytes start, std::uint64_t size) const {
 Checkpoint::Header Checkpoint::parse_header(Bytes bytes) const {
     std::string text{reinterpret_cast<const char*>(bytes.data()) + length_bytes, bytes.size() - length_bytes};
     json header = json::parse(text, nullptr, false);
-    const auto member = [](const json& of, std::string_view key) {
+    static const json none;
+    const auto member = [](const json& of, std::string_view key) -> const json& {   // no copy: that is recursive
         const auto found = of.is_object() ? of.find(key) : of.end();
-        return of.is_object() && found != of.end() ? *found : json{};
+        return of.is_object() && found != of.end() ? *found : none;
     };
-    const json metadata = member(header, "__metadata__");
+    const json& metadata = member(header, "__metadata__");
     if (header.is_discarded() || !member(metadata, format_key).is_string())
         refuse(header.is_object() ? "is a safetensors file, but no checkpoint of drawpoint" : "is no checkpoint");
-    if (const json version = member(metadata, format_key); version != json(format_version))
+    if (const json& version = member(metadata, format_key); version != json(format_version))
         refuse(fmt::format("is a checkpoint of another version ({}), this program reads version {}",
                            version.get<std::string>(), format_version));
 
     std::size_t end = 0;
     for (const auto& [name, value] : header.items())
-        if (const json offsets = member(value, "data_offsets");
+        if (const json& offsets = member(value, "data_offsets");
             offsets.is_array() && offsets.size() == 2 && offsets[1].is_number_unsigned())
             end = std::max(end, offsets[1].get<std::size_t>());
     return {std::move(header), std::move(text), bytes.size(), bytes.size() + end};

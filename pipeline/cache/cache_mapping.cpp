@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <stdexcept>
 #include <system_error>
@@ -58,12 +59,13 @@ std::string mismatch(const CacheHeader& found, std::uint64_t bytes, const CacheH
     return {};
 }
 
-/// Takes the space ahead: a full disk is told at once, and not sample by sample.
+/// Takes the space ahead: a full disk is told at once, and not sample by sample. In pieces, since a file system may
+/// undo what it had taken when a signal comes.
 void take_space(int descriptor, const std::filesystem::path& file, std::uint64_t bytes) {
+    constexpr std::uint64_t piece = 4u << 20;
     int error = 0;
-    do
-        error = ::posix_fallocate(descriptor, 0, static_cast<off_t>(bytes));
-    while (error == EINTR);
+    for (std::uint64_t at = 0; at < bytes && (error == 0 || error == EINTR); at += error == 0 ? piece : 0)
+        error = ::posix_fallocate(descriptor, static_cast<off_t>(at), static_cast<off_t>(std::min(piece, bytes - at)));
     if (error != 0)
         fail(("cannot take " + std::to_string(bytes) + " bytes for").c_str(), file, error);
 }

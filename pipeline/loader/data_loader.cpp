@@ -27,7 +27,8 @@ void check_range(const char* field, std::size_t value, std::size_t least, std::s
         throw std::invalid_argument{std::move(complaint)};
 }
 
-const LoaderOptions& checked(const LoaderOptions& options, const Runtime& runtime, const SampleSource& source) {
+const LoaderOptions& checked(const LoaderOptions& options, const Runtime& runtime, const SampleSource& source,
+                             const Sampler& sampler) {
     check_options(options, runtime.options().max_threads);
     const SampleLayout layout = source.layout();
     check_range("the sample's rank", layout.rank, 0, layout.shape.size());
@@ -38,6 +39,11 @@ const LoaderOptions& checked(const LoaderOptions& options, const Runtime& runtim
                                         std::to_string(layout.shape[dimension])};
     if (layout.varies() && options.collate == nullptr)
         throw std::invalid_argument{"samples of varying shape need LoaderOptions::collate, e.g. PadCollate"};
+    constexpr std::size_t most_batches = std::numeric_limits<std::uint32_t>::max();   // as recordings number them
+    if (sampler.size() / options.batch_size >= most_batches)
+        throw std::invalid_argument{"batch_size must be greater for " + std::to_string(sampler.size()) +
+                                    " samples: a pass has at most " + std::to_string(most_batches) +
+                                    " batches, got batch_size = " + std::to_string(options.batch_size)};
     return options;
 }
 
@@ -91,7 +97,7 @@ MemoryPlan plan_of(const MemoryNeeds& needs) {
 
 PrefetchCore* new_core(Runtime& runtime, const SampleSource& source, const Sampler& sampler,
                        const LoaderOptions& options, std::string_view name) {
-    const LoaderOptions& asked = checked(options, runtime, source);
+    const LoaderOptions& asked = checked(options, runtime, source, sampler);
     const MemoryNeeds needs = needs_of(source, sampler, asked);
     return new PrefetchCore{runtime, source, sampler, asked, needs, plan_of(needs), name};
 }

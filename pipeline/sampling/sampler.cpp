@@ -76,6 +76,9 @@ void RandomSampler::order(std::size_t epoch, std::span<std::uint64_t> order) con
 
 WeightedSampler::WeightedSampler(std::span<const double> weights, std::size_t draws, std::uint64_t seed)
     : draws_{draws}, seed_{seed} {
+    if (draws > most_draws)
+        throw std::invalid_argument{"draws must be at most " + std::to_string(most_draws) + ", got " +
+                                    std::to_string(draws)};
     cumulative_.reserve(weights.size());
     double sum = 0.0;
     for (std::size_t i = 0; i < weights.size(); ++i) {

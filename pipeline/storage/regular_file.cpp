@@ -1,10 +1,12 @@
 #include "pipeline/storage/regular_file.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,6 +42,13 @@ std::uint64_t size_of_regular(int descriptor, const char* path) {
 }
 
 }   // namespace detail
+
+std::size_t most_open_files() noexcept {
+    rlimit limit{};
+    return ::getrlimit(RLIMIT_NOFILE, &limit) == 0
+               ? static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur, 1 << 16)) / 4
+               : 64;
+}
 
 RegularFile::RegularFile(const char* path) {
     RegularFile opened;   // closed when what follows throws

@@ -1,9 +1,14 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 
 namespace drawpoint {
+
+/// How many files one data set or loader may keep open: a quarter of what the process may have (RLIMIT_NOFILE), so that
+/// two leave half of it. A system call.
+[[nodiscard]] std::size_t most_open_files() noexcept;
 
 /// A regular file open for reading, or none. Pipes, sockets and devices are refused rather than waited for.
 class RegularFile {

@@ -5,10 +5,10 @@
 #include <filesystem>
 #include <optional>
 
-#include <sys/resource.h>
 #include <sys/uio.h>
 
 #include <drawpoint/pipeline/storage/file_reader.hpp>
+#include "pipeline/storage/regular_file.hpp"
 #include "pipeline/storage/tar_files.hpp"
 #include "pipeline/storage/tar_index.hpp"
 #include "pipeline/storage/tar_reader.hpp"
@@ -21,14 +21,6 @@ namespace {
 // Enough for a header, a label's member and the next header.
 constexpr std::size_t scan_buffer = std::size_t{1} << 12;
 constexpr std::size_t longest_classes = std::size_t{1} << 24;
-
-/// How many shards of a data set may stay open: a quarter of what the process may have, so that two leave half of it.
-std::size_t most_open_files() noexcept {
-    rlimit limit{};
-    return ::getrlimit(RLIMIT_NOFILE, &limit) == 0
-               ? static_cast<std::size_t>(std::min<rlim_t>(limit.rlim_cur, 1 << 16)) / 4
-               : 64;
-}
 
 /// The lines of classes.txt beside the shard; none if there is no such file.
 std::vector<std::string> read_classes(const std::filesystem::path& shard) {

@@ -25,8 +25,11 @@ bool has_operations(io_uring& ring) noexcept {
 
 }   // namespace
 
-IoRing::IoRing(unsigned entries) {
-    int error = -::io_uring_queue_init(entries, &ring_, IORING_SETUP_CLAMP);
+IoRing::IoRing(unsigned entries, unsigned completions) {
+    io_uring_params parameters{};
+    parameters.flags = IORING_SETUP_CLAMP | IORING_SETUP_CQSIZE;
+    parameters.cq_entries = completions;
+    int error = -::io_uring_queue_init_params(entries, &ring_, &parameters);
     if (error <= 0) {
         if (has_operations(ring_))
             return;

@@ -19,7 +19,8 @@ public:
     };
 
     /// Throws std::system_error where the kernel allows no ring or lacks an operation used here.
-    explicit IoRing(unsigned entries);
+    /// `completions`: most operations that are queued or not looked at yet, so that none needs the kernel's memory.
+    IoRing(unsigned entries, unsigned completions);
     ~IoRing();
     IoRing(const IoRing&) = delete;
     IoRing& operator=(const IoRing&) = delete;

@@ -9,6 +9,7 @@
 #include "pipeline/loader/reading/read_cell.hpp"
 #include "pipeline/loader/reading/read_ring.hpp"
 #include "pipeline/loader/reading/read_threads.hpp"
+#include "pipeline/storage/regular_file.hpp"
 
 namespace drawpoint {
 
@@ -21,6 +22,11 @@ bool system_counts_switches() noexcept {
     const timespec moment{0, 1};
     ::nanosleep(&moment, nullptr);
     return voluntary_switches() != before;
+}
+
+/// Each has a file open.
+std::size_t most_reads(std::size_t wanted) noexcept {
+    return std::min(wanted, std::max<std::size_t>(most_open_files(), 1));
 }
 
 }   // namespace
@@ -36,10 +42,10 @@ ReadAhead::ReadAhead(const SampleSource& source, const SampleReads& reads, const
       source_size_{source.size()},
       options_{options},
       clock_{clock},
-      most_{options.concurrency == 0 ? 0 : std::max(options.concurrency, options.most_concurrency)},
+      most_{options.concurrency == 0 ? 0 : most_reads(std::max(options.concurrency, options.most_concurrency))},
       counts_switches_{system_counts_switches()},
       retried_{reads, options.rules},
-      machine_{options.concurrency, most_, options.num_workers, options.memory} {
+      machine_{std::min(options.concurrency, most_), most_, options.num_workers, options.memory} {
     if (most_ == 0)
         return;
     prepare_slots(options_.slots);
@@ -65,7 +71,7 @@ void ReadAhead::retarget(std::size_t concurrency, std::size_t num_workers, std::
     Act then;
     {
         const std::lock_guard lock{mutex_};
-        machine_.retarget(concurrency, num_workers, memory);
+        machine_.retarget(std::min(concurrency, most_), num_workers, memory);
         for (std::size_t i = 0; i < free_.size() && machine_.exceeds_memory(); ++i)   // the next to be used last
             give_up(buffers_[free_[i]]);
         then = act();

@@ -20,7 +20,8 @@ std::string seconds(std::chrono::nanoseconds time) {
 }   // namespace
 
 bool is_transient(const std::error_code& error) noexcept {
-    const std::errc known[]{std::errc::io_error, std::errc::interrupted, std::errc::resource_unavailable_try_again};
+    const std::errc known[]{std::errc::io_error, std::errc::interrupted, std::errc::resource_unavailable_try_again,
+                            std::errc::too_many_files_open, std::errc::too_many_files_open_in_system};
     return std::ranges::any_of(known, [&](std::errc one) { return error == one; }) ||
            error == std::error_code{ESTALE, std::generic_category()} ||
            error == std::error_code{ESTALE, std::system_category()};

@@ -87,7 +87,9 @@ private:
 
 ReadRing::ReadRing(ReadAhead& ahead)
     : ahead_{&ahead},
-      ring_{static_cast<unsigned>(std::min<std::size_t>(ahead.concurrency() + 2, 1024))},
+      // An operation and its cancellation for each read, and the event.
+      ring_{static_cast<unsigned>(std::min<std::size_t>(ahead.concurrency() + 2, 1024)),
+            static_cast<unsigned>(2 * ahead.concurrency() + 2)},
       waits_at_start_(3 * ahead.concurrency()) {
     ring_.limit_kernel_threads(static_cast<unsigned>(ahead.concurrency()));
     jobs_.reserve(waits_at_start_.size());
@@ -186,7 +188,7 @@ std::unique_ptr<Readers> make_read_ring(ReadAhead& ahead) {
 
 ReadBackend read_backend() {
     try {
-        const IoRing ring{8};
+        const IoRing ring{8, 16};
     } catch (const std::system_error& error) {
         return {.io_uring = false, .name = "pread threads", .why = "io_uring_setup: " + error.code().message()};
     }

@@ -357,6 +357,26 @@ BOOST_AUTO_TEST_CASE(what_is_folded_to_few_bytes_keeps_few_rows_of_the_host) {
     BOOST_TEST(ledger.host.front().at_ns == 0);
 }
 
+BOOST_AUTO_TEST_CASE(a_few_batches_of_many_samples_are_folded_too) {
+    constexpr std::uint32_t samples = 1u << 14, batches = 15;   // 30 MB
+    LedgerBuilder builder{0, 0, 1u << 20};
+    std::size_t most = 0;
+    for (std::uint32_t batch = 0; batch < batches; ++batch) {
+        const std::int64_t at_ns = 1'000'000 * std::int64_t{batch};
+        for (std::uint32_t slot = 0; slot < samples; ++slot)
+            builder.sample({.index = slot, .batch = batch, .slot = slot, .begin_ns = at_ns + slot}, {});
+        builder.batch({.batch = batch,
+                       .size = samples,
+                       .admitted_ns = at_ns,
+                       .offered_ns = at_ns + samples,
+                       .taken_ns = at_ns + samples});
+        most = std::max(most, builder.rows().samples.size());
+    }
+    BOOST_TEST(most <= 2 * samples);
+    const Ledger ledger = builder.ledger();
+    BOOST_TEST(ledger.folded.batch_samples + samples * ledger.batches.size() == samples * batches);
+}
+
 BOOST_AUTO_TEST_CASE(an_end_without_a_begin_is_wrong_unless_something_was_lost) {
     LedgerBuilder builder{0, 0};
     BOOST_TEST(!builder.operator_end(3, 10, false));

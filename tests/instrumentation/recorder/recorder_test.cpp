@@ -18,6 +18,7 @@
 #include <boost/test/unit_test.hpp>
 
 #include <drawpoint/instrumentation/recorder/loop_track.hpp>
+#include <drawpoint/instrumentation/recorder/region.hpp>
 #include <drawpoint/instrumentation/trace/trace.hpp>
 
 #include "instrumentation/trace/allocations.hpp"
@@ -337,6 +338,86 @@ BOOST_AUTO_TEST_CASE(a_file_that_was_moved_is_not_replaced_and_has_no_limit) {
     recorder.finish();
     BOOST_TEST(test::bytes_in(file) == "somebody else's");
     BOOST_TEST((read_trace(folder / "moved.pftrace").ledger == ledger_of(run, 100)));
+}
+
+/// Pushes a hundred steps, the first one with this number, and waits until they are written.
+void push_steps(Recorder& recorder, std::uint32_t first) {
+    for (std::uint32_t i = first; i < first + 100; ++i)
+        recorder.push(StepRow{.step = i,
+                              .batch = i,
+                              .size = 1,
+                              .draw_begin_ns = 10 * std::int64_t{i},
+                              .draw_ns = 5,
+                              .batch_ns = 5,
+                              .loss = {},
+                              .spans = {}},
+                      {});
+    (void)recorder.ledger();
+}
+
+BOOST_AUTO_TEST_CASE(a_recording_named_from_here_stays_within_its_limit_wherever_the_program_goes) {
+    const test::TemporaryFolder folder;
+    const std::filesystem::path before = std::filesystem::current_path();
+    std::filesystem::current_path(folder.path());
+    ManualClock clock{100};
+    {
+        Recorder recorder{"run.pftrace", {.limit_bytes = 20'000}, AnyClock{clock}};
+        std::filesystem::current_path(before);
+        for (std::uint32_t i = 0; i < 3000; i += 100)
+            push_steps(recorder, i);
+        BOOST_TEST(recorder.state().bytes <= 20'000u);
+        BOOST_TEST(recorder.state().error == "");
+    }
+    const Ledger ledger = read_trace(folder / "run.pftrace").ledger;
+    BOOST_TEST(ledger.steps.size() + ledger.folded.steps == 3000u);
+    BOOST_TEST(!std::filesystem::exists(before / "run.pftrace"));
+}
+
+BOOST_AUTO_TEST_CASE(each_failure_to_write_a_file_anew_is_tried_once_more) {
+    if (test::sanitized)
+        return;   // UBSan needs descriptors to check a virtual call
+    const TemporaryFile file;
+    constexpr std::uint64_t limit = 60'000;
+    ManualClock clock{100};
+    rlimit before{};
+    BOOST_TEST_REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+    Recorder recorder{file.path(), {.limit_bytes = limit}, AnyClock{clock}};
+    std::uint32_t step = 0;
+    for (int failures = 0; failures < 3; ++failures) {
+        rlimit none = before;
+        none.rlim_cur = 0;   // no further file
+        BOOST_TEST_REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+        for (; recorder.state().bytes <= limit && recorder.state().error.empty(); step += 100)
+            push_steps(recorder, step);
+        BOOST_TEST_REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+        BOOST_TEST_REQUIRE(recorder.state().error == "");
+        for (; recorder.state().bytes > limit; step += 100)
+            push_steps(recorder, step);
+    }
+    recorder.finish();
+    const Ledger ledger = read_trace(file.path()).ledger;
+    BOOST_TEST(ledger.steps.size() + ledger.folded.steps == step);
+}
+
+BOOST_AUTO_TEST_CASE(names_that_never_end_are_kept_up_to_the_limit_of_operators) {
+    constexpr std::uint64_t limit = 100'000;
+    const TemporaryFile file;
+    ManualClock clock{100};
+    Recorder recorder{file.path(), {.operator_limit_bytes = limit}, AnyClock{clock}};
+    for (int i = 0; i < 20'000; ++i) {
+        {
+            const Region region = profile_region(recorder, "region " + std::to_string(i));
+        }
+        if (i % 100 == 0)
+            (void)recorder.ledger();
+    }
+    recorder.finish();
+    const Ledger ledger = recorder.ledger();
+    BOOST_TEST(ledger.operators.size() > 100u);
+    BOOST_TEST(ledger.names.size() < limit / 30);
+    BOOST_TEST(ledger.operators.size() + ledger.dropped_records() >= 20'000u);
+    BOOST_TEST(std::filesystem::file_size(file.path()) < 3 * limit);
+    BOOST_TEST((read_trace(file.path()).ledger == ledger));
 }
 
 BOOST_AUTO_TEST_CASE(slices_of_passes_nest_in_a_file_written_anew) {

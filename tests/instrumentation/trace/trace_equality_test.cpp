@@ -2,7 +2,10 @@
 #include <charconv>
 #include <clocale>
 #include <iterator>
+#include <optional>
 #include <string>
+#include <tuple>
+#include <type_traits>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
@@ -76,9 +79,100 @@ void check_run(std::int64_t start_ns, const RunShape& shape, std::uint64_t seed)
     check_equal(read.ledger, live);
 }
 
+/// Another value.
+struct Change {
+    void operator()(bool& value) const { value = !value; }
+    void operator()(std::string& value) const { value += 'x'; }
+    void operator()(Slice& value) const { ++value.count; }
+    void operator()(OrderRule& value) const { ++value.max_overtakes; }
+    template <class T>
+        requires std::is_arithmetic_v<T>
+    void operator()(T& value) const {
+        value += 1;
+    }
+    template <class T>
+        requires std::is_enum_v<T>
+    void operator()(T& value) const {
+        value = static_cast<T>(static_cast<int>(value) + 1);
+    }
+    template <class T>
+    void operator()(std::optional<T>& value) const {
+        value = value ? std::nullopt : std::optional{T{}};
+    }
+    template <class T>
+    void operator()(std::vector<T>& value) const {
+        value.emplace_back();
+    }
+};
+
+using Rows =
+    std::tuple<SpanRow, StageRow, StepRow, PassRow, EndOfDataRow, BatchRow, SampleRow, PipelineRow, SettingRow,
+               OrderRow, HostRow, FailureRow, DroppedRow, ThinningRow, ThreadRow, OperatorRow, AllocationRow, FrameRow,
+               StackRow, StackSampleRow, StageUsage, DrawSplit, FoldedAction, FoldedStage, FoldedWorker>;
+
 }   // namespace
 
 BOOST_AUTO_TEST_SUITE(trace_equality)
+
+BOOST_AUTO_TEST_CASE_TEMPLATE(rows_that_differ_in_one_column_are_not_equal, Row, Rows) {
+    const Row row{};
+    BOOST_TEST((row == Row{}));
+    const auto check = [&](const auto& column) {
+        Row other{};
+        Change{}(other.*column.member);
+        BOOST_TEST(!(row == other), column.name);
+    };
+    schema::walk<Row>([&](const auto&... columns) { (check(columns), ...); });
+}
+
+BOOST_AUTO_TEST_CASE(ledgers_that_differ_in_one_member_are_not_equal) {
+    const Ledger ledger;
+    const auto check = [&](auto member) {
+        Ledger other;
+        Change{}(other.*member);
+        BOOST_TEST(!(ledger == other));
+    };
+    check(&Ledger::start_ns);
+    check(&Ledger::facts);
+    check(&Ledger::names);
+    check(&Ledger::pipelines);
+    check(&Ledger::passes);
+    check(&Ledger::steps);
+    check(&Ledger::spans);
+    check(&Ledger::ends_of_data);
+    check(&Ledger::batches);
+    check(&Ledger::samples);
+    check(&Ledger::stages);
+    check(&Ledger::failures);
+    check(&Ledger::settings);
+    check(&Ledger::orders);
+    check(&Ledger::host);
+    check(&Ledger::dropped);
+    check(&Ledger::thinnings);
+    check(&Ledger::threads);
+    check(&Ledger::operators);
+    check(&Ledger::allocations);
+    check(&Ledger::frames);
+    check(&Ledger::stacks);
+    check(&Ledger::stack_samples);
+    const auto check_folded = [&](auto member) {
+        Ledger other;
+        Change{}(other.folded.*member);
+        BOOST_TEST(!(ledger == other));
+    };
+    check_folded(&Folded::until_ns);
+    check_folded(&Folded::steps);
+    check_folded(&Folded::failed);
+    check_folded(&Folded::not_drawn);
+    check_folded(&Folded::samples);
+    check_folded(&Folded::batch_samples);
+    check_folded(&Folded::draws_ns);
+    check_folded(&Folded::batches_ns);
+    check_folded(&Folded::other_ns);
+    check_folded(&Folded::actions);
+    check_folded(&Folded::stages);
+    check_folded(&Folded::workers);
+}
 
 BOOST_AUTO_TEST_CASE(what_is_recorded_is_what_is_live_is_what_is_read_back) {
     check_run(1'000'000'000'000, {.epochs = 3, .train_batches = 60, .batch_size = 16}, 1);

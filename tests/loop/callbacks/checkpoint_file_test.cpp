@@ -176,6 +176,20 @@ BOOST_AUTO_TEST_CASE(other_files_are_refused_by_name_and_kind) {
         refused(folder / "newer").ends_with(": is a checkpoint of another version (2), this program reads version 1"));
 }
 
+BOOST_AUTO_TEST_CASE(a_header_that_nests_a_million_times_is_refused) {
+    const TemporaryFolder folder;
+    const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
+    for (const std::string& header :
+         {R"({"__metadata__":{"x":)" + deep + "}}", R"({"__metadata__":)" + deep + "}",
+          R"({"__metadata__":{"drawpoint.checkpoint":"1"},"a":{"data_offsets":)" + deep + "}}"}) {
+        std::string length(8, '\0');
+        const std::uint64_t bytes = header.size();
+        std::memcpy(length.data(), &bytes, 8);
+        put_bytes(folder / "deep", length + header);
+        BOOST_TEST(refused(folder / "deep") != "");
+    }
+}
+
 BOOST_AUTO_TEST_CASE(what_is_missing_or_of_another_type_is_named) {
     const TemporaryFolder folder;
     example().write(folder / "run.ckpt");

@@ -152,6 +152,16 @@ BOOST_AUTO_TEST_CASE(what_is_refused_changes_nothing) {
     detail::save_states(foreign, run.states);
     foreign.write(folder / "run.ckpt");
     refused(other.states, {}, "not of this learner");
+
+    for (const char* name : {"position.epochs", "position.steps"}) {
+        Checkpoint absurd;
+        run.learner.save(absurd);
+        detail::save_position(absurd, {1, 1}, {});
+        detail::save_states(absurd, run.states);
+        absurd.set_integer(name, -1);
+        absurd.write(folder / "run.ckpt");
+        refused(other.states, {}, std::string{"its "} + name + " is -1");
+    }
 }
 
 BOOST_AUTO_TEST_CASE(two_states_of_one_name_are_kept_apart) {
@@ -175,6 +185,8 @@ BOOST_AUTO_TEST_CASE(files_are_made_at_the_epochs_asked_for_and_as_many_kept) {
         (files_of({.every = 2, .keep = 0}, falling) == Names{"run-0002.ckpt", "run-0004.ckpt", "run-0006.ckpt"}));
     BOOST_TEST((files_of({.every = 4}, {3, 2, 1}) == Names{}));
     BOOST_TEST((files_of({.keep = 2}, falling, 3) == Names{"run-0005.ckpt", "run-0006.ckpt"}));
+    BOOST_TEST((files_of({.every = 2, .keep = 1}, falling, 5) == Names{"run.ckpt"}));
+    BOOST_TEST((files_of({.every = 2, .keep = 2}, falling, 5) == Names{"run-0004.ckpt", "run-0006.ckpt"}));
 }
 
 BOOST_AUTO_TEST_CASE(the_best_epochs_alone_are_kept_when_asked_for) {

@@ -33,6 +33,18 @@ using test::NumberedSource;
 
 BOOST_AUTO_TEST_SUITE(data_loader_ends)
 
+BOOST_AUTO_TEST_CASE(a_pass_of_more_batches_than_can_be_numbered_is_refused) {
+    Bench bench;
+    constexpr std::size_t samples = std::size_t{1} << 32;
+    const NumberedSource source{samples};
+    const SequentialSampler sampler{samples};
+    BOOST_CHECK_EXCEPTION((DataLoader{bench.runtime, source, sampler, {.batch_size = 1}}), std::invalid_argument,
+                          test::says("batch_size must be greater for 4294967296 samples: a pass has at most 4294967295 "
+                                     "batches, got batch_size = 1"));
+    const DataLoader loader{bench.runtime, source, sampler, {.batch_size = 2}};
+    BOOST_TEST(loader.options().batch_size == 2u);
+}
+
 BOOST_AUTO_TEST_CASE(stopped_ends_every_later_draw_with_operation_aborted) {
     for (const std::size_t workers : {0u, 2u}) {
         Bench bench;

@@ -85,6 +85,10 @@ BOOST_AUTO_TEST_CASE(weighted_refuses_a_weight_that_is_none_and_names_it) {
     const std::vector<double> nothing{0.0, 0.0};
     BOOST_CHECK_THROW((WeightedSampler{nothing, 1, 0}), std::invalid_argument);
     BOOST_CHECK_THROW((WeightedSampler{{}, 1, 0}), std::invalid_argument);
+    const std::vector<double> weights{1.0, 2.0};
+    BOOST_CHECK_NO_THROW((WeightedSampler{weights, std::size_t{1} << 33, 0}));
+    BOOST_CHECK_EXCEPTION((WeightedSampler{weights, (std::size_t{1} << 33) + 1, 0}), std::invalid_argument,
+                          [](const auto& error) { return message_names(error, "at most 8589934592"); });
 }
 
 BOOST_AUTO_TEST_CASE(the_ranks_of_a_distributed_sampler_share_the_whole_order) {

@@ -58,12 +58,13 @@ struct RecordingState {
 /// if the file fails, the ledger goes on. Must outlive every loader, pass and fit that records into it.
 class Recorder {
 public:
-    /// Records without a file. Throws std::invalid_argument for options out of range.
+    /// Records without a file. Throws std::invalid_argument for options out of range, std::system_error if the system
+    /// refuses a thread.
     explicit Recorder(const RecorderOptions& = {}, const AnyClock& = AnyClock{});
     /// Also records into `file`, which is created, or replaced by a new file once the first block is written (in this
     /// constructor), and locked (flock) until finish(). A pipe needs a reader, and ends the recording if it takes
-    /// nothing for two seconds. Throws std::system_error naming the file on failure, or if another recording is being
-    /// written to it.
+    /// nothing for two seconds. Throws as above, and std::system_error naming the file on failure, or if another
+    /// recording is being written to it; a file that is there then stays.
     explicit Recorder(const std::filesystem::path& file, const RecorderOptions& = {}, const AnyClock& = AnyClock{});
     /// Calls `finish()`; takes as long as writing what the rings hold.
     ~Recorder();

@@ -56,7 +56,8 @@ void save_checkpoint(const std::filesystem::path& file, const L& learner, const 
 /// Restores what save_checkpoint() wrote; a fit that starts there (TrainingPosition) then continues as if never
 /// interrupted. Within an epoch that needs the loader's position, too (LoaderPosition). States are matched by name,
 /// those with equal names in their order. Throws CheckpointError naming the file when it is not a checkpoint, truncated
-/// or modified, has other options or another model, or lacks a state; learner and states are then unchanged.
+/// or modified, has other options or another model, or lacks a state; learner and states are then unchanged, but a
+/// loader goes on from where it is, as after restore() of its own state().
 template <SavableLearner L>
 TrainingPosition load_checkpoint(const std::filesystem::path& file, L& learner, std::span<Stateful* const> states = {},
                                  const RunOptions& options = {}) {

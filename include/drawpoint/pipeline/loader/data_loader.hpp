@@ -49,9 +49,9 @@ public:
         /// Draws the next batch; after the last one always nullopt. If the batch is ready, this takes about 20 ns and
         /// neither locks nor allocates; else it spins for up to 80 µs and then suspends. Without workers it makes the
         /// batch itself. Not in a conditional expression: g++ 12 copies the bytes of `c ? x : co_await next()` and
-        /// gives the batch back twice. Where it suspends it can be cancelled, through Asio's cancellation slots (all
-        /// types), e.g. by `pass.next() || timer`. A cancelled draw takes nothing: the next one
-        /// gives the same batch. Throws
+        /// gives the batch back twice. Where it suspends it can be cancelled, through Asio's cancellation slots and by
+        /// its awaitable operators; a coroutine passes on only `terminal` if it does not ask for more types. A
+        /// cancelled draw takes nothing: the next one gives the same batch. Throws
         /// - SampleError for a batch with failed samples, naming the one with the smallest index (the recording has
         ///   all); that batch and its other samples are lost, the next call gives the next one;
         /// - std::system_error with asio's operation_aborted once the loader is stopped, or if the draw is cancelled or
@@ -82,9 +82,10 @@ public:
     /// is appended if another loader has it ("train (2)"). A sampler of size 0 makes passes without batches. To plan
     /// memory for reads ahead, the constructor looks up the sizes of up to 32 of the source's files; a size that cannot
     /// be had is left out. Throws std::invalid_argument as check_options(), for a sample layout that is invalid or
-    /// varies without `LoaderOptions::collate`, for a source without stages or with more than max_stages, and for a
-    /// memory_budget that even the smallest loader exceeds; std::length_error if the recorder has named 65536 loaders,
-    /// alive or not; std::bad_alloc. Memory of batches is allocated by workers, later: see SampleError.
+    /// varies without `LoaderOptions::collate`, for a source without stages or with more than max_stages, for a
+    /// memory_budget that even the smallest loader exceeds, and for passes of 2^32 batches or more; std::length_error
+    /// if the recorder has named 65536 loaders, alive or not; std::bad_alloc. Memory of batches is allocated by
+    /// workers, later: see SampleError.
     DataLoader(Runtime&, const SampleSource&, const Sampler&, const LoaderOptions&, std::string_view name = "train");
     DataLoader(Runtime&, const SampleSource&&, const Sampler&, const LoaderOptions&, std::string_view = "") = delete;
     DataLoader(Runtime&, const SampleSource&, const Sampler&&, const LoaderOptions&, std::string_view = "") = delete;

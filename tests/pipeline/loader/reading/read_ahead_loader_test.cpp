@@ -11,6 +11,8 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <sys/resource.h>
+
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/pipeline/sampling/sampler.hpp>
 
@@ -18,6 +20,7 @@
 #include "pipeline/loader/stored_source.hpp"
 #include "support/coro_test.hpp"
 #include "support/count_allocations.hpp"
+#include "support/sanitized.hpp"
 
 BOOST_AUTO_TEST_SUITE(read_ahead_loader)
 
@@ -100,6 +103,24 @@ BOOST_AUTO_TEST_CASE(one_worker_has_more_reads_in_flight_than_itself) {
     BOOST_TEST(source.most_at_a_time <= 17u);
     BOOST_TEST(source.reads_begun == 800u);
     BOOST_TEST(source.made_from_contents == 800u);
+}
+
+BOOST_AUTO_TEST_CASE(reads_in_flight_leave_the_process_most_of_its_descriptors) {
+    if (test::sanitized)
+        return;   // UBSan needs descriptors to check a virtual call
+    StoredSource source{600};
+    source.before_read = [](std::uint64_t) { std::this_thread::sleep_for(5ms); };
+    rlimit before{};
+    BOOST_TEST_REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+    rlimit few = before;
+    few.rlim_cur = 100;
+    BOOST_TEST_REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
+    const Drawn drawn =
+        draw(source, {.batch_size = 100, .num_workers = 2, .prefetch_depth = 5, .read_concurrency = 512});
+    BOOST_TEST_REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+    BOOST_TEST(drawn.fault == "");
+    BOOST_TEST(source.most_at_a_time > 4u);
+    BOOST_TEST(source.most_at_a_time <= 25u + 2u);
 }
 
 BOOST_AUTO_TEST_CASE(samples_that_are_left_out_do_not_disturb_reads_ahead) {

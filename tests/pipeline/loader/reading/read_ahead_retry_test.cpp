@@ -52,7 +52,7 @@ Outcome outcome(int error, std::uint64_t failures, const ReadRules& rules) {
 }   // namespace
 
 BOOST_AUTO_TEST_CASE(a_read_that_fails_for_a_moment_is_repeated_and_counted) {
-    for (const int error : {EIO, ESTALE, EINTR, EAGAIN}) {
+    for (const int error : {EIO, ESTALE, EINTR, EAGAIN, EMFILE, ENFILE}) {
         const Outcome read = outcome(error, 2, {.retries = 2});
         BOOST_TEST(read.whole);
         BOOST_TEST(read.reads == 3u);

@@ -430,6 +430,35 @@ BOOST_AUTO_TEST_CASE(a_file_that_shrank_ends_its_reads) {
     }
 }
 
+BOOST_AUTO_TEST_CASE(the_ring_repeats_a_read_that_fails_for_a_moment_as_often_as_asked) {
+    if (!read_backend().io_uring)
+        return;
+    for (const bool for_ever : {false, true}) {
+        StoredSource source{40, StoredSource::In::one_file};
+        const std::string whole = test::bytes_in(source.file(5));
+        source.before_read = wait_a_little;
+        std::filesystem::resize_file(source.file(5), source.location(5)->offset + 4);
+        Wanting loader{source, {.concurrency = 16, .rules = {.retries = for_ever ? 2u : 1000u}}};
+        for (std::uint32_t at = 0; at < 5; ++at) {
+            while (at == 2 && loader.reads.counters().ahead < 3)   // 2 … 5 have begun, since reads begin in order
+                std::this_thread::yield();
+            BOOST_REQUIRE(loader.take(at));
+        }
+        if (for_ever) {
+            BOOST_CHECK_EXCEPTION(loader.take(5), std::system_error, [](const auto& error) {
+                return error.code() == std::errc::io_error &&
+                       std::string_view{error.what()} == "cannot read, tried 3 times: Input/output error";
+            });
+        } else {
+            while (loader.reads.counters().retries == 0)
+                std::this_thread::yield();
+            test::put_bytes(source.file(5), whole);
+            BOOST_TEST(loader.take(5));
+        }
+        BOOST_TEST(loader.reads.counters().retries >= (for_ever ? 2u : 1u));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(the_ring_says_what_is_wrong_with_a_file_as_a_read_does) {
     StoredSource source{40, StoredSource::In::files};
     std::filesystem::remove(source.file(5));

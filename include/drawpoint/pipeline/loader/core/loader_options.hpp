@@ -55,11 +55,11 @@ struct LoaderOptions {
     /// each later one with a failure. Absent: 0.1 % of the pass's samples, but at least 10.
     std::optional<std::size_t> max_errors{};
     // Only for sources that can be read ahead (`SampleSource::reads`).
-    /// Most reads in flight ahead of the workers, 0 … 4096, whatever num_workers is, also with 0 workers; 0: nothing is
-    /// read ahead. In any case samples are read ahead only while reads are found to wait for storage; else a worker
-    /// reads the sample that it is about to make. The readers are one thread with an io_uring or, where that is not
-    /// possible (`read_backend`), up to this many threads, started when needed. Samples read or being read, at most
-    /// twice this number, are held in memory.
+    /// Most reads in flight ahead of the workers, 0 … 4096, whatever num_workers is, also with 0 workers, but no more
+    /// than a quarter of the files that the process may have open; 0: nothing is read ahead. In any case samples are
+    /// read ahead only while reads are found to wait for storage; else a worker reads the sample that it is about to
+    /// make. The readers are one thread with an io_uring or, where that is not possible (`read_backend`), up to this
+    /// many threads, started when needed. Samples read or being read, at most twice this number, are held in memory.
     std::size_t read_concurrency = 64;
     /// Time limit for the read of one sample, by reader or worker, with its retries, 0 … 24 h; 0: none. A read that
     /// takes longer fails its sample with std::errc::timed_out. A worker that waits for a reader gives up at the

@@ -393,6 +393,7 @@ int soak(double seconds, std::uint64_t seed) {
 }   // namespace
 
 int main(int count, char** arguments) {
+    ::mallopt(M_ARENA_MAX, 1);   // so that what is free is given back, and memory that grows is seen to
     if (count == 3 && std::string_view{arguments[1]} == "--new")
         return tell_cost_of_new(std::strtoull(arguments[2], nullptr, 10));
     const double seconds = count > 1 ? std::atof(arguments[1]) : 3600;

@@ -87,9 +87,9 @@ private:
 
 ReadRing::ReadRing(ReadAhead& ahead)
     : ahead_{&ahead},
-      // An operation and its cancellation for each read, and the event.
+      // Completed may be an operation and its cancellation for each buffer, and the event.
       ring_{static_cast<unsigned>(std::min<std::size_t>(ahead.concurrency() + 2, 1024)),
-            static_cast<unsigned>(2 * ahead.concurrency() + 2)},
+            static_cast<unsigned>(2 * 3 * ahead.concurrency() + 2)},
       waits_at_start_(3 * ahead.concurrency()) {
     ring_.limit_kernel_threads(static_cast<unsigned>(ahead.concurrency()));
     jobs_.reserve(waits_at_start_.size());

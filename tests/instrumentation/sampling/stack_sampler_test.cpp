@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <iterator>
 #include <latch>
 #include <memory>
 #include <ostream>
@@ -363,8 +364,10 @@ BOOST_DATA_TEST_CASE(a_stack_is_no_deeper_than_asked, data::make(backends), back
     BOOST_TEST(burn_until([&] { return has_samples(sampler, 20); }));
     sampler.stop();
     const Ledger ledger = recorder.ledger();
-    for (const StackSampleRow& row : ledger.stack_samples)
-        BOOST_TEST(!stands_in(ledger, row, "burn_until"));
+    const auto inside = std::ranges::count_if(ledger.stack_samples, [&](const StackSampleRow& row) {
+        return stands_in(ledger, row, "burn_until");   // of deeper stacks all do
+    });
+    BOOST_TEST(10 * inside <= std::ssize(ledger.stack_samples));   // taken between two calls of the burner
 }
 
 BOOST_AUTO_TEST_CASE(an_option_out_of_range_is_refused_by_name) {

@@ -284,8 +284,14 @@ private:
     bool left_early_ = false;
 };
 
+/// Bytes that malloc has given out, with one arena.
+double in_use_kib() {
+    const struct mallinfo2 info = ::mallinfo2();
+    return static_cast<double>(info.uordblks + info.hblkhd) / 1024;
+}
+
 struct Look {
-    double at_s, resident_kib, cpu_us_per_sample, aged_to_new;
+    double at_s, resident_kib, in_use_kib, cpu_us_per_sample, aged_to_new;
 };
 
 double mean_of(const std::vector<Look>& looks, std::size_t from, std::size_t to, double Look::* what) {
@@ -296,12 +302,11 @@ double mean_of(const std::vector<Look>& looks, std::size_t from, std::size_t to,
 }
 
 /// Least squares, in KiB an hour.
-double slope(const std::vector<Look>& looks, std::size_t from) {
-    const double at = mean_of(looks, from, looks.size(), &Look::at_s),
-                 kib = mean_of(looks, from, looks.size(), &Look::resident_kib);
+double slope(const std::vector<Look>& looks, std::size_t from, double Look::* what) {
+    const double at = mean_of(looks, from, looks.size(), &Look::at_s), kib = mean_of(looks, from, looks.size(), what);
     double both = 0, squares = 0;
     for (std::size_t i = from; i < looks.size(); ++i) {
-        both += (looks[i].at_s - at) * (looks[i].resident_kib - kib);
+        both += (looks[i].at_s - at) * (looks[i].*what - kib);
         squares += (looks[i].at_s - at) * (looks[i].at_s - at);
     }
     return 3600 * both / squares;
@@ -346,6 +351,7 @@ int soak(double seconds, std::uint64_t seed) {
     const Faults faults{source};
     Counts counts;
     std::vector<Look> looks;
+    looks.reserve(static_cast<std::size_t>(seconds / every_s) + 1);
     const auto begin = Clock::now();
     const auto now_s = [&] { return std::chrono::duration<double>(Clock::now() - begin).count(); };
     double last_s = 0, last_cpu_s = cpu_s();
@@ -356,18 +362,19 @@ int soak(double seconds, std::uint64_t seed) {
             continue;
         const double cost = 1e6 * (cpu_s() - last_cpu_s) / static_cast<double>(counts.samples - last_samples);
         const double ratio = aged_to_new(source, folder.file("run.pftrace"), ~(seed + lives), counts);
-        looks.push_back({now_s(), resident_kib(), cost, ratio});
+        looks.push_back({now_s(), resident_kib(), in_use_kib(), cost, ratio});
         last_s = now_s();
         last_cpu_s = cpu_s();
         last_samples = counts.samples;
         std::printf("%.0f s: %llu loaders, %llu passes, %llu batches, %llu timeouts, %llu cancels, %llu changes, %llu "
                     "restores, %llu "
-                    "failed samples; %.0f KiB resident, %.2f us of CPU a sample, %.3f of what it is in a new process\n",
+                    "failed samples; %.0f KiB resident, %.1f in use, %.2f us of CPU a sample, %.3f of what it is in a "
+                    "new process\n",
                     last_s, static_cast<unsigned long long>(counts.loaders),
                     static_cast<unsigned long long>(counts.passes), static_cast<unsigned long long>(counts.batches),
                     static_cast<unsigned long long>(counts.timeouts), static_cast<unsigned long long>(counts.cancels),
                     static_cast<unsigned long long>(counts.changes), static_cast<unsigned long long>(counts.restores),
-                    static_cast<unsigned long long>(counts.failed), looks.back().resident_kib,
+                    static_cast<unsigned long long>(counts.failed), looks.back().resident_kib, looks.back().in_use_kib,
                     looks.back().cpu_us_per_sample, looks.back().aged_to_new);
         std::fflush(stdout);
     }
@@ -380,20 +387,28 @@ int soak(double seconds, std::uint64_t seed) {
         return 0;
     }
     const std::size_t fifth = looks.size() / 5;
-    const double growth = slope(looks, fifth), resident = mean_of(looks, fifth, looks.size(), &Look::resident_kib);
+    const auto grows = [&](const char* name, double Look::* what) {
+        const double mean = mean_of(looks, fifth, looks.size(), what), growth = slope(looks, fifth, what);
+        std::printf("after the first fifth: memory %s %.1f KiB, slope %+.1f KiB an hour\n", name, mean, growth);
+        return growth > 0.01 * mean;
+    };
+    const bool any_grows = grows("resident", &Look::resident_kib) | grows("in use", &Look::in_use_kib);
     const double drift = mean_of(looks, looks.size() - 2 * fifth, looks.size(), &Look::aged_to_new) /
                              mean_of(looks, fifth, 3 * fifth, &Look::aged_to_new) -
                          1;
-    std::printf("after the first fifth: memory %.0f KiB, slope %+.0f KiB an hour; CPU time a sample, against that of a "
-                "new process, %+.2f %%, last two fifths against the two before\n",
-                resident, growth, 100 * drift);
-    return growth < 0.01 * resident && drift < 0.02 ? 0 : 1;
+    std::printf("CPU time a sample, against that of a new process: %+.2f %%, last two fifths against the two before\n",
+                100 * drift);
+    return !any_grows && drift < 0.02 ? 0 : 1;
 }
 
 }   // namespace
 
 int main(int count, char** arguments) {
-    ::mallopt(M_ARENA_MAX, 1);   // so that what is free is given back, and memory that grows is seen to
+    // One arena and no caches of threads: memory that is free is given back, so that only what is in use grows.
+    if (std::getenv("GLIBC_TUNABLES") == nullptr) {
+        ::setenv("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0:glibc.malloc.arena_max=1", 0);
+        ::execv("/proc/self/exe", arguments);
+    }
     if (count == 3 && std::string_view{arguments[1]} == "--new")
         return tell_cost_of_new(std::strtoull(arguments[2], nullptr, 10));
     const double seconds = count > 1 ? std::atof(arguments[1]) : 3600;

@@ -284,7 +284,7 @@ private:
     bool left_early_ = false;
 };
 
-/// Bytes that malloc has given out, with one arena.
+/// What malloc has given out, if it has one arena.
 double in_use_kib() {
     const struct mallinfo2 info = ::mallinfo2();
     return static_cast<double>(info.uordblks + info.hblkhd) / 1024;
@@ -367,9 +367,8 @@ int soak(double seconds, std::uint64_t seed) {
         last_cpu_s = cpu_s();
         last_samples = counts.samples;
         std::printf("%.0f s: %llu loaders, %llu passes, %llu batches, %llu timeouts, %llu cancels, %llu changes, %llu "
-                    "restores, %llu "
-                    "failed samples; %.0f KiB resident, %.1f in use, %.2f us of CPU a sample, %.3f of what it is in a "
-                    "new process\n",
+                    "restores, %llu failed samples; %.0f KiB resident, %.1f in use, %.2f us of CPU a sample, %.3f of "
+                    "what it is in a new process\n",
                     last_s, static_cast<unsigned long long>(counts.loaders),
                     static_cast<unsigned long long>(counts.passes), static_cast<unsigned long long>(counts.batches),
                     static_cast<unsigned long long>(counts.timeouts), static_cast<unsigned long long>(counts.cancels),

@@ -15,8 +15,9 @@ struct RecorderOptions {
     /// tried once more, and then the recording ends. A pipe has no limit, nor has a file that was moved.
     std::uint64_t limit_bytes = 256u << 20;
     /// Most bytes of operators, allocations, stack samples and what they name, in the file or, without one, in memory.
-    /// Operators, allocations and stack samples beyond it are dropped and counted. The live ledger has them too: with a
-    /// file, they take memory besides the file's bytes.
+    /// Operators, allocations and stack samples beyond it are dropped and counted; names, frames and stacks may take as
+    /// much again, and are then no longer kept. The live ledger has all of these: with a file, they take memory besides
+    /// the file's bytes.
     std::uint64_t operator_limit_bytes = 256u << 20;
     std::uint32_t ring_records = 1u << 14;   ///< size of each thread's ring, in 64-byte records: a power of two ≥ 64
     /// Most bytes of steps, batches and samples in the live ledger, which takes up to 2.5 times as much memory; 0: any

@@ -81,7 +81,7 @@ private:
 /// `draws` indices with replacement, index i with a probability proportional to weights[i], keyed by (seed, epoch).
 class WeightedSampler final : public Sampler, public OrderParts {
 public:
-    static constexpr std::size_t most_draws = std::size_t{1} << 33;
+    static constexpr std::size_t most_draws = std::size_t{1} << 33;   ///< of a pass; each takes two random numbers
     /// Weights must be finite and ≥ 0, and their sum finite and > 0. Throws std::invalid_argument naming the first
     /// weight that is not, or the sum, and for more than `most_draws`, after which random numbers would repeat. Keeps 8
     /// bytes a weight; a draw takes O(log weights).

@@ -18,19 +18,19 @@
 
 namespace drawpoint {
 
+/// Where definitions stand in a file, as something before them may be lost.
+struct DefinitionPlaces {
+    std::uint32_t names_before = 0, frames_before = 0, stacks_before = 0;   ///< how many there are
+    std::vector<std::uint32_t> threads;                                     ///< position of each of `threads`
+};
+
 /// What operators, allocations and stack samples refer to by position. In this order, each refers only to earlier ones.
 struct Definitions {
     std::vector<std::string> names;
     std::vector<ThreadRow> threads;   ///< a row whose device and tid came before renames that thread
     std::vector<FrameRow> frames;
     std::vector<StackRow> stacks;
-
-    /// In a file: their places, as something before them may be lost.
-    struct Places {
-        std::uint32_t names_before = 0, frames_before = 0, stacks_before = 0;   ///< how many there are
-        std::vector<std::uint32_t> threads;                                     ///< position of each of `threads`
-    };
-    std::optional<Places> places;
+    std::optional<DefinitionPlaces> places;   ///< of a file
 
     [[nodiscard]] bool empty() const noexcept {
         return names.empty() && threads.empty() && frames.empty() && stacks.empty();

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t most_host_rows = 4096, least_folded = 16, most_folded_rows = 1u << 13;
 constexpr std::uint64_t most_lost_rows = 1u << 20, large_bytes = 1u << 20;
-constexpr std::string_view lost = "(lost)";
+constexpr std::string_view lost_name = "(lost)";
 constexpr FrameRow lost_frame{.function = nothing};   // until it gets a name
 constexpr StackRow lost_stack{.frame = nothing};
 
@@ -270,10 +270,10 @@ bool LedgerBuilder::reach(std::vector<Row>& column, std::size_t size, const Row&
     return true;
 }
 
-bool LedgerBuilder::has_names(std::size_t size) { return reach(ledger_.names, size, std::string{lost}); }
+bool LedgerBuilder::has_names(std::size_t size) { return reach(ledger_.names, size, std::string{lost_name}); }
 
 bool LedgerBuilder::has_threads(std::size_t size) {
-    const bool has = reach(ledger_.threads, size, ThreadRow{.name = std::string{lost}});
+    const bool has = reach(ledger_.threads, size, ThreadRow{.name = std::string{lost_name}});
     open_operators_.resize(ledger_.threads.size());
     return has;
 }
@@ -301,12 +301,12 @@ void LedgerBuilder::name_lost(Ledger& of) {
             any = true;
         }
     if (any)
-        of.names.emplace_back(lost);
+        of.names.emplace_back(lost_name);
 }
 
 bool LedgerBuilder::pipeline(const PipelineRow& row, std::uint32_t number) {
     if (number > std::numeric_limits<std::uint16_t>::max() || number < ledger_.pipelines.size() ||
-        !reach(ledger_.pipelines, number, PipelineRow{.name = std::string{lost}}))
+        !reach(ledger_.pipelines, number, PipelineRow{.name = std::string{lost_name}}))
         return false;
     pipeline(row);
     return true;
@@ -338,7 +338,7 @@ void LedgerBuilder::complete(Ledger& whole) const {
         count(whole.failures);
         count(whole.settings);
         count(whole.orders);
-        whole.pipelines.resize(pipelines, PipelineRow{.name = std::string{lost}});
+        whole.pipelines.resize(pipelines, PipelineRow{.name = std::string{lost_name}});
     }
     whole.sort();
 }

@@ -42,7 +42,7 @@ bool read_packed(pbf_reader& from, std::vector<Row>& into) {
 bool read_definitions(pbf_reader record, LedgerBuilder& builder) {
     Definitions added;
     bool whole = true;
-    const auto places = [&]() -> Definitions::Places& { return added.places ? *added.places : added.places.emplace(); };
+    const auto places = [&]() -> DefinitionPlaces& { return added.places ? *added.places : added.places.emplace(); };
     while (record.next())
         switch (record.tag_and_type()) {
         case bytes_key(f::definitions::names): added.names.push_back(record.get_string()); break;

@@ -157,8 +157,8 @@ private:
     std::vector<PassRow> open_passes_;
     std::size_t batch_bytes_ = 0;   // size of the last batch written, without its samples' flows
 
-    Definitions definitions_;       // all definitions so far
-    Definitions::Places defined_;   // how many the file has, and the threads of the packet begun
+    Definitions definitions_;    // all definitions so far
+    DefinitionPlaces defined_;   // how many the file has, and the threads of the packet begun
     ThreadPositions thread_positions_;
     std::vector<ThreadTracks> thread_tracks_;
     std::map<std::int32_t, DeviceTrack> device_tracks_;

@@ -274,7 +274,8 @@ bool SampleMaker::fill_run(SampleWorker& worker, Slot& s, std::uint32_t first, s
     const char* where = in_sampler;
     try {
         for (const std::uint64_t index : run.indices)
-            check(index);
+            if (index >= source_size_) [[unlikely]]   // a call for each costs as much as copying a small sample
+                check(index);
         where = in_scratch;
         if (!worker.scratch)
             worker.scratch = source_->make_scratch();

@@ -246,6 +246,7 @@ struct Atomics {
     using plain = Plain<T>;
     static constexpr int spins = 0;
     static void pause() noexcept {}
+    static void yield() noexcept {}
     static void sleep(Atomic<std::uint32_t>& word, std::uint32_t value) {
         Run::current().sleep(word.location(), value, false);
     }

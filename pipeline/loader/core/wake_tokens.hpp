@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include <linux/futex.h>
+#include <sched.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,6 +18,7 @@ namespace drawpoint {
 struct FutexAtomics : RealAtomics {
     static constexpr int spins = 64;
     static void pause() noexcept { spin_pause(); }
+    static void yield() noexcept { ::sched_yield(); }
     /// Sleeps until `wake` if the word still has this value. A signal ends it, too.
     static void sleep(std::atomic<std::uint32_t>& word, std::uint32_t value) noexcept {
         futex(word, FUTEX_WAIT_PRIVATE, value);
@@ -46,12 +48,18 @@ public:
         if (sleepers_.load(std::memory_order_seq_cst) != 0)
             Atomics::wake(tokens_, count);
     }
-    /// Takes a token: one that comes within about 1 µs (64 pauses) without sleeping.
-    void take() noexcept {
+    /// Takes a token: one that comes within about 1 µs (64 pauses), or while the core is left to others `yields` times,
+    /// without sleeping.
+    void take(int yields = 0) noexcept {
         for (int i = 0; i < Atomics::spins; ++i) {
             if (try_take())
                 return;
             Atomics::pause();
+        }
+        for (; yields > 0; --yields) {
+            if (try_take())
+                return;
+            Atomics::yield();
         }
         sleepers_.fetch_add(1, std::memory_order_seq_cst);
         while (!try_take())

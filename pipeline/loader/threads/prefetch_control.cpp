@@ -62,8 +62,14 @@ void PrefetchCore::reconfigure(const LoaderOptions& asked, const MemoryNeeds& ne
         }
         note_setting(*guard);
     }
-    spin_.retarget(static_cast<std::size_t>(affinity_cores()), next.num_workers);
+    follow_cores();
     perform(wakes);
+}
+
+void PrefetchCore::follow_cores() noexcept {
+    const auto cores = static_cast<std::size_t>(affinity_cores());
+    spin_.retarget(cores, options_.num_workers);
+    worker_yields_.store(SpinPolicy::worker_yields(cores, options_.num_workers), std::memory_order_relaxed);
 }
 
 void PrefetchCore::follow_limits(Guard& guard) noexcept {

@@ -91,8 +91,8 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
                              .batch_bytes_hint = asked.collate != nullptr ? plan.slot_bytes : 0,
                              .cores = static_cast<std::size_t>(std::ceil(usable_cores()))},
                limits_asked(), parts_ ? 0 : order_size_},
-      may_overtake_{options_.order != OrderRule::in_order()},
-      spin_{static_cast<std::size_t>(affinity_cores()), options_.num_workers} {
+      may_overtake_{options_.order != OrderRule::in_order()} {
+    follow_cores();
     if (recorder_ && asked.prefetch_depth != options_.prefetch_depth)
         recorder_->set_fact(std::string{facts::asked_depth_prefix} + recorder_->pipeline_name(pipeline_),
                             std::to_string(asked.prefetch_depth));

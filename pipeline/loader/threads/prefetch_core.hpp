@@ -231,6 +231,7 @@ private:
     // Live control: prefetch_control.cpp.
     [[nodiscard]] LiveLimits limits_asked() const noexcept;   // by the present options and memory plan
     void follow_limits(Guard&) noexcept;                      // after the machine's limits have changed
+    void follow_cores() noexcept;                             // how threads wait, after num_workers has changed
     [[nodiscard]] Wakes raise_limits_if_room(Guard&) noexcept;
     void retry_raise_at_draw() noexcept;
     [[nodiscard]] SettingRow setting(Guard&) const noexcept;
@@ -247,6 +248,7 @@ private:
     alignas(line_bytes) std::atomic<bool> stopping_{false};
     std::atomic<bool> too_many_{false};       // the next worker that ends a claim leaves
     std::atomic<bool> measures_use_{false};   // measure claims, because there may be too many workers
+    std::atomic<int> worker_yields_{0};       // see SpinPolicy
 
     alignas(line_bytes) WakeTokens rest_tokens_;   // for resting workers
 
@@ -292,7 +294,7 @@ private:
     bool waits_for_room_ = false;                                                   // an increase waits for room
     std::uint64_t batches_taken_ = 0, batches_abandoned_ = 0, samples_taken_ = 0, samples_settled_ = 0,
                   suspensions_ = 0;
-    SpinPolicy spin_;   // how long the loop spins before it suspends
+    SpinPolicy spin_{1, 1};   // how long the loop spins before it suspends; follow_cores() sets it up
     std::optional<Handler> handler_;
     std::optional<BatchDigest> digest_;
     std::unique_ptr<SampleWorker> inline_worker_;

@@ -180,7 +180,7 @@ bool PrefetchCore::idle(SampleWorker& worker) noexcept {
     }
     perform(wakes, worker);
     if (sleeps)
-        tokens_.take();
+        tokens_.take(worker_yields_.load(std::memory_order_relaxed));
     return !stopping();
 }
 

@@ -19,6 +19,12 @@ public:
     /// One wait in this many spins for the longest time allowed, even if shorter spins have failed.
     static constexpr std::uint64_t waits_between_probes = 32;
 
+    /// How often a worker that has spun leaves its core to others before it sleeps. Where there are not more cores than
+    /// workers, a thread that is about to have work for it may be waiting for that core.
+    [[nodiscard]] static constexpr int worker_yields(std::size_t cores, std::size_t num_workers) noexcept {
+        return cores > num_workers ? 0 : 4;
+    }
+
     SpinPolicy(std::size_t cores, std::size_t num_workers) noexcept : most_ns_{most_ns(cores, num_workers)} {}
 
     /// Changes the number of workers.

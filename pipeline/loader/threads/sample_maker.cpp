@@ -274,8 +274,7 @@ bool SampleMaker::fill_run(SampleWorker& worker, Slot& s, std::uint32_t first, s
     const char* where = in_sampler;
     try {
         for (const std::uint64_t index : run.indices)
-            if (index >= source_size_) [[unlikely]]   // a call for each costs as much as copying a small sample
-                check(index);
+            check(index);
         where = in_scratch;
         if (!worker.scratch)
             worker.scratch = source_->make_scratch();
@@ -301,9 +300,8 @@ SampleRow SampleMaker::row_of(const Slot& s, std::uint32_t at, bool complete) co
             .status = complete ? SampleStatus::complete : SampleStatus::failed};
 }
 
-void SampleMaker::check(std::uint64_t index) const {
-    if (index >= source_size_)
-        throw std::out_of_range{"index " + std::to_string(index) + " of a data set of " + std::to_string(source_size_)};
+void SampleMaker::throw_out_of_range(std::uint64_t index) const {
+    throw std::out_of_range{"index " + std::to_string(index) + " of a data set of " + std::to_string(source_size_)};
 }
 
 }   // namespace drawpoint

@@ -86,7 +86,11 @@ private:
                                 std::mutex&) const noexcept;
     void move_sample(Slot&, std::uint32_t from, std::uint32_t to) const noexcept;
     void copy_sample(Slot&, std::uint32_t from, std::uint32_t to) const;   // throws std::bad_alloc
-    void check(std::uint64_t index) const;                                 // throws std::out_of_range
+    void check(std::uint64_t index) const {   // in line, as a call for each tiny sample is seen in a batch's time
+        if (index >= source_size_) [[unlikely]]
+            throw_out_of_range(index);
+    }
+    [[noreturn]] void throw_out_of_range(std::uint64_t index) const;
     void note_failure(Slot&, const Failed&, std::exception_ptr, std::mutex&) const noexcept;
     [[nodiscard]] bool records(const SampleWorker& worker) const noexcept { return recorder_ && worker.track; }
     /// Threads' CPU times mean nothing on a clock that is moved by hand.

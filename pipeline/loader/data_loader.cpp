@@ -40,7 +40,7 @@ const LoaderOptions& checked(const LoaderOptions& options, const Runtime& runtim
     if (layout.varies() && options.collate == nullptr)
         throw std::invalid_argument{"samples of varying shape need LoaderOptions::collate, e.g. PadCollate"};
     constexpr std::size_t most_batches = std::numeric_limits<std::uint32_t>::max();   // as recordings number them
-    if (sampler.size() / options.batch_size >= most_batches)
+    if (sampler.size() / options.batch_size + (sampler.size() % options.batch_size != 0) > most_batches)
         throw std::invalid_argument{"batch_size must be greater for " + std::to_string(sampler.size()) +
                                     " samples: a pass has at most " + std::to_string(most_batches) +
                                     " batches, got batch_size = " + std::to_string(options.batch_size)};

@@ -84,6 +84,7 @@ public:
             thread.state = Thread::State::none;
         now_ns_ = 1'000'000'000;
         steps_ = history_ = 0;
+        used_ = 0;
         idled_ns_ = 0;
         for (std::uint64_t& change : changes_)
             change = below(300);
@@ -174,6 +175,7 @@ private:
             if (threads_[i].state == Thread::State::none) {
                 threads_[i].state = Thread::State::ready;
                 threads_[i].priority = 1000 + below(1000);
+                used_ = std::max(used_, i + 1);
                 return i;
             }
         fail("too many threads");
@@ -192,10 +194,10 @@ private:
             if (change == steps_)
                 me().priority = below(1000);   // below all that have not had this
         for (;;) {
-            std::array<std::size_t, most_threads> ready{};
+            std::array<std::size_t, most_threads> ready;
             std::size_t count = 0, idle = most_threads;
             std::int64_t first_ns = std::numeric_limits<std::int64_t>::max();
-            for (std::size_t i = 0; i < most_threads; ++i) {
+            for (std::size_t i = 0; i < used_; ++i) {
                 Thread& thread = threads_[i];
                 if (thread.state == Thread::State::sleeps && thread.until_ns <= now_ns_)
                     thread.state = Thread::State::ready;
@@ -280,6 +282,7 @@ private:
     std::array<Thread, most_threads> threads_{};
     std::array<std::uint64_t, 3> changes_{};   // the steps at which a thread loses its priority
     std::size_t active_ = 0, idler_ = 0;       // the running one; the last one that was idle
+    std::size_t used_ = 0;                     // of threads_; the others are none
     std::uint64_t random_ = 1, steps_ = 0, history_ = 0;
     std::int64_t now_ns_ = 0, idled_ns_ = 0, queued_share_ = 0;
     const char* what_ = "";

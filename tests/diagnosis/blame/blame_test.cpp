@@ -64,9 +64,12 @@ BOOST_AUTO_TEST_CASE(a_pass_that_begins_waits_for_its_order_and_for_no_other) {
     ledger.orders = {{.begin_ns = 900, .ns = 150, .epoch = 1},       // of another pass
                      {.begin_ns = 1000, .ns = 110, .pipeline = 1},   // of another loader
                      {.begin_ns = 1060, .ns = 35}};
-    check_words(ledger, {"callbacks 40", "admission 20", "sampler 35", "admission 5", "worker 100", "other_samples 200",
-                         "read waiting 60", "stage 0 40", "stage 1 180", "handoff 20", "collate_queue 20", "collate 80",
-                         "handoff 100", "transfer 100"});
+    const Words expected{"callbacks 40",      "admission 20",    "sampler 35",  "admission 5", "worker 100",
+                         "other_samples 200", "read waiting 60", "stage 0 40",  "stage 1 180", "handoff 20",
+                         "collate_queue 20",  "collate 80",      "handoff 100", "transfer 100"};
+    check_words(ledger, expected);
+    ledger.orders.erase(ledger.orders.begin());   // now the other loader's is next to its own
+    check_words(ledger, expected);
     ledger.orders = {{.begin_ns = 900, .ns = 400}};   // begun before the draw; ends after the batch was admitted
     check_words(ledger,
                 {"callbacks 40", "sampler 60", "worker 100", "other_samples 200", "read waiting 60", "stage 0 40",

@@ -41,8 +41,12 @@ BOOST_AUTO_TEST_CASE(a_pass_of_more_batches_than_can_be_numbered_is_refused) {
     BOOST_CHECK_EXCEPTION((DataLoader{bench.runtime, source, sampler, {.batch_size = 1}}), std::invalid_argument,
                           test::says("batch_size must be greater for 4294967296 samples: a pass has at most 4294967295 "
                                      "batches, got batch_size = 1"));
-    const DataLoader loader{bench.runtime, source, sampler, {.batch_size = 2}};
+    const std::size_t most = 2 * (samples - 1);   // in batches of two
+    const SequentialSampler whole{most}, one_more{most + 1};
+    const NumberedSource larger{most + 1};
+    const DataLoader loader{bench.runtime, larger, whole, {.batch_size = 2}};
     BOOST_TEST(loader.options().batch_size == 2u);
+    BOOST_CHECK_THROW((DataLoader{bench.runtime, larger, one_more, {.batch_size = 2}}), std::invalid_argument);
 }
 
 BOOST_AUTO_TEST_CASE(stopped_ends_every_later_draw_with_operation_aborted) {

@@ -335,8 +335,8 @@ int tell_cost_of_new(std::uint64_t seed) {
 
 /// What they cost here, over what they cost a new process that lives them at the same time.
 double aged_to_new(StoredSource& source, const std::string& file, std::uint64_t seed, Counts& counts) {
-    const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-    std::FILE* const told = ::popen(("'" + program + "' --new " + std::to_string(seed)).c_str(), "r");
+    const std::string program = "/proc/" + std::to_string(::getpid()) + "/exe";   // also once its file was replaced
+    std::FILE* const told = ::popen((program + " --new " + std::to_string(seed)).c_str(), "r");
     const double aged = cost_us(source, file, seed, compared_lives, counts);
     double of_new = 0;
     if (told == nullptr || std::fscanf(told, "%lf", &of_new) != 1 || ::pclose(told) != 0 || !(of_new > 0))

@@ -35,7 +35,7 @@ private:
 };
 
 /// A counting semaphore on which idle workers sleep. Unlike std::counting_semaphore and std::atomic::wait() of
-/// libstdc++ 12, it wakes as many threads as it was given tokens, not all of them, and never yields the core.
+/// libstdc++ 12, it wakes as many threads as it was given tokens, not all of them, and yields the core only if asked.
 /// Lock-free; any thread. What happened before a give() is visible to the threads that take one of its tokens.
 template <class Atomics = FutexAtomics>
 class BasicWakeTokens {

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <type_traits>
 
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
+
 namespace drawpoint {
 namespace {
 
@@ -215,6 +217,20 @@ std::int64_t untiled_ns(const Ledger& ledger) {
             gaps += std::max<std::int64_t>(gaps_here - folded, 0);
     }
     return gaps + overlaps;
+}
+
+std::int64_t wall_ns(const Ledger& ledger) noexcept {
+    std::int64_t sum = 0, covered_ns = no_stamp;
+    for (const PassRow& pass : ledger.passes)
+        if (pass.begin_ns >= covered_ns) {   // not inside the previous one
+            sum = wrapping_sum(sum, static_cast<std::int64_t>(wrapping_difference(pass.end_ns, pass.begin_ns)));
+            covered_ns = pass.end_ns;
+        }
+    if (ledger.passes.empty() && !ledger.steps.empty()) {
+        const StepRow& last = ledger.steps.back();
+        sum = last.draw_begin_ns + last.draw_ns + last.batch_ns - ledger.steps.front().draw_begin_ns;
+    }
+    return sum;
 }
 
 std::int64_t max_residual_ns(const Ledger& ledger) noexcept {

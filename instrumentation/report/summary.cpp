@@ -71,20 +71,6 @@ bool has_rate(Action action) noexcept {
     }
 }
 
-std::int64_t wall_ns(const Ledger& ledger) {
-    std::int64_t sum = 0, covered_ns = no_stamp;
-    for (const PassRow& pass : ledger.passes)
-        if (pass.begin_ns >= covered_ns) {   // not inside the previous one
-            sum += pass.end_ns - pass.begin_ns;
-            covered_ns = pass.end_ns;
-        }
-    if (ledger.passes.empty() && !ledger.steps.empty()) {
-        const StepRow& last = ledger.steps.back();
-        sum = last.draw_begin_ns + last.draw_ns + last.batch_ns - ledger.steps.front().draw_begin_ns;
-    }
-    return sum;
-}
-
 void add_steps(Summary& summary, const Ledger& ledger, bool drop_first_batch, std::array<PhaseColumns, 2>& columns) {
     const Folded& folded = ledger.folded;
     std::array<std::size_t, 2> counted{};

@@ -98,6 +98,10 @@ using StepDurations = std::array<std::int64_t, action_count>;
 /// several actions of a step call `durations_of`.
 [[nodiscard]] std::optional<std::int64_t> duration_of(const Ledger&, const StepRow&, Action) noexcept;
 
+/// The time that a run took: the sum of its outermost passes, which are the fits where there are any; without passes,
+/// from the first step's begin to the last one's end. In nanoseconds. O(passes). Any thread.
+[[nodiscard]] std::int64_t wall_ns(const Ledger&) noexcept;
+
 /// How much of the recorded passes' time is in no piece or in more than one, in nanoseconds: each piece must begin
 /// where the one before it ended, the first and the last where their outermost pass does. Of folded steps only the
 /// sum of the pieces is known: with them it is an estimate, and 0 only if nothing is missing. O(pieces log pieces). May

@@ -50,10 +50,15 @@ int bench(const Invocation& invocation) {
     if (arguments.empty())
         throw UsageError{fmt::format("bench: which suite? There are: {}", names_of(suites))};
     const std::string& suite = arguments.front();
+    if (suite.starts_with("--") && suite != "--help")
+        return bench_commands(invocation);
     if (suite == "--help" || suite == "-h") {
-        write_to(stdout, fmt::format("usage: drawpoint bench SUITE [OPTIONS]\n\nsuites: {}\n\n"
-                                     "drawpoint bench SUITE --help lists a suite's options.\n",
-                                     names_of(suites)));
+        write_to(stdout,
+                 fmt::format("usage: drawpoint bench SUITE [OPTIONS]\n"
+                             "       drawpoint bench --command NAME='COMMAND LINE'... [OPTIONS]\n\nsuites: {}\n\n"
+                             "drawpoint bench SUITE --help lists a suite's options, and drawpoint bench --rounds 0 "
+                             "--help those of commands.\n",
+                             names_of(suites)));
         return exit_ok;
     }
     const auto found = suites.find(suite);

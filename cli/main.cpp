@@ -34,7 +34,9 @@ constexpr std::array commands{
     Command{"whatif", whatif_run, "predicts what other settings would do, by replaying a recording"},
     Command{"export", export_run, "writes a recording as a file that other programs read"},
     Command{"dataset", dataset, "crops, generate, pack or info: makes and checks image folders and tar shards"},
-    Command{"bench", bench, "runs a suite of benchmarks: this loader beside others, its parts, what recording costs"},
+    Command{"bench", bench, "runs a suite of benchmarks (this loader beside others, its parts), or compares commands"},
+    Command{"compare", compare, "explains the difference of two runs' wall times"},
+    Command{"gate", gate_run, "says whether a command is slower than another, by racing them until it is sure"},
     Command{"doctor", doctor, "what this machine, build and environment offer"},
     Command{"tune", tune_loader, "finds the smallest setting of the loader within 2 % of the best, live"},
 };
@@ -45,7 +47,7 @@ void print_usage(std::FILE* to) {
         text += fmt::format("  {:<10}{}\n", command.name, command.what);
     write_to(to, text +
                      "\ndrawpoint COMMAND --help lists a command's options; drawpoint --version prints the version.\n"
-                     "Exit codes: 0 ok, 1 failed, 2 bad usage, 130 stopped by Ctrl-C or SIGTERM.\n");
+                     "Exit codes: 0 ok, 1 failed, 2 bad usage, 3 slower (gate), 130 stopped by Ctrl-C or SIGTERM.\n");
 }
 
 /// Opens /dev/null for each closed standard stream. Otherwise the next file that is opened would take the stream's

@@ -10,7 +10,7 @@
 namespace drawpoint::cli {
 
 /// Exit codes of the program.
-enum ExitCode : int { exit_ok = 0, exit_failed = 1, exit_usage = 2, exit_interrupted = 130 };
+enum ExitCode : int { exit_ok = 0, exit_failed = 1, exit_usage = 2, exit_slower = 3, exit_interrupted = 130 };
 
 /// Bad usage: what() names the option, value or command. Ends the program with exit code 2.
 struct UsageError : std::runtime_error {
@@ -38,6 +38,9 @@ int whatif_run(const Invocation&);
 int doctor(const Invocation&);
 int dataset(const Invocation&);
 int bench(const Invocation&);
+int compare(const Invocation&);
+int bench_commands(const Invocation&);   // bench --command
+int gate_run(const Invocation&);
 int tune_loader(const Invocation&);
 
 /// Writes and flushes. Errors are ignored: a closed pipe or a full disk must not end a run.

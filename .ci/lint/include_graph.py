@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """include_graph.py [PROJECT]: who may include whom. Rooms depend one way: instrumentation <- pipeline <- loop <-
-diagnosis <- cli; each heavy library stays in the place that needs it,
+diagnosis <- bench <- cli; each heavy library stays in the place that needs it,
 and each private header in its room. Prints file:line: rule: text."""
 
 import posixpath
@@ -11,7 +11,7 @@ from fnmatch import fnmatch
 from sources import main
 
 # Headers for users, each of which includes those of one subject.
-DOORS = ["data", "loader", "loop", "torch", "recorder", "ledger", "report", "diagnose", "tune", "trace"]
+DOORS = ["data", "loader", "loop", "torch", "recorder", "ledger", "report", "diagnose", "tune", "trace", "bench"]
 
 # What the files that match the first pattern may include of the project. Paths are below include/drawpoint or the root,
 # without extension. The first match decides; a room may always include itself.
@@ -29,7 +29,8 @@ ROOMS = [
     ("loop/*", ["instrumentation/*", "pipeline/runtime/runtime", "pipeline/loader/core/batch_source", "pipeline/errors",
                 "pipeline/rng"]),
     ("diagnosis/*", ["instrumentation/*", "pipeline/*", "loop/*"]),
-    *((door, ["instrumentation/*", "pipeline/*", "loop/*", "diagnosis/*"]) for door in DOORS),
+    ("bench/experiment/*", ["instrumentation/*", "pipeline/*", "loop/*", "diagnosis/*"]),
+    *((door, ["instrumentation/*", "pipeline/*", "loop/*", "diagnosis/*", "bench/experiment/*"]) for door in DOORS),
     ("drawpoint", DOORS),   # all doors but that of LibTorch
     ("cli/*", ["*"]), ("tests/*", ["*"]), ("bench/*", ["*"]), ("examples/*", ["*"]),
 ]

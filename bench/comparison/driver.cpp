@@ -4,6 +4,8 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <numeric>
+#include <random>
 
 #include <fmt/format.h>
 
@@ -46,11 +48,14 @@ std::size_t choose_passes(Child& child, const Workload& workload, const Comparis
     return std::clamp(static_cast<std::size_t>(std::ceil(wanted)), std::size_t{1}, most_passes);
 }
 
-/// Runs one turn of each contender. Returns an empty vector if drawpoint itself failed.
+/// Runs one turn of each contender, in an order drawn anew. Returns an empty vector if drawpoint itself failed.
 std::vector<std::optional<Round>> run_round(std::vector<Row>& rows, std::vector<Runner>& runners, std::size_t number,
-                                            const ComparisonOptions& options) {
+                                            const ComparisonOptions& options, std::mt19937_64& random) {
     std::vector<std::optional<Round>> rounds(rows.size());
-    for (std::size_t i = 0; i < rows.size(); ++i)
+    std::vector<std::size_t> order(rows.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::shuffle(order, random);
+    for (const std::size_t i : order)
         if (runners[i].child)
             attempt(rows[i], runners[i], [&] {
                 Child& child = *runners[i].child;
@@ -85,10 +90,11 @@ Comparison run_comparison(const std::vector<Entry>& entries, const ComparisonOpt
             runners[i].passes = choose_passes(*runners[i].child, workload, options);
         });
     }
+    std::mt19937_64 random{std::random_device{}()};
     result.load_before = load_average();
     for (std::size_t done = 0; done < options.rounds;) {
         const ProcessorTime before = processor_time();
-        const auto rounds = run_round(result.rows, runners, done, options);
+        const auto rounds = run_round(result.rows, runners, done, options, random);
         const double steal = steal_share(before, processor_time());
         if (steal > most_steal && result.repeated < most_repeats) {
             ++result.repeated;

@@ -33,9 +33,9 @@ struct Comparison {
     double load_before = 0, load_after = 0;
 };
 
-/// Runs all entries of one workload, whose plan must be written, in rounds A B C A B C …, each in a process of its
-/// own that is idle between its turns. An entry that fails becomes a row that gives the reason; the others go on.
-/// Progress goes to stderr.
+/// Runs all entries of one workload, whose plan must be written, in rounds in which each has one turn, in an order
+/// drawn anew; each in a process of its own that is idle between its turns. An entry that fails becomes a row that
+/// gives the reason; the others go on. Progress goes to stderr.
 [[nodiscard]] Comparison run_comparison(const std::vector<Entry>&, const ComparisonOptions&);
 
 }   // namespace drawpoint::bench

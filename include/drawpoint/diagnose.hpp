@@ -1,12 +1,14 @@
 #pragma once
 
 // Why a run waits: blame (what each draw waited for), the verdict and its words, whether the run can be trusted, what
-// other settings would give, and PyTorch's traces split into draws and compute. Part of drawpoint.hpp; needs no
-// LibTorch. CMake target: drawpoint::diagnosis.
+// other settings would give, PyTorch's traces split into draws and compute, and a test of paired measurements. Part of
+// drawpoint.hpp; needs no LibTorch. CMake target: drawpoint::diagnosis.
 
 #include <drawpoint/diagnosis/blame/blame.hpp>
 #include <drawpoint/diagnosis/blame/explain.hpp>
+#include <drawpoint/diagnosis/comparison/run_comparison.hpp>
 #include <drawpoint/diagnosis/demands/recorded_run.hpp>
+#include <drawpoint/diagnosis/paired/symmetry_test.hpp>
 #include <drawpoint/diagnosis/replay/prediction.hpp>
 #include <drawpoint/diagnosis/replay/replay.hpp>
 #include <drawpoint/diagnosis/traces/trace_split.hpp>

@@ -3,6 +3,7 @@
 // Everything of drawpoint that needs no LibTorch: all doors but <drawpoint/torch.hpp>. For users; nothing inside the
 // project includes a door.
 
+#include <drawpoint/bench.hpp>
 #include <drawpoint/data.hpp>
 #include <drawpoint/diagnose.hpp>
 #include <drawpoint/ledger.hpp>

@@ -492,7 +492,8 @@ def folders_of(project):
     folders = set(ROOMS)
     for room in ROOMS:
         folders |= {str(path.parent.relative_to(project)) for path in (project / room).rglob("*.?pp")}
-    return folders
+    public = project / "include/drawpoint"   # of bench only the library's folders are a room's
+    return folders | {str(path.parent.relative_to(public)) for path in (public / "bench").rglob("*.hpp")}
 
 
 def test_names(project):
@@ -526,7 +527,8 @@ class Program:
         commands = re.findall(r"^  ([a-z]+) ", self("--help"), re.MULTILINE)
         commands = [name for name in commands if name not in ("bench", "dataset")]
         commands += [f"dataset {name}" for name in ACTIONS]
-        return {name: options_in(self(*name.split(), "--help")) for name in commands}
+        found = {name: options_in(self(*name.split(), "--help")) for name in commands}
+        return found | {"bench": options_in(self("bench", "--rounds", 0, "--help"))}
 
     def record(self):
         """Pictures, a training run on them, and a recording of slow reads on a quiet machine."""
@@ -561,7 +563,10 @@ class Program:
                       "--image-size", 8, "--most-steps", 200, "--most-workers", 2, "--json", "-o", "tuned.toml"),
                  self("dataset", "info", "photos/train", "--json"), self("dataset", "info", "shards", "--json"),
                  self("export", "run.pftrace", "--to", "json", "-o", "-"),
-                 self("export", "slow.pftrace", "--to", "json", "-o", "-")]
+                 self("export", "slow.pftrace", "--to", "json", "-o", "-"),
+                 self("compare", "run.pftrace", "slow.pftrace", "--json"),
+                 self("bench", "--command", "a=true", "--command", "b=true", "--rounds", 2, "--turn-ms", 0, "--json"),
+                 self("gate", "--base", "true", "--self-test", "--rounds", 12, "--turn-ms", 0, "--json")]
         documents = {}
         for text in texts:
             document = json.loads(text)

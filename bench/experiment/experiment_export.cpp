@@ -1,0 +1,234 @@
+#include <drawpoint/bench/experiment/experiment_export.hpp>
+
+#include "bench/experiment/rows.hpp"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <stdexcept>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+#include <drawpoint/bench/experiment/experiment_report.hpp>
+#include <drawpoint/instrumentation/report/json.hpp>
+#include <drawpoint/instrumentation/statistics.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
+
+namespace drawpoint::bench {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Comparisons = std::span<const Comparison>;
+
+double median(const Measurements& measured, std::size_t contender, std::size_t metric) {
+    return statistics::quantile(measured.values(contender, metric), 0.5);
+}
+
+/// Calls `see(contender, metric)` for every row of a table.
+template <class F>
+void for_each_row(const Measurements& measured, F&& see) {
+    for (std::size_t metric = 0; metric < measured.metrics.size(); ++metric)
+        for (std::size_t contender = 0; contender < measured.contenders.size(); ++contender)
+            see(contender, metric);
+}
+
+double mhz_of_a_core() {
+    std::ifstream file{"/proc/cpuinfo"};
+    for (std::string line; std::getline(file, line);)
+        if (line.starts_with("cpu MHz"))
+            return std::atof(line.c_str() + line.find(':') + 1);
+    return 0;
+}
+
+bool scales_frequency() {
+    std::ifstream file{"/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"};
+    std::string governor;
+    return static_cast<bool>(file >> governor) && governor != "performance";
+}
+
+#ifdef NDEBUG
+constexpr bool is_debug = false;
+#else
+constexpr bool is_debug = true;
+#endif
+
+Json google_context() {
+    std::array<char, 256> host{};
+    gethostname(host.data(), host.size() - 1);
+    std::array<double, 3> load{};
+    getloadavg(load.data(), 3);
+    const auto now = std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
+    return {{"date", fmt::format("{:%FT%T+00:00}", fmt::gmtime(now))},
+            {"host_name", host.data()},
+            {"executable", "drawpoint"},
+            {"num_cpus", sysconf(_SC_NPROCESSORS_ONLN)},
+            {"mhz_per_cpu", std::lround(mhz_of_a_core())},
+            {"cpu_scaling_enabled", scales_frequency()},
+            {"caches", Json::array()},
+            {"load_avg", load},
+            {"library_build_type", is_debug ? "debug" : "release"}};
+}
+
+/// A family of benchmarks for each contender, a repetition for each round. Wall and CPU time are the first two metrics
+/// in seconds; all others are counters.
+Json google_benchmark(const Measurements& measured) {
+    std::vector<std::size_t> times;
+    for (std::size_t metric = 0; metric < measured.metrics.size(); ++metric)
+        if (measured.metrics[metric].unit == Metric::Unit::seconds)
+            times.push_back(metric);
+    if (times.empty())
+        throw std::invalid_argument{"google-benchmark needs a metric in seconds"};
+    const std::size_t wall = times.front(), cpu = times.size() > 1 ? times[1] : wall;
+    Json benchmarks = Json::array();
+    for (std::size_t contender = 0; contender < measured.contenders.size(); ++contender)
+        for (std::size_t r = 0; r < measured.rounds.size(); ++r) {
+            const std::vector<double>& values = measured.rounds[r].values[contender];
+            Json row{{"name", measured.contenders[contender]},
+                     {"family_index", contender},
+                     {"per_family_instance_index", 0},
+                     {"run_name", measured.contenders[contender]},
+                     {"run_type", "iteration"},
+                     {"repetitions", measured.rounds.size()},
+                     {"repetition_index", r},
+                     {"threads", 1},
+                     {"iterations", measured.runs[contender]},
+                     {"real_time", values[wall] * 1e9},
+                     {"cpu_time", values[cpu] * 1e9},
+                     {"time_unit", "ns"}};
+            for (std::size_t metric = 0; metric < values.size(); ++metric)
+                if (metric != wall && metric != cpu)
+                    row[measured.metrics[metric].name] = values[metric];
+            benchmarks.push_back(std::move(row));
+        }
+    return {{"context", google_context()}, {"benchmarks", std::move(benchmarks)}};
+}
+
+std::string_view unit_text(Metric::Unit unit) {
+    constexpr std::array<std::string_view, 4> names{"s", "count", "bytes", ""};
+    return names[static_cast<std::size_t>(unit)];
+}
+
+Json github_action_benchmark(const Measurements& measured, Comparisons comparisons) {
+    Json rows = Json::array();
+    for_each_row(measured, [&](std::size_t contender, std::size_t metric) {
+        const std::vector<double> values = measured.values(contender, metric);
+        const double low = statistics::quantile(values, 0.25), high = statistics::quantile(values, 0.75);
+        Json row{{"name", fmt::format("{}: {}", measured.contenders[contender], measured.metrics[metric].name)},
+                 {"unit", unit_text(measured.metrics[metric].unit)},
+                 {"value", statistics::quantile(values, 0.5)},
+                 {"range", fmt::format("{:.4g} … {:.4g}", low, high)}};
+        if (const Comparison* compared = find(comparisons, contender, metric))
+            row["extra"] = to_text(*compared);
+        rows.push_back(std::move(row));
+    });
+    return rows;
+}
+
+/// Its measure of time, "latency", is in nanoseconds. Lower and upper values are quartiles of the rounds.
+Json bencher(const Measurements& measured) {
+    Json document = Json::object();
+    for_each_row(measured, [&](std::size_t contender, std::size_t metric) {
+        const Metric& what = measured.metrics[metric];
+        const double factor = what.unit == Metric::Unit::seconds ? 1e9 : 1;
+        const std::vector<double> values = measured.values(contender, metric);
+        document[measured.contenders[contender]][what.name == "wall time" ? "latency" : what.name] = {
+            {"value", factor * statistics::quantile(values, 0.5)},
+            {"lower_value", factor * statistics::quantile(values, 0.25)},
+            {"upper_value", factor * statistics::quantile(values, 0.75)}};
+    });
+    return document;
+}
+
+std::string xml(std::string_view text) {
+    std::string escaped;
+    for (const char c : printable(text))
+        escaped += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
+    return escaped;
+}
+
+std::string junit(const Measurements& measured, Comparisons comparisons) {
+    const auto failures = std::ranges::count(comparisons, true, &Comparison::is_failure);
+    std::string text = fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite "
+                                   "name=\"drawpoint\" tests=\"{}\" failures=\"{}\" time=\"{:.3f}\">\n",
+                                   comparisons.size(), failures, measured.seconds());
+    for (const Comparison& one : comparisons) {
+        text += fmt::format("    <testcase classname=\"{}\" name=\"{}\" time=\"{:.6f}\">",
+                            xml(measured.contenders[one.contender]), xml(measured.metrics[one.metric].name),
+                            measured.metrics[one.metric].unit == Metric::Unit::seconds ? one.value : 0.0);
+        text += one.is_failure ? fmt::format("<failure message=\"{}\"/>", xml(to_text(one)))
+                               : fmt::format("<system-out>{}</system-out>", xml(to_text(one)));
+        text += "</testcase>\n";
+    }
+    return text + "  </testsuite>\n</testsuites>\n";
+}
+
+std::string markdown(const Measurements& measured, Comparisons comparisons) {
+    const auto cell = [](std::string text) {
+        for (std::size_t at = 0; (at = text.find('|', at)) != text.npos; at += 2)
+            text.insert(at, 1, '\\');
+        return text;
+    };
+    std::string text = fmt::format("| metric | contender | median | ratio to {} | |\n|---|---|---|---|---|\n",
+                                   cell(printable(measured.contenders.front())));
+    for_each_row(measured, [&](std::size_t contender, std::size_t metric) {
+        const Comparison* compared = find(comparisons, contender, metric);
+        text += fmt::format("| {} | {} | {} | {} | {} |\n", cell(printable(measured.metrics[metric].name)),
+                            cell(printable(measured.contenders[contender])),
+                            value_text(median(measured, contender, metric), measured.metrics[metric].unit),
+                            compared ? ratio_text(compared->ratio) : "", compared ? to_text(*compared) : "");
+    });
+    return text + fmt::format("\n{} rounds, in an order drawn anew each round.\n", measured.rounds.size());
+}
+
+std::string csv(const Measurements& measured, Comparisons comparisons) {
+    const auto cell = [](const std::string& text) {
+        if (text.find_first_of(",\"\n") == text.npos)
+            return text;
+        std::string quoted = "\"";
+        for (const char c : text)
+            quoted += c == '"' ? "\"\"" : std::string(1, c);
+        return quoted + "\"";
+    };
+    std::string text = "metric,contender,unit,median,ratio,ratio_low,ratio_high\n";
+    for_each_row(measured, [&](std::size_t contender, std::size_t metric) {
+        const Comparison* compared = find(comparisons, contender, metric);
+        text += fmt::format(
+            "{},{},{},{},{}\n", cell(measured.metrics[metric].name), cell(measured.contenders[contender]),
+            unit_text(measured.metrics[metric].unit), median(measured, contender, metric),
+            compared ? fmt::format("{},{},{}", compared->ratio.median, compared->ratio.low, compared->ratio.high)
+                     : ",,");
+    });
+    return text;
+}
+
+constexpr std::array<std::string_view, 6> formats{
+    "google-benchmark", "github-action-benchmark", "bencher", "junit", "markdown", "csv"};
+
+}   // namespace
+
+std::span<const std::string_view> experiment_formats() noexcept { return formats; }
+
+std::string export_experiment(std::string_view format, const Measurements& measured, Comparisons comparisons) {
+    if (format == "google-benchmark")
+        return json_text(google_benchmark(measured));
+    if (format == "github-action-benchmark")
+        return json_text(github_action_benchmark(measured, comparisons));
+    if (format == "bencher")
+        return json_text(bencher(measured));
+    if (format == "junit")
+        return junit(measured, comparisons);
+    if (format == "markdown")
+        return markdown(measured, comparisons);
+    if (format == "csv")
+        return csv(measured, comparisons);
+    throw std::invalid_argument{fmt::format("no format {}; there are: {}", format, fmt::join(formats, ", "))};
+}
+
+}   // namespace drawpoint::bench

@@ -1,0 +1,171 @@
+#include "bench/experiment/process.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <drawpoint/bench/experiment/contender.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
+
+namespace drawpoint::bench {
+
+namespace {
+
+constexpr std::string_view special_to_shells = "\"'\\`$|&;<>()*?[]#~=%!{}\n";
+
+std::vector<std::string> words_of(const std::string& line) {
+    if (line.find_first_of(special_to_shells) != std::string::npos)
+        return {"/bin/sh", "-c", line};
+    std::vector<std::string> words;
+    constexpr const char* blanks = " \t";
+    for (std::size_t from = line.find_first_not_of(blanks); from != std::string::npos;) {
+        const std::size_t to = line.find_first_of(blanks, from);
+        words.push_back(line.substr(from, to - from));
+        from = line.find_first_not_of(blanks, to);
+    }
+    return words;
+}
+
+/// A file in memory that receives what a command writes.
+class Output {
+public:
+    Output() : descriptor_{memfd_create("output", MFD_CLOEXEC)} {
+        if (descriptor_ < 0)
+            throw std::system_error{errno, std::generic_category(), "memfd_create"};
+    }
+    ~Output() { close(descriptor_); }
+    Output(const Output&) = delete;
+    Output& operator=(const Output&) = delete;
+    [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
+    /// The last line that is not empty.
+    [[nodiscard]] std::string last_line() const {
+        std::array<char, 1024> room;
+        const off_t size = lseek(descriptor_, 0, SEEK_END);
+        const off_t from = std::max<off_t>(0, size - static_cast<off_t>(room.size()));
+        const ssize_t got = pread(descriptor_, room.data(), room.size(), from);
+        std::string_view text{room.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
+        const std::size_t end = text.find_last_not_of("\r\n ");
+        text = text.substr(0, end == text.npos ? 0 : end + 1);
+        return printable(text.substr(text.find_last_of("\r\n") + 1));
+    }
+
+    [[nodiscard]] std::string all() const {
+        std::string text(static_cast<std::size_t>(std::max<off_t>(0, lseek(descriptor_, 0, SEEK_END))), '\0');
+        const ssize_t got = pread(descriptor_, text.data(), text.size(), 0);
+        text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+        return text;
+    }
+
+private:
+    int descriptor_;
+};
+
+/// How a process is started. `output` below 0: its output is discarded.
+class SpawnSettings {
+public:
+    SpawnSettings(int output, int error_output) {
+        posix_spawnattr_init(&attributes);
+        posix_spawn_file_actions_init(&actions);
+        sigset_t all, none;
+        sigfillset(&all);
+        sigemptyset(&none);
+        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+        posix_spawnattr_setpgroup(&attributes, 0);
+        posix_spawnattr_setsigdefault(&attributes, &all);
+        posix_spawnattr_setsigmask(&attributes, &none);
+        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+        if (output < 0)
+            posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+        else
+            posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+        posix_spawn_file_actions_adddup2(&actions, error_output, STDERR_FILENO);
+    }
+    ~SpawnSettings() {
+        posix_spawn_file_actions_destroy(&actions);
+        posix_spawnattr_destroy(&attributes);
+    }
+    SpawnSettings(const SpawnSettings&) = delete;
+    SpawnSettings& operator=(const SpawnSettings&) = delete;
+
+    posix_spawnattr_t attributes;
+    posix_spawn_file_actions_t actions;
+};
+
+}   // namespace
+
+Process::Process(std::string name, std::string line)
+    : name_{std::move(name)}, line_{std::move(line)}, words_{words_of(line_)} {
+    if (words_.empty())
+        throw NotRun{fmt::format("{}: the command is empty", name_)};
+    for (std::string& word : words_)
+        pointers_.push_back(word.data());
+    pointers_.push_back(nullptr);
+}
+
+Process::Ended Process::run(bool keeps_output) {
+    const Output error_output;
+    const std::optional<Output> output = keeps_output ? std::optional<Output>{std::in_place} : std::nullopt;
+    const auto begin = std::chrono::steady_clock::now();
+    const pid_t process = start(output ? output->descriptor() : -1, error_output.descriptor());
+    siginfo_t info{};
+    while (waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+    }
+    Ended ended{.wall = std::chrono::steady_clock::now() - begin};
+    int status = 0;
+    reap(process, status, ended.usage);
+    if (!(WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
+        const std::string how = WIFSIGNALED(status) ? fmt::format("was ended by signal {}", WTERMSIG(status))
+                                                    : fmt::format("ended with exit code {}", WEXITSTATUS(status));
+        const std::string last = error_output.last_line();
+        throw NotRun{fmt::format("{}: {} {}{}{}", name_, printable(line_), how, last.empty() ? "" : ": ", last)};
+    }
+    if (output)
+        ended.output = output->all();
+    return ended;
+}
+
+void Process::cancel() noexcept {
+    const std::lock_guard lock{mutex_};
+    cancelled_ = true;
+    if (running_ > 0)
+        kill(-running_, SIGKILL);
+}
+
+pid_t Process::start(int output, int error_output) {
+    const SpawnSettings settings{output, error_output};
+    const std::lock_guard lock{mutex_};
+    if (cancelled_)
+        throw Cancelled{};
+    const int failed =
+        posix_spawnp(&running_, pointers_.front(), &settings.actions, &settings.attributes, pointers_.data(), environ);
+    if (failed != 0) {
+        running_ = 0;
+        throw NotRun{fmt::format("{}: {}: {}", name_, printable(words_.front()),
+                                 printable(std::generic_category().message(failed)))};
+    }
+    return running_;
+}
+
+/// Only now the process is gone, and its number may be another's.
+void Process::reap(pid_t process, int& status, rusage& usage) {
+    const std::lock_guard lock{mutex_};
+    running_ = 0;
+    if (wait4(process, &status, 0, &usage) != process)
+        throw std::system_error{errno, std::generic_category(), name_};
+    if (cancelled_)
+        throw Cancelled{};
+}
+
+}   // namespace drawpoint::bench

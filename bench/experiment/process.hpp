@@ -1,0 +1,56 @@
+#pragma once
+
+#include <chrono>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include <sys/resource.h>
+#include <sys/types.h>
+
+namespace drawpoint::bench {
+
+/// Of user and system together.
+[[nodiscard]] inline double cpu_seconds(const rusage& usage) noexcept {
+    const auto seconds = [](const timeval& time) {
+        return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+    };
+    return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+/// Runs a command line as a process of its own, again and again: in a process group of its own, with default signals
+/// and no input. By one thread at a time.
+class Process {
+public:
+    /// `name`: for messages. A line without characters that are special to a shell is run directly, any other one by
+    /// /bin/sh. Throws NotRun if it is empty.
+    Process(std::string name, std::string line);
+
+    struct Ended {
+        std::chrono::duration<double> wall{};
+        rusage usage{};
+        std::string output;   ///< what it wrote to stdout, if that was asked for
+    };
+    /// Throws NotRun, with the end of what it wrote to stderr, unless it ends with exit code 0; Cancelled; and
+    /// std::system_error if the process cannot be waited for.
+    [[nodiscard]] Ended run(bool keeps_output);
+
+    /// Kills what is running, with all that it started, and lets nothing run later. Any thread.
+    void cancel() noexcept;
+
+    [[nodiscard]] const std::string& name() const noexcept { return name_; }
+    [[nodiscard]] const std::string& line() const noexcept { return line_; }
+
+private:
+    pid_t start(int output, int error_output);
+    void reap(pid_t process, int& status, rusage& usage);
+
+    std::string name_, line_;
+    std::vector<std::string> words_;
+    std::vector<char*> pointers_;
+    std::mutex mutex_;
+    pid_t running_ = 0;   // 0: none
+    bool cancelled_ = false;
+};
+
+}   // namespace drawpoint::bench

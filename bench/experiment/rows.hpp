@@ -1,0 +1,18 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+
+#include <drawpoint/bench/experiment/experiment.hpp>
+
+namespace drawpoint::bench {
+
+/// "12.3 ms", "4.5 MB", "1,234".
+[[nodiscard]] std::string value_text(double value, Metric::Unit);
+/// "1.025 (1.012 … 1.038)", without bounds if there are none.
+[[nodiscard]] std::string ratio_text(const Interval& ratio);
+/// The comparison of a contender by a metric; null: there is none.
+[[nodiscard]] const Comparison* find(std::span<const Comparison>, std::size_t contender, std::size_t metric);
+
+}   // namespace drawpoint::bench

@@ -1,0 +1,70 @@
+#include <algorithm>
+#include <cctype>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "cli/command_line.hpp"
+#include "cli/experiment.hpp"
+#include <drawpoint/bench/experiment/command.hpp>
+
+namespace drawpoint::cli {
+namespace {
+
+/// Reads NAME=LINE.
+std::unique_ptr<bench::Contender> contender_in(const std::string& text, bench::Reports reports) {
+    const std::size_t equals = text.find('=');
+    const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.'; };
+    if (equals == text.npos || equals == 0 ||
+        !std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(equals), is_plain))
+        throw UsageError{fmt::format("--command must be NAME='COMMAND LINE', got '{}'", text)};
+    if (text.find_first_not_of(" \t", equals + 1) == text.npos)
+        throw UsageError{fmt::format("--command {} has no command line", text)};
+    return bench::make_command(text.substr(0, equals), text.substr(equals + 1), reports);
+}
+
+}   // namespace
+
+int bench_commands(const Invocation& invocation) {
+    constexpr std::size_t usual_rounds = 15;
+    constexpr double usual_seconds = 5;
+    CommandLine line{invocation, "Times whole commands in rounds, and compares them with the first one."};
+    CLI::App& app = line.app();
+    std::vector<std::string> commands;
+    std::size_t rounds = 0;
+    app.add_option("--command", commands, "NAME='COMMAND LINE'; repeatable: the first one is the base")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+    add_number(app, "--rounds", rounds, 0, 10'000, "turns of each; 0: at least 15, and 5 seconds");
+    ExperimentFlags flags{app};
+    if (!line.parse())
+        return exit_ok;
+    if (commands.empty())
+        throw UsageError{"--command is missing: what to time"};
+    flags.read();
+    std::vector<std::unique_ptr<bench::Contender>> contenders;
+    for (const std::string& text : commands)
+        contenders.push_back(contender_in(text, flags.reports()));
+    std::optional<InterruptibleExperiment> experiment;
+    try {
+        experiment.emplace(std::move(contenders), flags.options());
+    } catch (const std::invalid_argument& error) {
+        throw UsageError{fmt::format("--command: {}", error.what())};
+    }
+    const bool interrupted = experiment->run(
+        [](const bench::Measurements&) {},
+        [&](const bench::Measurements& measured) {
+            const std::size_t done = measured.rounds.size();
+            return rounds != 0 ? done >= rounds : done >= usual_rounds && measured.seconds() >= usual_seconds;
+        });
+    const bench::Measurements& measured = experiment->measurements();
+    if (!measured.rounds.empty())
+        flags.print(flags.report(measured, flags.error(), invocation), measured);
+    return interrupted ? exit_interrupted : exit_ok;
+}
+
+}   // namespace drawpoint::cli

@@ -1,0 +1,112 @@
+#include "cli/experiment.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+#include <string_view>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/machine.hpp"
+#include "cli/option_values.hpp"
+#include "cli/report_output.hpp"
+#include <drawpoint/bench/experiment/experiment_export.hpp>
+#include <drawpoint/bench/experiment/experiment_report.hpp>
+
+namespace drawpoint::cli {
+
+ExperimentFlags::ExperimentFlags(CLI::App& app) : output_flags_{app, true} {
+    add_number(app, "--turn-ms", turn_ms_, 0, 1e6, "a turn is as many runs as take so many milliseconds");
+    add_number(app, "--error", error_percent_, 1e-6, 50, "probability in % that any bound, or the gate, is wrong");
+    const auto seed = [](std::string_view option, std::string_view text) -> std::uint64_t {
+        if (text.empty())
+            return std::random_device{}();
+        const auto number = number_in<std::uint64_t>(text);
+        if (!number)
+            throw UsageError{fmt::format("{} must be a whole number, got '{}'", option, text)};
+        return *number;
+    };
+    add_read(app, "--seed", seed_, "", seed, "of the orders of turns [drawn anew]");
+    add_read(app, "--reports", reports_, "nothing", one_of<bench::Reports>({"nothing", "google-benchmark", "numbers"}),
+             "what the commands write to stdout and are compared by; nothing: by their time");
+    app.add_option("--to", to_,
+                   fmt::format("FORMAT=FILE, repeatable: writes a file for another program; FORMAT is {}",
+                               fmt::join(bench::experiment_formats(), ", ")))
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+}
+
+void ExperimentFlags::read() {
+    output_ = output_flags_.read();
+    check_files(output_, "--json", "");
+    for (const std::string& text : to_) {
+        const std::size_t equals = std::min(text.find('='), text.size());
+        const std::string format = text.substr(0, equals), file = text.substr(std::min(equals + 1, text.size()));
+        if (file.empty())
+            throw UsageError{fmt::format("--to must be FORMAT=FILE, got '{}'", text)};
+        (void)position_in(bench::experiment_formats(), "--to", format);
+        if (format == "google-benchmark" && reports_ != bench::Reports::nothing)
+            throw UsageError{"--to google-benchmark has the wall and CPU time of commands, which --reports replaces"};
+        check_files({.json_files = {file}}, "--to", "");   // throws if it cannot be written
+        exports_.emplace_back(format, file);
+    }
+}
+
+bench::ExperimentOptions ExperimentFlags::options() const {
+    return {.least_turn = std::chrono::nanoseconds{static_cast<std::int64_t>(turn_ms_ * 1e6)}, .seed = seed_};
+}
+
+ExperimentFlags::Report ExperimentFlags::report(const bench::Measurements& measured, double error,
+                                                const Invocation& invocation) {
+    Report report{.comparisons = bench::compare(measured, error)};
+    report.text = to_text(measured, report.comparisons, error);
+    report.document = to_json(measured, report.comparisons, error,
+                              {.version = DRAWPOINT_VERSION, .command = invocation.line}, this_machine());
+    return report;
+}
+
+void ExperimentFlags::print(const Report& report, const bench::Measurements& measured) const {
+    using Form = OutputOptions::Form;
+    const auto exported = [&](std::string_view format) {
+        return bench::export_experiment(format, measured, report.comparisons);
+    };
+    const std::string end = report.conclusion.empty() ? "" : "\n" + report.conclusion + "\n";
+    print_output(output_.form == Form::csv        ? exported("csv")
+                 : output_.form == Form::markdown ? exported("markdown") + end
+                                                  : report.text + end,
+                 report.document, output_);
+    for (const auto& [format, file] : exports_)
+        write_file(file, exported(format));
+}
+
+InterruptibleExperiment::InterruptibleExperiment(std::vector<std::unique_ptr<bench::Contender>> contenders,
+                                                 const bench::ExperimentOptions& options)
+    : experiment_{std::move(contenders), options}, signals_{[this](int) { experiment_.cancel(); }} {}
+
+bool InterruptibleExperiment::run(const std::function<void(const bench::Measurements&)>& prepared,
+                                  const std::function<bool(const bench::Measurements&)>& enough) {
+    using Clock = std::chrono::steady_clock;
+    constexpr std::chrono::seconds pause{10};
+    try {
+        experiment_.prepare();
+        prepared(measurements());
+        experiment_.calibrate();
+        Clock::time_point told = Clock::now();
+        do {
+            experiment_.run_round();
+            if (Clock::now() - told < pause)
+                continue;
+            told = Clock::now();
+            complain(fmt::format("{} rounds", measurements().rounds.size()));
+        } while (!enough(measurements()));
+    } catch (const bench::Cancelled&) {
+        return true;
+    } catch (const bench::NotRun& reason) {
+        throw Failure{reason.what()};
+    }
+    return false;
+}
+
+}   // namespace drawpoint::cli

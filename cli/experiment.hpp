@@ -1,0 +1,73 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <CLI/App.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/options.hpp"
+#include "cli/program.hpp"
+#include "cli/signals.hpp"
+#include <drawpoint/bench/experiment/command.hpp>
+#include <drawpoint/bench/experiment/experiment.hpp>
+
+namespace drawpoint::cli {
+
+/// The options of every experiment: how long a turn is, how sure its bounds are, and the files it is written to.
+class ExperimentFlags {
+public:
+    /// Must outlive the parsing of the command line.
+    explicit ExperimentFlags(CLI::App& app);
+    /// After parsing. Throws UsageError naming a wrong value, and Failure naming a file that cannot be written.
+    void read();
+
+    [[nodiscard]] bench::ExperimentOptions options() const;
+    [[nodiscard]] bench::Reports reports() const noexcept { return reports_; }
+    [[nodiscard]] double error() const noexcept { return error_percent_ / 100; }
+    [[nodiscard]] OutputOptions::Form form() const noexcept { return output_.form; }
+
+    /// What print() takes. `conclusion` is for the caller: what text and Markdown end with.
+    struct Report {
+        std::vector<bench::Comparison> comparisons;
+        std::string text, conclusion;
+        nlohmann::ordered_json document;
+    };
+    /// `error`: the probability that any of the bounds is wrong.
+    [[nodiscard]] static Report report(const bench::Measurements&, double error, const Invocation&);
+    /// Prints it on stdout in the form asked for, and writes the files asked for. Throws Failure naming a file.
+    void print(const Report&, const bench::Measurements&) const;
+
+private:
+    OutputFlags output_flags_;
+    OutputOptions output_;
+    bench::Reports reports_{};
+    std::vector<std::string> to_;
+    std::vector<std::pair<std::string, std::string>> exports_;   // format, file
+    double turn_ms_ = 200, error_percent_ = 1;
+    std::uint64_t seed_ = 0;
+};
+
+/// An experiment that Ctrl-C ends: what was measured until then stays.
+class InterruptibleExperiment {
+public:
+    /// Throws as Experiment.
+    InterruptibleExperiment(std::vector<std::unique_ptr<bench::Contender>>, const bench::ExperimentOptions&);
+
+    /// Prepares the contenders, calls `prepared`, calibrates, and runs rounds until `enough`, which is asked after each
+    /// of them. Returns whether it was interrupted. Says on stderr, every ten seconds, how many rounds there are.
+    /// Throws Failure if a contender fails.
+    [[nodiscard]] bool run(const std::function<void(const bench::Measurements&)>& prepared,
+                           const std::function<bool(const bench::Measurements&)>& enough);
+    [[nodiscard]] const bench::Measurements& measurements() const noexcept { return experiment_.measurements(); }
+
+private:
+    bench::Experiment experiment_;
+    Signals signals_;   // ends before what it cancels
+};
+
+}   // namespace drawpoint::cli

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <drawpoint/bench/experiment/contender.hpp>
+
+namespace drawpoint::bench {
+
+/// What a command writes to stdout.
+enum class Reports : std::uint8_t {
+    nothing,            ///< of interest: the process is measured
+    google_benchmark,   ///< Google Benchmark's JSON: real and CPU time of each of its benchmarks are compared
+    numbers,            ///< as its last line a JSON object; each number, above 0, is compared; less is better
+};
+
+/// A contender that is a command line: each run is a process of its own, without input.
+///
+/// Of one that reports nothing, wall time and CPU time are compared, and page faults and context switches are shown.
+/// CPU time, faults and switches include those of processes that it waited for. One that reports something is run once
+/// by prepare(), to see what; it must always report the same.
+///
+/// A line without characters that are special to a shell is run directly, any other one by `/bin/sh -c`, which adds
+/// about a millisecond; words that only a shell knows, such as `exit`, need such a character. Throws NotRun if the line
+/// is empty. prepare() and take_turn() throw it, with the end of what the command wrote to stderr, unless it ends with
+/// exit code 0. stderr is kept in memory while it runs.
+[[nodiscard]] std::unique_ptr<Contender> make_command(std::string name, std::string line,
+                                                      Reports reports = Reports::nothing);
+
+}   // namespace drawpoint::bench

@@ -1,0 +1,104 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <drawpoint/bench/experiment/contender.hpp>
+#include <drawpoint/diagnosis/replay/prediction.hpp>
+#include <drawpoint/instrumentation/host/detail/host_counters.hpp>
+
+namespace drawpoint::bench {
+
+struct ExperimentOptions {
+    /// A turn is as many runs as take this long together; a longer run is a turn of its own.
+    std::chrono::nanoseconds least_turn = std::chrono::milliseconds{200};
+    std::uint64_t seed = 0;   ///< of the orders
+};
+
+/// One turn of each contender.
+struct Round {
+    std::vector<std::size_t> order;            ///< the contenders, in the order in which they had their turns
+    std::vector<std::vector<double>> values;   ///< [contender][metric], for a run: the mean of the turn's runs
+    double seconds = 0;                        ///< wall time of the round
+    /// Cores that other processes used, on average, and the share of the time that the hypervisor gave to other guests;
+    /// absent: the system does not say.
+    std::optional<double> foreign_cores, steal;
+};
+
+/// All that an experiment has measured, for reports and verdicts.
+struct Measurements {
+    std::vector<std::string> contenders;     ///< names; the first one is what the others are compared with
+    std::vector<std::string> descriptions;   ///< of each: its command line
+    std::vector<Metric> metrics;
+    std::vector<std::size_t> runs;   ///< of each contender in a turn
+    std::vector<Round> rounds;
+    std::uint64_t seed = 0;
+    double cores = 1;   ///< that this process may use
+
+    /// log(value of the contender / value of the first one), round by round.
+    [[nodiscard]] std::vector<double> log_ratios(std::size_t contender, std::size_t metric) const;
+    /// A contender's values of a metric, round by round.
+    [[nodiscard]] std::vector<double> values(std::size_t contender, std::size_t metric) const;
+    [[nodiscard]] double seconds() const;   ///< wall time of all rounds
+};
+
+/// Measures contenders in rounds: in each of them every contender has one turn, in an order drawn anew. So drift, and
+/// what depends on the place in the round, raise the ratio of two contenders as often as they lower it. All methods but
+/// cancel() are for one thread.
+class Experiment {
+public:
+    /// The first contender is the base. Throws std::invalid_argument without a contender, or if two have the same name.
+    Experiment(std::vector<std::unique_ptr<Contender>>, const ExperimentOptions& = {});
+
+    /// Called once, first: prepares all contenders, after which the metrics are known. Throws NotRun if one fails or
+    /// measures something else than the first one, Cancelled after cancel().
+    void prepare();
+    /// Warms every contender up, and chooses how many runs its turns have, by turns that grow. Those whose runs take
+    /// about as long as the first one's have as many. Throws as run_round().
+    void calibrate();
+    /// A round that does not end is not counted. Valid until the next round. Throws NotRun if a contender fails,
+    /// Cancelled after cancel().
+    const Round& run_round();
+    /// Any thread, at any time.
+    void cancel() noexcept;
+
+    [[nodiscard]] const Measurements& measurements() const noexcept { return measured_; }
+
+private:
+    std::vector<std::unique_ptr<Contender>> contenders_;
+    ExperimentOptions options_;
+    Measurements measured_;
+    std::mt19937_64 random_;
+    HostCounters host_;
+};
+
+/// What can be said of a ratio. `no_common_ratio`: it changed while it was measured.
+enum class Finding : std::uint8_t { faster, slower, no_difference_shown, too_few_rounds, no_common_ratio };
+
+/// A contender beside the first one, by one metric.
+struct Comparison {
+    std::size_t contender = 0, metric = 0;
+    double base = 0, value = 0;   ///< medians of the rounds
+    Interval ratio;               ///< of the rounds, with the bounds that hold for all comparisons together
+    Finding finding = Finding::too_few_rounds;
+    bool is_failure = false;   ///< for what shows tests: if it is slower, unless the caller knows better
+};
+
+/// Compares every contender with the first one by every compared metric. With probability 1 - `error` all intervals
+/// hold, at whatever round one looks: for equal contenders whatever the noise, for others if the ratio's noise is
+/// symmetric.
+[[nodiscard]] std::vector<Comparison> compare(const Measurements&, double error = 0.01);
+
+/// Why the machine was no place for measuring, e.g. "other processes used 1.2 of 2 cores"; empty: nothing is known
+/// against it. It is one while they use at most this share of the cores in half of the rounds.
+[[nodiscard]] std::string unfit(const Measurements&, double most_foreign_share_of_cores = 0.4);
+/// The number of rounds during which others used more than a twentieth of the cores, or 2 % were stolen.
+[[nodiscard]] std::size_t disturbed_rounds(const Measurements&);
+
+}   // namespace drawpoint::bench

@@ -1,0 +1,146 @@
+#include <algorithm>
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/program.hpp"
+
+namespace {
+
+using namespace drawpoint::test;
+using Json = nlohmann::ordered_json;
+
+// An error so small that a false alarm would be a fault, not chance.
+const std::vector<std::string> strict{"--error", "0.0001", "--turn-ms", "0", "--most-foreign", "100"};
+
+Result gate_of(std::vector<std::string> arguments) {
+    arguments.insert(arguments.begin(), "gate");
+    arguments.insert(arguments.end(), strict.begin(), strict.end());
+    return run_program(arguments);
+}
+
+BOOST_AUTO_TEST_SUITE(gate_command)
+
+BOOST_AUTO_TEST_CASE(a_slower_command_ends_with_exit_code_3_and_the_row_that_says_so) {
+    const TemporaryFolder folder;
+    const Result result =
+        gate_of({"--base", "sleep 0.01", "--new", "sleep 0.03", "--json=" + folder.file("gate.json"), "--seed", "5"});
+    BOOST_TEST(result.code == 3, result.err);
+    BOOST_TEST(result.out.find("\nslower: ") != std::string::npos, result.out);
+    const Json document = Json::parse(std::ifstream{folder.file("gate.json")});
+    BOOST_TEST(document["verdict_text"].get<std::string>().starts_with("slower: "));
+    BOOST_TEST(document["schema"] == "drawpoint.experiment/1");
+    BOOST_TEST(document["verdict"] == "slower");
+    BOOST_TEST(document["seed"] == 5);
+    BOOST_TEST(document["rounds"].size() < 60u);
+    BOOST_TEST(document["comparisons"][0]["ratio"]["low"].get<double>() > 1);
+}
+
+BOOST_AUTO_TEST_CASE(a_command_that_is_not_slower_passes) {
+    const Result faster = gate_of({"--base", "sleep 0.03", "--new", "sleep 0.01", "--rounds", "40", "--json"});
+    BOOST_TEST(faster.code == 0, faster.err);
+    BOOST_TEST(Json::parse(faster.out)["comparisons"][0]["ratio"]["median"].get<double>() < 0.8);
+    const Result same = gate_of({"--base", "sleep 0.005", "--new", "sleep 0.005", "--rounds", "40"});
+    BOOST_TEST(same.code == 0, same.err);
+}
+
+BOOST_AUTO_TEST_CASE(a_gate_tells_github_and_writes_files_for_others) {
+    const TemporaryFolder folder;
+    const std::vector<std::string> arguments{"gate",       "--base",
+                                             "sleep 0.01", "--new",
+                                             "sleep 0.03", "--turn-ms",
+                                             "0",          "--most-foreign",
+                                             "100",        "--github",
+                                             "--to",       "junit=" + folder.file("gate.xml"),
+                                             "--to",       "google-benchmark=" + folder.file("gate.json")};
+    const Result result = run_program(arguments, {.variables = {"GITHUB_STEP_SUMMARY=" + folder.file("summary.md")}});
+    BOOST_TEST(result.code == 3, result.err);
+    BOOST_TEST(result.out.find("::error title=drawpoint gate::slower: ") != std::string::npos);
+    const auto text_of = [&](const char* name) {
+        std::ifstream file{folder.file(name)};
+        return std::string{std::istreambuf_iterator{file}, {}};
+    };
+    BOOST_TEST(text_of("summary.md").starts_with("**drawpoint gate: slower: "));
+    BOOST_TEST(text_of("summary.md").find("| wall time | new | ") != std::string::npos);
+    BOOST_TEST(text_of("gate.xml").find("<failure message=\"slower by ") != std::string::npos);
+    BOOST_TEST(Json::parse(text_of("gate.json"))["benchmarks"].size() >= 2u * 8);
+    check_complaint(run_program({"gate", "--base", "true", "--new", "true", "--to", "xlsx=x"}), 2, {"--to", "xlsx"});
+    check_complaint(run_program({"gate", "--base", "true", "--new", "true", "--to", "csv=/no/such/x"}), 1,
+                    {"/no/such/x"});
+}
+
+BOOST_AUTO_TEST_CASE(the_self_test_says_how_often_gates_are_wrong_here) {
+    const Result result = gate_of({"--base", "sleep 0.005", "--self-test", "--rounds", "50", "--json"});
+    BOOST_TEST(result.code == 0, result.err);
+    const Json rows = Json::parse(result.out)["self_test"];
+    BOOST_REQUIRE(rows.size() == 4u);
+    BOOST_TEST(rows[0]["slower_by"] == 0);
+    BOOST_TEST(rows[0]["closed"].get<double>() <= 0.01);
+    BOOST_TEST(rows[3]["slower_by"] == 0.05);
+}
+
+BOOST_AUTO_TEST_CASE(what_cannot_be_a_gate_is_refused) {
+    check_complaint(run_program({"gate"}), 2, {"--base"});
+    check_complaint(run_program({"gate", "--base", "true"}), 2, {"--new"});
+    check_complaint(run_program({"gate", "--base", "true", "--new", "true", "--self-test"}), 2, {"--self-test"});
+    check_complaint(run_program({"gate", "--base", "true", "--new", "true", "--rounds", "2"}), 2, {"--rounds 2"});
+    check_complaint(run_program({"gate", "--base", "true", "--new", "true", "--at-most", "1"}), 2, {"--at-most"});
+    check_complaint(run_program({"gate", "--base", "true", "--new", "sh -c 'exit 4'"}), 1, {"new: ", "exit code 4"});
+    check_complaint(run_program({"gate", "--base", "true", "--new", "true", "--github", "--json"}), 2, {"--github"});
+    check_complaint(run_program({"gate", "--base", "sleep 1", "--new", "sleep 1", "--minutes", "0.01"}), 1,
+                    {"--minutes", "round"});
+    check_complaint(run_program({"gate", "--base", "no-such-program", "--new", "true"}), 1, {"no-such-program"});
+}
+
+BOOST_AUTO_TEST_CASE(commands_are_timed_in_rounds_and_compared_with_the_first) {
+    const Result result = run_program({"bench", "--command", "short=sleep 0.005", "--command", "long=sleep 0.02",
+                                       "--rounds", "30", "--turn-ms", "0", "--json"});
+    BOOST_TEST(result.code == 0, result.err);
+    const Json document = Json::parse(result.out);
+    BOOST_TEST(document["contenders"][1]["name"] == "long");
+    BOOST_TEST(document["contenders"][1]["description"] == "sleep 0.02");
+    BOOST_TEST(document["contenders"][1]["medians"][0].get<double>() >= 0.02);
+    BOOST_TEST(document["comparisons"][0]["finding"] == "slower");
+    check_complaint(run_program({"bench", "--command", "sleep 1"}), 2, {"--command", "NAME="});
+    check_complaint(run_program({"bench", "--command", "a= "}), 2, {"--command", "no command line"});
+    check_complaint(run_program({"bench", "--rounds", "3"}), 2, {"--command"});
+    check_complaint(run_program({"bench", "--command", "a=true", "--command", "a=true"}), 2,
+                    {"two contenders are named a"});
+}
+
+BOOST_AUTO_TEST_CASE(commands_that_report_numbers_are_compared_by_them) {
+    const auto reporting = [](const std::string& name, const std::string& number) {
+        return name + "=echo '{\"loss\": " + number + "}'";
+    };
+    const Result result = run_program({"bench", "--reports", "numbers", "--command", reporting("old", "2"), "--command",
+                                       reporting("new", "1.5"), "--rounds", "20", "--turn-ms", "0", "--json"});
+    BOOST_TEST(result.code == 0, result.err);
+    const Json found = Json::parse(result.out)["comparisons"][0];
+    BOOST_TEST(found["metric"] == "loss");
+    BOOST_TEST(found["finding"] == "faster");
+    BOOST_TEST(found["ratio"]["median"].get<double>() == 0.75, boost::test_tools::tolerance(1e-12));
+    check_complaint(run_program({"bench", "--reports", "numbers", "--command", "a=true"}), 1, {"a: true", "JSON"});
+}
+
+BOOST_AUTO_TEST_CASE(ctrl_c_ends_the_round_and_shows_what_there_is) {
+    const TemporaryFolder folder;
+    Program program{
+        {"bench", "--command", "a=echo x >> " + folder.file("runs"), "--turn-ms", "0", "--rounds", "10000"}};
+    const auto runs = [&] {
+        std::ifstream file{folder.file("runs")};
+        return std::count(std::istreambuf_iterator<char>{file}, {}, 'x');
+    };
+    while (runs() < 5)   // three to calibrate, then rounds
+        std::this_thread::sleep_for(std::chrono::milliseconds{10});
+    program.interrupt();
+    const Result result = program.wait();
+    BOOST_TEST(result.code == 130, result.err);
+    BOOST_TEST(result.out.find("wall time") != std::string::npos, result.out);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}   // namespace

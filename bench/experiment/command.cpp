@@ -1,7 +1,6 @@
 #include <drawpoint/bench/experiment/command.hpp>
 
 #include <algorithm>
-#include <array>
 #include <functional>
 #include <string_view>
 #include <utility>
@@ -10,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/experiment/process.hpp"
+#include "bench/experiment/process_metrics.hpp"
 #include <drawpoint/instrumentation/text/printable.hpp>
 
 namespace drawpoint::bench {
@@ -22,12 +22,7 @@ public:
 
     const std::string& name() const noexcept override { return process_.name(); }
     const std::string& description() const noexcept override { return process_.line(); }
-    std::span<const Metric> metrics() const noexcept override {
-        using enum Metric::Unit;
-        static const std::array all{Metric{"wall time", seconds, true}, Metric{"CPU time", seconds, true},
-                                    Metric{"page faults", count}, Metric{"context switches", count}};
-        return all;
-    }
+    std::span<const Metric> metrics() const noexcept override { return process_metrics(); }
 
     std::vector<double> take_turn(std::size_t runs) override {
         std::vector<double> means(metrics().size());

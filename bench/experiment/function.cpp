@@ -1,13 +1,14 @@
 #include <drawpoint/bench/experiment/function.hpp>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <utility>
 
 #include <sys/resource.h>
 #include <time.h>
+
+#include "bench/experiment/process_metrics.hpp"
 
 namespace drawpoint::bench {
 
@@ -26,12 +27,7 @@ public:
 
     const std::string& name() const noexcept override { return name_; }
     const std::string& description() const noexcept override { return name_; }
-    std::span<const Metric> metrics() const noexcept override {
-        using enum Metric::Unit;
-        static const std::array all{Metric{"wall time", seconds, true}, Metric{"CPU time", seconds, true},
-                                    Metric{"page faults", count}, Metric{"context switches", count}};
-        return all;
-    }
+    std::span<const Metric> metrics() const noexcept override { return process_metrics(); }
 
     std::vector<double> take_turn(std::size_t runs) override {
         if (cancelled_.load(std::memory_order_relaxed))

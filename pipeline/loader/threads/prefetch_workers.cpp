@@ -11,6 +11,13 @@ namespace {
 // Without a recorder, only some claims are timed, to choose the size of claims.
 constexpr std::uint64_t first_claims = 16, timed_every = 8;
 
+/// Lowers `first` to `ns`: workers that claim samples of one batch may have read the clock in another order.
+void lower_to(std::atomic<std::int64_t>& first, std::int64_t ns) noexcept {
+    std::int64_t seen = first.load(std::memory_order_relaxed);
+    while ((seen == no_stamp || ns < seen) && !first.compare_exchange_weak(seen, ns, std::memory_order_relaxed)) {
+    }
+}
+
 }   // namespace
 
 void PrefetchCore::perform(Wakes wakes) noexcept {
@@ -40,7 +47,7 @@ bool PrefetchCore::claim_one(SampleWorker& worker) noexcept {
         const std::uint32_t i = oldest.slot;
         Slot& s = slots_[i];
         const std::uint32_t most = board_.claim_size();
-        // The clock is read before the claim, so that no sample of the batch begins earlier.
+        // Before the claim: what the claim itself waits for belongs to the sample.
         const bool timed = recorder_ || worker.claims < first_claims || worker.claims % timed_every == 0;
         std::int64_t begin = timed ? clock_.now_ns() : no_stamp;
         const std::uint64_t before = s.claim.fetch_add(most, std::memory_order_acq_rel);
@@ -53,8 +60,7 @@ bool PrefetchCore::claim_one(SampleWorker& worker) noexcept {
         const std::uint32_t count = std::min(most, size - next);
         if (recorder_) {
             begin = std::max(begin, s.admitted_ns);   // after a stale hint the batch may be newer
-            if (next == 0)
-                s.first_claim_ns.store(begin, std::memory_order_relaxed);
+            lower_to(s.first_claim_ns, begin);
         }
         ++worker.claims;
         if (parts_ && !reads_) {

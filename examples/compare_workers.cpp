@@ -15,7 +15,7 @@ int main() {
     const drawpoint::SequentialSampler order{images.size()};
 
     std::vector<std::unique_ptr<bench::Contender>> contenders;
-    for (const std::size_t workers : {0, 1, 2, 4}) {
+    for (const std::size_t workers : {0u, 1u, 2u, 4u}) {
         const drawpoint::LoaderOptions options{.batch_size = 64, .num_workers = workers};
         const auto loader = std::make_shared<drawpoint::DataLoader>(runtime, images, order, options);
         contenders.push_back(bench::make_function(std::to_string(workers) + " workers", [loader] {

@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <drawpoint/instrumentation/report/machine.hpp>
 #include <drawpoint/pipeline/image/crop.hpp>
 #include <drawpoint/pipeline/image/jpeg.hpp>
 #include <drawpoint/pipeline/storage/file_reader.hpp>
@@ -127,7 +128,7 @@ void print_stages(const std::vector<Photo>& photos, int rounds, bool json) {
             rows.push_back(
                 {{"part", stage.part}, {"stage", stage.name}, {"us", stage.us}, {"of_whole", stage.us / whole}});
         fmt::print("{}\n", nlohmann::ordered_json{{"suite", "decode_stages"},
-                                                  {"cpu", bench::this_machine().cpu},
+                                                  {"cpu", this_machine().cpu},
                                                   {"images", photos.size()},
                                                   {"rounds", rounds},
                                                   {"stages", rows}}
@@ -209,7 +210,7 @@ int main(int argc, char** argv) try {
     }
     if (format == "json") {
         fmt::print("{}\n", nlohmann::ordered_json{{"suite", "decode"},
-                                                  {"cpu", bench::this_machine().cpu},
+                                                  {"cpu", this_machine().cpu},
                                                   {"images", photos.size()},
                                                   {"rounds", rounds},
                                                   {"output_checked", right},

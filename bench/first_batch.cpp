@@ -19,6 +19,7 @@
 
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
+#include <drawpoint/instrumentation/report/machine.hpp>
 #include <drawpoint/pipeline/loader/data_loader.hpp>
 #include <drawpoint/pipeline/stages/image_stages.hpp>
 #include <drawpoint/pipeline/runtime/runtime.hpp>

@@ -1,28 +1,12 @@
 #include "machine.hpp"
 
-#include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <string>
 
-#include <drawpoint/instrumentation/host/host.hpp>
-#include <sys/utsname.h>
 #include <time.h>
 
 namespace drawpoint::bench {
-
-Machine this_machine() {
-    Machine machine;
-    std::ifstream cpuinfo{"/proc/cpuinfo"};
-    for (std::string line; machine.cpu.empty() && std::getline(cpuinfo, line);)
-        if (line.starts_with("model name") && line.find(": ") != std::string::npos)
-            machine.cpu = line.substr(line.find(": ") + 2);
-    utsname system{};
-    if (uname(&system) == 0)
-        machine.kernel = std::string{system.sysname} + " " + system.release;
-    machine.compiler = __VERSION__;
-    machine.cores_usable = static_cast<std::int64_t>(std::ceil(usable_cores()));
-    return machine;
-}
 
 ProcessorTime processor_time() {
     ProcessorTime time;

@@ -1,14 +1,8 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
-
-#include <drawpoint/instrumentation/report/summary.hpp>
 
 namespace drawpoint::bench {
-
-/// Describes this machine for the head of a JSON document.
-[[nodiscard]] Machine this_machine();
 
 /// Time of all CPUs since boot, in ticks; `stolen` is what the hypervisor gave to other guests. 0 where unknown.
 struct ProcessorTime {

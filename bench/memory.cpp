@@ -26,6 +26,7 @@
 #include <nlohmann/json.hpp>
 
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
+#include <drawpoint/instrumentation/report/machine.hpp>
 #include <drawpoint/pipeline/loader/core/collate.hpp>
 #include <drawpoint/pipeline/loader/data_loader.hpp>
 #include <drawpoint/pipeline/stages/image_stages.hpp>
@@ -34,7 +35,6 @@
 #include <drawpoint/pipeline/sampling/sampler.hpp>
 #include <drawpoint/pipeline/storage/image_folder.hpp>
 
-#include "machine.hpp"
 #include "photos.hpp"
 #include "program.hpp"
 
@@ -307,9 +307,8 @@ int main(int argc, char** argv) try {
             rows.push_back(std::move(row));
         }
     if (json)
-        fmt::print(
-            "{}\n",
-            nlohmann::ordered_json{{"suite", "memory"}, {"cpu", bench::this_machine().cpu}, {"rows", rows}}.dump(2));
+        fmt::print("{}\n",
+                   nlohmann::ordered_json{{"suite", "memory"}, {"cpu", this_machine().cpu}, {"rows", rows}}.dump(2));
     return within ? 0 : 1;
 } catch (const std::exception& error) {
     fmt::print(stderr, "bench_memory: {}\n", error.what());

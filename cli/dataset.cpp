@@ -13,7 +13,7 @@
 #include "cli/command_line.hpp"
 #include "cli/options.hpp"
 #include "cli/report_output.hpp"
-#include "cli/signals.hpp"
+#include <drawpoint/instrumentation/host/detail/signals.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
 #include <drawpoint/instrumentation/text/format.hpp>
 #include <drawpoint/instrumentation/text/printable.hpp>

@@ -18,15 +18,15 @@
 #include "cli/machine.hpp"
 #include "cli/profiling.hpp"
 #include "cli/report_output.hpp"
-#include "cli/signals.hpp"
 #include "cli/training.hpp"
-#include <drawpoint/instrumentation/recorder/recorder.hpp>
-#include <drawpoint/instrumentation/facts.hpp>
-#include <drawpoint/loop/callbacks/progress_bar.hpp>
-#include <drawpoint/pipeline/loader/data_loader.hpp>
-#include <drawpoint/pipeline/cache/sample_cache.hpp>
-#include <drawpoint/pipeline/torch/worker_threads.hpp>
 #include <drawpoint/instrumentation/detail/replaced_file.hpp>
+#include <drawpoint/instrumentation/facts.hpp>
+#include <drawpoint/instrumentation/host/detail/signals.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
+#include <drawpoint/loop/callbacks/progress_bar.hpp>
+#include <drawpoint/pipeline/cache/sample_cache.hpp>
+#include <drawpoint/pipeline/loader/data_loader.hpp>
+#include <drawpoint/pipeline/torch/worker_threads.hpp>
 
 namespace drawpoint::cli {
 namespace {

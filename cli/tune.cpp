@@ -14,12 +14,12 @@
 #include "cli/data.hpp"
 #include "cli/machine.hpp"
 #include "cli/report_output.hpp"
-#include "cli/signals.hpp"
 #include "cli/training.hpp"
 #include <drawpoint/diagnosis/tuner/live_target.hpp>
 #include <drawpoint/diagnosis/tuner/tuner.hpp>
-#include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/instrumentation/facts.hpp>
+#include <drawpoint/instrumentation/host/detail/signals.hpp>
+#include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
 #include <drawpoint/pipeline/loader/data_loader.hpp>
 #include <drawpoint/pipeline/torch/worker_threads.hpp>

@@ -9,6 +9,8 @@
 
 #include <fmt/format.h>
 
+#include <drawpoint/instrumentation/report/machine.hpp>
+
 #include "../machine.hpp"
 #include "truth.hpp"
 

@@ -7,6 +7,7 @@
 #include <drawpoint/instrumentation/report/fastxtend_log.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
 #include <drawpoint/instrumentation/report/lightning.hpp>
+#include <drawpoint/instrumentation/report/machine.hpp>
 #include <drawpoint/instrumentation/report/operators.hpp>
 #include <drawpoint/instrumentation/report/scale_time.hpp>
 #include <drawpoint/instrumentation/report/summary.hpp>

@@ -1,4 +1,4 @@
-#include "cli/signals.hpp"
+#include <drawpoint/instrumentation/host/detail/signals.hpp>
 
 #include <array>
 #include <cerrno>
@@ -11,16 +11,14 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "cli/program.hpp"
-
-namespace drawpoint::cli {
+namespace drawpoint {
 
 Signals::Signals(std::function<void(int)> on_first) : on_first_{std::move(on_first)} {
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
-    pthread_sigmask(SIG_BLOCK, &set, nullptr);
+    pthread_sigmask(SIG_BLOCK, &set, &before_);
     signals_ = signalfd(-1, &set, SFD_CLOEXEC);
     end_ = eventfd(0, EFD_CLOEXEC);
     if (signals_ < 0 || end_ < 0)
@@ -34,6 +32,7 @@ Signals::~Signals() {
     thread_.join();
     close(signals_);
     close(end_);
+    pthread_sigmask(SIG_SETMASK, &before_, nullptr);
 }
 
 void Signals::wait() {
@@ -44,7 +43,7 @@ void Signals::wait() {
         signalfd_siginfo info{};
         if (files[0].revents != 0 && read(signals_, &info, sizeof info) == sizeof info) {
             if (stopped_.exchange(true, std::memory_order_acq_rel))
-                _exit(exit_interrupted);
+                _exit(130);
             on_first_(static_cast<int>(info.ssi_signo));
         }
         if (files[1].revents != 0)
@@ -52,4 +51,4 @@ void Signals::wait() {
     }
 }
 
-}   // namespace drawpoint::cli
+}   // namespace drawpoint

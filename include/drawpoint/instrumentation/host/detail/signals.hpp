@@ -4,7 +4,9 @@
 #include <functional>
 #include <thread>
 
-namespace drawpoint::cli {
+#include <signal.h>
+
+namespace drawpoint {
 
 /// Handles Ctrl-C (SIGINT) and SIGTERM: the first asks to stop, the second ends the process at once with exit code 130.
 /// A thread of its own waits for them, so nothing runs inside a signal handler. Must be made before any other thread:
@@ -24,7 +26,8 @@ private:
     std::function<void(int)> on_first_;
     std::atomic<bool> stopped_{false};
     int signals_ = -1, end_ = -1;   // file descriptors
+    sigset_t before_{};             // which signals this thread blocked
     std::thread thread_;
 };
 
-}   // namespace drawpoint::cli
+}   // namespace drawpoint

@@ -6,17 +6,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "diagnosis/comparison/signed_duration.hpp"
 #include <drawpoint/instrumentation/text/format.hpp>
 #include <drawpoint/instrumentation/text/printable.hpp>
 
 namespace drawpoint {
 
 namespace {
-
-/// "+1.20 s", "-35.0 ms", "0 s".
-std::string signed_duration(double ns) {
-    return (ns > 0 ? "+" : ns < 0 ? "-" : "") + format_duration(std::abs(ns) * 1e-9);
-}
 
 std::string interval_text(const WaterfallRow& row) {
     if (!row.interval_ns)

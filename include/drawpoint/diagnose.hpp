@@ -6,6 +6,7 @@
 
 #include <drawpoint/diagnosis/blame/blame.hpp>
 #include <drawpoint/diagnosis/blame/explain.hpp>
+#include <drawpoint/diagnosis/comparison/replay_explanation.hpp>
 #include <drawpoint/diagnosis/comparison/run_comparison.hpp>
 #include <drawpoint/diagnosis/demands/recorded_run.hpp>
 #include <drawpoint/diagnosis/paired/symmetry_test.hpp>

@@ -11,12 +11,12 @@
 #include <nlohmann/json.hpp>
 
 #include <drawpoint/instrumentation/report/json.hpp>
+#include <drawpoint/instrumentation/report/machine.hpp>
 
 #include "comparison/driver.hpp"
 #include "comparison/output.hpp"
 #include "comparison/plan.hpp"
 #include "contenders/serve.hpp"
-#include "machine.hpp"
 #include "photos.hpp"
 #include "program.hpp"
 
@@ -51,9 +51,7 @@ bool compare_workload(const Options& options, const std::string& kind, nlohmann:
         document["data"] = generated ? "generated pictures" : options.data;
     }
     write_plan(workload, 2 + comparison.rounds * comparison.passes);
-    const Comparison result = run_comparison(roster(workload, options.contenders), comparison);
-    if (result.rows.front().not_run)
-        throw std::runtime_error{"drawpoint: " + *result.rows.front().not_run};
+    const LoaderComparison result = run_comparison(roster(workload, options.contenders), comparison);
     return add_to(document, result, workload, comparison);
 }
 

@@ -25,4 +25,15 @@ TemporaryPhotos::~TemporaryPhotos() {
     std::filesystem::remove_all(folder_, ignored);
 }
 
+SuitePhotos::SuitePhotos(Suite& suite, int& argc, char** argv) {
+    constexpr const char* variable = "DRAWPOINT_BENCH_DATA";
+    folder_ = suite.take_option(argc, argv, "--data", "folder of class folders of JPEG files [generated pictures]");
+    if (const char* given = std::getenv(variable); given && folder_.empty())
+        folder_ = given;
+    if (!folder_.empty())
+        return;
+    folder_ = generated_.emplace(640).folder();
+    setenv(variable, folder_.c_str(), 1);
+}
+
 }   // namespace drawpoint::bench

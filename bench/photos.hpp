@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 
+#include <drawpoint/bench/suite/suite.hpp>
 #include <drawpoint/pipeline/image/photo_crops.hpp>
 
 namespace drawpoint::bench {
@@ -18,6 +20,18 @@ public:
     [[nodiscard]] std::filesystem::path folder() const { return folder_ / "crops/train"; }
 
 private:
+    std::filesystem::path folder_;
+};
+
+/// The photographs of a suite: those of its option --data or of DRAWPOINT_BENCH_DATA, else generated ones, which the
+/// processes of its rows share.
+class SuitePhotos {
+public:
+    SuitePhotos(Suite&, int& argc, char** argv);
+    [[nodiscard]] const std::filesystem::path& folder() const noexcept { return folder_; }
+
+private:
+    std::optional<TemporaryPhotos> generated_;
     std::filesystem::path folder_;
 };
 

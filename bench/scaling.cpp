@@ -15,12 +15,12 @@
 #include <nlohmann/json.hpp>
 
 #include <drawpoint/instrumentation/report/json.hpp>
+#include <drawpoint/instrumentation/report/machine.hpp>
 
 #include "comparison/driver.hpp"
 #include "comparison/output.hpp"
 #include "comparison/plan.hpp"
 #include "contenders/serve.hpp"
-#include "machine.hpp"
 #include "photos.hpp"
 #include "program.hpp"
 #include "spread.hpp"
@@ -42,7 +42,7 @@ struct Options {
 };
 
 /// Adds the rate with each number of workers over that with one, at each depth.
-void add_speed_ups(nlohmann::ordered_json& document, const Comparison& result, const Options& options) {
+void add_speed_ups(nlohmann::ordered_json& document, const LoaderComparison& result, const Options& options) {
     document["speed_ups"] = nlohmann::ordered_json::array();
     const std::size_t depths = options.depths.size();
     for (std::size_t i = depths; i < result.rows.size(); ++i) {
@@ -76,9 +76,7 @@ int run_all(const Options& options, const std::string& command) {
             entry.workload.variant = fmt::format("workers_{}_depth_{}", workers, depth);
             entries.push_back(entry);
         }
-    const Comparison result = run_comparison(entries, options.comparison);
-    if (result.rows.front().not_run)
-        throw std::runtime_error{*result.rows.front().not_run};
+    const LoaderComparison result = run_comparison(entries, options.comparison);
     nlohmann::ordered_json document =
         json_document("drawpoint.comparison/1", {DRAWPOINT_VERSION, command}, this_machine());
     document["data"] = generated ? "generated pictures" : options.data;

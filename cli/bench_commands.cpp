@@ -30,8 +30,6 @@ std::unique_ptr<bench::Contender> contender_in(const std::string& text, bench::R
 }   // namespace
 
 int bench_commands(const Invocation& invocation) {
-    constexpr std::size_t usual_rounds = 15;
-    constexpr double usual_seconds = 5;
     CommandLine line{invocation, "Times whole commands in rounds, and compares them with the first one."};
     CLI::App& app = line.app();
     std::vector<std::string> commands;
@@ -49,18 +47,15 @@ int bench_commands(const Invocation& invocation) {
     std::vector<std::unique_ptr<bench::Contender>> contenders;
     for (const std::string& text : commands)
         contenders.push_back(contender_in(text, flags.reports()));
-    std::optional<InterruptibleExperiment> experiment;
+    std::optional<bench::InterruptibleExperiment> experiment;
     try {
         experiment.emplace(std::move(contenders), flags.options());
     } catch (const std::invalid_argument& error) {
         throw UsageError{fmt::format("--command: {}", error.what())};
     }
-    const bool interrupted = experiment->run(
-        [](const bench::Measurements&) {},
-        [&](const bench::Measurements& measured) {
-            const std::size_t done = measured.rounds.size();
-            return rounds != 0 ? done >= rounds : done >= usual_rounds && measured.seconds() >= usual_seconds;
-        });
+    const bool interrupted = run(
+        *experiment, [](const bench::Measurements&) {},
+        [&](const bench::Measurements& measured) { return bench::are_enough(measured, rounds); });
     const bench::Measurements& measured = experiment->measurements();
     if (!measured.rounds.empty())
         flags.print(flags.report(measured, flags.error(), invocation), measured);

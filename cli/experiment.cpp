@@ -29,7 +29,8 @@ ExperimentFlags::ExperimentFlags(CLI::App& app) : output_flags_{app, true} {
         return *number;
     };
     add_read(app, "--seed", seed_, "", seed, "of the orders of turns [drawn anew]");
-    add_read(app, "--reports", reports_, "nothing", one_of<bench::Reports>({"nothing", "google-benchmark", "numbers"}),
+    add_read(app, "--reports", reports_, "nothing",
+             one_of<bench::Reports>({"nothing", "google-benchmark", "numbers", "suite"}),
              "what the commands write to stdout and are compared by; nothing: by their time");
     app.add_option("--to", to_,
                    fmt::format("FORMAT=FILE, repeatable: writes a file for another program; FORMAT is {}",
@@ -42,15 +43,17 @@ void ExperimentFlags::read() {
     output_ = output_flags_.read();
     check_files(output_, "--json", "");
     for (const std::string& text : to_) {
-        const std::size_t equals = std::min(text.find('='), text.size());
-        const std::string format = text.substr(0, equals), file = text.substr(std::min(equals + 1, text.size()));
-        if (file.empty())
-            throw UsageError{fmt::format("--to must be FORMAT=FILE, got '{}'", text)};
-        (void)position_in(bench::experiment_formats(), "--to", format);
+        const auto [format, file] = [&] {
+            try {
+                return bench::export_file_in(text);
+            } catch (const std::invalid_argument& error) {
+                throw UsageError{fmt::format("--to {}", error.what())};
+            }
+        }();
         if (format == "google-benchmark" && reports_ != bench::Reports::nothing)
             throw UsageError{"--to google-benchmark has the wall and CPU time of commands, which --reports replaces"};
         check_files({.json_files = {file}}, "--to", "");   // throws if it cannot be written
-        exports_.emplace_back(format, file);
+        exports_.push_back({format, file});
     }
 }
 
@@ -77,36 +80,21 @@ void ExperimentFlags::print(const Report& report, const bench::Measurements& mea
                  : output_.form == Form::markdown ? exported("markdown") + end
                                                   : report.text + end,
                  report.document, output_);
-    for (const auto& [format, file] : exports_)
-        write_file(file, exported(format));
+    try {
+        for (const bench::ExportFile& file : exports_)
+            bench::write_export(file, measured, report.comparisons);
+    } catch (const std::runtime_error& error) {
+        throw Failure{error.what()};
+    }
 }
 
-InterruptibleExperiment::InterruptibleExperiment(std::vector<std::unique_ptr<bench::Contender>> contenders,
-                                                 const bench::ExperimentOptions& options)
-    : experiment_{std::move(contenders), options}, signals_{[this](int) { experiment_.cancel(); }} {}
-
-bool InterruptibleExperiment::run(const std::function<void(const bench::Measurements&)>& prepared,
-                                  const std::function<bool(const bench::Measurements&)>& enough) {
-    using Clock = std::chrono::steady_clock;
-    constexpr std::chrono::seconds pause{10};
+bool run(bench::InterruptibleExperiment& experiment, const std::function<void(const bench::Measurements&)>& prepared,
+         const std::function<bool(const bench::Measurements&)>& enough) {
     try {
-        experiment_.prepare();
-        prepared(measurements());
-        experiment_.calibrate();
-        Clock::time_point told = Clock::now();
-        do {
-            experiment_.run_round();
-            if (Clock::now() - told < pause)
-                continue;
-            told = Clock::now();
-            complain(fmt::format("{} rounds", measurements().rounds.size()));
-        } while (!enough(measurements()));
-    } catch (const bench::Cancelled&) {
-        return true;
+        return experiment.run(prepared, enough, [](std::size_t rounds) { complain(fmt::format("{} rounds", rounds)); });
     } catch (const bench::NotRun& reason) {
         throw Failure{reason.what()};
     }
-    return false;
 }
 
 }   // namespace drawpoint::cli

@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <CLI/App.hpp>
@@ -12,9 +11,10 @@
 
 #include "cli/options.hpp"
 #include "cli/program.hpp"
-#include "cli/signals.hpp"
 #include <drawpoint/bench/experiment/command.hpp>
+#include <drawpoint/bench/experiment/detail/interruptible_experiment.hpp>
 #include <drawpoint/bench/experiment/experiment.hpp>
+#include <drawpoint/bench/experiment/experiment_export.hpp>
 
 namespace drawpoint::cli {
 
@@ -47,27 +47,14 @@ private:
     OutputOptions output_;
     bench::Reports reports_{};
     std::vector<std::string> to_;
-    std::vector<std::pair<std::string, std::string>> exports_;   // format, file
+    std::vector<bench::ExportFile> exports_;
     double turn_ms_ = 200, error_percent_ = 1;
     std::uint64_t seed_ = 0;
 };
 
-/// An experiment that Ctrl-C ends: what was measured until then stays.
-class InterruptibleExperiment {
-public:
-    /// Throws as Experiment.
-    InterruptibleExperiment(std::vector<std::unique_ptr<bench::Contender>>, const bench::ExperimentOptions&);
-
-    /// Prepares the contenders, calls `prepared`, calibrates, and runs rounds until `enough`, which is asked after each
-    /// of them. Returns whether it was interrupted. Says on stderr, every ten seconds, how many rounds there are.
-    /// Throws Failure if a contender fails.
-    [[nodiscard]] bool run(const std::function<void(const bench::Measurements&)>& prepared,
-                           const std::function<bool(const bench::Measurements&)>& enough);
-    [[nodiscard]] const bench::Measurements& measurements() const noexcept { return experiment_.measurements(); }
-
-private:
-    bench::Experiment experiment_;
-    Signals signals_;   // ends before what it cancels
-};
+/// Runs an experiment, and says on stderr how far it is. Returns whether it was interrupted. Throws Failure if a
+/// contender fails.
+[[nodiscard]] bool run(bench::InterruptibleExperiment&, const std::function<void(const bench::Measurements&)>& prepared,
+                       const std::function<bool(const bench::Measurements&)>& enough);
 
 }   // namespace drawpoint::cli

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -8,14 +9,17 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/command_line.hpp"
 #include "cli/experiment.hpp"
+#include "cli/option_values.hpp"
 #include "cli/report_output.hpp"
 #include <drawpoint/bench/experiment/command.hpp>
 #include <drawpoint/bench/experiment/experiment_export.hpp>
@@ -27,7 +31,7 @@ namespace drawpoint::cli {
 namespace {
 
 struct GateRequest {
-    std::string base, candidate;
+    std::string base, candidate, rounds_file;
     bool self_test = false;
     double at_least = 1, at_most = 2, most_foreign = 40;   // in %
     double minutes = 10;
@@ -35,8 +39,11 @@ struct GateRequest {
     bool for_github = false;
 
     void add_to(CLI::App& app) {
+        app.add_option(
+            "FILE", rounds_file,
+            "in place of --base: judges the rounds that `bench --command --json=FILE`, a suite or a gate wrote");
         app.add_option("--base", base, "the command that the new one is to replace");
-        app.add_option("--new", candidate, "the new command");
+        app.add_option("--new", candidate, "the new command; with FILE: the name of a contender there");
         app.add_flag(
             "--self-test", self_test,
             "runs --base against itself, and says how often gates like this one are wrong or miss a slow-down");
@@ -52,45 +59,107 @@ struct GateRequest {
 
     /// After parsing: throws UsageError.
     void check(const ExperimentFlags& flags) const {
-        if (base.empty())
+        if (!rounds_file.empty() && !base.empty())
+            throw UsageError{
+                fmt::format("--base has no place beside {}: its first contender is the base", rounds_file)};
+        if (rounds_file.empty() && base.empty())
             throw UsageError{"--base is missing: the command that the new one is to replace"};
-        if (self_test != candidate.empty())
-            throw UsageError{self_test ? "--self-test runs --base against itself: leave out --new"
-                                       : "--new is missing: the command to compare with --base"};
+        if (self_test && (!candidate.empty() || !rounds_file.empty()))
+            throw UsageError{"--self-test races --base against itself: leave out --new, and files"};
+        if (rounds_file.empty() && !self_test && candidate.empty())
+            throw UsageError{"--new is missing: the command to compare with --base"};
         using Form = OutputOptions::Form;
         if (for_github && (flags.form() == Form::json || flags.form() == Form::csv))
             throw UsageError{"--github prints an annotation, which --json and --csv leave no place for"};
         if (at_most <= at_least)
             throw UsageError{fmt::format("--at-most must be above --at-least, got {} and {}", at_most, at_least)};
     }
-    /// Of fewer than 10 rounds no gates can be drawn for a self-test.
-    [[nodiscard]] std::size_t least_rounds(std::size_t rows, const bench::GateOptions& options) const {
-        const std::size_t of_gate = bench::least_rounds(rows, options);
-        return self_test ? std::max<std::size_t>(of_gate, 10) : of_gate;
+    [[nodiscard]] bench::GateOptions options(double error) const {
+        return {.at_least = at_least / 100, .at_most = at_most / 100, .error = error};
     }
 };
 
-/// The metrics that the gate judges.
-std::vector<std::size_t> compared_metrics(std::span<const bench::Metric> metrics) {
+/// The metrics that the gate judges: those that both commands measure. Others are named on stderr.
+std::vector<std::size_t> judged_metrics(const bench::Measurements& measured) {
     std::vector<std::size_t> rows;
-    for (std::size_t i = 0; i < metrics.size(); ++i)
-        if (metrics[i].compared)
+    for (std::size_t i = 0; i < measured.metrics.size(); ++i) {
+        if (!measured.metrics[i].compared)
+            continue;
+        const bool of_base = measured.measures[0][i], of_new = measured.measures[1][i];
+        if (of_base && of_new)
             rows.push_back(i);
+        else if (of_base || of_new)
+            complain(fmt::format("gate: only {} measures {}: left out", of_base ? "base" : "new",
+                                 printable(measured.metrics[i].name)));
+    }
     return rows;
 }
 
-std::string too_few_text(std::size_t least_rounds) {
-    return fmt::format("a gate with this --error, or its self-test, needs {}", least_rounds);
-}
+/// A gate on the rounds of two contenders.
+class Judge {
+public:
+    /// Throws UsageError if so few rounds cannot be judged.
+    Judge(const bench::Measurements& measured, const GateRequest& request, const bench::GateOptions& options)
+        : rows_{judged_metrics(measured)}, options_{options}, self_test_{request.self_test} {
+        prepare_gate();
+        if (request.rounds < least_rounds_)
+            throw UsageError{fmt::format("--rounds {}: {}", request.rounds, too_few())};
+    }
 
-/// log(new / base) of the last round, by row.
-std::vector<double> last_log_ratios(const bench::Measurements& measured, std::span<const std::size_t> rows) {
-    const bench::Round& round = measured.rounds.back();
-    std::vector<double> log_ratios;
-    for (const std::size_t metric : rows)
-        log_ratios.push_back(std::log(round.values[1][metric] / round.values[0][metric]));
-    return log_ratios;
-}
+    /// Takes the rounds that it has not seen. Throws Failure if one has no ratio. Returns whether there is a verdict.
+    bool look(const bench::Measurements& measured) {
+        while (rounds_.size() < measured.rounds.size()) {
+            const std::vector<double>& ratios = measured.rounds[rounds_.size()].log_ratios[1];
+            if (rounds_.empty())
+                leave_out_without_ratio(measured, ratios);
+            std::vector<double>& round = rounds_.emplace_back();
+            for (const std::size_t metric : rows_) {
+                round.push_back(ratios[metric]);
+                if (!std::isfinite(round.back()))
+                    throw Failure{fmt::format("gate: round {} has no ratio of {}", rounds_.size(),
+                                              printable(measured.metrics[metric].name))};
+            }
+            gate_->add_round(round);
+        }
+        return gate_->verdict() != bench::GateVerdict::undecided;
+    }
+    [[nodiscard]] bool has_too_few() const {
+        return rounds_.size() < least_rounds_ && (self_test_ || gate_->verdict() == bench::GateVerdict::undecided);
+    }
+    [[nodiscard]] std::string too_few() const {
+        return fmt::format("a gate with this --error, or its self-test, needs {}", least_rounds_);
+    }
+    [[nodiscard]] const bench::Gate& gate() const noexcept { return *gate_; }
+    [[nodiscard]] const std::vector<std::size_t>& rows() const noexcept { return rows_; }
+    [[nodiscard]] const std::vector<std::vector<double>>& rounds() const noexcept { return rounds_; }
+
+private:
+    void prepare_gate() {
+        if (rows_.empty())
+            throw Failure{"gate: there is no metric that both are compared by"};
+        least_rounds_ = bench::least_rounds(rows_.size(), options_);
+        if (self_test_)   // of fewer no gates can be drawn
+            least_rounds_ = std::max<std::size_t>(least_rounds_, 10);
+        gate_.emplace(rows_.size(), options_);
+    }
+
+    /// A metric by item may have no item that both have a value of.
+    void leave_out_without_ratio(const bench::Measurements& measured, const std::vector<double>& ratios) {
+        const auto lacks = [&](std::size_t metric) { return !std::isfinite(ratios[metric]); };
+        for (const std::size_t metric : rows_)
+            if (lacks(metric))
+                complain(fmt::format("gate: {} has no ratio: left out", printable(measured.metrics[metric].name)));
+        if (std::erase_if(rows_, lacks) != 0)
+            prepare_gate();
+    }
+
+    std::vector<std::size_t> rows_;
+    bench::GateOptions options_;
+    bool self_test_;
+    std::size_t least_rounds_ = 0;
+    std::optional<bench::Gate> gate_;
+    std::vector<std::vector<double>> rounds_;   // [round][row], log(new / base)
+};
 
 std::string verdict_text(const bench::Gate& gate, const bench::Measurements& measured,
                          std::span<const std::size_t> rows, double at_most_percent) {
@@ -131,62 +200,25 @@ void tell_github(bool passes, const std::string& verdict, const std::string& tab
         throw Failure{fmt::format("{}: cannot be written", summary)};
 }
 
-}   // namespace
-
-int gate_run(const Invocation& invocation) {
-    CommandLine line{invocation, "Says whether a command is slower than another, by racing them until it is sure."};
-    GateRequest request;
-    request.add_to(line.app());
-    ExperimentFlags flags{line.app()};
-    if (!line.parse())
-        return exit_ok;
-    flags.read();
-    request.check(flags);
-    const bench::GateOptions options{
-        .at_least = request.at_least / 100, .at_most = request.at_most / 100, .error = flags.error()};
-    std::vector<std::unique_ptr<bench::Contender>> contenders;
-    contenders.push_back(bench::make_command("base", request.base, flags.reports()));
-    contenders.push_back(
-        bench::make_command("new", request.self_test ? request.base : request.candidate, flags.reports()));
-    InterruptibleExperiment experiment{std::move(contenders), flags.options()};
-    const bench::Measurements& measured = experiment.measurements();
-    std::vector<std::size_t> rows;
-    std::size_t least_rounds = 0;
-    std::optional<bench::Gate> gate;
-    std::vector<std::vector<double>> rounds;
-    const auto prepared = [&](const bench::Measurements&) {
-        rows = compared_metrics(measured.metrics);
-        least_rounds = request.least_rounds(rows.size(), options);
-        if (request.rounds < least_rounds)
-            throw UsageError{fmt::format("--rounds {}: {}", request.rounds, too_few_text(least_rounds))};
-        gate.emplace(rows.size(), options);
-    };
-    const bool interrupted = experiment.run(prepared, [&](const bench::Measurements&) {
-        rounds.push_back(last_log_ratios(measured, rows));
-        const bool decided = gate->add_round(rounds.back()) != bench::GateVerdict::undecided;
-        return (decided && !request.self_test) || rounds.size() >= request.rounds ||
-               measured.seconds() >= request.minutes * 60;
-    });
-    if (interrupted)
-        return exit_interrupted;
-    if (rounds.size() < least_rounds && (request.self_test || gate->verdict() == bench::GateVerdict::undecided))
-        throw Failure{fmt::format("gate: no verdict, because --minutes {} allowed {} rounds: {}", request.minutes,
-                                  rounds.size(), too_few_text(least_rounds))};
-
+/// Reports what a gate says of rounds, and returns the exit code.
+int conclude(const Judge& judge, const bench::Measurements& measured, const GateRequest& request,
+             const ExperimentFlags& flags, const Invocation& invocation) {
+    const bench::Gate& gate = judge.gate();
     // Each bound of the table is wrong with the probability with which the gate is.
     ExperimentFlags::Report report = flags.report(measured, 2 * flags.error(), invocation);
     const std::string reason = bench::unfit(measured, request.most_foreign / 100);
-    const bool closes = reason.empty() && gate->verdict() == bench::GateVerdict::slower;
+    const bool closes = reason.empty() && gate.verdict() == bench::GateVerdict::slower;
     for (bench::Comparison& one : report.comparisons)
-        one.is_failure = one.is_failure && closes && one.ratio.median >= 1 + options.at_least && !request.self_test;
-    const std::string verdict = reason.empty() ? verdict_text(*gate, measured, rows, request.at_most)
+        one.is_failure =
+            one.is_failure && closes && one.ratio.median >= 1 + request.at_least / 100 && !request.self_test;
+    const std::string verdict = reason.empty() ? verdict_text(gate, measured, judge.rows(), request.at_most)
                                                : fmt::format("no verdict, because {}", reason);
-    report.document["verdict"] = reason.empty() ? verdict_name(gate->verdict()) : "none";
+    report.document["verdict"] = reason.empty() ? verdict_name(gate.verdict()) : "none";
     report.document["verdict_text"] = verdict;
     if (request.self_test) {
         constexpr std::array planted{0.01, 0.02, 0.05};
-        const std::size_t most_rounds = std::min<std::size_t>(rounds.size(), 500);
-        const auto power = bench::gate_power(rounds, planted, most_rounds, options);
+        const std::size_t most_rounds = std::min<std::size_t>(judge.rounds().size(), 500);
+        const auto power = bench::gate_power(judge.rounds(), planted, most_rounds, request.options(flags.error()));
         report.conclusion = fmt::format("base against itself: {}\n\ngates of up to {} rounds, drawn from these:\n{}",
                                         verdict, most_rounds, to_text(power));
         report.document["self_test"] = to_json(power);
@@ -201,6 +233,76 @@ int gate_run(const Invocation& invocation) {
     if (!reason.empty())
         throw Failure{fmt::format("gate: {}", verdict)};
     return passes ? exit_ok : exit_slower;
+}
+
+/// The rounds of a file, with two of its contenders: the first one, and the one that --new names.
+bench::Measurements recorded_rounds(const GateRequest& request) {
+    bench::Measurements measured;
+    try {
+        std::ifstream file{request.rounds_file, std::ios::binary};
+        if (!file)
+            throw std::runtime_error{std::generic_category().message(errno)};
+        measured = bench::measurements_from_json(nlohmann::json::parse(file));
+    } catch (const std::exception& error) {
+        throw Failure{fmt::format("{}: {}", request.rounds_file, error.what())};
+    }
+    const auto& names = measured.contenders;
+    if (names.size() < 2)
+        throw Failure{fmt::format("{}: it has only one contender", request.rounds_file)};
+    if (names.size() > 2 && request.candidate.empty())
+        throw UsageError{
+            fmt::format("--new is missing: {} has the contenders {}", request.rounds_file, fmt::join(names, ", "))};
+    const std::vector<std::string_view> others{names.begin() + 1, names.end()};
+    const std::size_t candidate = request.candidate.empty() ? 1 : position_in(others, "--new", request.candidate) + 1;
+    if (!measured.not_run[candidate].empty())
+        throw Failure{fmt::format("{}: not run: {}", request.rounds_file, measured.not_run[candidate])};
+    return measured.pair(candidate);
+}
+
+/// Races two commands until the gate is sure. Returns whether it was interrupted.
+bool race(bench::InterruptibleExperiment& experiment, std::optional<Judge>& judge, const GateRequest& request,
+          const bench::GateOptions& options) {
+    const auto prepared = [&](const bench::Measurements& measured) { judge.emplace(measured, request, options); };
+    return run(experiment, prepared, [&](const bench::Measurements& measured) {
+        const bool decided = judge->look(measured) && !request.self_test;
+        return decided || measured.rounds.size() >= request.rounds || measured.seconds() >= request.minutes * 60;
+    });
+}
+
+}   // namespace
+
+int gate_run(const Invocation& invocation) {
+    CommandLine line{invocation, "Says whether a command is slower than another, by racing them until it is sure."};
+    GateRequest request;
+    request.add_to(line.app());
+    ExperimentFlags flags{line.app()};
+    if (!line.parse())
+        return exit_ok;
+    flags.read();
+    request.check(flags);
+    const bench::GateOptions options = request.options(flags.error());
+    if (!request.rounds_file.empty()) {
+        const bench::Measurements measured = recorded_rounds(request);
+        request.rounds = std::max(request.rounds, measured.rounds.size());
+        Judge judge{measured, request, options};
+        judge.look(measured);
+        if (judge.has_too_few())
+            throw Failure{fmt::format("gate: no verdict, because {} has {} rounds: {}", request.rounds_file,
+                                      judge.rounds().size(), judge.too_few())};
+        return conclude(judge, measured, request, flags, invocation);
+    }
+    std::vector<std::unique_ptr<bench::Contender>> contenders;
+    contenders.push_back(bench::make_command("base", request.base, flags.reports()));
+    contenders.push_back(
+        bench::make_command("new", request.self_test ? request.base : request.candidate, flags.reports()));
+    bench::InterruptibleExperiment experiment{std::move(contenders), flags.options()};
+    std::optional<Judge> judge;
+    if (race(experiment, judge, request, options))
+        return exit_interrupted;
+    if (judge->has_too_few())
+        throw Failure{fmt::format("gate: no verdict, because --minutes {} allowed {} rounds: {}", request.minutes,
+                                  judge->rounds().size(), judge->too_few())};
+    return conclude(*judge, experiment.measurements(), request, flags, invocation);
 }
 
 }   // namespace drawpoint::cli

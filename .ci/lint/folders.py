@@ -9,7 +9,7 @@ from collections import defaultdict
 
 from sources import cpp_files, line_of
 
-ROOMS = ("instrumentation", "pipeline", "loop", "diagnosis", "cli")
+ROOMS = ("instrumentation", "pipeline", "loop", "diagnosis", "bench/experiment", "bench/suite", "cli")
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
 
 
@@ -17,7 +17,7 @@ def folder_of(path):
     """pipeline/loader for include/drawpoint/pipeline/loader/detail/x.hpp; empty: not in a room's folder."""
     path = re.sub(r"^(include/)?drawpoint/", "", path)
     folder = path.rpartition("/")[0].removesuffix("/detail")
-    return folder if folder.split("/")[0] in ROOMS else ""
+    return folder if any(f"{folder}/".startswith(f"{room}/") for room in ROOMS) else ""
 
 
 def arrows_of(files):

@@ -30,7 +30,9 @@ ROOMS = [
                 "pipeline/rng"]),
     ("diagnosis/*", ["instrumentation/*", "pipeline/*", "loop/*"]),
     ("bench/experiment/*", ["instrumentation/*", "pipeline/*", "loop/*", "diagnosis/*"]),
-    *((door, ["instrumentation/*", "pipeline/*", "loop/*", "diagnosis/*", "bench/experiment/*"]) for door in DOORS),
+    ("bench/suite/*", ["instrumentation/*", "pipeline/*", "loop/*", "diagnosis/*", "bench/experiment/*"]),
+    *((door, ["instrumentation/*", "pipeline/*", "loop/*", "diagnosis/*", "bench/experiment/*", "bench/suite/*"])
+      for door in DOORS),
     ("drawpoint", DOORS),   # all doors but that of LibTorch
     ("cli/*", ["*"]), ("tests/*", ["*"]), ("bench/*", ["*"]), ("examples/*", ["*"]),
 ]

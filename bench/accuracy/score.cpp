@@ -148,16 +148,6 @@ bool Answer::names_a_cause() const noexcept {
            verdict != Verdict::warm_up;
 }
 
-std::pair<double, double> Share::wilson() const noexcept {
-    if (of == 0)
-        return {0, 1};
-    constexpr double z = 1.959964;
-    const auto n = static_cast<double>(of);
-    const double p = value(), middle = p + z * z / (2 * n);
-    const double half = z * std::sqrt(p * (1 - p) / n + z * z / (4 * n * n)), by = 1 + z * z / n;
-    return {std::max(0.0, (middle - half) / by), std::min(1.0, (middle + half) / by)};
-}
-
 Scored score_case(const Case& of, const std::optional<Truth>& truth, Rig& rig, const ScoreOptions& options) {
     Scored scored{.of = of, .truth = truth};
     Ledger ledger;

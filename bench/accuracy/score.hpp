@@ -11,6 +11,7 @@
 
 #include <drawpoint/instrumentation/report/json.hpp>
 
+#include "../spread.hpp"
 #include "truth.hpp"
 #include "tuned_case.hpp"
 
@@ -69,19 +70,6 @@ struct ScoreOptions {
 
 /// Records the case and asks everybody. What our diagnosis throws is kept as `error`.
 [[nodiscard]] Scored score_case(const Case&, const std::optional<Truth>&, Rig&, const ScoreOptions& = {});
-
-/// k of n and the 95 % interval of its share after Wilson.
-struct Share {
-    std::size_t of = 0, hits = 0;
-    [[nodiscard]] double value() const noexcept {
-        return of == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(of);
-    }
-    [[nodiscard]] std::pair<double, double> wilson() const noexcept;
-    void count(bool hit) noexcept {
-        ++of;
-        hits += hit ? 1 : 0;
-    }
-};
 
 /// What one rule comes to, over all cases.
 struct RuleScore {

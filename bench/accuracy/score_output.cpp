@@ -5,9 +5,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <drawpoint/instrumentation/report/machine.hpp>
 #include <drawpoint/instrumentation/statistics.hpp>
 
-#include "../machine.hpp"
 #include "score.hpp"
 
 namespace drawpoint::bench {

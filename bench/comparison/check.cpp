@@ -49,7 +49,7 @@ std::vector<std::size_t> batches_to_check(const Workload& workload) {
     return some;
 }
 
-Check compare(const std::vector<BatchCopy>& ours, const std::vector<BatchCopy>& theirs, const Entry& entry) {
+Check check_batches(const std::vector<BatchCopy>& ours, const std::vector<BatchCopy>& theirs, const Entry& entry) {
     const Workload& workload = entry.workload;
     if (entry.is_bound)
         return {.passed = true, .what = "a bound: delivers nothing"};

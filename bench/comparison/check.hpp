@@ -19,6 +19,7 @@ struct Check {
 [[nodiscard]] std::vector<std::size_t> batches_to_check(const Workload&);
 
 /// Compares the same batches of the same epoch.
-[[nodiscard]] Check compare(const std::vector<BatchCopy>& ours, const std::vector<BatchCopy>& theirs, const Entry&);
+[[nodiscard]] Check check_batches(const std::vector<BatchCopy>& ours, const std::vector<BatchCopy>& theirs,
+                                  const Entry&);
 
 }   // namespace drawpoint::bench

@@ -82,22 +82,24 @@ void Child::stop() noexcept {
     pid_ = to_ = from_ = -1;
 }
 
-Round Child::round(std::size_t first_epoch, std::size_t passes) {
+Passes Child::passes(std::size_t first_epoch, std::size_t number) {
     const ProcessUse before = process_tree_use(pid_);
-    const nlohmann::json answer = ask({{"do", "round"}, {"epoch", first_epoch}, {"passes", passes}});
+    const nlohmann::json answer = ask({{"do", "round"}, {"epoch", first_epoch}, {"passes", number}});
     const ProcessUse after = process_tree_use(pid_);
-    Round round;
-    answer.at("wall_ns").get_to(round.wall_ns);
-    answer.at("first_batch_ns").get_to(round.first_batch_ns);
-    answer.at("items").get_to(round.items);
-    answer.at("batches").get_to(round.batches);
-    round.bound_ns = answer.value("bound_ns", std::int64_t{0});
-    round.cpu_ns = after.cpu_ns - before.cpu_ns;
-    round.minor_faults = after.minor_faults - before.minor_faults;
-    if (round.items == 0 || round.wall_ns <= 0)
+    Passes passes;
+    answer.at("wall_ns").get_to(passes.wall_ns);
+    answer.at("first_batch_ns").get_to(passes.first_batch_ns);
+    answer.at("items").get_to(passes.items);
+    answer.at("batches").get_to(passes.batches);
+    passes.bound_ns = answer.value("bound_ns", std::int64_t{0});
+    passes.cpu_ns = after.cpu_ns - before.cpu_ns;
+    passes.minor_faults = after.minor_faults - before.minor_faults;
+    if (passes.items == 0 || passes.wall_ns <= 0)
         throw NotRun{"delivered nothing"};
-    return round;
+    return passes;
 }
+
+double Child::cpu_seconds() const { return static_cast<double>(process_tree_use(pid_).cpu_ns) * 1e-9; }
 
 std::int64_t Child::first_batch_ns(std::size_t epoch) {
     return ask({{"do", "first_batch"}, {"epoch", epoch}}).at("wall_ns");

@@ -3,16 +3,17 @@
 #include <sys/types.h>
 
 #include <cstdint>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
+#include <drawpoint/bench/experiment/contender.hpp>
+
 namespace drawpoint::bench {
 
-/// What a contender measured in one round: some passes, one after the other.
-struct Round {
+/// What a contender measured in one turn: some passes, one after the other.
+struct Passes {
     std::int64_t wall_ns = 0, cpu_ns = 0;
     std::int64_t first_batch_ns = 0;   ///< from starting the first pass to its first batch
     /// the same for a newly made loader, construction included; 0: not measured
@@ -28,11 +29,6 @@ struct BatchCopy {
     std::vector<std::int64_t> targets;
 };
 
-/// A contender cannot run, has ended, or did not answer. what() is the reason.
-struct NotRun : std::runtime_error {
-    using std::runtime_error::runtime_error;
-};
-
 /// A contender in a process of its own, so that heap, malloc settings and threads of contenders do not affect one
 /// another. It is idle between calls. Its last argument is its work as JSON. It answers each line of JSON on stdin with
 /// one on stdout:
@@ -40,7 +36,7 @@ struct NotRun : std::runtime_error {
 ///   {"do":"round","epoch","passes"}:              {"wall_ns","first_batch_ns","items","batches","bound_ns"}
 ///   {"do":"first_batch","epoch"}:                 {"wall_ns"}
 ///   {"do":"batches","epoch","batches":[…]}:       for each {"targets","values"}, then as many float32
-/// Not thread-safe. The constructor and all questions throw NotRun.
+/// Not thread-safe. The constructor and all questions throw NotRun, whose what() is the reason alone.
 class Child {
 public:
     /// `command`: the program and its arguments, without the last one.
@@ -50,7 +46,9 @@ public:
     Child& operator=(Child&&) = delete;
 
     [[nodiscard]] const std::string& settings() const noexcept { return settings_; }
-    [[nodiscard]] Round round(std::size_t first_epoch, std::size_t passes);
+    [[nodiscard]] Passes passes(std::size_t first_epoch, std::size_t passes);
+    /// CPU time so far of the process and its descendants.
+    [[nodiscard]] double cpu_seconds() const;
     [[nodiscard]] std::int64_t first_batch_ns(std::size_t epoch);
     /// `numbers`: batches of one pass, ascending.
     [[nodiscard]] std::vector<BatchCopy> batches(std::size_t epoch, const std::vector<std::size_t>& numbers);

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <drawpoint/bench/experiment/experiment.hpp>
+
 #include "check.hpp"
 #include "child.hpp"
 #include "roster.hpp"
@@ -17,25 +19,25 @@ struct ComparisonOptions {
     bool asks_first_batch = true;   ///< also measures the first batch of newly made loaders
 };
 
-/// The results of one contender.
+/// The results of one loader.
 struct Row {
     Entry entry;
-    std::vector<Round> rounds;   ///< those that count; as many as drawpoint has, empty if it did not run
+    std::vector<Passes> rounds;   ///< one each; empty if it did not run
     Check check;
     std::string settings;
     std::optional<std::string> not_run;   ///< the reason, if it did not run
 };
 
-struct Comparison {
-    std::vector<Row> rows;        ///< drawpoint's first
-    std::size_t repeated = 0;     ///< rounds thrown away because others used the CPUs
-    double max_steal_share = 0;   ///< over the rounds that count
+struct LoaderComparison {
+    std::vector<Row> rows;   ///< drawpoint's first
+    /// The same rounds, by time for an item and CPU time for an item.
+    Measurements measured;
     double load_before = 0, load_after = 0;
 };
 
-/// Runs all entries of one workload, whose plan must be written, in rounds in which each has one turn, in an order
-/// drawn anew; each in a process of its own that is idle between its turns. An entry that fails becomes a row that
-/// gives the reason; the others go on. Progress goes to stderr.
-[[nodiscard]] Comparison run_comparison(const std::vector<Entry>&, const ComparisonOptions&);
+/// Runs all entries of one workload, whose plan must be written, as contenders of an experiment, each in a process of
+/// its own that is idle between its turns. An entry that fails becomes a row that gives the reason; the others go on,
+/// unless it is the first one: then NotRun is thrown. Progress goes to stderr.
+[[nodiscard]] LoaderComparison run_comparison(const std::vector<Entry>&, const ComparisonOptions&);
 
 }   // namespace drawpoint::bench

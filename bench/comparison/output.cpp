@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -19,7 +20,7 @@ constexpr double least_of_published = 0.85;   // a peer below this share of its 
 template <class F>
 Spread over_rounds(const Row& row, F figure) {
     std::vector<double> values;
-    for (const Round& round : row.rounds)
+    for (const Passes& round : row.rounds)
         values.push_back(figure(round));
     return spread_of(values);
 }
@@ -38,7 +39,7 @@ double ms_per(std::int64_t ns, std::uint64_t count) {
     return static_cast<double>(ns) * 1e-6 / static_cast<double>(count);
 }
 
-const Row* find_row(const Comparison& comparison, std::string_view contender, std::string_view variant) {
+const Row* find_row(const LoaderComparison& comparison, std::string_view contender, std::string_view variant) {
     const auto found = std::ranges::find_if(comparison.rows, [&](const Row& row) {
         return row.entry.workload.contender == contender && row.entry.workload.variant == variant &&
                !row.rounds.empty();
@@ -47,13 +48,13 @@ const Row* find_row(const Comparison& comparison, std::string_view contender, st
 }
 
 /// drawpoint's row with this decoder, if the run has one; else null.
-const Row* row_with(const Comparison& comparison, std::string_view decoder) {
+const Row* row_with(const LoaderComparison& comparison, std::string_view decoder) {
     const Row* row = find_row(comparison, "drawpoint", decoder);
     return row && row->entry.workload.jpeg_decoder == decoder ? row : nullptr;
 }
 
 /// What a row is compared with: the row with the same decoder if both use drawpoint's kernel, else the first row.
-const Row& base_of(const Row& row, const Comparison& comparison) {
+const Row& base_of(const Row& row, const LoaderComparison& comparison) {
     const Workload& workload = row.entry.workload;
     const bool has_choice = workload.has_our_kernel() && workload.contender != "drawpoint";
     const Row* same = has_choice ? row_with(comparison, workload.jpeg_decoder) : nullptr;
@@ -68,7 +69,7 @@ Json spread_json(const Spread& spread) {
 
 /// Adds the ratios to drawpoint with each decoder, the ratio of the first batch of fresh loaders, and the share of the
 /// bound's rate.
-void add_ratios(Json& json, const Row& row, const Comparison& comparison) {
+void add_ratios(Json& json, const Row& row, const LoaderComparison& comparison) {
     const Workload& workload = row.entry.workload;
     for (const char* decoder : {"library", "own"}) {
         const Row* ours = row_with(comparison, decoder);
@@ -89,7 +90,7 @@ void add_ratios(Json& json, const Row& row, const Comparison& comparison) {
 }
 
 /// Adds the row's rate relative to PyTorch's loader in this run, and the published or earlier one.
-void add_published(Json& json, const Row& row, const Comparison& comparison) {
+void add_published(Json& json, const Row& row, const LoaderComparison& comparison) {
     json["ratio_to_pytorch"] = json["published_ratio_to_pytorch"] = json["misconfigured"] = nullptr;
     const Row* torch = find_row(comparison, "pytorch", "persistent");
     if (!torch || row.rounds.empty() || row.entry.is_bound)
@@ -107,21 +108,38 @@ void add_published(Json& json, const Row& row, const Comparison& comparison) {
                 : Json(nullptr);
 }
 
-Json row_json(const Row& row, const Comparison& comparison) {
+/// The bounds of the ratio of a row's time for an item to the first row's, which hold for all rows together.
+Json bounds_json(const Row& row, const LoaderComparison& comparison, std::span<const Comparison> found) {
+    const auto number = static_cast<std::size_t>(&row - comparison.rows.data());
+    for (const Comparison& one : found)
+        if (one.contender == number && one.metric == 0 && one.ratio.low > 0 && one.ratio.low <= one.ratio.high &&
+            std::isfinite(one.ratio.high))
+            return {{"low", one.ratio.low}, {"high", one.ratio.high}};
+    return nullptr;
+}
+
+double most_steal(const Measurements& measured) {
+    double most = 0;
+    for (const Round& round : measured.rounds)
+        most = std::max(most, round.steal.value_or(0));
+    return most;
+}
+
+Json row_json(const Row& row, const LoaderComparison& comparison, std::span<const Comparison> found) {
     const Workload& workload = row.entry.workload;
     const Row& base = base_of(row, comparison);
     const bool has_bound = !row.rounds.empty() && row.rounds.front().bound_ns > 0;
     const Spread ratio =
         has_bound
             ? over_rounds(
-                  row, [](const Round& r) { return static_cast<double>(r.wall_ns) / static_cast<double>(r.bound_ns); })
+                  row, [](const Passes& r) { return static_cast<double>(r.wall_ns) / static_cast<double>(r.bound_ns); })
             : ratios(base, row);
-    const auto rate = [](const Round& r) { return r.items_per_s(); };
-    const auto first = [](const Round& r) { return ms_per(r.first_batch_ns, 1); };
-    const auto fresh = [](const Round& r) { return ms_per(r.fresh_first_batch_ns, 1); };
-    const auto cpu = [](const Round& r) { return ms_per(r.cpu_ns, r.items); };
-    const auto batch = [](const Round& r) { return ms_per(r.wall_ns, r.batches); };
-    const auto faults = [](const Round& r) {
+    const auto rate = [](const Passes& r) { return r.items_per_s(); };
+    const auto first = [](const Passes& r) { return ms_per(r.first_batch_ns, 1); };
+    const auto fresh = [](const Passes& r) { return ms_per(r.fresh_first_batch_ns, 1); };
+    const auto cpu = [](const Passes& r) { return ms_per(r.cpu_ns, r.items); };
+    const auto batch = [](const Passes& r) { return ms_per(r.wall_ns, r.batches); };
+    const auto faults = [](const Passes& r) {
         return static_cast<double>(r.minor_faults) / static_cast<double>(r.batches);
     };
     const bool asked_fresh = !row.rounds.empty() && row.rounds.front().fresh_first_batch_ns > 0;
@@ -134,6 +152,7 @@ Json row_json(const Row& row, const Comparison& comparison) {
         {"ratio_median", number_or_null(ratio.median)},
         {"ratio_low", number_or_null(ratio.low)},
         {"ratio_high", number_or_null(ratio.high)},
+        {"bounds_to_first", bounds_json(row, comparison, found)},
         {"ratio_to", has_bound ? "the longer of compute and production" : "drawpoint " + base.entry.workload.variant},
         {"ours", number_or_null(over_rounds(base, rate).median)},
         {"theirs", number_or_null(over_rounds(row, rate).median)},
@@ -253,10 +272,12 @@ struct Columns {
 
 }   // namespace
 
-bool add_to(Json& document, const Comparison& comparison, const Workload& workload, const ComparisonOptions& options) {
+bool add_to(Json& document, const LoaderComparison& comparison, const Workload& workload,
+            const ComparisonOptions& options) {
     bool passed = true;
+    const std::vector<Comparison> found = compare(comparison.measured);
     for (const Row& row : comparison.rows) {
-        document["rows"].push_back(row_json(row, comparison));
+        document["rows"].push_back(row_json(row, comparison, found));
         passed &= row.not_run || row.check.what.empty() || row.check.passed;
     }
     document["circumstances"].push_back({{"workload", workload.kind},
@@ -265,8 +286,8 @@ bool add_to(Json& document, const Comparison& comparison, const Workload& worklo
                                          {"num_workers", workload.num_workers},
                                          {"resize_filter", workload.resize_filter},
                                          {"rounds", options.rounds},
-                                         {"rounds_repeated", comparison.repeated},
-                                         {"max_steal_share", comparison.max_steal_share},
+                                         {"rounds_disturbed", disturbed_rounds(comparison.measured)},
+                                         {"max_steal_share", most_steal(comparison.measured)},
                                          {"load_average_before", comparison.load_before},
                                          {"load_average_after", comparison.load_after},
                                          {"page_cache", "warm"},
@@ -283,8 +304,8 @@ void print_table(const Json& document) {
             fmt::print("{}: {} items a pass, batches of {}, {} workers; ", workload,
                        about["items_per_pass"].get<std::size_t>(), about["batch_size"].get<std::size_t>(),
                        about["num_workers"].get<std::size_t>());
-        fmt::print("{} rounds, {} repeated; load {:.1f} - {:.1f}, steal at most {:.1f} %\n",
-                   about["rounds"].get<std::size_t>(), about["rounds_repeated"].get<std::size_t>(),
+        fmt::print("{} rounds, {} disturbed; load {:.1f} - {:.1f}, steal at most {:.1f} %\n",
+                   about["rounds"].get<std::size_t>(), about["rounds_disturbed"].get<std::size_t>(),
                    about["load_average_before"].get<double>(), about["load_average_after"].get<double>(),
                    100 * about["max_steal_share"].get<double>());
         const Columns columns{document, workload};

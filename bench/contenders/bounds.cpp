@@ -18,7 +18,7 @@
 #include <drawpoint/pipeline/storage/file_reader.hpp>
 #include <drawpoint/pipeline/storage/image_folder.hpp>
 
-#include "contender.hpp"
+#include "loader.hpp"
 #include "rows_file.hpp"
 #include "straggler.hpp"
 
@@ -51,7 +51,7 @@ void for_all(std::size_t count, std::size_t threads, const std::function<void(st
 }
 
 /// A contender that delivers only the number of items.
-class Bound : public Contender {
+class Bound : public Loader {
 public:
     explicit Bound(const Workload& workload) : workload_{workload}, order_(workload.items) {}
 
@@ -165,13 +165,9 @@ private:
 
 }   // namespace
 
-std::unique_ptr<Contender> make_decode_bound(const Workload& workload) {
-    return std::make_unique<DecodeBound>(workload);
-}
-std::unique_ptr<Contender> make_memcpy_bound(const Workload& workload) {
-    return std::make_unique<MemcpyBound>(workload);
-}
-std::unique_ptr<Contender> make_threads_bound(const Workload& workload) {
+std::unique_ptr<Loader> make_decode_bound(const Workload& workload) { return std::make_unique<DecodeBound>(workload); }
+std::unique_ptr<Loader> make_memcpy_bound(const Workload& workload) { return std::make_unique<MemcpyBound>(workload); }
+std::unique_ptr<Loader> make_threads_bound(const Workload& workload) {
     return std::make_unique<ThreadsBound>(workload);
 }
 

@@ -9,7 +9,7 @@
 #include <drawpoint/pipeline/runtime/runtime.hpp>
 #include <drawpoint/pipeline/sampling/sampler.hpp>
 
-#include "contender.hpp"
+#include "loader.hpp"
 
 namespace drawpoint::bench {
 namespace {
@@ -61,7 +61,7 @@ Awaitable<PassTimes> time_pass(DataLoader& loader, std::size_t epoch, const Work
     co_return times;
 }
 
-class DrawpointConsumer final : public Contender {
+class DrawpointConsumer final : public Loader {
 public:
     explicit DrawpointConsumer(const Workload& w)
         : workload_{w},
@@ -104,7 +104,7 @@ private:
 
 }   // namespace
 
-std::unique_ptr<Contender> make_drawpoint_consumer(const Workload& workload) {
+std::unique_ptr<Loader> make_drawpoint_consumer(const Workload& workload) {
     return std::make_unique<DrawpointConsumer>(workload);
 }
 

@@ -12,7 +12,7 @@
 #include <drawpoint/pipeline/storage/image_folder.hpp>
 #include <drawpoint/pipeline/stages/tensor_rows.hpp>
 
-#include "contender.hpp"
+#include "loader.hpp"
 #include "photo_settings.hpp"
 #include "rows_file.hpp"
 #include "straggler.hpp"
@@ -74,7 +74,7 @@ std::size_t prefetch_depth(const Workload& w) {
     return w.prefetch_depth ? w.prefetch_depth : (w.kind == "straggler" ? 4 : 2) * w.num_workers;
 }
 
-class DrawpointLoader final : public Contender {
+class DrawpointLoader final : public Loader {
 public:
     explicit DrawpointLoader(const Workload& w)
         : runtime_{{.max_threads = w.num_workers, .record = w.variant != "unrecorded"}, recorder_},
@@ -111,8 +111,6 @@ private:
 
 }   // namespace
 
-std::unique_ptr<Contender> make_drawpoint(const Workload& workload) {
-    return std::make_unique<DrawpointLoader>(workload);
-}
+std::unique_ptr<Loader> make_drawpoint(const Workload& workload) { return std::make_unique<DrawpointLoader>(workload); }
 
 }   // namespace drawpoint::bench

@@ -16,7 +16,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "contender.hpp"
+#include "loader.hpp"
 
 namespace drawpoint::bench {
 namespace {
@@ -25,7 +25,7 @@ using nlohmann::json;
 
 std::int64_t now_ns() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
-std::unique_ptr<Contender> make(const Workload& workload) {
+std::unique_ptr<Loader> make(const Workload& workload) {
     const std::string& name = workload.contender;
     if (name == "drawpoint")
         return workload.kind == "consumer" ? make_drawpoint_consumer(workload) : make_drawpoint(workload);
@@ -48,7 +48,7 @@ void write_line(const json& line) {
     std::fflush(stdout);
 }
 
-json run_round(Contender& contender, std::size_t epoch, std::size_t passes) {
+json run_round(Loader& contender, std::size_t epoch, std::size_t passes) {
     std::int64_t first_batch = 0;
     std::uint64_t items = 0, batches = 0;
     const std::int64_t begin = now_ns();
@@ -61,7 +61,7 @@ json run_round(Contender& contender, std::size_t epoch, std::size_t passes) {
     };
     for (std::size_t p = 0; p < passes; ++p)
         contender.pass(epoch + p, p + 1 < passes, see);
-    Contender::Times times = contender.take_times();
+    Loader::Times times = contender.take_times();
     if (times.wall_ns == 0)
         times.wall_ns = now_ns() - begin;
     return {{"wall_ns", times.wall_ns},
@@ -75,7 +75,7 @@ json run_round(Contender& contender, std::size_t epoch, std::size_t passes) {
 json first_batch(const Workload& workload, std::size_t epoch) {
     const std::int64_t begin = now_ns();
     std::int64_t end = 0;
-    const std::unique_ptr<Contender> contender = make(workload);
+    const std::unique_ptr<Loader> contender = make(workload);
     contender->pass(epoch, false, [&](const BatchView&) {
         end = now_ns();
         return false;
@@ -84,7 +84,7 @@ json first_batch(const Workload& workload, std::size_t epoch) {
 }
 
 /// Sends the chosen batches of a pass: for each a line, then its values as bytes.
-void send_batches(Contender& contender, const Workload& workload, std::size_t epoch,
+void send_batches(Loader& contender, const Workload& workload, std::size_t epoch,
                   const std::vector<std::size_t>& chosen) {
     std::size_t number = 0;
     contender.pass(epoch, false, [&](const BatchView& batch) {
@@ -113,7 +113,7 @@ int serve(int, char** argv) {
             mallopt(M_MMAP_THRESHOLD, 1 << 30);
             mallopt(M_TRIM_THRESHOLD, INT_MAX);
         }
-        std::unique_ptr<Contender> contender;
+        std::unique_ptr<Loader> contender;
         try {
             contender = make(workload);
         } catch (const std::exception& error) {

@@ -16,7 +16,7 @@
 #include <drawpoint/pipeline/sampling/sampler.hpp>
 #include <drawpoint/pipeline/storage/image_folder.hpp>
 
-#include "contender.hpp"
+#include "loader.hpp"
 #include "photo_settings.hpp"
 #include "rows_file.hpp"
 #include "straggler.hpp"
@@ -207,7 +207,7 @@ private:
 };
 
 template <class Data>
-class TorchData final : public Contender {
+class TorchData final : public Loader {
 public:
     explicit TorchData(std::shared_ptr<Shared> shared) : shared_{std::move(shared)} {
         const auto options = torch::data::DataLoaderOptions{}
@@ -238,7 +238,7 @@ private:
 
 }   // namespace
 
-std::unique_ptr<Contender> make_torch_data(const Workload& workload) {
+std::unique_ptr<Loader> make_torch_data(const Workload& workload) {
     at::set_num_threads(1);   // the workers already use all cores: more threads in each would compete for them
     auto shared = std::make_shared<Shared>();
     shared->workload = workload;

@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "bench/experiment/google_rows.hpp"
 #include "bench/experiment/process.hpp"
 #include "bench/experiment/process_metrics.hpp"
+#include "bench/experiment/suite_program.hpp"
 #include <drawpoint/instrumentation/text/printable.hpp>
 
 namespace drawpoint::bench {
@@ -24,13 +27,13 @@ public:
     const std::string& description() const noexcept override { return process_.line(); }
     std::span<const Metric> metrics() const noexcept override { return process_metrics(); }
 
-    std::vector<double> take_turn(std::size_t runs) override {
+    Turn take_turn(std::size_t runs) override {
         std::vector<double> means(metrics().size());
         for (std::size_t i = 0; i < runs; ++i)
             std::ranges::transform(means, run(), means.begin(), std::plus{});
         for (double& mean : means)
             mean /= static_cast<double>(runs);
-        return means;
+        return {.values = std::move(means)};
     }
 
     void cancel() noexcept override { process_.cancel(); }
@@ -52,9 +55,7 @@ using Reported = std::vector<std::pair<std::string, double>>;
 
 /// The numbers of the last line, which must be a JSON object.
 Reported numbers_in(std::string_view output) {
-    const std::size_t end = output.find_last_not_of("\r\n \t");
-    output = output.substr(0, end == output.npos ? 0 : end + 1);
-    const auto object = nlohmann::ordered_json::parse(output.substr(output.find_last_of('\n') + 1), nullptr, false);
+    const auto object = nlohmann::ordered_json::parse(last_line(output), nullptr, false);
     Reported found;
     if (object.is_object())
         for (const auto& [key, value] : object.items())
@@ -66,28 +67,10 @@ Reported numbers_in(std::string_view output) {
 /// Real and CPU time of each benchmark in seconds: the mean of its repetitions. Throws nlohmann::json::exception if it
 /// is not what Google Benchmark writes.
 Reported google_times_in(const std::string& output) {
-    const auto document = nlohmann::ordered_json::parse(output);
     Reported found;
-    std::vector<double> repetitions;
-    for (const auto& row : document.at("benchmarks")) {
-        if (row.value("run_type", "iteration") != "iteration" || row.value("error_occurred", false))
-            continue;
-        const std::string unit = row.value("time_unit", "ns"), name = row.value("run_name", row.value("name", ""));
-        const double factor = unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "us" ? 1e-6 : 1e-9;
-        for (const char* time : {"real_time", "cpu_time"}) {
-            const std::string key = fmt::format("{} {}", name, time);
-            auto at = std::ranges::find(found, key, &Reported::value_type::first);
-            if (at == found.end()) {
-                found.emplace_back(key, 0);
-                repetitions.push_back(0);
-                at = std::prev(found.end());
-            }
-            at->second += factor * row.value(time, 0.0);
-            ++repetitions[static_cast<std::size_t>(at - found.begin())];
-        }
-    }
-    for (std::size_t i = 0; i < found.size(); ++i)
-        found[i].second /= repetitions[i];
+    for (const ResultRow& row : google_rows(nlohmann::json::parse(output)))
+        found.emplace_back(row.name, std::accumulate(row.values.begin(), row.values.end(), 0.0) /
+                                         static_cast<double>(row.values.size()));
     return found;
 }
 
@@ -144,6 +127,8 @@ private:
 std::unique_ptr<Contender> make_command(std::string name, std::string line, Reports reports) {
     if (reports == Reports::nothing)
         return std::make_unique<Command>(std::move(name), std::move(line));
+    if (reports == Reports::suite)
+        return std::make_unique<SuiteProgram>(std::move(name), std::move(line));
     return std::make_unique<ReportingCommand>(std::move(name), std::move(line), reports);
 }
 

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
+#include <span>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -42,6 +44,35 @@ bool is_disturbed(const Round& round, double cores) {
     return round.foreign_cores.value_or(0) > most_foreign_share * cores || round.steal.value_or(0) > most_steal;
 }
 
+/// A contender's turn with its metrics at their places among those of all contenders.
+Turn placed(Turn turn, const std::vector<std::size_t>& places, std::size_t metrics) {
+    Turn all{.values = std::vector(metrics, std::numeric_limits<double>::quiet_NaN()),
+             .by_item = std::vector<std::vector<float>>(metrics)};
+    for (std::size_t i = 0; i < std::min(turn.values.size(), places.size()); ++i) {
+        all.values[places[i]] = turn.values[i];
+        if (i < turn.by_item.size())
+            all.by_item[places[i]] = std::move(turn.by_item[i]);
+    }
+    return all;
+}
+
+/// The median of the items' log ratios, of those that both have; NaN: there is none.
+double paired_log_ratio(std::span<const float> values, std::span<const float> base) {
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < std::min(values.size(), base.size()); ++i)
+        if (values[i] > 0 && base[i] > 0)   // also not NaN
+            ratios.push_back(std::log(static_cast<double>(values[i]) / static_cast<double>(base[i])));
+    return statistics::quantile(ratios, 0.5);
+}
+
+std::vector<double> log_ratios_of(const Turn& turn, const Turn& base) {
+    std::vector<double> ratios;
+    for (std::size_t metric = 0; metric < turn.values.size(); ++metric)
+        ratios.push_back(base.by_item[metric].empty() ? std::log(turn.values[metric] / base.values[metric])
+                                                      : paired_log_ratio(turn.by_item[metric], base.by_item[metric]));
+    return ratios;
+}
+
 Finding finding_of(const Interval& log_ratio) {
     if (log_ratio.low > log_ratio.high)
         return Finding::no_common_ratio;
@@ -55,6 +86,12 @@ Finding finding_of(const Interval& log_ratio) {
 
 }   // namespace
 
+bool Measurements::has(std::size_t contender, std::size_t metric) const {
+    return !rounds.empty() && std::ranges::none_of(rounds, [&](const Round& round) {
+        return std::isnan(round.values[contender][metric]) || !std::isfinite(round.log_ratios[contender][metric]);
+    });
+}
+
 std::vector<double> Measurements::values(std::size_t contender, std::size_t metric) const {
     std::vector<double> all;
     for (const Round& round : rounds)
@@ -65,13 +102,31 @@ std::vector<double> Measurements::values(std::size_t contender, std::size_t metr
 std::vector<double> Measurements::log_ratios(std::size_t contender, std::size_t metric) const {
     std::vector<double> all;
     for (const Round& round : rounds)
-        all.push_back(std::log(round.values[contender][metric] / round.values[0][metric]));
+        all.push_back(round.log_ratios[contender][metric]);
     return all;
 }
 
 double Measurements::seconds() const {
     return std::accumulate(rounds.begin(), rounds.end(), 0.0,
                            [](double sum, const Round& round) { return sum + round.seconds; });
+}
+
+Measurements Measurements::pair(std::size_t contender) const {
+    Measurements two = *this;
+    const auto keep = [&](auto& all) { all = {all[0], all[contender]}; };
+    keep(two.contenders);
+    keep(two.descriptions);
+    keep(two.not_run);
+    keep(two.flaws);
+    keep(two.measures);
+    keep(two.runs);
+    for (Round& round : two.rounds) {
+        keep(round.values);
+        keep(round.log_ratios);
+        std::erase_if(round.order, [&](std::size_t i) { return i != 0 && i != contender; });
+        std::ranges::replace(round.order, contender, std::size_t{1});
+    }
+    return two;
 }
 
 Experiment::Experiment(std::vector<std::unique_ptr<Contender>> contenders, const ExperimentOptions& options)
@@ -84,42 +139,83 @@ Experiment::Experiment(std::vector<std::unique_ptr<Contender>> contenders, const
         measured_.contenders.push_back(contender->name());
         measured_.descriptions.push_back(contender->description());
     }
+    measured_.not_run.resize(contenders_.size());
+    measured_.flaws.resize(contenders_.size());
     measured_.runs.assign(contenders_.size(), 1);
+    places_.resize(contenders_.size());
     measured_.seed = options.seed;
     measured_.cores = usable_cores();
 }
 
-void Experiment::prepare() {
-    for (const auto& contender : contenders_) {
-        contender->prepare();
-        const auto metrics = contender->metrics();
-        if (contender == contenders_.front())
-            measured_.metrics.assign(metrics.begin(), metrics.end());
-        else if (!std::ranges::equal(metrics, measured_.metrics))
-            throw NotRun{
-                fmt::format("{} does not measure what {} does", contender->name(), contenders_.front()->name())};
+template <class F>
+void Experiment::attempt(std::size_t contender, F&& action) {
+    try {
+        action();
+    } catch (const NotRun& reason) {
+        if (contender == 0 || !options_.leaves_out)
+            throw;
+        measured_.not_run[contender] = reason.what();
+        if (contender < measured_.measures.size())
+            measured_.measures[contender].assign(measured_.metrics.size(), false);
     }
 }
 
-void Experiment::calibrate() {
-    const auto time_of = [](Contender& contender, std::size_t runs) {
+void Experiment::prepare() {
+    std::vector<Metric>& all = measured_.metrics;
+    for (std::size_t i = 0; i < contenders_.size(); ++i)
+        attempt(i, [&] {
+            Contender& contender = *contenders_[i];
+            contender.prepare();
+            const auto common = [&](const Metric& metric) {
+                return metric.compared && std::ranges::count(contenders_.front()->metrics(), metric) != 0;
+            };
+            if (i != 0 && std::ranges::none_of(contender.metrics(), common))
+                throw NotRun{
+                    fmt::format("{} does not measure what {} does", contender.name(), contenders_.front()->name())};
+            measured_.flaws[i] = contender.flaw();
+            for (const Metric& metric : contender.metrics()) {
+                places_[i].push_back(static_cast<std::size_t>(std::ranges::find(all, metric) - all.begin()));
+                if (places_[i].back() == all.size())
+                    all.push_back(metric);
+            }
+        });
+    for (std::size_t i = 0; i < contenders_.size(); ++i) {
+        std::vector<bool>& measures = measured_.measures.emplace_back(all.size());
+        for (const std::size_t place : places_[i])
+            measures[place] = takes_part(i);
+    }
+}
+
+std::size_t Experiment::calibrated_runs(Contender& contender) const {
+    const auto time_of = [&](std::size_t runs) {
         const auto begin = Clock::now();
-        (void)contender.take_turn(runs);
-        return std::max<std::chrono::duration<double>>(Clock::now() - begin, std::chrono::nanoseconds{1});
+        const std::chrono::duration<double> runs_alone{contender.take_turn(runs).seconds};
+        const std::chrono::duration<double> time = runs_alone.count() > 0 ? runs_alone : Clock::now() - begin;
+        return std::max<std::chrono::duration<double>>(time, std::chrono::nanoseconds{1});
     };
     const std::chrono::duration<double> wanted = options_.least_turn;
-    for (std::size_t i = 0; i < contenders_.size(); ++i) {
-        Contender& contender = *contenders_[i];
-        (void)contender.take_turn(1);   // to warm up
-        std::size_t runs = 1;
-        auto time = time_of(contender, runs);
-        while (time < wanted / 10 && runs < most_runs)   // a tenth of a turn is enough to foretell one
-            time = time_of(contender, runs *= 10);
-        if (time < 2 * wanted)
-            time = std::min(time, time_of(contender, runs));
-        const double turn = std::ceil(static_cast<double>(runs) * (wanted / time));
-        measured_.runs[i] = static_cast<std::size_t>(std::clamp(turn, 1.0, static_cast<double>(most_runs)));
-    }
+    (void)contender.take_turn(1);   // to warm up
+    std::size_t runs = 1;
+    auto time = time_of(runs);
+    while (time < wanted / 10 && runs < most_runs)   // a tenth of a turn is enough to foretell one
+        time = time_of(runs *= 10);
+    if (time < 2 * wanted)
+        time = std::min(time, time_of(runs));
+    const double turn = std::ceil(static_cast<double>(runs) * (wanted / time));
+    return static_cast<std::size_t>(std::clamp(turn, 1.0, static_cast<double>(most_runs)));
+}
+
+double Experiment::contenders_cpu_seconds() const {
+    double seconds = children_seconds();
+    for (const auto& contender : contenders_)
+        seconds += contender->running_cpu_seconds();
+    return seconds;
+}
+
+void Experiment::calibrate() {
+    for (std::size_t i = 0; i < contenders_.size(); ++i)
+        if (takes_part(i))
+            attempt(i, [&] { measured_.runs[i] = calibrated_runs(*contenders_[i]); });
     // Contenders that may be equal have equal turns: the mean of two runs and a single run differ in their noise.
     for (std::size_t& runs : measured_.runs)
         if (runs <= 2 * measured_.runs.front() && measured_.runs.front() <= 2 * runs)
@@ -129,19 +225,26 @@ void Experiment::calibrate() {
 const Round& Experiment::run_round() {
     Round round;
     round.order.resize(contenders_.size());
-    round.values.resize(contenders_.size());
     std::iota(round.order.begin(), round.order.end(), std::size_t{0});
+    std::erase_if(round.order, [&](std::size_t i) { return !takes_part(i); });
     std::ranges::shuffle(round.order, random_);
-    const double children = children_seconds();
+    std::vector<Turn> turns(contenders_.size());
+    const double used = contenders_cpu_seconds();
     const HostRow before = host_.read(now_ns());
-    for (const std::size_t contender : round.order)
-        round.values[contender] = contenders_[contender]->take_turn(measured_.runs[contender]);
+    for (const std::size_t i : round.order)
+        attempt(i, [&] { turns[i] = contenders_[i]->take_turn(measured_.runs[i]); });
     const HostRow after = host_.read(now_ns());
+    for (std::size_t i = 0; i < turns.size(); ++i) {
+        turns[i] = placed(std::move(turns[i]), places_[i], measured_.metrics.size());
+        round.log_ratios.push_back(log_ratios_of(turns[i], turns.front()));
+    }
+    for (Turn& turn : turns)
+        round.values.push_back(std::move(turn.values));
     round.seconds = static_cast<double>(after.at_ns - before.at_ns) * 1e-9;
     const auto busy = risen(before.busy_ns, after.busy_ns), own = risen(before.own_cpu_ns, after.own_cpu_ns);
     const auto affinity = static_cast<double>(affinity_cores());
     if (busy && own) {   // with a quota, others may use the cores beyond it without taking anything
-        const double others = (*busy - *own - (children_seconds() - children)) / round.seconds;
+        const double others = (*busy - *own - (contenders_cpu_seconds() - used)) / round.seconds;
         round.foreign_cores = std::max(0.0, others - std::max(0.0, affinity - measured_.cores));
     }
     if (const auto steal = risen(before.steal_ns, after.steal_ns))
@@ -159,7 +262,8 @@ std::vector<Comparison> compare(const Measurements& measured, double error) {
     for (std::size_t metric = 0; metric < measured.metrics.size(); ++metric)
         for (std::size_t contender = 1; measured.metrics[metric].compared && contender < measured.contenders.size();
              ++contender)
-            all.push_back({.contender = contender, .metric = metric});
+            if (measured.has(contender, metric))
+                all.push_back({.contender = contender, .metric = metric});
     for (Comparison& one : all) {
         const double share = error / (2 * static_cast<double>(all.size()));   // two bounds each
         const Interval log_ratio = centre_of(measured.log_ratios(one.contender, one.metric), share);
@@ -173,6 +277,9 @@ std::vector<Comparison> compare(const Measurements& measured, double error) {
 }
 
 std::string unfit(const Measurements& measured, double most_foreign_share_of_cores) {
+    for (std::size_t i = 0; i < measured.flaws.size(); ++i)
+        if (measured.not_run[i].empty() && !measured.flaws[i].empty())
+            return measured.flaws[i];
     std::vector<double> foreign;
     for (const Round& round : measured.rounds)
         if (round.foreign_cores)

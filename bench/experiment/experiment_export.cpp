@@ -31,12 +31,13 @@ double median(const Measurements& measured, std::size_t contender, std::size_t m
     return statistics::quantile(measured.values(contender, metric), 0.5);
 }
 
-/// Calls `see(contender, metric)` for every row of a table.
+/// Calls `see(contender, metric)` for every row of a table: where there are values.
 template <class F>
 void for_each_row(const Measurements& measured, F&& see) {
     for (std::size_t metric = 0; metric < measured.metrics.size(); ++metric)
         for (std::size_t contender = 0; contender < measured.contenders.size(); ++contender)
-            see(contender, metric);
+            if (has_value(measured, contender, metric))
+                see(contender, metric);
 }
 
 double mhz_of_a_core() {
@@ -59,13 +60,16 @@ constexpr bool is_debug = false;
 constexpr bool is_debug = true;
 #endif
 
+std::tm now_utc() {
+    return fmt::gmtime(std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now()));
+}
+
 Json google_context() {
     std::array<char, 256> host{};
     gethostname(host.data(), host.size() - 1);
     std::array<double, 3> load{};
     getloadavg(load.data(), 3);
-    const auto now = std::chrono::time_point_cast<std::chrono::seconds>(std::chrono::system_clock::now());
-    return {{"date", fmt::format("{:%FT%T+00:00}", fmt::gmtime(now))},
+    return {{"date", fmt::format("{:%FT%T+00:00}", now_utc())},
             {"host_name", host.data()},
             {"executable", "drawpoint"},
             {"num_cpus", sysconf(_SC_NPROCESSORS_ONLN)},
@@ -88,7 +92,7 @@ Json google_benchmark(const Measurements& measured) {
     const std::size_t wall = times.front(), cpu = times.size() > 1 ? times[1] : wall;
     Json benchmarks = Json::array();
     for (std::size_t contender = 0; contender < measured.contenders.size(); ++contender)
-        for (std::size_t r = 0; r < measured.rounds.size(); ++r) {
+        for (std::size_t r = 0; has_value(measured, contender, wall) && r < measured.rounds.size(); ++r) {
             const std::vector<double>& values = measured.rounds[r].values[contender];
             Json row{{"name", measured.contenders[contender]},
                      {"family_index", contender},
@@ -103,7 +107,7 @@ Json google_benchmark(const Measurements& measured) {
                      {"cpu_time", values[cpu] * 1e9},
                      {"time_unit", "ns"}};
             for (std::size_t metric = 0; metric < values.size(); ++metric)
-                if (metric != wall && metric != cpu)
+                if (metric != wall && metric != cpu && !std::isnan(values[metric]))
                     row[measured.metrics[metric].name] = values[metric];
             benchmarks.push_back(std::move(row));
         }
@@ -170,37 +174,33 @@ std::string junit(const Measurements& measured, Comparisons comparisons) {
 }
 
 std::string markdown(const Measurements& measured, Comparisons comparisons) {
-    const auto cell = [](std::string text) {
-        for (std::size_t at = 0; (at = text.find('|', at)) != text.npos; at += 2)
-            text.insert(at, 1, '\\');
-        return text;
-    };
     std::string text = fmt::format("| metric | contender | median | ratio to {} | |\n|---|---|---|---|---|\n",
-                                   cell(printable(measured.contenders.front())));
+                                   markdown_cell(printable(measured.contenders.front())));
     for_each_row(measured, [&](std::size_t contender, std::size_t metric) {
         const Comparison* compared = find(comparisons, contender, metric);
-        text += fmt::format("| {} | {} | {} | {} | {} |\n", cell(printable(measured.metrics[metric].name)),
-                            cell(printable(measured.contenders[contender])),
+        text += fmt::format("| {} | {} | {} | {} | {} |\n", markdown_cell(printable(measured.metrics[metric].name)),
+                            markdown_cell(printable(measured.contenders[contender])),
                             value_text(median(measured, contender, metric), measured.metrics[metric].unit),
                             compared ? ratio_text(compared->ratio) : "", compared ? to_text(*compared) : "");
     });
     return text + fmt::format("\n{} rounds, in an order drawn anew each round.\n", measured.rounds.size());
 }
 
+std::string csv_cell(const std::string& text) {
+    if (text.find_first_of(",\"\n") == text.npos)
+        return text;
+    std::string quoted = "\"";
+    for (const char c : text)
+        quoted += c == '"' ? "\"\"" : std::string(1, c);
+    return quoted + "\"";
+}
+
 std::string csv(const Measurements& measured, Comparisons comparisons) {
-    const auto cell = [](const std::string& text) {
-        if (text.find_first_of(",\"\n") == text.npos)
-            return text;
-        std::string quoted = "\"";
-        for (const char c : text)
-            quoted += c == '"' ? "\"\"" : std::string(1, c);
-        return quoted + "\"";
-    };
     std::string text = "metric,contender,unit,median,ratio,ratio_low,ratio_high\n";
     for_each_row(measured, [&](std::size_t contender, std::size_t metric) {
         const Comparison* compared = find(comparisons, contender, metric);
         text += fmt::format(
-            "{},{},{},{},{}\n", cell(measured.metrics[metric].name), cell(measured.contenders[contender]),
+            "{},{},{},{},{}\n", csv_cell(measured.metrics[metric].name), csv_cell(measured.contenders[contender]),
             unit_text(measured.metrics[metric].unit), median(measured, contender, metric),
             compared ? fmt::format("{},{},{}", compared->ratio.median, compared->ratio.low, compared->ratio.high)
                      : ",,");
@@ -208,12 +208,40 @@ std::string csv(const Measurements& measured, Comparisons comparisons) {
     return text;
 }
 
-constexpr std::array<std::string_view, 6> formats{
-    "google-benchmark", "github-action-benchmark", "bencher", "junit", "markdown", "csv"};
+std::string commit() {
+    for (const char* name : {"DRAWPOINT_COMMIT", "GITHUB_SHA", "CI_COMMIT_SHA"})
+        if (const char* value = std::getenv(name); value && *value != '\0')
+            return value;
+    return "";
+}
+
+/// A line of columns and a line of values.
+std::string otava(const Measurements& measured) {
+    std::string columns = "time,commit", values = fmt::format("{:%F %T} +0000,{}", now_utc(), csv_cell(commit()));
+    for_each_row(measured, [&](std::size_t contender, std::size_t metric) {
+        columns += "," + csv_cell(fmt::format("{} {}", measured.contenders[contender], measured.metrics[metric].name));
+        values += fmt::format(",{}", median(measured, contender, metric));
+    });
+    return columns + "\n" + values + "\n";
+}
+
+constexpr std::array<std::string_view, 7> formats{
+    "google-benchmark", "github-action-benchmark", "bencher", "junit", "markdown", "csv", "otava"};
 
 }   // namespace
 
 std::span<const std::string_view> experiment_formats() noexcept { return formats; }
+
+ExportFile export_file_in(std::string_view text) {
+    const std::size_t equals = std::min(text.find('='), text.size());
+    const ExportFile wish{.format = std::string{text.substr(0, equals)},
+                          .file = std::string{text.substr(std::min(equals + 1, text.size()))}};
+    if (wish.file.empty())
+        throw std::invalid_argument{fmt::format("must be FORMAT=FILE, got '{}'", text)};
+    if (std::ranges::find(formats, wish.format) == formats.end())
+        throw std::invalid_argument{fmt::format("must be one of {}, got '{}'", fmt::join(formats, ", "), wish.format)};
+    return wish;
+}
 
 std::string export_experiment(std::string_view format, const Measurements& measured, Comparisons comparisons) {
     if (format == "google-benchmark")
@@ -228,7 +256,26 @@ std::string export_experiment(std::string_view format, const Measurements& measu
         return markdown(measured, comparisons);
     if (format == "csv")
         return csv(measured, comparisons);
+    if (format == "otava")
+        return otava(measured);
     throw std::invalid_argument{fmt::format("no format {}; there are: {}", format, fmt::join(formats, ", "))};
+}
+
+void write_export(const ExportFile& wish, const Measurements& measured, Comparisons comparisons) {
+    std::string text = export_experiment(wish.format, measured, comparisons);
+    auto mode = std::ios::binary | std::ios::trunc;
+    std::string columns;
+    if (std::ifstream present{wish.file, std::ios::binary}; wish.format == "otava" && std::getline(present, columns)) {
+        const std::size_t end = text.find('\n');
+        if (columns != text.substr(0, end))
+            throw std::runtime_error{fmt::format("{}: its columns are not those of this experiment", wish.file)};
+        text.erase(0, end + 1);
+        mode = std::ios::binary | std::ios::app;
+    }
+    std::ofstream file{wish.file, mode};
+    file << text;
+    if (!file.flush())
+        throw std::runtime_error{fmt::format("{}: cannot be written", wish.file)};
 }
 
 }   // namespace drawpoint::bench

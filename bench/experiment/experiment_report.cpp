@@ -1,11 +1,15 @@
 #include <drawpoint/bench/experiment/experiment_report.hpp>
 
 #include "bench/experiment/rows.hpp"
+#include "bench/experiment/turn_json.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
+#include <stdexcept>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -19,11 +23,6 @@ namespace drawpoint::bench {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-std::string_view unit_name(Metric::Unit unit) {
-    constexpr std::array<std::string_view, 4> names{"seconds", "count", "bytes", "number"};
-    return names[static_cast<std::size_t>(unit)];
-}
 
 std::string_view finding_name(Finding finding) {
     constexpr std::array<std::string_view, 5> names{"faster", "slower", "no difference shown", "too few rounds",
@@ -40,7 +39,24 @@ Json ratio_json(const Interval& ratio) {
 
 Json optional_json(const std::optional<double>& value) { return value ? Json(*value) : Json(nullptr); }
 
+std::optional<double> optional_in(const nlohmann::json& value) {
+    return value.is_null() ? std::nullopt : std::optional{value.get<double>()};
+}
+
+/// [contender][metric]; null: not a number.
+std::vector<std::vector<double>> numbers_in(const nlohmann::json& rows) {
+    std::vector<std::vector<double>> all;
+    for (const nlohmann::json& row : rows)
+        for (all.emplace_back(); const nlohmann::json& value : row)
+            all.back().push_back(optional_in(value).value_or(std::numeric_limits<double>::quiet_NaN()));
+    return all;
+}
+
 }   // namespace
+
+bool has_value(const Measurements& measured, std::size_t contender, std::size_t metric) {
+    return std::ranges::none_of(measured.values(contender, metric), [](double value) { return std::isnan(value); });
+}
 
 std::string value_text(double value, Metric::Unit unit) {
     switch (unit) {
@@ -56,6 +72,12 @@ std::string ratio_text(const Interval& ratio) {
     if (!(ratio.low > 0) && !std::isfinite(ratio.high))
         return fmt::format("{:.3f}", ratio.median);
     return fmt::format("{:.3f} ({:.3f} … {:.3f})", ratio.median, ratio.low, ratio.high);
+}
+
+std::string markdown_cell(std::string text) {
+    for (std::size_t at = 0; (at = text.find('|', at)) != text.npos; at += 2)
+        text.insert(at, 1, '\\');
+    return text;
 }
 
 const Comparison* find(std::span<const Comparison> comparisons, std::size_t contender, std::size_t metric) {
@@ -89,20 +111,28 @@ std::string to_text(const Measurements& measured, std::span<const Comparison> co
     for (const std::string& name : measured.contenders)
         widest = std::max(widest, printable(name).size());
     std::string text;
-    for (std::size_t metric = 0; metric < measured.metrics.size(); ++metric)
+    for (std::size_t metric = 0; metric < measured.metrics.size(); ++metric) {
+        const Metric& what = measured.metrics[metric];
+        std::string name = printable(what.name);
         for (std::size_t contender = 0; contender < measured.contenders.size(); ++contender) {
-            const Metric& what = measured.metrics[metric];
+            if (!has_value(measured, contender, metric))
+                continue;
             const double median = statistics::quantile(measured.values(contender, metric), 0.5);
             const Comparison* compared = find(comparisons, contender, metric);
-            text += fmt::format("{:<{}}  {:<{}}  {:>10}", contender == 0 ? printable(what.name) : "", widest_metric,
+            text += fmt::format("{:<{}}  {:<{}}  {:>10}", std::exchange(name, ""), widest_metric,
                                 printable(measured.contenders[contender]), widest, value_text(median, what.unit));
             text += compared ? fmt::format("   {:<23}  {}\n", ratio_text(compared->ratio), to_text(*compared)) : "\n";
         }
+    }
+    for (const std::string& reason : measured.not_run)
+        if (!reason.empty())
+            text += fmt::format("not run: {}\n", printable(reason));
     text += fmt::format("\n{} rounds in {}, in an order drawn anew each round; runs a turn:", measured.rounds.size(),
                         format_duration(measured.seconds()));
     for (std::size_t contender = 0; contender < measured.contenders.size(); ++contender)
-        text += fmt::format("{} {} {}", contender == 0 ? "" : ",", printable(measured.contenders[contender]),
-                            measured.runs[contender]);
+        if (measured.not_run[contender].empty())
+            text += fmt::format("{} {} {}", contender == 0 ? "" : ",", printable(measured.contenders[contender]),
+                                measured.runs[contender]);
     text += '\n';
     if (const std::size_t disturbed = disturbed_rounds(measured); disturbed != 0)
         text += fmt::format("{} of the rounds were disturbed by other processes or guests\n", disturbed);
@@ -122,15 +152,21 @@ Json to_json(const Measurements& measured, std::span<const Comparison> compariso
     document["cores"] = measured.cores;
     document["metrics"] = Json::array();
     for (const Metric& metric : measured.metrics)
-        document["metrics"].push_back(
-            {{"name", metric.name}, {"unit", unit_name(metric.unit)}, {"compared", metric.compared}});
+        document["metrics"].push_back({{"name", metric.name},
+                                       {"unit", unit_name(metric.unit)},
+                                       {"compared", metric.compared},
+                                       {"by_item", metric.by_item}});
     document["contenders"] = Json::array();
     for (std::size_t contender = 0; contender < measured.contenders.size(); ++contender) {
         Json medians = Json::array();
         for (std::size_t metric = 0; metric < measured.metrics.size(); ++metric)
-            medians.push_back(statistics::quantile(measured.values(contender, metric), 0.5));
+            medians.push_back(has_value(measured, contender, metric)
+                                  ? Json(statistics::quantile(measured.values(contender, metric), 0.5))
+                                  : Json(nullptr));
         document["contenders"].push_back({{"name", measured.contenders[contender]},
                                           {"description", measured.descriptions[contender]},
+                                          {"not_run", measured.not_run[contender]},
+                                          {"flaw", measured.flaws[contender]},
                                           {"runs_per_turn", measured.runs[contender]},
                                           {"medians", std::move(medians)}});
     }
@@ -147,10 +183,61 @@ Json to_json(const Measurements& measured, std::span<const Comparison> compariso
                                       {"seconds", round.seconds},
                                       {"foreign_cores", optional_json(round.foreign_cores)},
                                       {"steal", optional_json(round.steal)},
-                                      {"values", round.values}});
+                                      {"values", round.values},
+                                      {"log_ratios", round.log_ratios}});
     document["disturbed_rounds"] = disturbed_rounds(measured);
     document["unfit"] = unfit(measured);
     return document;
+}
+
+Measurements measurements_from_json(const nlohmann::json& document) {
+    const auto check = [](bool good, const char* what) {
+        if (!good)
+            throw std::invalid_argument{what};
+    };
+    Measurements measured;
+    try {
+        check(document.at("schema") == "drawpoint.experiment/1", "its schema is not drawpoint.experiment/1");
+        measured.seed = document.at("seed");
+        measured.cores = document.at("cores");
+        for (const nlohmann::json& metric : document.at("metrics"))
+            measured.metrics.push_back({.name = metric.at("name"),
+                                        .unit = unit_in(metric.at("unit")),
+                                        .compared = metric.at("compared"),
+                                        .by_item = metric.at("by_item")});
+        for (const nlohmann::json& contender : document.at("contenders")) {
+            measured.contenders.push_back(contender.at("name"));
+            measured.descriptions.push_back(contender.at("description"));
+            measured.not_run.push_back(contender.at("not_run"));
+            measured.flaws.push_back(contender.at("flaw"));
+            measured.runs.push_back(contender.at("runs_per_turn"));
+        }
+        for (const nlohmann::json& round : document.at("rounds"))
+            measured.rounds.push_back({.order = round.at("order"),
+                                       .values = numbers_in(round.at("values")),
+                                       .log_ratios = numbers_in(round.at("log_ratios")),
+                                       .seconds = round.at("seconds"),
+                                       .foreign_cores = optional_in(round.at("foreign_cores")),
+                                       .steal = optional_in(round.at("steal"))});
+    } catch (const nlohmann::json::exception& error) {
+        throw std::invalid_argument{fmt::format("it is no document of an experiment: {}", error.what())};
+    }
+    const std::size_t contenders = measured.contenders.size(), metrics = measured.metrics.size();
+    check(contenders != 0, "it has no contender");
+    const auto has_place = [&](const std::vector<std::vector<double>>& numbers) {
+        return numbers.size() == contenders &&
+               std::ranges::all_of(numbers, [&](const auto& row) { return row.size() == metrics; });
+    };
+    for (const Round& round : measured.rounds)
+        check(has_place(round.values) && has_place(round.log_ratios) &&
+                  std::ranges::all_of(round.order, [&](std::size_t place) { return place < contenders; }),
+              "a round does not have a number for each contender and metric");
+    for (std::size_t i = 0; i < contenders; ++i) {
+        std::vector<bool>& measures = measured.measures.emplace_back(metrics);
+        for (std::size_t metric = 0; metric < metrics; ++metric)
+            measures[metric] = has_value(measured, i, metric);
+    }
+    return measured;
 }
 
 std::string to_text(std::span<const GatePower> all) {

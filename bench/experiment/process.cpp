@@ -26,8 +26,6 @@ namespace {
 constexpr std::string_view special_to_shells = "\"'\\`$|&;<>()*?[]#~=%!{}\n";
 
 std::vector<std::string> words_of(const std::string& line) {
-    if (line.find_first_of(special_to_shells) != std::string::npos)
-        return {"/bin/sh", "-c", line};
     std::vector<std::string> words;
     constexpr const char* blanks = " \t";
     for (std::size_t from = line.find_first_not_of(blanks); from != std::string::npos;) {
@@ -55,10 +53,7 @@ public:
         const off_t size = lseek(descriptor_, 0, SEEK_END);
         const off_t from = std::max<off_t>(0, size - static_cast<off_t>(room.size()));
         const ssize_t got = pread(descriptor_, room.data(), room.size(), from);
-        std::string_view text{room.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))};
-        const std::size_t end = text.find_last_not_of("\r\n ");
-        text = text.substr(0, end == text.npos ? 0 : end + 1);
-        return printable(text.substr(text.find_last_of("\r\n") + 1));
+        return printable(bench::last_line({room.data(), static_cast<std::size_t>(std::max<ssize_t>(got, 0))}));
     }
 
     [[nodiscard]] std::string all() const {
@@ -75,13 +70,15 @@ private:
 /// How a process is started. `output` below 0: its output is discarded.
 class SpawnSettings {
 public:
-    SpawnSettings(int output, int error_output) {
+    SpawnSettings(int output, int error_output, bool own_group) {
         posix_spawnattr_init(&attributes);
         posix_spawn_file_actions_init(&actions);
         sigset_t all, none;
         sigfillset(&all);
         sigemptyset(&none);
-        posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK);
+        const int group = own_group ? POSIX_SPAWN_SETPGROUP : 0;
+        posix_spawnattr_setflags(&attributes,
+                                 static_cast<short>(group | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK));
         posix_spawnattr_setpgroup(&attributes, 0);
         posix_spawnattr_setsigdefault(&attributes, &all);
         posix_spawnattr_setsigmask(&attributes, &none);
@@ -105,20 +102,30 @@ public:
 
 }   // namespace
 
-Process::Process(std::string name, std::string line)
-    : name_{std::move(name)}, line_{std::move(line)}, words_{words_of(line_)} {
-    if (words_.empty())
-        throw NotRun{fmt::format("{}: the command is empty", name_)};
-    for (std::string& word : words_)
-        pointers_.push_back(word.data());
-    pointers_.push_back(nullptr);
+std::string_view last_line(std::string_view output) noexcept {
+    const std::size_t end = output.find_last_not_of("\r\n \t");
+    output = output.substr(0, end == output.npos ? 0 : end + 1);
+    return output.substr(output.find_last_of("\r\n") + 1);
 }
 
-Process::Ended Process::run(bool keeps_output) {
+Process::Process(std::string name, std::string line)
+    : name_{std::move(name)},
+      line_{std::move(line)},
+      by_shell_{line_.find_first_of(special_to_shells) != std::string::npos} {
+    words_ = by_shell_ ? std::vector<std::string>{"/bin/sh", "-c", line_} : words_of(line_);
+    if (words_.empty())
+        throw NotRun{fmt::format("{}: the command is empty", name_)};
+    file_ = words_.front();
+}
+
+Process::Process(std::string name, std::string line, std::string file, std::vector<std::string> words)
+    : name_{std::move(name)}, line_{std::move(line)}, file_{std::move(file)}, words_{std::move(words)} {}
+
+Process::Ended Process::run(bool keeps_output, const std::vector<std::string>& words) {
     const Output error_output;
     const std::optional<Output> output = keeps_output ? std::optional<Output>{std::in_place} : std::nullopt;
     const auto begin = std::chrono::steady_clock::now();
-    const pid_t process = start(output ? output->descriptor() : -1, error_output.descriptor());
+    const pid_t process = start(words, output ? output->descriptor() : -1, error_output.descriptor());
     siginfo_t info{};
     while (waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
     }
@@ -140,20 +147,30 @@ void Process::cancel() noexcept {
     const std::lock_guard lock{mutex_};
     cancelled_ = true;
     if (running_ > 0)
-        kill(-running_, SIGKILL);
+        kill(own_group_ ? -running_ : running_, SIGKILL);
 }
 
-pid_t Process::start(int output, int error_output) {
-    const SpawnSettings settings{output, error_output};
+pid_t Process::start(const std::vector<std::string>& more, int output, int error_output) {
+    const SpawnSettings settings{output, error_output, own_group_};
+    std::vector<std::string> words = words_;
+    if (by_shell_ && !more.empty()) {
+        words.back() += " \"$@\"";
+        words.emplace_back("sh");
+    }
+    words.insert(words.end(), more.begin(), more.end());
+    std::vector<char*> pointers;
+    for (std::string& word : words)
+        pointers.push_back(word.data());
+    pointers.push_back(nullptr);
     const std::lock_guard lock{mutex_};
     if (cancelled_)
         throw Cancelled{};
     const int failed =
-        posix_spawnp(&running_, pointers_.front(), &settings.actions, &settings.attributes, pointers_.data(), environ);
+        posix_spawnp(&running_, file_.c_str(), &settings.actions, &settings.attributes, pointers.data(), environ);
     if (failed != 0) {
         running_ = 0;
-        throw NotRun{fmt::format("{}: {}: {}", name_, printable(words_.front()),
-                                 printable(std::generic_category().message(failed)))};
+        throw NotRun{
+            fmt::format("{}: {}: {}", name_, printable(file_), printable(std::generic_category().message(failed)))};
     }
     return running_;
 }

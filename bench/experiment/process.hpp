@@ -3,6 +3,7 @@
 #include <chrono>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sys/resource.h>
@@ -18,6 +19,9 @@ namespace drawpoint::bench {
     return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
+/// The last line that is not empty, without blanks at its end.
+[[nodiscard]] std::string_view last_line(std::string_view output) noexcept;
+
 /// Runs a command line as a process of its own, again and again: in a process group of its own, with default signals
 /// and no input. By one thread at a time.
 class Process {
@@ -25,15 +29,20 @@ public:
     /// `name`: for messages. A line without characters that are special to a shell is run directly, any other one by
     /// /bin/sh. Throws NotRun if it is empty.
     Process(std::string name, std::string line);
+    /// Runs a file with these words, of which the first one is its name; `line`: the same for messages.
+    Process(std::string name, std::string line, std::string file, std::vector<std::string> words);
+
+    /// From now on, what it starts stays in this process's group, and is ended with that.
+    void stay_in_group() noexcept { own_group_ = false; }
 
     struct Ended {
         std::chrono::duration<double> wall{};
         rusage usage{};
         std::string output;   ///< what it wrote to stdout, if that was asked for
     };
-    /// Throws NotRun, with the end of what it wrote to stderr, unless it ends with exit code 0; Cancelled; and
-    /// std::system_error if the process cannot be waited for.
-    [[nodiscard]] Ended run(bool keeps_output);
+    /// `words`: put after those of the line. Throws NotRun, with the end of what it wrote to stderr, unless it ends
+    /// with exit code 0; Cancelled; and std::system_error if the process cannot be waited for.
+    [[nodiscard]] Ended run(bool keeps_output, const std::vector<std::string>& words = {});
 
     /// Kills what is running, with all that it started, and lets nothing run later. Any thread.
     void cancel() noexcept;
@@ -42,12 +51,12 @@ public:
     [[nodiscard]] const std::string& line() const noexcept { return line_; }
 
 private:
-    pid_t start(int output, int error_output);
+    pid_t start(const std::vector<std::string>& more, int output, int error_output);
     void reap(pid_t process, int& status, rusage& usage);
 
-    std::string name_, line_;
+    std::string name_, line_, file_;
     std::vector<std::string> words_;
-    std::vector<char*> pointers_;
+    bool by_shell_ = false, own_group_ = true;
     std::mutex mutex_;
     pid_t running_ = 0;   // 0: none
     bool cancelled_ = false;

@@ -34,15 +34,15 @@ std::string reason_of(const std::string& line) {
 BOOST_AUTO_TEST_SUITE(command)
 
 BOOST_AUTO_TEST_CASE(a_run_measures_the_process_and_those_it_waited_for) {
-    const auto sleeps = make_command("it", "sleep 0.05")->take_turn(1);
+    const auto sleeps = make_command("it", "sleep 0.05")->take_turn(1).values;
     BOOST_TEST(sleeps.size() == make_command("it", "true")->metrics().size());
     BOOST_TEST(sleeps[wall_time] >= 0.05);
     BOOST_TEST(sleeps[cpu_time] < sleeps[wall_time]);
     BOOST_TEST(sleeps[faults] > 10);
     const auto burns =
-        make_command("it", "sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done'; true")->take_turn(1);
-    BOOST_TEST(make_command("it", "sleep 0.05")->take_turn(3)[faults] < 2 * sleeps[faults]);   // the mean
-    const auto idles = make_command("it", "true")->take_turn(1);
+        make_command("it", "sh -c 'i=0; while [ $i -lt 20000 ]; do i=$((i+1)); done'; true")->take_turn(1).values;
+    BOOST_TEST(make_command("it", "sleep 0.05")->take_turn(3).values[faults] < 2 * sleeps[faults]);   // the mean
+    const auto idles = make_command("it", "true")->take_turn(1).values;
     BOOST_TEST(burns[cpu_time] > 3 * idles[cpu_time]);
 }
 
@@ -73,7 +73,7 @@ BOOST_AUTO_TEST_CASE(a_command_may_report_numbers_of_its_own) {
     BOOST_REQUIRE(it->metrics().size() == 2u);
     BOOST_TEST(it->metrics()[1].name == "bytes");
     BOOST_TEST(it->metrics()[1].compared);
-    BOOST_TEST(it->take_turn(2) == (std::vector<double>{0.5, 7}), boost::test_tools::per_element());
+    BOOST_TEST(it->take_turn(2).values == (std::vector<double>{0.5, 7}), boost::test_tools::per_element());
     BOOST_CHECK_THROW(make_command("it", "echo hello", Reports::numbers)->prepare(), NotRun);
     BOOST_CHECK_THROW(make_command("it", "echo '{\"step\": 0}'", Reports::numbers)->prepare(), NotRun);
 
@@ -95,7 +95,7 @@ BOOST_AUTO_TEST_CASE(google_benchmarks_report_the_mean_of_repetitions_in_seconds
     it->prepare();
     BOOST_REQUIRE(it->metrics().size() == 4u);
     BOOST_TEST(it->metrics()[0].name == "sort/8 real_time");
-    const auto values = it->take_turn(1);
+    const auto values = it->take_turn(1).values;
     BOOST_TEST(values[0] == 3e-6, boost::test_tools::tolerance(1e-12));
     BOOST_TEST(values[3] == 6e-9, boost::test_tools::tolerance(1e-12));
     for (const std::string output : {"{}", "no JSON", "{\"benchmarks\": [1]}"})
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(a_cancelled_run_ends_at_once_with_all_it_started_and_no_oth
     const test::TemporaryFolder folder;
     const auto contender = make_command("it", "touch " + folder.file("begun") + "; (sleep 1; touch " +
                                                   folder.file("late") + ") & sleep 600");
-    auto running = std::async(std::launch::async, [&] { return contender->take_turn(1); });
+    auto running = std::async(std::launch::async, [&] { return contender->take_turn(1).values; });
     while (!std::filesystem::exists(folder / "begun"))
         std::this_thread::sleep_for(1ms);
     contender->cancel();

@@ -1,3 +1,4 @@
+#include <drawpoint/bench/experiment/command.hpp>
 #include <drawpoint/bench/experiment/experiment.hpp>
 #include <drawpoint/bench/experiment/experiment_export.hpp>
 #include <drawpoint/bench/experiment/experiment_report.hpp>
@@ -7,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <cstdint>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <random>
@@ -15,6 +17,8 @@
 #include <vector>
 
 #include <nlohmann/json.hpp>
+
+#include "support/temporary_folder.hpp"
 
 namespace drawpoint::bench {
 namespace {
@@ -51,11 +55,11 @@ public:
     const std::string& name() const noexcept override { return name_; }
     const std::string& description() const noexcept override { return name_; }
     std::span<const Metric> metrics() const noexcept override { return metrics_; }
-    std::vector<double> take_turn(std::size_t runs) override {
+    Turn take_turn(std::size_t runs) override {
         const double level = machine_.turn();
         for (std::size_t run = 1; run < runs; ++run)
             ++machine_.runs;
-        return {cost_ * level, 7};
+        return {.values = {cost_ * level, 7}};
     }
     void cancel() noexcept override {}
 
@@ -194,6 +198,69 @@ BOOST_AUTO_TEST_CASE(contenders_that_cannot_be_compared_are_refused) {
     BOOST_CHECK_THROW(experiment.prepare(), NotRun);
 }
 
+/// Has a value for each of four items, of which one is late now and then.
+class ByItem final : public Contender {
+public:
+    ByItem(std::mt19937_64& random, std::string name, float cost)
+        : random_{random}, name_{std::move(name)}, cost_{cost} {}
+    const std::string& name() const noexcept override { return name_; }
+    const std::string& description() const noexcept override { return name_; }
+    std::span<const Metric> metrics() const noexcept override { return metrics_; }
+    Turn take_turn(std::size_t) override {
+        std::vector<float> items{1 * cost_, 20 * cost_, 3 * cost_, 4 * cost_};
+        const double late = random_() % 2 == 0 ? 50 : 1;
+        items[random_() % 4] *= static_cast<float>(late);
+        return {.values = {late}, .by_item = {std::move(items)}};
+    }
+    void cancel() noexcept override {}
+
+private:
+    std::mt19937_64& random_;
+    std::string name_;
+    float cost_;
+    std::vector<Metric> metrics_{{"stage", Metric::Unit::seconds, true, true}};
+};
+
+BOOST_AUTO_TEST_CASE(a_metric_by_item_is_compared_on_the_same_items_so_that_a_late_one_changes_nothing) {
+    for (const bool exchanged : {false, true}) {
+        std::mt19937_64 random{7};
+        std::vector<std::unique_ptr<Contender>> all;
+        all.push_back(std::make_unique<ByItem>(random, "a", 1.0F));
+        all.push_back(std::make_unique<ByItem>(random, "b", 1.02F));
+        if (exchanged)
+            std::swap(all[0], all[1]);
+        Experiment experiment{std::move(all)};
+        experiment.prepare();
+        for (int round = 0; round < 20; ++round)
+            experiment.run_round();
+        const Comparison one = compare(experiment.measurements()).at(0);
+        BOOST_TEST((one.finding == (exchanged ? Finding::faster : Finding::slower)));
+        BOOST_TEST(one.ratio.median == (exchanged ? 1 / 1.02 : 1.02), boost::test_tools::tolerance(1e-6));
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_contender_that_cannot_run_is_left_out_with_its_reason_and_metrics_are_those_of_all) {
+    Machine machine;
+    auto all = contenders(machine, {1, 1, 1.5});
+    all[1] = std::make_unique<Pretended>(machine, "b", 1, "energy");
+    all.push_back(make_command("d", "exit 3; true", Reports::numbers));
+    Experiment experiment{std::move(all), {.leaves_out = true}};
+    experiment.prepare();
+    for (int round = 0; round < 12; ++round)
+        experiment.run_round();
+    const Measurements& measured = experiment.measurements();
+    BOOST_TEST(measured.not_run[1] == "b does not measure what a does");
+    BOOST_TEST(measured.not_run[3].find("exit code 3") != std::string::npos);
+    BOOST_TEST(measured.rounds[0].order.size() == 2u);
+    const auto found = compare(measured);
+    BOOST_REQUIRE(found.size() == 1u);
+    BOOST_TEST(found[0].contender == 2u);
+    BOOST_TEST((found[0].finding == Finding::slower));
+    BOOST_TEST(to_text(measured, found, 0.01).find("not run: b does not") != std::string::npos);
+    for (const std::string_view format : {"csv", "markdown", "junit", "bencher"})
+        BOOST_TEST(export_experiment(format, measured, found).find("nan") == std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(a_machine_that_others_use_is_called_unfit_and_its_rounds_disturbed) {
     Measurements measured{.contenders = {"a"}, .metrics = {}, .rounds = {}, .cores = 2};
     const auto add = [&](double foreign, double steal) {
@@ -221,6 +288,16 @@ BOOST_AUTO_TEST_CASE(the_document_has_every_round_and_what_is_said_of_them) {
     BOOST_TEST(document["rounds"].size() == 30u);
     BOOST_TEST(document["rounds"][4]["values"][1][0].get<double>() == measured.rounds[4].values[1][0]);
     BOOST_TEST(document["comparisons"][0]["finding"] == "slower");
+    const Measurements again = measurements_from_json(nlohmann::json::parse(document.dump()));
+    BOOST_TEST(to_json(again, compare(again), 0.01, {.version = "1", .command = "x"}, {}) == document);
+    for (const char* member : {"rounds", "metrics", "contenders", "schema"}) {
+        nlohmann::json damaged = document;
+        damaged.erase(member);
+        BOOST_CHECK_THROW((void)measurements_from_json(damaged), std::invalid_argument);
+    }
+    nlohmann::json damaged = document;
+    damaged["rounds"][3]["values"][1].erase(0);
+    BOOST_CHECK_THROW((void)measurements_from_json(damaged), std::invalid_argument);
     const std::string text = to_text(measured, comparisons, 0.01);
     BOOST_TEST(text.find(to_text(comparisons[0])) != std::string::npos);
     BOOST_TEST(text.find("30 rounds") != std::string::npos);
@@ -255,6 +332,21 @@ BOOST_AUTO_TEST_CASE(other_programs_formats_have_what_they_need) {
     BOOST_TEST(in("markdown").find("| b<\"\\|, |") != std::string::npos);
     BOOST_TEST(in("csv").find("\ntime,\"b<\"\"|,\",s,") != std::string::npos);
     BOOST_CHECK_THROW((void)in("xlsx"), std::invalid_argument);
+
+    const test::TemporaryFolder folder;   // a line a measurement, below the columns of the first
+    const ExportFile history{"otava", folder.file("history.csv")};
+    write_export(history, measured, comparisons);
+    write_export(history, measured, comparisons);
+    std::ifstream file{history.file};
+    std::vector<std::string> lines;
+    for (std::string line; std::getline(file, line);)
+        lines.push_back(line);
+    BOOST_REQUIRE(lines.size() == 3u);
+    BOOST_TEST(lines[0] == "time,commit,a time,\"b<\"\"|, time\",a faults,\"b<\"\"|, faults\"");
+    BOOST_TEST(lines[2].ends_with(",7,7"));
+    measured.contenders[0] = "c";
+    BOOST_CHECK_THROW(write_export(history, measured, comparisons), std::runtime_error);
+    BOOST_CHECK_THROW(write_export({"csv", "/no/such/file"}, measured, comparisons), std::runtime_error);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

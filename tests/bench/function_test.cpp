@@ -21,12 +21,12 @@ BOOST_AUTO_TEST_CASE(a_turn_calls_the_function_so_often_and_gives_means) {
         ++calls;
         std::this_thread::sleep_for(5ms);
     });
-    const std::vector<double> slept = sleeps->take_turn(4);
+    const std::vector<double> slept = sleeps->take_turn(4).values;
     BOOST_TEST(calls == 4u);
     BOOST_TEST(slept[0] >= 0.005);
     BOOST_TEST(slept[1] < slept[0]);   // CPU time
     BOOST_TEST(slept[3] >= 1);         // a switch a call
-    const std::vector<double> nothing = make_function("it", [] {})->take_turn(1);
+    const std::vector<double> nothing = make_function("it", [] {})->take_turn(1).values;
     BOOST_TEST(nothing[0] > 0);
     BOOST_TEST(nothing[1] > 0);
 }

@@ -1,3 +1,5 @@
+#include <fstream>
+
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.hpp"
@@ -47,6 +49,11 @@ BOOST_AUTO_TEST_CASE(the_change_is_named_and_its_row_has_most_of_the_difference)
     BOOST_TEST(sum == all);
     BOOST_TEST(all > 40 * 15'000'000);
     BOOST_TEST(found["rows"][0]["name"] == "forward");
+    const Json& replay = found["replay"];
+    BOOST_TEST(replay["missing"] == "");
+    BOOST_REQUIRE(!replay["changes"].empty());
+    BOOST_TEST(replay["changes"][0]["name"] == "compute");
+    BOOST_TEST(replay["changes"][0]["step_difference_ns"].get<double>() > 10e6);
     bool named = false;
     for (const Json& one : found["differences"])
         named = named || (one["name"] == "option.inject" && one["a"] == "" && one["b"] == "[\"compute=20ms\"]");
@@ -54,11 +61,52 @@ BOOST_AUTO_TEST_CASE(the_change_is_named_and_its_row_has_most_of_the_difference)
 
     const Result text = run_program({"compare", before, after});
     BOOST_TEST(text.out.find("train  forward") != std::string::npos, text.out);
+    BOOST_TEST(text.out.find("with the second run's compute, ") != std::string::npos, text.out);
+    const Result none = run_program({"compare", before, before, "--json"});
+    BOOST_TEST(Json::parse(none.out)["replay"]["changes"].empty());
     BOOST_TEST(run_program({"compare", before, after, "--markdown"}).out.find("| train | forward |") !=
                std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(files_of_results_are_shown_beside_the_first_without_a_verdict_on_times) {
+    const TemporaryFolder folder;
+    const auto google = [&](const std::string& name, double sort_us, const std::string& more) {
+        std::ofstream{folder.file(name)}
+            << R"({"context": {"num_cpus": 2}, "benchmarks": [{"name": "sort", "run_type": "iteration", "real_time": )"
+            << sort_us << R"(, "cpu_time": 1, "time_unit": "us"})" << more << "]}";
+        return folder.file(name);
+    };
+    const std::string a = google("a.json", 2, ""), b = google("b.json", 3, ""),
+                      c = google("c.json", 1, R"(, {"name": "find", "real_time": 5, "cpu_time": 4})");
+    const Result json = run_program({"compare", a, b, c, "--json"});
+    BOOST_TEST(json.code == 0, json.err);
+    const Json found = Json::parse(json.out);
+    BOOST_TEST(found["schema"] == "drawpoint.result-comparison/1");
+    BOOST_TEST(found["rows"][0]["name"] == "sort real_time");
+    BOOST_TEST((found["rows"][0]["ratios"] == Json{1.0, 1.5, 0.5}));
+    BOOST_TEST(found["rows"][2]["name"] == "find real_time");
+    BOOST_TEST((found["rows"][2]["medians"] == Json{nullptr, nullptr, 5e-9}));
+    BOOST_TEST(found["no_verdict_on_times"].get<std::string>().starts_with("no verdict on times: "));
+    const Result text = run_program({"compare", a, b});
+    BOOST_TEST(text.out.find("×1.500") != std::string::npos, text.out);
+    BOOST_TEST(text.out.find("no verdict on times") != std::string::npos);
+    BOOST_TEST(
+        run_program({"compare", a, b, "--markdown"}).out.find("| sort real_time | 2.00 µs | 3.00 µs | ×1.500 |") !=
+        std::string::npos);
+
+    const std::string rounds = folder.file("rounds.json");
+    BOOST_REQUIRE(
+        run_program({"bench", "--command", "it=true", "--rounds", "3", "--turn-ms", "0", "--json=" + rounds}).code ==
+        0);
+    const Result same = run_program({"compare", rounds, rounds});
+    BOOST_TEST(same.out.find("it: page faults") != std::string::npos, same.out);
+    BOOST_TEST(same.out.find("equal") != std::string::npos, same.out);
+    check_complaint(run_program({"compare", a, "x.pftrace"}), 2, {"1 of the 2 files"});
+    check_complaint(run_program({"compare", a, google("d.json", 1, "oops")}), 1, {"d.json"});
+}
+
 BOOST_AUTO_TEST_CASE(what_cannot_be_compared_is_refused) {
+    check_complaint(run_program({"compare", "x.pftrace", "y.pftrace", "z.pftrace"}), 2, {"two recordings", "got 3"});
     check_complaint(run_program({"compare"}), 2, {"A is missing"});
     check_complaint(run_program({"compare", "x.pftrace"}), 2, {"B is missing"});
     check_complaint(run_program({"compare", "no-such.pftrace", "y.pftrace"}), 1, {"no-such.pftrace"});

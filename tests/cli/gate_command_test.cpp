@@ -39,6 +39,27 @@ BOOST_AUTO_TEST_CASE(a_slower_command_ends_with_exit_code_3_and_the_row_that_say
     BOOST_TEST(document["comparisons"][0]["ratio"]["low"].get<double>() > 1);
 }
 
+BOOST_AUTO_TEST_CASE(recorded_rounds_are_judged_as_when_they_were_run) {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("rounds.json");
+    BOOST_REQUIRE(run_program({"bench", "--command", "old=sleep 0.005", "--command", "new=sleep 0.02", "--command",
+                               "same=sleep 0.0051", "--rounds", "40", "--turn-ms", "0", "--json=" + file})
+                      .code == 0);
+    const Result slower = gate_of({file, "--new", "new", "--json"});
+    BOOST_TEST(slower.code == 3, slower.err);
+    const Json document = Json::parse(slower.out);
+    BOOST_TEST(document["contenders"].size() == 2u);
+    BOOST_TEST(document["contenders"][1]["name"] == "new");
+    BOOST_TEST(document["rounds"].size() == 40u);
+    BOOST_TEST(gate_of({file, "--new", "same", "--at-least", "50", "--at-most", "90"}).code == 0);
+    check_complaint(gate_of({file}), 2, {"--new is missing", "new, same"});
+    check_complaint(gate_of({file, "--new", "old"}), 2, {"--new", "new, same"});
+    check_complaint(gate_of({file, "--base", "true"}), 2, {"--base"});
+    check_complaint(gate_of({folder.file("none.json")}), 1, {"none.json", "No such file"});
+    std::ofstream{folder.file("other.json")} << R"({"schema": "drawpoint.summary/1"})";
+    check_complaint(gate_of({folder.file("other.json")}), 1, {"other.json", "drawpoint.experiment/1"});
+}
+
 BOOST_AUTO_TEST_CASE(a_command_that_is_not_slower_passes) {
     const Result faster = gate_of({"--base", "sleep 0.03", "--new", "sleep 0.01", "--rounds", "40", "--json"});
     BOOST_TEST(faster.code == 0, faster.err);

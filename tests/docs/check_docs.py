@@ -466,11 +466,13 @@ def text_of(project, *patterns):
 def suites_of(project):
     """The options of each benchmark, by the strings in its source."""
     shared = set(re.findall(r'"(--[a-z][a-z_-]*)', text_of(project, "bench/program.cpp")))
+    of_main = set(re.findall(r'"(--[a-z][a-z_-]*)', text_of(project, "bench/suite/main.cpp", "bench/photos.cpp")))
     suites = {}
     for path in [*project.glob("bench/*.cpp"), *project.glob("bench/*.py")]:
         text = path.read_text(encoding="utf-8")
         if path.suffix == ".py" or re.search(r"^int main\(|BENCHMARK_MAIN", text, re.MULTILINE):
-            suites[path.stem.replace("_", "-")] = set(re.findall(r'"(--[a-z][a-z_-]*)', text)) | shared
+            more = of_main if "bench::main(" in text else shared
+            suites[path.stem.replace("_", "-")] = set(re.findall(r'"(--[a-z][a-z_-]*)', text)) | more
     for text in re.findall(r'"([^"\n]*--[^"\n]*)"', text_of(project, "bench/accuracy.cpp")):   # "--tune,!--no-tune"
         suites["accuracy"] |= set(re.findall(r"--[a-z-]+", text))
     return suites
@@ -493,7 +495,8 @@ def folders_of(project):
     for room in ROOMS:
         folders |= {str(path.parent.relative_to(project)) for path in (project / room).rglob("*.?pp")}
     public = project / "include/drawpoint"   # of bench only the library's folders are a room's
-    return folders | {str(path.parent.relative_to(public)) for path in (public / "bench").rglob("*.hpp")}
+    return folders | {str(path.parent.relative_to(public)).removesuffix("/detail")
+                      for path in (public / "bench").rglob("*.hpp")}
 
 
 def test_names(project):

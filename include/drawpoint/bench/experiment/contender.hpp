@@ -16,6 +16,9 @@ struct Metric {
     Unit unit = Unit::seconds;
     /// Whether contenders are compared by it: then its values are above 0, and less is better. Else it is only shown.
     bool compared = false;
+    /// Whether a turn has a value for each item, too. Then two contenders are compared item by item: the ratio of a
+    /// round is the median of the items' ratios, which noise that hits some items does not move.
+    bool by_item = false;
     bool operator==(const Metric&) const = default;
 };
 
@@ -29,6 +32,16 @@ struct Cancelled : std::runtime_error {
     Cancelled() : std::runtime_error{"cancelled"} {}
 };
 
+/// What a contender measured in a turn.
+struct Turn {
+    std::vector<double> values;   ///< of each metric: for a run; NaN: this contender does not measure it
+    /// Of each metric: empty, or the values of the items, which have the same places in all turns of all contenders;
+    /// NaN or left out at the end: none of this item.
+    std::vector<std::vector<float>> by_item;
+    /// What the runs took, if the turn does more than them, such as starting a process; 0: it does not.
+    double seconds = 0;
+};
+
 /// What takes part in an `Experiment`. Between its turns it must use no CPU.
 class Contender {
 public:
@@ -36,14 +49,18 @@ public:
     [[nodiscard]] virtual const std::string& name() const noexcept = 0;
     /// What it is, for reports, e.g. its command line.
     [[nodiscard]] virtual const std::string& description() const noexcept = 0;
+    /// After prepare(): why its times mean nothing, as a sentence; empty: nothing is known against them.
+    [[nodiscard]] virtual std::string flaw() const { return {}; }
     /// Called once, before metrics() and turns: one that has to run to know what it measures does so
     /// here. Throws NotRun or Cancelled.
     virtual void prepare() {}
-    /// Always the same.
+    /// Always the same, each with a name of its own.
     [[nodiscard]] virtual std::span<const Metric> metrics() const noexcept = 0;
-    /// Runs so many times, one after the other. `runs`: at least 1. Returns for each metric its mean over the runs.
-    /// Throws NotRun or Cancelled.
-    [[nodiscard]] virtual std::vector<double> take_turn(std::size_t runs) = 0;
+    /// Runs so many times, one after the other. `runs`: at least 1. Throws NotRun or Cancelled.
+    [[nodiscard]] virtual Turn take_turn(std::size_t runs) = 0;
+    /// CPU time that its processes have used so far which still run, or that this process has not waited for: it is not
+    /// what other programs use.
+    [[nodiscard]] virtual double running_cpu_seconds() const { return 0; }
     /// Ends the present turn, if it can, and makes all later ones throw Cancelled. Any thread.
     virtual void cancel() noexcept = 0;
 };

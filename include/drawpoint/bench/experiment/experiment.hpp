@@ -19,13 +19,18 @@ struct ExperimentOptions {
     /// A turn is as many runs as take this long together; a longer run is a turn of its own.
     std::chrono::nanoseconds least_turn = std::chrono::milliseconds{200};
     std::uint64_t seed = 0;   ///< of the orders
+    /// Whether a contender other than the first one that fails is left out from then on, with its reason in
+    /// `Measurements::not_run`.
+    bool leaves_out = false;
 };
 
 /// One turn of each contender.
 struct Round {
     std::vector<std::size_t> order;            ///< the contenders, in the order in which they had their turns
-    std::vector<std::vector<double>> values;   ///< [contender][metric], for a run: the mean of the turn's runs
-    double seconds = 0;                        ///< wall time of the round
+    std::vector<std::vector<double>> values;   ///< [contender][metric], for a run; NaN: it does not measure that
+    /// [contender][metric]: log(value / value of the first contender); of a metric by item the median of the items'.
+    std::vector<std::vector<double>> log_ratios;
+    double seconds = 0;   ///< wall time of the round
     /// Cores that other processes used, on average, and the share of the time that the hypervisor gave to other guests;
     /// absent: the system does not say.
     std::optional<double> foreign_cores, steal;
@@ -33,19 +38,26 @@ struct Round {
 
 /// All that an experiment has measured, for reports and verdicts.
 struct Measurements {
-    std::vector<std::string> contenders;     ///< names; the first one is what the others are compared with
-    std::vector<std::string> descriptions;   ///< of each: its command line
-    std::vector<Metric> metrics;
-    std::vector<std::size_t> runs;   ///< of each contender in a turn
+    std::vector<std::string> contenders;       ///< names; the first one is what the others are compared with
+    std::vector<std::string> descriptions;     ///< of each: its command line
+    std::vector<std::string> not_run;          ///< of each: why it is left out; empty: it takes part
+    std::vector<std::string> flaws;            ///< of each: why its times mean nothing, or ""
+    std::vector<Metric> metrics;               ///< of all contenders together
+    std::vector<std::vector<bool>> measures;   ///< [contender][metric]: whether it measures that
+    std::vector<std::size_t> runs;             ///< of each contender in a turn
     std::vector<Round> rounds;
     std::uint64_t seed = 0;
     double cores = 1;   ///< that this process may use
 
+    /// Whether every round has a value of a contender, and of the first one, by a metric.
+    [[nodiscard]] bool has(std::size_t contender, std::size_t metric) const;
     /// log(value of the contender / value of the first one), round by round.
     [[nodiscard]] std::vector<double> log_ratios(std::size_t contender, std::size_t metric) const;
     /// A contender's values of a metric, round by round.
     [[nodiscard]] std::vector<double> values(std::size_t contender, std::size_t metric) const;
     [[nodiscard]] double seconds() const;   ///< wall time of all rounds
+    /// The first contender and another one alone.
+    [[nodiscard]] Measurements pair(std::size_t contender) const;
 };
 
 /// Measures contenders in rounds: in each of them every contender has one turn, in an order drawn anew. So drift, and
@@ -57,7 +69,7 @@ public:
     Experiment(std::vector<std::unique_ptr<Contender>>, const ExperimentOptions& = {});
 
     /// Called once, first: prepares all contenders, after which the metrics are known. Throws NotRun if one fails or
-    /// measures something else than the first one, Cancelled after cancel().
+    /// has no compared metric in common with the first one, Cancelled after cancel().
     void prepare();
     /// Warms every contender up, and chooses how many runs its turns have, by turns that grow. Those whose runs take
     /// about as long as the first one's have as many. Throws as run_round().
@@ -71,7 +83,16 @@ public:
     [[nodiscard]] const Measurements& measurements() const noexcept { return measured_; }
 
 private:
+    /// Calls `action`; if it throws NotRun, leaves the contender out, if that is allowed.
+    template <class F>
+    void attempt(std::size_t contender, F&& action);
+    std::size_t calibrated_runs(Contender&) const;
+    /// Of the processes of all contenders, ended or running.
+    [[nodiscard]] double contenders_cpu_seconds() const;
+    [[nodiscard]] bool takes_part(std::size_t contender) const { return measured_.not_run[contender].empty(); }
+
     std::vector<std::unique_ptr<Contender>> contenders_;
+    std::vector<std::vector<std::size_t>> places_;   // [contender]: where each of its metrics is among all
     ExperimentOptions options_;
     Measurements measured_;
     std::mt19937_64 random_;
@@ -95,8 +116,9 @@ struct Comparison {
 /// symmetric.
 [[nodiscard]] std::vector<Comparison> compare(const Measurements&, double error = 0.01);
 
-/// Why the machine was no place for measuring, e.g. "other processes used 1.2 of 2 cores"; empty: nothing is known
-/// against it. It is one while they use at most this share of the cores in half of the rounds.
+/// Why the figures mean nothing: a contender's flaw, or "other processes used 1.2 of 2 cores"; empty: nothing is known
+/// against them. The machine is a place to measure while they use at most this share of the cores in half of the
+/// rounds.
 [[nodiscard]] std::string unfit(const Measurements&, double most_foreign_share_of_cores = 0.4);
 /// The number of rounds during which others used more than a twentieth of the cores, or 2 % were stolen.
 [[nodiscard]] std::size_t disturbed_rounds(const Measurements&);

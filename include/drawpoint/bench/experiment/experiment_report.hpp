@@ -21,6 +21,9 @@ namespace drawpoint::bench {
 [[nodiscard]] nlohmann::ordered_json to_json(const Measurements&, std::span<const Comparison>, double error,
                                              const JsonHead&, const Machine&);
 
+/// The measurements of such a document. Throws std::invalid_argument saying what is wrong with it.
+[[nodiscard]] Measurements measurements_from_json(const nlohmann::json& document);
+
 /// False alarms and power, one line each.
 [[nodiscard]] std::string to_text(std::span<const GatePower>);
 [[nodiscard]] nlohmann::ordered_json to_json(std::span<const GatePower>);

@@ -1,0 +1,226 @@
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <exception>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <random>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "bench/experiment/suite_program.hpp"
+#include "bench/suite/turn.hpp"
+#include <drawpoint/bench/experiment/detail/interruptible_experiment.hpp>
+#include <drawpoint/bench/experiment/experiment_export.hpp>
+#include <drawpoint/bench/experiment/experiment_report.hpp>
+#include <drawpoint/bench/suite/suite.hpp>
+#include <drawpoint/instrumentation/report/json.hpp>
+#include <drawpoint/instrumentation/report/machine.hpp>
+
+namespace drawpoint::bench {
+
+namespace {
+
+constexpr int exit_ok = 0, exit_failed = 1, exit_usage = 2, exit_interrupted = 130;
+
+struct Options {
+    std::vector<std::string> rows, to;
+    std::size_t rounds = 0, runs = 1;
+    double turn_ms = 200, error_percent = 1;
+    std::optional<std::uint64_t> seed;
+    std::string json, once;
+    bool prints_json = false, lists = false, digest = false;
+
+    void add_to(CLI::App& app, const Suite& suite) {
+        std::vector<std::string> names;
+        for (const Suite::Row& row : suite.rows())
+            names.push_back(row.name);
+        app.add_option("--row", rows, "measures this row; repeatable: the first one is the base [all]")
+            ->check(CLI::IsMember(names))
+            ->expected(1)
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        app.add_option("--rounds", rounds, "turns of each row; 0: at least 15, and 5 seconds [0]")
+            ->check(CLI::Range(0, 10'000));
+        app.add_option("--turn-ms", turn_ms, "a turn is as many runs as take so many milliseconds [200]")
+            ->check(CLI::Range(0.0, 1e6));
+        app.add_option("--error", error_percent, "probability in % that any bound is wrong [1]")
+            ->check(CLI::Range(1e-6, 50.0));
+        app.add_option("--seed", seed, "of the orders of turns [drawn anew]");
+        app.add_option("--json", json, "JSON on stdout in place of the table; --json=FILE: beside it")->expected(0, 1);
+        app.add_option("--to", to,
+                       fmt::format("FORMAT=FILE, repeatable: writes a file for another program; FORMAT is {}",
+                                   fmt::join(experiment_formats(), ", ")))
+            ->expected(1)
+            ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        std::string own;
+        for (const auto& [name, help] : suite.options())
+            own += fmt::format("{}  {} VALUE: {}", own.empty() ? "of this suite:\n" : "\n", name, help);
+        app.footer(own);
+        app.add_flag("--list", lists, "prints the names of the rows as JSON");
+        app.add_option("--once", once, "a row: measures it once, in this process, and prints a line of JSON")
+            ->check(CLI::IsMember(names));
+        app.add_option("--runs", runs, "with --once: how many runs [1]")->check(CLI::PositiveNumber);
+        app.add_flag("--digest", digest, "with --once: also a digest of the row's output");
+    }
+
+    /// The rows to measure, by name.
+    [[nodiscard]] std::vector<std::string> chosen(const Suite& suite) const {
+        if (!rows.empty())
+            return rows;
+        std::vector<std::string> all;
+        for (const Suite::Row& row : suite.rows())
+            all.push_back(row.name);
+        return all;
+    }
+};
+
+/// Throws std::runtime_error naming the file.
+void write_file(const std::string& file, std::string_view text) {
+    std::ofstream stream{file, std::ios::binary};
+    stream << text;
+    if (!stream.flush())
+        throw std::runtime_error{fmt::format("{}: cannot be written", file)};
+}
+
+/// Before the work whose result would be lost. Throws std::runtime_error naming the file.
+void check_file(const std::string& file) {
+    if (!std::ofstream{file, std::ios::app})
+        throw std::runtime_error{fmt::format("{}: cannot be written", file)};
+}
+
+/// The words that start this program again.
+std::vector<std::string> own_command() {
+    std::ifstream file{"/proc/self/cmdline", std::ios::binary};
+    std::vector<std::string> words;
+    for (std::string word; std::getline(file, word, '\0');)
+        words.push_back(std::move(word));
+    if (words.empty())
+        throw std::runtime_error{"/proc/self/cmdline cannot be read"};
+    return words;
+}
+
+void measure_once(const Suite& suite, const Options& options, bool optimised) {
+    const auto row = std::ranges::find(suite.rows(), options.once, &Suite::Row::name);
+    RowTurn turn = take_turn(*row, options.runs, options.digest);
+    turn.optimised = optimised;
+    fmt::print("{}\n", turn_to_json(turn).dump());
+}
+
+void list(const Suite& suite, const Options& options) {
+    const nlohmann::ordered_json document{
+        {"schema", "drawpoint.suite/1"}, {"suite", suite.name()}, {"rows", options.chosen(suite)}};
+    fmt::print("{}\n", document.dump());
+}
+
+/// The rows whose output differs from that of the first row that has a digest, each as a sentence.
+std::vector<std::string> differing(const std::vector<const SuiteProgram*>& programs) {
+    const RowFacts* first = nullptr;
+    std::vector<std::string> sentences;
+    for (const SuiteProgram* program : programs)
+        for (const RowFacts& row : program->rows()) {
+            if (!row.digest)
+                continue;
+            if (first && row.digest != first->digest)
+                sentences.push_back(fmt::format("{} has another output than {}", row.row, first->row));
+            first = first ? first : &row;
+        }
+    return sentences;
+}
+
+int measure(const Suite& suite, const Options& options, const std::string& command) {
+    std::vector<ExportFile> exports;
+    for (const std::string& text : options.to) {
+        try {
+            exports.push_back(export_file_in(text));
+        } catch (const std::invalid_argument& error) {
+            throw CLI::ValidationError{"--to", error.what()};
+        }
+        check_file(exports.back().file);
+    }
+    if (!options.json.empty())
+        check_file(options.json);
+    std::vector<std::unique_ptr<Contender>> contenders;
+    std::vector<const SuiteProgram*> programs;
+    const std::vector<std::string> program = own_command();
+    for (const std::string& row : options.chosen(suite)) {
+        auto contender = std::make_unique<SuiteProgram>(row, row, "/proc/self/exe", program, row);
+        programs.push_back(contender.get());
+        contenders.push_back(std::move(contender));
+    }
+    InterruptibleExperiment experiment{
+        std::move(contenders),
+        {.least_turn = std::chrono::nanoseconds{static_cast<std::int64_t>(options.turn_ms * 1e6)},
+         .seed = options.seed.value_or(std::random_device{}()),
+         .leaves_out = true}};
+    const bool interrupted = experiment.run(
+        [](const Measurements&) {}, [&](const Measurements& measured) { return are_enough(measured, options.rounds); },
+        [](std::size_t rounds) { fmt::print(stderr, "{} rounds\n", rounds); });
+    const Measurements& measured = experiment.measurements();
+    if (measured.rounds.empty())
+        return exit_interrupted;
+    const double error = options.error_percent / 100;
+    const auto comparisons = compare(measured, error);
+    const std::vector<std::string> wrong = differing(programs);
+    nlohmann::ordered_json document =
+        to_json(measured, comparisons, error, {.version = DRAWPOINT_VERSION, .command = command}, this_machine());
+    document["suite"] = suite.name();
+    document["differing_outputs"] = wrong;
+    if (options.prints_json && options.json.empty())
+        fmt::print("{}", json_text(document));
+    else
+        fmt::print("{}{}{}", to_text(measured, comparisons, error), fmt::join(wrong, "\n"), wrong.empty() ? "" : "\n");
+    if (!options.json.empty())
+        write_file(options.json, json_text(document));
+    for (const ExportFile& file : exports)
+        write_export(file, measured, comparisons);
+    const bool all_ran = std::ranges::all_of(measured.not_run, &std::string::empty);
+    return interrupted ? exit_interrupted : all_ran && wrong.empty() ? exit_ok : exit_failed;
+}
+
+}   // namespace
+
+int main(const Suite& suite, int argc, char** argv, bool optimised) {
+    Options options;
+    const std::string program_name = argc > 0 ? argv[0] : suite.name();
+    CLI::App app{fmt::format("The benchmark suite {}", suite.name()), program_name};
+    std::vector<std::string> words(argv + std::clamp(argc, 0, 1), argv + std::max(argc, 0));
+    try {
+        options.add_to(app, suite);
+        const std::string command = fmt::format("{} {}", program_name, fmt::join(words, " "));
+        for (std::string& word : words)   // or the next word would be taken for the file
+            if (word == "--json")
+                word += '=';
+        std::ranges::reverse(words);
+        app.parse(words);
+        options.prints_json = app.get_option("--json")->count() > 0;
+        if (suite.rows().empty())
+            throw std::runtime_error{"the suite has no rows"};
+        int status = exit_ok;
+        if (options.lists)
+            list(suite, options);
+        else if (!options.once.empty())
+            measure_once(suite, options, optimised);
+        else
+            status = measure(suite, options, command);
+        return std::fflush(stdout) == 0 ? status : exit_failed;
+    } catch (const CLI::Success& success) {
+        return app.exit(success);
+    } catch (const CLI::ParseError& error) {
+        fmt::print(stderr, "{}: {}\n", program_name, error.what());
+        return exit_usage;
+    } catch (const std::exception& error) {
+        fmt::print(stderr, "{}: {}\n", program_name, error.what());
+        return exit_failed;
+    }
+}
+
+}   // namespace drawpoint::bench

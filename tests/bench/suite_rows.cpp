@@ -1,0 +1,55 @@
+// The suite that suite_test.cpp runs. Its first argument is a factor of the work that `twice` does.
+#include <chrono>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <drawpoint/bench/suite/suite.hpp>
+#include <drawpoint/pipeline/sampling/sampler.hpp>
+
+#include "pipeline/loader/numbered_source.hpp"
+
+namespace {
+
+using namespace drawpoint;
+
+/// Counts its runs in a metric, and has values of four items, of which the last one is none.
+class CountingTask final : public bench::Task {
+public:
+    void run(std::size_t number) override { sum_ += static_cast<double>(number); }
+    std::vector<bench::Metric> metrics() const override {
+        return {{"sum of numbers", bench::Metric::Unit::count}, {"part", bench::Metric::Unit::seconds, true, true}};
+    }
+    bench::Turn results() override { return {.values = {sum_, 2.5}, .by_item = {{}, {1, 2, 3, 0.0F / zero_}}}; }
+    std::uint64_t items() const noexcept override { return 4; }
+
+private:
+    double sum_ = 0;
+    float zero_ = 0;
+};
+
+}   // namespace
+
+int main(int argc, char** argv) {
+    using namespace std::chrono_literals;
+    const auto sleep = [](std::chrono::microseconds time) { return [time] { std::this_thread::sleep_for(time); }; };
+    const double factor = argc > 1 ? std::atof(argv[1]) : 1;
+    const test::NumberedSource source{24};
+    const SequentialSampler order{source.size()};
+    const RandomSampler shuffled{source.size(), 5};
+    bench::Suite suite{"rows for a test"};
+    suite.add_function("once", sleep(1ms), 10, [] { return 7; })
+        .add_function("twice", sleep(std::chrono::microseconds{static_cast<int>(2000 * factor)}), 10, [] { return 7; })
+        .add_function(
+            "another output", [] {}, 0, [] { return 8; })
+        .add_task("broken", []() -> std::unique_ptr<bench::Task> { throw std::runtime_error{"no such disk"}; })
+        .add_task("counts", [] { return std::make_unique<CountingTask>(); })
+        .add_command("command", "exit 0; true")
+        .add_loader("loader", source, order, {.batch_size = 8, .num_workers = 2})
+        .add_loader("shuffled", source, shuffled, {.batch_size = 5, .num_workers = 0});
+    return bench::main(suite, argc - 1, argv + 1);
+}

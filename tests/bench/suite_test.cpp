@@ -1,0 +1,186 @@
+#include <drawpoint/bench/suite/suite.hpp>
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+#include <sys/wait.h>
+
+#include <drawpoint/bench/experiment/command.hpp>
+#include <drawpoint/bench/experiment/experiment.hpp>
+
+#include "support/temporary_folder.hpp"
+
+namespace drawpoint::bench {
+namespace {
+
+struct Ended {
+    int status = -1;
+    std::string output;   ///< stdout and stderr
+};
+
+Ended run(const std::string& arguments) {
+    Ended ended;
+    std::FILE* pipe = popen((std::string{DRAWPOINT_SUITE_ROWS} + " " + arguments + " 2>&1").c_str(), "r");
+    BOOST_REQUIRE(pipe != nullptr);
+    std::array<char, 4096> room;
+    for (std::size_t got; (got = std::fread(room.data(), 1, room.size(), pipe)) != 0;)
+        ended.output.append(room.data(), got);
+    const int status = pclose(pipe);
+    ended.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    return ended;
+}
+
+nlohmann::json once(const std::string& row, const std::string& more = "") {
+    return nlohmann::json::parse(run("1 --once " + row + " " + more).output);
+}
+
+const nlohmann::json& metric(const nlohmann::json& turn, const std::string& name) {
+    for (const nlohmann::json& row : turn["metrics"])
+        if (row["name"] == name)
+            return row;
+    throw std::out_of_range{"no metric " + name + " in " + turn.dump()};
+}
+
+bool contains(const std::string& text, const std::string& part) {
+    if (text.find(part) != std::string::npos)
+        return true;
+    BOOST_TEST_MESSAGE(text);
+    return false;
+}
+
+}   // namespace
+
+BOOST_AUTO_TEST_SUITE(suite)
+
+BOOST_AUTO_TEST_CASE(a_row_measures_itself_in_a_process_of_its_own_without_the_run_that_warms_up) {
+    const auto turn = once("counts", "--runs 3");
+    BOOST_TEST(turn["schema"] == "drawpoint.turn/1");
+    BOOST_TEST(metric(turn, "sum of numbers")["value"] == 6);   // 1 + 2 + 3
+    BOOST_TEST(metric(turn, "wall time")["unit"] == "seconds");
+    BOOST_TEST(metric(turn, "wall time")["compared"] == true);
+    BOOST_TEST(metric(turn, "peak memory")["value"].get<double>() > 500'000);
+    BOOST_TEST(metric(turn, "items/s")["value"].get<double>() > 0);
+    BOOST_TEST((metric(turn, "part")["items"] == nlohmann::json{1.0, 2.0, 3.0, nullptr}));
+    BOOST_TEST(!turn.contains("digest"));
+    const auto slept = once("once", "--runs 4 --digest");
+    BOOST_TEST(metric(slept, "wall time")["value"].get<double>() >= 0.001);
+    BOOST_TEST(slept["digest"] == "0000000000000007");
+    BOOST_TEST(metric(once("command"), "page faults")["value"].get<double>() > 10);   // the command's
+}
+
+BOOST_AUTO_TEST_CASE(a_loader_measures_its_draws_and_each_stage_by_the_place_of_the_sample) {
+    const auto turn = once("loader", "--runs 2 --digest");
+    const auto& items = metric(turn, "write")["items"];
+    BOOST_TEST(items.size() == 24u);   // of the same epoch in both runs
+    BOOST_TEST(std::ranges::count_if(items, [](const auto& item) { return item.is_number(); }) == 24);
+    BOOST_TEST(metric(turn, "count")["compared"] == true);
+    BOOST_TEST(metric(turn, "first batch")["value"].get<double>() > 0);
+    BOOST_TEST(metric(turn, "draw p50")["value"].get<double>() <= metric(turn, "draw p99")["value"].get<double>());
+    BOOST_TEST(turn["digest"] == once("shuffled", "--digest")["digest"]);   // in another order and other batches
+}
+
+BOOST_AUTO_TEST_CASE(a_program_measures_its_rows_and_says_which_did_not_run_or_have_another_output) {
+    const test::TemporaryFolder folder;
+    const Ended ended =
+        run("1 --rounds 20 --turn-ms 5 --seed 1 --row once --row twice --row broken --row 'another output' "
+            "--row counts --row loader --json=" +
+            folder.file("all.json") + " --to csv=" + folder.file("all.csv"));
+    BOOST_TEST(ended.status == 1);
+    BOOST_TEST(contains(ended.output, "not run: broken: broken ended with exit code 1: 1: no such disk"));
+    BOOST_TEST(contains(ended.output, "another output has another output than once"));
+    BOOST_TEST(contains(ended.output, "loader has another output than once"));
+    BOOST_TEST(contains(ended.output, "20 rounds"));
+    const auto document = nlohmann::json::parse(std::ifstream{folder.file("all.json")});
+    BOOST_TEST(document["suite"] == "rows for a test");
+    BOOST_TEST(document["contenders"].size() == 6u);
+    const auto slower = [](const nlohmann::json& one) {
+        return one["contender"] == "twice" && one["metric"] == "wall time" && one["finding"] == "slower";
+    };
+    BOOST_TEST(std::ranges::count_if(document["comparisons"], slower) == 1);
+    BOOST_TEST(std::filesystem::file_size(folder.file("all.csv")) > 100u);
+
+    const Ended good = run("1 --rounds 2 --turn-ms 0 --row loader --row shuffled --json");
+    BOOST_TEST(good.status == 0);
+    BOOST_TEST(nlohmann::json::parse(good.output)["differing_outputs"].empty());
+}
+
+BOOST_AUTO_TEST_CASE(wrong_options_are_named) {
+    for (const auto& [arguments, words] :
+         std::vector<std::pair<std::string, std::string>>{{"--row nothing", "nothing not in"},
+                                                          {"--rounds -1", "--rounds"},
+                                                          {"--to xlsx=a", "got 'xlsx'"},
+                                                          {"--to csv", "must be FORMAT=FILE, got 'csv'"},
+                                                          {"--once once --runs 0", "--runs"},
+                                                          {"words", "words"}}) {
+        const Ended ended = run("1 " + arguments);
+        BOOST_TEST(ended.status == 2);
+        BOOST_TEST(contains(ended.output, words));
+    }
+    BOOST_TEST(run("1 --help").status == 0);
+    Suite twice{"it"};
+    twice.add_function("a", [] {});
+    BOOST_CHECK_THROW(twice.add_function("a", [] {}), std::invalid_argument);
+    BOOST_CHECK_THROW(twice.add_function("a\nb", [] {}), std::invalid_argument);
+    BOOST_CHECK_THROW(twice.add_function("", [] {}), std::invalid_argument);
+    BOOST_CHECK_THROW(twice.add_command("b", " "), std::invalid_argument);
+}
+
+BOOST_AUTO_TEST_CASE(a_suite_takes_its_own_options_out_of_the_command_line) {
+    std::string words[]{"program", "--data", "a", "--rounds", "3", "--data=b"};
+    std::vector<char*> argv;
+    for (std::string& word : words)
+        argv.push_back(word.data());
+    int argc = static_cast<int>(argv.size());
+    Suite it{"it"};
+    BOOST_TEST(it.take_option(argc, argv.data(), "--data", "where") == "b");   // the last one
+    BOOST_TEST(it.take_option(argc, argv.data(), "--compute-ms", "how long") == "");
+    BOOST_REQUIRE(argc == 3);
+    BOOST_TEST(argv[2] == std::string{"3"});
+    BOOST_CHECK_THROW((void)it.take_option(argc, argv.data(), "3", ""), std::invalid_argument);
+    BOOST_TEST(it.options().size() == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(two_builds_of_a_suite_are_raced_row_by_row) {
+    const std::string program = DRAWPOINT_SUITE_ROWS;
+    const std::string rows = " --row once --row twice --row counts";
+    std::vector<std::unique_ptr<Contender>> builds;
+    builds.push_back(make_command("old", program + " 1" + rows, Reports::suite));
+    builds.push_back(make_command("new", "true && " + program + " 3" + rows, Reports::suite));   // by a shell
+    Experiment experiment{std::move(builds)};
+    experiment.prepare();
+    for (int round = 0; round < 20; ++round)
+        experiment.run_round();
+    const Measurements& measured = experiment.measurements();
+    BOOST_TEST(measured.flaws[0].empty() == is_optimised);
+    const auto finding = [&](const std::string& name) {
+        for (const Comparison& one : compare(measured))
+            if (measured.metrics[one.metric].name == name)
+                return one.finding;
+        BOOST_TEST_REQUIRE(false, "no comparison of " << name);
+        return Finding::too_few_rounds;
+    };
+    BOOST_TEST((finding("twice: wall time") == Finding::slower));
+    BOOST_TEST((finding("once: wall time") != Finding::slower));
+    const auto part = std::ranges::find(measured.metrics, "counts: part", &Metric::name);
+    BOOST_REQUIRE(part != measured.metrics.end());
+    BOOST_TEST(part->by_item);
+    const auto place = static_cast<std::size_t>(part - measured.metrics.begin());
+    BOOST_TEST(measured.log_ratios(1, place) == std::vector<double>(20), boost::test_tools::per_element());
+    for (const std::string line : {"true", "echo hello", "echo '{\"rows\": [\"a\"]}'"})
+        BOOST_CHECK_THROW(make_command("it", line, Reports::suite)->prepare(), NotRun);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}   // namespace drawpoint::bench

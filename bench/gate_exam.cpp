@@ -75,32 +75,37 @@ void count(Gates& gates, const Gate& gate, const Judged& judged, double planted)
         gates.rounds.push_back(static_cast<double>(gate.rounds()));
 }
 
-/// One gate after the other: each begins where the one before ended.
+/// One gate after the other: each begins where the one before ended, if there are rounds enough.
 Gates disjoint(const std::vector<std::vector<double>>& rounds, const Judged& judged, double planted,
                std::size_t most_rounds) {
     Gates gates;
-    for (std::size_t next = 0; next < rounds.size();) {
+    for (std::size_t next = 0; next + most_rounds <= rounds.size();) {
         Gate gate{judged.metrics.size()};
-        for (; next < rounds.size() && gate.rounds() < most_rounds && gate.verdict() == GateVerdict::undecided; ++next)
+        for (; gate.rounds() < most_rounds && gate.verdict() == GateVerdict::undecided; ++next)
             gate.add_round(rounds[next]);
-        if (gate.rounds() == most_rounds || gate.verdict() != GateVerdict::undecided)
-            count(gates, gate, judged, planted);
+        count(gates, gate, judged, planted);
     }
     return gates;
 }
 
-/// Gates from blocks of neighbours drawn with replacement. `dose`: added to the slowed row of every round.
+/// Gates from blocks of neighbours drawn with replacement. `exchanges`: half of the blocks have their sides exchanged.
+/// `dose`: added to the slowed row of every round.
 Gates resampled(const std::vector<std::vector<double>>& rounds, const Judged& judged, double planted,
-                const Options& options, double dose = 0) {
+                const Options& options, bool exchanges = false, double dose = 0) {
     std::mt19937_64 random{options.seed};
     Gates gates;
     for (std::size_t g = 0; g < options.resampled; ++g) {
         Gate gate{judged.metrics.size()};
         std::size_t next = 0;
+        double sign = 1;
         for (std::size_t r = 0; r < options.most_rounds && gate.verdict() == GateVerdict::undecided; ++r, ++next) {
-            if (r % options.block == 0)
+            if (r % options.block == 0) {
                 next = random() % rounds.size();
+                sign = exchanges && random() % 2 == 0 ? -1 : 1;
+            }
             std::vector<double> round = rounds[next % rounds.size()];
+            for (double& log_ratio : round)
+                log_ratio *= sign;
             round[judged.slowed] += std::log1p(dose);
             gate.add_round(round);
         }
@@ -237,13 +242,19 @@ int examine(const Options& options, const std::string& command) {
                         "closes, resampled", "foretold", "interval holds");
     for (std::size_t contender = 1; contender < measured.contenders.size(); ++contender)
         for (const Judged* judged : {&stages, &throughput}) {
+            const auto lacks = [&](std::size_t metric) { return !measured.has(contender, metric); };
+            if (std::ranges::any_of(judged->metrics, lacks)) {
+                text += fmt::format("{:<10} {:<10} not measured in every round\n", measured.contenders[contender],
+                                    judged->name);
+                continue;
+            }
             const double planted = planted_in(measured.contenders[contender]);
             const auto rounds = rounds_of(measured, contender, *judged);
             const Gates one = disjoint(rounds, *judged, planted, options.most_rounds);
             const Gates many = resampled(rounds, *judged, planted, options);
-            // What the rounds without a difference foretell, with the dose added: as `gate --self-test` does.
+            // What the rounds without a difference foretell, with the dose added to what is slowed.
             const double dose = judged == &stages ? planted : planted * decode_share;
-            const Gates foretold = resampled(rounds_of(measured, same, *judged), *judged, planted, options, dose);
+            const Gates foretold = resampled(rounds_of(measured, same, *judged), *judged, planted, options, true, dose);
             text += fmt::format("{:<10} {:<10} {:<32} {:>6.3g}  {:<32} {:>6.1f} %  {}\n",
                                 measured.contenders[contender], judged->name, text_of(one.closed),
                                 statistics::quantile(one.rounds, 0.5), text_of(many.closed),
@@ -264,6 +275,8 @@ int examine(const Options& options, const std::string& command) {
         for (const bool in_blocks : {true, false}) {
             text += fmt::format("\n{:<38} {:<8}", rival.name, in_blocks ? "blocks" : "rounds");
             for (std::size_t contender = 1; contender < measured.contenders.size(); ++contender) {
+                if (!measured.has(contender, throughput.metrics.front()))
+                    continue;
                 const Share alarms =
                     rival_alarms(rival, measured, contender, throughput.metrics.front(), options.turns, in_blocks);
                 text += alarms.of == 0 ? fmt::format(" {:>8}", "-") : fmt::format(" {:>6.1f} %", 100 * alarms.value());

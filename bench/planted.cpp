@@ -7,6 +7,7 @@
 #include <deque>
 #include <exception>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -29,7 +30,10 @@ namespace {
 /// Starts a process that computes for `share` of the time, 4 ms of each 4 / share, until this one ends.
 void start_neighbour(double share) {
     using namespace std::chrono_literals;
-    if (fork() != 0)
+    const pid_t child = fork();
+    if (child < 0)
+        throw std::runtime_error{"no process for the neighbour"};
+    if (child > 0)
         return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     constexpr auto busy = 4ms;
@@ -55,8 +59,10 @@ int main(int argc, char** argv) try {
     const std::string neighbour =
         suite.take_option(argc, argv, "--neighbour", "share of a core that another process takes [0]");
     const bench::SuitePhotos data{suite, argc, argv};
-    if (!neighbour.empty() && !measures_one_row(argc, argv))
-        start_neighbour(std::clamp(std::stod(neighbour), 0.01, 1.0));
+    if (const double share = neighbour.empty() ? 0 : std::stod(neighbour); !(share >= 0 && share <= 1))
+        throw std::invalid_argument{"--neighbour must be between 0 and 1"};
+    else if (share > 0 && !measures_one_row(argc, argv))
+        start_neighbour(share);
     const ImageFolder photos{data.folder()};
     const auto recipe =
         photos | decode_image | RandomResizedCrop{224, 224} | RandomHorizontalFlip{} | Normalize::imagenet();

@@ -132,6 +132,8 @@ public:
     [[nodiscard]] const bench::Gate& gate() const noexcept { return *gate_; }
     [[nodiscard]] const std::vector<std::size_t>& rows() const noexcept { return rows_; }
     [[nodiscard]] const std::vector<std::vector<double>>& rounds() const noexcept { return rounds_; }
+    /// The metric by which new is slower, if the gate says so.
+    [[nodiscard]] std::size_t slowest() const { return rows_[gate_->slowest()]; }
 
 private:
     void prepare_gate() {
@@ -210,7 +212,8 @@ int conclude(const Judge& judge, const bench::Measurements& measured, const Gate
     const bool closes = reason.empty() && gate.verdict() == bench::GateVerdict::slower;
     for (bench::Comparison& one : report.comparisons)
         one.is_failure =
-            one.is_failure && closes && one.ratio.median >= 1 + request.at_least / 100 && !request.self_test;
+            closes && !request.self_test &&
+            (one.metric == judge.slowest() || (one.is_failure && one.ratio.median >= 1 + request.at_least / 100));
     const std::string verdict = reason.empty() ? verdict_text(gate, measured, judge.rows(), request.at_most)
                                                : fmt::format("no verdict, because {}", reason);
     report.document["verdict"] = reason.empty() ? verdict_name(gate.verdict()) : "none";
@@ -282,13 +285,14 @@ int gate_run(const Invocation& invocation) {
     request.check(flags);
     const bench::GateOptions options = request.options(flags.error());
     if (!request.rounds_file.empty()) {
-        const bench::Measurements measured = recorded_rounds(request);
+        bench::Measurements measured = recorded_rounds(request);
         request.rounds = std::max(request.rounds, measured.rounds.size());
         Judge judge{measured, request, options};
         judge.look(measured);
         if (judge.has_too_few())
             throw Failure{fmt::format("gate: no verdict, because {} has {} rounds: {}", request.rounds_file,
                                       judge.rounds().size(), judge.too_few())};
+        measured.rounds.resize(judge.gate().rounds());   // those that it took, as in a race
         return conclude(judge, measured, request, flags, invocation);
     }
     std::vector<std::unique_ptr<bench::Contender>> contenders;

@@ -1,5 +1,5 @@
-// Times loaders of a folder of photographs (one folder a class) against a loop written by hand.
-// Run it as: bench_my_dataset --data FOLDER [OPTIONS of bench::main(), see --help]
+// Times loaders of a folder of photographs (one folder a class) against a loop written by hand, which makes the same
+// crops. Run it as: bench_my_dataset --data FOLDER [--help, or other options of bench::main()]
 #include <string>
 #include <vector>
 
@@ -18,7 +18,7 @@ int main(int argc, char** argv) {
         std::int64_t label = 0;
         const auto scratch = recipe.make_scratch();
         for (std::uint64_t i = 0; i < photos.size(); ++i) {
-            SampleTask task{.index = i, .data = pixels, .target = &label};
+            SampleTask task{.index = i, .epoch = 1, .data = pixels, .target = &label};
             recipe.fill(task, *scratch);
         }
     };

@@ -83,7 +83,7 @@ private:
             row_.rounds.clear();
             child_.reset();
             fmt::print(stderr, "{}: not run: {}\n", name_, reason.what());
-            throw;
+            throw NotRun{fmt::format("{}: {}", name_, reason.what())};
         }
     }
 

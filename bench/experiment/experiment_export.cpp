@@ -122,6 +122,8 @@ std::string_view unit_text(Metric::Unit unit) {
 Json github_action_benchmark(const Measurements& measured, Comparisons comparisons) {
     Json rows = Json::array();
     for_each_row(measured, [&](std::size_t contender, std::size_t metric) {
+        if (measured.metrics[metric].unit == Metric::Unit::number && !measured.metrics[metric].compared)
+            return;   // more of it may be better
         const std::vector<double> values = measured.values(contender, metric);
         const double low = statistics::quantile(values, 0.25), high = statistics::quantile(values, 0.75);
         Json row{{"name", fmt::format("{}: {}", measured.contenders[contender], measured.metrics[metric].name)},
@@ -159,9 +161,10 @@ std::string xml(std::string_view text) {
 
 std::string junit(const Measurements& measured, Comparisons comparisons) {
     const auto failures = std::ranges::count(comparisons, true, &Comparison::is_failure);
+    const auto errors = measured.not_run.size() - static_cast<std::size_t>(std::ranges::count(measured.not_run, ""));
     std::string text = fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite "
-                                   "name=\"drawpoint\" tests=\"{}\" failures=\"{}\" time=\"{:.3f}\">\n",
-                                   comparisons.size(), failures, measured.seconds());
+                                   "name=\"drawpoint\" tests=\"{}\" failures=\"{}\" errors=\"{}\" time=\"{:.3f}\">\n",
+                                   comparisons.size() + errors, failures, errors, measured.seconds());
     for (const Comparison& one : comparisons) {
         text += fmt::format("    <testcase classname=\"{}\" name=\"{}\" time=\"{:.6f}\">",
                             xml(measured.contenders[one.contender]), xml(measured.metrics[one.metric].name),
@@ -170,6 +173,10 @@ std::string junit(const Measurements& measured, Comparisons comparisons) {
                                : fmt::format("<system-out>{}</system-out>", xml(to_text(one)));
         text += "</testcase>\n";
     }
+    for (std::size_t i = 0; i < measured.contenders.size(); ++i)
+        if (!measured.not_run[i].empty())
+            text += fmt::format("    <testcase classname=\"{}\" name=\"runs\"><error message=\"{}\"/></testcase>\n",
+                                xml(measured.contenders[i]), xml(measured.not_run[i]));
     return text + "  </testsuite>\n</testsuites>\n";
 }
 

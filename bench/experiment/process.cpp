@@ -179,6 +179,8 @@ pid_t Process::start(const std::vector<std::string>& more, int output, int error
 void Process::reap(pid_t process, int& status, rusage& usage) {
     const std::lock_guard lock{mutex_};
     running_ = 0;
+    if (own_group_)   // what it left behind would disturb later turns
+        kill(-process, SIGKILL);
     if (wait4(process, &status, 0, &usage) != process)
         throw std::system_error{errno, std::generic_category(), name_};
     if (cancelled_)

@@ -23,7 +23,7 @@ namespace drawpoint::bench {
 [[nodiscard]] std::string_view last_line(std::string_view output) noexcept;
 
 /// Runs a command line as a process of its own, again and again: in a process group of its own, with default signals
-/// and no input. By one thread at a time.
+/// and no input. What it leaves running in its group is ended with it. By one thread at a time.
 class Process {
 public:
     /// `name`: for messages. A line without characters that are special to a shell is run directly, any other one by

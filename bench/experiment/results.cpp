@@ -51,8 +51,8 @@ std::string ratio_of(const ResultRow* base, const ResultRow* row) {
     if (!base || !row)
         return "";
     const double before = median_of(*base), after = median_of(*row);
-    if (before == after && is_counted(row->unit))
-        return "equal";
+    if (before == after)
+        return is_counted(row->unit) ? "equal" : "×1.000";
     const double ratio = after / before;
     return std::isfinite(ratio) ? fmt::format("×{:.3f}", ratio) : "not equal";
 }
@@ -88,7 +88,8 @@ std::vector<std::string> titles_of(std::span<const Results> files) {
 std::vector<ResultRow> google_rows(const nlohmann::json& document) {
     std::vector<ResultRow> rows;
     for (const auto& row : document.at("benchmarks")) {
-        if (row.value("run_type", "iteration") != "iteration" || row.value("error_occurred", false))
+        if (row.value("run_type", "iteration") != "iteration" || row.value("error_occurred", false) ||
+            row.value("skipped", false))
             continue;
         const std::string unit = row.value("time_unit", "ns"), name = row.value("run_name", row.value("name", ""));
         const double factor = unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "us" ? 1e-6 : 1e-9;

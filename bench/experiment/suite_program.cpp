@@ -74,14 +74,19 @@ std::string SuiteProgram::flaw() const {
 
 Turn SuiteProgram::take_turn(std::size_t runs) {
     Turn all;
+    std::size_t all_metrics = 0;   // seen so far
     for (const RowFacts& facts : rows_) {
         RowTurn turn = row_turn(process_, facts.row, runs, false);
+        for (const Metric& metric : turn.metrics) {
+            const std::string name = row_ ? metric.name : fmt::format("{}: {}", facts.row, metric.name);
+            if (all_metrics == metrics_.size() || metrics_[all_metrics++].name != name)
+                throw NotRun{
+                    fmt::format("{}: row {} measures other things than before", process_.name(), printable(facts.row))};
+        }
         all.seconds += static_cast<double>(runs) * turn.turn.values.front();   // wall time
         std::ranges::move(turn.turn.values, std::back_inserter(all.values));
         std::ranges::move(turn.turn.by_item, std::back_inserter(all.by_item));
     }
-    if (all.values.size() != metrics_.size())
-        throw NotRun{fmt::format("{}: {} measures other things than before", name(), printable(description()))};
     return all;
 }
 

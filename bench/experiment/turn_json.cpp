@@ -49,6 +49,8 @@ nlohmann::ordered_json turn_to_json(const RowTurn& it) {
 }
 
 RowTurn turn_from_json(const nlohmann::json& document) {
+    if (document.at("schema") != "drawpoint.turn/1" || document.at("metrics").empty())
+        throw nlohmann::json::other_error::create(501, "it is no turn of a row", nullptr);
     RowTurn it{.row = document.at("row"), .optimised = document.at("optimised")};
     if (document.contains("digest"))
         it.digest = document["digest"].get<std::string>();

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/instrumentation/statistics.hpp>
@@ -78,8 +80,14 @@ public:
     std::vector<Metric> metrics() const override {
         using enum Metric::Unit;
         std::vector<Metric> all{{"first batch", seconds}, {"draw p50", seconds}, {"draw p99", seconds}};
-        for (const std::string& stage : stages_)
-            all.push_back({.name = stage, .unit = seconds, .compared = true, .by_item = true});
+        for (std::size_t i = 0; i < stages_.size(); ++i) {   // several may have the same name
+            const auto before =
+                std::count(stages_.begin(), stages_.begin() + static_cast<std::ptrdiff_t>(i), stages_[i]);
+            all.push_back({.name = before == 0 ? stages_[i] : fmt::format("{} ({})", stages_[i], before + 1),
+                           .unit = seconds,
+                           .compared = true,
+                           .by_item = true});
+        }
         return all;
     }
 

@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <chrono>
+#include <cmath>
+#include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <memory>
@@ -11,6 +14,8 @@
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include <sys/prctl.h>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -44,6 +49,9 @@ struct Options {
         std::vector<std::string> names;
         for (const Suite::Row& row : suite.rows())
             names.push_back(row.name);
+        const auto finite = [](const std::string& text) -> std::string {
+            return std::isfinite(std::strtod(text.c_str(), nullptr)) ? "" : "must be a finite number";
+        };
         app.add_option("--row", rows, "measures this row; repeatable: the first one is the base [all]")
             ->check(CLI::IsMember(names))
             ->expected(1)
@@ -51,8 +59,10 @@ struct Options {
         app.add_option("--rounds", rounds, "turns of each row; 0: at least 15, and 5 seconds [0]")
             ->check(CLI::Range(0, 10'000));
         app.add_option("--turn-ms", turn_ms, "a turn is as many runs as take so many milliseconds [200]")
+            ->check(finite)
             ->check(CLI::Range(0.0, 1e6));
         app.add_option("--error", error_percent, "probability in % that any bound is wrong [1]")
+            ->check(finite)
             ->check(CLI::Range(1e-6, 50.0));
         app.add_option("--seed", seed, "of the orders of turns [drawn anew]");
         app.add_option("--json", json, "JSON on stdout in place of the table; --json=FILE: beside it")->expected(0, 1);
@@ -66,10 +76,11 @@ struct Options {
             own += fmt::format("{}  {} VALUE: {}", own.empty() ? "of this suite:\n" : "\n", name, help);
         app.footer(own);
         app.add_flag("--list", lists, "prints the names of the rows as JSON");
-        app.add_option("--once", once, "a row: measures it once, in this process, and prints a line of JSON")
-            ->check(CLI::IsMember(names));
-        app.add_option("--runs", runs, "with --once: how many runs [1]")->check(CLI::PositiveNumber);
-        app.add_flag("--digest", digest, "with --once: also a digest of the row's output");
+        CLI::Option* only =
+            app.add_option("--once", once, "a row: measures it once, in this process, and prints a line of JSON")
+                ->check(CLI::IsMember(names));
+        app.add_option("--runs", runs, "with --once: how many runs [1]")->check(CLI::PositiveNumber)->needs(only);
+        app.add_flag("--digest", digest, "with --once: also a digest of the row's output")->needs(only);
     }
 
     /// The rows to measure, by name.
@@ -109,16 +120,17 @@ std::vector<std::string> own_command() {
 }
 
 void measure_once(const Suite& suite, const Options& options, bool optimised) {
+    prctl(PR_SET_PDEATHSIG, SIGKILL);   // nobody would read what it prints
     const auto row = std::ranges::find(suite.rows(), options.once, &Suite::Row::name);
     RowTurn turn = take_turn(*row, options.runs, options.digest);
     turn.optimised = optimised;
-    fmt::print("{}\n", turn_to_json(turn).dump());
+    fmt::print("\n{}\n", turn_to_json(turn).dump());   // after whatever the user's code has printed
 }
 
 void list(const Suite& suite, const Options& options) {
     const nlohmann::ordered_json document{
         {"schema", "drawpoint.suite/1"}, {"suite", suite.name()}, {"rows", options.chosen(suite)}};
-    fmt::print("{}\n", document.dump());
+    fmt::print("\n{}\n", document.dump());
 }
 
 /// The rows whose output differs from that of the first row that has a digest, each as a sentence.
@@ -190,12 +202,11 @@ int measure(const Suite& suite, const Options& options, const std::string& comma
 
 int main(const Suite& suite, int argc, char** argv, bool optimised) {
     Options options;
-    const std::string program_name = argc > 0 ? argv[0] : suite.name();
-    CLI::App app{fmt::format("The benchmark suite {}", suite.name()), program_name};
+    CLI::App app{fmt::format("The benchmark suite {}", suite.name()), suite.name()};
     std::vector<std::string> words(argv + std::clamp(argc, 0, 1), argv + std::max(argc, 0));
     try {
         options.add_to(app, suite);
-        const std::string command = fmt::format("{} {}", program_name, fmt::join(words, " "));
+        const std::string command = fmt::format("{}", fmt::join(own_command(), " "));
         for (std::string& word : words)   // or the next word would be taken for the file
             if (word == "--json")
                 word += '=';
@@ -215,10 +226,10 @@ int main(const Suite& suite, int argc, char** argv, bool optimised) {
     } catch (const CLI::Success& success) {
         return app.exit(success);
     } catch (const CLI::ParseError& error) {
-        fmt::print(stderr, "{}: {}\n", program_name, error.what());
+        fmt::print(stderr, "{}: {}\n", suite.name(), error.what());
         return exit_usage;
     } catch (const std::exception& error) {
-        fmt::print(stderr, "{}: {}\n", program_name, error.what());
+        fmt::print(stderr, "{}: {}\n", suite.name(), error.what());
         return exit_failed;
     }
 }

@@ -21,7 +21,12 @@ public:
         : function_{std::move(function)}, items_{items}, digest_{std::move(digest)} {}
     void run(std::size_t) override { function_(); }
     std::uint64_t items() const noexcept override { return items_; }
-    std::optional<std::uint64_t> digest() override { return digest_ ? std::optional{digest_()} : std::nullopt; }
+    std::optional<std::uint64_t> digest() override {
+        if (!digest_)
+            return std::nullopt;
+        function_();
+        return digest_();
+    }
 
 private:
     std::function<void()> function_;

@@ -1,10 +1,12 @@
 #include "bench/suite/turn.hpp"
 
+#include <algorithm>
 #include <cstdint>
 #include <fstream>
 #include <limits>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -30,6 +32,8 @@ std::optional<double> peak_memory() {
 RowTurn take_turn(const Suite::Row& row, std::size_t runs, bool with_digest) {
     RowTurn it{.row = row.name};
     const auto add = [&](const Metric& metric, double value, std::vector<float> items = {}) {
+        if (std::ranges::find(it.metrics, metric.name, &Metric::name) != it.metrics.end())
+            throw std::invalid_argument{fmt::format("two metrics are named {}", metric.name)};
         it.metrics.push_back(metric);
         it.turn.values.push_back(value);
         it.turn.by_item.push_back(std::move(items));
@@ -39,14 +43,15 @@ RowTurn take_turn(const Suite::Row& row, std::size_t runs, bool with_digest) {
         if (const auto digest = task->digest())
             it.digest = fmt::format("{:016x}", *digest);
     task->run(0);
+    const std::optional<double> memory = peak_memory();   // so that it does not depend on the number of runs
     const ProcessMeter meter;
     for (std::size_t run = 1; run <= runs; ++run)
         task->run(run);
     const std::vector<double> of_process = meter.values(runs);
     for (std::size_t i = 0; i < of_process.size(); ++i)
         add(process_metrics()[i], of_process[i]);
-    if (const auto bytes = peak_memory())
-        add({.name = "peak memory", .unit = Metric::Unit::bytes}, *bytes);
+    if (memory)
+        add({.name = "peak memory", .unit = Metric::Unit::bytes}, *memory);
     if (const std::uint64_t items = task->items(); items != 0)
         add({.name = "items/s", .unit = Metric::Unit::number}, static_cast<double>(items) / of_process.front());
     Turn own = task->results();

@@ -20,7 +20,9 @@ namespace drawpoint {
 namespace {
 
 constexpr double least_change = 0.02;
-constexpr std::size_t most_samples = 20'000;   // replayed for each change
+constexpr std::size_t most_samples = 20'000;   // replayed for each change …
+constexpr std::size_t fewest_steps = 50;       // … but at least so many steps
+constexpr std::size_t warm_up_steps = 64;      // in which the prefetched batches come to what they will be
 
 /// The mean of what `ns` gives for each row.
 template <class Rows, class F>
@@ -64,18 +66,18 @@ std::vector<Scalable> scalables(const RecordedRun& a, const RecordedRun& b, Chan
 }
 
 bool has_changed(const Scalable& one) {
-    return one.a_ns > 0 && one.b_ns > 0 && std::abs(one.b_ns / one.a_ns - 1) >= least_change;
+    return one.a_ns != one.b_ns && (one.a_ns <= 0 || std::abs(one.b_ns / one.a_ns - 1) >= least_change);
 }
 
 double step_ns(const RecordedRun& run, const LoaderSetting& setting, const Change& change, std::size_t steps) {
-    const Replayed replayed = replay(run, {.setting = setting, .change = change, .steps = steps});
+    const Replayed replayed =
+        replay(run, {.setting = setting, .change = change, .steps = steps, .warm_up_steps = warm_up_steps});
     return static_cast<double>(replayed.wall_ns) / static_cast<double>(steps);
 }
 
 ReplayExplanation explain(const RecordedRun& a, const RecordedRun& b) {
     ReplayExplanation found{.measured_ns = 1e9 / b.batches_per_s - 1e9 / a.batches_per_s};
-    const std::size_t steps = std::clamp<std::size_t>(most_samples / std::max<std::size_t>(a.setting.batch_size, 1), 1,
-                                                      std::max<std::size_t>(a.steps.size(), 1));
+    const std::size_t steps = std::max(most_samples / std::max<std::size_t>(a.setting.batch_size, 1), fewest_steps);
     const double base = step_ns(a, a.setting, {}, steps);
     Change all, alone;
     const std::vector<Scalable> together = scalables(a, b, all), single = scalables(a, b, alone);
@@ -83,6 +85,10 @@ ReplayExplanation explain(const RecordedRun& a, const RecordedRun& b) {
         const Scalable& one = together[i];
         if (!has_changed(one))
             continue;
+        if (one.a_ns <= 0) {   // there is nothing to scale
+            found.changes.push_back({.name = one.name, .b_ns = one.b_ns, .is_replayed = false});
+            continue;
+        }
         *one.factor = *single[i].factor = one.b_ns / one.a_ns;
         found.changes.push_back({one.name, one.a_ns, one.b_ns, step_ns(a, a.setting, alone, steps) - base});
         *single[i].factor = 1;
@@ -124,11 +130,13 @@ std::string to_text(const ReplayExplanation& found) {
         return text + "; no demand changed by 2 %, and no setting\n";
     text += ". In a replay of the first run it takes\n";
     for (const DemandChange& one : found.changes) {
-        text += fmt::format("{:>10}  with {}", signed_duration(one.a_step_ns),
+        text += fmt::format("{:>10}  with {}", one.is_replayed ? signed_duration(one.a_step_ns) : "?",
                             one.name == "settings"       ? "the second run's settings"
                             : one.name == "all of these" ? "all of these"
                                                          : "the second run's " + printable(one.name));
-        if (one.a_ns > 0)
+        if (!one.is_replayed)
+            text += fmt::format(", {}: the first run has none that could be scaled", format_duration(one.b_ns * 1e-9));
+        else if (one.a_ns > 0)
             text +=
                 fmt::format(", {} instead of {}", format_duration(one.b_ns * 1e-9), format_duration(one.a_ns * 1e-9));
         text += '\n';
@@ -139,8 +147,10 @@ std::string to_text(const ReplayExplanation& found) {
 nlohmann::ordered_json to_json(const ReplayExplanation& found) {
     nlohmann::ordered_json changes = nlohmann::ordered_json::array();
     for (const DemandChange& one : found.changes)
-        changes.push_back(
-            {{"name", one.name}, {"a_ns", one.a_ns}, {"b_ns", one.b_ns}, {"step_difference_ns", one.a_step_ns}});
+        changes.push_back({{"name", one.name},
+                           {"a_ns", one.a_ns},
+                           {"b_ns", one.b_ns},
+                           {"step_difference_ns", one.is_replayed ? nlohmann::ordered_json(one.a_step_ns) : nullptr}});
     return {{"measured_step_difference_ns", found.measured_ns},
             {"changes", std::move(changes)},
             {"missing", found.missing}};

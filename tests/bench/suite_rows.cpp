@@ -36,20 +36,27 @@ private:
 
 int main(int argc, char** argv) {
     using namespace std::chrono_literals;
-    const auto sleep = [](std::chrono::microseconds time) { return [time] { std::this_thread::sleep_for(time); }; };
     const double factor = argc > 1 ? std::atof(argv[1]) : 1;
     const test::NumberedSource source{24};
     const SequentialSampler order{source.size()};
     const RandomSampler shuffled{source.size(), 5};
     bench::Suite suite{"rows for a test"};
-    suite.add_function("once", sleep(1ms), 10, [] { return 7; })
-        .add_function("twice", sleep(std::chrono::microseconds{static_cast<int>(2000 * factor)}), 10, [] { return 7; })
+    std::uint64_t output = 0;   // what a run has written last
+    const auto sleeps = [&](std::chrono::duration<double> time) {
+        return [&output, time] {
+            std::this_thread::sleep_for(time);
+            output = 7;
+        };
+    };
+    suite.add_function("once", sleeps(1ms), 10, [&] { return output; })
+        .add_function("twice", sleeps(factor * 5ms), 10, [&] { return output; })
         .add_function(
-            "another output", [] {}, 0, [] { return 8; })
+            "another output", [&] { output = 8; }, 0, [&] { return output; })
         .add_task("broken", []() -> std::unique_ptr<bench::Task> { throw std::runtime_error{"no such disk"}; })
         .add_task("counts", [] { return std::make_unique<CountingTask>(); })
         .add_command("command", "exit 0; true")
         .add_loader("loader", source, order, {.batch_size = 8, .num_workers = 2})
+        .add_loader("seeded", source, order, {.batch_size = 8, .num_workers = 1, .seed = 9})
         .add_loader("shuffled", source, shuffled, {.batch_size = 5, .num_workers = 0});
     return bench::main(suite, argc - 1, argv + 1);
 }

@@ -29,9 +29,9 @@ struct Ended {
     std::string output;   ///< stdout and stderr
 };
 
-Ended run(const std::string& arguments) {
+Ended run(const std::string& arguments, const std::string& before = "") {
     Ended ended;
-    std::FILE* pipe = popen((std::string{DRAWPOINT_SUITE_ROWS} + " " + arguments + " 2>&1").c_str(), "r");
+    std::FILE* pipe = popen((before + DRAWPOINT_SUITE_ROWS + " " + arguments + " 2>&1").c_str(), "r");
     BOOST_REQUIRE(pipe != nullptr);
     std::array<char, 4096> room;
     for (std::size_t got; (got = std::fread(room.data(), 1, room.size(), pipe)) != 0;)
@@ -76,6 +76,7 @@ BOOST_AUTO_TEST_CASE(a_row_measures_itself_in_a_process_of_its_own_without_the_r
     const auto slept = once("once", "--runs 4 --digest");
     BOOST_TEST(metric(slept, "wall time")["value"].get<double>() >= 0.001);
     BOOST_TEST(slept["digest"] == "0000000000000007");
+    BOOST_TEST(once("once", "--runs 4 --digest")["digest"] != once("'another output'", "--digest")["digest"]);
     BOOST_TEST(metric(once("command"), "page faults")["value"].get<double>() > 10);   // the command's
 }
 
@@ -88,6 +89,7 @@ BOOST_AUTO_TEST_CASE(a_loader_measures_its_draws_and_each_stage_by_the_place_of_
     BOOST_TEST(metric(turn, "first batch")["value"].get<double>() > 0);
     BOOST_TEST(metric(turn, "draw p50")["value"].get<double>() <= metric(turn, "draw p99")["value"].get<double>());
     BOOST_TEST(turn["digest"] == once("shuffled", "--digest")["digest"]);   // in another order and other batches
+    BOOST_TEST(turn["digest"] != once("seeded", "--digest")["digest"]);
 }
 
 BOOST_AUTO_TEST_CASE(a_program_measures_its_rows_and_says_which_did_not_run_or_have_another_output) {
@@ -97,7 +99,7 @@ BOOST_AUTO_TEST_CASE(a_program_measures_its_rows_and_says_which_did_not_run_or_h
             "--row counts --row loader --json=" +
             folder.file("all.json") + " --to csv=" + folder.file("all.csv"));
     BOOST_TEST(ended.status == 1);
-    BOOST_TEST(contains(ended.output, "not run: broken: broken ended with exit code 1: 1: no such disk"));
+    BOOST_TEST(contains(ended.output, "not run: broken: broken ended with exit code 1: rows for a test: no such disk"));
     BOOST_TEST(contains(ended.output, "another output has another output than once"));
     BOOST_TEST(contains(ended.output, "loader has another output than once"));
     BOOST_TEST(contains(ended.output, "20 rounds"));
@@ -134,6 +136,11 @@ BOOST_AUTO_TEST_CASE(wrong_options_are_named) {
     BOOST_CHECK_THROW(twice.add_function("a\nb", [] {}), std::invalid_argument);
     BOOST_CHECK_THROW(twice.add_function("", [] {}), std::invalid_argument);
     BOOST_CHECK_THROW(twice.add_command("b", " "), std::invalid_argument);
+}
+
+BOOST_AUTO_TEST_CASE(ctrl_c_ends_a_suite) {
+    const Ended ended = run("1 --row once --row twice --rounds 10000", "timeout --preserve-status -s INT 2 ");
+    BOOST_TEST(ended.status == 130);
 }
 
 BOOST_AUTO_TEST_CASE(a_suite_takes_its_own_options_out_of_the_command_line) {
@@ -177,7 +184,7 @@ BOOST_AUTO_TEST_CASE(two_builds_of_a_suite_are_raced_row_by_row) {
     BOOST_TEST(part->by_item);
     const auto place = static_cast<std::size_t>(part - measured.metrics.begin());
     BOOST_TEST(measured.log_ratios(1, place) == std::vector<double>(20), boost::test_tools::per_element());
-    for (const std::string line : {"true", "echo hello", "echo '{\"rows\": [\"a\"]}'"})
+    for (const std::string line : {"true", "echo hello", "echo '{\"rows\": [\"a\"]}' #"})
         BOOST_CHECK_THROW(make_command("it", line, Reports::suite)->prepare(), NotRun);
 }
 

@@ -100,7 +100,7 @@ BOOST_AUTO_TEST_CASE(files_of_results_are_shown_beside_the_first_without_a_verdi
         0);
     const Result same = run_program({"compare", rounds, rounds});
     BOOST_TEST(same.out.find("it: page faults") != std::string::npos, same.out);
-    BOOST_TEST(same.out.find("equal") != std::string::npos, same.out);
+    BOOST_TEST(same.out.find("  equal\n") != std::string::npos, same.out);
     check_complaint(run_program({"compare", a, "x.pftrace"}), 2, {"1 of the 2 files"});
     check_complaint(run_program({"compare", a, google("d.json", 1, "oops")}), 1, {"d.json"});
 }

@@ -36,6 +36,9 @@ BOOST_AUTO_TEST_CASE(a_slower_command_ends_with_exit_code_3_and_the_row_that_say
     BOOST_TEST(document["verdict"] == "slower");
     BOOST_TEST(document["seed"] == 5);
     BOOST_TEST(document["rounds"].size() < 60u);
+    const Result again = gate_of({folder.file("gate.json"), "--json"});
+    BOOST_TEST(again.code == 3, again.err);
+    BOOST_TEST(Json::parse(again.out)["verdict_text"] == document["verdict_text"]);
     BOOST_TEST(document["comparisons"][0]["ratio"]["low"].get<double>() > 1);
 }
 
@@ -50,7 +53,7 @@ BOOST_AUTO_TEST_CASE(recorded_rounds_are_judged_as_when_they_were_run) {
     const Json document = Json::parse(slower.out);
     BOOST_TEST(document["contenders"].size() == 2u);
     BOOST_TEST(document["contenders"][1]["name"] == "new");
-    BOOST_TEST(document["rounds"].size() == 40u);
+    BOOST_TEST(document["rounds"].size() < 40u);   // those that the gate needed
     BOOST_TEST(gate_of({file, "--new", "same", "--at-least", "50", "--at-most", "90"}).code == 0);
     check_complaint(gate_of({file}), 2, {"--new is missing", "new, same"});
     check_complaint(gate_of({file, "--new", "old"}), 2, {"--new", "new, same"});

@@ -22,37 +22,37 @@ struct LoaderRow {
     bool checks_output = true;                    ///< whether it should deliver the same samples as other rows
 };
 
-/// A benchmark as data: named rows, of which each does the same in its own way. The first one is what the others are
-/// compared with. Every turn of a row is a process of its own, so rows share neither heap nor threads, and the luck of
-/// a memory layout averages away. Names must differ and be one line; add_…() throw std::invalid_argument. Returns
-/// *this.
+/// A benchmark as data: named rows that do the same work in different ways. All are compared with the first one that is
+/// measured. Every turn of a row is a process of its own, so rows share neither heap nor threads, and the luck of a
+/// memory layout averages away. The add_…() functions return *this, and throw std::invalid_argument for a name that is
+/// empty, used twice, or more than one line.
 class Suite {
 public:
     explicit Suite(std::string name) : name_{std::move(name)} {}
 
     /// An option of the suite's own, e.g. "--data": takes `--data VALUE` or `--data=VALUE` out of the command line, and
-    /// returns the value; empty: it is not given. `help` is what `--help` says of it. Before bench::main(), which takes
-    /// the rest. Throws std::invalid_argument if the value is missing.
+    /// returns the value; empty: it is not given; the last one counts. `help` is what `--help` says of it. To be called
+    /// before bench::main(), which takes the rest. Throws std::invalid_argument if the value is missing.
     std::string take_option(int& argc, char** argv, const std::string& name, const std::string& help);
 
     using MakeTask = std::function<std::unique_ptr<Task>()>;
     /// `make` is called in the process that measures the row.
     Suite& add_task(std::string name, MakeTask make);
 
-    /// A function; `items`: how many it processes, for the rate. `digest`: a number that is the same for the same
-    /// output, to check that rows agree. `function` must keep its result from being optimised away.
+    /// A function; `items`: how many it processes, for the rate. `digest`: called after a run; a number that is the
+    /// same for the same output, to check that rows agree. `function` must keep its result from being optimised away.
     Suite& add_function(std::string name, std::function<void()> function, std::uint64_t items = 0,
                         std::function<std::uint64_t()> digest = nullptr);
 
-    /// A command line; its output is discarded.
+    /// A command line, run as make_command() does. Its output is discarded; it must end with exit code 0.
     Suite& add_command(std::string name, const std::string& line);
 
-    /// Passes over a data set through a DataLoader. A run is a pass, before which nothing is prefetched; all runs of
-    /// all rows are passes over the same epoch. Besides the usual it measures the time to the first batch, draws, and
-    /// each stage, sample by sample, so that a stage is compared on the same samples (not of a source that fills runs).
-    /// Rows that deliver the same samples in whatever order and batches have the same digest (not with
-    /// LoaderOptions::collate). The source and the sampler must outlive the suite. What DataLoader's constructor throws
-    /// is why the row is not run.
+    /// Passes over a data set through a DataLoader. A run is a pass over epoch 1, before which nothing is prefetched;
+    /// the run that warms up is over epoch 0. It also measures the time to the first batch, the other draws, and each
+    /// stage, sample by sample, so that a stage is compared on the same samples: those with an index below 16,384, and
+    /// not of a source that fills runs. Rows that deliver the same samples in whatever order and batches have the same
+    /// digest (not with LoaderOptions::collate). The source and the sampler must live until bench::main() has returned.
+    /// What the loader's constructor or a pass throws is the reason why the row is not run.
     Suite& add_loader(std::string name, const SampleSource& source, const Sampler& sampler,
                       const LoaderOptions& options, LoaderRow row = {});
     Suite& add_loader(std::string, const SampleSource&&, const Sampler&, const LoaderOptions&, LoaderRow = {}) = delete;
@@ -82,10 +82,11 @@ constexpr bool is_optimised = false;
 
 /// The main() of a suite's program: measures its rows in rounds, prints the table, and writes what is asked for;
 /// `--help` lists the options. For each turn it starts the program again, with the same arguments and a few more, so
-/// main() must add the same rows each time, and nothing else that must not run so often. `argv[0]` is not an option; a
-/// program with arguments of its own takes them out first: options by Suite::take_option(), words that must always be
-/// there by main(suite, argc - 1, argv + 1). To be called before other threads are started, so that Ctrl-C reaches it.
-/// Returns the exit status: 0; 1 if a row cannot be run, or outputs differ; 2 for a wrong option; 130 if interrupted.
+/// main() must add the same rows every time, and must not do anything that should happen only once. `argv[0]` is
+/// ignored. Remove arguments of your own first: options with Suite::take_option(), fixed leading words by calling
+/// main(suite, argc - 1, argv + 1). To be called before other threads are started, so that Ctrl-C reaches it. Returns
+/// the exit status: 0; 1 if a row cannot be run, outputs differ, or a file cannot be written; 2 for a wrong option; 130
+/// if interrupted.
 [[nodiscard]] int main(const Suite&, int argc, char** argv, bool optimised = is_optimised);
 
 }   // namespace drawpoint::bench

@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include <drawpoint/pipeline/loader/core/sample_buffer.hpp>
 #include <drawpoint/pipeline/stages/array_rows.hpp>
 #include <drawpoint/pipeline/stages/image_stages.hpp>
 #include <drawpoint/pipeline/stages/inject.hpp>
@@ -34,7 +35,7 @@
 namespace drawpoint {
 namespace {
 
-constexpr std::size_t samples = 96, batch_size = 8, warm_up = 6, counted_epochs = 8;
+constexpr std::size_t samples = 96, batch_size = 8, warm_up = 6, counted_epochs = 8, seed = 5;
 
 /// Counts the allocations of threads that make or read samples of another source, from their first sample on.
 class CountedSource final : public SampleSource, private SampleReads {
@@ -45,7 +46,23 @@ public:
     SampleLayout layout() const noexcept override { return source_->layout(); }
     std::vector<std::string> stages() const override { return source_->stages(); }
     std::string path(std::uint64_t index) const override { return source_->path(index); }
-    std::unique_ptr<WorkerScratch> make_scratch() const override { return source_->make_scratch(); }
+    /// A worker may sleep through the warm-up and meet a larger image, or one that its cache does not hold, after it.
+    /// So each worker makes all samples of the warm-up here.
+    std::unique_ptr<WorkerScratch> make_scratch() const override {
+        auto scratch = source_->make_scratch();
+        SampleBuffer sample;
+        std::int64_t target = 0;
+        for (std::uint64_t number = 0; !fills_runs() && number < warm_up * samples; ++number) {
+            SampleTask task;
+            task.index = number % samples;
+            task.seed = seed;
+            task.epoch = number / samples;
+            task.data = sample.reshape(layout());
+            task.target = &target;
+            source_->fill(task, *scratch);
+        }
+        return scratch;
+    }
     void fill(SampleTask& task, WorkerScratch& scratch) const override {
         begin();
         source_->fill(task, scratch);
@@ -127,7 +144,7 @@ Counted load(const Source& source, const Sampler& sampler, const Way& way) {
                     *recorder};
     test::UntilSuspended first_draw;
     const CountedSource counted_source{source, first_draw};
-    LoaderOptions options{.batch_size = batch_size, .num_workers = 2, .seed = 5, .order = way.order};
+    LoaderOptions options{.batch_size = batch_size, .num_workers = 2, .seed = seed, .order = way.order};
     if (!way.reads_ahead)
         options.read_concurrency = 0;
     DataLoader loader{runtime, counted_source, sampler, options};

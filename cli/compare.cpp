@@ -1,9 +1,6 @@
 #include <algorithm>
-#include <array>
-#include <exception>
-#include <fstream>
+#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -14,32 +11,16 @@
 #include "cli/machine.hpp"
 #include "cli/recording.hpp"
 #include "cli/report_output.hpp"
+#include "cli/result_files.hpp"
 #include <drawpoint/bench/experiment/experiment_report.hpp>
 #include <drawpoint/bench/experiment/results.hpp>
 #include <drawpoint/diagnosis/comparison/replay_explanation.hpp>
 #include <drawpoint/diagnosis/comparison/run_comparison.hpp>
+#include <drawpoint/instrumentation/report/json.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
 
 namespace drawpoint::cli {
 namespace {
-
-/// Whether a file is one of results: of drawpoint's experiments, or Google Benchmark's.
-bool holds_results(const std::string& name) {
-    std::array<char, 4096> room{};
-    std::ifstream file{name, std::ios::binary};
-    file.read(room.data(), room.size());
-    const std::string_view head{room.data(), static_cast<std::size_t>(file.gcount())};
-    return head.find("\"drawpoint.experiment/1\"") != head.npos ||
-           (head.find("\"context\"") != head.npos && head.find("\"num_cpus\"") != head.npos);
-}
-
-bench::Results read_results(const std::string& name) {
-    try {
-        std::ifstream file{name, std::ios::binary};
-        return bench::results_in(name, nlohmann::json::parse(file));
-    } catch (const std::exception& error) {
-        throw Failure{fmt::format("{}: {}", name, error.what())};
-    }
-}
 
 void compare_results(const std::vector<std::string>& files, bool markdown, const OutputOptions& output,
                      const Invocation& invocation) {
@@ -52,19 +33,48 @@ void compare_results(const std::vector<std::string>& files, bool markdown, const
         output);
 }
 
-void compare_recordings(const std::string& before, const std::string& after, bool markdown, const OutputOptions& output,
-                        const Invocation& invocation) {
-    const Ledger a = read_steps(before, false, true), b = read_steps(after, false, true);
-    for (const auto& [file, ledger] : {std::pair{before, &a}, {after, &b}})
-        if (ledger->folded.steps != 0)
-            complain(fmt::format("{} has only totals of its first {} steps, which are in rows of their own", file,
-                                 ledger->folded.steps));
-    const RunComparison found = compare_runs(a, b);
-    const ReplayExplanation replayed = explain_by_replay(a, b);
-    auto document =
-        to_json(found, {.version = DRAWPOINT_VERSION, .command = invocation.line}, summary_of(b, true).machine);
-    document["replay"] = to_json(replayed);
-    print_output((markdown ? to_markdown(found) : to_text(found)) + "\n" + to_text(replayed), document, output);
+/// Files with charts; empty: none.
+struct Charts {
+    std::string html, svg;
+};
+
+Ledger read_recording(const std::string& file) {
+    Ledger ledger = read_steps(file, false, true);
+    if (ledger.folded.steps != 0)
+        complain(fmt::format("{} has only totals of its first {} steps, which are in rows of their own", file,
+                             ledger.folded.steps));
+    return ledger;
+}
+
+/// Compares each recording with the first one.
+void compare_recordings(const std::vector<std::string>& files, bool markdown, const Charts& charts,
+                        const OutputOptions& output, const Invocation& invocation) {
+    const bool several = files.size() > 2;
+    const JsonHead head{.version = DRAWPOINT_VERSION, .command = invocation.line};
+    const Ledger base = read_recording(files[0]);
+    std::string text;
+    auto documents = nlohmann::ordered_json::array();
+    for (const std::string& file : std::span{files}.subspan(1)) {
+        const Ledger other = read_recording(file);
+        const RunComparison found = compare_runs(base, other);
+        const ReplayExplanation replayed = explain_by_replay(base, other);
+        auto& document = documents.emplace_back(to_json(found, head, summary_of(other, true).machine));
+        document["replay"] = to_json(replayed);
+        if (several)
+            text += fmt::format("{}{}{} and {}\n\n", text.empty() ? "" : "\n", markdown ? "## " : "",
+                                printable(files[0]), printable(file));
+        text += (markdown ? to_markdown(found) : to_text(found)) + "\n" + to_text(replayed);
+        if (!charts.html.empty())
+            write_file(charts.html, to_html(found, fmt::format("{} and {}", files[0], file), to_text(replayed)));
+        if (!charts.svg.empty())
+            write_file(charts.svg, to_svg(found));
+    }
+    if (!several)
+        return print_output(text, documents[0], output);
+    auto document = json_document("drawpoint.run-comparisons/1", head, this_machine());
+    document["files"] = files;
+    document["comparisons"] = std::move(documents);
+    print_output(text, document, output);
 }
 
 }   // namespace
@@ -75,10 +85,14 @@ int compare(const Invocation& invocation) {
                      "results beside one another."};
     std::vector<std::string> files;
     bool markdown = false;
-    line.app().add_option("FILES", files,
-                          "two recordings (.pftrace files, or PyTorch Chrome traces), or two or more files of results: "
-                          "JSON of `bench`, `gate`, a suite, or Google Benchmark");
+    Charts charts;
+    line.app().add_option(
+        "FILES", files,
+        "two or more, compared with the first: recordings (.pftrace files, or PyTorch Chrome traces), or results "
+        "(JSON of `bench`, `gate`, a suite, or Google Benchmark)");
     line.app().add_flag("--markdown", markdown, "prints Markdown instead of text")->configurable(false);
+    line.app().add_option("--html", charts.html, "of recordings: writes a page with a chart to this file");
+    line.app().add_option("--svg", charts.svg, "of recordings: writes the chart to this file");
     OutputFlags flags{line.app(), false};
     if (!line.parse())
         return exit_ok;
@@ -91,16 +105,29 @@ int compare(const Invocation& invocation) {
             fmt::format("{} is missing: two recordings, or files of results, to compare", files.empty() ? "A" : "B")};
     for (const std::string& file : files)
         check_files(output, "FILES", file);
+    if (same_file(charts.html, charts.svg))
+        throw UsageError{fmt::format("--html and --svg name the same file {}", charts.html)};
+    for (const std::string& chart : {charts.html, charts.svg}) {
+        if (chart.empty())
+            continue;
+        for (const std::string& file : files)
+            if (same_file(file, chart))
+                throw UsageError{fmt::format("{} is read and written", file)};
+        check_files(output, chart == charts.html ? "--html" : "--svg", chart);
+        check_files({.json_files = {chart}}, "FILES", "");   // throws if it cannot be written
+    }
     const auto results = static_cast<std::size_t>(std::ranges::count_if(files, holds_results));
+    if (results != 0 && !(charts.html.empty() && charts.svg.empty()))
+        throw UsageError{"--html and --svg show where the time of two recordings went, not files of results"};
     if (results == files.size())
         compare_results(files, markdown, output, invocation);
     else if (results != 0)
         throw UsageError{fmt::format("{} of the {} files hold results, the others do not: they cannot be compared",
                                      results, files.size())};
-    else if (files.size() == 2)
-        compare_recordings(files[0], files[1], markdown, output, invocation);
+    else if (files.size() > 2 && !(charts.html.empty() && charts.svg.empty()))
+        throw UsageError{fmt::format("--html and --svg show two recordings, got {}", files.size())};
     else
-        throw UsageError{fmt::format("two recordings can be compared, got {}", files.size())};
+        compare_recordings(files, markdown, charts, output, invocation);
     return exit_ok;
 }
 

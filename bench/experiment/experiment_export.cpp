@@ -152,13 +152,6 @@ Json bencher(const Measurements& measured) {
     return document;
 }
 
-std::string xml(std::string_view text) {
-    std::string escaped;
-    for (const char c : printable(text))
-        escaped += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
-    return escaped;
-}
-
 std::string junit(const Measurements& measured, Comparisons comparisons) {
     const auto failures = std::ranges::count(comparisons, true, &Comparison::is_failure);
     const auto errors = measured.not_run.size() - static_cast<std::size_t>(std::ranges::count(measured.not_run, ""));
@@ -167,16 +160,17 @@ std::string junit(const Measurements& measured, Comparisons comparisons) {
                                    comparisons.size() + errors, failures, errors, measured.seconds());
     for (const Comparison& one : comparisons) {
         text += fmt::format("    <testcase classname=\"{}\" name=\"{}\" time=\"{:.6f}\">",
-                            xml(measured.contenders[one.contender]), xml(measured.metrics[one.metric].name),
+                            printable_markup(measured.contenders[one.contender]),
+                            printable_markup(measured.metrics[one.metric].name),
                             measured.metrics[one.metric].unit == Metric::Unit::seconds ? one.value : 0.0);
-        text += one.is_failure ? fmt::format("<failure message=\"{}\"/>", xml(to_text(one)))
-                               : fmt::format("<system-out>{}</system-out>", xml(to_text(one)));
+        text += one.is_failure ? fmt::format("<failure message=\"{}\"/>", printable_markup(to_text(one)))
+                               : fmt::format("<system-out>{}</system-out>", printable_markup(to_text(one)));
         text += "</testcase>\n";
     }
     for (std::size_t i = 0; i < measured.contenders.size(); ++i)
         if (!measured.not_run[i].empty())
             text += fmt::format("    <testcase classname=\"{}\" name=\"runs\"><error message=\"{}\"/></testcase>\n",
-                                xml(measured.contenders[i]), xml(measured.not_run[i]));
+                                printable_markup(measured.contenders[i]), printable_markup(measured.not_run[i]));
     return text + "  </testsuite>\n</testsuites>\n";
 }
 

@@ -4,11 +4,14 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <span>
 #include <tuple>
 #include <utility>
 
+#include "diagnosis/blame/stage_spending.hpp"
 #include <drawpoint/diagnosis/blame/blame.hpp>
+#include <drawpoint/diagnosis/rows/detail/loader_rows.hpp>
 #include <drawpoint/instrumentation/detail/wrapping.hpp>
 #include <drawpoint/instrumentation/facts.hpp>
 
@@ -67,6 +70,40 @@ std::string name_in_batch(Span span) {
     return static_cast<std::size_t>(span) < event_count ? "callbacks" : std::string{name_of(span)};
 }
 
+/// The time that a draw waited for its batch's other samples, by the stage that workers had them in: add(stage, ns) for
+/// each, and add(nullopt, ns) for what is in none. The parts sum to the piece.
+template <class F>
+void split_other_samples(const Ledger& ledger, const LoaderRows& rows, const DrawBlame& draw, const BlamePiece& piece,
+                         F&& add) {
+    constexpr std::int64_t most_ns = std::int64_t{1} << 50;   // 13 days: a longer wait is nonsense
+    if (piece.ns > most_ns)
+        return add(std::nullopt, piece.ns);
+    std::array<std::int64_t, max_stages> worker_ns{};
+    std::int64_t all_ns = 0;
+    for (const std::uint32_t sample : rows.samples_of(draw.batch)) {
+        if (all_ns > most_ns)
+            break;
+        const auto stages = ledger.stages_of(ledger.samples[sample]);
+        for (std::size_t i = 0; i < std::min(stages.size(), max_stages); ++i) {
+            const std::int64_t from_ns = std::max(stages[i].begin_ns, piece.begin_ns);
+            const std::int64_t to_ns =
+                std::min(end_ns(stages[i].begin_ns, stages[i].ns), end_ns(piece.begin_ns, piece.ns));
+            worker_ns[i] += length_ns(from_ns, to_ns);
+            all_ns += length_ns(from_ns, to_ns);
+        }
+    }
+    // Several workers are at it at once: then the piece is shared out in proportion.
+    std::int64_t left_ns = piece.ns;
+    for (std::size_t i = 0; i < max_stages; ++i)
+        if (worker_ns[i] > 0) {
+            const std::int64_t ns =
+                std::min(left_ns, all_ns > piece.ns ? proportion(piece.ns, worker_ns[i], all_ns) : worker_ns[i]);
+            add(static_cast<std::uint8_t>(i), ns);
+            left_ns -= ns;
+        }
+    add(std::nullopt, left_ns);
+}
+
 Account account_of(const Ledger& ledger) {
     Account account{.wall_ns = wall_ns(ledger), .steps = ledger.steps.size() + ledger.folded.steps};
     std::int64_t told_ns = 0;
@@ -80,6 +117,7 @@ Account account_of(const Ledger& ledger) {
         ++in_phase[static_cast<std::size_t>(step.phase)];
     std::array<std::uint64_t, 2> seen{};
     const Blame blamed = blame(ledger);
+    const LoaderRows rows{ledger};
     for (std::size_t i = 0; i < ledger.steps.size(); ++i) {
         const StepRow& step = ledger.steps[i];
         const auto phase = static_cast<std::size_t>(step.phase);
@@ -91,11 +129,26 @@ Account account_of(const Ledger& ledger) {
             outside("first draws", step.draw_ns);
         else
             steps.draws.add(block);
-        for (const BlamePiece& piece : std::span{blamed.pieces}.subspan(draw.pieces.first, draw.pieces.count))
-            if (!draw.first_of_pass) {
-                steps.add("draw: " + name_of(ledger, draw, piece), true, block, piece.ns);
-                told_ns = wrapping_sum(told_ns, piece.ns);
-            }
+        // Without workers the loop makes all samples itself, and is in no stage between two of them.
+        const auto has_workers = [&](const DrawBlame& of) {
+            return rows.setting_at(ledger.batches[of.batch].pipeline, step.draw_begin_ns).num_workers != 0;
+        };
+        const auto waited = [&](const BlamePiece& piece, std::int64_t ns) {
+            if (ns == 0)
+                return;
+            steps.add("draw: " + name_of(ledger, draw, piece), true, block, ns);
+            told_ns = wrapping_sum(told_ns, ns);
+        };
+        for (const BlamePiece& piece : std::span{blamed.pieces}.subspan(draw.pieces.first, draw.pieces.count)) {
+            if (draw.first_of_pass)
+                continue;
+            if (piece.cause != Cause::other_samples || draw.batch == nothing || !has_workers(draw))
+                waited(piece, piece.ns);
+            else
+                split_other_samples(ledger, rows, draw, piece, [&](std::optional<std::uint8_t> stage, std::int64_t ns) {
+                    waited(stage ? BlamePiece{.cause = Cause::stage, .stage = *stage} : piece, ns);
+                });
+        }
         for (const SpanRow& piece : ledger.spans_of(step))
             if (piece.begin_ns >= step.draw_begin_ns + step.draw_ns) {
                 steps.add(name_in_batch(piece.span), false, block, piece.ns);

@@ -6,13 +6,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "diagnosis/comparison/row_texts.hpp"
 #include "diagnosis/comparison/signed_duration.hpp"
 #include <drawpoint/instrumentation/text/format.hpp>
 #include <drawpoint/instrumentation/text/printable.hpp>
 
 namespace drawpoint {
-
-namespace {
 
 std::string interval_text(const WaterfallRow& row) {
     if (!row.interval_ns)
@@ -37,6 +36,8 @@ std::string headline(const RunComparison& found) {
                        format_count(static_cast<std::int64_t>(found.a_steps)),
                        format_count(static_cast<std::int64_t>(found.b_steps)));
 }
+
+namespace {
 
 std::string or_none(const std::string& text) { return text.empty() ? "none" : printable(text); }
 

@@ -14,13 +14,6 @@ namespace {
 
 constexpr double cell_width = 92, cell_height = 34, left = 90, top = 44;
 
-std::string escaped(std::string_view raw) {
-    std::string text;
-    for (const char c : printable(raw))
-        text += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
-    return text;
-}
-
 template <class... Values>
 void put(std::string& html, fmt::format_string<Values...> format, Values&&... values) {
     fmt::format_to(std::back_inserter(html), format, std::forward<Values>(values)...);
@@ -150,7 +143,7 @@ std::string to_html(const Whatif& found, std::string_view title) {
         "anchor:end}}.w{{fill:#fff}}rect.r{{stroke:#d62728;stroke-width:3}}.a{{fill:none;stroke:#888}}circle.r{{fill:"
         "#d62728}}circle.f{{fill:#2171b5}}circle.o{{fill:#c0c8d0}}table{{border-collapse:collapse}}td,th{{padding:2px "
         "10px;text-align:right}}tr.r{{font-weight:bold}}p.d{{color:#b00020}}</style></head><body>\n<h1>{0}</h1>\n",
-        escaped(title));
+        printable_markup(title));
     put(html,
         "<p>Recorded: num_workers {}, prefetch_depth {}, order {}: {:.4g} batches/s (simulating the same setting "
         "gives {:.4g}, {:.4g} … {:.4g}).</p>\n",
@@ -164,7 +157,7 @@ std::string to_html(const Whatif& found, std::string_view title) {
         chosen.setting.batch_size, about(chosen),
         found.on_edge ? " It is the largest that was asked for: a larger one may be better." : "");
     for (const Doubt& doubt : found.trust.reasons)
-        put(html, "<p class=\"d\"><b>Not to be trusted</b>: {}.</p>\n", escaped(doubt.text));
+        put(html, "<p class=\"d\"><b>Not to be trusted</b>: {}.</p>\n", printable_markup(doubt.text));
     const WhatifRow* last = nullptr;
     for (const WhatifRow& row : found.rows) {
         if (!last || last->setting.order != row.setting.order || last->setting.batch_size != row.setting.batch_size)

@@ -52,4 +52,11 @@ std::string printable(std::string_view text) {
     return out;
 }
 
+std::string printable_markup(std::string_view text) {
+    std::string out;
+    for (const char c : printable(text))
+        out += c == '<' ? "&lt;" : c == '>' ? "&gt;" : c == '&' ? "&amp;" : c == '"' ? "&quot;" : std::string(1, c);
+    return out;
+}
+
 }   // namespace drawpoint

@@ -1,4 +1,5 @@
 #include <fstream>
+#include <iterator>
 
 #include <nlohmann/json.hpp>
 
@@ -62,6 +63,21 @@ BOOST_AUTO_TEST_CASE(the_change_is_named_and_its_row_has_most_of_the_difference)
     const Result text = run_program({"compare", before, after});
     BOOST_TEST(text.out.find("train  forward") != std::string::npos, text.out);
     BOOST_TEST(text.out.find("with the second run's compute, ") != std::string::npos, text.out);
+    const std::string html = folder.file("page.html"), svg = folder.file("chart.svg");
+    BOOST_TEST(run_program({"compare", before, after, "--html", html, "--svg", svg}).code == 0);
+    const auto text_of = [](const std::string& file) {
+        std::ifstream stream{file};
+        return std::string{std::istreambuf_iterator{stream}, {}};
+    };
+    BOOST_TEST(text_of(svg).starts_with("<svg xmlns="));
+    BOOST_TEST(text_of(svg).find("<title>train forward: +") != std::string::npos);
+    BOOST_TEST(text_of(html).find("with the second run's compute, ") != std::string::npos);
+    const Json several = Json::parse(run_program({"compare", before, after, before, "--json"}).out);
+    BOOST_TEST(several["schema"] == "drawpoint.run-comparisons/1");
+    BOOST_REQUIRE(several["comparisons"].size() == 2u);
+    BOOST_TEST(several["comparisons"][0]["rows"] == found["rows"]);
+    BOOST_TEST(several["comparisons"][1]["rows"][0]["difference_ns"] == 0);
+    BOOST_TEST(run_program({"compare", before, after, before}).out.find("a.pftrace and ") != std::string::npos);
     const Result none = run_program({"compare", before, before, "--json"});
     BOOST_TEST(Json::parse(none.out)["replay"]["changes"].empty());
     BOOST_TEST(run_program({"compare", before, after, "--markdown"}).out.find("| train | forward |") !=
@@ -101,12 +117,19 @@ BOOST_AUTO_TEST_CASE(files_of_results_are_shown_beside_the_first_without_a_verdi
     const Result same = run_program({"compare", rounds, rounds});
     BOOST_TEST(same.out.find("it: page faults") != std::string::npos, same.out);
     BOOST_TEST(same.out.find("  equal\n") != std::string::npos, same.out);
-    check_complaint(run_program({"compare", a, "x.pftrace"}), 2, {"1 of the 2 files"});
+    std::ofstream{folder.file("x.pftrace")} << "no results";
+    check_complaint(run_program({"compare", a, folder.file("x.pftrace")}), 2, {"1 of the 2 files"});
+    check_complaint(run_program({"compare", a, b, "--svg", folder.file("x.svg")}), 2, {"--svg"});
     check_complaint(run_program({"compare", a, google("d.json", 1, "oops")}), 1, {"d.json"});
 }
 
 BOOST_AUTO_TEST_CASE(what_cannot_be_compared_is_refused) {
-    check_complaint(run_program({"compare", "x.pftrace", "y.pftrace", "z.pftrace"}), 2, {"two recordings", "got 3"});
+    const TemporaryFolder folder;
+    const std::string file = folder.file("x.pftrace");
+    std::ofstream{file} << "no recording";
+    check_complaint(run_program({"compare", file, file, file, "--svg", folder.file("x")}), 2, {"--svg", "got 3"});
+    check_complaint(run_program({"compare", file, file, "--html", file}), 2, {"x.pftrace is read and written"});
+    check_complaint(run_program({"compare", file, file, "--html", "/no/such/x"}), 1, {"/no/such/x"});
     check_complaint(run_program({"compare"}), 2, {"A is missing"});
     check_complaint(run_program({"compare", "x.pftrace"}), 2, {"B is missing"});
     check_complaint(run_program({"compare", "no-such.pftrace", "y.pftrace"}), 1, {"no-such.pftrace"});

@@ -137,6 +137,61 @@ BOOST_AUTO_TEST_CASE(a_slower_stage_is_the_row_that_grew) {
     BOOST_TEST(document["rows"][0]["difference_ns"] == 59 * 500);
 }
 
+/// Steps whose draw waits for a batch of four samples; each worker makes one after the other. The last sample is short.
+Ledger run_of_batches(std::uint16_t workers, std::int64_t read_ns, std::int64_t decode_ns) {
+    test::DrawnLedger run{workers, 4};
+    std::int64_t now = 0;
+    for (std::uint32_t i = 0; i < 30; ++i) {
+        std::vector<std::int64_t> free_ns(workers, now);
+        for (std::uint32_t place = 0; place < 4; ++place) {
+            const auto worker = static_cast<std::uint16_t>(place % workers);
+            const std::int64_t decode = place == 3 ? decode_ns / 10 : decode_ns;
+            run.sample(i, place, worker, free_ns[worker], {read_ns, decode});
+            free_ns[worker] += read_ns + decode + 1;   // the worker needs 1 ns between two
+        }
+        const std::int64_t wait = std::ranges::max(free_ns) - 1 - now;
+        BatchRow& batch = run.batch(i, 4);
+        batch.admitted_ns = batch.first_claim_ns = now;
+        batch.last_done_ns = batch.offered_ns = batch.taken_ns = now + wait;
+        run.step(i, now, {{Span::starved, wait}, {Span::forward, 50}}, 4);
+        now += wait + 50;
+    }
+    run.ledger.passes.push_back({.kind = PassKind::train, .begin_ns = 0, .end_ns = now});
+    run.ledger.sort();
+    return run.ledger;
+}
+
+BOOST_AUTO_TEST_CASE(a_wait_for_other_samples_is_in_the_stages_that_workers_had_them_in) {
+    const Ledger before = run_of_batches(1, 20, 100), slower = run_of_batches(1, 20, 150);
+    BOOST_TEST(fault_of(before, slower) == "");
+    const auto rows = by_key(compare_runs(before, slower));
+    BOOST_TEST(rows.at({"train", "draw: decode"}).difference_ns == 29 * (3 * 50 + 5));
+    BOOST_TEST(rows.at({"train", "draw: read"}).a_ns == 29 * 4 * 20);
+    BOOST_TEST(rows.at({"train", "draw: read"}).difference_ns == 0);
+    BOOST_TEST(rows.at({"train", "draw: other samples"}).a_ns == 29 * 3);   // between samples
+    // Of two workers the wait for both is shared out between the stages that they were in.
+    const Ledger two = run_of_batches(2, 20, 100), slower_two = run_of_batches(2, 20, 150);
+    BOOST_TEST(fault_of(two, slower_two) == "");
+    const auto rows_of_two = by_key(compare_runs(two, slower_two));
+    const auto& decode = rows_of_two.at({"train", "draw: decode"});
+    const std::int64_t all = compare_runs(two, slower_two).b_wall_ns - compare_runs(two, slower_two).a_wall_ns;
+    BOOST_TEST(decode.difference_ns > all * 8 / 10);
+}
+
+BOOST_AUTO_TEST_CASE(a_chart_and_a_page_have_each_row_and_no_markup_of_a_recording) {
+    Ledger before = run_of(60, 1'000, 400), after = run_of(60, 1'500, 380);
+    after.set_fact("option.data", "<b>&\"");
+    const RunComparison found = compare_runs(before, after);
+    const std::string svg = to_svg(found), html = to_html(found, "a <&> b", "one\n<two>\n");
+    BOOST_TEST(svg.find("train draw: decode: +") != std::string::npos, svg);
+    BOOST_TEST(svg.find("train forward: -") != std::string::npos, svg);
+    BOOST_TEST(html.find(svg) != std::string::npos);
+    BOOST_TEST(html.find("<h1>a &lt;&amp;&gt; b</h1>") != std::string::npos);
+    BOOST_TEST(html.find("one\n&lt;two&gt;\n</pre>") != std::string::npos);
+    BOOST_TEST(html.find("&lt;b&gt;&amp;&quot;") != std::string::npos);
+    BOOST_TEST(to_svg({}).starts_with("<svg "));
+}
+
 BOOST_AUTO_TEST_CASE(more_steps_of_the_same_kind_are_only_more_steps) {
     const Ledger before = run_of(60, 900, 400), after = run_of(90, 900, 400);
     const auto rows = by_key(compare_runs(before, after));

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -16,10 +17,11 @@ namespace drawpoint {
 /// Part of the wall time of two runs, and what it adds to their difference.
 struct WaterfallRow {
     std::string phase;   ///< "train", "valid", or "run" for what is in no step
-    /// In steps: what a draw waited for, as in blame tables ("draw: decode"), a piece of the batch, or "between";
-    /// "number of steps" is what more or fewer steps cost. In "run": "first draws" of passes, "ends of data", "outside
-    /// steps" (callbacks and the loop around passes); "folded draws", "folded batches" and "folded rest" of steps that
-    /// the ledger has only totals of; "not recorded".
+    /// In steps: what a draw waited for, as in blame tables ("draw: decode"), a piece of the batch, or "between". The
+    /// wait for a batch's other samples is in the stages that workers had them in. "number of steps" is what more or
+    /// fewer steps cost. In "run": "first draws" of passes, "ends of data", "outside steps" (callbacks and the loop
+    /// around passes); "folded draws", "folded batches" and "folded rest" of steps that the ledger has only totals of;
+    /// "not recorded".
     std::string name;
     std::int64_t a_ns = 0, b_ns = 0;   ///< total; of "number of steps": 0
     std::int64_t difference_ns = 0;    ///< what it adds to b - a; the rows of a comparison sum to that of the walls
@@ -50,6 +52,10 @@ struct RunComparison {
 
 [[nodiscard]] std::string to_text(const RunComparison&);
 [[nodiscard]] std::string to_markdown(const RunComparison&);
+/// A waterfall from the first wall time to the second one, a bar a row: the 14 largest, and the others together.
+[[nodiscard]] std::string to_svg(const RunComparison&);
+/// A page with the waterfall and all rows. `more`: text for its end.
+[[nodiscard]] std::string to_html(const RunComparison&, std::string_view title, std::string_view more);
 /// Schema `drawpoint.run-comparison/1`, which docs/formats.md describes.
 [[nodiscard]] nlohmann::ordered_json to_json(const RunComparison&, const JsonHead&, const Machine&);
 

@@ -9,4 +9,7 @@ namespace drawpoint {
 /// control the terminal nor break a line. Any thread.
 [[nodiscard]] std::string printable(std::string_view text);
 
+/// The same for text and attributes of HTML and XML: what they reserve is replaced by references.
+[[nodiscard]] std::string printable_markup(std::string_view text);
+
 }   // namespace drawpoint

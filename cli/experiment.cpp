@@ -61,6 +61,20 @@ bench::ExperimentOptions ExperimentFlags::options() const {
     return {.least_turn = std::chrono::nanoseconds{static_cast<std::int64_t>(turn_ms_ * 1e6)}, .seed = seed_};
 }
 
+void ExperimentFlags::check_not_written(const std::string& file) const {
+    check_files(output_, "FILES", file);
+    for (const bench::ExportFile& one : exports_)
+        if (same_file(file, one.file))
+            throw UsageError{fmt::format("{} is read and written", file)};
+}
+
+const OutputOptions& ExperimentFlags::output_without_exports() const {
+    if (!exports_.empty() || output_.form == OutputOptions::Form::csv)
+        throw UsageError{fmt::format("{} needs rounds: two files are judged by what they count",
+                                     exports_.empty() ? "--csv" : "--to")};
+    return output_;
+}
+
 ExperimentFlags::Report ExperimentFlags::report(const bench::Measurements& measured, double error,
                                                 const Invocation& invocation) {
     Report report{.comparisons = bench::compare(measured, error)};

@@ -30,6 +30,10 @@ public:
     [[nodiscard]] bench::Reports reports() const noexcept { return reports_; }
     [[nodiscard]] double error() const noexcept { return error_percent_ / 100; }
     [[nodiscard]] OutputOptions::Form form() const noexcept { return output_.form; }
+    /// Throws UsageError if a file that is read is written, too.
+    void check_not_written(const std::string& file) const;
+    /// For what is no experiment. Throws UsageError if --to or --csv was given, which only experiments have.
+    [[nodiscard]] const OutputOptions& output_without_exports() const;
 
     /// What print() takes. `conclusion` is for the caller: what text and Markdown end with.
     struct Report {

@@ -2,7 +2,6 @@
 #include <array>
 #include <cerrno>
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <optional>
@@ -19,6 +18,8 @@
 
 #include "cli/command_line.hpp"
 #include "cli/experiment.hpp"
+#include "cli/gate_counts.hpp"
+#include "cli/github.hpp"
 #include "cli/option_values.hpp"
 #include "cli/report_output.hpp"
 #include <drawpoint/bench/experiment/command.hpp>
@@ -31,7 +32,8 @@ namespace drawpoint::cli {
 namespace {
 
 struct GateRequest {
-    std::string base, candidate, rounds_file;
+    std::string base, candidate;
+    std::vector<std::string> files;   ///< rounds; or two whose counts are judged
     bool self_test = false;
     double at_least = 1, at_most = 2, most_foreign = 40;   // in %
     double minutes = 10;
@@ -40,8 +42,10 @@ struct GateRequest {
 
     void add_to(CLI::App& app) {
         app.add_option(
-            "FILE", rounds_file,
-            "in place of --base: judges the rounds that `bench --command --json=FILE`, a suite or a gate wrote");
+               "FILES", files,
+               "in place of --base: one file judges the rounds that `bench --command --json=FILE`, a suite or a gate "
+               "wrote; two judge what both count: recordings, or results")
+            ->expected(0, 2);
         app.add_option("--base", base, "the command that the new one is to replace");
         app.add_option("--new", candidate, "the new command; with FILE: the name of a contender there");
         app.add_flag(
@@ -59,14 +63,16 @@ struct GateRequest {
 
     /// After parsing: throws UsageError.
     void check(const ExperimentFlags& flags) const {
-        if (!rounds_file.empty() && !base.empty())
-            throw UsageError{
-                fmt::format("--base has no place beside {}: its first contender is the base", rounds_file)};
-        if (rounds_file.empty() && base.empty())
+        if (!files.empty() && !base.empty())
+            throw UsageError{fmt::format("--base has no place beside {}: the base is {}", files[0],
+                                         files.size() == 1 ? "its first contender" : "the first file")};
+        if (files.size() == 2 && !candidate.empty())
+            throw UsageError{fmt::format("--new has no place beside two files: {} is the new one", files[1])};
+        if (files.empty() && base.empty())
             throw UsageError{"--base is missing: the command that the new one is to replace"};
-        if (self_test && (!candidate.empty() || !rounds_file.empty()))
+        if (self_test && (!candidate.empty() || !files.empty()))
             throw UsageError{"--self-test races --base against itself: leave out --new, and files"};
-        if (rounds_file.empty() && !self_test && candidate.empty())
+        if (files.empty() && !self_test && candidate.empty())
             throw UsageError{"--new is missing: the command to compare with --base"};
         using Form = OutputOptions::Form;
         if (for_github && (flags.form() == Form::json || flags.form() == Form::csv))
@@ -190,25 +196,15 @@ std::string_view verdict_name(bench::GateVerdict verdict) {
     return names[static_cast<std::size_t>(verdict)];
 }
 
-/// Prints the verdict as an annotation of a GitHub workflow, and adds it with the table to the summary of its step.
-void tell_github(bool passes, const std::string& verdict, const std::string& table) {
-    print(fmt::format("::{} title=drawpoint gate::{}\n", passes ? "notice" : "error", printable(verdict)));
-    const char* summary = std::getenv("GITHUB_STEP_SUMMARY");
-    if (!summary || *summary == '\0')
-        return;
-    std::ofstream file{summary, std::ios::app};
-    file << "**drawpoint gate: " << verdict << "**\n\n" << table << "\n";
-    if (!file.flush())
-        throw Failure{fmt::format("{}: cannot be written", summary)};
-}
-
 /// Reports what a gate says of rounds, and returns the exit code.
 int conclude(const Judge& judge, const bench::Measurements& measured, const GateRequest& request,
              const ExperimentFlags& flags, const Invocation& invocation) {
     const bench::Gate& gate = judge.gate();
     // Each bound of the table is wrong with the probability with which the gate is.
     ExperimentFlags::Report report = flags.report(measured, 2 * flags.error(), invocation);
-    const std::string reason = bench::unfit(measured, request.most_foreign / 100);
+    const std::vector<std::string> differing = bench::differing_parts(measured, 1);
+    const std::string reason =
+        differing.empty() ? bench::unfit(measured, request.most_foreign / 100) : printable(differing.front());
     const bool closes = reason.empty() && gate.verdict() == bench::GateVerdict::slower;
     for (bench::Comparison& one : report.comparisons)
         one.is_failure =
@@ -242,23 +238,23 @@ int conclude(const Judge& judge, const bench::Measurements& measured, const Gate
 bench::Measurements recorded_rounds(const GateRequest& request) {
     bench::Measurements measured;
     try {
-        std::ifstream file{request.rounds_file, std::ios::binary};
+        std::ifstream file{request.files[0], std::ios::binary};
         if (!file)
             throw std::runtime_error{std::generic_category().message(errno)};
         measured = bench::measurements_from_json(nlohmann::json::parse(file));
     } catch (const std::exception& error) {
-        throw Failure{fmt::format("{}: {}", request.rounds_file, error.what())};
+        throw Failure{fmt::format("{}: {}", request.files[0], error.what())};
     }
     const auto& names = measured.contenders;
     if (names.size() < 2)
-        throw Failure{fmt::format("{}: it has only one contender", request.rounds_file)};
+        throw Failure{fmt::format("{}: it has only one contender", request.files[0])};
     if (names.size() > 2 && request.candidate.empty())
         throw UsageError{
-            fmt::format("--new is missing: {} has the contenders {}", request.rounds_file, fmt::join(names, ", "))};
+            fmt::format("--new is missing: {} has the contenders {}", request.files[0], fmt::join(names, ", "))};
     const std::vector<std::string_view> others{names.begin() + 1, names.end()};
     const std::size_t candidate = request.candidate.empty() ? 1 : position_in(others, "--new", request.candidate) + 1;
     if (!measured.not_run[candidate].empty())
-        throw Failure{fmt::format("{}: not run: {}", request.rounds_file, measured.not_run[candidate])};
+        throw Failure{fmt::format("{}: not run: {}", request.files[0], measured.not_run[candidate])};
     return measured.pair(candidate);
 }
 
@@ -267,7 +263,7 @@ bool race(bench::InterruptibleExperiment& experiment, std::optional<Judge>& judg
           const bench::GateOptions& options) {
     const auto prepared = [&](const bench::Measurements& measured) { judge.emplace(measured, request, options); };
     return run(experiment, prepared, [&](const bench::Measurements& measured) {
-        const bool decided = judge->look(measured) && !request.self_test;
+        const bool decided = (judge->look(measured) && !request.self_test) || !differing_parts(measured, 1).empty();
         return decided || measured.rounds.size() >= request.rounds || measured.seconds() >= request.minutes * 60;
     });
 }
@@ -275,7 +271,10 @@ bool race(bench::InterruptibleExperiment& experiment, std::optional<Judge>& judg
 }   // namespace
 
 int gate_run(const Invocation& invocation) {
-    CommandLine line{invocation, "Says whether a command is slower than another, by racing them until it is sure."};
+    CommandLine line{
+        invocation,
+        "Says whether a command is slower than another, by racing them until it is sure, or whether a file counts "
+        "more than another."};
     GateRequest request;
     request.add_to(line.app());
     ExperimentFlags flags{line.app()};
@@ -283,14 +282,19 @@ int gate_run(const Invocation& invocation) {
         return exit_ok;
     flags.read();
     request.check(flags);
+    for (const std::string& file : request.files)
+        flags.check_not_written(file);
+    if (request.files.size() == 2)
+        return gate_counts(request.files[0], request.files[1], flags.error(), request.for_github,
+                           flags.output_without_exports(), invocation);
     const bench::GateOptions options = request.options(flags.error());
-    if (!request.rounds_file.empty()) {
+    if (request.files.size() == 1) {
         bench::Measurements measured = recorded_rounds(request);
         request.rounds = std::max(request.rounds, measured.rounds.size());
         Judge judge{measured, request, options};
         judge.look(measured);
         if (judge.has_too_few())
-            throw Failure{fmt::format("gate: no verdict, because {} has {} rounds: {}", request.rounds_file,
+            throw Failure{fmt::format("gate: no verdict, because {} has {} rounds: {}", request.files[0],
                                       judge.rounds().size(), judge.too_few())};
         measured.rounds.resize(judge.gate().rounds());   // those that it took, as in a race
         return conclude(judge, measured, request, flags, invocation);
@@ -303,7 +307,7 @@ int gate_run(const Invocation& invocation) {
     std::optional<Judge> judge;
     if (race(experiment, judge, request, options))
         return exit_interrupted;
-    if (judge->has_too_few())
+    if (judge->has_too_few() && differing_parts(experiment.measurements(), 1).empty())
         throw Failure{fmt::format("gate: no verdict, because --minutes {} allowed {} rounds: {}", request.minutes,
                                   judge->rounds().size(), judge->too_few())};
     return conclude(*judge, experiment.measurements(), request, flags, invocation);

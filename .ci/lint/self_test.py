@@ -124,6 +124,10 @@ class Folders(unittest.TestCase):
     def test_one_way_is_accepted(self):
         self.assertEqual([], self.paths(self.A, self.B, ("tests/c.cpp", "<drawpoint/pipeline/a/w.hpp>")))
 
+    def test_an_entry_at_the_top_that_nobody_knows_is_found(self):
+        found = folders.strays(["--list_content/classes.json", "README.md", "docs/a/b.md", "run"])
+        self.assertEqual(["--list_content"], [name for name, _, _ in found])
+
 
 class Machine(unittest.TestCase):
     SPIN = ("include/drawpoint/pipeline/loader/machine/spin.hpp", "constexpr std::int64_t spin_ns = 5, long_spin_ns = f(1, 2);")

@@ -19,7 +19,7 @@ namespace drawpoint::bench {
 
 namespace {
 
-class Command : public Contender {
+class Command : public PausingContender {
 public:
     Command(std::string name, std::string line) : process_{std::move(name), std::move(line)} {}
 
@@ -27,19 +27,26 @@ public:
     const std::string& description() const noexcept override { return process_.line(); }
     std::span<const Metric> metrics() const noexcept override { return process_metrics(); }
 
-    Turn take_turn(std::size_t runs) override {
-        std::vector<double> means(metrics().size());
-        for (std::size_t i = 0; i < runs; ++i)
-            std::ranges::transform(means, run(), means.begin(), std::plus{});
-        for (double& mean : means)
-            mean /= static_cast<double>(runs);
-        return {.values = std::move(means)};
+    void begin(std::size_t) override {
+        sums_.assign(metrics().size(), 0);
+        runs_ = 0;
+    }
+    void run(std::size_t runs) override {
+        for (std::size_t i = 0; i < runs; ++i, ++runs_)
+            std::ranges::transform(sums_, values(), sums_.begin(), std::plus{});
+    }
+    void end() override {}
+    Turn results() override {
+        for (double& sum : sums_)
+            sum /= static_cast<double>(runs_);
+        return {.values = std::move(sums_)};
     }
 
     void cancel() noexcept override { process_.cancel(); }
 
 protected:
-    virtual std::vector<double> run() {
+    /// Of one run.
+    virtual std::vector<double> values() {
         const Process::Ended ended = process_.run(false);
         const rusage& usage = ended.usage;
         // At least one tick of the clock, so that ratios exist.
@@ -49,6 +56,10 @@ protected:
     }
 
     Process process_;
+
+private:
+    std::vector<double> sums_;   // of the turn's runs so far
+    std::size_t runs_ = 0;
 };
 
 using Reported = std::vector<std::pair<std::string, double>>;
@@ -109,13 +120,13 @@ private:
         return found;
     }
 
-    std::vector<double> run() override {
+    std::vector<double> values() override {
         const Reported found = report();
         if (!std::ranges::equal(found, metrics_, {}, &Reported::value_type::first, &Metric::name))
             throw NotRun{fmt::format("{}: {} reports other numbers than before", name(), printable(description()))};
-        std::vector<double> values(found.size());
-        std::ranges::transform(found, values.begin(), &Reported::value_type::second);
-        return values;
+        std::vector<double> all(found.size());
+        std::ranges::transform(found, all.begin(), &Reported::value_type::second);
+        return all;
     }
 
     Reports reports_;

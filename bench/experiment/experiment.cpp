@@ -23,6 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr double most_foreign_share = 0.05, most_steal = 0.02;   // of the cores, in a round that is not disturbed
 constexpr std::size_t most_runs = 1'000'000'000;
+constexpr auto slice_time = std::chrono::milliseconds{10};   // long beside the change from one process to another
 
 std::int64_t now_ns() { return Clock::now().time_since_epoch().count(); }
 
@@ -86,6 +87,20 @@ Finding finding_of(const Interval& log_ratio) {
 
 }   // namespace
 
+std::span<const std::string> PausingContender::sections() const noexcept {
+    static const std::string one;
+    return {&one, 1};
+}
+
+Turn PausingContender::take_turn(std::size_t runs) {
+    for (std::size_t section = 0; section < sections().size(); ++section) {
+        begin(section);
+        run(runs);
+        end();
+    }
+    return results();
+}
+
 bool Measurements::has(std::size_t contender, std::size_t metric) const {
     return !rounds.empty() && std::ranges::none_of(rounds, [&](const Round& round) {
         return std::isnan(round.values[contender][metric]) || !std::isfinite(round.log_ratios[contender][metric]);
@@ -118,6 +133,7 @@ Measurements Measurements::pair(std::size_t contender) const {
     keep(two.descriptions);
     keep(two.not_run);
     keep(two.flaws);
+    keep(two.parts);
     keep(two.measures);
     keep(two.runs);
     for (Round& round : two.rounds) {
@@ -141,6 +157,7 @@ Experiment::Experiment(std::vector<std::unique_ptr<Contender>> contenders, const
     }
     measured_.not_run.resize(contenders_.size());
     measured_.flaws.resize(contenders_.size());
+    measured_.parts.resize(contenders_.size());
     measured_.runs.assign(contenders_.size(), 1);
     places_.resize(contenders_.size());
     measured_.seed = options.seed;
@@ -173,6 +190,7 @@ void Experiment::prepare() {
                 throw NotRun{
                     fmt::format("{} does not measure what {} does", contender.name(), contenders_.front()->name())};
             measured_.flaws[i] = contender.flaw();
+            measured_.parts[i].assign(contender.parts().begin(), contender.parts().end());
             for (const Metric& metric : contender.metrics()) {
                 places_[i].push_back(static_cast<std::size_t>(std::ranges::find(all, metric) - all.begin()));
                 if (places_[i].back() == all.size())
@@ -222,6 +240,62 @@ void Experiment::calibrate() {
             runs = measured_.runs.front();
 }
 
+void Experiment::take_turns(std::vector<std::size_t> order, std::vector<Turn>& turns) {
+    std::vector<PausingContender*> pausing(contenders_.size());
+    for (const std::size_t i : order)
+        pausing[i] = dynamic_cast<PausingContender*>(contenders_[i].get());
+    const bool in_slices = std::ranges::all_of(order, [&](std::size_t i) { return pausing[i] != nullptr; });
+    if (!in_slices) {
+        for (const std::size_t i : order)
+            attempt(i, [&] { turns[i] = contenders_[i]->take_turn(measured_.runs[i]); });
+        return;
+    }
+    const auto all = [&](auto&& action) {
+        for (const std::size_t i : order)
+            if (takes_part(i))
+                attempt(i, [&] { action(*pausing[i], i); });
+    };
+    std::vector<std::string> sections;
+    std::size_t most = 1;
+    for (std::size_t i = 0; i < pausing.size(); ++i) {
+        if (pausing[i] == nullptr)
+            continue;
+        for (const std::string& name : pausing[i]->sections())
+            if (std::ranges::find(sections, name) == sections.end())
+                sections.push_back(name);
+        most = std::max(most, measured_.runs[i]);
+    }
+    const auto slices = std::min(static_cast<std::size_t>(std::max<std::int64_t>(
+                                     options_.least_turn / slice_time / static_cast<std::int64_t>(sections.size()), 1)),
+                                 most);   // a longer run is a slice of its own
+    for (const std::string& section : sections) {
+        const auto in_section = [&](auto&& action) {
+            all([&](PausingContender& contender, std::size_t i) {
+                const auto own = contender.sections();
+                if (const auto place = std::ranges::find(own, section); place != own.end())
+                    action(contender, i, static_cast<std::size_t>(place - own.begin()));
+            });
+        };
+        in_section([](PausingContender& contender, std::size_t, std::size_t place) { contender.begin(place); });
+        for (std::size_t slice = 0; slice < slices; ++slice) {
+            in_section([&](PausingContender& contender, std::size_t i, std::size_t) {
+                const auto runs_before = [&](std::size_t s) {
+                    return static_cast<std::size_t>(static_cast<double>(measured_.runs[i]) * static_cast<double>(s) /
+                                                    static_cast<double>(slices));
+                };
+                if (const std::size_t runs = runs_before(slice + 1) - runs_before(slice); runs != 0)
+                    contender.run(runs);
+            });
+            if (slice % 2 == 0)   // there and back: a drift of the machine's speed hits all alike
+                std::ranges::reverse(order);
+            else
+                std::ranges::shuffle(order, random_);
+        }
+        in_section([](PausingContender& contender, std::size_t, std::size_t) { contender.end(); });
+    }
+    all([&](PausingContender& contender, std::size_t i) { turns[i] = contender.results(); });
+}
+
 const Round& Experiment::run_round() {
     Round round;
     round.order.resize(contenders_.size());
@@ -231,8 +305,7 @@ const Round& Experiment::run_round() {
     std::vector<Turn> turns(contenders_.size());
     const double used = contenders_cpu_seconds();
     const HostRow before = host_.read(now_ns());
-    for (const std::size_t i : round.order)
-        attempt(i, [&] { turns[i] = contenders_[i]->take_turn(measured_.runs[i]); });
+    take_turns(round.order, turns);
     const HostRow after = host_.read(now_ns());
     for (std::size_t i = 0; i < turns.size(); ++i) {
         turns[i] = placed(std::move(turns[i]), places_[i], measured_.metrics.size());
@@ -274,6 +347,28 @@ std::vector<Comparison> compare(const Measurements& measured, double error) {
         one.is_failure = one.finding == Finding::slower;
     }
     return all;
+}
+
+std::vector<std::string> differing_parts(const Measurements& measured, std::size_t contender) {
+    std::vector<std::string> sentences;
+    const std::string& name = measured.contenders[contender];
+    const auto part_of = [&](std::size_t other, const Part& part) {
+        const auto found = std::ranges::find(measured.parts[other], part.name, &Part::name);
+        return found == measured.parts[other].end() ? nullptr : &*found;
+    };
+    for (const Part& part : measured.parts[contender]) {
+        const std::string of_row = part.name.empty() ? "" : fmt::format(" of row {}", part.name);
+        for (std::size_t before = 0; part.digest && before < contender; ++before)
+            if (const Part* other = part_of(before, part); other && other->digest) {
+                if (other->digest != part.digest)
+                    sentences.push_back(
+                        fmt::format("{} has another output{} than {}", name, of_row, measured.contenders[before]));
+                break;   // the others have been compared with this one, too
+            }
+        if (const Part* other = part_of(0, part); !part.not_run.empty() && other && other->not_run.empty())
+            sentences.push_back(fmt::format("{} cannot run row {}: {}", name, part.name, part.not_run));
+    }
+    return sentences;
 }
 
 std::string unfit(const Measurements& measured, double most_foreign_share_of_cores) {

@@ -43,6 +43,25 @@ std::optional<double> optional_in(const nlohmann::json& value) {
     return value.is_null() ? std::nullopt : std::optional{value.get<double>()};
 }
 
+Json parts_json(std::span<const Part> parts) {
+    Json all = Json::array();
+    for (const Part& part : parts)
+        all.push_back({{"name", part.name},
+                       {"digest", part.digest ? Json(*part.digest) : Json(nullptr)},
+                       {"not_run", part.not_run}});
+    return all;
+}
+
+std::vector<Part> parts_in(const nlohmann::json& document) {
+    std::vector<Part> parts;
+    for (const nlohmann::json& part : document) {
+        parts.push_back({.name = part.at("name"), .digest = {}, .not_run = part.at("not_run")});
+        if (const nlohmann::json& digest = part.at("digest"); !digest.is_null())
+            parts.back().digest = digest.get<std::string>();
+    }
+    return parts;
+}
+
 /// [contender][metric]; null: not a number.
 std::vector<std::vector<double>> numbers_in(const nlohmann::json& rows) {
     std::vector<std::vector<double>> all;
@@ -127,6 +146,14 @@ std::string to_text(const Measurements& measured, std::span<const Comparison> co
     for (const std::string& reason : measured.not_run)
         if (!reason.empty())
             text += fmt::format("not run: {}\n", printable(reason));
+    for (std::size_t contender = 0; contender < measured.contenders.size(); ++contender) {
+        for (const Part& part : measured.parts[contender])
+            if (!part.not_run.empty())
+                text += fmt::format("not run: row {} of {}: {}\n", printable(part.name),
+                                    printable(measured.contenders[contender]), printable(part.not_run));
+        for (const std::string& sentence : differing_parts(measured, contender))
+            text += printable(sentence) + "\n";
+    }
     text += fmt::format("\n{} rounds in {}, in an order drawn anew each round; runs a turn:", measured.rounds.size(),
                         format_duration(measured.seconds()));
     for (std::size_t contender = 0; contender < measured.contenders.size(); ++contender)
@@ -167,6 +194,8 @@ Json to_json(const Measurements& measured, std::span<const Comparison> compariso
                                           {"description", measured.descriptions[contender]},
                                           {"not_run", measured.not_run[contender]},
                                           {"flaw", measured.flaws[contender]},
+                                          {"parts", parts_json(measured.parts[contender])},
+                                          {"differs", differing_parts(measured, contender)},
                                           {"runs_per_turn", measured.runs[contender]},
                                           {"medians", std::move(medians)}});
     }
@@ -210,6 +239,7 @@ Measurements measurements_from_json(const nlohmann::json& document) {
             measured.descriptions.push_back(contender.at("description"));
             measured.not_run.push_back(contender.at("not_run"));
             measured.flaws.push_back(contender.at("flaw"));
+            measured.parts.push_back(parts_in(contender.value("parts", nlohmann::json::array())));
             measured.runs.push_back(contender.at("runs_per_turn"));
         }
         for (const nlohmann::json& round : document.at("rounds"))

@@ -9,7 +9,7 @@ namespace drawpoint::bench {
 
 namespace {
 
-class Function final : public Contender {
+class Function final : public PausingContender {
 public:
     Function(std::string name, std::function<void()> function)
         : name_{std::move(name)}, function_{std::move(function)} {}
@@ -18,14 +18,21 @@ public:
     const std::string& description() const noexcept override { return name_; }
     std::span<const Metric> metrics() const noexcept override { return process_metrics(); }
 
-    Turn take_turn(std::size_t runs) override {
+    void begin(std::size_t) override {
+        meter_ = {};
+        runs_ = 0;
+    }
+    void run(std::size_t runs) override {
         if (cancelled_.load(std::memory_order_relaxed))
             throw Cancelled{};
-        const ProcessMeter meter;
+        meter_.start();
         for (std::size_t run = 0; run < runs; ++run)
             function_();
-        return {.values = meter.values(runs)};
+        meter_.stop();
+        runs_ += runs;
     }
+    void end() override {}
+    Turn results() override { return {.values = meter_.values(runs_)}; }
 
     void cancel() noexcept override { cancelled_.store(true, std::memory_order_relaxed); }
 
@@ -33,6 +40,8 @@ private:
     std::string name_;
     std::function<void()> function_;
     std::atomic<bool> cancelled_ = false;
+    ProcessMeter meter_;
+    std::size_t runs_ = 0;   // that it has measured
 };
 
 }   // namespace

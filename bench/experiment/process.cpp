@@ -4,7 +4,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <optional>
+#include <stdexcept>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -36,8 +36,45 @@ std::vector<std::string> words_of(const std::string& line) {
     return words;
 }
 
+/// How a process is started. `output` below 0: its output is discarded.
+class SpawnSettings {
+public:
+    SpawnSettings(int output, int error_output, int channel, bool own_group) {
+        posix_spawnattr_init(&attributes);
+        posix_spawn_file_actions_init(&actions);
+        sigset_t all, none;
+        sigfillset(&all);
+        sigemptyset(&none);
+        const int group = own_group ? POSIX_SPAWN_SETPGROUP : 0;
+        posix_spawnattr_setflags(&attributes,
+                                 static_cast<short>(group | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK));
+        posix_spawnattr_setpgroup(&attributes, 0);
+        posix_spawnattr_setsigdefault(&attributes, &all);
+        posix_spawnattr_setsigmask(&attributes, &none);
+        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+        if (output < 0)
+            posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+        else
+            posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+        posix_spawn_file_actions_adddup2(&actions, error_output, STDERR_FILENO);
+        if (channel >= 0)   // last, because one of the others may have its number
+            posix_spawn_file_actions_adddup2(&actions, channel, Process::channel_number);
+    }
+    ~SpawnSettings() {
+        posix_spawn_file_actions_destroy(&actions);
+        posix_spawnattr_destroy(&attributes);
+    }
+    SpawnSettings(const SpawnSettings&) = delete;
+    SpawnSettings& operator=(const SpawnSettings&) = delete;
+
+    posix_spawnattr_t attributes;
+    posix_spawn_file_actions_t actions;
+};
+
+}   // namespace
+
 /// A file in memory that receives what a command writes.
-class Output {
+class Process::Output {
 public:
     Output() : descriptor_{memfd_create("output", MFD_CLOEXEC)} {
         if (descriptor_ < 0)
@@ -67,41 +104,6 @@ private:
     int descriptor_;
 };
 
-/// How a process is started. `output` below 0: its output is discarded.
-class SpawnSettings {
-public:
-    SpawnSettings(int output, int error_output, bool own_group) {
-        posix_spawnattr_init(&attributes);
-        posix_spawn_file_actions_init(&actions);
-        sigset_t all, none;
-        sigfillset(&all);
-        sigemptyset(&none);
-        const int group = own_group ? POSIX_SPAWN_SETPGROUP : 0;
-        posix_spawnattr_setflags(&attributes,
-                                 static_cast<short>(group | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK));
-        posix_spawnattr_setpgroup(&attributes, 0);
-        posix_spawnattr_setsigdefault(&attributes, &all);
-        posix_spawnattr_setsigmask(&attributes, &none);
-        posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
-        if (output < 0)
-            posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-        else
-            posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
-        posix_spawn_file_actions_adddup2(&actions, error_output, STDERR_FILENO);
-    }
-    ~SpawnSettings() {
-        posix_spawn_file_actions_destroy(&actions);
-        posix_spawnattr_destroy(&attributes);
-    }
-    SpawnSettings(const SpawnSettings&) = delete;
-    SpawnSettings& operator=(const SpawnSettings&) = delete;
-
-    posix_spawnattr_t attributes;
-    posix_spawn_file_actions_t actions;
-};
-
-}   // namespace
-
 std::string_view last_line(std::string_view output) noexcept {
     const std::size_t end = output.find_last_not_of("\r\n \t");
     output = output.substr(0, end == output.npos ? 0 : end + 1);
@@ -121,25 +123,42 @@ Process::Process(std::string name, std::string line)
 Process::Process(std::string name, std::string line, std::string file, std::vector<std::string> words)
     : name_{std::move(name)}, line_{std::move(line)}, file_{std::move(file)}, words_{std::move(words)} {}
 
-Process::Ended Process::run(bool keeps_output, const std::vector<std::string>& words) {
-    const Output error_output;
-    const std::optional<Output> output = keeps_output ? std::optional<Output>{std::in_place} : std::nullopt;
-    const auto begin = std::chrono::steady_clock::now();
-    const pid_t process = start(words, output ? output->descriptor() : -1, error_output.descriptor());
-    siginfo_t info{};
-    while (waitid(P_PID, static_cast<id_t>(process), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+Process::~Process() { give_up(); }
+
+void Process::give_up() noexcept {
+    if (running_ == 0)
+        return;
+    kill(own_group_ ? -running_ : running_, SIGKILL);
+    try {
+        (void)finish();
+    } catch (const std::exception&) {   // it was killed
     }
-    Ended ended{.wall = std::chrono::steady_clock::now() - begin};
+}
+
+void Process::start(bool keeps_output, const std::vector<std::string>& words, int channel) {
+    error_output_ = std::make_unique<Output>();
+    output_ = keeps_output ? std::make_unique<Output>() : nullptr;
+    begin_ = std::chrono::steady_clock::now();
+    spawn(words, channel);
+}
+
+Process::Ended Process::finish() {
+    if (running_ == 0)
+        throw std::logic_error{name_ + ": nothing is running"};
+    siginfo_t info{};
+    while (waitid(P_PID, static_cast<id_t>(running_), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR) {
+    }
+    Ended ended{.wall = std::chrono::steady_clock::now() - begin_};
     int status = 0;
-    reap(process, status, ended.usage);
+    reap(status, ended.usage);
     if (!(WIFEXITED(status) && WEXITSTATUS(status) == 0)) {
         const std::string how = WIFSIGNALED(status) ? fmt::format("was ended by signal {}", WTERMSIG(status))
                                                     : fmt::format("ended with exit code {}", WEXITSTATUS(status));
-        const std::string last = error_output.last_line();
+        const std::string last = error_output_->last_line();
         throw NotRun{fmt::format("{}: {} {}{}{}", name_, printable(line_), how, last.empty() ? "" : ": ", last)};
     }
-    if (output)
-        ended.output = output->all();
+    if (output_)
+        ended.output = output_->all();
     return ended;
 }
 
@@ -150,8 +169,9 @@ void Process::cancel() noexcept {
         kill(own_group_ ? -running_ : running_, SIGKILL);
 }
 
-pid_t Process::start(const std::vector<std::string>& more, int output, int error_output) {
-    const SpawnSettings settings{output, error_output, own_group_};
+void Process::spawn(const std::vector<std::string>& more, int channel) {
+    const SpawnSettings settings{output_ ? output_->descriptor() : -1, error_output_->descriptor(), channel,
+                                 own_group_};
     std::vector<std::string> words = words_;
     if (by_shell_ && !more.empty()) {
         words.back() += " \"$@\"";
@@ -172,13 +192,12 @@ pid_t Process::start(const std::vector<std::string>& more, int output, int error
         throw NotRun{
             fmt::format("{}: {}: {}", name_, printable(file_), printable(std::generic_category().message(failed)))};
     }
-    return running_;
 }
 
 /// Only now the process is gone, and its number may be another's.
-void Process::reap(pid_t process, int& status, rusage& usage) {
+void Process::reap(int& status, rusage& usage) {
     const std::lock_guard lock{mutex_};
-    running_ = 0;
+    const pid_t process = std::exchange(running_, 0);
     if (own_group_)   // what it left behind would disturb later turns
         kill(-process, SIGKILL);
     if (wait4(process, &status, 0, &usage) != process)

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 
 #include <time.h>
 
@@ -25,30 +26,33 @@ long switches_of(const rusage& usage) noexcept { return usage.ru_nvcsw + usage.r
 std::span<const Metric> process_metrics() {
     using enum Metric::Unit;
     static const std::array all{Metric{"wall time", seconds, true}, Metric{"CPU time", seconds, true},
-                                Metric{"page faults", count}, Metric{"context switches", count}};
+                                Metric{"page faults", count}, Metric{"context switches", number}};
     return all;
 }
 
-ProcessMeter::ProcessMeter() noexcept {
-    getrusage(RUSAGE_SELF, &own_);
-    getrusage(RUSAGE_CHILDREN, &children_);
-    cpu_ = process_cpu_seconds();
-    begin_ = std::chrono::steady_clock::now();
-}
-
-std::vector<double> ProcessMeter::values(std::size_t runs) const {
-    const std::chrono::duration<double> wall = std::chrono::steady_clock::now() - begin_;
-    const double cpu = process_cpu_seconds() - cpu_;
+ProcessMeter::Reading ProcessMeter::read() noexcept {
     rusage own{}, children{};
     getrusage(RUSAGE_SELF, &own);
     getrusage(RUSAGE_CHILDREN, &children);
-    const auto a_run = [&](double risen) { return risen / static_cast<double>(runs); };
-    const auto risen = [&](long (*count)(const rusage&) noexcept) {
-        return a_run(static_cast<double>(count(own) - count(own_) + count(children) - count(children_)));
-    };
-    return {std::max(a_run(wall.count()), 1e-9),
-            std::max(a_run(cpu + cpu_seconds(children) - cpu_seconds(children_)), 1e-9), risen(faults_of),
-            risen(switches_of)};
+    const std::chrono::duration<double> now = std::chrono::steady_clock::now().time_since_epoch();
+    return {.wall = now.count(),
+            .cpu = process_cpu_seconds() + cpu_seconds(children),
+            .faults = static_cast<double>(faults_of(own) + faults_of(children)),
+            .switches = static_cast<double>(switches_of(own) + switches_of(children))};
+}
+
+void ProcessMeter::stop() noexcept {
+    const Reading after = read();
+    sum_.wall += after.wall - before_.wall;
+    sum_.cpu += after.cpu - before_.cpu;
+    sum_.faults += after.faults - before_.faults;
+    sum_.switches += after.switches - before_.switches;
+}
+
+std::vector<double> ProcessMeter::values(std::size_t runs) const {
+    const auto count = static_cast<double>(runs);
+    return {std::max(sum_.wall / count, 1e-9), std::max(sum_.cpu / count, 1e-9), sum_.faults / count,
+            sum_.switches / count};
 }
 
 }   // namespace drawpoint::bench

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
@@ -104,11 +105,37 @@ std::vector<ResultRow> google_rows(const nlohmann::json& document) {
     return rows;
 }
 
+namespace {
+
+/// What Google Benchmark's memory manager counts.
+std::vector<ResultRow> google_counts(const nlohmann::json& document) {
+    std::vector<ResultRow> rows;
+    for (const auto& row : document.at("benchmarks")) {
+        if (row.value("run_type", "iteration") != "iteration")
+            continue;
+        for (const auto& [key, unit] : {std::pair{"allocs_per_iter", Metric::Unit::count},
+                                        {"max_bytes_used", Metric::Unit::bytes},
+                                        {"total_allocated_bytes", Metric::Unit::bytes}}) {
+            if (!row.contains(key))
+                continue;
+            const std::string name = fmt::format("{} {}", row.value("run_name", row.value("name", "")), key);
+            auto at = std::ranges::find(rows, name, &ResultRow::name);
+            if (at == rows.end())
+                at = rows.insert(rows.end(), {.name = name, .unit = unit, .is_exact = true});
+            at->values.push_back(row.at(key).get<double>());
+        }
+    }
+    return rows;
+}
+
+}   // namespace
+
 Results results_in(std::string name, const nlohmann::json& document) {
     Results results{.name = std::move(name)};
     if (document.is_object() && document.contains("benchmarks")) {
         try {
             results.rows = google_rows(document);
+            std::ranges::move(google_counts(document), std::back_inserter(results.rows));
         } catch (const nlohmann::json::exception& error) {
             throw std::invalid_argument{fmt::format("it is no JSON of Google Benchmark: {}", error.what())};
         }

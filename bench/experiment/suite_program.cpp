@@ -1,7 +1,8 @@
 #include "bench/experiment/suite_program.hpp"
 
 #include <algorithm>
-#include <iterator>
+#include <numeric>
+#include <span>
 #include <string_view>
 #include <utility>
 
@@ -35,11 +36,7 @@ std::vector<std::string> listed_rows(Process& process) {
     return rows;
 }
 
-RowTurn row_turn(Process& process, const std::string& row, std::size_t runs, bool first) {
-    std::vector<std::string> words{"--once=" + row, "--runs", std::to_string(runs)};
-    if (first)
-        words.emplace_back("--digest");
-    const std::string output = process.run(true, words).output;
+RowTurn turn_in(const Process& process, const std::string& row, const std::string& output) {
     try {
         return turn_from_json(last_document(output));
     } catch (const nlohmann::json::exception&) {
@@ -57,37 +54,76 @@ SuiteProgram::SuiteProgram(std::string name, std::string line) : process_{std::m
 
 void SuiteProgram::prepare() {
     for (const std::string& row : row_ ? std::vector{*row_} : listed_rows(process_)) {
-        RowTurn turn = row_turn(process_, row, 1, true);
-        rows_.push_back({.row = row, .digest = std::move(turn.digest), .optimised = turn.optimised});
-        for (Metric& metric : turn.metrics) {
-            if (!row_)
-                metric.name = fmt::format("{}: {}", row, metric.name);
-            metrics_.push_back(std::move(metric));
+        Part& part = parts_.emplace_back(Part{.name = row_ ? "" : row});
+        try {
+            RowTurn turn = turn_in(process_, row, process_.run(true, {"--once=" + row, "--digest"}).output);
+            running_.push_back(row);
+            places_.push_back(metrics_.size());
+            part.digest = std::move(turn.digest);
+            optimised_ = optimised_ && turn.optimised;
+            for (Metric& metric : turn.metrics) {
+                if (!row_)
+                    metric.name = fmt::format("{}: {}", row, metric.name);
+                metrics_.push_back(std::move(metric));
+            }
+        } catch (const NotRun& reason) {
+            part.not_run = reason.what();
         }
     }
+    if (metrics_.empty())
+        throw NotRun{parts_.front().not_run};
 }
 
 std::string SuiteProgram::flaw() const {
-    const bool optimised = std::ranges::all_of(rows_, &RowFacts::optimised);
-    return optimised ? "" : fmt::format("{} was compiled without optimisation", printable(name()));
+    return optimised_ ? "" : fmt::format("{} was compiled without optimisation", printable(name()));
 }
 
-Turn SuiteProgram::take_turn(std::size_t runs) {
-    Turn all;
-    std::size_t all_metrics = 0;   // seen so far
-    for (const RowFacts& facts : rows_) {
-        RowTurn turn = row_turn(process_, facts.row, runs, false);
-        for (const Metric& metric : turn.metrics) {
-            const std::string name = row_ ? metric.name : fmt::format("{}: {}", facts.row, metric.name);
-            if (all_metrics == metrics_.size() || metrics_[all_metrics++].name != name)
-                throw NotRun{
-                    fmt::format("{}: row {} measures other things than before", process_.name(), printable(facts.row))};
-        }
-        all.seconds += static_cast<double>(runs) * turn.turn.values.front();   // wall time
-        std::ranges::move(turn.turn.values, std::back_inserter(all.values));
-        std::ranges::move(turn.turn.by_item, std::back_inserter(all.by_item));
-    }
-    return all;
+void SuiteProgram::begin(std::size_t section) {
+    section_ = section;
+    runs_ = 0;
+    process_.give_up();   // a turn that did not end
+    steps_.emplace();
+    process_.start(true, {"--once=" + running_[section], "--steps"}, steps_->for_child());
+    steps_->close_childs_end();
+    wait();
+}
+
+void SuiteProgram::run(std::size_t runs) {
+    runs_ += runs;
+    steps_->run(runs);
+    wait();
+}
+
+/// Until the process is ready for the next step.
+void SuiteProgram::wait() {
+    if (steps_->wait(process_.running()))
+        return;
+    (void)process_.finish();   // throws, with the reason, if it failed
+    throw_no_suite(process_, fmt::format("ended before row '{}' had run", printable(running_[section_])));
+}
+
+void SuiteProgram::end() {
+    steps_->close();
+    const std::string& row = running_[section_];
+    RowTurn turn = turn_in(process_, row, process_.finish().output);
+    turn_.values.resize(metrics_.size());
+    turn_.by_item.resize(metrics_.size());
+    seconds_.resize(running_.size());
+    const std::size_t first = places_[section_];
+    const std::size_t end = section_ + 1 < places_.size() ? places_[section_ + 1] : metrics_.size();
+    const auto is_same = [&](const Metric& metric, const Metric& before) {
+        return before.name == (row_ ? metric.name : fmt::format("{}: {}", row, metric.name));
+    };
+    if (!std::ranges::equal(turn.metrics, std::span{metrics_}.subspan(first, end - first), is_same))
+        throw NotRun{fmt::format("{}: row {} measures other things than before", process_.name(), printable(row))};
+    std::ranges::move(turn.turn.values, turn_.values.begin() + static_cast<std::ptrdiff_t>(first));
+    std::ranges::move(turn.turn.by_item, turn_.by_item.begin() + static_cast<std::ptrdiff_t>(first));
+    seconds_[section_] = static_cast<double>(runs_) * turn.turn.values.front();   // wall time
+}
+
+Turn SuiteProgram::results() {
+    turn_.seconds = std::accumulate(seconds_.begin(), seconds_.end(), 0.0);
+    return std::exchange(turn_, {});
 }
 
 }   // namespace drawpoint::bench

@@ -3,25 +3,21 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <drawpoint/bench/experiment/contender.hpp>
 
 #include "bench/experiment/process.hpp"
+#include "bench/experiment/steps.hpp"
 
 namespace drawpoint::bench {
 
-/// What a row of a suite says of itself when it is asked for the first time.
-struct RowFacts {
-    std::string row;
-    std::optional<std::string> digest;   ///< of its output
-    bool optimised = true;               ///< how the program was compiled
-};
-
-/// A program with bench::main() as a contender: all its rows, or one of them. A turn runs each row in a process of its
-/// own, `PROGRAM --once=ROW --runs RUNS`, which measures itself and prints a document of schema
-/// `drawpoint.turn/1`, described in docs/formats.md. So neither starting the process nor warming up is in the values.
-class SuiteProgram final : public Contender {
+/// A program with bench::main() as a contender: all its rows, or one of them. In a turn each row is a section, a
+/// process of its own, `PROGRAM --once=ROW --steps`, which is told through a channel when to run, measures itself and
+/// prints a document of schema `drawpoint.turn/1`, described in docs/formats.md. So neither starting the process nor
+/// warming up is in the values.
+class SuiteProgram final : public PausingContender {
 public:
     /// `file`: the program; `words`: its name and arguments. `row`: one row; empty: all, with their metrics named
     /// "ROW: METRIC".
@@ -35,16 +31,30 @@ public:
     void prepare() override;
     std::string flaw() const override;
     std::span<const Metric> metrics() const noexcept override { return metrics_; }
-    Turn take_turn(std::size_t runs) override;
+    /// The rows. Those that cannot run are left out, unless none can.
+    std::span<const Part> parts() const noexcept override { return parts_; }
+    std::span<const std::string> sections() const noexcept override { return running_; }
+    void begin(std::size_t section) override;
+    void run(std::size_t runs) override;
+    void end() override;
+    Turn results() override;
     void cancel() noexcept override { process_.cancel(); }
 
-    [[nodiscard]] const std::vector<RowFacts>& rows() const noexcept { return rows_; }   ///< after prepare()
-
 private:
+    void wait();
+
     Process process_;
     std::optional<std::string> row_;
-    std::vector<RowFacts> rows_;
+    std::vector<Part> parts_;
     std::vector<Metric> metrics_;
+    bool optimised_ = true;              // all that was compiled
+    std::vector<std::string> running_;   // the rows that are not left out
+    std::vector<std::size_t> places_;    // of each: of its first metric
+    // Of the present turn.
+    std::optional<Steps> steps_;
+    std::size_t section_ = 0, runs_ = 0;   // runs of the section
+    Turn turn_;
+    std::vector<double> seconds_;   // of each section's runs
 };
 
 }   // namespace drawpoint::bench

@@ -26,7 +26,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t most_items = 16'384;   // compared one by one: enough for any median
+constexpr std::size_t most_items = 16'384;   // compared one by one, all over the data set: enough for any median
 constexpr std::size_t measured_epoch = 1;    // of every run, so that a run's work does not depend on how many there are
 
 /// The sum of the samples' digests: the same in whatever order and batches they come.
@@ -98,8 +98,9 @@ public:
         turn.values.resize(others + stages_.size(), std::numeric_limits<double>::quiet_NaN());
         turn.by_item.resize(others + stages_.size());
         const Ledger ledger = recorder_.ledger();
+        const std::size_t items_every = std::max<std::size_t>((source_.size() + most_items - 1) / most_items, 1);
         for (std::size_t stage = 0; stage < stages_.size(); ++stage) {
-            std::vector<double> sums(std::min(source_.size(), most_items)), counts(sums.size());
+            std::vector<double> sums((source_.size() + items_every - 1) / items_every), counts(sums.size());
             double sum = 0, count = 0;
             for (const SampleRow& row : ledger.samples) {
                 const auto stamps = ledger.stages_of(row);
@@ -108,9 +109,10 @@ public:
                 const double seconds = static_cast<double>(stamps[stage].ns) * 1e-9;
                 sum += seconds;
                 ++count;
-                if (row.index < sums.size()) {
-                    sums[row.index] += seconds;
-                    ++counts[row.index];
+                if (const std::size_t item = row.index / items_every;
+                    row.index % items_every == 0 && item < sums.size()) {
+                    sums[item] += seconds;
+                    ++counts[item];
                 }
             }
             if (count != 0)

@@ -22,6 +22,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "bench/experiment/steps.hpp"
 #include "bench/experiment/suite_program.hpp"
 #include "bench/suite/turn.hpp"
 #include <drawpoint/bench/experiment/detail/interruptible_experiment.hpp>
@@ -43,7 +44,7 @@ struct Options {
     double turn_ms = 200, error_percent = 1;
     std::optional<std::uint64_t> seed;
     std::string json, once;
-    bool prints_json = false, lists = false, digest = false;
+    bool prints_json = false, lists = false, digest = false, in_steps = false;
 
     void add_to(CLI::App& app, const Suite& suite) {
         std::vector<std::string> names;
@@ -79,7 +80,11 @@ struct Options {
         CLI::Option* only =
             app.add_option("--once", once, "a row: measures it once, in this process, and prints a line of JSON")
                 ->check(CLI::IsMember(names));
-        app.add_option("--runs", runs, "with --once: how many runs [1]")->check(CLI::PositiveNumber)->needs(only);
+        CLI::Option* number =
+            app.add_option("--runs", runs, "with --once: how many runs [1]")->check(CLI::PositiveNumber)->needs(only);
+        app.add_flag("--steps", in_steps, "with --once: runs when a program that opened descriptor 3 says so")
+            ->needs(only)
+            ->excludes(number);
         app.add_flag("--digest", digest, "with --once: also a digest of the row's output")->needs(only);
     }
 
@@ -121,8 +126,12 @@ std::vector<std::string> own_command() {
 
 void measure_once(const Suite& suite, const Options& options, bool optimised) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);   // nobody would read what it prints
+    if (options.in_steps)
+        take_channel();
     const auto row = std::ranges::find(suite.rows(), options.once, &Suite::Row::name);
-    RowTurn turn = take_turn(*row, options.runs, options.digest);
+    std::size_t left = options.runs;
+    const auto next = [&] { return options.in_steps ? next_step() : std::exchange(left, 0); };
+    RowTurn turn = take_turn(*row, next, options.digest);
     turn.optimised = optimised;
     fmt::print("\n{}\n", turn_to_json(turn).dump());   // after whatever the user's code has printed
 }
@@ -131,21 +140,6 @@ void list(const Suite& suite, const Options& options) {
     const nlohmann::ordered_json document{
         {"schema", "drawpoint.suite/1"}, {"suite", suite.name()}, {"rows", options.chosen(suite)}};
     fmt::print("\n{}\n", document.dump());
-}
-
-/// The rows whose output differs from that of the first row that has a digest, each as a sentence.
-std::vector<std::string> differing(const std::vector<const SuiteProgram*>& programs) {
-    const RowFacts* first = nullptr;
-    std::vector<std::string> sentences;
-    for (const SuiteProgram* program : programs)
-        for (const RowFacts& row : program->rows()) {
-            if (!row.digest)
-                continue;
-            if (first && row.digest != first->digest)
-                sentences.push_back(fmt::format("{} has another output than {}", row.row, first->row));
-            first = first ? first : &row;
-        }
-    return sentences;
 }
 
 int measure(const Suite& suite, const Options& options, const std::string& command) {
@@ -161,13 +155,9 @@ int measure(const Suite& suite, const Options& options, const std::string& comma
     if (!options.json.empty())
         check_file(options.json);
     std::vector<std::unique_ptr<Contender>> contenders;
-    std::vector<const SuiteProgram*> programs;
     const std::vector<std::string> program = own_command();
-    for (const std::string& row : options.chosen(suite)) {
-        auto contender = std::make_unique<SuiteProgram>(row, row, "/proc/self/exe", program, row);
-        programs.push_back(contender.get());
-        contenders.push_back(std::move(contender));
-    }
+    for (const std::string& row : options.chosen(suite))
+        contenders.push_back(std::make_unique<SuiteProgram>(row, row, "/proc/self/exe", program, row));
     InterruptibleExperiment experiment{
         std::move(contenders),
         {.least_turn = std::chrono::nanoseconds{static_cast<std::int64_t>(options.turn_ms * 1e6)},
@@ -181,21 +171,22 @@ int measure(const Suite& suite, const Options& options, const std::string& comma
         return exit_interrupted;
     const double error = options.error_percent / 100;
     const auto comparisons = compare(measured, error);
-    const std::vector<std::string> wrong = differing(programs);
+    bool are_equal = true;
+    for (std::size_t row = 0; row < measured.contenders.size(); ++row)
+        are_equal = are_equal && differing_parts(measured, row).empty();
     nlohmann::ordered_json document =
         to_json(measured, comparisons, error, {.version = DRAWPOINT_VERSION, .command = command}, this_machine());
     document["suite"] = suite.name();
-    document["differing_outputs"] = wrong;
     if (options.prints_json && options.json.empty())
         fmt::print("{}", json_text(document));
     else
-        fmt::print("{}{}{}", to_text(measured, comparisons, error), fmt::join(wrong, "\n"), wrong.empty() ? "" : "\n");
+        fmt::print("{}", to_text(measured, comparisons, error));
     if (!options.json.empty())
         write_file(options.json, json_text(document));
     for (const ExportFile& file : exports)
         write_export(file, measured, comparisons);
     const bool all_ran = std::ranges::all_of(measured.not_run, &std::string::empty);
-    return interrupted ? exit_interrupted : all_ran && wrong.empty() ? exit_ok : exit_failed;
+    return interrupted ? exit_interrupted : all_ran && are_equal ? exit_ok : exit_failed;
 }
 
 }   // namespace

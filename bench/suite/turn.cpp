@@ -29,7 +29,7 @@ std::optional<double> peak_memory() {
 
 }   // namespace
 
-RowTurn take_turn(const Suite::Row& row, std::size_t runs, bool with_digest) {
+RowTurn take_turn(const Suite::Row& row, const std::function<std::size_t()>& next, bool with_digest) {
     RowTurn it{.row = row.name};
     const auto add = [&](const Metric& metric, double value, std::vector<float> items = {}) {
         if (std::ranges::find(it.metrics, metric.name, &Metric::name) != it.metrics.end())
@@ -44,9 +44,16 @@ RowTurn take_turn(const Suite::Row& row, std::size_t runs, bool with_digest) {
             it.digest = fmt::format("{:016x}", *digest);
     task->run(0);
     const std::optional<double> memory = peak_memory();   // so that it does not depend on the number of runs
-    const ProcessMeter meter;
-    for (std::size_t run = 1; run <= runs; ++run)
-        task->run(run);
+    ProcessMeter meter;
+    std::size_t runs = 0;
+    for (std::size_t more = 0; (more = next()) != 0;) {
+        meter.start();
+        for (const std::size_t all = runs + more; runs < all;)
+            task->run(++runs);
+        meter.stop();
+    }
+    if (runs == 0)
+        throw std::runtime_error{"nobody asked for a run"};
     const std::vector<double> of_process = meter.values(runs);
     for (std::size_t i = 0; i < of_process.size(); ++i)
         add(process_metrics()[i], of_process[i]);

@@ -6,6 +6,7 @@
 
 #include <drawpoint/bench/experiment/command.hpp>
 #include <drawpoint/bench/experiment/contender.hpp>
+#include <drawpoint/bench/experiment/counts.hpp>
 #include <drawpoint/bench/experiment/experiment.hpp>
 #include <drawpoint/bench/experiment/experiment_export.hpp>
 #include <drawpoint/bench/experiment/experiment_report.hpp>

@@ -5,7 +5,9 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <cstdint>
 #include <fstream>
@@ -13,7 +15,10 @@
 #include <memory>
 #include <random>
 #include <stdexcept>
+#include <span>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -220,6 +225,85 @@ private:
     float cost_;
     std::vector<Metric> metrics_{{"stage", Metric::Unit::seconds, true, true}};
 };
+
+/// Writes down when it is begun, run and ended.
+class Pausing final : public PausingContender {
+public:
+    Pausing(std::string& log, std::string name, std::vector<std::string> sections)
+        : log_{log}, name_{std::move(name)}, sections_{std::move(sections)} {}
+    const std::string& name() const noexcept override { return name_; }
+    const std::string& description() const noexcept override { return name_; }
+    std::span<const Metric> metrics() const noexcept override { return metrics_; }
+    std::span<const std::string> sections() const noexcept override { return sections_; }
+    void begin(std::size_t section) override { log_ += name_ + sections_[section] + "("; }
+    void run(std::size_t runs) override {
+        for (; runs > 0; --runs, ++runs_) {
+            log_ += name_;
+            if (++all_runs_ == fails_at)
+                throw NotRun{name_ + ": broke"};
+        }
+        std::this_thread::sleep_for(std::chrono::milliseconds{2});   // so that calibration ends
+    }
+    void end() override { log_ += name_ + ")"; }
+    Turn results() override {
+        return {.values = {static_cast<double>(std::exchange(runs_, 0))}, .seconds = 0.02};
+    }
+    void cancel() noexcept override {}
+    std::size_t fails_at = 0;
+
+private:
+    std::string& log_;
+    std::string name_;
+    std::vector<std::string> sections_;
+    std::size_t runs_ = 0, all_runs_ = 0;
+    std::vector<Metric> metrics_{{"time", Metric::Unit::seconds, true}};
+};
+
+BOOST_AUTO_TEST_CASE(contenders_that_can_pause_run_in_slices_there_and_back_section_by_section) {
+    std::string log;
+    std::vector<std::unique_ptr<Contender>> both;
+    both.push_back(std::make_unique<Pausing>(log, "a", std::vector<std::string>{"old", "both"}));
+    both.push_back(std::make_unique<Pausing>(log, "b", std::vector<std::string>{"both"}));
+    Experiment experiment{std::move(both), {.least_turn = std::chrono::milliseconds{80}, .seed = 1}};
+    experiment.prepare();
+    experiment.calibrate();   // a run takes 20 ms, so a turn has four, a slice each
+    std::map<std::string, int> rounds;
+    for (int round = 0; round < 200; ++round) {
+        log.clear();
+        const Round& it = experiment.run_round();
+        BOOST_TEST(it.values[0] == std::vector<double>{8}, boost::test_tools::per_element());   // in two sections
+        BOOST_TEST(it.values[1] == std::vector<double>{4}, boost::test_tools::per_element());
+        ++rounds[log];
+        // The section that only one has stands alone, the other one is measured together.
+        BOOST_TEST(log.starts_with("aold(aaaaa)"), log);
+        const std::string second = log.substr(log.find(')') + 1);
+        BOOST_TEST((second.starts_with("aboth(bboth(") || second.starts_with("bboth(aboth(")), log);
+        const std::string runs = second.substr(12, 8);
+        BOOST_TEST(std::ranges::count(runs, 'a') == 4, log);
+        for (const std::size_t there : {0u, 4u}) {
+            BOOST_TEST(runs[there] == runs[there + 3], log);   // and back
+            BOOST_TEST(runs[there + 1] == runs[there + 2], log);
+        }
+    }
+    BOOST_TEST(rounds.size() == 8u);   // by the coins of the first order, the one after two slices, and the last
+}
+
+BOOST_AUTO_TEST_CASE(one_that_fails_in_a_slice_is_left_out_and_the_others_go_on) {
+    std::string log;
+    std::vector<std::unique_ptr<Contender>> both;
+    both.push_back(std::make_unique<Pausing>(log, "a", std::vector<std::string>{""}));
+    auto failing = std::make_unique<Pausing>(log, "b", std::vector<std::string>{""});
+    failing->fails_at = 3;
+    both.push_back(std::move(failing));
+    Experiment experiment{std::move(both), {.least_turn = std::chrono::milliseconds{20}, .leaves_out = true}};
+    experiment.prepare();
+    for (int round = 0; round < 4; ++round)
+        experiment.run_round();
+    BOOST_TEST(experiment.measurements().not_run[1] == "b: broke");
+    BOOST_TEST(experiment.measurements().rounds.back().values[0] == std::vector<double>{1},
+               boost::test_tools::per_element());
+    BOOST_TEST(std::isnan(experiment.measurements().rounds.back().values[1][0]));
+}
 
 BOOST_AUTO_TEST_CASE(a_metric_by_item_is_compared_on_the_same_items_so_that_a_late_one_changes_nothing) {
     for (const bool exchanged : {false, true}) {

@@ -1,4 +1,5 @@
-// The suite that suite_test.cpp runs. Its first argument is a factor of the work that `twice` does.
+// The suite that suite_test.cpp runs. Its first argument is a factor of the work that `twice` does: with 2 or more the
+// program stands for a later build, which has another output and cannot run a row.
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
@@ -51,8 +52,19 @@ int main(int argc, char** argv) {
     suite.add_function("once", sleeps(1ms), 10, [&] { return output; })
         .add_function("twice", sleeps(factor * 5ms), 10, [&] { return output; })
         .add_function(
-            "another output", [&] { output = 8; }, 0, [&] { return output; })
+            "another output", [&] { output = factor < 2 ? 8 : 9; }, 0, [&] { return output; })
         .add_task("broken", []() -> std::unique_ptr<bench::Task> { throw std::runtime_error{"no such disk"}; })
+        .add_function("fails later",
+                      [n = 0]() mutable {
+                          if (++n == 4)   // the third run that counts
+                              throw std::runtime_error{"the disk is full"};
+                      })
+        .add_task("of the old build",
+                  [factor]() -> std::unique_ptr<bench::Task> {
+                      if (factor >= 2)
+                          throw std::runtime_error{"it was removed"};
+                      return std::make_unique<CountingTask>();
+                  })
         .add_task("counts", [] { return std::make_unique<CountingTask>(); })
         .add_command("command", "exit 0; true")
         .add_loader("loader", source, order, {.batch_size = 8, .num_workers = 2})

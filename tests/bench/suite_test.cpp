@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -114,7 +115,80 @@ BOOST_AUTO_TEST_CASE(a_program_measures_its_rows_and_says_which_did_not_run_or_h
 
     const Ended good = run("1 --rounds 2 --turn-ms 0 --row loader --row shuffled --json");
     BOOST_TEST(good.status == 0);
-    BOOST_TEST(nlohmann::json::parse(good.output)["differing_outputs"].empty());
+    const auto good_document = nlohmann::json::parse(good.output);
+    BOOST_TEST(good_document["contenders"][1]["differs"].empty());
+    BOOST_TEST(good_document["contenders"][1]["parts"][0]["digest"].is_string());
+}
+
+BOOST_AUTO_TEST_CASE(a_row_that_fails_between_its_runs_is_left_out_with_its_reason) {
+    const Ended ended = run("1 --rounds 3 --turn-ms 0 --row once --row 'fails later' --row counts");
+    BOOST_TEST(ended.status == 0, ended.output);   // a turn has one run
+    const std::string program = DRAWPOINT_SUITE_ROWS;
+    const auto it = make_command("it", program + " 1 --row once --row 'fails later'", Reports::suite);
+    it->prepare();
+    BOOST_TEST(it->take_turn(2).values.size() == it->metrics().size());
+    auto reason = [&] {
+        try {
+            (void)it->take_turn(3);
+        } catch (const NotRun& failure) {
+            return std::string{failure.what()};
+        }
+        return std::string{"it ran"};
+    }();
+    BOOST_TEST(contains(reason, "it: "));
+    BOOST_TEST(contains(reason, "the disk is full"));
+    BOOST_TEST(it->take_turn(1).values.size() == it->metrics().size());   // afterwards it can run again
+}
+
+/// Whether any process runs this program with such a word.
+bool runs_with(const std::string& word) {
+    for (const auto& entry : std::filesystem::directory_iterator{"/proc"}) {
+        std::ifstream file{entry.path() / "cmdline", std::ios::binary};
+        const std::string words{std::istreambuf_iterator{file}, {}};
+        if (words.starts_with(DRAWPOINT_SUITE_ROWS) && words.find(word) != words.npos)
+            return true;
+    }
+    return false;
+}
+
+BOOST_AUTO_TEST_CASE(a_row_runs_step_by_step_and_can_be_given_up_or_cancelled_between_them) {
+    const std::string program = DRAWPOINT_SUITE_ROWS;
+    const auto it = make_command("it", program + " 1 --row counts --row once", Reports::suite);
+    it->prepare();
+    auto& pausing = dynamic_cast<PausingContender&>(*it);
+    BOOST_REQUIRE(pausing.sections().size() == 2u);
+    for (const bool again : {true, false}) {
+        pausing.begin(0);
+        pausing.run(1);
+        if (again)
+            continue;   // given up by the next begin()
+        pausing.run(2);
+        pausing.end();
+        pausing.begin(1);
+        pausing.run(1);
+        pausing.end();
+        const Turn turn = pausing.results();
+        const auto sum = std::ranges::find(it->metrics(), "counts: sum of numbers", &Metric::name);
+        BOOST_REQUIRE(sum != it->metrics().end());
+        BOOST_TEST(turn.values[static_cast<std::size_t>(sum - it->metrics().begin())] == 6);   // 1 + 2 + 3
+        BOOST_TEST(turn.values.size() == it->metrics().size());
+    }
+    pausing.begin(0);
+    pausing.run(1);
+    BOOST_TEST(runs_with("--once=counts"));
+    it->cancel();
+    BOOST_CHECK_THROW(pausing.run(1), Cancelled);
+    BOOST_TEST(!runs_with("--once=counts"));
+    BOOST_CHECK_THROW(pausing.begin(0), Cancelled);
+    const auto left = make_command("left", program + " 1 --row once", Reports::suite);
+    left->prepare();
+    dynamic_cast<PausingContender&>(*left).begin(0);   // ended by the destructor, or the next lines find it
+}
+
+BOOST_AUTO_TEST_CASE(a_row_that_dies_is_noticed_although_something_else_has_its_channel) {
+    const auto it = make_command("it", "sleep 30 & " DRAWPOINT_SUITE_ROWS " 1 --row 'fails later'", Reports::suite);
+    it->prepare();
+    BOOST_CHECK_THROW((void)it->take_turn(3), NotRun);   // at once, not when `sleep` ends
 }
 
 BOOST_AUTO_TEST_CASE(wrong_options_are_named) {
@@ -130,6 +204,10 @@ BOOST_AUTO_TEST_CASE(wrong_options_are_named) {
         BOOST_TEST(contains(ended.output, words));
     }
     BOOST_TEST(run("1 --help").status == 0);
+    const Ended nobody = run("1 --once once --steps 3>&-");
+    BOOST_TEST(nobody.status == 1);
+    BOOST_TEST(contains(nobody.output, "descriptor 3"));
+    BOOST_TEST(run("1 --once once --steps --runs 2").status == 2);
     Suite twice{"it"};
     twice.add_function("a", [] {});
     BOOST_CHECK_THROW(twice.add_function("a", [] {}), std::invalid_argument);
@@ -189,6 +267,32 @@ BOOST_AUTO_TEST_CASE(two_builds_of_a_suite_are_raced_row_by_row) {
     BOOST_TEST(measured.log_ratios(1, place) == std::vector<double>(20), boost::test_tools::per_element());
     for (const std::string line : {"true", "echo hello", "echo '{\"rows\": [\"a\"]}' #"})
         BOOST_CHECK_THROW(make_command("it", line, Reports::suite)->prepare(), NotRun);
+}
+
+BOOST_AUTO_TEST_CASE(two_builds_with_another_output_or_fewer_rows_differ_and_others_do_not) {
+    const auto prepared = [](const std::string& rows, const char* base, const char* candidate) {
+        const std::string program = DRAWPOINT_SUITE_ROWS;
+        std::vector<std::unique_ptr<Contender>> builds;
+        builds.push_back(make_command("old", program + base + rows, Reports::suite));
+        builds.push_back(make_command("new", program + candidate + rows, Reports::suite));
+        Experiment experiment{std::move(builds)};
+        experiment.prepare();
+        return experiment.measurements();
+    };
+    const std::string outputs = " --row once --row 'another output' --row loader";
+    BOOST_TEST(differing_parts(prepared(outputs, " 1", " 1"), 1).empty());
+    BOOST_TEST(differing_parts(prepared(outputs, " 1", " 3"), 1) ==
+                   std::vector<std::string>{"new has another output of row another output than old"},
+               boost::test_tools::per_element());
+    const std::string rows = " --row once --row broken --row 'of the old build'";
+    const Measurements lost = prepared(rows, " 1", " 3");
+    const std::vector<std::string> why = differing_parts(lost, 1);
+    BOOST_REQUIRE(why.size() == 1u);   // not `broken`, which neither can run
+    BOOST_TEST(contains(why[0], "new cannot run row of the old build"));
+    BOOST_TEST(contains(why[0], "it was removed"));
+    BOOST_TEST(lost.parts[0][1].not_run.empty() == false);
+    BOOST_TEST(differing_parts(prepared(rows, " 3", " 1"), 1).empty());   // a new row
+    BOOST_CHECK_THROW((void)prepared(" --row broken", " 1", " 1"), NotRun);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -106,6 +106,50 @@ BOOST_AUTO_TEST_CASE(the_self_test_says_how_often_gates_are_wrong_here) {
     BOOST_TEST(rows[3]["slower_by"] == 0.05);
 }
 
+BOOST_AUTO_TEST_CASE(two_files_are_judged_by_what_they_count) {
+    const TemporaryFolder folder;
+    const auto record = [&](const char* name, const char* depth) {
+        const Result result =
+            run_program({"profile", "--data", "synthetic:64", "--image-size", "8", "--batch-size", "8", "--model",
+                         "none", "--num-workers", "1", "--prefetch-depth", depth, "-o", folder.file(name)});
+        BOOST_REQUIRE_MESSAGE(result.code == 0, result.err);
+        return folder.file(name);
+    };
+    const std::string base = record("a.pftrace", "2"), same = record("b.pftrace", "2"),
+                      deeper = record("c.pftrace", "6");
+    const Result passes = run_program({"gate", base, same});
+    BOOST_TEST(passes.code == 0, passes.out << passes.err);
+    BOOST_TEST(passes.out.find("\nnothing more is counted\nof times there is no verdict: ") != std::string::npos,
+               passes.out);
+    BOOST_TEST(passes.out.find("residual, ns") != std::string::npos, passes.out);
+    const Result more = run_program({"gate", base, deeper, "--json=" + folder.file("gate.json"), "--github"},
+                                    {.variables = {"GITHUB_STEP_SUMMARY=" + folder.file("summary.md")}});
+    BOOST_TEST(more.code == 3, more.out << more.err);
+    BOOST_TEST(more.out.starts_with("not the same: "), more.out);
+    BOOST_TEST(more.out.find("::error title=drawpoint gate::more: batch memory") != std::string::npos, more.out);
+    const Json document = Json::parse(std::ifstream{folder.file("gate.json")});
+    BOOST_TEST(document["schema"] == "drawpoint.count-comparison/1");
+    BOOST_TEST(document["verdict"] == "more");
+    BOOST_TEST(run_program({"gate", deeper, base}).code == 0);
+
+    const auto measure = [&](const char* name, const char* command) {
+        BOOST_REQUIRE(run_program({"bench", "--command", command, "--rounds", "8", "--turn-ms", "0",
+                                   "--json=" + folder.file(name)})
+                          .code == 0);
+        return folder.file(name);
+    };
+    const std::string small = measure("small.json", "it=true"), large = measure("large.json", "it=sh -c 'ls; ls; ls'");
+    const Result faults = run_program({"gate", small, large, "--markdown"});
+    BOOST_TEST(faults.code == 3, faults.out << faults.err);
+    BOOST_TEST(faults.out.find("\nmore: it: page faults\n") != std::string::npos, faults.out);
+    check_complaint(run_program({"gate", base, small}), 2, {"small.json holds results", "a.pftrace does not"});
+    check_complaint(run_program({"gate", base, folder.file("none")}), 1, {"none: No such file"});
+    check_complaint(run_program({"gate", small, large, "--csv"}), 2, {"--csv"});
+    check_complaint(run_program({"gate", small, large, "--to", "junit=" + folder.file("x")}), 2, {"--to"});
+    check_complaint(run_program({"gate", small, large, "--new", "x"}), 2, {"--new"});
+    check_complaint(run_program({"gate", small, large, "--base", "x"}), 2, {"--base"});
+}
+
 BOOST_AUTO_TEST_CASE(what_cannot_be_a_gate_is_refused) {
     check_complaint(run_program({"gate"}), 2, {"--base"});
     check_complaint(run_program({"gate", "--base", "true"}), 2, {"--new"});

@@ -21,3 +21,9 @@ run(${configure} -DCMAKE_BUILD_TYPE=${TYPE} "-DCMAKE_CXX_FLAGS=${FLAGS}" "-DCMAK
     -DDRAWPOINT_DEVELOPER=ON)
 run(${CMAKE_COMMAND} --build ${WORK}/build --target consumer --parallel 2)
 run(${WORK}/build/consumer)
+if(KIND STREQUAL "package" AND EXISTS ${BUILD}/bin/drawpoint)   # a suite of the user's own, on generated photographs
+  run(${CMAKE_COMMAND} --build ${WORK}/build --target bench_my_dataset)
+  run(${BUILD}/bin/drawpoint dataset generate --count 3 --out ${WORK}/pictures)
+  run(${BUILD}/bin/drawpoint dataset crops --from ${WORK}/pictures --out ${WORK}/photos --per-image 10 --size 160x120)
+  run(${WORK}/build/bench_my_dataset --data ${WORK}/photos/train --rounds 2 --turn-ms 0)
+endif()

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -11,6 +12,7 @@ namespace drawpoint::bench {
 
 /// A quantity that a contender measures each time it runs.
 struct Metric {
+    /// `count`, `bytes`: of something that other processes do not change; `number`: anything else.
     enum class Unit : std::uint8_t { seconds, count, bytes, number };
     std::string name;   ///< "wall time"
     Unit unit = Unit::seconds;
@@ -42,6 +44,13 @@ struct Turn {
     double seconds = 0;
 };
 
+/// One of the things that a contender runs, e.g. a row of a suite.
+struct Part {
+    std::string name;                    ///< empty: the contender is one thing
+    std::optional<std::string> digest;   ///< of its output: that of parts with the same name should be the same
+    std::string not_run;                 ///< why it is left out; empty: it takes part
+};
+
 /// What takes part in an `Experiment`. Between its turns it must use no CPU.
 class Contender {
 public:
@@ -56,6 +65,8 @@ public:
     virtual void prepare() {}
     /// Always the same, each with a name of its own.
     [[nodiscard]] virtual std::span<const Metric> metrics() const noexcept = 0;
+    /// After prepare(), and always the same then. Empty: nothing is known of them.
+    [[nodiscard]] virtual std::span<const Part> parts() const noexcept { return {}; }
     /// Runs so many times, one after the other. `runs`: at least 1. Throws NotRun or Cancelled.
     [[nodiscard]] virtual Turn take_turn(std::size_t runs) = 0;
     /// CPU time that its processes have used so far which still run, or that this process has not waited for: it is not
@@ -63,6 +74,27 @@ public:
     [[nodiscard]] virtual double running_cpu_seconds() const { return 0; }
     /// Ends the present turn, if it can, and makes all later ones throw Cancelled. Any thread.
     virtual void cancel() noexcept = 0;
+};
+
+/// A contender that can pause between runs. An `Experiment` of such contenders alone lets them run in slices, which
+/// have orders of their own: so the machine's speed, which changes from one tenth of a second to the next, is the
+/// same for all of them. While it pauses it must use no CPU.
+class PausingContender : public Contender {
+public:
+    /// A turn has sections, which are measured one after the other, e.g. the rows of a suite. Sections with the same
+    /// name are measured together. Known after prepare().
+    [[nodiscard]] virtual std::span<const std::string> sections() const noexcept;
+    /// Begins a section: all that has to be done before its first run. One that was not ended is given up. In a turn
+    /// each section is begun once. Throws NotRun or Cancelled, as the others do.
+    virtual void begin(std::size_t section) = 0;
+    /// Runs so many times, one after the other; several times in a section. `runs`: at least 1.
+    virtual void run(std::size_t runs) = 0;
+    virtual void end() = 0;
+    /// What was measured in the turn, when all sections have ended.
+    [[nodiscard]] virtual Turn results() = 0;
+
+    /// All sections without a pause.
+    Turn take_turn(std::size_t runs) final;
 };
 
 }   // namespace drawpoint::bench

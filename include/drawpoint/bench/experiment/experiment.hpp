@@ -26,7 +26,8 @@ struct ExperimentOptions {
 
 /// One turn of each contender.
 struct Round {
-    std::vector<std::size_t> order;            ///< the contenders, in the order in which they had their turns
+    /// The contenders, in the order of their turns; of turns in slices, of the first slice.
+    std::vector<std::size_t> order;
     std::vector<std::vector<double>> values;   ///< [contender][metric], for a run; NaN: it does not measure that
     /// [contender][metric]: log(value / value of the first contender); of a metric by item the median of the items'.
     std::vector<std::vector<double>> log_ratios;
@@ -42,6 +43,7 @@ struct Measurements {
     std::vector<std::string> descriptions;     ///< of each: its command line
     std::vector<std::string> not_run;          ///< of each: why it is left out; empty: it takes part
     std::vector<std::string> flaws;            ///< of each: why its times mean nothing, or ""
+    std::vector<std::vector<Part>> parts;      ///< of each
     std::vector<Metric> metrics;               ///< of all contenders together
     std::vector<std::vector<bool>> measures;   ///< [contender][metric]: whether it measures that
     std::vector<std::size_t> runs;             ///< of each contender in a turn
@@ -61,8 +63,9 @@ struct Measurements {
 };
 
 /// Measures contenders in rounds: in each of them every contender has one turn, in an order drawn anew. So drift, and
-/// what depends on the place in the round, raise the ratio of two contenders as often as they lower it. All methods but
-/// cancel() are for one thread.
+/// what depends on the place in the round, raise the ratio of two contenders as often as they lower it. Contenders that
+/// can pause have their turns in slices of about 10 ms, which have orders of their own. All methods but cancel() are
+/// for one thread.
 class Experiment {
 public:
     /// The first contender is the base. Throws std::invalid_argument without a contender, or if two have the same name.
@@ -87,6 +90,8 @@ private:
     template <class F>
     void attempt(std::size_t contender, F&& action);
     std::size_t calibrated_runs(Contender&) const;
+    /// One turn of each contender: in slices if all can pause, else one whole turn after the other.
+    void take_turns(std::vector<std::size_t> order, std::vector<Turn>& turns);
     /// Of the processes of all contenders, ended or running.
     [[nodiscard]] double contenders_cpu_seconds() const;
     [[nodiscard]] bool takes_part(std::size_t contender) const { return measured_.not_run[contender].empty(); }
@@ -115,6 +120,10 @@ struct Comparison {
 /// hold, at whatever round one looks: for equal contenders whatever the noise, for others if the ratio's noise is
 /// symmetric.
 [[nodiscard]] std::vector<Comparison> compare(const Measurements&, double error = 0.01);
+
+/// Why a contender does not do the same as the ones before it, a sentence each: a part has another output, or cannot
+/// run here and can run in the first contender. Empty: nothing is known against it.
+[[nodiscard]] std::vector<std::string> differing_parts(const Measurements&, std::size_t contender);
 
 /// Why the figures mean nothing: a contender's flaw, or "other processes used 1.2 of 2 cores"; empty: nothing is known
 /// against them. The machine is a place to measure while they use at most this share of the cores in half of the

@@ -16,6 +16,8 @@ struct ResultRow {
     std::string name;
     Metric::Unit unit = Metric::Unit::seconds;
     std::vector<double> values;   ///< of each round or repetition; at least one
+    /// A count that is the same in every run of the same program: one value says it.
+    bool is_exact = false;
 };
 
 /// A file of results.
@@ -25,7 +27,8 @@ struct Results {
 };
 
 /// Reads a document of schema `drawpoint.experiment/1`, or the JSON of Google Benchmark, whose rows are real and CPU
-/// time of each benchmark, in seconds. Throws std::invalid_argument if it is neither.
+/// time of each benchmark, in seconds, and what its memory manager counts. Throws std::invalid_argument if it is
+/// neither.
 [[nodiscard]] Results results_in(std::string name, const nlohmann::json& document);
 
 /// Files of results, which were measured one after the other, beside the first one: medians and their ratios. Of times

@@ -24,8 +24,9 @@ struct LoaderRow {
 
 /// A benchmark as data: named rows that do the same work in different ways. All are compared with the first one that is
 /// measured. Every turn of a row is a process of its own, so rows share neither heap nor threads, and the luck of a
-/// memory layout averages away. The add_…() functions return *this, and throw std::invalid_argument for a name that is
-/// empty, used twice, or more than one line.
+/// memory layout averages away. The processes of a round exist at the same time, one running while the others wait: the
+/// machine's memory must hold all of them, and they must not lock the same file. The add_…() functions return *this,
+/// and throw std::invalid_argument for a name that is empty, used twice, or more than one line.
 class Suite {
 public:
     explicit Suite(std::string name) : name_{std::move(name)} {}
@@ -49,10 +50,10 @@ public:
 
     /// Passes over a data set through a DataLoader. A run is a pass over epoch 1, before which nothing is prefetched;
     /// the run that warms up is over epoch 0. It also measures the time to the first batch, the other draws, and each
-    /// stage, sample by sample, so that a stage is compared on the same samples: those with an index below 16,384, and
-    /// not of a source that fills runs. Rows that deliver the same samples in whatever order and batches have the same
-    /// digest (not with LoaderOptions::collate). The source and the sampler must live until bench::main() has returned.
-    /// What the loader's constructor or a pass throws is the reason why the row is not run.
+    /// stage, sample by sample, so that a stage is compared on the same samples: all, or every n-th of more than
+    /// 16,384, and not of a source that fills runs. Rows that deliver the same samples in whatever order and batches
+    /// have the same digest (not with LoaderOptions::collate). The source and the sampler must live until bench::main()
+    /// has returned. What the loader's constructor or a pass throws is the reason why the row is not run.
     Suite& add_loader(std::string name, const SampleSource& source, const Sampler& sampler,
                       const LoaderOptions& options, LoaderRow row = {});
     Suite& add_loader(std::string, const SampleSource&&, const Sampler&, const LoaderOptions&, LoaderRow = {}) = delete;

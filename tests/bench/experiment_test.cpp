@@ -245,9 +245,7 @@ public:
         std::this_thread::sleep_for(std::chrono::milliseconds{2});   // so that calibration ends
     }
     void end() override { log_ += name_ + ")"; }
-    Turn results() override {
-        return {.values = {static_cast<double>(std::exchange(runs_, 0))}, .seconds = 0.02};
-    }
+    Turn results() override { return {.values = {static_cast<double>(std::exchange(runs_, 0))}, .seconds = 0.02}; }
     void cancel() noexcept override {}
     std::size_t fails_at = 0;
 

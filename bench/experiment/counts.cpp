@@ -5,6 +5,8 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -51,11 +53,23 @@ CountFinding find(const Interval& base, const Interval& value, bool is_enough) {
                                    : CountFinding::no_difference_shown;
 }
 
-/// The samples that were read: their number by index.
+/// Calls see(row) for the samples of batches that were drawn: what was prefetched beyond them depends on timing.
+template <class F>
+void for_each_drawn(const Ledger& ledger, F&& see) {
+    using Key = std::tuple<std::uint16_t, std::uint32_t, std::uint32_t>;
+    std::set<Key> drawn;
+    for (const BatchRow& batch : ledger.batches)
+        if (batch.status == BatchStatus::taken)
+            drawn.emplace(batch.pipeline, batch.epoch, batch.batch);
+    for (const SampleRow& row : ledger.samples)
+        if (drawn.contains({row.pipeline, row.epoch, row.batch}))
+            see(row);
+}
+
+/// The samples that were drawn: their number by index.
 std::map<std::uint64_t, std::uint64_t> samples_of(const Ledger& ledger) {
     std::map<std::uint64_t, std::uint64_t> number;
-    for (const SampleRow& row : ledger.samples)
-        number[row.index] += row.samples;
+    for_each_drawn(ledger, [&](const SampleRow& row) { number[row.index] += row.samples; });
     return number;
 }
 
@@ -73,10 +87,10 @@ Results counts_of(const Ledger& ledger) {
     add(records_lost, count, summary.recording.dropped, true);
     add(samples_failed, count, ledger.failures.size(), true);
     double read = 0, samples = 0;
-    for (const SampleRow& row : ledger.samples) {
+    for_each_drawn(ledger, [&](const SampleRow& row) {
         read += static_cast<double>(row.bytes);
         samples += row.samples;
-    }
+    });
     if (samples > 0)
         add(bytes_a_sample, bytes, read / samples, true);
     add("batch memory", bytes, memory.slots_bytes, true);

@@ -36,6 +36,7 @@ CountFinding finding_of(const std::vector<CountComparison>& all, const std::stri
 /// A recording of four samples that were read.
 Ledger ledger_of(std::uint64_t bytes, std::uint64_t first_sample = 0) {
     Ledger ledger;
+    ledger.batches.push_back({.batch = 0, .size = 4});
     for (std::uint64_t i = 0; i < 4; ++i)
         ledger.samples.push_back({.index = first_sample + i, .bytes = bytes});
     ledger.set_fact(facts::planned_bytes, "4096");
@@ -92,6 +93,10 @@ BOOST_AUTO_TEST_CASE(recordings_are_compared_by_what_comes_out_the_same_each_tim
     BOOST_CHECK((finding_of(found, "page faults a batch") == CountFinding::equal));
     BOOST_CHECK((finding_of(compare_counts(ledger_of(100), ledger_of(101, 1)), "bytes read a sample") ==
                  CountFinding::other_samples));
+    Ledger prefetched = ledger_of(100);   // one batch more than the run drew
+    prefetched.batches.push_back({.batch = 1, .status = BatchStatus::abandoned, .size = 1});
+    prefetched.samples.push_back({.index = 9, .batch = 1, .bytes = 500});
+    BOOST_CHECK((finding_of(compare_counts(ledger_of(100), prefetched), "bytes read a sample") == CountFinding::equal));
     Ledger worse = ledger_of(100);
     worse.failures.push_back({.index = 1});
     worse.dropped.push_back({.records = 2});

@@ -21,7 +21,7 @@ CHANGES = [
     ("read +2 ms", ["--compute-ms", "1", "--num-workers", "2", "--read-concurrency", "0"], [],
      ["--inject", "read-latency=2ms"], ["draw: read"]),
     ("transform x3", ["--compute-ms", "1", "--num-workers", "1"], ["--inject", "transform=x1"],
-     ["--inject", "transform=x3"], ["draw: inject", "draw: transform"]),
+     ["--inject", "transform=x3"], ["draw: transform"]),
     ("compute +10 %", ["--num-workers", "1"], ["--compute-ms", "40"], ["--compute-ms", "44"], ["forward"]),
     ("workers 4 to 1", ["--compute-ms", "20", "--inject", "read-latency=2ms", "--read-concurrency", "0"],
      ["--num-workers", "4"], ["--num-workers", "1"], ["draw:"]),
@@ -70,10 +70,11 @@ def main():
     changes = []
     compared = 0
     with tempfile.TemporaryDirectory() as folder:
-        data = arguments.data or f"{folder}/photos"
+        data = arguments.data or f"{folder}/crops/train"
         if not arguments.data:
-            subprocess.run([arguments.program, "dataset", "generate", "--out", data], check=True,
-                           stdout=subprocess.DEVNULL)
+            for action in (["generate", "--out", f"{folder}/photos"],
+                           ["crops", "--from", f"{folder}/photos", "--out", f"{folder}/crops"]):
+                subprocess.run([arguments.program, "dataset", *action], check=True, stdout=subprocess.DEVNULL)
         pairs = Pairs(arguments.program, data, arguments.steps, folder)
         for name, both, first, second, right in CHANGES:
             found = []

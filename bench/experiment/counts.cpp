@@ -30,8 +30,6 @@ constexpr const char *bytes_a_sample = "bytes read a sample", *samples_failed = 
                      *records_lost = "records lost";
 constexpr std::string_view nothing_counted = "there is nothing that both files count\n";
 
-bool is_counted(Metric::Unit unit) noexcept { return unit == Metric::Unit::count || unit == Metric::Unit::bytes; }
-
 Interval range_of(const ResultRow& row) {
     const auto [least, most] = std::ranges::minmax(row.values);
     return {.median = statistics::quantile(row.values, 0.5), .low = least, .high = most};

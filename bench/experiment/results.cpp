@@ -45,8 +45,6 @@ std::vector<std::string> names_of(std::span<const Results> files) {
     return names;
 }
 
-bool is_counted(Metric::Unit unit) noexcept { return unit == Metric::Unit::count || unit == Metric::Unit::bytes; }
-
 /// "×1.049", "equal" for what is counted, or "" if one of them is missing.
 std::string ratio_of(const ResultRow* base, const ResultRow* row) {
     if (!base || !row)

@@ -94,9 +94,8 @@ int main(int argc, char** argv) {
         ->delimiter(',')
         ->check(CLI::IsMember(contender_names()));
     add_data_option(app, options.data);
-    app.add_option("--rounds", options.comparison.rounds, "interleaved rounds that count [7]")
-        ->check(CLI::Range(1, 1000));
-    app.add_option("--passes", options.comparison.passes, "passes over the photographs a round [2]")
+    app.add_option("--rounds", options.comparison.rounds, "rounds that count [15]")->check(CLI::Range(1, 1000));
+    app.add_option("--passes", options.comparison.passes, "passes over the photographs a round [1]")
         ->check(CLI::Range(1, 1000));
     app.add_option("--batch-size", workload.batch_size, "samples a batch [64; straggler always 16]")
         ->check(CLI::Range(1, 4096));

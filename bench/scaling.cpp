@@ -110,9 +110,8 @@ int main(int argc, char** argv) {
     app.add_option("--prefetch-depth", options.depths, "depths, by commas [1,2,4,8]")
         ->delimiter(',')
         ->check(CLI::Range(1, 55));
-    app.add_option("--rounds", options.comparison.rounds, "interleaved rounds that count [7]")
-        ->check(CLI::Range(1, 1000));
-    app.add_option("--passes", options.comparison.passes, "passes over the data a round [2]")
+    app.add_option("--rounds", options.comparison.rounds, "rounds that count [15]")->check(CLI::Range(1, 1000));
+    app.add_option("--passes", options.comparison.passes, "passes over the data a round [1]")
         ->check(CLI::Range(1, 1000));
     app.add_option("--jpeg-decoder", options.jpeg_decoder, "auto, library or own [auto]")
         ->check(CLI::IsMember({"auto", "library", "own"}));

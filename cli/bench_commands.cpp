@@ -48,8 +48,10 @@ int bench_commands(const Invocation& invocation) {
     for (const std::string& text : commands)
         contenders.push_back(contender_in(text, flags.reports()));
     std::optional<bench::InterruptibleExperiment> experiment;
+    bench::ExperimentOptions options = flags.options();
+    options.leaves_out = flags.reports() == bench::Reports::row;
     try {
-        experiment.emplace(std::move(contenders), flags.options());
+        experiment.emplace(std::move(contenders), options);
     } catch (const std::invalid_argument& error) {
         throw UsageError{fmt::format("--command: {}", error.what())};
     }
@@ -59,7 +61,12 @@ int bench_commands(const Invocation& invocation) {
     const bench::Measurements& measured = experiment->measurements();
     if (!measured.rounds.empty())
         flags.print(flags.report(measured, flags.error(), invocation), measured);
-    return interrupted ? exit_interrupted : exit_ok;
+    bool all_ran = true, are_equal = true;
+    for (std::size_t contender = 0; contender < measured.contenders.size(); ++contender) {
+        all_ran = all_ran && measured.not_run[contender].empty();
+        are_equal = are_equal && differing_parts(measured, contender).empty();
+    }
+    return interrupted ? exit_interrupted : all_ran && are_equal ? exit_ok : exit_failed;
 }
 
 }   // namespace drawpoint::cli

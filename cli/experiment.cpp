@@ -30,7 +30,7 @@ ExperimentFlags::ExperimentFlags(CLI::App& app) : output_flags_{app, true} {
     };
     add_read(app, "--seed", seed_, "", seed, "of the orders of turns [drawn anew]");
     add_read(app, "--reports", reports_, "nothing",
-             one_of<bench::Reports>({"nothing", "google-benchmark", "numbers", "suite"}),
+             one_of<bench::Reports>({"nothing", "google-benchmark", "numbers", "suite", "row"}),
              "what the commands write to stdout and are compared by; nothing: by their time");
     app.add_option("--to", to_,
                    fmt::format("FORMAT=FILE, repeatable: writes a file for another program; FORMAT is {}",
@@ -50,8 +50,9 @@ void ExperimentFlags::read() {
                 throw UsageError{fmt::format("--to {}", error.what())};
             }
         }();
-        if (format == "google-benchmark" && reports_ != bench::Reports::nothing)
-            throw UsageError{"--to google-benchmark has the wall and CPU time of commands, which --reports replaces"};
+        if (format == "google-benchmark" &&
+            (reports_ == bench::Reports::google_benchmark || reports_ == bench::Reports::numbers))
+            throw UsageError{"--to google-benchmark needs wall times, which --reports replaces"};
         check_files({.json_files = {file}}, "--to", "");   // throws if it cannot be written
         exports_.push_back({format, file});
     }

@@ -9,6 +9,7 @@ if(DRAWPOINT_ROOMS)
   install(EXPORT drawpointTargets NAMESPACE drawpoint:: DESTINATION ${package_folder})
   file(GLOB doors CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/drawpoint/*.hpp)   # which include the rooms' headers
   install(FILES ${doors} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/drawpoint)
+  install(FILES ${PROJECT_SOURCE_DIR}/bench/suite/drawpoint_suite.py DESTINATION ${CMAKE_INSTALL_DATADIR}/drawpoint/python)
   if(TARGET drawpoint)
     install(TARGETS drawpoint)
   endif()

@@ -14,7 +14,7 @@
 namespace drawpoint::bench {
 
 struct ComparisonOptions {
-    std::size_t rounds = 7, passes = 2;
+    std::size_t rounds = 15, passes = 1;
     bool checks_outputs = true;
     bool asks_first_batch = true;   ///< also measures the first batch of newly made loaders
 };

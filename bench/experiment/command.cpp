@@ -138,8 +138,8 @@ private:
 std::unique_ptr<Contender> make_command(std::string name, std::string line, Reports reports) {
     if (reports == Reports::nothing)
         return std::make_unique<Command>(std::move(name), std::move(line));
-    if (reports == Reports::suite)
-        return std::make_unique<SuiteProgram>(std::move(name), std::move(line));
+    if (reports == Reports::suite || reports == Reports::row)
+        return std::make_unique<SuiteProgram>(std::move(name), std::move(line), reports == Reports::row);
     return std::make_unique<ReportingCommand>(std::move(name), std::move(line), reports);
 }
 

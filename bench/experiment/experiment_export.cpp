@@ -80,36 +80,63 @@ Json google_context() {
             {"library_build_type", is_debug ? "debug" : "release"}};
 }
 
-/// A family of benchmarks for each contender, a repetition for each round. Wall and CPU time are the first two metrics
-/// in seconds; all others are counters.
+/// What has a wall time of its own: a contender, or a row of one that is a suite, whose metrics begin with its name.
+struct Timed {
+    std::string prefix;   ///< "ROW: ", or ""
+    std::size_t wall = 0, cpu = 0;
+};
+
+std::vector<Timed> timed_in(const Measurements& measured) {
+    constexpr std::string_view wall = "wall time";
+    std::vector<Timed> all;
+    for (std::size_t metric = 0; metric < measured.metrics.size(); ++metric) {
+        const std::string& name = measured.metrics[metric].name;
+        if (name != wall && !name.ends_with(": wall time"))
+            continue;
+        const std::string prefix = name.substr(0, name.size() - wall.size());
+        const auto cpu = std::ranges::find(measured.metrics, prefix + "CPU time", &Metric::name);
+        all.push_back(
+            {prefix, metric,
+             cpu == measured.metrics.end() ? metric : static_cast<std::size_t>(cpu - measured.metrics.begin())});
+    }
+    return all;
+}
+
+/// A family of benchmarks for each contender, or each row of it, a repetition for each round. What is not wall or CPU
+/// time is a counter.
 Json google_benchmark(const Measurements& measured) {
-    std::vector<std::size_t> times;
-    for (std::size_t metric = 0; metric < measured.metrics.size(); ++metric)
-        if (measured.metrics[metric].unit == Metric::Unit::seconds)
-            times.push_back(metric);
-    if (times.empty())
-        throw std::invalid_argument{"google-benchmark needs a metric in seconds"};
-    const std::size_t wall = times.front(), cpu = times.size() > 1 ? times[1] : wall;
+    const std::vector<Timed> all = timed_in(measured);
+    if (all.empty())
+        throw std::invalid_argument{"google-benchmark needs a wall time"};
     Json benchmarks = Json::array();
+    std::size_t family = 0;
     for (std::size_t contender = 0; contender < measured.contenders.size(); ++contender)
-        for (std::size_t r = 0; has_value(measured, contender, wall) && r < measured.rounds.size(); ++r) {
-            const std::vector<double>& values = measured.rounds[r].values[contender];
-            Json row{{"name", measured.contenders[contender]},
-                     {"family_index", contender},
-                     {"per_family_instance_index", 0},
-                     {"run_name", measured.contenders[contender]},
-                     {"run_type", "iteration"},
-                     {"repetitions", measured.rounds.size()},
-                     {"repetition_index", r},
-                     {"threads", 1},
-                     {"iterations", measured.runs[contender]},
-                     {"real_time", values[wall] * 1e9},
-                     {"cpu_time", values[cpu] * 1e9},
-                     {"time_unit", "ns"}};
-            for (std::size_t metric = 0; metric < values.size(); ++metric)
-                if (metric != wall && metric != cpu && !std::isnan(values[metric]))
-                    row[measured.metrics[metric].name] = values[metric];
-            benchmarks.push_back(std::move(row));
+        for (const auto& [prefix, wall, cpu] : all) {
+            if (!has_value(measured, contender, wall))
+                continue;
+            const std::string& one = measured.contenders[contender];
+            const std::string name = prefix.empty() ? one : one + "/" + prefix.substr(0, prefix.size() - 2);
+            for (std::size_t r = 0; r < measured.rounds.size(); ++r) {
+                const std::vector<double>& values = measured.rounds[r].values[contender];
+                Json row{{"name", name},
+                         {"family_index", family},
+                         {"per_family_instance_index", 0},
+                         {"run_name", name},
+                         {"run_type", "iteration"},
+                         {"repetitions", measured.rounds.size()},
+                         {"repetition_index", r},
+                         {"threads", 1},
+                         {"iterations", measured.runs[contender]},
+                         {"real_time", values[wall] * 1e9},
+                         {"cpu_time", values[cpu] * 1e9},
+                         {"time_unit", "ns"}};
+                for (std::size_t metric = 0; metric < values.size(); ++metric)
+                    if (const std::string& of = measured.metrics[metric].name;
+                        metric != wall && metric != cpu && !std::isnan(values[metric]) && of.starts_with(prefix))
+                        row[of.substr(prefix.size())] = values[metric];
+                benchmarks.push_back(std::move(row));
+            }
+            ++family;
         }
     return {{"context", google_context()}, {"benchmarks", std::move(benchmarks)}};
 }

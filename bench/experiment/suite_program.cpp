@@ -50,14 +50,22 @@ SuiteProgram::SuiteProgram(std::string name, std::string description, std::strin
                            std::optional<std::string> row)
     : process_{std::move(name), std::move(description), std::move(file), std::move(words)}, row_{std::move(row)} {}
 
-SuiteProgram::SuiteProgram(std::string name, std::string line) : process_{std::move(name), std::move(line)} {}
+SuiteProgram::SuiteProgram(std::string name, std::string line, bool has_one_row)
+    : process_{std::move(name), std::move(line)}, has_one_row_{has_one_row} {}
 
 void SuiteProgram::prepare() {
-    for (const std::string& row : row_ ? std::vector{*row_} : listed_rows(process_)) {
+    const std::vector<std::string> rows = row_ ? std::vector{*row_} : listed_rows(process_);
+    if (has_one_row_ && rows.size() != 1)
+        throw NotRun{fmt::format("{}: {} has {} rows: choose one with --row", process_.name(),
+                                 printable(process_.line()), rows.size())};
+    if (has_one_row_)
+        row_ = rows.front();
+    for (const std::string& row : rows) {
         Part& part = parts_.emplace_back(Part{.name = row_ ? "" : row});
         try {
             RowTurn turn = turn_in(process_, row, process_.run(true, {"--once=" + row, "--digest"}).output);
             running_.push_back(row);
+            sections_.push_back(part.name);
             places_.push_back(metrics_.size());
             part.digest = std::move(turn.digest);
             optimised_ = optimised_ && turn.optimised;

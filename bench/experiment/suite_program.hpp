@@ -23,8 +23,8 @@ public:
     /// "ROW: METRIC".
     SuiteProgram(std::string name, std::string description, std::string file, std::vector<std::string> words,
                  std::optional<std::string> row = std::nullopt);
-    /// All rows of the program that a command line starts. Throws NotRun if the line is empty.
-    SuiteProgram(std::string name, std::string line);
+    /// All rows of the program that a command line starts, or the only one. Throws NotRun if the line is empty.
+    SuiteProgram(std::string name, std::string line, bool has_one_row = false);
 
     const std::string& name() const noexcept override { return process_.name(); }
     const std::string& description() const noexcept override { return process_.line(); }
@@ -33,7 +33,7 @@ public:
     std::span<const Metric> metrics() const noexcept override { return metrics_; }
     /// The rows. Those that cannot run are left out, unless none can.
     std::span<const Part> parts() const noexcept override { return parts_; }
-    std::span<const std::string> sections() const noexcept override { return running_; }
+    std::span<const std::string> sections() const noexcept override { return sections_; }
     void begin(std::size_t section) override;
     void run(std::size_t runs) override;
     void end() override;
@@ -45,11 +45,13 @@ private:
 
     Process process_;
     std::optional<std::string> row_;
+    bool has_one_row_ = false;   // before prepare() knows which
     std::vector<Part> parts_;
     std::vector<Metric> metrics_;
-    bool optimised_ = true;              // all that was compiled
-    std::vector<std::string> running_;   // the rows that are not left out
-    std::vector<std::size_t> places_;    // of each: of its first metric
+    bool optimised_ = true;               // all that was compiled
+    std::vector<std::string> running_;    // the rows that are not left out
+    std::vector<std::string> sections_;   // their names; one row: "", so that it is measured together with others
+    std::vector<std::size_t> places_;     // of each: of its first metric
     // Of the present turn.
     std::optional<Steps> steps_;
     std::size_t section_ = 0, runs_ = 0;   // runs of the section

@@ -392,8 +392,17 @@ BOOST_AUTO_TEST_CASE(other_programs_formats_have_what_they_need) {
     const auto comparisons = compare(measured);
     const auto in = [&](std::string_view format) { return export_experiment(format, measured, comparisons); };
 
-    const auto google = nlohmann::json::parse(in("google-benchmark"));
+    BOOST_CHECK_THROW((void)in("google-benchmark"), std::invalid_argument);   // has no wall time
+    Measurements suites = measured;
+    suites.metrics = {{"row: wall time", Metric::Unit::seconds, true}, {"row: faults", Metric::Unit::count}};
+    const auto rows = nlohmann::json::parse(export_experiment("google-benchmark", suites, comparisons));
+    BOOST_TEST(rows["benchmarks"][0]["name"] == "a/row");
+    BOOST_TEST(rows["benchmarks"][0]["faults"] == 7);
+    Measurements commands = measured;
+    commands.metrics[0].name = "wall time";
+    const auto google = nlohmann::json::parse(export_experiment("google-benchmark", commands, comparisons));
     BOOST_TEST(google["benchmarks"].size() == 60u);
+    BOOST_TEST(google["benchmarks"][34]["name"] == "b<\"|,");
     BOOST_TEST(google["benchmarks"][34]["repetition_index"] == 4);
     BOOST_TEST(google["benchmarks"][34]["real_time"].get<double>() == measured.rounds[4].values[1][0] * 1e9);
     BOOST_TEST(google["benchmarks"][34]["faults"] == 7);

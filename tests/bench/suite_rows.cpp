@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
+#include <fstream>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -49,6 +50,14 @@ int main(int argc, char** argv) {
             output = 7;
         };
     };
+    const auto writes = [](char letter) {   // down which row has run
+        return [letter] {
+            std::this_thread::sleep_for(1ms);
+            if (const char* file = std::getenv("DRAWPOINT_SUITE_LOG"))
+                std::ofstream{file, std::ios::app} << letter;
+        };
+    };
+    suite.add_function("a", writes('a')).add_function("b", writes('b'));
     suite.add_function("once", sleeps(1ms), 10, [&] { return output; })
         .add_function("twice", sleeps(factor * 5ms), 10, [&] { return output; })
         .add_function(

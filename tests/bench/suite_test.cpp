@@ -15,31 +15,20 @@
 #include <vector>
 
 #include <nlohmann/json.hpp>
-#include <sys/wait.h>
 
 #include <drawpoint/bench/experiment/command.hpp>
 #include <drawpoint/bench/experiment/experiment.hpp>
 
+#include "support/shell_output.hpp"
 #include "support/temporary_folder.hpp"
 
 namespace drawpoint::bench {
 namespace {
 
-struct Ended {
-    int status = -1;
-    std::string output;   ///< stdout and stderr
-};
+using Ended = test::ShellOutput;
 
 Ended run(const std::string& arguments, const std::string& before = "") {
-    Ended ended;
-    std::FILE* pipe = popen((before + DRAWPOINT_SUITE_ROWS + " " + arguments + " 2>&1").c_str(), "r");
-    BOOST_REQUIRE(pipe != nullptr);
-    std::array<char, 4096> room;
-    for (std::size_t got; (got = std::fread(room.data(), 1, room.size(), pipe)) != 0;)
-        ended.output.append(room.data(), got);
-    const int status = pclose(pipe);
-    ended.status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    return ended;
+    return test::run_by_shell(before + DRAWPOINT_SUITE_ROWS + " " + arguments);
 }
 
 nlohmann::json once(const std::string& row, const std::string& more = "") {
@@ -118,6 +107,19 @@ BOOST_AUTO_TEST_CASE(a_program_measures_its_rows_and_says_which_did_not_run_or_h
     const auto good_document = nlohmann::json::parse(good.output);
     BOOST_TEST(good_document["contenders"][1]["differs"].empty());
     BOOST_TEST(good_document["contenders"][1]["parts"][0]["digest"].is_string());
+}
+
+BOOST_AUTO_TEST_CASE(rows_of_a_suite_take_their_runs_in_slices_side_by_side) {
+    const test::TemporaryFolder folder;
+    const std::string log = folder.file("log");
+    BOOST_TEST(run("1 --row a --row b --rounds 4 --turn-ms 200", "DRAWPOINT_SUITE_LOG=" + log + " ").status == 0);
+    std::ifstream file{log};
+    const std::string letters{std::istreambuf_iterator{file}, {}};
+    // A round has 20 slices of each row, or as many as a busy machine leaves time to run.
+    std::size_t changes = 0;
+    for (std::size_t i = 1; i < letters.size(); ++i)
+        changes += letters[i] != letters[i - 1];
+    BOOST_TEST(changes > 20, letters);   // rows that run one after the other change twice a round
 }
 
 BOOST_AUTO_TEST_CASE(a_row_that_fails_between_its_runs_is_left_out_with_its_reason) {

@@ -13,7 +13,8 @@ enum class Reports : std::uint8_t {
     nothing,            ///< of interest: the process is measured
     google_benchmark,   ///< Google Benchmark's JSON: real and CPU time of each of its benchmarks are compared
     numbers,            ///< as its last line a JSON object; each number, above 0, is compared; less is better
-    suite,              ///< what bench::main() writes for each row of its suite
+    suite,              ///< what bench::main() writes for each row of its suite, which is compared by its name
+    row,                ///< the same of the only row, whatever its name; a line may choose it with `--row`
 };
 
 /// A contender that is a command line: each run is a process of its own, without input.

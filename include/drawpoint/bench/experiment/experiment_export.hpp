@@ -22,7 +22,7 @@ struct ExportFile {
 [[nodiscard]] ExportFile export_file_in(std::string_view text);
 
 /// Writes measurements in one of these formats. Throws std::invalid_argument for another one, and for
-/// "google-benchmark" if no metric is in seconds.
+/// "google-benchmark" if there is no wall time.
 [[nodiscard]] std::string export_experiment(std::string_view format, const Measurements&, std::span<const Comparison>);
 
 /// Writes the file, or, for "otava", adds a line to it. Throws as export_experiment(), and std::runtime_error naming a

@@ -2,14 +2,13 @@
 // with what `diagnose` and the rules of other tools say.
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
+#include <random>
 #include <stdexcept>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include <sys/prctl.h>
@@ -17,6 +16,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "accuracy/fresh_case.hpp"
 #include "accuracy/score.hpp"
 #include "accuracy/truth.hpp"
 #include "program.hpp"
@@ -29,7 +29,9 @@ using namespace drawpoint::bench;
 volatile std::sig_atomic_t interrupted = 0;
 
 struct Options {
-    std::filesystem::path cases{DRAWPOINT_BENCH_DIR "/accuracy/cases"}, truth;
+    std::filesystem::path cases{DRAWPOINT_BENCH_DIR "/accuracy/cases"}, truth, folder;
+    std::size_t fresh = 0;
+    std::optional<std::uint64_t> seed;
     std::vector<std::string> only;
     bool measure_truth = false;
     MeasureOptions measure;
@@ -57,6 +59,22 @@ bool is_measured(const Options& options, const Case& of) {
            read_truth(truth_file(options, of)).case_digest == of.digest;
 }
 
+/// Measures one truth. Returns 1, and says why, if that cannot be done here.
+int measure(const Options& options, const Case& of, Rig& rig) {
+    std::filesystem::create_directories(options.truth);
+    try {
+        if (const std::optional<Truth> truth = measure_truth(of, rig, options.measure)) {
+            write_truth(truth_file(options, of), *truth);
+            fmt::print(stderr, "{}: {} (best gain {:+.1f} %)\n", of.name,
+                       fmt::join(bench::words_of(truth->verdicts), ", "), 100 * truth->gains.front().gain.median);
+        }
+        return 0;
+    } catch (const NotMeasured& error) {
+        fmt::print(stderr, "{}\n", error.what());
+        return 1;
+    }
+}
+
 int measure_all(const Options& options, const std::vector<Case>& cases, Rig& rig) {
     std::vector<Case> todo;
     for (const Case& of : cases)
@@ -71,23 +89,10 @@ int measure_all(const Options& options, const std::vector<Case>& cases, Rig& rig
     }
     fmt::print(stderr, "{} of {} cases to be measured: about {:.0f} minutes at most\n", todo.size(), cases.size(),
                seconds / 60);
-    std::filesystem::create_directories(options.truth);
     int status = 0;
-    for (const Case& of : todo) {
-        try {
-            const std::optional<Truth> truth = measure_truth(of, rig, options.measure);
-            if (!truth)
-                break;
-            write_truth(truth_file(options, of), *truth);
-            fmt::print(stderr, "{}: {} (best gain {:+.1f} %)\n", of.name,
-                       fmt::join(bench::words_of(truth->verdicts), ", "), 100 * truth->gains.front().gain.median);
-        } catch (const NotMeasured& error) {
-            fmt::print(stderr, "{}\n", error.what());
-            status = 1;
-        }
-        if (interrupted != 0)
-            break;
-    }
+    for (const Case& of : todo)
+        if (interrupted == 0)
+            status = std::max(status, measure(options, of, rig));
     return interrupted != 0 ? 130 : status;
 }
 
@@ -98,40 +103,9 @@ int score_all(const Options& options, const std::vector<Case>& cases, Rig& rig, 
             return 130;
         std::optional<Truth> truth;
         if (of.kind != "adversarial" && is_measured(options, of))
-            truth = read_truth(truth_file(options, of));
+            decide(truth.emplace(read_truth(truth_file(options, of))), of);   // by the rule of today
         scored.push_back(score_case(of, truth, rig, options.score));
         fmt::print(stderr, "{}\n", line_of(scored.back()));
-    }
-    // A host has bad spells that last seconds to minutes. A recording made in one, or while the host ran faster or
-    // slower than when the truth was measured, is made again; the one nearest to the truth's speed counts.
-    constexpr double most_drift = 0.04;
-    constexpr int most_repeats_of_speed = 3, most_repeats = 10;
-    for (int repeat = 1; repeat <= most_repeats && options.score.neighbour <= 0; ++repeat) {
-        const auto is_settled = [&](const Scored& one) {
-            return !one.truth || (one.trusted && (one.drift() <= most_drift || repeat > most_repeats_of_speed));
-        };
-        if (std::ranges::all_of(scored, is_settled))
-            break;
-        if (repeat > most_repeats_of_speed)
-            std::this_thread::sleep_for(std::chrono::seconds{5});   // lets the bad spell pass
-        ScoreOptions again = options.score;
-        if (!again.recordings.empty())
-            again.recordings /= fmt::format("again-{}", repeat);
-        for (Scored& one : scored) {
-            if (interrupted != 0)
-                return 130;
-            if (is_settled(one))
-                continue;
-            again.tunes = options.score.tunes && !one.tuned;
-            Scored other = score_case(one.of, one.truth, rig, again);
-            other.recordings = ++one.recordings;
-            if (!other.error.empty() || !other.trusted || (one.trusted && other.drift() >= one.drift()))
-                continue;
-            if (one.tuned)
-                other.tuned = std::move(one.tuned);
-            one = std::move(other);
-            fmt::print(stderr, "again {}\n", line_of(one));
-        }
     }
     const Score score = score_of(scored);
     const std::string document = json_of(score, {DRAWPOINT_VERSION, command});
@@ -150,15 +124,56 @@ int score_all(const Options& options, const std::vector<Case>& cases, Rig& rig, 
     return 0;
 }
 
+/// Draws the cases that are not there, and records each before its truth is measured: that recording counts. Nothing
+/// is done again that a run before has done in this folder.
+int measure_fresh(Options& options, Rig& rig) {
+    options.cases = options.folder / "cases";
+    options.truth = options.folder / "truth";
+    options.score.recordings = options.folder / "recordings";
+    std::filesystem::create_directories(options.cases);
+    for (std::size_t number = 1; number <= options.fresh; ++number) {
+        const std::string name = fmt::format("fresh-{}-{:03}", *options.seed, number);
+        if (const auto file = options.cases / (name + ".json"); !std::filesystem::exists(file))
+            write_text(file, draw_case(*options.seed, number));
+        options.only.push_back(name);
+    }
+    int status = 0;
+    for (const Case& of : chosen_cases(options)) {
+        if (interrupted != 0)
+            return 130;
+        try {
+            record_case(of, rig, options.score);
+        } catch (const std::exception& error) {
+            fmt::print(stderr, "{}: not recorded: {}\n", of.name, error.what());
+            status = 1;
+        }
+        if (!is_measured(options, of))
+            status = std::max(status, measure(options, of, rig));
+    }
+    return interrupted != 0 ? 130 : status;
+}
+
 int run_all(Options options, const std::string& command) {
     if (options.truth.empty())
         options.truth = options.cases.lexically_normal().parent_path() / "truth";
     options.measure.stopped = [] { return interrupted != 0; };
     std::signal(SIGINT, [](int) { interrupted = 1; });
     prctl(PR_SET_TIMERSLACK, 1'000);   // 1 µs, in ns; threads inherit it: sleeps end on time
-    const std::vector<Case> cases = chosen_cases(options);
     Rig rig{options.data};
-    return options.measure_truth ? measure_all(options, cases, rig) : score_all(options, cases, rig, command);
+    int status = 0;
+    if (options.fresh > 0) {
+        if (!options.seed)
+            options.seed = std::random_device{}();
+        if (options.folder.empty())
+            options.folder = fmt::format("accuracy-{}", *options.seed);
+        fmt::print(stderr, "seed {}, in {}\n", *options.seed, options.folder.string());
+        status = measure_fresh(options, rig);
+        if (status == 130)
+            return status;
+    }
+    const std::vector<Case> cases = chosen_cases(options);
+    return options.measure_truth ? measure_all(options, cases, rig)
+                                 : std::max(status, score_all(options, cases, rig, command));
 }
 
 }   // namespace
@@ -174,9 +189,17 @@ int main(int argc, char** argv) {
     app.add_option("--only", options.only, "cases, by commas [all]")->delimiter(',');
     app.add_flag("--measure-truth", options.measure_truth,
                  "measures what each change gains, of cases that have no truth; goes on where it was stopped");
+    CLI::Option* const fresh =
+        app.add_option("--fresh", options.fresh, "draws so many cases, measures their truth, and scores them")
+            ->check(CLI::Range(1, 10'000))
+            ->excludes("--cases", "--truth", "--only", "--measure-truth");
+    app.add_option("--seed", options.seed, "of the cases that are drawn [drawn anew]")->needs(fresh);
+    app.add_option("--folder", options.folder,
+                   "where their files, recordings and truths are kept; goes on where it was stopped [accuracy-SEED]")
+        ->needs(fresh);
     app.add_option("--rounds", options.measure.rounds, "rounds of runs in turns [10]")->check(CLI::Range(2, 1000));
     app.add_option("--most-rounds", options.measure.most_rounds,
-                   "rounds in all, while the interval of what a setting gains is wider than 10 % of its rate [21]")
+                   "rounds in all, of a change whose gain is not known well enough [21]")
         ->check(CLI::Range(2, 1000));
     app.add_option("--grid-rounds", options.measure.grid_rounds, "the same, of every setting [3]")
         ->check(CLI::Range(1, 100));
@@ -191,7 +214,8 @@ int main(int argc, char** argv) {
                    "times that a recording goes over the case's samples, adversarial cases excepted [4]")
         ->check(CLI::Range(1, 1000));
     app.add_option("--recordings", options.score.recordings,
-                   "folder in which recordings are kept; those that are there already are judged as they are");
+                   "folder in which recordings are kept; those that are there already are judged as they are")
+        ->excludes(fresh);
     app.add_flag("!--no-tune", options.score.tunes, "leaves out the tuner");
     add_data_option(app, options.data);
     CLI::Option* const json_option =

@@ -157,7 +157,44 @@ RuleAnswer workers_are_cores(const RunFigures& run) {
     return {setting.prefetch_depth > run.setting.prefetch_depth ? Verdict::prefetch_depth : Verdict::balanced, setting};
 }
 
-constexpr std::array<Rule, 8> all_rules{{{"largest stage", blame_largest},
+/// The change that shortens the longest of the four most, as `diagnose` changes one thing at a time.
+RuleAnswer one_line(const RunFigures& run) {
+    const double now_us = one_line_step_us(run);
+    RuleAnswer best{run.compute_us + run.transfer_us >= 0.97 * now_us ? Verdict::compute_bound : Verdict::balanced,
+                    std::nullopt};
+    double least_us = now_us / 1.03;
+    const auto offer = [&](Verdict verdict, const RunFigures& other, std::optional<LoaderSetting> advice = {}) {
+        if (const double us = one_line_step_us(other, advice.value_or(run.setting)); us < least_us) {
+            least_us = us;
+            best = {verdict, advice};
+        }
+    };
+    offer(Verdict::workers, run, with_workers(run.setting, 2 * run.setting.num_workers));
+    RunFigures other = run;
+    other.compute_us /= 2;
+    other.cpu_us -= std::max(0.0, run.cpu_us - sum(run.stage_cpu_us) * batch_of(run) - run.collate_us) / 2;
+    offer(Verdict::compute_bound, other);
+    for (std::size_t stage = 0; stage < run.stages.size(); ++stage) {
+        other = run;
+        other.stage_us[stage] /= 2;
+        other.cpu_us -= run.stage_cpu_us[stage] * batch_of(run) / 2;
+        offer(verdict_of_stage(run.stages[stage]), other);
+    }
+    other = run;
+    other.read_us /= 2;
+    offer(Verdict::read_latency, other);
+    other = run;
+    other.collate_us /= 2;
+    other.cpu_us -= run.collate_us / 2;
+    offer(Verdict::collate, other);
+    other = run;
+    other.transfer_us /= 2;
+    offer(Verdict::transfer, other);
+    return best;
+}
+
+constexpr std::array<Rule, 9> all_rules{{{"one line: the longest of four", one_line},
+                                         {"largest stage", blame_largest},
                                          {"occupancy walk (SPDL)", walk_occupancy},
                                          {"5 % (PyTorch)", five_percent},
                                          {"5 / 20 % (TensorFlow)", five_and_twenty_percent},
@@ -169,6 +206,16 @@ constexpr std::array<Rule, 8> all_rules{{{"largest stage", blame_largest},
 }   // namespace
 
 std::span<const Rule> rules() noexcept { return all_rules; }
+
+double one_line_step_us(const RunFigures& run, const LoaderSetting& setting) noexcept {
+    const double loader_us = sum(run.stage_us) * batch_of(run) + run.collate_us;
+    const auto workers = static_cast<double>(std::max<std::size_t>(1, setting.num_workers));
+    const auto readers = static_cast<double>(std::max<std::size_t>(1, setting.read_concurrency));
+    return std::max({run.compute_us + run.transfer_us, loader_us / workers, run.cpu_us / run.cores,
+                     run.read_us * batch_of(run) / readers, 1e-3});
+}
+
+double one_line_step_us(const RunFigures& run) noexcept { return one_line_step_us(run, run.setting); }
 
 double share_empty(double producer_us, double consumer_us, std::size_t depth) noexcept {
     const auto n = static_cast<double>(depth);
@@ -220,6 +267,13 @@ RunFigures figures_of(const Ledger& ledger, std::size_t first_step, double cores
     run.empty_share = empty / std::max(1.0, steps);
 
     const std::int64_t from_ns = first_step < ledger.steps.size() ? ledger.steps[first_step].draw_begin_ns : 0;
+    const auto first = std::ranges::find_if(ledger.host, [&](const HostRow& row) { return row.at_ns >= from_ns; });
+    if (steps > 0 && first != ledger.host.end() && first->own_cpu_ns != no_stamp &&
+        ledger.host.back().own_cpu_ns != no_stamp && ledger.host.back().at_ns > first->at_ns) {
+        const auto cpu = static_cast<double>(ledger.host.back().own_cpu_ns - first->own_cpu_ns);
+        const auto wall = static_cast<double>(ledger.host.back().at_ns - first->at_ns);
+        run.cpu_us = cpu / wall * (run.draw_us + run.compute_us);
+    }
     double collated = 0;
     for (const BatchRow& row : ledger.batches)
         if (row.collate_begin_ns != no_stamp && row.collate_end_ns != no_stamp && row.collate_begin_ns >= from_ns) {

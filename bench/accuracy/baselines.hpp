@@ -27,6 +27,7 @@ struct RunFigures {
     double draw_us = 0, compute_us = 0;           ///< of a step, and the rest of it
     double empty_share = 0;                       ///< draws that found no batch
     double reads_ready_share = 1;                 ///< samples whose read was over when a worker took them up
+    double cpu_us = 0;                            ///< of a step, of all threads; 0: unknown
     double cores = 1;
 
     [[nodiscard]] double draw_share() const noexcept {
@@ -43,6 +44,11 @@ struct Rule {
     RuleAnswer (*answer)(const RunFigures&);
 };
 [[nodiscard]] std::span<const Rule> rules() noexcept;
+
+/// What a step takes by the rule of one line: the longest of the loop, the loader shared by its workers, all
+/// computing shared by the cores, and reading. `setting`: instead of the recorded one.
+[[nodiscard]] double one_line_step_us(const RunFigures&, const LoaderSetting& setting) noexcept;
+[[nodiscard]] double one_line_step_us(const RunFigures&) noexcept;
 
 /// tf.data's model of a buffer of `depth` elements between a producer and a consumer that take the given times per
 /// element: the share of the consumer's draws that find the buffer empty.

@@ -237,6 +237,16 @@ std::string read_text(const std::filesystem::path& path) {
     return text;
 }
 
+void write_text(const std::filesystem::path& path, std::string_view text) {
+    const std::filesystem::path part = path.string() + ".part";
+    std::ofstream file{part, std::ios::binary};
+    file << text;
+    file.close();
+    if (!file)
+        throw std::runtime_error{"cannot write " + part.string()};
+    std::filesystem::rename(part, path);
+}
+
 std::vector<Case> read_cases(const std::filesystem::path& folder) {
     std::vector<std::filesystem::path> paths;
     for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator{folder})
@@ -251,10 +261,11 @@ std::vector<Case> read_cases(const std::filesystem::path& folder) {
     return cases;
 }
 
-std::vector<double> factors_of(const Variation& variation, std::size_t place, std::size_t count) {
+std::vector<double> factors_of(const Variation& variation, std::size_t place, std::size_t count,
+                               std::uint32_t sample_set) {
     std::vector<double> factors(count, 1.0);
     for (std::size_t index = 0; index < count; ++index) {
-        CounterRng random{0x6163637572616379u, static_cast<std::uint32_t>(place), index};
+        CounterRng random{0x6163637572616379u + sample_set, static_cast<std::uint32_t>(place), index};
         const double u = 1 - random.uniform(), angle = 2 * std::numbers::pi * random.uniform();
         const double normal = std::sqrt(-2 * std::log(u)) * std::cos(angle);   // Box-Muller
         factors[index] = std::exp(variation.sigma * normal - variation.sigma * variation.sigma / 2);
@@ -266,12 +277,12 @@ std::vector<double> factors_of(const Variation& variation, std::size_t place, st
     return factors;
 }
 
-double step_factor(const CaseConsumer& consumer, std::size_t step) noexcept {
+double step_factor(const CaseConsumer& consumer, std::size_t step, std::uint32_t sample_set) noexcept {
     double factor = 1;
     if (consumer.burst_length > 0)
         factor = step / consumer.burst_length % 2 == 0 ? consumer.burst_factor : 2 - consumer.burst_factor;
     if (consumer.jitter > 0)
-        factor *= 1 + consumer.jitter * (2 * CounterRng{0x6A69u, 0, step}.uniform() - 1);
+        factor *= 1 + consumer.jitter * (2 * CounterRng{0x6A69u, sample_set, step}.uniform() - 1);
     return factor;
 }
 

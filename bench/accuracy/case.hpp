@@ -82,6 +82,8 @@ struct Case {
     double disturbance_from = 0, disturbance_to = 1;      ///< positions in the run, 0 … 1
     std::vector<std::size_t> grid_workers, grid_depths;   ///< all pairs are measured; empty: none
     std::uint64_t digest = 0;                             ///< of the file; a truth belongs to one digest
+    /// Which samples and steps are drawn from its variations: others have the same distribution. Not in the file.
+    std::uint32_t sample_set = 0;
 
     [[nodiscard]] bool jpeg() const noexcept;
     bool operator==(const Case&) const = default;
@@ -96,11 +98,14 @@ struct Case {
 
 /// Reads a whole file. Throws std::runtime_error naming it.
 [[nodiscard]] std::string read_text(const std::filesystem::path&);
+/// Writes a file that is whole or not there. Throws std::runtime_error naming it.
+void write_text(const std::filesystem::path&, std::string_view);
 
 /// Factors of the samples 0 … count - 1 in one stage, not normalised. `place` identifies the stage; 0 for those with
 /// `by_size`.
-[[nodiscard]] std::vector<double> factors_of(const Variation&, std::size_t place, std::size_t count);
+[[nodiscard]] std::vector<double> factors_of(const Variation&, std::size_t place, std::size_t count,
+                                             std::uint32_t sample_set = 0);
 /// The factor of a step from bursts and jitter.
-[[nodiscard]] double step_factor(const CaseConsumer&, std::size_t step) noexcept;
+[[nodiscard]] double step_factor(const CaseConsumer&, std::size_t step, std::uint32_t sample_set = 0) noexcept;
 
 }   // namespace drawpoint::bench

@@ -27,7 +27,7 @@ public:
         const std::size_t step = begins_.size();
         begins_.push_back(SteadyClock{}.now_ns());
         disturb(static_cast<double>(step) / static_cast<double>(case_->steps));
-        const double factor = pace_ * step_factor(case_->consumer, step);
+        const double factor = pace_ * step_factor(case_->consumer, step, case_->sample_set);
         sleep_us(case_->consumer.wait_us * factor);
         team_.burn_together(static_cast<std::uint64_t>(case_->consumer.work_us * factor * turns_per_us_));
     }

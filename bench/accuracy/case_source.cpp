@@ -25,7 +25,8 @@ CaseSource::CaseSource(const Case& of, std::size_t samples, double turns_per_us,
         throw std::invalid_argument{"case " + case_.name + ": no pictures to decode"};
     // The data set is longer than the run. Factors repeat, so that a stage's mean is that of the samples drawn.
     const auto factors = [&](const Variation& variation, bool by_size, std::size_t place) {
-        std::vector<double> drawn = factors_of(variation, by_size ? 0 : place, case_.steps * case_.setting.batch_size);
+        std::vector<double> drawn =
+            factors_of(variation, by_size ? 0 : place, case_.steps * case_.setting.batch_size, case_.sample_set);
         const std::size_t known = drawn.size();
         drawn.resize(std::max(samples, known));
         for (std::size_t i = known; i < drawn.size(); ++i)

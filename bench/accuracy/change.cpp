@@ -14,6 +14,11 @@ namespace {
 
 std::string_view stage_of(std::string_view key) { return key.substr(words_of(Lever::stage).key.size()); }
 
+bool reads_by_name(const CaseStage& stage) {
+    return stage.name.find("read") != std::string::npos || stage.name.find("fetch") != std::string::npos ||
+           stage.name.find("download") != std::string::npos;
+}
+
 bool varies(const Variation& variation) noexcept {
     return !variation.constant && (variation.sigma > 0 || (variation.rare_share > 0 && variation.rare_factor > 1));
 }
@@ -150,11 +155,18 @@ std::set<Verdict> verdicts_of(const Case& of, std::string_view any_key) {
             if (stage.name == stage_of(key)) {
                 if (stage.name.find("decode") != std::string::npos)
                     return {Verdict::decode};
-                return {stage.jpeg_decodes == 0 && stage.wait_us > stage.work_us ? Verdict::read_latency
-                                                                                 : Verdict::transform};
+                if (stage.jpeg_decodes > 0 || stage.wait_us <= stage.work_us)
+                    return {Verdict::transform};
+                return reads_by_name(stage) ? std::set{Verdict::read_latency}
+                                            : std::set{Verdict::read_latency, Verdict::transform};
             }
         return {};
-    default: return {line ? Verdict::read_bandwidth : Verdict::read_latency};   // read, waiting, more_reads
+    default:   // read, waiting, more_reads
+        std::set<Verdict> right{line ? Verdict::read_bandwidth : Verdict::read_latency};
+        for (const CaseStage& stage : of.stages)
+            if (*lever == Lever::waiting && stage.wait_us > 0 && !reads_by_name(stage))
+                right.insert(stage.name.find("decode") != std::string::npos ? Verdict::decode : Verdict::transform);
+        return right;
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include <drawpoint/diagnosis/paired/symmetry_test.hpp>
 #include <drawpoint/instrumentation/report/machine.hpp>
 
 #include "../machine.hpp"
@@ -101,11 +102,18 @@ double rate(const Case& of, Rig& rig, std::uint64_t& peak_bytes) {
     return run.batches_per_s;
 }
 
-/// Whether a setting's gain is known well enough to judge advice by. With wide intervals, the luckiest of several
-/// settings that gain nothing would count as the best.
-bool is_precise_enough(const MeasuredGain& measured) {
+/// Whether a gain is known well enough. Of a setting, to judge advice by: with wide intervals, the luckiest of several
+/// settings that gain nothing would count as the best. Of any change, to tell whether it ties with the largest.
+bool is_precise_enough(const MeasuredGain& measured, const MeasuredGain& largest) {
     constexpr double widest = 0.1;
-    return !can_be_set(measured.key) || measured.gain.high - measured.gain.low <= widest * (1 + measured.gain.median);
+    if (can_be_set(measured.key) && measured.gain.high - measured.gain.low > widest * (1 + measured.gain.median))
+        return false;
+    if (&measured == &largest) {   // whether there is anything to cure
+        const Interval gain = centre_of(measured.rounds, 0.1);
+        return gain.low > least_gain || gain.high < least_gain;
+    }
+    const Interval less = advantage(largest, measured);
+    return less.low > tie || less.high <= tie || measured.gain.high < least_gain;
 }
 
 bool measure_gains(Truth& truth, const Case& of, Rig& rig, const MeasureOptions& options, Rounds& rounds) {
@@ -115,6 +123,7 @@ bool measure_gains(Truth& truth, const Case& of, Rig& rig, const MeasureOptions&
         truth.gains.push_back({.key = std::move(key), .gain = {}, .rounds = {}});
     }
     std::vector<double> base(2), rates(runs.size()), bases;
+    std::vector<bool> measured_enough(runs.size());   // then it is not run any more
     std::uint64_t ignored = 0;
     const auto round = [&](std::size_t number) {
         base[0] = rate(of, rig, truth.peak_bytes);
@@ -122,7 +131,8 @@ bool measure_gains(Truth& truth, const Case& of, Rig& rig, const MeasureOptions&
             if (options.stopped())
                 return false;
             const std::size_t which = number % 2 == 0 ? turn : runs.size() - 1 - turn;
-            rates[which] = rate(runs[which], rig, ignored);
+            if (!measured_enough[which])
+                rates[which] = rate(runs[which], rig, ignored);
         }
         base[1] = rate(of, rig, truth.peak_bytes);
         return !options.stopped();
@@ -131,11 +141,22 @@ bool measure_gains(Truth& truth, const Case& of, Rig& rig, const MeasureOptions&
         const double as_it_is = (base[0] + base[1]) / 2;
         bases.push_back(as_it_is);
         for (std::size_t which = 0; which < runs.size(); ++which)
-            truth.gains[which].rounds.push_back(rates[which] / as_it_is - 1);
-        ++truth.rounds;
+            if (!measured_enough[which])
+                truth.gains[which].rounds.push_back(rates[which] / as_it_is - 1);
         for (MeasuredGain& measured : truth.gains)
             measured.gain = median_interval(measured.rounds);
-        return std::ranges::all_of(truth.gains, is_precise_enough);
+        if (++truth.rounds < options.rounds)
+            return false;
+        const auto largest =
+            std::ranges::max_element(truth.gains, {}, [](const MeasuredGain& one) { return one.gain.median; });
+        bool enough = true;
+        for (std::size_t which = 0; which < runs.size(); ++which)
+            if (!measured_enough[which]) {
+                const bool known = is_precise_enough(truth.gains[which], *largest);
+                measured_enough[which] = known && &truth.gains[which] != &*largest;   // others are compared with it
+                enough = enough && known;
+            }
+        return enough;
     };
     if (!rounds.run(options.rounds, options.most_rounds, round, keep))
         return false;

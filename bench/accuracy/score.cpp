@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <exception>
+#include <random>
 
 #include <fmt/format.h>
 
 #include <drawpoint/diagnosis/verdict/verdict.hpp>
 #include <drawpoint/diagnosis/whatif/whatif.hpp>
 #include <drawpoint/instrumentation/host/host.hpp>
+#include <drawpoint/instrumentation/statistics.hpp>
 
 #include "baselines.hpp"
 
@@ -70,20 +72,24 @@ private:
     std::vector<std::pair<LoaderSetting, double>> measured_;
 };
 
+constexpr std::uint32_t recorded_samples = 1;   // the truth has those of set 0: nobody records tomorrow's
+
 Ledger recording_of(const Case& of, Rig& rig, const ScoreOptions& options) {
     CaseRunOptions running{
         .passes = of.kind == "adversarial" ? 1 : options.passes, .recording = {}, .neighbour = options.neighbour};
     if (!options.recordings.empty()) {
         // Of this case as it is, recorded like this.
         const std::filesystem::path kept =
-            options.recordings /
-            fmt::format("{}-{:016x}-{}-{:g}.pftrace", of.name, of.digest, running.passes, options.neighbour);
+            options.recordings / fmt::format("{}-{:016x}-{}-{:g}-{}.pftrace", of.name, of.digest, running.passes,
+                                             options.neighbour, recorded_samples);
         if (std::filesystem::exists(kept))
             return recorded_case(of, kept);
         std::filesystem::create_directories(options.recordings);
         running.recording = kept.string() + ".part";
     }
-    Ledger ledger = run_case(of, rig, running).ledger;
+    Case recorded = of;
+    recorded.sample_set = recorded_samples;
+    Ledger ledger = run_case(recorded, rig, running).ledger;
     if (!options.recordings.empty())   // whole, or not there
         std::filesystem::rename(running.recording, std::filesystem::path{running.recording}.replace_extension());
     return ledger;
@@ -96,7 +102,15 @@ void ask_ours(Scored& scored, const Ledger& ledger, std::size_t& first_step) {
         answer.advice = diagnosis.advice->setting;
     scored.answers.push_back(std::move(answer));
     first_step = diagnosis.blame.first_steady_step;
-    scored.trusted = diagnosis.trust.trusted;
+    const Intervention* largest = nullptr;
+    for (const Intervention& change : diagnosis.interventions) {   // the largest gain comes first
+        if (change.lever == Lever::cores)
+            continue;
+        if (!largest)
+            largest = &change;
+        else if (!scored.gap && change.verdict != largest->verdict)
+            scored.gap = 100 * (largest->gain.median - change.gain.median);
+    }
     if (scored.truth)
         scored.speed = diagnosis.batches_per_s / scored.truth->batches_per_s.median;
     if (!scored.truth || diagnosis.abstained)
@@ -137,7 +151,35 @@ std::string_view true_word(const Scored& scored, const Answer& said) {
     return truth.verdicts.empty() ? "none" : to_string(*truth.verdicts.begin());
 }
 
+/// The 95 % interval of the mean error of settings' rates, by drawing cases: the settings of one case are alike.
+std::optional<std::pair<double, double>> interval_of_mean_error(const std::vector<Scored>& all) {
+    std::vector<std::pair<double, double>> sums;   // of each case: of its errors, and their number
+    for (const Scored& scored : all) {
+        std::pair<double, double> sum{};
+        for (const Predicted& cell : scored.cells)
+            sum = {sum.first + cell.error(), sum.second + 1};
+        if (sum.second > 0)
+            sums.push_back(sum);
+    }
+    if (sums.empty())
+        return std::nullopt;
+    std::mt19937_64 random{1};
+    std::vector<double> means(2000);
+    for (double& mean : means) {
+        double errors = 0, count = 0;
+        for (std::size_t i = 0; i < sums.size(); ++i) {
+            const auto& [error, number] = sums[random() % sums.size()];
+            errors += error;
+            count += number;
+        }
+        mean = errors / count;
+    }
+    return std::pair{statistics::quantile(means, 0.025), statistics::quantile(means, 0.975)};
+}
+
 }   // namespace
+
+void record_case(const Case& of, Rig& rig, const ScoreOptions& options) { (void)recording_of(of, rig, options); }
 
 bool Answer::declined() const noexcept {
     return abstained.has_value() || verdict == Verdict::undecided || verdict == Verdict::interference;
@@ -171,6 +213,16 @@ Scored score_case(const Case& of, const std::optional<Truth>& truth, Rig& rig, c
     }
     if (!scored.truth)
         return scored;
+    const double measured_rate = 1e6 / std::max(figures.draw_us + figures.compute_us, 1e-3);
+    for (const MeasuredCell& cell : scored.truth->grid) {
+        LoaderSetting setting = of.setting;
+        setting.num_workers = cell.num_workers;
+        setting.prefetch_depth = cell.prefetch_depth;
+        if (std::ranges::find(scored.cells, to_string(setting), &Predicted::what) == scored.cells.end())
+            continue;   // both predict the same
+        const double rate = measured_rate * one_line_step_us(figures) / one_line_step_us(figures, setting);
+        scored.one_line_cells.push_back({to_string(setting), {rate, rate, rate}, cell.batches_per_s.median});
+    }
     if (!scored.truth->grid.empty() && options.tunes && options.neighbour <= 0) {
         try {
             scored.tuned = tune_case(of, *scored.truth, rig);
@@ -205,7 +257,7 @@ Score score_of(std::vector<Scored> all) {
                 continue;
             found->right.count(!answer.abstained && scored.truth->verdicts.contains(answer.verdict));
             found->abstained_wrongly.count(answer.declined());
-            if (scored.of.kind == "control")
+            if (is_control(*scored.truth))
                 found->false_alarms.count(answer.names_a_cause());
             if (answer.regret)
                 found->regrets.push_back(*answer.regret);
@@ -214,6 +266,12 @@ Score score_of(std::vector<Scored> all) {
             const Answer& ours = scored.answers.front();
             const std::string_view said = ours.declined() ? "abstained" : to_string(ours.verdict);
             ++score.confusion[{std::string{true_word(scored, ours)}, std::string{said}}];
+            score.right_words += scored.truth->verdicts.size();
+            if (scored.gap)
+                score.right_by_gap[*scored.gap < 5    ? 0
+                                   : *scored.gap < 15 ? 1
+                                                      : 2]
+                    .count(!ours.abstained && scored.truth->verdicts.contains(ours.verdict));
         }
         for (const Predicted& cell : scored.cells) {
             score.whatif_errors.push_back(cell.error());
@@ -221,6 +279,8 @@ Score score_of(std::vector<Scored> all) {
             if (scored.speed > 0)
                 score.ratio_errors.push_back(std::abs(cell.predicted.median / scored.speed - cell.real) / cell.real);
         }
+        for (const Predicted& cell : scored.one_line_cells)
+            score.one_line_errors.push_back(cell.error());
         for (const Predicted& peak : scored.peaks)
             score.peak_errors.push_back(peak.error());
         if (const auto& tuned = scored.tuned) {
@@ -238,6 +298,7 @@ Score score_of(std::vector<Scored> all) {
             score.gain_intervals.count(gain.covered());
         }
     }
+    score.whatif_error_mean = interval_of_mean_error(all);
     score.scored = std::move(all);
     return score;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -44,18 +45,17 @@ struct Predicted {
 /// One case, recorded anew and judged by everybody.
 struct Scored {
     Case of;
-    std::optional<Truth> truth;     ///< absent: not measured, or adversarial
-    std::vector<Answer> answers;    ///< ours first
-    std::vector<Predicted> gains;   ///< of changes; real ones as measured
-    std::vector<Predicted> cells;   ///< of settings that were not recorded: batches a second
+    std::optional<Truth> truth;              ///< absent: not measured, or adversarial
+    std::vector<Answer> answers;             ///< ours first
+    std::vector<Predicted> gains;            ///< of changes; real ones as measured
+    std::vector<Predicted> cells;            ///< of settings that were not recorded: batches a second
+    std::vector<Predicted> one_line_cells;   ///< the same settings, by the rule of one line
+    /// By how much the largest gain is larger than that of the next other word, in points, as we predicted them.
+    std::optional<double> gap;
     double speed = 0;   ///< of the recorded setting, to what it was in the truth; 0: unknown, or beside a neighbour
     std::vector<Predicted> peaks;     ///< of the same: the loader's memory, bytes
     std::optional<TunedCase> tuned;   ///< where the truth has a grid
     std::string error;                ///< why there is no answer of ours
-    bool trusted = true;   ///< the recording, as `diagnose` sees the host; what else it abstains on is its answer
-    std::size_t recordings = 1;   ///< made, of which this one counts
-    /// How much faster or slower the host was than when the truth was measured, as a share; 0: unknown.
-    [[nodiscard]] double drift() const noexcept { return speed > 0 ? std::abs(speed - 1) : 0; }
 };
 
 struct ScoreOptions {
@@ -68,7 +68,11 @@ struct ScoreOptions {
     bool tunes = true;   ///< also runs the tuner where the truth has a grid
 };
 
-/// Records the case and asks everybody. What our diagnosis throws is kept as `error`.
+/// Records the case into the folder of recordings, unless that recording is there.
+void record_case(const Case&, Rig&, const ScoreOptions&);
+
+/// Records the case, on other samples than the truth's, and asks everybody. What our diagnosis throws is kept as
+/// `error`.
 [[nodiscard]] Scored score_case(const Case&, const std::optional<Truth>&, Rig&, const ScoreOptions& = {});
 
 /// What one rule comes to, over all cases.
@@ -84,6 +88,11 @@ struct Score {
     std::vector<RuleScore> rules;                                           ///< ours first
     std::map<std::pair<std::string, std::string>, std::size_t> confusion;   ///< (true, said) of ours
     std::vector<double> whatif_errors, gain_errors;                         ///< |predicted - real| / real; in gain
+    /// 95 % interval of the mean of `whatif_errors`, by drawing cases.
+    std::optional<std::pair<double, double>> whatif_error_mean;
+    std::vector<double> one_line_errors;   ///< as whatif_errors, of the rule of one line
+    std::array<Share, 3> right_by_gap;     ///< ours; the gap is below 5 points, below 15, larger
+    std::size_t right_words = 0;           ///< of all truths together: more than one a case where they tie
     std::vector<double>
         ratio_errors;   ///< of the rate to the recorded setting's: what a host's speed that day is not in
     Share intervals, gain_intervals;     ///< that contain the truth

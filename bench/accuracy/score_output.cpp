@@ -90,7 +90,7 @@ Json json_of(const Scored& scored) {
             {"settings_batches_per_s", json_of(scored.cells)},
             {"settings_peak_bytes", json_of(scored.peaks)},
             {"tuned", scored.tuned ? json_of(*scored.tuned) : Json(nullptr)},
-            {"recordings", scored.recordings},
+            {"gap_points", or_null(scored.gap)},
             {"error", scored.error}};
 }
 
@@ -132,6 +132,10 @@ std::string table_of(const Score& score) {
         "\nwhat-if: mean error {} %, 90th percentile {} % of {} settings; {} of the 90 % intervals hold the truth\n",
         percent(mean_of(score.whatif_errors)), percent(quantile_of(score.whatif_errors, 0.9)),
         score.whatif_errors.size(), of(score.intervals));
+    if (const auto& mean = score.whatif_error_mean)
+        text += fmt::format(
+            "         by drawing cases, the mean is {:.1f} to {:.1f} %; the rule of one line: mean error {} %\n",
+            100 * mean->first, 100 * mean->second, percent(mean_of(score.one_line_errors)));
     text += fmt::format("         as ratios to the recorded setting: mean error {} %, 90th percentile {} %\n",
                         percent(mean_of(score.ratio_errors)), percent(quantile_of(score.ratio_errors, 0.9)));
     text += fmt::format("gains:   mean error {} points of {} changes; {} of the 90 % intervals hold the truth\n",
@@ -144,6 +148,10 @@ std::string table_of(const Score& score) {
                     "{}\n",
                     percent(mean_of(score.tuner_regrets)), percent(quantile_of(score.tuner_regrets, 0.95)),
                     mean_of(score.tuner_steps).value_or(0), of(score.tuner_in_time), of(score.budgets_kept));
+    text +=
+        fmt::format("right:   {}, {}, {} where the largest gain leads by less than 5 points, 15, more; "
+                    "{} right words in all\n",
+                    of(score.right_by_gap[0]), of(score.right_by_gap[1]), of(score.right_by_gap[2]), score.right_words);
     text += "\nright answer      said              cases\n";
     for (const auto& [pair, count] : score.confusion)
         text += fmt::format("{:<17} {:<17} {:>5}{}\n", pair.first, pair.second, count,
@@ -167,6 +175,14 @@ std::string json_of(const Score& score, const JsonHead& head) {
     }
     json["whatif_mape"] = or_null(mean_of(score.whatif_errors));
     json["whatif_p90"] = or_null(quantile_of(score.whatif_errors, 0.9));
+    const auto& mean = score.whatif_error_mean;
+    json["whatif_mape_low"] = mean ? Json(mean->first) : Json(nullptr);
+    json["whatif_mape_high"] = mean ? Json(mean->second) : Json(nullptr);
+    json["one_line_mape"] = or_null(mean_of(score.one_line_errors));
+    json["right_words"] = score.right_words;
+    json["right_by_gap"] = Json::array();
+    for (const Share& share : score.right_by_gap)
+        json["right_by_gap"].push_back({{"right", share.hits}, {"cases", share.of}});
     json["whatif_ratio_mape"] = or_null(mean_of(score.ratio_errors));
     json["whatif_ratio_p90"] = or_null(quantile_of(score.ratio_errors, 0.9));
     json["whatif_settings"] = score.whatif_errors.size();

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include <drawpoint/diagnosis/paired/symmetry_test.hpp>
 
 namespace drawpoint::bench {
 namespace {
@@ -67,12 +68,27 @@ void decide(Truth& truth, const Case& of) {
         return;
     }
     for (const MeasuredGain& measured : truth.gains)
-        if (measured.gain.median >= std::max(best - tie, least_gain)) {
+        if (measured.gain.median >= least_gain && advantage(truth.gains.front(), measured).low <= tie) {
             truth.changes.insert(measured.key);
             truth.verdicts.merge(verdicts_of(of, measured.key));
         }
     if (truth.changes.contains(std::string{words_of(Lever::compute).key}) && truth.changes.size() > 1)
         truth.verdicts.insert(Verdict::balanced);
+}
+
+Interval advantage(const MeasuredGain& one, const MeasuredGain& other) {
+    std::vector<double> differences;
+    for (std::size_t round = 0; round < std::min(one.rounds.size(), other.rounds.size()); ++round)
+        differences.push_back(one.rounds[round] - other.rounds[round]);
+    if (const double difference = one.gain.median - other.gain.median; differences.empty())
+        return {difference, difference, difference};
+    return centre_of(differences, 0.1);
+}
+
+bool is_control(const Truth& truth) {
+    return std::ranges::all_of(truth.verdicts, [](Verdict verdict) {
+        return verdict == Verdict::compute_bound || verdict == Verdict::balanced;
+    });
 }
 
 std::vector<std::string> words_of(const std::set<Verdict>& verdicts) {
@@ -128,13 +144,7 @@ void write_truth(const std::filesystem::path& path, const Truth& truth) {
                                 {"prefetch_depth", cell.prefetch_depth},
                                 {"batches_per_s", json_of(cell.batches_per_s)},
                                 {"peak_bytes", cell.peak_bytes}});
-    const std::filesystem::path part = path.string() + ".part";
-    std::ofstream file{part};
-    file << lines_of(json);
-    file.close();
-    if (!file)
-        throw std::runtime_error{"cannot write " + part.string()};
-    std::filesystem::rename(part, path);
+    write_text(path, lines_of(json));
 }
 
 Truth read_truth(const std::filesystem::path& path) {

@@ -51,10 +51,17 @@ struct Truth {
 
 inline constexpr double least_gain = 0.03, tie = 0.02;
 
-/// Fills `changes` and `verdicts` from the gains: all within `tie` of the largest, if that is at least `least_gain`;
-/// else nothing holds the run back ("compute-bound", "balanced"). If the loop's own compute ties with another change,
-/// "balanced" is right, too.
+/// By how much a change gains more than another one in the same rounds, of the rounds that both have: each bound is
+/// wrong with a probability of 10 %, at whatever round one looks. Without rounds, the difference of their medians.
+[[nodiscard]] Interval advantage(const MeasuredGain& one, const MeasuredGain& other);
+
+/// Fills `changes` and `verdicts` from the gains: all of at least `least_gain` that are not shown to gain less than the
+/// largest by more than `tie`; if the largest is below `least_gain`, nothing holds the run back ("compute-bound",
+/// "balanced"). If the loop's own compute ties with another change, "balanced" is right, too.
 void decide(Truth&, const Case&);
+
+/// Whether the right answer is that there is nothing to be cured.
+[[nodiscard]] bool is_control(const Truth&);
 
 /// The verdicts' words.
 [[nodiscard]] std::vector<std::string> words_of(const std::set<Verdict>&);
@@ -65,7 +72,9 @@ void decide(Truth&, const Case&);
 
 struct MeasureOptions {
     std::size_t rounds = 10, grid_rounds = 3;
-    std::size_t most_rounds = 21;   ///< while what a setting gains is not told to 10 % of its rate
+    /// In all, of a change whose gain is not known well enough: to tell whether it ties with the largest, or, of a
+    /// setting, to 10 % of its rate.
+    std::size_t most_rounds = 21;
     double most_foreign = 0.15;     ///< a round in which others took more of the cores is done again
     std::size_t most_repeats = 3;   ///< so often
     std::function<bool()> stopped = [] { return false; };   ///< asked between runs

@@ -11,6 +11,7 @@
 #include "support/verdict_print.hpp"
 #include "bench/accuracy/baselines.hpp"
 #include "bench/accuracy/case_run.hpp"
+#include "bench/accuracy/fresh_case.hpp"
 #include "bench/accuracy/score.hpp"
 #include "bench/accuracy/truth.hpp"
 #include "bench/accuracy/tuned_case.hpp"
@@ -127,6 +128,45 @@ BOOST_AUTO_TEST_CASE(a_factor_is_the_samples_own_and_has_mean_one) {
     BOOST_TEST(factors_of(variation, 3, 100) != factors_of(variation, 2, 100));
 }
 
+BOOST_AUTO_TEST_CASE(other_samples_have_the_same_distribution) {
+    const Variation variation{.sigma = 0.5, .rare_share = 0.05, .rare_factor = 10};
+    const std::vector<double> truth = factors_of(variation, 2, 20'000), recorded = factors_of(variation, 2, 20'000, 1);
+    BOOST_TEST(truth != recorded);
+    const auto mean = [](const std::vector<double>& all) {
+        return std::accumulate(all.begin(), all.end(), 0.0) / 20'000;
+    };
+    BOOST_TEST(std::abs(mean(truth) - mean(recorded)) < 0.1);
+    BOOST_TEST(step_factor({.jitter = 0.3}, 4) != step_factor({.jitter = 0.3}, 4, 1));
+}
+
+BOOST_AUTO_TEST_CASE(cases_are_drawn_from_a_seed_with_some_on_each_side_of_every_limit) {
+    BOOST_TEST(draw_case(1, 1) == draw_case(1, 1));
+    BOOST_TEST(draw_case(1, 1) != draw_case(1, 2));
+    BOOST_TEST(draw_case(1, 1) != draw_case(2, 1));
+    std::size_t loop_is_longer = 0, more_workers_than_cores = 0, reads = 0, bursts = 0, grids = 0;
+    for (std::size_t number = 1; number <= 300; ++number) {
+        const Case of = parse_case(draw_case(7, number), "drawn");
+        double sample_us = 0;
+        for (const CaseStage& stage : of.stages)
+            sample_us += stage.work_us + stage.wait_us;
+        const auto batch = static_cast<double>(of.setting.batch_size),
+                   workers = static_cast<double>(of.setting.num_workers);
+        loop_is_longer += of.consumer.wait_us + of.consumer.work_us > (sample_us * batch + of.collate_us) / workers;
+        more_workers_than_cores += of.setting.num_workers > 2;
+        reads += of.read.any();
+        bursts += of.consumer.burst_length > 0;
+        grids += !of.grid_workers.empty();
+        BOOST_TEST(change_keys(of).size() >= 3U);
+        for (const std::string& key : change_keys(of))
+            BOOST_TEST(!verdicts_of(of, key).empty(), key);
+    }
+    BOOST_TEST(loop_is_longer > 100U);
+    BOOST_TEST(loop_is_longer < 250U);
+    for (const std::size_t count : {more_workers_than_cores, reads, grids})
+        BOOST_TEST((count > 60 && count < 240));
+    BOOST_TEST(bursts > 30U);
+}
+
 BOOST_AUTO_TEST_CASE(without_variance_the_same_samples_cost_the_same_in_all) {
     Variation variation{.sigma = 0.8, .rare_share = 0.02, .rare_factor = 40};
     const std::vector<double> varying = factors_of(variation, 2, 500);
@@ -208,6 +248,29 @@ BOOST_AUTO_TEST_CASE(right_are_all_that_gain_within_two_points_of_the_most) {
     BOOST_TEST(truth.changes == (Words{"num_workers", "collate"}), boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(what_is_not_shown_to_gain_less_than_the_most_is_right_too) {
+    const auto in_rounds = [](std::string key, std::vector<double> rounds) {
+        return MeasuredGain{std::move(key), median_interval(rounds), rounds};
+    };
+    // Noise that a round's gains share tells nothing of their difference.
+    std::vector<double> shared, lower, other;
+    for (int round = 0; round < 12; ++round) {
+        shared.push_back(0.3 + 0.02 * (round * 7 % 12));
+        lower.push_back(shared.back() - 0.05 - 0.001 * (round % 3));
+        other.push_back(0.3 + 0.02 * (round * 5 % 12));
+    }
+    const MeasuredGain collate = in_rounds("collate", shared), less = in_rounds("num_workers", lower);
+    const MeasuredGain noisy = in_rounds("prefetch_depth", other);
+    BOOST_TEST(advantage(collate, less).low > 0.04);
+    BOOST_TEST(advantage(collate, less).high < 0.06);
+    BOOST_TEST(advantage(collate, noisy).low < 0);
+    BOOST_TEST(decided({collate, less, noisy}).verdicts == (Verdicts{Verdict::collate, Verdict::prefetch_depth}),
+               boost::test_tools::per_element());
+    BOOST_TEST(!is_control(decided({collate})));
+    BOOST_TEST(is_control(decided({gained("collate", 0.01)})));
+    BOOST_TEST(is_control(decided({gained("compute", 0.5), gained("collate", 0.01)})));
+}
+
 BOOST_AUTO_TEST_CASE(below_three_percent_nothing_holds_the_run_back) {
     BOOST_TEST(decided({gained("collate", 0.029)}).verdicts == (Verdicts{Verdict::balanced, Verdict::compute_bound}),
                boost::test_tools::per_element());
@@ -225,6 +288,9 @@ BOOST_AUTO_TEST_CASE(a_read_is_bound_by_what_takes_longer) {
     of.read.megabytes_per_s = 4;
     BOOST_TEST(verdicts_of(of, "waiting") == (Verdicts{Verdict::read_bandwidth}), boost::test_tools::per_element());
     BOOST_TEST(verdicts_of(of, "stage:fetch") == (Verdicts{Verdict::read_latency}), boost::test_tools::per_element());
+    of.stages[1].name = "translate";   // waits, nobody knows for what
+    for (const char* key : {"stage:translate", "waiting"})
+        BOOST_TEST(verdicts_of(of, key).contains(Verdict::transform));
     of.consumer.burst_length = 2;
     BOOST_TEST(verdicts_of(of, "prefetch_depth").contains(Verdict::bursty_consumer));
 }
@@ -433,6 +499,18 @@ BOOST_AUTO_TEST_CASE(each_rule_says_what_its_thresholds_say) {
     BOOST_TEST(says("workers = cores, depth 2", run).advice->num_workers == 2U);
     run.collate_us = 9000;
     BOOST_TEST(says("largest stage", run).verdict == Verdict::collate);
+    const char* const one_line = "one line: the longest of four";
+    run.collate_us = 0;   // a worker makes a batch in 8 * 400 = 3200 us, the loop takes 1700
+    BOOST_TEST(one_line_step_us(run) == 3200);
+    BOOST_TEST(says(one_line, run).verdict == Verdict::workers);   // 1700; transform: 2000
+    run.cpu_us = 6000;                                             // more than the loader's 3200: both cores are spent
+    BOOST_TEST(one_line_step_us(run) == 3200);
+    run.setting.num_workers = 4;
+    BOOST_TEST(one_line_step_us(run) == 3000);
+    BOOST_TEST(says(one_line, run).verdict == Verdict::compute_bound);   // 2300; transform: 2400
+    run.cpu_us = 0;
+    BOOST_TEST(says(one_line, run).verdict == Verdict::compute_bound);
+    BOOST_TEST(one_line_step_us(run, {.num_workers = 1, .prefetch_depth = 9, .batch_size = 8}) == 3200);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -15,6 +15,7 @@ namespace {
 constexpr std::int64_t long_is = 8;        // times the median
 constexpr std::size_t fewest_likes = 30;   // needed to estimate other pieces from
 constexpr double hardly = 0.02;            // of a sample's time
+constexpr std::int64_t preempted_ns = 50'000;
 constexpr double not_known = -1;
 
 /// The stages that a replay has room for: a row from elsewhere may have more.
@@ -28,6 +29,18 @@ std::int64_t wall_of(std::span<const StageRow> stages) noexcept {
     for (const StageRow& stage : stages)
         sum += bounded_ns(stage.ns);
     return sum;
+}
+
+/// Time between the begin and the last stage's end that is in no stage.
+std::int64_t outside_stages(const SampleRow& row, std::span<const StageRow> stages) noexcept {
+    if (stages.empty())
+        return 0;
+    const std::int64_t all_ns = length_ns(row.begin_ns, end_ns(stages.back().begin_ns, stages.back().ns));
+    return std::max<std::int64_t>(bounded_ns(all_ns) - wall_of(stages), 0);
+}
+
+bool all_measured(std::span<const StageRow> stages) noexcept {
+    return std::ranges::none_of(stages, [](const StageRow& stage) { return stage.cpu_ns == no_stamp; });
 }
 
 /// 0 if the sample was not read ahead.
@@ -47,15 +60,21 @@ std::size_t made_from(const SampleRow& row, std::span<const StageRow> stages) no
 CpuShares::CpuShares(const Ledger& ledger, std::uint16_t pipeline)
     : long_from_ns_{std::numeric_limits<std::int64_t>::max()} {
     const auto [first, last] = std::ranges::equal_range(ledger.samples, pipeline, {}, &SampleRow::pipeline);
-    std::vector<std::int64_t> walls;
+    std::vector<std::int64_t> walls, outside;
     walls.reserve(static_cast<std::size_t>(last - first));
     for (auto row = first; row != last; ++row)
-        if (row->samples != 0)
+        if (row->samples != 0) {
             walls.push_back(wall_of(stages_of(ledger, *row)) / row->samples);
+            outside.push_back(outside_stages(*row, stages_of(ledger, *row)));
+        }
+    const auto median_of = [](std::vector<std::int64_t>& values) {
+        const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+        std::ranges::nth_element(values, middle);
+        return *middle;
+    };
     if (!walls.empty()) {
-        const auto middle = walls.begin() + static_cast<std::ptrdiff_t>(walls.size() / 2);
-        std::ranges::nth_element(walls, middle);
-        long_from_ns_ = std::max<std::int64_t>(*middle, 1) * long_is;
+        long_from_ns_ = std::max<std::int64_t>(median_of(walls), 1) * long_is;
+        most_unstamped_ns_ = 4 * median_of(outside) + preempted_ns;
     }
     for (auto row = first; row != last; ++row) {
         if (row->samples == 0)
@@ -68,9 +87,8 @@ CpuShares::CpuShares(const Ledger& ledger, std::uint16_t pipeline)
         const std::int64_t wall = wall_of(stages);
         Class& one = wall / row->samples > long_from_ns_ ? long_ : usual_;
         double staged_cpu = 0;
-        bool all_staged = !stages.empty();
+        const bool all_staged = !stages.empty() && all_measured(stages);
         for (std::size_t i = 0; i < stages.size(); ++i) {
-            all_staged &= stages[i].cpu_ns != no_stamp;
             if (stages[i].cpu_ns == no_stamp)
                 continue;
             const auto cpu = static_cast<double>(bounded_ns(stages[i].cpu_ns));
@@ -80,7 +98,7 @@ CpuShares::CpuShares(const Ledger& ledger, std::uint16_t pipeline)
             measured_ = true;
         }
         if (row->cpu_ns || all_staged) {
-            const double cpu = row->cpu_ns ? static_cast<double>(bounded_ns(*row->cpu_ns)) : staged_cpu;
+            const double cpu = row->cpu_ns ? cpu_of_stages(*row, stages) : staged_cpu;
             measured_ = true;
             one.samples_wall += static_cast<double>(wall);
             one.samples_cpu += cpu;
@@ -163,7 +181,7 @@ void CpuShares::split(const SampleRow& row, std::span<const StageRow> stages, st
     const Likes::Like* const like = staged || row.cpu_ns ? nullptr : samples_.nearest(wall / row.samples);
     if (!staged && (row.cpu_ns || like)) {   // the sample's own total is better than other samples' stages
         const auto all = static_cast<double>(wall);
-        const double own = std::clamp(like ? like->cpu_ns * row.samples : static_cast<double>(*row.cpu_ns), 0.0, all);
+        const double own = std::clamp(like ? like->cpu_ns * row.samples : cpu_of_stages(row, stages), 0.0, all);
         // If it computed more than such stages usually do, the excess goes where they would wait.
         const double rest = static_cast<double>(wall) - sum;
         for (std::size_t i = first; i < stages.size(); ++i)
@@ -200,6 +218,22 @@ void CpuShares::place_waiting(double waiting_ns, std::span<double> off_ns) const
     const double share = room > 0 ? std::clamp(left / room, 0.0, 1.0) : 0;
     for (std::size_t i = 0; i < off_ns.size(); ++i)
         off_ns[i] = waits[i] + share * (off_ns[i] - waits[i]);
+}
+
+std::int64_t CpuShares::unstamped_ns(const SampleRow& row, std::span<const StageRow> stages) const noexcept {
+    const std::int64_t outside_ns = std::min(outside_stages(row, stages), most_unstamped_ns_);
+    if (!row.cpu_ns || !all_measured(stages))
+        return without_run_queue(outside_ns);
+    std::int64_t staged_ns = 0;
+    for (const StageRow& stage : stages)
+        staged_ns += bounded_ns(stage.cpu_ns);
+    return std::clamp<std::int64_t>(bounded_ns(*row.cpu_ns) - staged_ns, 0, outside_ns);
+}
+
+double CpuShares::cpu_of_stages(const SampleRow& row, std::span<const StageRow> stages) const noexcept {
+    // The sample's own time also has what is outside its stages.
+    const std::int64_t outside_ns = std::min(outside_stages(row, stages), most_unstamped_ns_);
+    return static_cast<double>(std::max<std::int64_t>(bounded_ns(*row.cpu_ns) - outside_ns, 0));
 }
 
 Demand CpuShares::read_of(const SampleRow& row) const noexcept {

@@ -39,6 +39,8 @@ public:
     /// A row's stages as demands. The row has at least one sample and at most `max_stages` stages. Waiting for a core
     /// is left out: a replay simulates its own.
     void split(const SampleRow&, std::span<const StageRow>, std::span<Demand> stages) const;
+    /// Core time between a row's begin and its last stage's end that is in none of its stages.
+    [[nodiscard]] std::int64_t unstamped_ns(const SampleRow&, std::span<const StageRow>) const noexcept;
     /// A row's read ahead of the worker as a demand, without waiting for a core.
     [[nodiscard]] Demand read_of(const SampleRow&) const noexcept;
     /// `ns` of a worker's unmeasured time, without the part that is usually spent waiting for a core.
@@ -53,14 +55,16 @@ private:
         [[nodiscard]] double share(std::size_t stage) const noexcept;   ///< of computing; below 0: not known
         [[nodiscard]] double queue_share() const noexcept { return queued_wall > 0 ? run_queue / queued_wall : 0; }
     };
+    /// Of a row whose CPU time was measured: what its stages computed.
+    [[nodiscard]] double cpu_of_stages(const SampleRow&, std::span<const StageRow>) const noexcept;
     [[nodiscard]] const Class& class_of(std::int64_t wall_ns) const noexcept;
     /// Distributes `waiting_ns` over the stages. `off_ns`: how long each stage may have waited at most; becomes how
     /// long it did.
     void place_waiting(double waiting_ns, std::span<double> off_ns) const noexcept;
 
     Likes samples_, reads_;
-    std::array<double, max_stages> waits_{};   // of samples that hardly waited for a core
-    std::int64_t long_from_ns_;
+    std::array<double, max_stages> waits_{};              // of samples that hardly waited for a core
+    std::int64_t long_from_ns_, most_unstamped_ns_ = 0;   // of a sample: in more, the worker was preempted
     Class usual_, long_;
     bool measured_ = false;
 };

@@ -23,7 +23,6 @@ namespace drawpoint {
 namespace {
 
 constexpr std::uint64_t worker_bytes = std::uint64_t{2} << 20;   // as MemoryNeeds estimates it
-constexpr std::int64_t longest_gap_ns = 50'000;   // between two samples: in a longer gap the worker was preempted
 
 // Limits that no real run reaches, but a damaged file may exceed.
 constexpr std::uint64_t most_samples = 10'000'000, most_bytes = std::uint64_t{1} << 50;
@@ -83,8 +82,8 @@ std::int64_t overhead_of(const Ledger& ledger) {
         if (place_of(before) != place_of(row) || before.worker != row.worker || before.stages.count == 0)
             continue;
         const std::int64_t ended_ns = end_ns(ledger, before), gap = length_ns(ended_ns, row.begin_ns);
-        if (row.begin_ns >= ended_ns && gap < longest_gap_ns)
-            gaps.push_back(gap);
+        if (row.begin_ns >= ended_ns)
+            gaps.push_back(bounded_ns(gap));
     }
     if (gaps.empty())
         return 0;
@@ -107,6 +106,7 @@ SampleDemand demand_of(const Ledger& ledger, const SampleRow& row, const CpuShar
     }
     for (Demand& stage : demand.stages)
         stage = {stage.cpu_ns / row.samples, stage.wait_ns / row.samples};
+    demand.unstamped_ns = shares.unstamped_ns(row, stages) / row.samples;
     return demand;
 }
 
@@ -243,7 +243,7 @@ double loader_cpu_ns(const RecordedRun& run, const Ledger& ledger, std::uint16_t
     const std::size_t drawn = window.batches.size();
     double cpu_ns = 0;
     for (const SampleDemand& sample : run.samples) {
-        cpu_ns += static_cast<double>(sample.read.cpu_ns + run.overhead_ns);
+        cpu_ns += static_cast<double>(sample.read.cpu_ns + sample.unstamped_ns + run.overhead_ns);
         for (const Demand& stage : sample.stages)
             cpu_ns += static_cast<double>(stage.cpu_ns);
     }

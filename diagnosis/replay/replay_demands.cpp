@@ -134,6 +134,7 @@ ReplayDemands::ReplayDemands(const RecordedRun& run, const ReplayOptions& option
 void ReplayDemands::add_samples(const ReplayOptions& options) {
     const Change& change = options.change;
     pieces_.reserve(run_->samples.size() * piece_count());
+    unstamped_ns_.reserve(run_->samples.size());
     const auto add = [&](const Demand& demand, double factor) {
         // The core time of a sleep does not depend on its length: it stays unless the sleep itself goes.
         const std::int64_t asleep_ns = demand.wait_ns < least_wait_ns ? 0 : std::min(demand.cpu_ns, run_->sleep_cpu_ns);
@@ -142,6 +143,7 @@ void ReplayDemands::add_samples(const ReplayOptions& options) {
              .wait_ns = change.without_waiting ? 0 : asked(demand.wait_ns, factor)});
     };
     for (const SampleDemand& sample : run_->samples) {
+        unstamped_ns_.push_back(asked(sample.unstamped_ns, 1));
         add(sample.read, change.read);
         for (std::size_t stage = 0; stage < stages_; ++stage)
             add(sample.stages[stage], change.stages[stage]);
@@ -221,6 +223,7 @@ void ReplayDemands::level_all(bool resampled) {
     for (std::size_t piece = 0; piece < piece_count(); ++piece)
         for (std::int64_t Demand::* const field : {&Demand::wait_ns, &Demand::cpu_ns})
             level(pieces_, piece, piece_count(), samples, field);
+    level(unstamped_ns_, 0, 1, samples, std::identity{});
     if (!line_ns_.empty())
         level(line_ns_, 0, 1, samples, std::identity{});
     const auto full = static_cast<std::uint32_t>(run_->setting.batch_size);

@@ -30,6 +30,8 @@ public:
     [[nodiscard]] std::int64_t line_ns(std::uint32_t sample) const noexcept {
         return line_ns_.empty() ? 0 : line_ns_[sample];
     }
+    /// Core time of a sample that is in none of its pieces.
+    [[nodiscard]] std::int64_t unstamped_ns(std::uint32_t sample) const noexcept { return unstamped_ns_[sample]; }
     [[nodiscard]] const SampleDemand& sample(std::uint32_t sample) const noexcept { return run_->samples[sample]; }
     /// The demand of a batch of `size` samples from `position` on: that of the recorded batch of its middle sample,
     /// scaled.
@@ -54,7 +56,7 @@ private:
     const RecordedRun* run_;
     std::size_t stages_;
     std::vector<Demand> pieces_;   // `piece_count()` for each sample
-    std::vector<std::int64_t> line_ns_;
+    std::vector<std::int64_t> unstamped_ns_, line_ns_;
     std::vector<BatchDemand> batches_;
     std::vector<StepDemand> steps_;
     Demand order_;

@@ -211,7 +211,7 @@ bool ReplayLoader::make(std::uint32_t number, Worker& worker) {
 inline bool ReplayLoader::begin_sample(std::uint32_t number, Worker& worker, std::uint32_t sample) {
     worker.sample_ns = worker.bytes_ns = time_.now_ns();
     worker.waited_ns = worker.stage_cpu_ns = 0;
-    worker.owes_ns += run_.overhead_ns;
+    worker.owes_ns += run_.overhead_ns + demands_.unstamped_ns(sample);
     worker.read = ReplayReads::nobody;
     if (rows_)
         rows_->begin_sample(number, worker.sample_ns);

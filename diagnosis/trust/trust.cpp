@@ -21,16 +21,18 @@ namespace {
 
 using Reason = std::optional<std::string>;
 
-constexpr double most_foreign_cores = 0.5, most_foreign_change = 0.25, most_run_queue = 0.05, most_throttled = 0.01,
-                 most_steal = 0.02, most_lost = 1e-3, most_misplaced = 0.01, most_drift = 0.1;
+constexpr double most_foreign = 0.25, most_foreign_change = 0.125;   // shares of the cores
+constexpr double most_run_queue = 0.05, most_throttled = 0.01, most_steal = 0.02, most_lost = 1e-3,
+                 most_misplaced = 0.01, most_drift = 0.1;
 
 std::string percent(double share) { return fmt::format("{:.2g} %", 100 * share); }
 
 Reason find_foreign_load(const Interference& others) {
-    if (!others.measured || others.foreign_cores < most_foreign_cores)
+    const double most = most_foreign * others.cores;
+    if (!others.measured || others.foreign_cores < most)
         return std::nullopt;
-    return fmt::format("others kept {:.2f} of {:.3g} cores busy (the replay allows for less than {})",
-                       others.foreign_cores, others.cores, most_foreign_cores);
+    return fmt::format("others kept {:.2f} of {:.3g} cores busy (the replay allows for less than {:.3g})",
+                       others.foreign_cores, others.cores, most);
 }
 
 Reason find_changing_load(const Ledger& ledger, const Interference& others, std::int64_t from_ns, std::int64_t to_ns) {
@@ -41,7 +43,7 @@ Reason find_changing_load(const Ledger& ledger, const Interference& others, std:
     // A tick finds each core busy or not: a variance of at most a quarter tick² each, in both halves.
     const double ticks = (static_cast<double>(to_ns) - static_cast<double>(from_ns)) / 2 / host_tick_ns;
     const double by_ticks = 3 * std::sqrt(2 * others.cores * 0.25 / std::max(ticks, 1.0));
-    if (!first.measured || !second.measured || change < most_foreign_change || change < by_ticks)
+    if (!first.measured || !second.measured || change < most_foreign_change * others.cores || change < by_ticks)
         return std::nullopt;
     return fmt::format("others kept {:.2f} cores busy in the first half and {:.2f} in the second", first.foreign_cores,
                        second.foreign_cores);

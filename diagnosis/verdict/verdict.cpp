@@ -159,8 +159,8 @@ void name_the_cause(Diagnosis& diagnosis, const Evidence& found, const Diagnosis
         return change.lever != Lever::cores && is_cause(change, options);   // nobody has more cores
     };
     const auto& all = diagnosis.interventions;
-    const auto most = std::ranges::find_if(all, counts);   // the largest gain comes first
-    if (most == all.end()) {
+    const auto top = std::ranges::find_if(all, counts);   // the largest gain comes first
+    if (top == all.end()) {
         const bool unclear = std::ranges::any_of(all, [&](const Intervention& change) {
             return change.lever != Lever::cores && change.gain.median > 2 * options.least_gain;
         });
@@ -169,17 +169,10 @@ void name_the_cause(Diagnosis& diagnosis, const Evidence& found, const Diagnosis
             abstain(diagnosis, needs_more_steps(3 * diagnosis.steady_steps, "no change's gain is known well enough"));
         return;
     }
-    // A setting whose gain cannot be told from the largest is the smaller change.
-    auto top = std::find_if(most, all.end(), [&](const Intervention& change) {
-        return change.can_be_set() && counts(change) &&
-               change.gain.median >= most->gain.median - options.tie_points / 2;
-    });
-    if (top == all.end())
-        top = most;
     diagnosis.verdict = top->verdict;
     bool loader = false, compute = top->lever == Lever::compute;
-    for (auto change = most; change != all.end(); ++change) {
-        if (change == top || !counts(*change) || change->gain.median < most->gain.median - options.tie_points)
+    for (auto change = top + 1; change != all.end(); ++change) {
+        if (!counts(*change) || change->gain.median < top->gain.median - options.tie_points)
             continue;
         (change->lever == Lever::compute ? compute : loader) = true;
         if (change->verdict != diagnosis.verdict &&

@@ -13,7 +13,6 @@
 #include <drawpoint/diagnosis/replay/prediction.hpp>
 #include <drawpoint/diagnosis/replay/replay.hpp>
 #include <drawpoint/diagnosis/traces/trace_split.hpp>
-#include <drawpoint/diagnosis/trust/capacity.hpp>
 #include <drawpoint/diagnosis/trust/interference.hpp>
 #include <drawpoint/diagnosis/verdict/verdict.hpp>
 #include <drawpoint/diagnosis/verdict/verdict_report.hpp>

@@ -404,6 +404,40 @@ BOOST_AUTO_TEST_CASE(the_usual_gap_between_samples_of_a_worker_is_its_overhead) 
     }
     BOOST_TEST(drawpoint::recorded_run(ledger, 0).overhead_ns == 700);
     BOOST_TEST(drawpoint::recorded_run(ledger_of(run), 0).overhead_ns == 0);
+    for (SampleRow& row : ledger.samples) {   // long gaps are work, too, if they are usual
+        row.begin_ns += 200'000;
+        ledger.stages[row.stages.first].begin_ns += 200'000;
+        ledger.stages[row.stages.first].ns -= 200'000;
+    }
+    BOOST_TEST(drawpoint::recorded_run(ledger, 0).overhead_ns == 200'700);
+}
+
+BOOST_AUTO_TEST_CASE(time_of_a_sample_that_is_in_no_stage_is_a_demand) {
+    const RecordedRun run = constant_run({.batch_size = 8, .sample = {2 * ms, 0}, .compute = {0, 1 * ms}, .steps = 10});
+    Ledger ledger = ledger_of(run);
+    for (SampleRow& row : ledger.samples) {   // its stage begins late; once the worker was preempted there
+        const std::int64_t late = row.slot == 3 ? 1'900'000 : 300'000;
+        StageRow& stage = ledger.stages[row.stages.first];
+        stage.begin_ns += late;
+        stage.ns -= late;
+        stage.cpu_ns = no_stamp;   // not measured: as core time
+        row.cpu_ns.reset();
+    }
+    RecordedRun read = drawpoint::recorded_run(ledger, 0);
+    BOOST_REQUIRE(!read.samples.empty());
+    for (const SampleDemand& sample : read.samples)
+        BOOST_TEST(sample.unstamped_ns == (sample.index % 8 == 3 ? 4 * 300'000 + 50'000 : 300'000));
+    for (SampleRow& row : ledger.samples) {
+        StageRow& stage = ledger.stages[row.stages.first];
+        stage.cpu_ns = stage.ns;
+        row.cpu_ns = stage.ns + 100'000;   // of the time before the stage
+    }
+    read = drawpoint::recorded_run(ledger, 0);
+    for (const SampleDemand& sample : read.samples) {
+        BOOST_TEST(sample.unstamped_ns == 100'000);
+        BOOST_TEST(sample.stages[0].cpu_ns == (sample.index % 8 == 3 ? 100'000 : 1'700'000));
+    }
+    BOOST_TEST(drawpoint::recorded_run(ledger_of(run), 0).samples.front().unstamped_ns == 0);
 }
 
 BOOST_AUTO_TEST_CASE(runs_of_samples_are_as_many_samples) {

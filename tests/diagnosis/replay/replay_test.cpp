@@ -429,6 +429,9 @@ BOOST_AUTO_TEST_CASE(what_a_worker_does_between_samples_takes_its_core) {
     RecordedRun run = constant_run({.batch_size = 4, .sample = {2 * ms, 0}, .compute = {0, 1 * ms}, .steps = 10});
     run.overhead_ns = 500;
     BOOST_TEST(drawpoint::replay(run, exact(run.setting)).wall_ns == 40 * (2 * ms + 500) + 1 * ms);
+    for (SampleDemand& sample : run.samples)
+        sample.unstamped_ns = 200'000;
+    BOOST_TEST(drawpoint::replay(run, exact(run.setting)).wall_ns == 40 * (2 * ms + 200'500) + 1 * ms);
 }
 
 BOOST_AUTO_TEST_CASE(a_batch_is_given_back_before_what_comes_after_it) {

@@ -51,11 +51,19 @@ BOOST_AUTO_TEST_CASE(a_calm_run_is_trusted) {
     BOOST_TEST(trust_in(Ledger{}).trusted);   // there is no reason for distrust
 }
 
-BOOST_AUTO_TEST_CASE(a_steady_neighbour_is_an_input_below_half_a_core_and_a_reason_above) {
+BOOST_AUTO_TEST_CASE(a_steady_neighbour_is_an_input_below_a_quarter_of_the_cores_and_a_reason_above) {
     BOOST_TEST(trust_in(calm(1, 0.45)).trusted);
     const Trust found = trust_in(calm(1, 0.8));
     BOOST_TEST(only_reason(found) == "others kept 0.80 of 2 cores busy (the replay allows for less than 0.5)");
     BOOST_TEST(std::abs(found.interference_share - 0.4) < 0.01);
+    const auto with_cores = [](double cores, double others) {
+        Ledger ledger;
+        add_host(ledger, 20, constant(0.5), constant(others), 10 * ms, cores);
+        return trust_in(ledger);
+    };
+    BOOST_TEST(with_cores(8, 1.5).trusted);
+    BOOST_TEST(!with_cores(8, 2.5).trusted);
+    BOOST_TEST(!with_cores(1, 0.4).trusted);
 }
 
 BOOST_AUTO_TEST_CASE(a_neighbour_that_comes_in_the_middle_is_a_reason) {

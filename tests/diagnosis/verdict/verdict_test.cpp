@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(too_few_workers_are_advised_to_be_more_of) {
     BOOST_TEST(found.how_to_refute.find("num_workers 1 -> 2") != std::string::npos, found.how_to_refute);
 }
 
-BOOST_AUTO_TEST_CASE(of_changes_that_gain_as_much_one_that_can_be_set_comes_first) {
+BOOST_AUTO_TEST_CASE(the_largest_gain_is_the_verdict_and_a_setting_that_gains_as_much_is_the_advice) {
     // Both leave the loop's 5 ms: a second worker would share its core with the loop.
     RecordedRun run = healthy();
     run.setting.num_workers = 1;
@@ -160,9 +160,11 @@ BOOST_AUTO_TEST_CASE(of_changes_that_gain_as_much_one_that_can_be_set_comes_firs
     for (StepDemand& step : run.steps)
         step.compute = {.cpu_ns = 500 * us, .wait_ns = 4'500 * us};
     const Diagnosis found = diagnosed(run);
-    BOOST_TEST(found.verdict == Verdict::workers);
-    BOOST_TEST(names(found, Verdict::decode));
     BOOST_TEST(change_of(found, "stage:decode").gain.median > change_of(found, "num_workers").gain.median);
+    BOOST_TEST(found.verdict == Verdict::decode);
+    BOOST_TEST(names(found, Verdict::workers));
+    BOOST_REQUIRE(found.advice.has_value());
+    BOOST_TEST(found.advice->key() == "num_workers");
 }
 
 BOOST_AUTO_TEST_CASE(samples_that_wait_for_storage_are_read_latency) {

@@ -28,6 +28,7 @@ struct SampleDemand {
     /// Its read, ahead of the worker or by the worker; 0 if the first stage includes it.
     Demand read;
     std::array<Demand, max_stages> stages{};   ///< by stage, in the order of `RecordedRun::stages`
+    std::int64_t unstamped_ns = 0;             ///< core time from its begin to its end that is in no stage
 };
 
 /// What one batch takes besides its samples: collating, and the transfer to a device.

@@ -44,11 +44,11 @@ struct Interference {
 
 /// Why a run is not trusted. The conditions refer to [from_ns, to_ns) of `trust_of`, except where they say "recording".
 enum class DistrustReason : std::uint8_t {
-    /// Other processes were measured to keep at least half a core busy. (A smaller, steady load is an input to the
-    /// replay, no reason for distrust.)
+    /// Other processes were measured to keep at least a quarter of the cores busy. (A smaller, steady load is an input
+    /// to the replay, no reason for distrust.)
     foreign_load,
-    /// The load of other processes in the first half of the range differs from that in the second by at least a quarter
-    /// of a core, and by more than the kernel's ticks explain.
+    /// The load of other processes in the first half of the range differs from that in the second by at least an eighth
+    /// of the cores, and by more than the kernel's ticks explain.
     changing_load,
     /// The load of others was not measured, and workers waited for a core for at least 5 % of their time, although the
     /// loop and the workers of the recording's largest loader are no more threads than cores.

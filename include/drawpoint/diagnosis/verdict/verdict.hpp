@@ -38,8 +38,7 @@ struct DiagnosisOptions {
     /// With options that `predict` refuses, `diagnose` abstains and gives that as the reason.
     PredictOptions predict;
     double least_gain = 0.03;   ///< a change whose median gain is not above this is no cause
-    /// Causes whose gains are at most this much below the largest are named, too, as `co_verdicts`. A setting within
-    /// half of it names the verdict, even if a change that cannot be set gains more.
+    /// Causes whose gains are at most this much below the largest are named, too, as `co_verdicts`.
     double tie_points = 0.02;
     /// Samples to replay in all, about 0.3 µs each. If that is too few, replications are fewer and shorter, but not
     /// below 6 of 40 steps each after the warm-up (or what `predict` and the recording have, if that is less): then it

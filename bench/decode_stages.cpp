@@ -1,21 +1,40 @@
-#include "decode_stages.hpp"
-
+// What the stages of both JPEG decoders cost, each by itself or as the difference between two decodes.
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <optional>
 #include <stdexcept>
+#include <string>
 #include <utility>
+#include <vector>
 
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <drawpoint/instrumentation/report/json.hpp>
+#include <drawpoint/instrumentation/report/machine.hpp>
 #include <drawpoint/pipeline/image/resize.hpp>
 
 #include "contenders/plain_decode.hpp"
+#include "decode_photos.hpp"
+#include "photos.hpp"
+#include "program.hpp"
 #include "pipeline/image/libjpeg.hpp"
 #include "pipeline/image/own_jpeg/own_jpeg.hpp"
 #include "pipeline/image/resample.hpp"
 #include "pipeline/image/ycc_rows.hpp"
 
-namespace drawpoint::bench {
 namespace {
+
+using namespace drawpoint;
+using namespace drawpoint::bench;
+
+/// What one stage of decoding costs.
+struct Stage {
+    std::string part, name;
+    double us = 0;   ///< per image: the mean over images of the fastest round of each
+};
 
 enum Measured : std::size_t {
     whole,
@@ -187,16 +206,15 @@ bool is_420(const Photo& photo) {
            planes.sampling == ChromaSampling::s420;
 }
 
-}   // namespace
-
-std::vector<Stage> decode_stages(const std::vector<Photo>& photos, ImageSize target, int rounds) {
+/// Of the 4:2:0 photographs among these; the last row of a part is the whole of it. Wall time of one thread.
+std::vector<Stage> decode_stages(const std::vector<Photo>& photos, int rounds) {
     std::vector<const Photo*> chosen;
     for (const Photo& photo : photos)
         if (is_420(photo))
             chosen.push_back(&photo);
     if (chosen.empty())
         throw std::runtime_error{"decode_stages: none of the photographs is a baseline 4:2:0 file"};
-    Stages stages{target, chosen.size()};
+    Stages stages{decode_target, chosen.size()};
     for (int round = 0; round < rounds; ++round)
         for (std::size_t i = 0; i < chosen.size(); ++i)
             stages.run(*chosen[i], i);
@@ -223,4 +241,42 @@ std::vector<Stage> decode_stages(const std::vector<Photo>& photos, ImageSize tar
     };
 }
 
-}   // namespace drawpoint::bench
+int run(const std::string& data, std::size_t images, int rounds, bool json, const std::string& command) {
+    std::optional<TemporaryPhotos> generated;
+    const std::vector<Photo> photos =
+        load_photos(data.empty() ? generated.emplace(64).folder() : std::filesystem::path{data}, images);
+    const std::vector<Stage> stages = decode_stages(photos, rounds);
+    const double whole = stages.front().us;
+    if (json) {
+        nlohmann::ordered_json document =
+            json_document("drawpoint.decode_stages/1", {DRAWPOINT_VERSION, command}, this_machine());
+        document["images"] = photos.size();
+        document["rounds"] = rounds;
+        for (const Stage& stage : stages)
+            document["stages"].push_back(
+                {{"part", stage.part}, {"stage", stage.name}, {"us", stage.us}, {"of_whole", stage.us / whole}});
+        fmt::print("{}", json_text(document));
+        return 0;
+    }
+    fmt::print("{} images; of each the least of {} rounds, one thread, wall time\n", photos.size(), rounds);
+    fmt::print("{:11}  {:48} {:>9} {:>9}\n", "", "", "us/image", "of whole");
+    for (const Stage& stage : stages)
+        fmt::print("{:11}  {:48} {:9.1f} {:8.1f}%\n", stage.part, stage.name, stage.us, 100 * stage.us / whole);
+    return 0;
+}
+
+}   // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app{"what the stages of both JPEG decoders cost, on one thread", "drawpoint bench decode-stages"};
+    std::string data;
+    std::size_t images = 512;
+    int rounds = 7;
+    bool json = false;
+    add_data_option(app, data);
+    app.add_option("--images", images, "how many of them [512]")->check(CLI::Range(1, 100'000));
+    app.add_option("--rounds", rounds, "by turns [7]")->check(CLI::Range(1, 1000));
+    app.add_flag("--json", json, "JSON on stdout, not a table");
+    return run_program(app, "decode-stages", argc, argv,
+                       [&](const std::string& command) { return run(data, images, rounds, json, command); });
+}

@@ -36,6 +36,7 @@ class Pairs:
         self.command = [program, "profile", "--data", data, "--model", "none", "--batch-size", "32", "--steps",
                         str(steps), "--epochs", "100", "--seed", "3"]
         self.number = itertools.count()
+        self.head = {}   # version and machine, as the program says
         self.wrong = []
 
     def record(self, options):
@@ -52,6 +53,7 @@ class Pairs:
     def checked(self, a, b):
         """The comparison of two recordings, after checking its sum, and that of the exchanged pair."""
         there, back = self.compare(a, b), self.compare(b, a)
+        self.head = {"version": there["version"], "machine": there["machine"]}
         rows = {(row["phase"], row["name"]): row["difference_ns"] for row in there["rows"]}
         exchanged = {(row["phase"], row["name"]): -row["difference_ns"] for row in back["rows"]}
         left = there["b"]["wall_ns"] - there["a"]["wall_ns"] - sum(rows.values())
@@ -107,7 +109,7 @@ def main():
                             "first_rows": [one["rows"][0]["name"] for one in found]})
             for file in recordings:
                 os.unlink(file)
-    print(json.dumps({"schema": "drawpoint.waterfalls/1", "pairs_compared": compared, "changes": changes,
+    print(json.dumps({"schema": "drawpoint.waterfalls/1", **pairs.head, "pairs_compared": compared, "changes": changes,
                       "wrong": pairs.wrong}, indent=2))
     return bool(pairs.wrong)
 

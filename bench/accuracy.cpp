@@ -197,7 +197,9 @@ int main(int argc, char** argv) {
     app.add_option("--folder", options.folder,
                    "where their files, recordings and truths are kept; goes on where it was stopped [accuracy-SEED]")
         ->needs(fresh);
-    app.add_option("--rounds", options.measure.rounds, "rounds of runs in turns [10]")->check(CLI::Range(2, 1000));
+    CLI::Option* const rounds =
+        app.add_option("--rounds", options.measure.rounds, "rounds of runs in turns, at least [10; with --fresh 5]")
+            ->check(CLI::Range(2, 1000));
     app.add_option("--most-rounds", options.measure.most_rounds,
                    "rounds in all, of a change whose gain is not known well enough [21]")
         ->check(CLI::Range(2, 1000));
@@ -223,6 +225,8 @@ int main(int argc, char** argv) {
     return run_program(app, "accuracy", argc, argv, [&](const std::string& command) {
         if (json_option->count() > 0)
             options.json = json;
+        if (options.fresh > 0 && rounds->count() == 0)
+            options.measure.rounds = 5;   // a change that is not known well enough then has more
         return run_all(options, command);
     });
 }

@@ -133,7 +133,8 @@ int whatif_run(const Invocation& invocation) {
            "STAGE=X: as if a stage, read, collate, transfer, sampler or compute were X times as fast; repeatable")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
-    app.add_flag("--without-variance", grid.change.without_variance, "as if every sample and step took the mean");
+    bool without_variance = false;
+    app.add_flag("--without-variance", without_variance, "as if every sample and step took the mean");
     app.add_option("--html", html, "writes a page with charts to this file");
     app.add_flag("--verify", verify,
                  "runs the recommended setting and the recorded one in turns, and prints predicted against measured");
@@ -142,7 +143,8 @@ int whatif_run(const Invocation& invocation) {
     if (!line.parse())
         return exit_ok;
     const OutputOptions output = flags.read();
-    if (verify && (!speedups.empty() || grid.change.without_variance))
+    grid.change.variance = without_variance ? 0 : 1;
+    if (verify && (!speedups.empty() || without_variance))
         throw UsageError{fmt::format("--verify runs settings: --{} is none",
                                      speedups.empty() ? "without-variance" : "speedup " + speedups.front())};
     if (file.empty())

@@ -272,8 +272,11 @@ std::vector<double> factors_of(const Variation& variation, std::size_t place, st
         if (random.uniform() < variation.rare_share)
             factors[index] *= variation.rare_factor;
     }
-    if (variation.constant && count > 0)
-        std::ranges::fill(factors, std::accumulate(factors.begin(), factors.end(), 0.0) / static_cast<double>(count));
+    if (variation.spread != 1 && count > 0) {
+        const double mean = std::accumulate(factors.begin(), factors.end(), 0.0) / static_cast<double>(count);
+        for (double& factor : factors)
+            factor = mean + variation.spread * (factor - mean);
+    }
     return factors;
 }
 

@@ -17,7 +17,7 @@ namespace drawpoint::bench {
 struct Variation {
     double sigma = 0;                         ///< of a lognormal factor with mean 1
     double rare_share = 0, rare_factor = 1;   ///< this share of the samples takes `rare_factor` times as long
-    bool constant = false;                    ///< every sample takes the mean of the drawn factors
+    double spread = 1;                        ///< scales how far each factor lies from their mean
     bool operator==(const Variation&) const = default;
 };
 

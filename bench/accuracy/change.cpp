@@ -20,7 +20,7 @@ bool reads_by_name(const CaseStage& stage) {
 }
 
 bool varies(const Variation& variation) noexcept {
-    return !variation.constant && (variation.sigma > 0 || (variation.rare_share > 0 && variation.rare_factor > 1));
+    return variation.spread > 0 && (variation.sigma > 0 || (variation.rare_share > 0 && variation.rare_factor > 1));
 }
 
 /// Whether it made a difference, and one that the loader accepts.
@@ -54,16 +54,19 @@ bool change(Case& of, std::string_view key) {
         break;
     case Lever::variance:
         for (CaseStage& stage : of.stages)
-            stage.variation.constant |= varies(stage.variation);
-        of.read.variation.constant |= of.read.any() && varies(of.read.variation);
-        of.consumer.jitter = 0;
-        of.consumer.burst_length = 0;
+            stage.variation.spread /= varies(stage.variation) ? 2 : 1;
+        of.read.variation.spread /= of.read.any() && varies(of.read.variation) ? 2 : 1;
+        of.consumer.jitter /= 2;
+        if (of.consumer.burst_length > 0)
+            of.consumer.burst_factor = 1 + (of.consumer.burst_factor - 1) / 2;
         break;
     case Lever::waiting:
-        if (of.read.any())
-            of.read.latency_us = of.read.megabytes_per_s = 0;
+        if (of.read.any()) {
+            of.read.latency_us /= 2;
+            of.read.megabytes_per_s *= 2;
+        }
         for (CaseStage& stage : of.stages)
-            stage.wait_us = 0;
+            stage.wait_us /= 2;
         break;
     default: break;   // a setting, or nothing that can be changed for real
     }
@@ -112,10 +115,14 @@ bool can_be_set(std::string_view key) noexcept {
 
 std::vector<std::string> change_keys(const Case& of) {
     std::vector<std::string> keys;
+    std::optional<Case> reads;   // with the change `read`
     const auto add = [&](std::string key) {
         Case copy = of;
-        if (change(copy, key))
-            keys.push_back(std::move(key));
+        if (!change(copy, key) || (reads && copy == *reads))   // where nothing else waits, `waiting` is `read`
+            return;
+        if (key == words_of(Lever::read).key)
+            reads = copy;
+        keys.push_back(std::move(key));
     };
     add(std::string{words_of(Lever::read).key});
     for (const CaseStage& stage : of.stages)

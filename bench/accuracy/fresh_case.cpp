@@ -70,7 +70,7 @@ std::vector<double> draw_shares(std::size_t count, Draws& draws) {
     return shares;
 }
 
-constexpr double run_us = 400'000, bytes = 100'000, least_sleep_us = 60;
+constexpr double run_us = 300'000, bytes = 100'000, least_sleep_us = 60;
 constexpr std::array<std::size_t, 9> batch_sizes{2, 4, 8, 16, 16, 32, 64, 128, 200};
 constexpr std::array<std::size_t, 10> worker_counts{1, 1, 2, 2, 2, 3, 4, 4, 8, 12};
 constexpr std::array<std::size_t, 5> depths{1, 2, 2, 4, 8};
@@ -85,7 +85,7 @@ std::string draw_case(std::uint64_t seed, std::size_t number) {
     const std::size_t workers = draws.one_of<std::size_t>(worker_counts);
     const double loop_us = draws.by_factor(1'000, 8'000);   // of a step
     // What a batch takes of a few workers, over the loop's step: on both sides of the limit.
-    const double load = draws.by_factor(0.15, 3);
+    const double load = draws.by_factor(0.5, 4);
     const double batch_us = load * loop_us * static_cast<double>(std::min<std::size_t>(workers, 3));
     const double step_us = std::max(loop_us, batch_us / static_cast<double>(std::min<std::size_t>(workers, 2)));
     Json setting{{"num_workers", workers}, {"prefetch_depth", draws.one_of<std::size_t>(depths)}};
@@ -144,7 +144,7 @@ std::string draw_case(std::uint64_t seed, std::size_t number) {
               {"kind", "compound"},
               {"injected", "random"},
               {"batch_size", batch_size},
-              {"steps", static_cast<std::size_t>(std::clamp(run_us / step_us, 60.0, 200.0))},
+              {"steps", static_cast<std::size_t>(std::clamp(run_us / step_us, 50.0, 200.0))},
               {"setting", std::move(setting)}};
     if (!read.empty())
         json["read"] = std::move(read);

@@ -63,6 +63,18 @@ Json json_of(const std::vector<Predicted>& all) {
     return rows;
 }
 
+/// What the truth measured of each change.
+Json measured_json(const Truth& truth) {
+    Json rows = Json::array();
+    for (const MeasuredGain& measured : truth.gains)
+        rows.push_back({{"of", measured.key},
+                        {"median", measured.gain.median},
+                        {"low", measured.gain.low},
+                        {"high", measured.gain.high},
+                        {"rounds", measured.rounds}});
+    return rows;
+}
+
 Json json_of(const TunedCase& tuned) {
     return {{"chosen", to_string(tuned.chosen)},
             {"best", to_string(tuned.best)},
@@ -85,6 +97,8 @@ Json json_of(const Scored& scored) {
     return {{"case", scored.of.name},
             {"kind", scored.of.kind},
             {"truth", scored.truth ? Json(words_of(scored.truth->verdicts)) : Json(nullptr)},
+            {"measured_gains", scored.truth ? measured_json(*scored.truth) : Json::array()},
+            {"control", scored.truth && is_control(*scored.truth)},
             {"answers", answers},
             {"gains", json_of(scored.gains)},
             {"settings_batches_per_s", json_of(scored.cells)},

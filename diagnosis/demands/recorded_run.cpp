@@ -1,7 +1,6 @@
 #include <drawpoint/diagnosis/demands/recorded_run.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -16,6 +15,7 @@
 
 #include <drawpoint/diagnosis/rows/detail/loader_rows.hpp>
 #include "diagnosis/demands/cpu_shares.hpp"
+#include "diagnosis/demands/number_fact.hpp"
 #include "diagnosis/demands/recorded_steps.hpp"
 #include "diagnosis/demands/demand_limit.hpp"
 
@@ -57,19 +57,9 @@ bool is_whole(const Ledger& ledger, Samples samples, const BatchRow& batch, cons
     return count == batch.size;
 }
 
-/// The number that the fact `key` holds, if it is above 0 and at most `most`.
-std::optional<double> number_in(const Ledger& ledger, std::string_view key, double most) {
-    const auto text = ledger.fact(key);
-    double number = 0;
-    if (!text || std::from_chars(text->data(), text->data() + text->size(), number).ec != std::errc{} ||
-        !(number > 0 && number <= most))
-        return std::nullopt;
-    return number;
-}
-
 double cores_of(const Ledger& ledger) {
     for (const std::string_view key : {facts::host_cores, facts::machine_cores})
-        if (const auto cores = number_in(ledger, key, most_cores))
+        if (const auto cores = number_fact(ledger, key, most_cores))
             return *cores;
     return std::max(std::thread::hardware_concurrency(), 1u);
 }
@@ -134,7 +124,7 @@ LoaderSetting setting_of(const Ledger& ledger, std::uint16_t pipeline, std::int6
     const PipelineRow& row = ledger.pipelines[pipeline];
     LoaderSetting setting = drawpoint::setting_of(row);
     // The depth asked for, not the one that the recorded memory budget allowed: the replay plans for its own budget.
-    if (const auto asked = number_in(ledger, std::string{facts::asked_depth_prefix} + row.name, most_depth))
+    if (const auto asked = number_fact(ledger, std::string{facts::asked_depth_prefix} + row.name, most_depth))
         setting.prefetch_depth = static_cast<std::size_t>(*asked);
     for (const SettingRow& change : ledger.settings)
         if (change.pipeline == pipeline) {
@@ -162,8 +152,60 @@ Window window_of(const Ledger& ledger, const LoaderRows& rows, std::size_t first
     return window;
 }
 
+/// What collating asks for: measured for some batches, and in proportion to their samples for the others.
+class Collating {
+public:
+    Collating(const Ledger& ledger, std::span<const std::uint32_t> batches, const CpuShares& shares)
+        : shares_{&shares} {
+        double samples = 0, cpu_ns = 0, wait_ns = 0;
+        for (const std::uint32_t at : batches)
+            if (const BatchRow& row = ledger.batches[at]; is_measured(row) && row.size != 0) {
+                const Demand demand = measured(row);
+                samples += row.size;
+                cpu_ns += static_cast<double>(demand.cpu_ns);
+                wait_ns += static_cast<double>(demand.wait_ns);
+            }
+        if (samples > 0) {
+            sample_cpu_ns_ = cpu_ns / samples;
+            sample_wait_ns_ = wait_ns / samples;
+        }
+    }
+    [[nodiscard]] Demand of(const BatchRow& row) const {
+        if (is_measured(row))
+            return measured(row);
+        if (!sample_cpu_ns_)
+            return {.cpu_ns = shares_->without_run_queue(length_of(row))};
+        const auto at_most = [&row](double sample_ns, std::int64_t ns) {
+            return std::llround(std::min(sample_ns * row.size, static_cast<double>(ns)));
+        };
+        Demand demand{.cpu_ns = at_most(*sample_cpu_ns_, length_of(row))};
+        demand.wait_ns = at_most(sample_wait_ns_, length_of(row) - demand.cpu_ns);
+        return demand;
+    }
+
+private:
+    static std::int64_t length_of(const BatchRow& row) noexcept {
+        return bounded_ns(length_ns(row.collate_begin_ns, row.collate_end_ns));
+    }
+    static bool is_measured(const BatchRow& row) noexcept {
+        return row.collate_cpu_ns != no_stamp && row.collate_begin_ns != no_stamp && row.collate_end_ns != no_stamp;
+    }
+    /// What was neither computing nor waiting for a core was another wait. Where the wait for a core is not known, it
+    /// is taken for that.
+    static Demand measured(const BatchRow& row) noexcept {
+        const std::int64_t ns = length_of(row), cpu_ns = std::clamp<std::int64_t>(row.collate_cpu_ns, 0, ns),
+                           queued_ns = row.collate_run_queue_ns == no_stamp ? ns : bounded_ns(row.collate_run_queue_ns);
+        return {.cpu_ns = cpu_ns, .wait_ns = std::max<std::int64_t>(ns - cpu_ns - queued_ns, 0)};
+    }
+
+    const CpuShares* shares_;
+    std::optional<double> sample_cpu_ns_;
+    double sample_wait_ns_ = 0;
+};
+
 void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loader, const Window& window,
                  const CpuShares& shares) {
+    const Collating collating{ledger, window.batches, shares};
     std::uint64_t count = 0;
     for (const std::uint32_t at : window.batches) {
         const BatchRow& batch = ledger.batches[at];
@@ -177,8 +219,7 @@ void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loade
         }
         BatchDemand demand{.bytes = std::min(batch.bytes, most_bytes), .size = batch.size};
         if (batch.collate_begin_ns != no_stamp && batch.collate_end_ns != no_stamp) {
-            demand.collate.cpu_ns =
-                shares.without_run_queue(bounded_ns(length_ns(batch.collate_begin_ns, batch.collate_end_ns)));
+            demand.collate = collating.of(batch);
             run.collates = true;
         }
         if (batch.transfer_issue_ns != no_stamp && batch.transfer_done_ns != no_stamp)
@@ -291,7 +332,8 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
     run.worker_bytes = worker_bytes;
     run.overhead_ns = overhead_of(ledger);
     run.sleep_cpu_ns =
-        static_cast<std::int64_t>(number_in(ledger, facts::host_sleep_cpu_ns, most_sleep_cpu_ns).value_or(0));
+        static_cast<std::int64_t>(number_fact(ledger, facts::host_sleep_cpu_ns, most_sleep_cpu_ns).value_or(0));
+    run.scheduler = scheduler_times(ledger);
     note_passes(run, batches_of(ledger, pipeline));
     // If nothing was read ahead although reads waited, the source's reads cannot be read ahead.
     run.reads_ahead = std::ranges::any_of(ledger.samples, [pipeline](const SampleRow& sample) {
@@ -313,7 +355,7 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
         return run;
     add_steps(run, ledger, window.steps, loader_cpu_ns(run, ledger, pipeline, window));
 
-    const double cached = number_in(ledger, facts::cache_bytes, most_bytes).value_or(0);
+    const double cached = number_fact(ledger, facts::cache_bytes, most_bytes).value_or(0);
     const bool in_memory = ledger.fact(facts::cache_origin).value_or("") == "memory";
     run.other_bytes = run.pass_samples * sizeof(std::uint64_t) + static_cast<std::uint64_t>(in_memory ? cached : 0);
     run.unusable = lack_of_samples(run, ledger, drawn);

@@ -48,10 +48,10 @@ std::optional<double> own_cores(const Ledger& ledger, std::span<const TimeRange>
     return ns > 0 ? std::optional{cpu_ns / ns} : std::nullopt;
 }
 
-/// The loop's own CPU time per step if its thread spins while it waits for others: then its CPU time includes their
-/// delays, and if the cores are full it is smallest in steps without delays. Nothing if it is about the same in all
-/// steps.
-std::optional<std::int64_t> own_share(std::span<const StepRow* const> rows) {
+/// The loop's own CPU time in a step without delays, if its thread spins while it waits for others: then its CPU time
+/// includes their delays, and if the cores are full it is smallest in steps without. Nothing if it is about the same in
+/// all steps.
+std::optional<std::int64_t> undelayed(std::span<const StepRow* const> rows) {
     constexpr double undisturbed = 0.1, spins_below = 0.8;
     constexpr std::size_t fewest_measured = 30;
     std::vector<std::int64_t> cpu;
@@ -124,10 +124,14 @@ void split_steps(RecordedRun& run, const Ledger& ledger, std::span<const StepRow
     const bool several = share >= computing_from && others / share >= threads_from;
     const double most = std::min(std::max(run.cores, 1.0), most_threads);
     double threads = several ? std::min(others / share, most) : 1;
-    const auto own_ns = several && *process >= full_from * run.cores ? own_share(rows) : std::nullopt;
-    if (own_ns) {   // the other threads only compute, each as much as the loop's
-        const double beside_ns = (others - share) * computes / static_cast<double>(run.steps.size());
-        threads = std::clamp(std::round(1 + beside_ns / static_cast<double>(*own_ns)), 2.0, std::max(most, 2.0));
+    const auto undelayed_ns = several && *process >= full_from * run.cores ? undelayed(rows) : std::nullopt;
+    double each_ns = 0;   // work of each thread in a step
+    if (undelayed_ns) {   // the other threads only compute, each as much as the loop's
+        const double own_ns = share * computes / static_cast<double>(run.steps.size()),
+                     beside_ns = own_ns * (others - share) / share;
+        threads = std::clamp(std::round(1 + beside_ns / static_cast<double>(*undelayed_ns)), 2.0, std::max(most, 2.0));
+        each_ns = std::max(std::min(beside_ns / (threads - 1), own_ns), static_cast<double>(*undelayed_ns));
+        run.least_loop_work = std::min(static_cast<double>(*undelayed_ns) / each_ns, 1.0);
     }
     for (std::size_t i = 0; i < run.steps.size(); ++i) {
         StepDemand& step = run.steps[i];
@@ -145,9 +149,9 @@ void split_steps(RecordedRun& run, const Ledger& ledger, std::span<const StepRow
         }
         if (several) {
             step.threads = threads;
-            step.spins = own_ns.has_value();
-            const auto each_ns = static_cast<double>(own_ns.value_or(step.compute.cpu_ns));
-            step.compute.cpu_ns = bounded_ns(std::llround(each_ns * threads));
+            step.spins = undelayed_ns.has_value();
+            const double thread_ns = undelayed_ns ? each_ns : static_cast<double>(step.compute.cpu_ns);
+            step.compute.cpu_ns = bounded_ns(std::llround(thread_ns * threads));
         }
     }
 }

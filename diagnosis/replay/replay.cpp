@@ -49,6 +49,11 @@ void check(const RecordedRun& run, const ReplayOptions& options) {
     check_factor("change.transfer", change.transfer);
     check_factor("change.compute", change.compute);
     check_factor("change.sampler", change.sampler);
+    check_factor("change.waiting", change.waiting);
+    if (run.scheduler.tick_ns < 100'000 || run.scheduler.tick_ns > 100'000'000)
+        refuse("the scheduler's tick must be 100 µs to 100 ms, got " + std::to_string(run.scheduler.tick_ns) + " ns");
+    if (!(change.variance >= 0 && change.variance <= 1))
+        refuse("change.variance must be a factor of 0 to 1, got " + std::to_string(change.variance));
 }
 
 /// The loader's memory plan. Sizes are those of the largest recorded batch.

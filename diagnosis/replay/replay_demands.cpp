@@ -38,20 +38,26 @@ std::uint64_t bytes_times(std::uint64_t bytes, double factor) noexcept {
 
 using Picks = std::span<const std::uint32_t>;
 
-/// Sets the field of every `stride`-th row from `at` on to its mean over the picked rows, so that a bootstrap has as
-/// much work as before.
+/// `value`, with `factor` times its distance from `mean`.
+std::int64_t nearer(std::int64_t value, double mean, double factor) noexcept {
+    return std::llround(mean + factor * (static_cast<double>(value) - mean));
+}
+
+/// Moves the field of every `stride`-th row from `at` on to its mean over the picked rows, so that a bootstrap has as
+/// much work as before; `factor` is left of the distance.
 template <class Row, class Field>
-void level(std::vector<Row>& rows, std::size_t at, std::size_t stride, Picks picks, Field field) {
+void level(std::vector<Row>& rows, std::size_t at, std::size_t stride, Picks picks, double factor, Field field) {
     double sum = 0;
     for (const std::uint32_t pick : picks)
         sum += static_cast<double>(std::invoke(field, rows[pick * stride + at]));
     for (std::size_t i = at; i < rows.size(); i += stride)
-        std::invoke(field, rows[i]) = std::llround(sum / static_cast<double>(picks.size()));
+        std::invoke(field, rows[i]) =
+            nearer(std::invoke(field, rows[i]), sum / static_cast<double>(picks.size()), factor);
 }
 
 /// The same, with each row's value in proportion to its samples.
 template <class Row, class Field>
-void level_field(std::vector<Row>& rows, std::uint32_t full, Picks picks, Field field) {
+void level_field(std::vector<Row>& rows, std::uint32_t full, Picks picks, double factor, Field field) {
     const auto size_of = [full](const Row& row) { return static_cast<double>(row.size == 0 ? full : row.size); };
     double sum = 0, samples = 0;
     for (const std::uint32_t pick : picks) {
@@ -59,7 +65,7 @@ void level_field(std::vector<Row>& rows, std::uint32_t full, Picks picks, Field 
         samples += size_of(rows[pick]);
     }
     for (Row& row : rows)
-        field(row) = std::llround(sum / samples * size_of(row));
+        field(row) = nearer(field(row), sum / samples * size_of(row), factor);
 }
 
 /// 0 … count - 1.
@@ -126,8 +132,8 @@ ReplayDemands::ReplayDemands(const RecordedRun& run, const ReplayOptions& option
     add_line(options);
     add_batches_and_steps(options);
     pick(options, warm_up, batches);
-    if (options.change.without_variance)
-        level_all(options.bootstrap_seed != 0);
+    if (options.change.variance != 1)
+        level_all(options.change.variance, options.bootstrap_seed != 0);
     compute_short_waits();
 }
 
@@ -138,9 +144,8 @@ void ReplayDemands::add_samples(const ReplayOptions& options) {
     const auto add = [&](const Demand& demand, double factor) {
         // The core time of a sleep does not depend on its length: it stays unless the sleep itself goes.
         const std::int64_t asleep_ns = demand.wait_ns < least_wait_ns ? 0 : std::min(demand.cpu_ns, run_->sleep_cpu_ns);
-        pieces_.push_back(
-            {.cpu_ns = asked(demand.cpu_ns - asleep_ns, factor) + (change.without_waiting ? 0 : asleep_ns),
-             .wait_ns = change.without_waiting ? 0 : asked(demand.wait_ns, factor)});
+        pieces_.push_back({.cpu_ns = asked(demand.cpu_ns - asleep_ns, factor) + (change.waiting == 0 ? 0 : asleep_ns),
+                           .wait_ns = asked(demand.wait_ns, factor * change.waiting)});
     };
     for (const SampleDemand& sample : run_->samples) {
         unstamped_ns_.push_back(asked(sample.unstamped_ns, 1));
@@ -151,9 +156,9 @@ void ReplayDemands::add_samples(const ReplayOptions& options) {
 }
 
 void ReplayDemands::add_line(const ReplayOptions& options) {
-    if (run_->line_ns_per_byte <= 0 || options.change.without_waiting)
+    const double factor = options.change.waiting * (run_->reads_ahead ? options.change.read : options.change.stages[0]);
+    if (run_->line_ns_per_byte <= 0 || factor == 0)
         return;
-    const double factor = run_->reads_ahead ? options.change.read : options.change.stages[0];
     for (std::size_t sample = 0; sample < run_->samples.size(); ++sample) {
         std::int64_t& latency_ns = pieces_[sample * piece_count() + line_piece()].wait_ns;
         const double passes_ns = static_cast<double>(run_->samples[sample].bytes) * run_->line_ns_per_byte;
@@ -216,25 +221,25 @@ void ReplayDemands::compute_short_waits() noexcept {
     merge(order_.wait_ns, order_.cpu_ns);
 }
 
-void ReplayDemands::level_all(bool resampled) {
+void ReplayDemands::level_all(double factor, bool resampled) {
     const std::vector<std::uint32_t> samples = resampled ? picks_ : each_of(run_->samples.size()),
                                      steps = resampled ? step_picks_ : each_of(steps_.size()),
                                      batches = each_of(batches_.size());
     for (std::size_t piece = 0; piece < piece_count(); ++piece)
         for (std::int64_t Demand::* const field : {&Demand::wait_ns, &Demand::cpu_ns})
-            level(pieces_, piece, piece_count(), samples, field);
-    level(unstamped_ns_, 0, 1, samples, std::identity{});
+            level(pieces_, piece, piece_count(), samples, factor, field);
+    level(unstamped_ns_, 0, 1, samples, factor, std::identity{});
     if (!line_ns_.empty())
-        level(line_ns_, 0, 1, samples, std::identity{});
+        level(line_ns_, 0, 1, samples, factor, std::identity{});
     const auto full = static_cast<std::uint32_t>(run_->setting.batch_size);
-    level_field(batches_, full, batches, [](BatchDemand& b) -> std::int64_t& { return b.collate.cpu_ns; });
-    level_field(batches_, full, batches, [](BatchDemand& b) -> std::int64_t& { return b.collate.wait_ns; });
-    level_field(batches_, full, batches, [](BatchDemand& b) -> std::int64_t& { return b.transfer_ns; });
-    level_field(steps_, full, steps, [](StepDemand& s) -> std::int64_t& { return s.compute.cpu_ns; });
-    level_field(steps_, full, steps, [](StepDemand& s) -> std::int64_t& { return s.compute.wait_ns; });
+    level_field(batches_, full, batches, factor, [](BatchDemand& b) -> std::int64_t& { return b.collate.cpu_ns; });
+    level_field(batches_, full, batches, factor, [](BatchDemand& b) -> std::int64_t& { return b.collate.wait_ns; });
+    level_field(batches_, full, batches, factor, [](BatchDemand& b) -> std::int64_t& { return b.transfer_ns; });
+    level_field(steps_, full, steps, factor, [](StepDemand& s) -> std::int64_t& { return s.compute.cpu_ns; });
+    level_field(steps_, full, steps, factor, [](StepDemand& s) -> std::int64_t& { return s.compute.wait_ns; });
     // Independent of the step's size:
-    level(steps_, 0, 1, steps, [](StepDemand& step) -> std::int64_t& { return step.after.cpu_ns; });
-    level(steps_, 0, 1, steps, [](StepDemand& step) -> std::int64_t& { return step.after.wait_ns; });
+    level(steps_, 0, 1, steps, factor, [](StepDemand& step) -> std::int64_t& { return step.after.cpu_ns; });
+    level(steps_, 0, 1, steps, factor, [](StepDemand& step) -> std::int64_t& { return step.after.wait_ns; });
 }
 
 BatchDemand ReplayDemands::batch_at(std::uint64_t position, std::uint32_t size) const noexcept {

@@ -41,8 +41,9 @@ public:
     [[nodiscard]] const Demand& order() const noexcept { return order_; }
 
 private:
-    /// Sets every demand to the mean of its kind; `resampled`: over what the bootstrap picked.
-    void level_all(bool resampled);
+    /// Leaves `factor` of the distance of every demand from the mean of its kind; `resampled`: over what the bootstrap
+    /// picked.
+    void level_all(double factor, bool resampled);
     /// Makes waits that are shorter than it takes to leave a core part of the computing: they are the error of two
     /// clocks, and as waits they would hand the core to a thread that queues for it.
     void compute_short_waits() noexcept;

@@ -24,7 +24,7 @@ ReplayLoader::ReplayLoader(const RecordedRun& run, const ReplayOptions& options,
       rows_{rows},
       time_{cores, options.core_efficiency,
             std::max<std::size_t>(options.setting.num_workers, 1) + 1 + 3 * plan.read_concurrency,
-            static_cast<VirtualTime::Entity>(std::max<std::size_t>(options.setting.num_workers, 1))},
+            static_cast<VirtualTime::Entity>(std::max<std::size_t>(options.setting.num_workers, 1)), run.scheduler},
       machine_{
           {.batch_size = options.setting.batch_size,
            .num_workers = options.setting.num_workers,

@@ -304,6 +304,9 @@ bool ReplayLoader::collate(std::uint32_t number, Worker& worker) {
     case Phase::ends: break;
     }
     s.row.collate_end_ns = time_.now_ns();
+    s.row.collate_cpu_ns = worker.batch.collate.cpu_ns;
+    s.row.collate_run_queue_ns =
+        std::max<std::int64_t>(s.row.collate_end_ns - s.row.collate_begin_ns - worker.batch.collate.ns(), 0);
     // As the memory of CollatedBatch grows: in powers of two up to a huge page.
     const std::uint64_t bytes = worker.batch.bytes;
     s.arrays = std::max(s.arrays, slot_memory_bytes(bytes < slot_huge_page ? std::bit_ceil(bytes) : bytes, 0));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include <drawpoint/diagnosis/replay/replay.hpp>
 #include <drawpoint/diagnosis/whatif/whatif.hpp>
@@ -31,6 +32,46 @@ std::int64_t between_ns(const Ledger& ledger, const StepRow& step) {
     return ns;
 }
 
+namespace {
+
+/// What `replay_recorded` may change in a run.
+struct Fitted {
+    std::vector<StepDemand> steps;
+    double least_loop_work = 1, foreign_cores = 0;
+};
+
+Fitted fitted(const RecordedRun& run) { return {run.steps, run.least_loop_work, run.foreign_cores}; }
+
+void set_fitted(RecordedRun& run, const Fitted& to) {
+    run.steps = to.steps;
+    run.least_loop_work = to.least_loop_work;
+    run.foreign_cores = to.foreign_cores;
+}
+
+/// Replays the recorded setting and returns its rate. If the replay is too slow and the loop's threads spin, takes less
+/// of their CPU time for work, as far as that is possible: nothing tells spinning from work.
+double fit_spinning_loop(RecordedRun& run, const ReplayOptions& options) {
+    constexpr double close = 0.01;
+    constexpr int replays = 5;
+    double rate = replay(run, options).batches_per_s;
+    if (run.least_loop_work >= 1 || rate >= (1 - close) * run.batches_per_s)
+        return rate;
+    const Fitted as_recorded = fitted(run);
+    double least = run.least_loop_work, most = 1;
+    for (int i = 0; i < replays; ++i) {
+        const double share = (least + most) / 2;
+        for (std::size_t step = 0; step < run.steps.size(); ++step)
+            run.steps[step].compute.cpu_ns =
+                std::llround(static_cast<double>(as_recorded.steps[step].compute.cpu_ns) * share);
+        run.least_loop_work = as_recorded.least_loop_work / share;
+        rate = replay(run, options).batches_per_s;
+        (rate < run.batches_per_s ? most : least) = share;
+    }
+    return rate;
+}
+
+}   // namespace
+
 double replay_recorded(RecordedRun& run, const Interference& others, std::size_t most_samples) {
     constexpr std::size_t least_steps = 50;
     constexpr double most_of_line = 0.2;   // error of the replay that is accepted with a read line
@@ -38,28 +79,31 @@ double replay_recorded(RecordedRun& run, const Interference& others, std::size_t
     options.setting = run.setting;
     options.steps = std::min(run.steps.size(),
                              std::max(least_steps, most_samples / std::max<std::size_t>(1, run.setting.batch_size)));
+    options.bootstrap_seed = options.steps < run.steps.size() ? 1 : 0;   // from all parts of a long run
     if (others.measured) {
         run.foreign_cores = others.foreign_cores;
         run.foreign_cores_spread = others.foreign_cores_spread;
     }
     const bool waited = !run.cpu_measured || others.run_queue_share >= 0.05;   // for a core
     const auto settled = [&] {
-        const double rate = replay(run, options).batches_per_s;
+        const double rate = fit_spinning_loop(run, options);
         if (run.foreign_cores <= 0 || waited || rate >= 0.9 * run.batches_per_s)
             return rate;
         run.foreign_cores = 0;
         return replay(run, options).batches_per_s;
     };
     const auto off = [&run](double rate) { return std::abs(rate - run.batches_per_s); };
-    const double foreign = run.foreign_cores, rate = settled();
+    const Fitted as_recorded = fitted(run);
+    const double rate = settled();
     if (run.line_ns_per_byte <= 0 || off(rate) <= most_of_line * run.batches_per_s)
         return rate;
     const ReadLine line{.ns_per_byte = run.line_ns_per_byte, .latency_ns = run.line_latency_ns};
-    const double kept = std::exchange(run.foreign_cores, foreign);
+    const Fitted with_line = fitted(run);
+    set_fitted(run, as_recorded);
     set_read_line(run, std::nullopt);
     if (const double without = settled(); off(without) < off(rate))
         return without;
-    run.foreign_cores = kept;
+    set_fitted(run, with_line);
     set_read_line(run, line);
     return rate;
 }

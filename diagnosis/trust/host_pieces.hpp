@@ -10,7 +10,7 @@
 namespace drawpoint {
 
 /// The kernel's unit for `HostRow::busy_ns` and `steal_ns`.
-inline constexpr double host_tick_ns = 1e7;
+inline constexpr double accounting_tick_ns = 1e7;
 
 /// How fast `N` counters grew between two host rows that both have all of them.
 template <std::size_t N>

@@ -1,31 +1,25 @@
 #include <drawpoint/diagnosis/trust/interference.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <string_view>
 
+#include "diagnosis/demands/number_fact.hpp"
 #include "diagnosis/trust/host_pieces.hpp"
 #include <drawpoint/instrumentation/facts.hpp>
 
 namespace drawpoint {
 namespace {
 
-std::optional<double> number_of(const Ledger& ledger, std::string_view key) {
-    const auto text = ledger.fact(key);
-    double number = 0;
-    if (!text || std::from_chars(text->data(), text->data() + text->size(), number).ec != std::errc{} ||
-        !(number > 0 && std::isfinite(number)))
-        return std::nullopt;
-    return number;
-}
+constexpr double most_cores = 1e9;
 
 using LoadPiece = HostPiece<2>;   // busy, own
 
 /// The variance of a piece's load that is due to the kernel's ticks alone: each finds a core busy or not, and the time
 /// between the last tick and the row is not counted.
 double tick_variance(const LoadPiece& piece, double affinity) {
-    const double ticks = (piece.to_ns - piece.from_ns) / host_tick_ns, busy = std::min(piece.rates[0] / affinity, 1.0);
+    const double ticks = (piece.to_ns - piece.from_ns) / accounting_tick_ns,
+                 busy = std::min(piece.rates[0] / affinity, 1.0);
     return affinity * (busy * (1 - busy) / ticks + 1 / (6 * ticks * ticks));
 }
 
@@ -33,7 +27,8 @@ void measure_load(Interference& found, const Ledger& ledger, std::int64_t from_n
     constexpr HostColumns<2> columns{&HostRow::busy_ns, &HostRow::own_cpu_ns};
     const auto pieces = host_pieces(ledger, from_ns, to_ns, columns);
     // If the quota is smaller than the affinity mask, others may use the remaining cores without taking anything.
-    const double affinity = std::max(found.cores, number_of(ledger, facts::host_affinity_cores).value_or(found.cores)),
+    const double affinity = std::max(found.cores,
+                                     number_fact(ledger, facts::host_affinity_cores, most_cores).value_or(found.cores)),
                  spare = affinity - found.cores;
     const auto taken = [&](const LoadPiece& piece) {
         const double foreign = piece.rates[0] - piece.rates[1] - spare;
@@ -91,8 +86,8 @@ std::optional<std::uint64_t> resident_peak(const Ledger& ledger, std::int64_t fr
 
 Interference interference(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
     Interference found;
-    const auto cores = number_of(ledger, facts::host_cores);
-    found.cores = cores ? *cores : number_of(ledger, facts::machine_cores).value_or(1);
+    const auto cores = number_fact(ledger, facts::host_cores, most_cores);
+    found.cores = cores ? *cores : number_fact(ledger, facts::machine_cores, most_cores).value_or(1);
     measure_load(found, ledger, from_ns, to_ns);
 
     const auto rate = [&](std::int64_t HostRow::* column) -> std::optional<double> {

@@ -41,7 +41,7 @@ Reason find_changing_load(const Ledger& ledger, const Interference& others, std:
                        second = interference(ledger, middle_ns, to_ns);
     const double change = std::abs(first.foreign_cores - second.foreign_cores);
     // A tick finds each core busy or not: a variance of at most a quarter tick² each, in both halves.
-    const double ticks = (static_cast<double>(to_ns) - static_cast<double>(from_ns)) / 2 / host_tick_ns;
+    const double ticks = (static_cast<double>(to_ns) - static_cast<double>(from_ns)) / 2 / accounting_tick_ns;
     const double by_ticks = 3 * std::sqrt(2 * others.cores * 0.25 / std::max(ticks, 1.0));
     if (!first.measured || !second.measured || change < most_foreign_change * others.cores || change < by_ticks)
         return std::nullopt;

@@ -186,7 +186,7 @@ std::vector<Intervention> unit_interventions(const RecordedRun& run, const Trait
     if (takes_part_of_a_pass(run))
         add(Lever::sampler, "the sampler twice as fast").what.sampler = 0.5;
     add(Lever::compute, "the loop's own step twice as fast").what.compute = 0.5;
-    add(Lever::variance, "all samples equally fast").what.without_variance = true;
+    add(Lever::variance, "samples and steps half as uneven").what.variance = 0.5;
     if (any(run.samples, [](const SampleDemand& sample) {
             std::int64_t waits = sample.read.wait_ns;
             for (const Demand& stage : sample.stages)
@@ -194,8 +194,8 @@ std::vector<Intervention> unit_interventions(const RecordedRun& run, const Trait
             return waits;
         }))
         add(Lever::waiting,
-            waiting_of(run).is_storage() ? "no sample waits for storage" : "no sample waits off its core")
-            .what.without_waiting = true;
+            waiting_of(run).is_storage() ? "samples wait half as long for storage" : "samples wait half as long")
+            .what.waiting = 0.5;
     add(Lever::cores, "no thread waits for a core").what.unlimited_cores = true;
     std::erase_if(all, [&](const Intervention& change) { return !fits_memory(run, change.setting); });
     return all;

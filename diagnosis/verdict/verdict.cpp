@@ -16,8 +16,9 @@ namespace drawpoint {
 namespace {
 
 constexpr std::size_t least_steps = 50;
-constexpr double least_change = 1.25;   // factor between a step's time in the warm-up and after it that is no noise
-constexpr double most_warm_up = 0.45;   // share of the steps; the search for its end covers half of them
+constexpr double least_change = 1.25;      // factor between a step's time in the warm-up and after it that is no noise
+constexpr double most_unexplained = 0.1;   // of a step's time
+constexpr double most_warm_up = 0.45;      // share of the steps; the search for its end covers half of them
 
 /// No verdict, and why.
 struct Abstention {
@@ -70,14 +71,15 @@ std::optional<Abstention> distrust(const Trust& trust) {
 }
 
 /// A replay that is wrong about the recorded setting says nothing about others.
-std::optional<Abstention> replay_is_off(const SteadyRun& steady) {
-    const double ratio = steady.replayed_batches_per_s / steady.run.batches_per_s;
-    if (ratio > 0.7 && ratio < 1 / 0.7)
+std::optional<Abstention> replay_is_off(const Diagnosis& diagnosis) {
+    if (std::abs(diagnosis.unexplained) <= most_unexplained)
         return std::nullopt;
     return Abstention{
         .reason = fmt::format("the replay of the recorded setting makes {:.3g} batches/s where {:.3g} were measured: "
-                              "something unrecorded limited the run",
-                              steady.replayed_batches_per_s, steady.run.batches_per_s)};
+                              "{}",
+                              diagnosis.replayed_batches_per_s, diagnosis.batches_per_s,
+                              diagnosis.unexplained > 0 ? "something unrecorded limited the run"
+                                                        : "the run was faster than its own records allow")};
 }
 
 /// The first reason to give no verdict that is known before anything is predicted.
@@ -247,7 +249,13 @@ void weigh(Diagnosis& diagnosis, const SteadyRun& steady, const Evidence& found,
 void decide(Diagnosis& diagnosis, const SteadyRun& steady, const Evidence& found, const DiagnosisOptions& options) {
     diagnosis.batches_per_s = steady.run.batches_per_s;
     diagnosis.replayed_batches_per_s = steady.replayed_batches_per_s;
-    if (auto off = replay_is_off(steady))
+    diagnosis.assumed_of_scheduler = steady.run.scheduler.assumed;
+    if (steady.replayed_batches_per_s > 0) {
+        diagnosis.unexplained = 1 - steady.run.batches_per_s / steady.replayed_batches_per_s;
+        if (delivery(found, steady.run))   // is measured, and not replayed
+            diagnosis.unexplained -= found.handoff_s / found.wall_s;
+    }
+    if (auto off = replay_is_off(diagnosis))
         return abstain(diagnosis, std::move(*off));
     try {
         weigh(diagnosis, steady, found, options);

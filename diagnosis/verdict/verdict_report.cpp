@@ -1,5 +1,6 @@
 #include <drawpoint/diagnosis/verdict/verdict_report.hpp>
 
+#include <cmath>
 #include <string_view>
 #include <vector>
 
@@ -38,8 +39,10 @@ std::string advice_text(const Diagnosis& diagnosis) {
 }
 
 std::string replayed_text(const Diagnosis& diagnosis) {
-    return fmt::format("measured {:.4g} batches/s; simulating the same setting gives {:.4g}", diagnosis.batches_per_s,
-                       diagnosis.replayed_batches_per_s);
+    return fmt::format("measured {:.4g} batches/s; simulating the same setting gives {:.4g}: {:.1f} % of a step's time "
+                       "{}",
+                       diagnosis.batches_per_s, diagnosis.replayed_batches_per_s, 100 * std::abs(diagnosis.unexplained),
+                       diagnosis.unexplained >= 0 ? "is not explained" : "too much");
 }
 
 nlohmann::ordered_json gain_json(const Intervention& change) {
@@ -77,7 +80,10 @@ std::string to_text(const Diagnosis& diagnosis) {
             text += fmt::format("  {:<42}{:>12}{:>20}\n", printable(change.change) + (change.can_be_set() ? "" : " *"),
                                 gain_text(change.gain, false),
                                 fmt::format("{:.0f} … {:.0f} %", change.gain.low * 100, change.gain.high * 100));
-        text += fmt::format("  * hypothetical: no setting does this; {}\n", replayed_text(diagnosis));
+        text += fmt::format("  * hypothetical: no setting does this\n  {}\n", replayed_text(diagnosis));
+        if (!diagnosis.assumed_of_scheduler.empty())
+            text += fmt::format("  of the recorded machine's scheduler, Linux's defaults are assumed: {}\n",
+                                diagnosis.assumed_of_scheduler);
     }
     text += fmt::format("\nadvice: {}\n", advice_text(diagnosis));
     if (!diagnosis.how_to_refute.empty())
@@ -142,6 +148,8 @@ nlohmann::ordered_json to_json(const Diagnosis& diagnosis, const JsonHead& head,
                        {"batches_per_s", diagnosis.batches_per_s},
                        {"replayed_batches_per_s",
                         diagnosis.replayed_batches_per_s > 0 ? Json(diagnosis.replayed_batches_per_s) : Json()},
+                       {"unexplained", diagnosis.replayed_batches_per_s > 0 ? Json(diagnosis.unexplained) : Json()},
+                       {"assumed_of_scheduler", diagnosis.assumed_of_scheduler},
                        {"draw_share", diagnosis.draw_share}};
     document["blame"] = Json::array();
     for (const BlameRow& row : diagnosis.blame_rows)

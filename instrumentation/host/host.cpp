@@ -9,6 +9,7 @@
 #include "instrumentation/host/core_mask.hpp"
 #include <drawpoint/instrumentation/host/detail/host_counters.hpp>
 #include <sched.h>
+#include <time.h>
 
 namespace drawpoint {
 namespace {
@@ -78,6 +79,18 @@ std::optional<double> cgroup_cores(const fs::path& root) {
 double usable_cores() {
     const auto cores = static_cast<double>(affinity_cores());
     return std::min(cgroup_cores().value_or(cores), cores);
+}
+
+std::int64_t kernel_tick_ns() noexcept {
+    timespec resolution{};
+    ::clock_getres(CLOCK_MONOTONIC_COARSE, &resolution);   // that clock advances with the tick
+    return resolution.tv_sec * 1'000'000'000 + resolution.tv_nsec;
+}
+
+std::optional<std::int64_t> scheduler_number(const std::string& name, const fs::path& root) {
+    std::ifstream file{root / "sys/kernel/debug/sched" / name};
+    std::int64_t number = 0;
+    return file >> number ? std::optional{number} : std::nullopt;
 }
 
 std::vector<HostSource> host_sources(const fs::path& root) {

@@ -77,7 +77,9 @@ void MessageSink::write_anew() {
             error = anew->error();
             if (error.empty()) {
                 writer_ = std::move(anew);
-                most_bytes_ = fits ? limit_bytes_ : std::max(limit_bytes_, 2 * bytes);   // some is never folded
+                // Some is never folded. If it leaves no room, the file may become longer.
+                const bool has_room = bytes <= limit_bytes_ - limit_bytes_ / 8;
+                most_bytes_ = has_room ? limit_bytes_ : std::max(limit_bytes_, 2 * bytes);
                 failed_ = false;
                 return;
             }

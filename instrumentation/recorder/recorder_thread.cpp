@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -92,6 +93,12 @@ Recorder::Impl::Impl(const std::filesystem::path* file, const RecorderOptions& g
         rare.emplace_back(Fact{facts::host_cores, decimal(usable_cores())});
         rare.emplace_back(Fact{facts::host_affinity_cores, std::to_string(affinity_cores())});
         rare.emplace_back(Fact{facts::host_sleep_cpu_ns, std::to_string(measure_sleep_cpu_ns())});
+        rare.emplace_back(Fact{facts::host_online_cores, std::to_string(::sysconf(_SC_NPROCESSORS_ONLN))});
+        rare.emplace_back(Fact{facts::host_tick_ns, std::to_string(kernel_tick_ns())});
+        if (const auto ns = scheduler_number("base_slice_ns"))
+            rare.emplace_back(Fact{facts::host_base_slice_ns, std::to_string(*ns)});
+        if (const auto ns = scheduler_number("migration_cost_ns"))
+            rare.emplace_back(Fact{facts::host_migration_cost_ns, std::to_string(*ns)});
     }
     if (file != nullptr)
         status.file = *file;

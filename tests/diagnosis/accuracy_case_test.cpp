@@ -170,11 +170,13 @@ BOOST_AUTO_TEST_CASE(cases_are_drawn_from_a_seed_with_some_on_each_side_of_every
 BOOST_AUTO_TEST_CASE(without_variance_the_same_samples_cost_the_same_in_all) {
     Variation variation{.sigma = 0.8, .rare_share = 0.02, .rare_factor = 40};
     const std::vector<double> varying = factors_of(variation, 2, 500);
-    variation.constant = true;
+    variation.spread = 0;
     const std::vector<double> constant = factors_of(variation, 2, 500);
     BOOST_TEST(std::abs(std::reduce(varying.begin(), varying.end()) - std::reduce(constant.begin(), constant.end())) <
                1e-9 * 500);
-    BOOST_TEST(std::ranges::min(constant) == std::ranges::max(constant));
+    BOOST_TEST(std::abs(std::ranges::min(constant) - std::ranges::max(constant)) < 1e-9);
+    variation.spread = 0.5;
+    BOOST_TEST(std::abs(factors_of(variation, 2, 500)[7] - (varying[7] + constant[7]) / 2) < 1e-9);
     BOOST_TEST(std::ranges::max(varying) > 10 * std::ranges::min(varying));
 }
 
@@ -206,9 +208,15 @@ BOOST_AUTO_TEST_CASE(a_change_changes_what_it_says_and_nothing_else) {
     expected.read.megabytes_per_s = 200;
     BOOST_TEST((changed(of, "read") == expected));
     BOOST_TEST((changed(of, "stage:read") == expected));
-    expected.read.latency_us = expected.read.megabytes_per_s = 0;
-    expected.stages[1].wait_us = 0;
+    expected.stages[1].wait_us = 25;
     BOOST_TEST((changed(of, "waiting") == expected));
+    expected = of;
+    for (CaseStage& stage : expected.stages)
+        stage.variation.spread = stage.variation.sigma > 0 ? 0.5 : 1;
+    expected.read.variation.spread = expected.read.variation.sigma > 0 ? 0.5 : 1;
+    expected.consumer.jitter /= 2;
+    expected.consumer.burst_factor = (1 + expected.consumer.burst_factor) / 2;
+    BOOST_TEST((changed(of, "variance") == expected));
     expected = of;
     expected.consumer.wait_us = 500;
     expected.consumer.work_us = 250;

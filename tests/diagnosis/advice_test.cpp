@@ -238,6 +238,7 @@ BOOST_AUTO_TEST_CASE(what_a_diagnosis_of_a_recording_advises_the_loader_and_the_
         run.setting.memory_budget = 0;   // the replay, with invented sizes, could not keep to it
         Ledger ledger = replay(run, {.setting = run.setting, .keep_rows = true}).ledger;
         ledger.facts = recordings.ledger(run.setting).facts;
+        ledger.set_fact(facts::host_cores, std::to_string(run.cores));   // else the replay does not fit the run
         const Diagnosis found =
             diagnose(ledger, {.predict = {.replications = 6, .warm_up_steps = 16}, .most_samples = 20'000});
         if (!found.advice || !found.advice->can_be_set())

@@ -4,13 +4,10 @@
 
 namespace drawpoint {
 
-/// Constants of Linux's scheduler that the replay uses, each with its name in the kernel (6.12 to 6.18, two cores).
+/// Constants of Linux's scheduler that a replay assumes, each with its name in the kernel (6.15 to 6.18). Those that
+/// differ between machines are `SchedulerTimes`.
 namespace linux_scheduler {
 
-inline constexpr std::int64_t tick_ns = 4'000'000;         ///< CONFIG_HZ=250
-inline constexpr std::int64_t base_slice_ns = 1'400'000;   ///< sysctl_sched_base_slice: a normal thread's slice
-/// sysctl_sched_migration_cost: a thread that ran this recently is not moved.
-inline constexpr std::int64_t migration_cost_ns = 500'000;
 inline constexpr double load_half_life_ns = 32e6;            ///< PELT: half-life of a core's average load
 inline constexpr std::int64_t load_window_ns = 10'000'000;   ///< how often the limit of SIS_UTIL is computed anew
 /// The imbalance_pct of sched_domain, 117 %, squared, as SIS_UTIL uses it.

@@ -6,8 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "diagnosis/replay/machine/linux_scheduler.hpp"
-
 namespace drawpoint {
 
 /// What a thread has had of a core, and what it is due. Times are of service, in 1024ths of a nanosecond of a whole
@@ -32,7 +30,8 @@ public:
     using Thread = std::uint32_t;
     using Turns = std::span<Turn>;
     static constexpr Thread nobody = ~Thread{0};
-    static constexpr std::int64_t tick = linux_scheduler::tick_ns * Turn::ns;
+
+    explicit RunQueue(std::int64_t tick_ns) noexcept : tick_{tick_ns * Turn::ns} {}
 
     [[nodiscard]] std::size_t size() const noexcept { return threads_.size(); }
     [[nodiscard]] std::span<const Thread> threads() const noexcept { return threads_; }
@@ -48,7 +47,7 @@ public:
     }
     void leave(Turns turns, Thread thread) {
         Turn& turn = turns[thread];
-        const std::int64_t most = std::max(2 * turn.slice, tick);
+        const std::int64_t most = std::max(2 * turn.slice, tick_);
         turn.lag = std::clamp(average(turns) - turn.ran, -most, most);
         threads_.erase(std::ranges::find(threads_, thread));
         if (threads_.empty())
@@ -148,6 +147,7 @@ private:
         return sum_beyond(turns, turns[thread].ran) >= 0;
     }
 
+    std::int64_t tick_;
     std::vector<Thread> threads_;
     std::int64_t empty_at_ = 0;   // `ran` of the last thread that left
 };

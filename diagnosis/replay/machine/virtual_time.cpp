@@ -15,13 +15,15 @@ namespace {
 
 constexpr std::int64_t most_ns = std::int64_t{1} << 61;
 constexpr std::int64_t one = 1 << 20;   // unit of service: a nanosecond of a whole core
-constexpr std::int64_t tick = linux_scheduler::tick_ns * one;
 constexpr std::int64_t forever = std::int64_t{1} << 61;
 
 }   // namespace
 
-VirtualTime::VirtualTime(double cores, double efficiency, std::size_t entities, Entity prompt)
-    : cores_{cores},
+VirtualTime::VirtualTime(double cores, double efficiency, std::size_t entities, Entity prompt,
+                         const SchedulerTimes& times)
+    : times_{times},
+      tick_{times.tick_ns * one},
+      cores_{cores},
       efficiency_{efficiency},
       prompt_{prompt},
       pending_(entities, 0),
@@ -30,7 +32,8 @@ VirtualTime::VirtualTime(double cores, double efficiency, std::size_t entities, 
       shared_rate_{one} {
     timers_.reserve(entities * 2);
     computing_.reserve(entities * 2);
-    core_.resize(cores == 0 ? 0 : static_cast<std::size_t>(std::max(std::ceil(cores - 1e-9), 1.0)));
+    core_.resize(cores == 0 ? 0 : static_cast<std::size_t>(std::max(std::ceil(cores - 1e-9), 1.0)),
+                 {.queue = RunQueue{times.tick_ns}});
     for (Entity entity = 0; entity < entities; ++entity)
         own(entity, entity);
     if (!core_.empty())
@@ -127,7 +130,7 @@ void VirtualTime::stop_spinning(std::uint32_t number) {
 
 inline void VirtualTime::own(std::uint32_t number, Entity owner) noexcept {
     jobs_[number].owner = owner;
-    turns_[number].slice = (owner == prompt_ ? linux_scheduler::base_slice_ns : worker_slice_ns) * Turn::ns;
+    turns_[number].slice = (owner == prompt_ ? times_.base_slice_ns : worker_slice_ns) * Turn::ns;
 }
 
 inline void VirtualTime::start(std::uint32_t number, std::int64_t cpu_ns) {
@@ -141,7 +144,7 @@ inline void VirtualTime::start(std::uint32_t number, std::int64_t cpu_ns) {
         job.since = served_;
         ++running_;
         // The loop enters the kernel to read its CPU clock, which checks its slice; or a tick comes just now.
-        if ((is_prompt(job) || served_ % tick == 0) && core.queue.look_at(turns_, number))
+        if ((is_prompt(job) || served_ % tick_ == 0) && core.queue.look_at(turns_, number))
             return change_turns(core, core.queue.pick(turns_, number, true));
         return schedule(number);
     }
@@ -207,7 +210,7 @@ inline void VirtualTime::schedule(std::uint32_t number) {
     Job& job = jobs_[number];
     std::int64_t at = job.since + job.left;
     if (!core_.empty() && core_[job.core].queue.size() > 1)
-        at = std::min(at, (served_ / tick + 1) * tick);
+        at = std::min(at, (served_ / tick_ + 1) * tick_);
     job.event = ++sequence_;
     computing_.push({at, sequence_, number});
 }
@@ -257,8 +260,7 @@ void VirtualTime::pull(std::uint32_t at) {
 void VirtualTime::move(Core& from, std::uint32_t at) {
     for (const std::uint32_t number : from.queue.threads()) {
         Job& job = jobs_[number];
-        if (number == from.running || turns_[number].asleep ||
-            now_ - job.ran_until < linux_scheduler::migration_cost_ns)
+        if (number == from.running || turns_[number].asleep || now_ - job.ran_until < times_.migration_cost_ns)
             continue;
         from.queue.leave(turns_, number);
         core_[at].queue.join(turns_, number, true);
@@ -288,8 +290,8 @@ std::optional<std::uint32_t> VirtualTime::look_for_idle(std::uint32_t from) {
     return std::nullopt;
 }
 
-void VirtualTime::rebase() noexcept {                    // the order stays
-    const std::int64_t before = served_ / tick * tick;   // ticks stay where they are
+void VirtualTime::rebase() noexcept {                      // the order stays
+    const std::int64_t before = served_ / tick_ * tick_;   // ticks stay where they are
     computing_.shift(before);
     for (std::size_t number = 0; number < jobs_.size(); ++number)
         if (Job& job = jobs_[number]; job.event != 0 || number == ended_)

@@ -8,6 +8,7 @@
 #include <random>
 #include <vector>
 
+#include <drawpoint/diagnosis/demands/scheduler_times.hpp>
 #include "diagnosis/demands/demand_limit.hpp"
 #include "diagnosis/replay/machine/event_queue.hpp"
 #include "diagnosis/replay/machine/run_queue.hpp"
@@ -40,7 +41,8 @@ public:
 
     /// `cores` 0: no thread waits for one. `prompt` has the slice of a normal thread; the others are batch threads,
     /// which ask for longer slices and take no core from another thread when they wake.
-    VirtualTime(double cores, double efficiency, std::size_t entities, Entity prompt = nobody);
+    VirtualTime(double cores, double efficiency, std::size_t entities, Entity prompt = nobody,
+                const SchedulerTimes& = {});
 
     [[nodiscard]] std::int64_t now_ns() const noexcept { return now_; }
 
@@ -114,6 +116,8 @@ private:
     inline void settle() noexcept;
     inline void reckon() noexcept;
 
+    SchedulerTimes times_;
+    std::int64_t tick_;   // of service
     double cores_, efficiency_;
     Entity prompt_;
     std::int64_t now_ = 0;

@@ -68,6 +68,11 @@ inline constexpr std::string_view machine_library_prefix = "machine.library.";
 inline constexpr std::string_view host_cores = "host.cores_usable";
 inline constexpr std::string_view host_affinity_cores = "host.cores_by_affinity";   ///< cores that `HostRow` sums over
 inline constexpr std::string_view host_sleep_cpu_ns = "host.sleep_cpu_ns";   ///< CPU time of one sleep and wake-up
+inline constexpr std::string_view host_online_cores = "host.cores_online";   ///< of the machine, whoever may use them
+inline constexpr std::string_view host_tick_ns = "host.tick_ns";             ///< between two ticks of the kernel
+inline constexpr std::string_view host_base_slice_ns =
+    "host.base_slice_ns";   ///< the scheduler's; absent: not readable
+inline constexpr std::string_view host_migration_cost_ns = "host.migration_cost_ns";   ///< likewise
 
 // What exported traces contain besides the rows. Set by the program; in an imported trace, by the import.
 inline constexpr std::string_view process_id = "process.id";

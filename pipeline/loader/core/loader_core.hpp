@@ -45,6 +45,7 @@ struct SlotCollation {
     std::uint64_t released = 0;   // bytes that `samples` have freed, and `samples_held` still counts
     // Atomic, because a batch that is abandoned is recorded while workers still write:
     std::atomic<std::int64_t> begin_ns{no_stamp}, end_ns{no_stamp};
+    std::atomic<std::int64_t> cpu_ns{no_stamp}, run_queue_ns{no_stamp};   // of collating, if it is measured
     std::atomic<std::int32_t> worker{-1};     // the worker that collates, by the recorder's numbers
     std::atomic<std::uint64_t> bytes{0};      // size of the batch's arrays, once they are made
     std::atomic<bool> lacks_samples{false};   // the batch was abandoned before all samples were made
@@ -53,6 +54,8 @@ struct SlotCollation {
     void begin() noexcept {
         begin_ns.store(no_stamp, std::memory_order_relaxed);
         end_ns.store(no_stamp, std::memory_order_relaxed);
+        cpu_ns.store(no_stamp, std::memory_order_relaxed);
+        run_queue_ns.store(no_stamp, std::memory_order_relaxed);
         worker.store(-1, std::memory_order_relaxed);
         bytes.store(0, std::memory_order_relaxed);
         lacks_samples.store(false, std::memory_order_relaxed);

@@ -268,22 +268,25 @@ void PrefetchCore::record(const Slot& s, std::uint32_t slot, BatchStatus status,
     std::optional<std::uint16_t> collate_worker;
     if (worker >= 0)
         collate_worker = static_cast<std::uint16_t>(worker);
-    recorder_->push(BatchRow{.epoch = static_cast<std::uint32_t>(s.epoch),
-                             .batch = s.number,
-                             .slot = slot,
-                             .pipeline = pipeline_,
-                             .status = status,
-                             .collate_worker = collate_worker,
-                             .size = s.size,
-                             .bytes = data_bytes + s.size * sizeof(std::int64_t),
-                             .ready_batches = static_cast<std::uint32_t>(ready_batches),
-                             .admitted_ns = s.admitted_ns,
-                             .first_claim_ns = s.first_claim_ns.load(std::memory_order_relaxed),
-                             .last_done_ns = s.last_done_ns.load(std::memory_order_relaxed),
-                             .collate_begin_ns = collate_begin_ns,
-                             .collate_end_ns = collate_end_ns,
-                             .offered_ns = s.offered_ns,
-                             .taken_ns = at_ns});
+    recorder_->push(
+        BatchRow{.epoch = static_cast<std::uint32_t>(s.epoch),
+                 .batch = s.number,
+                 .slot = slot,
+                 .pipeline = pipeline_,
+                 .status = status,
+                 .collate_worker = collate_worker,
+                 .size = s.size,
+                 .bytes = data_bytes + s.size * sizeof(std::int64_t),
+                 .ready_batches = static_cast<std::uint32_t>(ready_batches),
+                 .admitted_ns = s.admitted_ns,
+                 .first_claim_ns = s.first_claim_ns.load(std::memory_order_relaxed),
+                 .last_done_ns = s.last_done_ns.load(std::memory_order_relaxed),
+                 .collate_begin_ns = collate_begin_ns,
+                 .collate_end_ns = collate_end_ns,
+                 .collate_cpu_ns = collated ? collated->cpu_ns.load(std::memory_order_relaxed) : no_stamp,
+                 .collate_run_queue_ns = collated ? collated->run_queue_ns.load(std::memory_order_relaxed) : no_stamp,
+                 .offered_ns = s.offered_ns,
+                 .taken_ns = at_ns});
 }
 
 bool PrefetchCore::settle_failed(Slot& s) noexcept {

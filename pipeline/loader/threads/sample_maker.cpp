@@ -149,6 +149,7 @@ void SampleMaker::make_batch(SampleWorker& worker, Slot& s, std::uint32_t sample
         c.worker.store(worker.track.worker(), std::memory_order_relaxed);
     c.begin_ns.store(begin_ns, std::memory_order_relaxed);
     worker.is(WorkerActivity::What::collate, s.number);
+    const bool measured = begin_ns != no_stamp && !clock_.is_manual() && worker.collate_use.begin();
     try {
         c.batch.clear();
         collate_->collate({.samples = {c.samples.get(), samples},
@@ -172,8 +173,14 @@ void SampleMaker::make_batch(SampleWorker& worker, Slot& s, std::uint32_t sample
         note_failure(s, {SampleFailure::whole_batch, s.indices[0], 0, in_collate}, std::current_exception(), mutex);
     }
     if (begin_ns != no_stamp) {
+        if (measured) {
+            const auto [cpu_ns, run_queue_ns] = worker.collate_use.end();
+            c.cpu_ns.store(cpu_ns, std::memory_order_relaxed);
+            c.run_queue_ns.store(run_queue_ns, std::memory_order_relaxed);
+        }
         const std::int64_t end_ns = clock_.now_ns();
-        c.end_ns.store(end_ns, std::memory_order_release);   // stored after worker and begin_ns: see record()
+        worker.collate_use.took(end_ns - begin_ns);
+        c.end_ns.store(end_ns, std::memory_order_release);   // stored after the others: see record()
         worker.track.push_collate(begin_ns, end_ns);
     }
     s.held.fetch_add(c.batch.bytes() - before, std::memory_order_relaxed);

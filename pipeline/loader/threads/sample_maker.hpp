@@ -16,6 +16,7 @@
 #include "pipeline/loader/threads/claim_use.hpp"
 #include "pipeline/loader/core/loader_core.hpp"
 #include "pipeline/loader/reading/read_ahead.hpp"
+#include "pipeline/loader/threads/collate_use.hpp"
 #include "pipeline/loader/threads/sample_usage.hpp"
 #include "pipeline/loader/threads/stall_watch.hpp"
 
@@ -30,6 +31,7 @@ struct SampleWorker {
     SampleRecord record;
     WorkerReads reads;
     SampleUsage usage;
+    CollateUse collate_use;
     ReadTimes read;   // of the current sample, if it was read ahead
     std::uint64_t claims = 0;
     std::uint64_t samples = 0, ns = 0;   // of claims timed since the last report to the machine

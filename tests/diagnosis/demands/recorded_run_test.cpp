@@ -117,6 +117,64 @@ BOOST_AUTO_TEST_CASE(a_transfer_is_known_by_its_batch_or_by_what_the_draw_waited
     }
 }
 
+BOOST_AUTO_TEST_CASE(collating_takes_the_cpu_time_that_was_measured_however_long_it_took) {
+    RecordedRun run = constant_run({.batch_size = 4, .sample = {1 * ms, 0}, .compute = {0, 1 * ms}, .steps = 20});
+    run.collates = true;
+    for (BatchDemand& batch : run.batches)
+        batch.collate = {3 * ms, 0};
+    Ledger ledger = ledger_of(run, 0, true);
+    for (std::size_t i = 0; i < ledger.batches.size(); ++i) {
+        BatchRow& row = ledger.batches[i];
+        row.collate_end_ns += 7 * ms;
+        row.collate_run_queue_ns = 5 * ms;
+        if (i % 4 != 0)
+            row.collate_cpu_ns = row.collate_run_queue_ns = no_stamp;
+    }
+    for (const BatchDemand& batch : drawpoint::recorded_run(ledger, 0).batches)
+        BOOST_TEST((batch.collate == Demand{3 * ms, 2 * ms}));
+    for (BatchRow& row : ledger.batches)
+        row.collate_run_queue_ns = no_stamp;   // taken for the whole rest
+    for (const BatchDemand& batch : drawpoint::recorded_run(ledger, 0).batches)
+        BOOST_TEST((batch.collate == Demand{3 * ms, 0}));
+    for (BatchRow& row : ledger.batches)   // as in recordings of earlier versions
+        row.collate_cpu_ns = no_stamp;
+    for (const BatchDemand& batch : drawpoint::recorded_run(ledger, 0).batches)
+        BOOST_TEST((batch.collate == Demand{10 * ms, 0}));
+}
+
+BOOST_AUTO_TEST_CASE(the_scheduler_is_the_recorded_machines_or_as_linux_has_it_for_so_many_cores) {
+    Ledger ledger;
+    ledger.set_fact(facts::host_online_cores, "1");
+    SchedulerTimes times = scheduler_times(ledger);
+    BOOST_TEST(times.base_slice_ns == 700'000);
+    BOOST_TEST(times.assumed == "tick, base slice, migration cost");
+    ledger.set_fact(facts::host_online_cores, "64");
+    ledger.set_fact(facts::host_tick_ns, "1000000");
+    ledger.set_fact(facts::host_migration_cost_ns, "250000");
+    times = scheduler_times(ledger);
+    BOOST_TEST(times.tick_ns == 1'000'000);
+    BOOST_TEST(times.base_slice_ns == 2'800'000);
+    BOOST_TEST(times.migration_cost_ns == 250'000);
+    BOOST_TEST(times.assumed == "base slice");
+    ledger.set_fact(facts::host_base_slice_ns, "3000000");
+    BOOST_TEST(scheduler_times(ledger).base_slice_ns == 3'000'000);
+    for (const char* no_tick : {"-4", "1", "1e9", "nan"}) {   // 1: the coarse clock of a sandbox is a fine one
+        ledger.set_fact(facts::host_tick_ns, no_tick);
+        BOOST_TEST(scheduler_times(ledger).tick_ns == 4'000'000, no_tick);
+        BOOST_TEST(scheduler_times(ledger).assumed == "tick", no_tick);
+    }
+    RecordedRun run = constant_run({.batch_size = 1, .sample = {30 * ms, 0}, .compute = {1 * ms, 0}, .steps = 9});
+    run.setting.num_workers = run.setting.prefetch_depth = 3;
+    run.cores = 1;   // where several workers take turns at ticks
+    ReplayOptions options = exact(run.setting);
+    const std::uint64_t often = replay(run, options).events;
+    const std::int64_t wall_ns = replay(run, options).wall_ns;
+    run.scheduler.tick_ns = 60 * ms;
+    BOOST_TEST((replay(run, options).events != often || replay(run, options).wall_ns != wall_ns));
+    run.scheduler.tick_ns = 0;
+    BOOST_CHECK_THROW(replay(run, exact(run.setting)), std::invalid_argument);
+}
+
 BOOST_AUTO_TEST_CASE(the_wait_for_a_core_is_no_demand) {
     RecordedRun run = random_run(2);
     run.setting.num_workers = 5;
@@ -254,12 +312,19 @@ BOOST_AUTO_TEST_CASE(what_a_loop_spins_for_its_late_threads_is_no_work) {
             const std::int64_t own = 60 * (waits_spinning ? 4 : 5) * ms, end = ledger.passes.back().end_ns;
             const std::int64_t beside = 60 * (waits_spinning ? 2 : 3) * ms;
             ledger.host = {{.at_ns = 0, .own_cpu_ns = 0}, {.at_ns = end, .own_cpu_ns = 60 * 3 * ms + own + beside}};
-            const StepDemand step = drawpoint::recorded_run(ledger, 0).steps[3];
+            const RecordedRun read = drawpoint::recorded_run(ledger, 0);
+            const StepDemand step = read.steps[3];
             const bool spins = cores_are_full && waits_spinning;
             BOOST_TEST(step.spins == spins);
             if (spins) {
                 BOOST_TEST(step.threads == 2.0);
                 BOOST_TEST(step.compute.cpu_ns == 4 * ms);
+                BOOST_TEST(read.least_loop_work == 1.0, boost::test_tools::tolerance(1e-3));
+                // If the other thread seems to compute more than the loop's ever did, it may spin as well.
+                ledger.host[1].own_cpu_ns += 60 * ms;
+                const RecordedRun more = drawpoint::recorded_run(ledger, 0);
+                BOOST_TEST(more.steps[3].compute.cpu_ns == 6 * ms);
+                BOOST_TEST(more.least_loop_work == 2.0 / 3, boost::test_tools::tolerance(1e-3));
             } else {
                 BOOST_TEST(step.threads == static_cast<double>(own + beside) / static_cast<double>(own),
                            boost::test_tools::tolerance(1e-3));
@@ -525,6 +590,7 @@ BOOST_AUTO_TEST_CASE(whatever_numbers_a_ledger_holds_its_demands_are_of_some_len
             odd(row.ns), row.span = random() % 2 == 0 ? Span::between : span_of(Event::before_draw);
         for (BatchRow& row : ledger.batches) {
             odd(row.collate_begin_ns), odd(row.collate_end_ns), odd(row.transfer_issue_ns), odd(row.transfer_done_ns);
+            odd(row.collate_cpu_ns), odd(row.collate_run_queue_ns);
             row.bytes = random() % 3 == 0 ? ~std::uint64_t{0} : row.bytes;
         }
         if (round % 4 == 0)
@@ -541,6 +607,8 @@ BOOST_AUTO_TEST_CASE(whatever_numbers_a_ledger_holds_its_demands_are_of_some_len
             read.steps, [&](const StepDemand& step) { return is_length(step.compute) && is_length(step.after); });
         for (const SampleDemand& sample : read.samples)
             all &= is_length(sample.read) && std::ranges::all_of(sample.stages, is_length);
+        for (const BatchDemand& batch : read.batches)
+            all &= is_length(batch.collate);
         BOOST_TEST(all);
         BOOST_TEST(std::isfinite(read.batches_per_s));
         if (!read.unusable.empty())

@@ -194,7 +194,9 @@ BOOST_AUTO_TEST_CASE(what_a_sleep_takes_of_a_core_stays_however_short_it_is_and_
     BOOST_TEST(drawpoint::replay(run, options).wall_ns == 10 * 13 * ms);
     options.change.stages[0] = 0.5;
     BOOST_TEST(drawpoint::replay(run, options).wall_ns == 10 * (5 + 1 + 1) * ms);
-    options.change = {.without_waiting = true};
+    options.change = {.waiting = 0.5};
+    BOOST_TEST(drawpoint::replay(run, options).wall_ns == 10 * (5 + 3) * ms);
+    options.change = {.waiting = 0};
     BOOST_TEST(drawpoint::replay(run, options).wall_ns == 10 * 2 * ms);
     run.samples.assign(run.samples.size(), {.stages = {Demand{3 * ms, 0}}});   // now nothing sleeps
     BOOST_TEST(drawpoint::replay(run, options).wall_ns == 10 * 3 * ms);
@@ -274,7 +276,8 @@ BOOST_AUTO_TEST_CASE(counted_steps_are_the_recorded_ones_whatever_warms_up) {
 BOOST_AUTO_TEST_CASE(without_variance_every_demand_is_its_mean) {
     RecordedRun run = random_run(11);
     ReplayOptions options = exact(run.setting);
-    options.change.without_variance = options.keep_rows = true;
+    options.change.variance = 0;
+    options.keep_rows = true;
     std::set<std::int64_t> computed, cpu;
     double sum = 0;
     for (const SampleDemand& sample : run.samples)
@@ -283,7 +286,16 @@ BOOST_AUTO_TEST_CASE(without_variance_every_demand_is_its_mean) {
     for (const SampleRow& row : ledger.samples)
         cpu.insert(ledger.stages_of(row)[0].cpu_ns);
     BOOST_TEST(cpu.size() == 1u);
-    BOOST_TEST(*cpu.begin() == std::llround(sum / static_cast<double>(run.samples.size())));
+    const double mean = sum / static_cast<double>(run.samples.size());
+    BOOST_TEST(*cpu.begin() == std::llround(mean));
+    options.change.variance = 0.5;
+    const Ledger half = drawpoint::replay(run, options).ledger;
+    for (const SampleRow& row : half.samples) {
+        const auto all_ns = static_cast<double>(run.samples[row.index].stages[0].cpu_ns);
+        BOOST_TEST(half.stages_of(row)[0].cpu_ns == std::llround((all_ns + mean) / 2));
+    }
+    options.change.variance = 1.5;
+    BOOST_CHECK_THROW(drawpoint::replay(run, options), std::invalid_argument);
 }
 
 BOOST_AUTO_TEST_CASE(another_batch_size_takes_the_same_samples_in_other_batches_and_steps_in_proportion) {
@@ -335,7 +347,7 @@ BOOST_AUTO_TEST_CASE(reads_ahead_hide_latency_that_workers_would_wait_for) {
     const Replayed few = drawpoint::replay(run, options);
     BOOST_TEST(few.wall_ns > 2 * ahead.wall_ns);
     BOOST_TEST(few.wall_ns < own.wall_ns);
-    options.change.without_waiting = true;
+    options.change.waiting = 0;
     BOOST_TEST(drawpoint::replay(run, options).wall_ns == 100 * 8 * ms);
 }
 
@@ -353,7 +365,9 @@ BOOST_AUTO_TEST_CASE(a_line_that_all_reads_share_lets_them_pass_one_after_the_ot
         BOOST_TEST(drawpoint::replay(run, options).wall_ns == 50 * expected_ms * ms);
         options.change.stages[0] = 0.5;
         BOOST_TEST(drawpoint::replay(run, options).wall_ns == 50 * expected_ms * ms / 2);
-        options.change = {.without_waiting = true};
+        options.change = {.waiting = 0.5};
+        BOOST_TEST(drawpoint::replay(run, options).wall_ns == 50 * expected_ms * ms / 2);
+        options.change = {.waiting = 0};
         BOOST_TEST(drawpoint::replay(run, options).wall_ns == 0);
     }
 }

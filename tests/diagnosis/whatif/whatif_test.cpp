@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(a_shared_bandwidth_bounds_every_setting_that_reads_as_much)
         BOOST_TEST(row.prediction.batches_per_s.median <= 70.0 * 1.02);   // the model may be off a little
     BOOST_TEST(bounded.rows[bounded.recommended].setting.num_workers == 2u);
     Change no_reading;
-    no_reading.without_waiting = true;
+    no_reading.waiting = 0;
     BOOST_TEST(grid_of(run, no_reading).rows[0].prediction.batches_per_s.median > 100);
 }
 

@@ -66,6 +66,14 @@ BOOST_AUTO_TEST_CASE(usable_cores_are_what_affinity_and_quota_both_grant) {
     BOOST_TEST(usable_cores() == (quota ? std::min(*quota, affinity) : affinity));
 }
 
+BOOST_AUTO_TEST_CASE(the_schedulers_numbers_are_told_where_they_can_be_read) {
+    const Files files;
+    BOOST_TEST(!scheduler_number("base_slice_ns", files.path()).has_value());
+    files.put("sys/kernel/debug/sched/base_slice_ns", "2800000\n");
+    BOOST_TEST(scheduler_number("base_slice_ns", files.path()).value() == 2'800'000);
+    BOOST_TEST(kernel_tick_ns() > 0);
+}
+
 BOOST_AUTO_TEST_CASE(a_source_that_is_missing_says_what_that_costs) {
     const Files files;
     const auto source = [&](std::string_view name) {

@@ -111,6 +111,10 @@ private:
         if (one_of(3)) {
             row.collate_begin_ns = done_ns;
             row.collate_end_ns = done_ns += upto(100'000);
+            if (one_of(2)) {
+                row.collate_cpu_ns = upto(100'000);
+                row.collate_run_queue_ns = one_of(3) ? no_stamp : upto(100'000);
+            }
             if (!one_of(4)) {
                 row.collate_worker = made.samples.back().row.worker;
                 worker_free_ns_[*row.collate_worker] = done_ns;

@@ -113,6 +113,8 @@ BOOST_AUTO_TEST_CASE(a_step_with_its_batch_takes_at_most_600_bytes) {
                           .last_done_ns = at_ns - 14 * ms,
                           .collate_begin_ns = at_ns - 14 * ms,
                           .collate_end_ns = at_ns - 13 * ms,
+                          .collate_cpu_ns = i % 2 == 0 ? ms - 1'234 : no_stamp,   // as ReadingBudget chooses
+                          .collate_run_queue_ns = i % 2 == 0 ? 0 : no_stamp,
                           .transfer_issue_ns = at_ns - 2 * ms,
                           .transfer_done_ns = at_ns,
                           .offered_ns = at_ns - 13 * ms,

@@ -369,6 +369,8 @@ BOOST_AUTO_TEST_CASE(a_recording_says_what_a_sleep_takes_of_a_core) {
     const std::string ns{recorder.ledger().fact(facts::host_sleep_cpu_ns).value_or("")};
     BOOST_TEST_REQUIRE(!ns.empty());
     BOOST_TEST(std::stoll(ns) > 0);
+    BOOST_TEST(recorder.ledger().fact(facts::host_tick_ns).value_or("") == std::to_string(kernel_tick_ns()));
+    BOOST_TEST(std::stoll(std::string{recorder.ledger().fact(facts::host_online_cores).value_or("0")}) >= 1);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -197,13 +197,19 @@ BOOST_AUTO_TEST_CASE(the_record_says_when_a_batch_was_collated_and_how_large_it_
         }
         const Ledger ledger = loaded.recorder->ledger();
         BOOST_TEST_REQUIRE(ledger.batches.size() == bytes.size());
+        std::size_t measured = 0;
         for (const BatchRow& row : ledger.batches) {
             BOOST_TEST(row.collate_begin_ns == row.last_done_ns);
             BOOST_TEST(row.collate_begin_ns != no_stamp);
             BOOST_TEST(row.collate_end_ns >= row.collate_begin_ns);
             BOOST_TEST(row.offered_ns >= row.collate_end_ns);
             BOOST_TEST(row.bytes == bytes[row.batch]);
+            if (row.collate_cpu_ns != no_stamp) {
+                ++measured;
+                BOOST_TEST(row.collate_cpu_ns <= row.collate_end_ns - row.collate_begin_ns);
+            }
         }
+        BOOST_TEST(measured >= 1u);   // each worker's first one
         const Summary summary = summarize(ledger);
         BOOST_TEST(summary.stages.back().stage == "collate");
         BOOST_TEST(summary.stages.back().calls == bytes.size());

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <drawpoint/diagnosis/demands/scheduler_times.hpp>
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
 #include <drawpoint/instrumentation/ledger/records.hpp>
 #include <drawpoint/pipeline/loader/machine/loader_setting.hpp>
@@ -79,8 +80,12 @@ struct RecordedRun {
     std::size_t first_in_pass = 0;    ///< samples of the pass before the first recorded one
     std::int64_t overhead_ns = 0;     ///< core time of a worker between two samples: claiming, recording
     std::int64_t sleep_cpu_ns = 0;    ///< core time to go to sleep and wake up, in each demand that waits; 0: not known
-    bool reads_ahead = false;         ///< samples were read ahead: `SampleDemand::read` holds those reads
-    bool collates = false;            ///< batches are collated from finished samples, and admitted by their bytes
+    SchedulerTimes scheduler;         ///< of the recorded machine
+    /// If the loop's threads spin while they wait for each other: their work may be as little as this share of what
+    /// `steps` say, since nothing tells spinning from work; `steady_run` chooses. 1: it is what they say.
+    double least_loop_work = 1;
+    bool reads_ahead = false;   ///< samples were read ahead: `SampleDemand::read` holds those reads
+    bool collates = false;      ///< batches are collated from finished samples, and admitted by their bytes
     /// CPU time was measured for some samples (else a sample counts as computing all the time), and for some steps
     /// (else a step counts as waiting all the time, except for the CPU time in `host` rows that no worker used).
     bool cpu_measured = false, loop_cpu_measured = false;

@@ -19,11 +19,12 @@ struct Change {
     /// effect if the first stage includes the read. `collate` and `transfer` scale `BatchDemand::collate` and
     /// `transfer_ns`; `compute` scales `StepDemand::compute` and `after`, but not `pause_ns`.
     double read = 1, collate = 1, transfer = 1, compute = 1;
-    double sampler = 1;              ///< scales `RecordedRun::order`
-    bool without_variance = false;   ///< every demand is replaced by its mean, except `pause_ns`
-    /// No sample waits off its core: reads, stages and a shared bandwidth take no waiting. The loop, collating and
-    /// transfers are as recorded.
-    bool without_waiting = false;
+    double sampler = 1;   ///< scales `RecordedRun::order`
+    /// Scales how far each demand lies from its mean, except `pause_ns`; 0 … 1; 0: every demand is its mean.
+    double variance = 1;
+    /// Scales how long samples wait off their core: for reads, in stages, on a shared bandwidth. The loop, collating
+    /// and transfers are as recorded. 0: then no core time of falling asleep is left either.
+    double waiting = 1;
     bool unlimited_cores = false;   ///< no thread waits for a core
     bool operator==(const Change&) const = default;
 };

@@ -63,6 +63,10 @@ struct Diagnosis {
     std::size_t steady_steps = 0;               ///< training steps after the warm-up
     double batches_per_s = 0, draw_share = 0;   ///< measured over the steady steps
     double replayed_batches_per_s = 0;          ///< of the replay of the recorded setting; 0: it was not replayed
+    /// Part of a step's time that the replay of the recorded setting lacks: no change to it explains that part. Below
+    /// 0: the replay takes longer. Late delivery, which is measured, is not part of it. 0 also if it was not replayed.
+    double unexplained = 0;
+    std::string assumed_of_scheduler;   ///< `SchedulerTimes::assumed` of the replay
     Blame blame;
     std::vector<BlameRow> blame_rows;   ///< `blame_table` of it
     Trust trust;                        ///< over the steady steps, as is `interference`

@@ -48,8 +48,8 @@ enum class Lever : std::uint8_t {
     transfer,        ///< transfers to the device twice as fast
     sampler,         ///< the order of a pass computed twice as fast
     compute,         ///< the loop's own step twice as fast
-    variance,        ///< every demand is replaced by its mean: all samples and steps are equally fast
-    waiting,         ///< samples only compute: they wait neither for reads nor asleep
+    variance,        ///< every demand lies half as far from its mean: samples and steps are more even
+    waiting,         ///< samples wait half as long off their core, for reads and asleep
     cores,           ///< no thread waits for a core
     delivery         ///< the loop resumes at once
 };

@@ -22,6 +22,14 @@ namespace drawpoint {
 /// The smaller of affinity_cores() and cgroup_cores(), above 0. A quota may make it fractional.
 [[nodiscard]] double usable_cores();
 
+/// Time between two ticks of the kernel's timer, in nanoseconds (4'000'000 with CONFIG_HZ=250).
+[[nodiscard]] std::int64_t kernel_tick_ns() noexcept;
+
+/// A number of the scheduler, "base_slice_ns" or "migration_cost_ns", from /sys/kernel/debug/sched. nullopt if that
+/// cannot be read: most systems allow it to the superuser only, or to nobody.
+[[nodiscard]] std::optional<std::int64_t> scheduler_number(const std::string& name,
+                                                           const std::filesystem::path& root = "/");
+
 /// A source of the values that a recording has about its machine (`HostRow`).
 struct HostSource {
     std::string name;    ///< "load", "steal", "throttling", "pressure", "run queue", "process"

@@ -96,6 +96,8 @@ struct BatchRow {
     /// When it was admitted, its first sample was begun, its last one done.
     std::int64_t admitted_ns = no_stamp, first_claim_ns = no_stamp, last_done_ns = no_stamp;
     std::int64_t collate_begin_ns = no_stamp, collate_end_ns = no_stamp;
+    /// CPU time of collating, and its wait for a core; `no_stamp`: not measured.
+    std::int64_t collate_cpu_ns = no_stamp, collate_run_queue_ns = no_stamp;
     std::int64_t transfer_issue_ns = no_stamp, transfer_done_ns = no_stamp;   ///< of the copy to a device
     std::int64_t offered_ns = no_stamp, taken_ns = no_stamp;   ///< abandoned: `taken_ns` is when it was given up
     bool operator==(const BatchRow&) const = default;
@@ -364,6 +366,8 @@ constexpr auto columns(const BatchRow*, auto with) {
                 Column{"collate_begin_ns", &R::collate_begin_ns, Stamp{}},
                 Column{"collate_end_ns", &R::collate_end_ns, Stamp{}},
                 Column{"collate_worker", &R::collate_worker, Measured{12}},
+                Column{"collate_cpu_ns", &R::collate_cpu_ns, Measured{13}},
+                Column{"collate_run_queue_ns", &R::collate_run_queue_ns, Measured{14}},
                 Column{"transfer_issue_ns", &R::transfer_issue_ns, Stamp{}},
                 Column{"transfer_done_ns", &R::transfer_done_ns, Stamp{}},
                 Column{"offered_ns", &R::offered_ns, Stamp{}},

@@ -22,7 +22,7 @@ struct Core {
     void run(RunQueue::Thread thread, std::int64_t ns) { turns[thread].ran += ns; }
 
     std::vector<Turn> turns;
-    RunQueue queue;
+    RunQueue queue{4'000'000};
 };
 
 }   // namespace

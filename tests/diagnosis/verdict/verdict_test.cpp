@@ -208,10 +208,10 @@ BOOST_AUTO_TEST_CASE(a_rare_slow_sample_with_a_shallow_window_is_a_straggler) {
     run.setting.prefetch_depth = 1;
     run.setting.num_workers = 3;
     for (std::size_t i = 0; i < run.samples.size(); i += 60)   // slow in one stage or the other
-        run.samples[i].stages[1 + i / 60 % 2].cpu_ns = 25 * ms;
+        run.samples[i].stages[1 + i / 60 % 2].cpu_ns = 50 * ms;
     const Diagnosis found = diagnosed(run);
     BOOST_TEST(names(found, Verdict::stragglers), to_string(found.verdict));
-    BOOST_TEST(change_of(found, "variance").gain.median > 0.05);
+    BOOST_TEST(change_of(found, "variance").gain.median > 0.1);
 }
 
 BOOST_AUTO_TEST_CASE(a_rare_sample_that_sleeps_in_the_decode_stage_does_not_wait_for_storage) {
@@ -631,7 +631,9 @@ BOOST_AUTO_TEST_CASE(of_a_long_run_parts_from_everywhere_are_replayed) {
     const double all = replay_recorded(run, {}, 10'000'000),
                  part = replay_recorded(run, {}, 1000 * run.setting.batch_size);
     BOOST_TEST(part == all, boost::test_tools::tolerance(0.2));   // the first half alone is nearly twice as fast
-    BOOST_TEST(part != all);
+    const Replayed no_more =
+        replay(run, {.setting = run.setting, .steps = 1000, .bootstrap_seed = 1});   // than the budget holds
+    BOOST_TEST(part == no_more.batches_per_s);
 }
 
 BOOST_AUTO_TEST_CASE(the_document_has_every_field_of_its_schema) {

@@ -5,8 +5,10 @@
 #include <csignal>
 #include <cstdio>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <random>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -15,6 +17,8 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+
+#include <drawpoint/instrumentation/report/machine.hpp>
 
 #include "accuracy/fresh_case.hpp"
 #include "accuracy/score.hpp"
@@ -53,10 +57,45 @@ std::vector<Case> chosen_cases(const Options& options) {
 
 std::filesystem::path truth_file(const Options& options, const Case& of) { return options.truth / (of.name + ".json"); }
 
-/// Whether a truth has been measured for this version of the case.
-bool is_measured(const Options& options, const Case& of) {
-    return std::filesystem::exists(truth_file(options, of)) &&
-           read_truth(truth_file(options, of)).case_digest == of.digest;
+/// The truth that was measured for this version of the case, on this machine; absent: there is none.
+std::optional<Truth> measured_truth(const Options& options, const Case& of) {
+    if (!std::filesystem::exists(truth_file(options, of)))
+        return std::nullopt;
+    try {
+        Truth truth = read_truth(truth_file(options, of));
+        const Machine machine = this_machine();
+        if (truth.case_digest == of.digest && truth.cpu == machine.cpu &&
+            truth.cores == static_cast<std::size_t>(machine.cores_usable.value_or(0)))
+            return truth;
+    } catch (const std::exception& error) {   // of another version of this program, or damaged
+        fmt::print(stderr, "{}: no truth: {}\n", of.name, error.what());
+    }
+    return std::nullopt;
+}
+
+/// The same for the same build of this program.
+std::string own_digest() { return fmt::format("{:016x}", std::hash<std::string>{}(read_text("/proc/self/exe"))); }
+
+/// What a microsecond of work is. Whoever goes on in a folder of fresh cases takes what was measured when it was begun.
+/// Throws std::runtime_error if that was by another build.
+double turns_per_us(const Options& options) {
+    const std::filesystem::path file = options.folder / "begun";   // "BUILD TURNS_PER_US"
+    if (options.fresh > 0 && std::filesystem::exists(file)) {
+        std::istringstream words{read_text(file)};
+        std::string build;
+        double turns = 0;
+        if (!(words >> build >> turns) || build != own_digest())
+            throw std::runtime_error{
+                fmt::format("{} was begun by another build of this program: remove it, or choose another --folder",
+                            options.folder.string())};
+        return turns;
+    }
+    const double turns = measure_turns_per_us();
+    if (options.fresh > 0) {
+        std::filesystem::create_directories(options.folder);
+        write_text(file, fmt::format("{} {}\n", own_digest(), turns));
+    }
+    return turns;
 }
 
 /// Measures one truth. Returns 1, and says why, if that cannot be done here.
@@ -72,22 +111,26 @@ int measure(const Options& options, const Case& of, Rig& rig) {
     } catch (const NotMeasured& error) {
         fmt::print(stderr, "{}\n", error.what());
         return 1;
+    } catch (const std::exception& error) {   // the others can still be measured
+        fmt::print(stderr, "{}: {}\n", of.name, error.what());
+        return 1;
     }
 }
 
 int measure_all(const Options& options, const std::vector<Case>& cases, Rig& rig) {
     std::vector<Case> todo;
     for (const Case& of : cases)
-        if (of.kind != "adversarial" && !is_measured(options, of))
+        if (of.kind != "adversarial" && !measured_truth(options, of))
             todo.push_back(of);
     double seconds = 0;
     for (const Case& of : todo) {
         if (interrupted != 0)
             return 130;
         const CaseRun probe = run_case(of, rig);
-        seconds += static_cast<double>(runs_needed(of, options.measure) * of.steps) / probe.batches_per_s;
+        seconds += static_cast<double>(runs_needed(of, options.measure) * (of.steps + warm_up_steps(of))) /
+                   probe.batches_per_s;
     }
-    fmt::print(stderr, "{} of {} cases to be measured: about {:.0f} minutes at most\n", todo.size(), cases.size(),
+    fmt::print(stderr, "{} of {} cases to be measured: at most about {:.0f} minutes\n", todo.size(), cases.size(),
                seconds / 60);
     int status = 0;
     for (const Case& of : todo)
@@ -102,8 +145,10 @@ int score_all(const Options& options, const std::vector<Case>& cases, Rig& rig, 
         if (interrupted != 0)
             return 130;
         std::optional<Truth> truth;
-        if (of.kind != "adversarial" && is_measured(options, of))
-            decide(truth.emplace(read_truth(truth_file(options, of))), of);   // by the rule of today
+        if (of.kind != "adversarial")
+            truth = measured_truth(options, of);
+        if (truth)
+            decide(*truth, of);   // by the rule of today
         scored.push_back(score_case(of, truth, rig, options.score));
         fmt::print(stderr, "{}\n", line_of(scored.back()));
     }
@@ -147,7 +192,7 @@ int measure_fresh(Options& options, Rig& rig) {
             fmt::print(stderr, "{}: not recorded: {}\n", of.name, error.what());
             status = 1;
         }
-        if (!is_measured(options, of))
+        if (!measured_truth(options, of))
             status = std::max(status, measure(options, of, rig));
     }
     return interrupted != 0 ? 130 : status;
@@ -159,14 +204,16 @@ int run_all(Options options, const std::string& command) {
     options.measure.stopped = [] { return interrupted != 0; };
     std::signal(SIGINT, [](int) { interrupted = 1; });
     prctl(PR_SET_TIMERSLACK, 1'000);   // 1 µs, in ns; threads inherit it: sleeps end on time
-    Rig rig{options.data};
-    int status = 0;
     if (options.fresh > 0) {
         if (!options.seed)
             options.seed = std::random_device{}();
         if (options.folder.empty())
             options.folder = fmt::format("accuracy-{}", *options.seed);
         fmt::print(stderr, "seed {}, in {}\n", *options.seed, options.folder.string());
+    }
+    Rig rig{options.data, turns_per_us(options)};
+    int status = 0;
+    if (options.fresh > 0) {
         status = measure_fresh(options, rig);
         if (status == 130)
             return status;

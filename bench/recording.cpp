@@ -10,8 +10,11 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
+#include <drawpoint/instrumentation/report/json.hpp>
+#include <drawpoint/instrumentation/report/machine.hpp>
 #include <drawpoint/loop/fit.hpp>
 #include <drawpoint/pipeline/loader/data_loader.hpp>
 #include <drawpoint/pipeline/stages/image_stages.hpp>
@@ -32,6 +35,7 @@ using namespace drawpoint::bench;
 struct Options {
     std::string data;
     std::size_t pairs = 40, batch_size = 32, num_workers = 2, epochs = 2;
+    bool json = false;
 };
 
 struct Idle {
@@ -71,7 +75,7 @@ double measure(const Options& options, bool record) {
     return process_cpu_seconds() - before;
 }
 
-int run_all(Options options) {
+int run_all(Options options, const std::string& command) {
     std::optional<TemporaryPhotos> generated;
     if (options.data.empty())
         options.data = generated.emplace(512).folder().string();
@@ -86,6 +90,17 @@ int run_all(Options options) {
         more.push_back(runs[1] / runs[0] - 1);
     }
     const Interval cost = median_interval(more);
+    if (options.json) {
+        nlohmann::ordered_json document =
+            json_document("drawpoint.recording_cost/1", {DRAWPOINT_VERSION, command}, this_machine());
+        document["pairs"] = options.pairs;
+        document["epochs"] = options.epochs;
+        document["batch_size"] = options.batch_size;
+        document["num_workers"] = options.num_workers;
+        document["cpu_added"] = {{"median", cost.median}, {"low", cost.low}, {"high", cost.high}};
+        fmt::print("{}", json_text(document));
+        return 0;
+    }
     fmt::print("{} pairs of {} epochs, batches of {}, {} workers\n", options.pairs, options.epochs, options.batch_size,
                options.num_workers);
     fmt::print("processor time with a recorder: {:+.2f} % (median; 90 % interval {:+.2f} to {:+.2f} %)\n",
@@ -104,5 +119,7 @@ int main(int argc, char** argv) {
     app.add_option("--epochs", options.epochs, "of a run [2]")->check(CLI::Range(1, 1000));
     app.add_option("--batch-size", options.batch_size, "[32]")->check(CLI::Range(1, 1 << 20));
     app.add_option("--num-workers", options.num_workers, "[2]")->check(CLI::Range(1, 256));
-    return run_program(app, "recording", argc, argv, [&](const std::string&) { return run_all(options); });
+    app.add_flag("--json", options.json, "JSON on stdout, not a text");
+    return run_program(app, "recording", argc, argv,
+                       [&](const std::string& command) { return run_all(options, command); });
 }

@@ -11,6 +11,7 @@
 #include "cli/command_line.hpp"
 #include "cli/experiment.hpp"
 #include <drawpoint/bench/experiment/command.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
 
 namespace drawpoint::cli {
 namespace {
@@ -59,14 +60,19 @@ int bench_commands(const Invocation& invocation) {
         *experiment, [](const bench::Measurements&) {},
         [&](const bench::Measurements& measured) { return bench::are_enough(measured, rounds); });
     const bench::Measurements& measured = experiment->measurements();
+    bool is_fine = true;
     if (!measured.rounds.empty())
-        flags.print(flags.report(measured, flags.error(), invocation), measured);
-    bool all_ran = true, are_equal = true;
+        is_fine = flags.print(flags.report(measured, flags.error(), invocation), measured);
+    const auto fail = [&](const std::string& reason) {
+        complain(printable(reason));
+        is_fine = false;
+    };
     for (std::size_t contender = 0; contender < measured.contenders.size(); ++contender) {
-        all_ran = all_ran && measured.not_run[contender].empty();
-        are_equal = are_equal && differing_parts(measured, contender).empty();
+        if (!measured.not_run[contender].empty())
+            fail("not run: " + measured.not_run[contender]);
+        std::ranges::for_each(differing_parts(measured, contender), fail);
     }
-    return interrupted ? exit_interrupted : all_ran && are_equal ? exit_ok : exit_failed;
+    return interrupted ? exit_interrupted : is_fine ? exit_ok : exit_failed;
 }
 
 }   // namespace drawpoint::cli

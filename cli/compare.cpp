@@ -16,6 +16,7 @@
 #include <drawpoint/bench/experiment/results.hpp>
 #include <drawpoint/diagnosis/comparison/replay_explanation.hpp>
 #include <drawpoint/diagnosis/comparison/run_comparison.hpp>
+#include <drawpoint/instrumentation/report/detail/output_file.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
 #include <drawpoint/instrumentation/text/printable.hpp>
 

@@ -14,6 +14,7 @@
 #include "cli/report_output.hpp"
 #include <drawpoint/bench/experiment/experiment_export.hpp>
 #include <drawpoint/bench/experiment/experiment_report.hpp>
+#include <drawpoint/instrumentation/report/detail/output_file.hpp>
 
 namespace drawpoint::cli {
 
@@ -54,6 +55,10 @@ void ExperimentFlags::read() {
             (reports_ == bench::Reports::google_benchmark || reports_ == bench::Reports::numbers))
             throw UsageError{"--to google-benchmark needs wall times, which --reports replaces"};
         check_files({.json_files = {file}}, "--to", "");   // throws if it cannot be written
+        check_files(output_, "--to", file);
+        for (const bench::ExportFile& one : exports_)
+            if (same_file(one.file, file))
+                throw UsageError{fmt::format("--to {} and --to {}={} name the same file", text, one.format, one.file)};
         exports_.push_back({format, file});
     }
 }
@@ -85,7 +90,7 @@ ExperimentFlags::Report ExperimentFlags::report(const bench::Measurements& measu
     return report;
 }
 
-void ExperimentFlags::print(const Report& report, const bench::Measurements& measured) const {
+bool ExperimentFlags::print(const Report& report, const bench::Measurements& measured) const {
     using Form = OutputOptions::Form;
     const auto exported = [&](std::string_view format) {
         return bench::export_experiment(format, measured, report.comparisons);
@@ -95,12 +100,15 @@ void ExperimentFlags::print(const Report& report, const bench::Measurements& mea
                  : output_.form == Form::markdown ? exported("markdown") + end
                                                   : report.text + end,
                  report.document, output_);
-    try {
-        for (const bench::ExportFile& file : exports_)
+    bool are_written = true;
+    for (const bench::ExportFile& file : exports_)
+        try {
             bench::write_export(file, measured, report.comparisons);
-    } catch (const std::runtime_error& error) {
-        throw Failure{error.what()};
-    }
+        } catch (const std::exception& error) {
+            complain(fmt::format("--to {}={}: {}", file.format, file.file, error.what()));
+            are_written = false;
+        }
+    return are_written;
 }
 
 bool run(bench::InterruptibleExperiment& experiment, const std::function<void(const bench::Measurements&)>& prepared,

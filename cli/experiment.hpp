@@ -43,8 +43,9 @@ public:
     };
     /// `error`: the probability that any of the bounds is wrong.
     [[nodiscard]] static Report report(const bench::Measurements&, double error, const Invocation&);
-    /// Prints it on stdout in the form asked for, and writes the files asked for. Throws Failure naming a file.
-    void print(const Report&, const bench::Measurements&) const;
+    /// Prints it on stdout in the form asked for, and writes the files asked for. Returns false if one of --to could
+    /// not be written, which is said on stderr. Throws Failure naming another file.
+    [[nodiscard]] bool print(const Report&, const bench::Measurements&) const;
 
 private:
     OutputFlags output_flags_;

@@ -10,6 +10,7 @@
 #include "cli/options.hpp"
 #include "cli/recording.hpp"
 #include <drawpoint/instrumentation/export/file.hpp>
+#include <drawpoint/instrumentation/report/detail/output_file.hpp>
 
 namespace drawpoint::cli {
 namespace {

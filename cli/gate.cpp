@@ -70,6 +70,12 @@ struct GateRequest {
             throw UsageError{fmt::format("--new has no place beside two files: {} is the new one", files[1])};
         if (files.empty() && base.empty())
             throw UsageError{"--base is missing: the command that the new one is to replace"};
+        if (const auto is_blank =
+                [](const std::string& line) { return !line.empty() && line.find_first_not_of(" \t") == line.npos; };
+            is_blank(base) || is_blank(candidate))
+            throw UsageError{fmt::format("{} has no command line", is_blank(base) ? "--base" : "--new")};
+        if (self_test && for_github)
+            throw UsageError{"--github tells a verdict, and --self-test has none"};
         if (self_test && (!candidate.empty() || !files.empty()))
             throw UsageError{"--self-test races --base against itself: leave out --new, and files"};
         if (files.empty() && !self_test && candidate.empty())
@@ -112,19 +118,14 @@ public:
             throw UsageError{fmt::format("--rounds {}: {}", request.rounds, too_few())};
     }
 
-    /// Takes the rounds that it has not seen. Throws Failure if one has no ratio. Returns whether there is a verdict.
+    /// Takes the rounds that it has not seen. Throws Failure if no row is left. Returns whether there is a verdict.
     bool look(const bench::Measurements& measured) {
         while (rounds_.size() < measured.rounds.size()) {
             const std::vector<double>& ratios = measured.rounds[rounds_.size()].log_ratios[1];
-            if (rounds_.empty())
-                leave_out_without_ratio(measured, ratios);
+            leave_out_without_ratio(measured, ratios);
             std::vector<double>& round = rounds_.emplace_back();
-            for (const std::size_t metric : rows_) {
+            for (const std::size_t metric : rows_)
                 round.push_back(ratios[metric]);
-                if (!std::isfinite(round.back()))
-                    throw Failure{fmt::format("gate: round {} has no ratio of {}", rounds_.size(),
-                                              printable(measured.metrics[metric].name))};
-            }
             gate_->add_round(round);
         }
         return gate_->verdict() != bench::GateVerdict::undecided;
@@ -151,14 +152,24 @@ private:
         gate_.emplace(rows_.size(), options_);
     }
 
-    /// A metric by item may have no item that both have a value of.
+    /// A metric by item may have no item in a round that both have a value of. It is left out of the rounds before,
+    /// too.
     void leave_out_without_ratio(const bench::Measurements& measured, const std::vector<double>& ratios) {
-        const auto lacks = [&](std::size_t metric) { return !std::isfinite(ratios[metric]); };
-        for (const std::size_t metric : rows_)
-            if (lacks(metric))
-                complain(fmt::format("gate: {} has no ratio: left out", printable(measured.metrics[metric].name)));
-        if (std::erase_if(rows_, lacks) != 0)
-            prepare_gate();
+        const std::size_t rows_before = rows_.size();
+        for (std::size_t row = rows_before; row-- > 0;) {
+            if (std::isfinite(ratios[rows_[row]]))
+                continue;
+            complain(fmt::format("gate: {} has no ratio in round {}: left out",
+                                 printable(measured.metrics[rows_[row]].name), rounds_.size() + 1));
+            rows_.erase(rows_.begin() + static_cast<std::ptrdiff_t>(row));
+            for (std::vector<double>& round : rounds_)
+                round.erase(round.begin() + static_cast<std::ptrdiff_t>(row));
+        }
+        if (rows_.size() == rows_before)
+            return;
+        prepare_gate();
+        for (const std::vector<double>& round : rounds_)
+            gate_->add_round(round);
     }
 
     std::vector<std::size_t> rows_;
@@ -214,6 +225,8 @@ int conclude(const Judge& judge, const bench::Measurements& measured, const Gate
                                                : fmt::format("no verdict, because {}", reason);
     report.document["verdict"] = reason.empty() ? verdict_name(gate.verdict()) : "none";
     report.document["verdict_text"] = verdict;
+    if (request.self_test && !differing.empty())   // it has stopped before it could know its power
+        throw Failure{fmt::format("gate: {}", verdict)};
     if (request.self_test) {
         constexpr std::array planted{0.01, 0.02, 0.05};
         const std::size_t most_rounds = std::min<std::size_t>(judge.rounds().size(), 500);
@@ -221,17 +234,16 @@ int conclude(const Judge& judge, const bench::Measurements& measured, const Gate
         report.conclusion = fmt::format("base against itself: {}\n\ngates of up to {} rounds, drawn from these:\n{}",
                                         verdict, most_rounds, to_text(power));
         report.document["self_test"] = to_json(power);
-        flags.print(report, measured);
-        return exit_ok;
+        return flags.print(report, measured) ? exit_ok : exit_failed;
     }
     report.conclusion = verdict;
-    flags.print(report, measured);
+    const bool is_written = flags.print(report, measured);
     const bool passes = reason.empty() && !closes;
     if (request.for_github)
         tell_github(passes, verdict, bench::export_experiment("markdown", measured, report.comparisons));
     if (!reason.empty())
         throw Failure{fmt::format("gate: {}", verdict)};
-    return passes ? exit_ok : exit_slower;
+    return closes ? exit_slower : is_written ? exit_ok : exit_failed;
 }
 
 /// The rounds of a file, with two of its contenders: the first one, and the one that --new names.
@@ -303,7 +315,9 @@ int gate_run(const Invocation& invocation) {
     contenders.push_back(bench::make_command("base", request.base, flags.reports()));
     contenders.push_back(
         bench::make_command("new", request.self_test ? request.base : request.candidate, flags.reports()));
-    bench::InterruptibleExperiment experiment{std::move(contenders), flags.options()};
+    bench::ExperimentOptions turns = flags.options();
+    turns.has_equal_turns = true;
+    bench::InterruptibleExperiment experiment{std::move(contenders), turns};
     std::optional<Judge> judge;
     if (race(experiment, judge, request, options))
         return exit_interrupted;

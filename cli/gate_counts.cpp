@@ -58,9 +58,7 @@ int gate_counts(const std::string& base, const std::string& candidate, double er
         return names;
     };
     const std::vector<std::string> more = names_of(bench::CountFinding::more);
-    const std::size_t without_finding =
-        names_of(bench::CountFinding::too_few_rounds).size() + names_of(bench::CountFinding::other_samples).size();
-    const bool is_judged = without_finding < rows.size();
+    const bool is_judged = !std::ranges::all_of(rows, bench::says_nothing, &bench::CountComparison::finding);
     const std::string verdict = !is_judged     ? "no verdict, because nothing that both count can be judged"
                                 : more.empty() ? "nothing more is counted"
                                                : fmt::format("more: {}", fmt::join(more, ", "));

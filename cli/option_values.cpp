@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 
 #include <fmt/ranges.h>
 
@@ -45,15 +44,6 @@ std::uint64_t bytes_in(std::string_view option, std::string_view text) {
     if (!value || !(*value >= 0 && *value * factor < 1e18))
         throw UsageError{fmt::format("{} must be a number of bytes like 64MiB, got '{}'", option, text)};
     return static_cast<std::uint64_t>(*value * factor);
-}
-
-bool same_file(const std::string& a, const std::string& b) {
-    namespace fs = std::filesystem;
-    std::error_code unknown;
-    return !a.empty() && !b.empty() &&
-           (fs::weakly_canonical(fs::absolute(a, unknown), unknown) ==
-                fs::weakly_canonical(fs::absolute(b, unknown), unknown) ||
-            fs::equivalent(a, b, unknown));
 }
 
 }   // namespace drawpoint::cli

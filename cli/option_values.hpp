@@ -89,7 +89,4 @@ template <class Enum>
 /// Reads a size like 64MiB, in bytes.
 [[nodiscard]] std::uint64_t bytes_in(std::string_view option, std::string_view text);
 
-/// Whether two names lead to the same file; it need not exist. An empty name leads to none.
-[[nodiscard]] bool same_file(const std::string& a, const std::string& b);
-
 }   // namespace drawpoint::cli

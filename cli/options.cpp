@@ -10,6 +10,7 @@
 
 #include "cli/array_data.hpp"
 #include "cli/machine.hpp"
+#include <drawpoint/instrumentation/report/detail/output_file.hpp>
 
 namespace drawpoint::cli {
 namespace {

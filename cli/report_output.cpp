@@ -1,11 +1,9 @@
 #include "cli/report_output.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <system_error>
+#include <stdexcept>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,8 +11,9 @@
 
 #include "cli/command_line.hpp"
 #include <drawpoint/diagnosis/verdict/verdict_report.hpp>
-#include <drawpoint/instrumentation/report/advanced.hpp>
 #include <drawpoint/instrumentation/facts.hpp>
+#include <drawpoint/instrumentation/report/advanced.hpp>
+#include <drawpoint/instrumentation/report/detail/output_file.hpp>
 #include <drawpoint/instrumentation/report/fastxtend.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
 #include <drawpoint/instrumentation/report/lightning.hpp>
@@ -40,6 +39,16 @@ void add_diagnosis(Summary& summary, const Diagnosis& diagnosis) {
         summary.blame->push_back({row.cause, static_cast<double>(row.ns) / 1e9, row.share});
     const Trust& trust = diagnosis.trust;
     summary.trust = TrustSummary{trust.trusted, trust.interference_share, trust.steal_share, trust.texts()};
+}
+
+/// Turns what the library throws of a file into what a command ends with.
+template <class F>
+void as_failure(F&& action) {
+    try {
+        action();
+    } catch (const std::runtime_error& error) {
+        throw Failure{error.what()};
+    }
 }
 
 }   // namespace
@@ -146,19 +155,10 @@ void print_output(std::string_view text, const nlohmann::ordered_json& document,
 }
 
 void check_files(const OutputOptions& output, std::string_view option, const std::string& other) {
-    namespace fs = std::filesystem;
-    std::error_code unknown;
     for (const std::string& file : output.json_files) {
-        const fs::file_status before = fs::status(file, unknown);
-        if (fs::exists(before) && !fs::is_regular_file(before) && !fs::is_directory(before))
-            continue;   // closing a pipe after the trial would be the end of the file for its reader
-        if (same_file(file, other))
+        if (same_file(file, other) && (!std::filesystem::exists(file) || std::filesystem::is_regular_file(file)))
             throw UsageError{fmt::format("{} {} and --json={} name the same file", option, other, file)};
-        errno = 0;
-        if (!std::ofstream{file, std::ios::app})
-            throw Failure{fmt::format("{}: {}", file, std::generic_category().message(errno))};
-        if (!fs::exists(before))
-            fs::remove(file, unknown);
+        as_failure([&] { check_output_file(file); });
     }
 }
 
@@ -168,11 +168,7 @@ void print(std::string_view text) {
 }
 
 void write_file(const std::string& file, std::string_view text) {
-    errno = 0;
-    std::ofstream stream{file, std::ios::binary};
-    stream << text << std::flush;
-    if (!stream)
-        throw Failure{fmt::format("{}: {}", file, std::generic_category().message(errno))};
+    as_failure([&] { write_output_file(file, text); });
 }
 
 }   // namespace drawpoint::cli

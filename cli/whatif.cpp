@@ -16,6 +16,7 @@
 #include "cli/verification.hpp"
 #include <drawpoint/diagnosis/steady/detail/steady_run.hpp>
 #include <drawpoint/diagnosis/whatif/whatif_report.hpp>
+#include <drawpoint/instrumentation/report/detail/output_file.hpp>
 
 namespace drawpoint::cli {
 namespace {

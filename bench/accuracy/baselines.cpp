@@ -7,6 +7,8 @@
 #include <numeric>
 #include <utility>
 
+#include "diagnosis/verdict/interventions.hpp"
+
 namespace drawpoint::bench {
 namespace {
 
@@ -170,6 +172,9 @@ RuleAnswer one_line(const RunFigures& run) {
         }
     };
     offer(Verdict::workers, run, with_workers(run.setting, 2 * run.setting.num_workers));
+    if (run.read_us > 0)
+        if (const auto more = moved(Lever::more_reads, run.setting))
+            offer(Verdict::read_latency, run, more);
     RunFigures other = run;
     other.compute_us /= 2;
     other.cpu_us -= std::max(0.0, run.cpu_us - sum(run.stage_cpu_us) * batch_of(run) - run.collate_us) / 2;
@@ -183,6 +188,16 @@ RuleAnswer one_line(const RunFigures& run) {
     other = run;
     other.read_us /= 2;
     offer(Verdict::read_latency, other);
+    other = run;   // whatever waits, waits half as long
+    other.read_us /= 2;
+    std::pair<Verdict, double> longest{Verdict::read_latency, run.read_us};
+    for (std::size_t stage = 0; stage < run.stages.size(); ++stage) {
+        const double wait_us = std::max(0.0, run.stage_us[stage] - run.stage_cpu_us[stage]);
+        other.stage_us[stage] -= wait_us / 2;
+        if (wait_us > longest.second)
+            longest = {verdict_of_stage(run.stages[stage]), wait_us};
+    }
+    offer(longest.first, other);
     other = run;
     other.collate_us /= 2;
     other.cpu_us -= run.collate_us / 2;

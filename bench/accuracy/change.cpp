@@ -14,9 +14,17 @@ namespace {
 
 std::string_view stage_of(std::string_view key) { return key.substr(words_of(Lever::stage).key.size()); }
 
-bool reads_by_name(const CaseStage& stage) {
-    return stage.name.find("read") != std::string::npos || stage.name.find("fetch") != std::string::npos ||
-           stage.name.find("download") != std::string::npos;
+/// What a stage of this name is to be called.
+Verdict verdict_of_stage(const CaseStage& stage) {
+    return says_decode(stage.name)                                                         ? Verdict::decode
+           : says_read(stage.name) && !stage.jpeg_decodes && stage.wait_us > stage.work_us ? Verdict::read_latency
+                                                                                           : Verdict::transform;
+}
+
+/// Whether a twentieth of the samples waits longer in this stage than all the others together.
+bool waits_rarely(const CaseStage& stage) {
+    const Variation& variation = stage.variation;
+    return variation.rare_share <= 0.05 && variation.rare_share * variation.rare_factor > 1 - variation.rare_share;
 }
 
 bool varies(const Variation& variation) noexcept {
@@ -159,20 +167,19 @@ std::set<Verdict> verdicts_of(const Case& of, std::string_view any_key) {
     case Lever::variance: return or_bursty(Verdict::stragglers);
     case Lever::stage:
         for (const CaseStage& stage : of.stages)
-            if (stage.name == stage_of(key)) {
-                if (stage.name.find("decode") != std::string::npos)
-                    return {Verdict::decode};
-                if (stage.jpeg_decodes > 0 || stage.wait_us <= stage.work_us)
-                    return {Verdict::transform};
-                return reads_by_name(stage) ? std::set{Verdict::read_latency}
-                                            : std::set{Verdict::read_latency, Verdict::transform};
-            }
+            if (stage.name == stage_of(key))
+                return {verdict_of_stage(stage)};
         return {};
     default:   // read, waiting, more_reads
-        std::set<Verdict> right{line ? Verdict::read_bandwidth : Verdict::read_latency};
+        std::set<Verdict> right;
+        if (of.read.any())
+            right.insert(line ? Verdict::read_bandwidth : Verdict::read_latency);
         for (const CaseStage& stage : of.stages)
-            if (*lever == Lever::waiting && stage.wait_us > 0 && !reads_by_name(stage))
-                right.insert(stage.name.find("decode") != std::string::npos ? Verdict::decode : Verdict::transform);
+            if (*lever == Lever::waiting && stage.wait_us > 0) {
+                right.insert(says_read(stage.name) && line ? Verdict::read_bandwidth : verdict_of_stage(stage));
+                if (waits_rarely(stage))
+                    right.insert(Verdict::stragglers);
+            }
         return right;
     }
 }

@@ -2,14 +2,16 @@
 #include <chrono>
 #include <ctime>
 #include <fstream>
+#include <sstream>
 #include <string>
 
-#include <sys/resource.h>
+#include <sched.h>
 #include <unistd.h>
 
 #include <fmt/format.h>
 
 #include <drawpoint/diagnosis/paired/symmetry_test.hpp>
+#include <drawpoint/instrumentation/host/host.hpp>
 #include <drawpoint/instrumentation/report/machine.hpp>
 
 #include "../machine.hpp"
@@ -24,19 +26,29 @@ using Clock = std::chrono::steady_clock;
 class ForeignMeter {
 public:
     ForeignMeter() : wall_{Clock::now()}, others_s_{others()} {}
+    /// Of the cores that this process may use.
     [[nodiscard]] double share() const {
         const double wall_s = std::chrono::duration<double>{Clock::now() - wall_}.count();
-        return std::max(0.0, (others() - others_s_) / wall_s / static_cast<double>(sysconf(_SC_NPROCESSORS_ONLN)));
+        return std::max(0.0, (others() - others_s_) / wall_s / usable_cores());
     }
 
 private:
     [[nodiscard]] static double others() {
+        cpu_set_t own;
+        CPU_ZERO(&own);
+        sched_getaffinity(0, sizeof own, &own);
         std::ifstream stat{"/proc/stat"};
-        std::string name;
-        stat >> name;
-        double busy = 0, ticks = 0;
-        for (int field = 0; field < 8 && stat >> ticks; ++field)   // user nice system idle iowait irq softirq steal
-            busy += field == 3 || field == 4 ? 0 : ticks;
+        double busy = 0;
+        for (std::string line; std::getline(stat, line) && line.starts_with("cpu");) {
+            std::istringstream fields{line.substr(3)};
+            std::size_t core = 0;
+            if (line[3] == ' ' || !(fields >> core) || !CPU_ISSET(core, &own))   // the first line is their sum
+                continue;
+            double ticks = 0;
+            for (int field = 0; field < 8 && fields >> ticks;
+                 ++field)   // user nice system idle iowait irq softirq steal
+                busy += field == 3 || field == 4 ? 0 : ticks;
+        }
         return busy / static_cast<double>(sysconf(_SC_CLK_TCK)) - process_cpu_seconds();
     }
 

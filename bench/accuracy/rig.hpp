@@ -24,15 +24,18 @@ struct Pictures {
 class Rig {
 public:
     /// `data`: a folder with a folder of JPEG files per class; empty: generated pictures.
-    explicit Rig(std::string data = {}) : data_{std::move(data)} {}
+    explicit Rig(std::string data = {}, double turns_per_us = measure_turns_per_us())
+        : data_{std::move(data)}, turns_per_us_{turns_per_us} {}
 
-    /// The present speed of `burn`, since a host's speed drifts within minutes. Takes 10 ms.
-    [[nodiscard]] double turns_per_us() const { return measure_turns_per_us(); }
+    /// What a microsecond of work is: the same for all runs, so that they do the same work. A host's speed may change
+    /// by a fifth from one moment to the next, and a run that measured it for itself would have the noise twice.
+    [[nodiscard]] double turns_per_us() const noexcept { return turns_per_us_; }
     /// Makes and times the pictures on the first call, which takes seconds.
     [[nodiscard]] std::shared_ptr<const Pictures> pictures();
 
 private:
     std::string data_;
+    double turns_per_us_;
     std::optional<TemporaryPhotos> generated_;
     std::shared_ptr<const Pictures> pictures_;
 };

@@ -74,6 +74,9 @@ private:
 
 constexpr std::uint32_t recorded_samples = 1;   // the truth has those of set 0: nobody records tomorrow's
 
+/// The file that says why there is no recording.
+std::filesystem::path failure_of(std::filesystem::path recording) { return recording.replace_extension(".failed"); }
+
 Ledger recording_of(const Case& of, Rig& rig, const ScoreOptions& options) {
     CaseRunOptions running{
         .passes = of.kind == "adversarial" ? 1 : options.passes, .recording = {}, .neighbour = options.neighbour};
@@ -84,24 +87,32 @@ Ledger recording_of(const Case& of, Rig& rig, const ScoreOptions& options) {
                                              options.neighbour, recorded_samples);
         if (std::filesystem::exists(kept))
             return recorded_case(of, kept);
+        if (const auto failed = failure_of(kept); std::filesystem::exists(failed))
+            throw std::runtime_error{read_text(failed)};
         std::filesystem::create_directories(options.recordings);
         running.recording = kept.string() + ".part";
     }
     Case recorded = of;
     recorded.sample_set = recorded_samples;
-    Ledger ledger = run_case(recorded, rig, running).ledger;
+    Ledger ledger;
+    try {
+        ledger = run_case(recorded, rig, running).ledger;
+    } catch (const std::exception& error) {
+        if (!options.recordings.empty())   // there is no second chance
+            write_text(failure_of(std::filesystem::path{running.recording}.replace_extension()), error.what());
+        throw;
+    }
     if (!options.recordings.empty())   // whole, or not there
         std::filesystem::rename(running.recording, std::filesystem::path{running.recording}.replace_extension());
     return ledger;
 }
 
-void ask_ours(Scored& scored, const Ledger& ledger, std::size_t& first_step) {
+void ask_ours(Scored& scored, const Ledger& ledger, const ScoreOptions& options) {
     const Diagnosis diagnosis = diagnose(ledger);
     Answer answer{.rule = "drawpoint", .verdict = diagnosis.verdict, .abstained = diagnosis.abstained};
     if (diagnosis.advice)
         answer.advice = diagnosis.advice->setting;
     scored.answers.push_back(std::move(answer));
-    first_step = diagnosis.blame.first_steady_step;
     const Intervention* largest = nullptr;
     for (const Intervention& change : diagnosis.interventions) {   // the largest gain comes first
         if (change.lever == Lever::cores)
@@ -113,19 +124,23 @@ void ask_ours(Scored& scored, const Ledger& ledger, std::size_t& first_step) {
     }
     if (scored.truth)
         scored.speed = diagnosis.batches_per_s / scored.truth->batches_per_s.median;
-    if (!scored.truth || diagnosis.abstained)
+    if (!scored.truth)
         return;
+    const bool is_alone = options.neighbour <= 0;
     for (const Intervention& intervention : diagnosis.interventions)
-        if (const MeasuredGain* const real = scored.truth->find(intervention.key()))
+        if (const MeasuredGain* const real = scored.truth->find(intervention.key());
+            real && is_alone && !diagnosis.abstained)
             scored.gains.push_back({intervention.key(), intervention.gain, real->gain.median});
     if (scored.truth->grid.empty())
         return;
     RecordedRun run = steady_run(ledger);
     if (!run.unusable.empty())
         return;
-    const double as_it_was = predict(run, run.setting).batches_per_s.median;
-    run.foreign_cores = run.foreign_cores_spread = 0;   // the truth is of a quiet machine
-    run.batches_per_s *= predict(run, run.setting).batches_per_s.median / as_it_was;
+    if (!is_alone) {   // what is predicted is the run without the neighbour
+        const double as_it_was = predict(run, run.setting).batches_per_s.median;
+        run.foreign_cores = run.foreign_cores_spread = 0;
+        run.batches_per_s *= predict(run, run.setting).batches_per_s.median / as_it_was;
+    }
     const Whatif predicted =
         whatif(run, {.num_workers = scored.of.grid_workers, .prefetch_depth = scored.of.grid_depths});
     for (const MeasuredCell& cell : scored.truth->grid)
@@ -185,6 +200,14 @@ bool Answer::declined() const noexcept {
     return abstained.has_value() || verdict == Verdict::undecided || verdict == Verdict::interference;
 }
 
+bool Scored::is_right(const Answer& answer) const {
+    if (!truth || answer.abstained)
+        return false;
+    const bool is_ours = &answer == answers.data();
+    return truth->verdicts.contains(answer.verdict) ||
+           (!is_ours && answer.verdict == Verdict::read_latency && truth->verdicts.contains(Verdict::read_bandwidth));
+}
+
 bool Answer::names_a_cause() const noexcept {
     return !declined() && verdict != Verdict::compute_bound && verdict != Verdict::balanced &&
            verdict != Verdict::warm_up;
@@ -193,10 +216,9 @@ bool Answer::names_a_cause() const noexcept {
 Scored score_case(const Case& of, const std::optional<Truth>& truth, Rig& rig, const ScoreOptions& options) {
     Scored scored{.of = of, .truth = truth};
     Ledger ledger;
-    std::size_t first_step = warm_up_steps(of);
     try {
         ledger = recording_of(of, rig, options);
-        ask_ours(scored, ledger, first_step);
+        ask_ours(scored, ledger, options);
         if (options.neighbour > 0)
             scored.speed = 0;
     } catch (const std::exception& error) {
@@ -218,7 +240,8 @@ Scored score_case(const Case& of, const std::optional<Truth>& truth, Rig& rig, c
         LoaderSetting setting = of.setting;
         setting.num_workers = cell.num_workers;
         setting.prefetch_depth = cell.prefetch_depth;
-        if (std::ranges::find(scored.cells, to_string(setting), &Predicted::what) == scored.cells.end())
+        if (options.neighbour > 0 ||   // which this rule knows nothing of
+            std::ranges::find(scored.cells, to_string(setting), &Predicted::what) == scored.cells.end())
             continue;   // both predict the same
         const double rate = measured_rate * one_line_step_us(figures) / one_line_step_us(figures, setting);
         scored.one_line_cells.push_back({to_string(setting), {rate, rate, rate}, cell.batches_per_s.median});
@@ -227,13 +250,19 @@ Scored score_case(const Case& of, const std::optional<Truth>& truth, Rig& rig, c
         try {
             scored.tuned = tune_case(of, *scored.truth, rig);
         } catch (const std::exception& error) {
+            scored.tuning_failed = true;
             scored.error = fmt::format("not tuned: {}", error.what());
         }
     }
     RealGains gains{of, *scored.truth, rig};
-    for (Answer& answer : scored.answers) {
-        answer.real_gain = answer.advice ? gains.of(*answer.advice) : 0;
-        answer.regret = std::max(0.0, gains.best() - *answer.real_gain);
+    try {
+        for (Answer& answer : scored.answers) {
+            const double gain = answer.advice ? gains.of(*answer.advice) : 0;
+            answer.real_gain = gain;
+            answer.regret = gains.best() - gain;
+        }
+    } catch (const std::exception& error) {   // e.g. a setting that the loader refuses
+        scored.error = fmt::format("an advised setting could not be measured: {}", error.what());
     }
     return scored;
 }
@@ -250,12 +279,13 @@ Score score_of(std::vector<Scored> all) {
             if (found == score.rules.end())
                 found = score.rules.insert(found, RuleScore{.rule = answer.rule});
             if (adversarial) {
-                found->abstained_correctly.count(answer.declined());
+                const bool is_ours = &answer == &scored.answers.front();
+                found->abstained_correctly.count(answer.declined() && !(is_ours && !scored.error.empty()));
                 continue;
             }
             if (!scored.truth)
                 continue;
-            found->right.count(!answer.abstained && scored.truth->verdicts.contains(answer.verdict));
+            found->right.count(scored.is_right(answer));
             found->abstained_wrongly.count(answer.declined());
             if (is_control(*scored.truth))
                 found->false_alarms.count(answer.names_a_cause());
@@ -268,10 +298,7 @@ Score score_of(std::vector<Scored> all) {
             ++score.confusion[{std::string{true_word(scored, ours)}, std::string{said}}];
             score.right_words += scored.truth->verdicts.size();
             if (scored.gap)
-                score.right_by_gap[*scored.gap < 5    ? 0
-                                   : *scored.gap < 15 ? 1
-                                                      : 2]
-                    .count(!ours.abstained && scored.truth->verdicts.contains(ours.verdict));
+                score.right_by_gap[*scored.gap < 5 ? 0 : *scored.gap < 15 ? 1 : 2].count(scored.is_right(ours));
         }
         for (const Predicted& cell : scored.cells) {
             score.whatif_errors.push_back(cell.error());
@@ -283,6 +310,11 @@ Score score_of(std::vector<Scored> all) {
             score.one_line_errors.push_back(cell.error());
         for (const Predicted& peak : scored.peaks)
             score.peak_errors.push_back(peak.error());
+        if (scored.tuning_failed) {   // it came to nothing, in no time
+            score.tuner_in_time.count(false);
+            if (scored.of.setting.memory_budget != 0)
+                score.budgets_kept.count(false);
+        }
         if (const auto& tuned = scored.tuned) {
             constexpr double large_effect = 0.05;
             constexpr std::size_t large_effect_steps = 400, most_steps = 1000;

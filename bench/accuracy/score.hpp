@@ -25,7 +25,7 @@ struct Answer {
     std::optional<std::string> abstained;   ///< why
     std::optional<LoaderSetting> advice;
     std::optional<double> real_gain;   ///< of the advice, in reality
-    std::optional<double> regret;      ///< by how much the best setting of the truth gains more
+    std::optional<double> regret;   ///< by how much the best setting of the truth gains more; of others' may be below 0
     /// Whether it said that it cannot say.
     [[nodiscard]] bool declined() const noexcept;
     /// Whether the verdict says that there is something to be cured.
@@ -47,15 +47,19 @@ struct Scored {
     Case of;
     std::optional<Truth> truth;              ///< absent: not measured, or adversarial
     std::vector<Answer> answers;             ///< ours first
-    std::vector<Predicted> gains;            ///< of changes; real ones as measured
-    std::vector<Predicted> cells;            ///< of settings that were not recorded: batches a second
+    std::vector<Predicted> gains;            ///< of changes, if there is a verdict; real ones as measured
+    std::vector<Predicted> cells;            ///< of settings that were not recorded, verdict or not: batches a second
     std::vector<Predicted> one_line_cells;   ///< the same settings, by the rule of one line
     /// By how much the largest gain is larger than that of the next other word, in points, as we predicted them.
     std::optional<double> gap;
     double speed = 0;   ///< of the recorded setting, to what it was in the truth; 0: unknown, or beside a neighbour
     std::vector<Predicted> peaks;     ///< of the same: the loader's memory, bytes
     std::optional<TunedCase> tuned;   ///< where the truth has a grid
-    std::string error;                ///< why there is no answer of ours
+    bool tuning_failed = false;
+    std::string error;   ///< why there is no answer of ours
+    /// Whether an answer is one of the truth's words, and not withheld. Other rules have one word for reading, which
+    /// stands for both of ours.
+    [[nodiscard]] bool is_right(const Answer&) const;
 };
 
 struct ScoreOptions {

@@ -91,6 +91,7 @@ Json json_of(const Scored& scored) {
         answers.push_back({{"rule", answer.rule},
                            {"verdict", to_string(answer.verdict)},
                            {"abstained", answer.abstained ? Json(*answer.abstained) : Json(nullptr)},
+                           {"right", scored.truth ? Json(scored.is_right(answer)) : Json(nullptr)},
                            {"advice", answer.advice ? Json(to_string(*answer.advice)) : Json(nullptr)},
                            {"real_gain", or_null(answer.real_gain)},
                            {"regret_points", or_null(answer.regret, 100)}});
@@ -115,13 +116,13 @@ std::string line_of(const Scored& scored) {
     const std::string said =
         ours.abstained ? "abstained (" + *ours.abstained + ")" : std::string{to_string(ours.verdict)};
     if (scored.of.kind == "adversarial")
-        return fmt::format("{:<28} {:<5} {}", scored.of.name, ours.declined() ? "right" : "WRONG", said);
+        return fmt::format("{:<28} {:<5} {}", scored.of.name,
+                           ours.declined() && scored.error.empty() ? "right" : "WRONG", said);
     if (!scored.truth)
         return fmt::format("{:<28} no truth measured: {}", scored.of.name, said);
-    const bool right = !ours.abstained && scored.truth->verdicts.contains(ours.verdict);
-    std::string line =
-        fmt::format("{:<28} {:<5} {} (truth: {}), regret {} points", scored.of.name, right ? "right" : "WRONG", said,
-                    fmt::join(words_of(scored.truth->verdicts), ", "), percent(ours.regret));
+    std::string line = fmt::format("{:<28} {:<5} {} (truth: {}), regret {} points", scored.of.name,
+                                   scored.is_right(ours) ? "right" : "WRONG", said,
+                                   fmt::join(words_of(scored.truth->verdicts), ", "), percent(ours.regret));
     if (const auto& tuned = scored.tuned)
         line +=
             fmt::format("; tuned to {}: {} % behind {}, {} steps{}", to_string(tuned->chosen), percent(tuned->regret),

@@ -15,7 +15,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::string_view schema = "drawpoint.accuracy-truth/1";
+constexpr std::string_view schema = "drawpoint.accuracy-truth/2";
 
 Json json_of(const Interval& interval) {
     return {{"median", interval.median}, {"low", interval.low}, {"high", interval.high}};

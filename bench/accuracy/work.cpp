@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <drawpoint/instrumentation/clock.hpp>
+#include <drawpoint/instrumentation/statistics.hpp>
 
 namespace drawpoint::bench {
 
@@ -26,15 +27,15 @@ void burn(std::uint64_t turns) noexcept {
 
 double measure_turns_per_us() {
     using Clock = std::chrono::steady_clock;
-    constexpr std::uint64_t turns = 20'000;
-    std::chrono::nanoseconds fastest = std::chrono::hours{1};
-    const Clock::time_point begin = Clock::now();
-    while (Clock::now() - begin < std::chrono::milliseconds{10}) {
+    constexpr std::uint64_t turns = 1'000'000;   // some milliseconds
+    std::vector<double> speeds;
+    for (const auto end = Clock::now() + std::chrono::seconds{1}; Clock::now() < end;) {
         const Clock::time_point before = Clock::now();
         burn(turns);
-        fastest = std::min<std::chrono::nanoseconds>(fastest, Clock::now() - before);
+        const std::chrono::duration<double, std::micro> time = Clock::now() - before;
+        speeds.push_back(static_cast<double>(turns) / std::max(time.count(), 1e-3));
     }
-    return static_cast<double>(turns) * 1e3 / static_cast<double>(std::max<std::int64_t>(1, fastest.count()));
+    return statistics::quantile(speeds, 0.5);
 }
 
 double thread_cpu_us() noexcept {

@@ -76,10 +76,13 @@ Reported numbers_in(std::string_view output) {
 }
 
 /// Real and CPU time of each benchmark in seconds: the mean of its repetitions. Throws nlohmann::json::exception if it
-/// is not what Google Benchmark writes.
-Reported google_times_in(const std::string& output) {
+/// is not what Google Benchmark writes, and NotRun if a benchmark failed.
+Reported google_times_in(const std::string& output, const std::string& name) {
+    const auto document = nlohmann::json::parse(output);
+    if (const std::string failure = google_failure(document); !failure.empty())
+        throw NotRun{fmt::format("{}: {}", name, printable(failure))};
     Reported found;
-    for (const ResultRow& row : google_rows(nlohmann::json::parse(output)))
+    for (const ResultRow& row : google_rows(document))
         found.emplace_back(row.name, std::accumulate(row.values.begin(), row.values.end(), 0.0) /
                                          static_cast<double>(row.values.size()));
     return found;
@@ -106,7 +109,7 @@ private:
         const std::string output = process_.run(true).output;
         Reported found;
         try {
-            found = reports_ == Reports::google_benchmark ? google_times_in(output) : numbers_in(output);
+            found = reports_ == Reports::google_benchmark ? google_times_in(output, name()) : numbers_in(output);
         } catch (const nlohmann::json::exception&) {   // found is empty
         }
         if (found.empty())

@@ -24,8 +24,13 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::array<std::string_view, 6> findings{
-    "equal", "fewer", "more", "no difference shown", "too few rounds to say", "not compared: other samples"};
+constexpr std::array<std::string_view, 7> findings{"equal",
+                                                   "fewer",
+                                                   "more",
+                                                   "no difference shown",
+                                                   "too few rounds to say",
+                                                   "not compared: other samples",
+                                                   "not compared: turns of other lengths (--turn-ms 0 has one run)"};
 constexpr const char *bytes_a_sample = "bytes read a sample", *samples_failed = "samples failed",
                      *records_lost = "records lost";
 constexpr std::string_view nothing_counted = "there is nothing that both files count\n";
@@ -51,15 +56,16 @@ CountFinding find(const Interval& base, const Interval& value, bool is_enough) {
                                    : CountFinding::no_difference_shown;
 }
 
-/// Calls see(row) for the samples of batches that were drawn: what was prefetched beyond them depends on timing.
-template <class F>
-void for_each_drawn(const Ledger& ledger, F&& see) {
+/// Calls see(row) for the samples, or the failures, of batches that were drawn: what was prefetched beyond them depends
+/// on timing.
+template <class Row, class F>
+void for_each_drawn(const Ledger& ledger, const std::vector<Row>& rows, F&& see) {
     using Key = std::tuple<std::uint16_t, std::uint32_t, std::uint32_t>;
     std::set<Key> drawn;
     for (const BatchRow& batch : ledger.batches)
-        if (batch.status == BatchStatus::taken)
+        if (batch.status != BatchStatus::abandoned)
             drawn.emplace(batch.pipeline, batch.epoch, batch.batch);
-    for (const SampleRow& row : ledger.samples)
+    for (const Row& row : rows)
         if (drawn.contains({row.pipeline, row.epoch, row.batch}))
             see(row);
 }
@@ -67,7 +73,7 @@ void for_each_drawn(const Ledger& ledger, F&& see) {
 /// The samples that were drawn: their number by index.
 std::map<std::uint64_t, std::uint64_t> samples_of(const Ledger& ledger) {
     std::map<std::uint64_t, std::uint64_t> number;
-    for_each_drawn(ledger, [&](const SampleRow& row) { number[row.index] += row.samples; });
+    for_each_drawn(ledger, ledger.samples, [&](const SampleRow& row) { number[row.index] += row.samples; });
     return number;
 }
 
@@ -83,9 +89,11 @@ Results counts_of(const Ledger& ledger) {
     const Summary::Memory& memory = summary.memory;
     add("residual, ns", count, std::max(summary.conservation.max_residual_ns, summary.conservation.untiled_ns), true);
     add(records_lost, count, summary.recording.dropped, true);
-    add(samples_failed, count, ledger.failures.size(), true);
+    std::size_t failed = 0;
+    for_each_drawn(ledger, ledger.failures, [&](const FailureRow&) { ++failed; });
+    add(samples_failed, count, failed, true);
     double read = 0, samples = 0;
-    for_each_drawn(ledger, [&](const SampleRow& row) {
+    for_each_drawn(ledger, ledger.samples, [&](const SampleRow& row) {
         read += static_cast<double>(row.bytes);
         samples += row.samples;
     });
@@ -124,10 +132,12 @@ std::vector<CountComparison> compare_counts(const Results& base, const Results& 
     std::vector<CountComparison> found;
     for (const auto& [before, row] : both) {
         const Interval of_base = range_of(*before), of_new = range_of(*row);
-        const bool is_enough =
-            (before->is_exact && row->is_exact) ||
-            log_chance(before->values.size(), row->values.size()) <= std::log(error / static_cast<double>(noisy));
-        found.push_back({row->name, row->unit, of_base, of_new, find(of_base, of_new, is_enough)});
+        const bool is_exact = before->is_exact && row->is_exact;
+        const bool is_enough = is_exact || log_chance(before->values.size(), row->values.size()) <=
+                                               std::log(error / static_cast<double>(noisy));
+        found.push_back(
+            {row->name, row->unit, of_base, of_new,
+             is_exact || before->runs == row->runs ? find(of_base, of_new, is_enough) : CountFinding::other_turns});
     }
     return found;
 }

@@ -42,7 +42,10 @@ std::optional<double> risen(std::int64_t before, std::int64_t after) {
 }
 
 bool is_disturbed(const Round& round, double cores) {
-    return round.foreign_cores.value_or(0) > most_foreign_share * cores || round.steal.value_or(0) > most_steal;
+    constexpr double tick = 0.01;   // seconds; what the kernel counts the cores' time in
+    const double resolution = round.seconds > 0 ? tick / round.seconds : 0;
+    return round.foreign_cores.value_or(0) > most_foreign_share * cores + resolution ||
+           round.steal.value_or(0) > most_steal;
 }
 
 /// A contender's turn with its metrics at their places among those of all contenders.
@@ -235,8 +238,12 @@ void Experiment::calibrate() {
         if (takes_part(i))
             attempt(i, [&] { measured_.runs[i] = calibrated_runs(*contenders_[i]); });
     // Contenders that may be equal have equal turns: the mean of two runs and a single run differ in their noise.
+    constexpr std::size_t most = 4;   // times; the runs of one command may differ so much by chance
+    const std::size_t least = std::ranges::min(measured_.runs);
     for (std::size_t& runs : measured_.runs)
-        if (runs <= 2 * measured_.runs.front() && measured_.runs.front() <= 2 * runs)
+        if (options_.has_equal_turns)
+            runs = least;
+        else if (runs <= most * measured_.runs.front() && measured_.runs.front() <= most * runs)
             runs = measured_.runs.front();
 }
 
@@ -268,6 +275,8 @@ void Experiment::take_turns(std::vector<std::size_t> order, std::vector<Turn>& t
     const auto slices = std::min(static_cast<std::size_t>(std::max<std::int64_t>(
                                      options_.least_turn / slice_time / static_cast<std::int64_t>(sections.size()), 1)),
                                  most);   // a longer run is a slice of its own
+    // A contender with fewer runs than slices has them at places drawn anew in each round.
+    const double phase = std::uniform_real_distribution{}(random_);
     for (const std::string& section : sections) {
         const auto in_section = [&](auto&& action) {
             all([&](PausingContender& contender, std::size_t i) {
@@ -281,7 +290,8 @@ void Experiment::take_turns(std::vector<std::size_t> order, std::vector<Turn>& t
             in_section([&](PausingContender& contender, std::size_t i, std::size_t) {
                 const auto runs_before = [&](std::size_t s) {
                     return static_cast<std::size_t>(static_cast<double>(measured_.runs[i]) * static_cast<double>(s) /
-                                                    static_cast<double>(slices));
+                                                        static_cast<double>(slices) +
+                                                    phase);
                 };
                 if (const std::size_t runs = runs_before(slice + 1) - runs_before(slice); runs != 0)
                     contender.run(runs);

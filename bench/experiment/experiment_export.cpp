@@ -181,7 +181,16 @@ Json bencher(const Measurements& measured) {
 
 std::string junit(const Measurements& measured, Comparisons comparisons) {
     const auto failures = std::ranges::count(comparisons, true, &Comparison::is_failure);
-    const auto errors = measured.not_run.size() - static_cast<std::size_t>(std::ranges::count(measured.not_run, ""));
+    std::vector<std::pair<std::string, std::string>> wrong;   // of which contender, and what; these give no verdict
+    for (std::size_t i = 0; i < measured.contenders.size(); ++i) {
+        if (!measured.not_run[i].empty())
+            wrong.emplace_back(measured.contenders[i], measured.not_run[i]);
+        for (std::string& sentence : differing_parts(measured, i))
+            wrong.emplace_back(measured.contenders[i], std::move(sentence));
+    }
+    if (std::string reason = unfit(measured); !reason.empty())
+        wrong.emplace_back("the machine", std::move(reason));
+    const std::size_t errors = wrong.size();
     std::string text = fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite "
                                    "name=\"drawpoint\" tests=\"{}\" failures=\"{}\" errors=\"{}\" time=\"{:.3f}\">\n",
                                    comparisons.size() + errors, failures, errors, measured.seconds());
@@ -194,10 +203,9 @@ std::string junit(const Measurements& measured, Comparisons comparisons) {
                                : fmt::format("<system-out>{}</system-out>", printable_markup(to_text(one)));
         text += "</testcase>\n";
     }
-    for (std::size_t i = 0; i < measured.contenders.size(); ++i)
-        if (!measured.not_run[i].empty())
-            text += fmt::format("    <testcase classname=\"{}\" name=\"runs\"><error message=\"{}\"/></testcase>\n",
-                                printable_markup(measured.contenders[i]), printable_markup(measured.not_run[i]));
+    for (const auto& [who, what] : wrong)
+        text += fmt::format("    <testcase classname=\"{}\" name=\"runs\"><error message=\"{}\"/></testcase>\n",
+                            printable_markup(who), printable_markup(what));
     return text + "  </testsuite>\n</testsuites>\n";
 }
 
@@ -227,11 +235,13 @@ std::string csv(const Measurements& measured, Comparisons comparisons) {
     std::string text = "metric,contender,unit,median,ratio,ratio_low,ratio_high\n";
     for_each_row(measured, [&](std::size_t contender, std::size_t metric) {
         const Comparison* compared = find(comparisons, contender, metric);
-        text += fmt::format(
-            "{},{},{},{},{}\n", csv_cell(measured.metrics[metric].name), csv_cell(measured.contenders[contender]),
-            unit_text(measured.metrics[metric].unit), median(measured, contender, metric),
-            compared ? fmt::format("{},{},{}", compared->ratio.median, compared->ratio.low, compared->ratio.high)
-                     : ",,");
+        const Interval ratio = compared ? compared->ratio : Interval{};
+        const auto cell = [](double value) {   // a bound that is not known is 0 or infinite
+            return std::isfinite(value) && value > 0 ? fmt::format("{}", value) : std::string{};
+        };
+        text += fmt::format("{},{},{},{},{},{},{}\n", csv_cell(measured.metrics[metric].name),
+                            csv_cell(measured.contenders[contender]), unit_text(measured.metrics[metric].unit),
+                            median(measured, contender, metric), cell(ratio.median), cell(ratio.low), cell(ratio.high));
     });
     return text;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,5 +12,8 @@ namespace drawpoint::bench {
 /// "NAME real_time" and "NAME cpu_time" of each benchmark that Google Benchmark has written as JSON, in seconds: a
 /// value for each repetition. Throws nlohmann::json::exception for another document.
 [[nodiscard]] std::vector<ResultRow> google_rows(const nlohmann::json& document);
+
+/// "BM_it failed: the reason" of the first benchmark that did; empty: none. Throws as google_rows().
+[[nodiscard]] std::string google_failure(const nlohmann::json& document);
 
 }   // namespace drawpoint::bench

@@ -84,49 +84,58 @@ std::vector<std::string> titles_of(std::span<const Results> files) {
 
 }   // namespace
 
-std::vector<ResultRow> google_rows(const nlohmann::json& document) {
-    std::vector<ResultRow> rows;
-    for (const auto& row : document.at("benchmarks")) {
-        if (row.value("run_type", "iteration") != "iteration" || row.value("error_occurred", false) ||
-            row.value("skipped", false))
-            continue;
-        const std::string unit = row.value("time_unit", "ns"), name = row.value("run_name", row.value("name", ""));
-        const double factor = unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "us" ? 1e-6 : 1e-9;
-        for (const char* time : {"real_time", "cpu_time"}) {
-            const std::string key = fmt::format("{} {}", name, time);
-            auto at = std::ranges::find(rows, key, &ResultRow::name);
-            if (at == rows.end())
-                at = rows.insert(rows.end(), {.name = key});
-            at->values.push_back(factor * row.value(time, 0.0));
-        }
-    }
-    return rows;
+namespace {
+
+/// Calls see(row, name) for each run of Google Benchmark's that did not fail: aggregates repeat what these say.
+template <class F>
+void for_each_google_run(const nlohmann::json& document, F&& see) {
+    for (const auto& row : document.at("benchmarks"))
+        if (row.value("run_type", "iteration") == "iteration" && !row.value("error_occurred", false) &&
+            !row.value("skipped", false))
+            see(row, row.value("run_name", row.value("name", "")));
 }
 
-namespace {
+/// Adds a value to the row of this name.
+void add_value(std::vector<ResultRow>& rows, ResultRow of, double value) {
+    auto at = std::ranges::find(rows, of.name, &ResultRow::name);
+    if (at == rows.end())
+        at = rows.insert(rows.end(), std::move(of));
+    at->values.push_back(value);
+}
 
 /// What Google Benchmark's memory manager counts.
 std::vector<ResultRow> google_counts(const nlohmann::json& document) {
     std::vector<ResultRow> rows;
-    for (const auto& row : document.at("benchmarks")) {
-        if (row.value("run_type", "iteration") != "iteration")
-            continue;
+    for_each_google_run(document, [&](const nlohmann::json& row, const std::string& name) {
         for (const auto& [key, unit] : {std::pair{"allocs_per_iter", Metric::Unit::count},
                                         {"max_bytes_used", Metric::Unit::bytes},
-                                        {"total_allocated_bytes", Metric::Unit::bytes}}) {
-            if (!row.contains(key))
-                continue;
-            const std::string name = fmt::format("{} {}", row.value("run_name", row.value("name", "")), key);
-            auto at = std::ranges::find(rows, name, &ResultRow::name);
-            if (at == rows.end())
-                at = rows.insert(rows.end(), {.name = name, .unit = unit, .is_exact = true});
-            at->values.push_back(row.at(key).get<double>());
-        }
-    }
+                                        {"total_allocated_bytes", Metric::Unit::bytes}})
+            if (row.contains(key))
+                add_value(rows, {.name = fmt::format("{} {}", name, key), .unit = unit, .values = {}, .is_exact = true},
+                          row.at(key).get<double>());
+    });
     return rows;
 }
 
 }   // namespace
+
+std::vector<ResultRow> google_rows(const nlohmann::json& document) {
+    std::vector<ResultRow> rows;
+    for_each_google_run(document, [&](const nlohmann::json& row, const std::string& name) {
+        const std::string unit = row.value("time_unit", "ns");
+        const double factor = unit == "s" ? 1 : unit == "ms" ? 1e-3 : unit == "us" ? 1e-6 : 1e-9;
+        for (const char* time : {"real_time", "cpu_time"})
+            add_value(rows, {.name = fmt::format("{} {}", name, time), .values = {}}, factor * row.value(time, 0.0));
+    });
+    return rows;
+}
+
+std::string google_failure(const nlohmann::json& document) {
+    for (const auto& row : document.at("benchmarks"))
+        if (row.value("error_occurred", false))
+            return fmt::format("{} failed: {}", row.value("name", ""), row.value("error_message", ""));
+    return "";
+}
 
 Results results_in(std::string name, const nlohmann::json& document) {
     Results results{.name = std::move(name)};
@@ -145,7 +154,8 @@ Results results_in(std::string name, const nlohmann::json& document) {
                     results.rows.push_back(
                         {.name = fmt::format("{}: {}", measured.contenders[contender], measured.metrics[metric].name),
                          .unit = measured.metrics[metric].unit,
-                         .values = measured.values(contender, metric)});
+                         .values = measured.values(contender, metric),
+                         .runs = measured.runs[contender]});
     }
     if (results.rows.empty())
         throw std::invalid_argument{"it holds no results"};

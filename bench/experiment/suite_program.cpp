@@ -26,9 +26,12 @@ nlohmann::json last_document(std::string_view output) { return nlohmann::json::p
 }
 
 std::vector<std::string> listed_rows(Process& process) {
-    std::vector<std::string> rows;
+    std::vector<std::string> rows;   // each once, whatever a program in another language says
     try {
-        rows = last_document(process.run(true, {"--list"}).output).at("rows").get<std::vector<std::string>>();
+        for (std::string row :
+             last_document(process.run(true, {"--list"}).output).at("rows").get<std::vector<std::string>>())
+            if (std::ranges::find(rows, row) == rows.end())
+                rows.push_back(std::move(row));
     } catch (const nlohmann::json::exception&) {   // there are none
     }
     if (rows.empty())

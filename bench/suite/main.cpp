@@ -29,6 +29,7 @@
 #include <drawpoint/bench/experiment/experiment_export.hpp>
 #include <drawpoint/bench/experiment/experiment_report.hpp>
 #include <drawpoint/bench/suite/suite.hpp>
+#include <drawpoint/instrumentation/report/detail/output_file.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
 #include <drawpoint/instrumentation/report/machine.hpp>
 
@@ -56,6 +57,7 @@ struct Options {
         app.add_option("--row", rows, "measures this row; repeatable: the first one is the base [all]")
             ->check(CLI::IsMember(names))
             ->expected(1)
+            ->allow_extra_args(false)   // or CLI11 would take "[a]" for a list
             ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
         app.add_option("--rounds", rounds, "turns of each row; 0: at least 15, and 5 seconds [0]")
             ->check(CLI::Range(0, 10'000));
@@ -88,30 +90,19 @@ struct Options {
         app.add_flag("--digest", digest, "with --once: also a digest of the row's output")->needs(only);
     }
 
-    /// The rows to measure, by name.
+    /// The rows to measure, by name, each once.
     [[nodiscard]] std::vector<std::string> chosen(const Suite& suite) const {
-        if (!rows.empty())
-            return rows;
         std::vector<std::string> all;
+        for (const std::string& row : rows)
+            if (std::ranges::find(all, row) == all.end())
+                all.push_back(row);
+        if (!all.empty())
+            return all;
         for (const Suite::Row& row : suite.rows())
             all.push_back(row.name);
         return all;
     }
 };
-
-/// Throws std::runtime_error naming the file.
-void write_file(const std::string& file, std::string_view text) {
-    std::ofstream stream{file, std::ios::binary};
-    stream << text;
-    if (!stream.flush())
-        throw std::runtime_error{fmt::format("{}: cannot be written", file)};
-}
-
-/// Before the work whose result would be lost. Throws std::runtime_error naming the file.
-void check_file(const std::string& file) {
-    if (!std::ofstream{file, std::ios::app})
-        throw std::runtime_error{fmt::format("{}: cannot be written", file)};
-}
 
 /// The words that start this program again.
 std::vector<std::string> own_command() {
@@ -150,10 +141,16 @@ int measure(const Suite& suite, const Options& options, const std::string& comma
         } catch (const std::invalid_argument& error) {
             throw CLI::ValidationError{"--to", error.what()};
         }
-        check_file(exports.back().file);
     }
-    if (!options.json.empty())
-        check_file(options.json);
+    std::vector<std::string> files{options.json};
+    for (const ExportFile& one : exports) {
+        if (std::ranges::any_of(files, [&](const std::string& other) { return same_file(one.file, other); }))
+            throw CLI::ValidationError{"--to", fmt::format("{} is to be written twice", one.file)};
+        files.push_back(one.file);
+    }
+    for (const std::string& file : files)
+        if (!file.empty())
+            check_output_file(file);
     std::vector<std::unique_ptr<Contender>> contenders;
     const std::vector<std::string> program = own_command();
     for (const std::string& row : options.chosen(suite))
@@ -182,7 +179,7 @@ int measure(const Suite& suite, const Options& options, const std::string& comma
     else
         fmt::print("{}", to_text(measured, comparisons, error));
     if (!options.json.empty())
-        write_file(options.json, json_text(document));
+        write_output_file(options.json, json_text(document));
     for (const ExportFile& file : exports)
         write_export(file, measured, comparisons);
     const bool all_ran = std::ranges::all_of(measured.not_run, &std::string::empty);

@@ -89,8 +89,13 @@ ReplayExplanation explain(const RecordedRun& a, const RecordedRun& b) {
             found.changes.push_back({.name = one.name, .b_ns = one.b_ns, .is_replayed = false});
             continue;
         }
-        *one.factor = *single[i].factor = one.b_ns / one.a_ns;
-        found.changes.push_back({one.name, one.a_ns, one.b_ns, step_ns(a, a.setting, alone, steps) - base});
+        *single[i].factor = one.b_ns / one.a_ns;
+        try {
+            found.changes.push_back({one.name, one.a_ns, one.b_ns, step_ns(a, a.setting, alone, steps) - base});
+            *one.factor = *single[i].factor;
+        } catch (const std::invalid_argument&) {   // the replay takes no such factor
+            found.changes.push_back({.name = one.name, .a_ns = one.a_ns, .b_ns = one.b_ns, .is_replayed = false});
+        }
         *single[i].factor = 1;
     }
     if (!(a.setting == b.setting))
@@ -135,7 +140,8 @@ std::string to_text(const ReplayExplanation& found) {
                             : one.name == "all of these" ? "all of these"
                                                          : "the second run's " + printable(one.name));
         if (!one.is_replayed)
-            text += fmt::format(", {}: the first run has none that could be scaled", format_duration(one.b_ns * 1e-9));
+            text += fmt::format(", {} instead of {}: that cannot be scaled", format_duration(one.b_ns * 1e-9),
+                                format_duration(one.a_ns * 1e-9));
         else if (one.a_ns > 0)
             text +=
                 fmt::format(", {} instead of {}", format_duration(one.b_ns * 1e-9), format_duration(one.a_ns * 1e-9));

@@ -150,7 +150,7 @@ Account account_of(const Ledger& ledger) {
                 });
         }
         for (const SpanRow& piece : ledger.spans_of(step))
-            if (piece.begin_ns >= step.draw_begin_ns + step.draw_ns) {
+            if (piece.begin_ns >= wrapping_sum(step.draw_begin_ns, step.draw_ns)) {
                 steps.add(name_in_batch(piece.span), false, block, piece.ns);
                 told_ns = wrapping_sum(told_ns, piece.ns);
             }

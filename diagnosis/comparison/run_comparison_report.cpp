@@ -8,6 +8,7 @@
 
 #include "diagnosis/comparison/row_texts.hpp"
 #include "diagnosis/comparison/signed_duration.hpp"
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 #include <drawpoint/instrumentation/text/format.hpp>
 #include <drawpoint/instrumentation/text/printable.hpp>
 
@@ -19,8 +20,17 @@ std::string interval_text(const WaterfallRow& row) {
     return fmt::format("{} … {}", signed_duration(row.interval_ns->low), signed_duration(row.interval_ns->high));
 }
 
+namespace {
+
+/// From the first run's wall time to the second one's. Damaged recordings may hold any stamps.
+std::int64_t longer_ns(const RunComparison& found) {
+    return static_cast<std::int64_t>(wrapping_difference(found.b_wall_ns, found.a_wall_ns));
+}
+
+}   // namespace
+
 std::string share_text(const RunComparison& found, const WaterfallRow& row) {
-    const std::int64_t all = found.b_wall_ns - found.a_wall_ns;
+    const std::int64_t all = longer_ns(found);
     if (all == 0)
         return "";
     return fmt::format("{:.0f} %", 100 * static_cast<double>(row.difference_ns) / static_cast<double>(all));
@@ -32,7 +42,7 @@ std::string headline(const RunComparison& found) {
     return fmt::format("wall time {} -> {}, {} ({:.3f} times); steps {} -> {}",
                        format_duration(static_cast<double>(found.a_wall_ns) * 1e-9),
                        format_duration(static_cast<double>(found.b_wall_ns) * 1e-9),
-                       signed_duration(static_cast<double>(found.b_wall_ns - found.a_wall_ns)), ratio,
+                       signed_duration(static_cast<double>(longer_ns(found))), ratio,
                        format_count(static_cast<std::int64_t>(found.a_steps)),
                        format_count(static_cast<std::int64_t>(found.b_steps)));
 }
@@ -63,7 +73,7 @@ std::string to_text(const RunComparison& found) {
     text += fmt::format("{:<5}  {:<{}}  {:>10}  {:>10}  {:>10}\n", "", "sum", widest,
                         format_duration(static_cast<double>(found.a_wall_ns) * 1e-9),
                         format_duration(static_cast<double>(found.b_wall_ns) * 1e-9),
-                        signed_duration(static_cast<double>(found.b_wall_ns - found.a_wall_ns)));
+                        signed_duration(static_cast<double>(longer_ns(found))));
     return text + "\nOne run of each says nothing about chance between runs; drawpoint gate does.\n";
 }
 

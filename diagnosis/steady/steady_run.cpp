@@ -37,15 +37,18 @@ namespace {
 /// What `replay_recorded` may change in a run.
 struct Fitted {
     std::vector<StepDemand> steps;
-    double least_loop_work = 1, foreign_cores = 0;
+    double least_loop_work = 1, foreign_cores = 0, foreign_cores_spread = 0;
 };
 
-Fitted fitted(const RecordedRun& run) { return {run.steps, run.least_loop_work, run.foreign_cores}; }
+Fitted fitted(const RecordedRun& run) {
+    return {run.steps, run.least_loop_work, run.foreign_cores, run.foreign_cores_spread};
+}
 
 void set_fitted(RecordedRun& run, const Fitted& to) {
     run.steps = to.steps;
     run.least_loop_work = to.least_loop_work;
     run.foreign_cores = to.foreign_cores;
+    run.foreign_cores_spread = to.foreign_cores_spread;
 }
 
 /// Replays the recorded setting and returns its rate. If the replay is too slow and the loop's threads spin, takes less
@@ -79,6 +82,7 @@ double replay_recorded(RecordedRun& run, const Interference& others, std::size_t
     options.setting = run.setting;
     options.steps = std::min(run.steps.size(),
                              std::max(least_steps, most_samples / std::max<std::size_t>(1, run.setting.batch_size)));
+    options.warm_up_steps = PredictOptions{}.warm_up_steps;              // the run was in full flow
     options.bootstrap_seed = options.steps < run.steps.size() ? 1 : 0;   // from all parts of a long run
     if (others.measured) {
         run.foreign_cores = others.foreign_cores;
@@ -89,7 +93,7 @@ double replay_recorded(RecordedRun& run, const Interference& others, std::size_t
         const double rate = fit_spinning_loop(run, options);
         if (run.foreign_cores <= 0 || waited || rate >= 0.9 * run.batches_per_s)
             return rate;
-        run.foreign_cores = 0;
+        run.foreign_cores = run.foreign_cores_spread = 0;
         return replay(run, options).batches_per_s;
     };
     const auto off = [&run](double rate) { return std::abs(rate - run.batches_per_s); };

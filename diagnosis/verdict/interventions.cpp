@@ -35,8 +35,7 @@ bool names(std::string_view name, std::string_view word) {
 
 /// Whether the stage's name says that it reads, or it is the first one and mostly waits for bytes.
 bool is_read(const RecordedRun& run, std::size_t stage) {
-    const std::string_view name = run.stages[stage];
-    if (names(name, "read") || names(name, "fetch") || names(name, "download"))
+    if (says_read(run.stages[stage]))
         return true;
     const Demand sum = stage == 0 && !run.reads_ahead ? sum_of_stage(run, stage) : Demand{};
     return sum.wait_ns > sum.cpu_ns &&
@@ -48,7 +47,7 @@ Verdict cause_of_reads(const Traits& traits) {
 }
 
 Verdict cause_of_stage(const RecordedRun& run, std::size_t stage, const Traits& traits) {
-    if (names(run.stages[stage], "decode"))   // a fused image stage counts as decode, also where it reads for itself
+    if (says_decode(run.stages[stage]))   // a fused image stage counts as decode, also where it reads for itself
         return Verdict::decode;
     return is_read(run, stage) ? cause_of_reads(traits) : Verdict::transform;
 }
@@ -117,6 +116,11 @@ bool any(const Rows& rows, Of of) {
 }
 
 }   // namespace
+
+bool says_decode(std::string_view stage) { return names(stage, "decode"); }
+bool says_read(std::string_view stage) {
+    return names(stage, "read") || names(stage, "fetch") || names(stage, "download");
+}
 
 Verdict cause_of(Lever lever, std::string_view stage, const RecordedRun& run, const Traits& traits) {
     if (const std::optional<Verdict> always = words_of(lever).verdict)

@@ -42,11 +42,15 @@ Abstention cannot_be_replayed(std::string_view why) {
     return {.reason = fmt::format("the run cannot be replayed: {}", why)};
 }
 
-std::optional<Abstention> too_few_steps(const Evidence& found) {
-    if (found.steps >= least_steps)
+/// Of those that are replayed: what came before the last change of the setting is not.
+std::optional<Abstention> too_few_steps(const Evidence& found, const RecordedRun& run) {
+    const std::size_t replayed = run.unusable.empty() ? std::min(found.steps, run.steps.size()) : found.steps;
+    if (replayed >= least_steps)
         return std::nullopt;
-    return needs_more_steps(least_steps - found.steps,
-                            fmt::format("{} came after the warm-up, {} are the least", found.steps, least_steps));
+    return needs_more_steps(least_steps - replayed,
+                            fmt::format("{} came after the {}, {} are the least", replayed,
+                                        replayed < found.steps ? "last change of the setting" : "warm-up",
+                                        least_steps));
 }
 
 /// A run that becomes steady this late may not be steady yet, unless it was the prefetch window that had to fill.
@@ -84,7 +88,7 @@ std::optional<Abstention> replay_is_off(const Diagnosis& diagnosis) {
 
 /// The first reason to give no verdict that is known before anything is predicted.
 std::optional<Abstention> abstention(const SteadyRun& steady, const Evidence& found) {
-    if (auto few = too_few_steps(found))
+    if (auto few = too_few_steps(found, steady.run))
         return few;
     if (auto late = too_long_a_warm_up(found, steady.run))
         return late;
@@ -183,7 +187,6 @@ void name_the_cause(Diagnosis& diagnosis, const Evidence& found, const Diagnosis
     }
     loader = loader || top->lever != Lever::compute;
     if (loader && compute && found.draw_share() <= 0.1) {
-        std::erase(diagnosis.co_verdicts, Verdict::balanced);
         diagnosis.co_verdicts.insert(diagnosis.co_verdicts.begin(), diagnosis.verdict);
         diagnosis.verdict = Verdict::balanced;
     }

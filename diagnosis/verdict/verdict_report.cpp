@@ -48,7 +48,8 @@ std::string replayed_text(const Diagnosis& diagnosis) {
 nlohmann::ordered_json gain_json(const Intervention& change) {
     return {{"change", change.change},
             {"key", change.key()},
-            {"verdict", to_string(change.verdict)},
+            {"verdict", change.lever == Lever::cores ? nlohmann::ordered_json(nullptr)
+                                                     : nlohmann::ordered_json(to_string(change.verdict))},
             {"can_be_set", change.can_be_set()},
             {"predicted_gain", change.gain.median},
             {"low", change.gain.low},

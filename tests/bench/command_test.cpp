@@ -98,6 +98,13 @@ BOOST_AUTO_TEST_CASE(google_benchmarks_report_the_mean_of_repetitions_in_seconds
     const auto values = it->take_turn(1).values;
     BOOST_TEST(values[0] == 3e-6, boost::test_tools::tolerance(1e-12));
     BOOST_TEST(values[3] == 6e-9, boost::test_tools::tolerance(1e-12));
+    std::ofstream{folder.file("failed.json")} << R"({"context": {}, "benchmarks": [
+      {"name": "sort/8", "run_type": "iteration", "real_time": 2.0, "cpu_time": 1.0, "time_unit": "us"},
+      {"name": "find", "run_type": "iteration", "error_occurred": true, "error_message": "no index"}]})";
+    const auto failed = make_command("it", "cat " + folder.file("failed.json"), Reports::google_benchmark);
+    BOOST_CHECK_EXCEPTION(failed->prepare(), NotRun, [](const NotRun& reason) {
+        return std::string{reason.what()} == "it: find failed: no index";
+    });
     for (const std::string output : {"{}", "no JSON", "{\"benchmarks\": [1]}"})
         BOOST_CHECK_THROW(make_command("it", "echo '" + output + "'", Reports::google_benchmark)->prepare(), NotRun);
 }

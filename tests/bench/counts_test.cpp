@@ -96,6 +96,8 @@ BOOST_AUTO_TEST_CASE(recordings_are_compared_by_what_comes_out_the_same_each_tim
     Ledger prefetched = ledger_of(100);   // one batch more than the run drew
     prefetched.batches.push_back({.batch = 1, .status = BatchStatus::abandoned, .size = 1});
     prefetched.samples.push_back({.index = 9, .batch = 1, .bytes = 500});
+    prefetched.failures.push_back({.index = 10, .batch = 1});
+    BOOST_CHECK((finding_of(compare_counts(ledger_of(100), prefetched), "samples failed") == CountFinding::equal));
     BOOST_CHECK((finding_of(compare_counts(ledger_of(100), prefetched), "bytes read a sample") == CountFinding::equal));
     Ledger worse = ledger_of(100);
     worse.failures.push_back({.index = 1});
@@ -106,6 +108,16 @@ BOOST_AUTO_TEST_CASE(recordings_are_compared_by_what_comes_out_the_same_each_tim
     BOOST_CHECK((finding_of(found_worse, "records lost") == CountFinding::more));
     BOOST_CHECK((finding_of(found_worse, "page faults a batch") == CountFinding::too_few_rounds));
     BOOST_CHECK((finding_of(compare_counts(worse, ledger_of(100)), "samples failed") == CountFinding::fewer));
+}
+
+BOOST_AUTO_TEST_CASE(means_of_different_numbers_of_runs_are_not_compared) {
+    // A turn has 10 faults of its own, and each run has one.
+    const auto faults = [](std::size_t runs) {
+        const double mean = 1 + 10 / static_cast<double>(runs);
+        return Results{"a", {{.name = "faults", .unit = count, .values = std::vector(9, mean), .runs = runs}}};
+    };
+    BOOST_CHECK((finding_of(compare_counts(faults(97), faults(93)), "faults") == CountFinding::other_turns));
+    BOOST_CHECK((finding_of(compare_counts(faults(93), faults(93)), "faults") == CountFinding::equal));
 }
 
 BOOST_AUTO_TEST_CASE(google_benchmarks_memory_manager_is_read) {

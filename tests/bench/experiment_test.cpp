@@ -345,8 +345,9 @@ BOOST_AUTO_TEST_CASE(a_contender_that_cannot_run_is_left_out_with_its_reason_and
 
 BOOST_AUTO_TEST_CASE(a_machine_that_others_use_is_called_unfit_and_its_rounds_disturbed) {
     Measurements measured{.contenders = {"a"}, .metrics = {}, .rounds = {}, .cores = 2};
-    const auto add = [&](double foreign, double steal) {
+    const auto add = [&](double foreign, double steal, double seconds = 1) {
         Round round;
+        round.seconds = seconds;
         round.foreign_cores = foreign;
         round.steal = steal;
         measured.rounds.push_back(round);
@@ -354,9 +355,10 @@ BOOST_AUTO_TEST_CASE(a_machine_that_others_use_is_called_unfit_and_its_rounds_di
     add(0.02, 0);
     add(0.4, 0);
     add(0, 0.03);
+    add(0.2, 0, 0.05);   // a tick of the kernel's count
     BOOST_TEST(disturbed_rounds(measured) == 2u);
     BOOST_TEST(unfit(measured) == "");
-    for (int i = 0; i < 4; ++i)
+    for (int i = 0; i < 5; ++i)
         add(1.5, 0);
     BOOST_TEST(unfit(measured) == "other processes used 1.5 of 2 cores");
 }

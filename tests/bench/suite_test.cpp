@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -182,15 +183,39 @@ BOOST_AUTO_TEST_CASE(a_row_runs_step_by_step_and_can_be_given_up_or_cancelled_be
     BOOST_CHECK_THROW(pausing.run(1), Cancelled);
     BOOST_TEST(!runs_with("--once=counts"));
     BOOST_CHECK_THROW(pausing.begin(0), Cancelled);
-    const auto left = make_command("left", program + " 1 --row once", Reports::suite);
-    left->prepare();
-    dynamic_cast<PausingContender&>(*left).begin(0);   // ended by the destructor, or the next lines find it
+    {
+        const auto left = make_command("left", program + " 1 --row once", Reports::suite);
+        left->prepare();
+        dynamic_cast<PausingContender&>(*left).begin(0);
+        BOOST_TEST(runs_with("--once=once"));
+    }
+    BOOST_TEST(!runs_with("--once=once"));   // the destructor has ended it
 }
 
 BOOST_AUTO_TEST_CASE(a_row_that_dies_is_noticed_although_something_else_has_its_channel) {
     const auto it = make_command("it", "sleep 30 & " DRAWPOINT_SUITE_ROWS " 1 --row 'fails later'", Reports::suite);
     it->prepare();
-    BOOST_CHECK_THROW((void)it->take_turn(3), NotRun);   // at once, not when `sleep` ends
+    const auto begin = std::chrono::steady_clock::now();
+    BOOST_CHECK_THROW((void)it->take_turn(3), NotRun);
+    BOOST_TEST((std::chrono::steady_clock::now() - begin < std::chrono::seconds{20}));   // not when `sleep` ends
+}
+
+BOOST_AUTO_TEST_CASE(a_row_that_is_asked_for_twice_is_measured_once) {
+    const Ended ended = run("1 --row a --row b --row a --rounds 1 --turn-ms 0 --json");
+    BOOST_TEST(ended.status == 0, ended.output);
+    BOOST_TEST(nlohmann::json::parse(ended.output)["contenders"].size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(a_pipe_takes_the_json_and_no_file_is_written_twice) {
+    const test::TemporaryFolder folder;
+    const Ended ended =
+        run("1 --row a --rounds 1 --turn-ms 0 --json=" + folder.file("pipe") + " > /dev/null; wait; cat " +
+                folder.file("out"),
+            "mkfifo " + folder.file("pipe") + "; cat " + folder.file("pipe") + " > " + folder.file("out") + " & ");
+    BOOST_TEST(nlohmann::json::parse(ended.output)["contenders"].size() == 1u);
+    const std::string file = folder.file("twice");
+    BOOST_TEST(run("1 --json=" + file + " --to csv=" + file).status == 2);
+    BOOST_TEST(!std::filesystem::exists(file));
 }
 
 BOOST_AUTO_TEST_CASE(wrong_options_are_named) {

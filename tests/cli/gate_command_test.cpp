@@ -94,6 +94,29 @@ BOOST_AUTO_TEST_CASE(a_gate_tells_github_and_writes_files_for_others) {
     check_complaint(run_program({"gate", "--base", "true", "--new", "true", "--to", "xlsx=x"}), 2, {"--to", "xlsx"});
     check_complaint(run_program({"gate", "--base", "true", "--new", "true", "--to", "csv=/no/such/x"}), 1,
                     {"/no/such/x"});
+    const std::string twice = folder.file("twice");
+    check_complaint(
+        run_program({"gate", "--base", "true", "--new", "true", "--to", "csv=" + twice, "--to", "junit=" + twice}), 2,
+        {"--to", twice});
+    check_complaint(run_program({"gate", "--base", "true", "--new", "true", "--to", "csv=" + twice, "--json=" + twice}),
+                    2, {"--to", twice});
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_cannot_be_written_in_the_end_does_not_change_the_verdict) {
+    const TemporaryFolder folder;
+    const std::string history = folder.file("history.csv");
+    std::ofstream{history} << "time,commit,another row\n";
+    const Result result =
+        gate_of({"--base", "sleep 0.01", "--new", "sleep 0.03", "--to", "otava=" + history, "--github"});
+    BOOST_TEST(result.code == 3, result.err);
+    BOOST_TEST(result.err.find("--to otava=" + history + ": ") != std::string::npos, result.err);
+    BOOST_TEST(result.out.find("::error title=drawpoint gate::slower: ") != std::string::npos, result.out);
+}
+
+BOOST_AUTO_TEST_CASE(requests_that_make_no_sense_are_refused) {
+    check_complaint(gate_of({"--base", " ", "--new", "true"}), 2, {"--base"});
+    check_complaint(gate_of({"--base", "true", "--new", "\t"}), 2, {"--new"});
+    check_complaint(gate_of({"--base", "true", "--self-test", "--github"}), 2, {"--github", "--self-test"});
 }
 
 BOOST_AUTO_TEST_CASE(the_self_test_says_how_often_gates_are_wrong_here) {
@@ -104,6 +127,25 @@ BOOST_AUTO_TEST_CASE(the_self_test_says_how_often_gates_are_wrong_here) {
     BOOST_TEST(rows[0]["slower_by"] == 0);
     BOOST_TEST(rows[0]["closed"].get<double>() <= 0.01);
     BOOST_TEST(rows[3]["slower_by"] == 0.05);
+}
+
+// A run of an earlier version, kept: what no run counts more of must not grow from one version to the next. Whoever
+// means it to grow keeps a new one: the command is the one below, from the build that is tested.
+BOOST_AUTO_TEST_CASE(this_version_counts_no_more_than_the_one_whose_run_is_kept) {
+    const TemporaryFolder folder;
+    const Result run = run_program({"profile", "--data", "synthetic:64", "--image-size", "8", "--batch-size", "8",
+                                    "--model", "none", "--num-workers", "2", "--prefetch-depth", "3", "-o",
+                                    folder.file("run.pftrace")});
+    BOOST_REQUIRE_MESSAGE(run.code == 0, run.err);
+    const Result result = run_program({"gate", DRAWPOINT_KEPT_RUN, folder.file("run.pftrace"), "--json"});
+    BOOST_TEST(result.code == 0, result.out << result.err);
+    const Json document = Json::parse(result.out);
+    std::size_t equal = 0;
+    for (const Json& row : document["rows"]) {
+        BOOST_TEST(row["finding"] != "more", row.dump());
+        equal += row["finding"] == "equal" ? 1 : 0;
+    }
+    BOOST_TEST(equal >= 6u, result.out);   // residual, lost, failed, bytes a sample, batch memory, memory planned
 }
 
 BOOST_AUTO_TEST_CASE(two_files_are_judged_by_what_they_count) {

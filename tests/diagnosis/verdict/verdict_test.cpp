@@ -624,6 +624,28 @@ BOOST_AUTO_TEST_CASE(what_the_replay_does_not_explain_is_said_and_a_tenth_is_too
     BOOST_TEST(less.abstained.value_or("").find("faster than its own records allow") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(steps_before_the_last_change_of_the_setting_do_not_count) {
+    Ledger ledger = recorded(healthy());
+    BOOST_TEST(!drawpoint::diagnose(ledger).abstained);
+    const auto changed_at = [&](std::size_t step) {
+        const PipelineRow& now = ledger.pipelines.front();
+        ledger.settings = {{.at_ns = ledger.steps[step].draw_begin_ns,
+                            .pipeline = 0,
+                            .num_workers = now.num_workers,
+                            .prefetch_depth = now.prefetch_depth,
+                            .order = now.order,
+                            .read_concurrency = now.read_concurrency,
+                            .memory_budget = now.memory_budget}};
+        return drawpoint::diagnose(ledger);
+    };
+    BOOST_TEST(!changed_at(ledger.steps.size() - 100).abstained);
+    const Diagnosis late = changed_at(ledger.steps.size() - 10);
+    BOOST_TEST(late.abstained.value_or("").find("after the last change of the setting, 50 are the least") !=
+                   std::string::npos,
+               late.abstained.value_or("a verdict"));
+    BOOST_TEST(late.more_steps_needed == 40u);
+}
+
 BOOST_AUTO_TEST_CASE(of_a_long_run_parts_from_everywhere_are_replayed) {
     RecordedRun run = healthy(2000);
     for (std::size_t i = 1000; i < run.steps.size(); ++i)
@@ -632,7 +654,10 @@ BOOST_AUTO_TEST_CASE(of_a_long_run_parts_from_everywhere_are_replayed) {
                  part = replay_recorded(run, {}, 1000 * run.setting.batch_size);
     BOOST_TEST(part == all, boost::test_tools::tolerance(0.2));   // the first half alone is nearly twice as fast
     const Replayed no_more =
-        replay(run, {.setting = run.setting, .steps = 1000, .bootstrap_seed = 1});   // than the budget holds
+        replay(run, {.setting = run.setting,
+                     .steps = 1000,   // than the budget holds
+                     .warm_up_steps = PredictOptions{}.warm_up_steps,
+                     .bootstrap_seed = 1});
     BOOST_TEST(part == no_more.batches_per_s);
 }
 

@@ -15,8 +15,21 @@
 
 namespace drawpoint::bench {
 
-/// What can be said of a count in two files. `too_few_rounds`, `other_samples`: nothing, because of that.
-enum class CountFinding : std::uint8_t { equal, fewer, more, no_difference_shown, too_few_rounds, other_samples };
+/// What can be said of a count in two files. `too_few_rounds`, `other_samples`, `other_turns`: nothing, because of
+/// that; the last one: a value is the mean of another number of runs, of which what a turn counts once has another
+/// share.
+enum class CountFinding : std::uint8_t {
+    equal,
+    fewer,
+    more,
+    no_difference_shown,
+    too_few_rounds,
+    other_samples,
+    other_turns
+};
+[[nodiscard]] constexpr bool says_nothing(CountFinding finding) noexcept {
+    return finding >= CountFinding::too_few_rounds;
+}
 
 /// Something that two files count.
 struct CountComparison {

@@ -22,6 +22,9 @@ struct ExperimentOptions {
     /// Whether a contender other than the first one that fails is left out from then on, with its reason in
     /// `Measurements::not_run`.
     bool leaves_out = false;
+    /// Whether all turns have the same number of runs, however long those of one take. Of turns with other numbers, the
+    /// noise differs, so that the ratio of equal contenders is not as often above 1 as below.
+    bool has_equal_turns = false;
 };
 
 /// One turn of each contender.
@@ -74,8 +77,8 @@ public:
     /// Called once, first: prepares all contenders, after which the metrics are known. Throws NotRun if one fails or
     /// has no compared metric in common with the first one, Cancelled after cancel().
     void prepare();
-    /// Warms every contender up, and chooses how many runs its turns have, by turns that grow. Those whose runs take
-    /// about as long as the first one's have as many. Throws as run_round().
+    /// Warms every contender up, and chooses how many runs its turns have, by turns that grow. Those whose runs take up
+    /// to four times as long as the first one's, or a quarter, have as many. Throws as run_round().
     void calibrate();
     /// A round that does not end is not counted. Valid until the next round. Throws NotRun if a contender fails,
     /// Cancelled after cancel().
@@ -117,8 +120,8 @@ struct Comparison {
 };
 
 /// Compares every contender with the first one by every compared metric. With probability 1 - `error` all intervals
-/// hold, at whatever round one looks: for equal contenders whatever the noise, for others if the ratio's noise is
-/// symmetric.
+/// hold, at whatever round one looks: for equal contenders whose turns have as many runs, whatever the noise; for
+/// others, if the ratio's noise is symmetric.
 [[nodiscard]] std::vector<Comparison> compare(const Measurements&, double error = 0.01);
 
 /// Why a contender does not do the same as the ones before it, a sentence each: a part has another output, or cannot

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,6 +19,7 @@ struct ResultRow {
     std::vector<double> values;   ///< of each round or repetition; at least one
     /// A count that is the same in every run of the same program: one value says it.
     bool is_exact = false;
+    std::size_t runs = 1;   ///< that a value is the mean of
 };
 
 /// A file of results.

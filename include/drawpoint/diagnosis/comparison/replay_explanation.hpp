@@ -17,7 +17,7 @@ struct DemandChange {
     std::string name;
     double a_ns = 0, b_ns = 0;   ///< mean demand of a sample, a batch, a step or a pass's order; of settings and all: 0
     double a_step_ns = 0;        ///< by how much a training step then takes longer than in the replay of the first run
-    bool is_replayed = true;     ///< false: the first run has nothing of it that could be scaled, so `a_step_ns` is 0
+    bool is_replayed = true;     ///< false: the first run's demand cannot be scaled so far, so `a_step_ns` is 0
 };
 
 struct ReplayExplanation {

@@ -58,7 +58,7 @@ struct Whatif {
 
 /// The recorded run of a sorted ledger as `whatif` and `diagnose` use it: its steady part, with the measured load of
 /// other processes and the bandwidth that reads share, if they do. `unusable` says why it cannot be replayed. Takes as
-/// long as `blame`, and at most about half a second for replays. Any thread.
+/// long as `blame`, and for replays half a second as a rule, four at most. Any thread.
 [[nodiscard]] RecordedRun steady_run(const Ledger&);
 
 }   // namespace drawpoint

@@ -32,7 +32,7 @@ struct SteadyRun {
 /// The time between a step and the next draw.
 [[nodiscard]] std::int64_t between_ns(const Ledger&, const StepRow&);
 
-/// Sorted ledger. Deterministic. Takes at most about half a second besides `blame`.
+/// Sorted ledger. Deterministic. Besides `blame` it takes half a second as a rule, and four at most.
 [[nodiscard]] SteadyRun prepare(const Ledger&);
 
 /// Sets the load of others in the run, replays the recorded setting and returns its rate; replays as many steps as hold

@@ -1,0 +1,158 @@
+"""Tables of how often the gate, `compare` and the verdicts are right."""
+
+from tables.shared import (RESULTS, date_of, file_of, median, number, percent, place_of, read, result, share, table)
+
+GATE_MACHINES = (("idle", "gate-exam-idle"), ("neighbour", "gate-exam-neighbour"))
+
+
+def gates():
+    rows = [("machine", "planted", "rows", "gates that fail", "rounds, median", "resampled", "foretold", "interval holds")]
+    of = lambda counted: share(counted["hits"], counted["of"], (counted["low"], counted["high"])) if counted["of"] else "–"
+    for machine, name in GATE_MACHINES:
+        for gate in result(name)["gates"]:
+            rounds = gate["disjoint"]["median_rounds"]
+            foretold, resampled = gate["foretold"], gate["resampled"]["closed"]
+            rows.append((machine, gate["contender"], gate["rows"], of(gate["disjoint"]["closed"]),
+                         "–" if rounds is None else f"{rounds:g}", f"{percent(resampled['hits'] / resampled['of'], 1)} %",
+                         f"{percent(foretold['hits'] / foretold['of'], 1)} %", of(gate["held"]) if gate["held"] else "–"))
+    counts = " and ".join(f"{result(name)['rounds']:,} rounds {machine}" for machine, name in GATE_MACHINES)
+    return f"{place_of(file_of(GATE_MACHINES[0][1]))}; {counts}:\n\n{table(*rows)}"
+
+
+def rivals():
+    contenders = list(dict.fromkeys(rival["contender"] for rival in result(GATE_MACHINES[0][1])["rivals"]))
+    rows = [("machine", "test", "turns", *contenders)]
+    for machine, name in GATE_MACHINES:
+        cells = {}
+        for rival in result(name)["rivals"]:
+            said = rival["called_slower"]
+            cells.setdefault((rival["rival"], rival["turns"]), {})[rival["contender"]] = (
+                f"{percent(said['hits'] / said['of'], 0)} %" if said["of"] else "–")
+        rows += [(machine, *test, *(of.get(contender, "–") for contender in contenders)) for test, of in cells.items()]
+    return table(*rows)
+
+
+def waterfalls():
+    rows = [("planted", "pairs", "in the right rows, median", "lowest–highest", "intervals that hold")]
+    for change in result("waterfall")["changes"]:
+        shares = change["shares_in_right_rows"]
+        rows.append((change["name"], len(shares), f"{percent(median(shares))} %",
+                     f"{percent(min(shares))}–{percent(max(shares))} %", f"{change['held']} of {change['intervals']}"))
+    return f"{place_of(file_of('waterfall'))}:\n\n{table(*rows)}"
+
+
+class Exam:
+    """Fresh cases of one seed, or of several together: what each rule answered, and what was predicted and measured."""
+
+    declining = ("undecided", "interference")   # these and a withheld verdict name nothing
+    innocent = (*declining, "compute-bound", "balanced", "warm-up")
+
+    def __init__(self, files):
+        self.of = [read(file) for file in files]
+        self.rows = [row for one in self.of for row in one["rows"] if row["truth"] is not None]
+        self.controls = [row for row in self.rows if row["control"]]
+
+    def answers(self, rule):
+        return [(row, next((one for one in row["answers"] if one["rule"] == rule), None)) for row in self.rows]
+
+    def right(self, rule):
+        return sum(bool(said and said["right"]) for _, said in self.answers(rule))
+
+    def declined(self, rule):
+        return sum(not said or bool(said["abstained"]) or said["verdict"] in self.declining
+                   for _, said in self.answers(rule))
+
+    def accused(self, rule):
+        """Controls that were given a cause."""
+        return sum(bool(said and row["control"] and not said["abstained"] and said["verdict"] not in self.innocent)
+                   for row, said in self.answers(rule))
+
+    def regrets(self, rule):
+        return [said["regret_points"] for _, said in self.answers(rule) if said and said["regret_points"] is not None]
+
+    def predicted(self, what):
+        return [one for row in self.rows for one in row[what]]
+
+    def held(self, what):
+        return sum(one["low"] <= one["real"] <= one["high"] for one in self.predicted(what))
+
+    def rates_off(self):
+        errors = [abs(one["predicted"] - one["real"]) / one["real"] for one in self.predicted("settings_batches_per_s")]
+        return sum(errors) / len(errors)
+
+    def one_line_rates_off(self):
+        return (sum(one["one_line_mape"] * one["whatif_settings"] for one in self.of)
+                / sum(one["whatif_settings"] for one in self.of))
+
+    def rules(self):
+        return list(dict.fromkeys(said["rule"] for row in self.rows for said in row["answers"]))
+
+
+OURS, ONE_LINE = "drawpoint", "one line: the longest of four"
+
+
+def exam_files():
+    """Of the newest day: accuracy-fresh-SEED-DATE.json.gz"""
+    files = sorted(RESULTS.glob("accuracy-fresh-*.json.gz"), key=date_of)
+    return [file for file in files if date_of(file) >= EXAM_FROM]
+
+
+EXAM_FROM = "2026-11-28"   # the first day on which the version was examined that the pages speak of
+
+
+def verdicts():
+    exam = Exam(exam_files())
+    rows = [("rule", "right", "controls given a cause", "no verdict", "regret, mean", "regret, most")]
+    for rule in sorted(exam.rules(), key=lambda rule: (rule != OURS, -exam.right(rule))):
+        regrets = exam.regrets(rule) or [0]
+        rows.append((f"**{rule}**" if rule == OURS else rule, share(exam.right(rule), len(exam.rows)),
+                     f"{exam.accused(rule)} of {len(exam.controls)}", exam.declined(rule),
+                     f"{sum(regrets) / len(regrets):.1f}", f"{max(regrets):.1f}"))
+    return f"{place_of(exam_files()[0])}; {len(exam_files())} seeds, {len(exam.rows)} cases:\n\n{table(*rows)}"
+
+
+def seeds():
+    files = exam_files()
+    rows = [("seed", "cases", "right", "one line right", "controls given a cause", "no verdict", "rates off",
+             "one line off", "intervals hold: rates", "gains")]
+    for label, chosen in [(file.name.split("-")[2], [file]) for file in files] + [("all", files)]:
+        exam = Exam(chosen)
+        settings, gains = "settings_batches_per_s", "gains"
+        rows.append((label, len(exam.rows), f"{percent(exam.right(OURS) / len(exam.rows), 1)} %",
+                     f"{percent(exam.right(ONE_LINE) / len(exam.rows), 1)} %",
+                     f"{exam.accused(OURS)} of {len(exam.controls)}", exam.declined(OURS),
+                     f"{percent(exam.rates_off(), 1)} %", f"{percent(exam.one_line_rates_off(), 1)} %",
+                     f"{percent(exam.held(settings) / len(exam.predicted(settings)))} % of {len(exam.predicted(settings))}",
+                     f"{percent(exam.held(gains) / len(exam.predicted(gains)))} % of {len(exam.predicted(gains))}"))
+    return table(*rows)
+
+
+def gaps():
+    """By how far the largest gain of drawpoint's list leads the second."""
+    exam = Exam(exam_files())
+    bounds = ((0, 5), (5, 15), (15, float("inf")))
+    rows = [("the largest predicted gain leads the second by", "right")]
+    for low, high in bounds:
+        chosen = [(row, said) for row, said in exam.answers(OURS)
+                  if row["gap_points"] is not None and low <= row["gap_points"] < high]
+        hits = sum(said["right"] for _, said in chosen)
+        words = f"less than {high} points" if low == 0 else f"{low} to {high}" if high < 100 else f"{low} and more"
+        rows.append((words, share(hits, len(chosen))))
+    return table(*rows)
+
+
+def words():
+    """By the word that was said."""
+    exam = Exam(exam_files())
+    said_words = {}
+    for _, said in exam.answers(OURS):
+        word = "no verdict" if not said or said["abstained"] else said["verdict"]
+        said_words.setdefault(word, []).append(bool(said and said["right"]))
+    rows = [("said", "right")]
+    rows += [(word, share(sum(hits), len(hits)))
+             for word, hits in sorted(said_words.items(), key=lambda item: -len(item[1]))]
+    return table(*rows)
+
+
+TABLES = {"gates": gates, "rivals": rivals, "waterfalls": waterfalls, "verdicts": verdicts, "seeds": seeds, "gaps": gaps,
+          "words": words}

@@ -250,8 +250,9 @@ int main(int argc, char** argv) {
     app.add_option("--most-rounds", options.measure.most_rounds,
                    "rounds in all, of a change whose gain is not known well enough [21]")
         ->check(CLI::Range(2, 1000));
-    app.add_option("--grid-rounds", options.measure.grid_rounds, "the same, of every setting [3]")
-        ->check(CLI::Range(1, 100));
+    CLI::Option* const grid_rounds =
+        app.add_option("--grid-rounds", options.measure.grid_rounds, "the same, of every setting [3; with --fresh 5]")
+            ->check(CLI::Range(1, 100));
     app.add_option("--most-foreign", options.measure.most_foreign,
                    "of the cores that others may take during a round, as a share [0.15]")
         ->check(CLI::Range(0.0, 1.0));
@@ -274,6 +275,8 @@ int main(int argc, char** argv) {
             options.json = json;
         if (options.fresh > 0 && rounds->count() == 0)
             options.measure.rounds = 5;   // a change that is not known well enough then has more
+        if (options.fresh > 0 && grid_rounds->count() == 0)
+            options.measure.grid_rounds = 5;
         return run_all(options, command);
     });
 }

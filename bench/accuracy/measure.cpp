@@ -176,32 +176,37 @@ bool measure_gains(Truth& truth, const Case& of, Rig& rig, const MeasureOptions&
     return true;
 }
 
+Interval times(const Interval& of, double factor) { return {of.median * factor, of.low * factor, of.high * factor}; }
+
 bool measure_grid(Truth& truth, const Case& of, Rig& rig, const MeasureOptions& options, Rounds& rounds) {
     const std::vector<Case> runs = grid_of(of);
     for (const Case& cell : runs)
         truth.grid.push_back({.num_workers = cell.setting.num_workers,
                               .prefetch_depth = cell.setting.prefetch_depth,
                               .batches_per_s = {}});
-    std::vector<double> rates(runs.size());
-    std::vector<std::vector<double>> all(runs.size());
+    std::vector<double> base(2), rates(runs.size());
+    std::vector<std::vector<double>> all(runs.size());   // relative to the case as it stands, in the same round
+    std::uint64_t ignored = 0;
     const auto round = [&](std::size_t number) {
+        base[0] = rate(of, rig, ignored);
         for (std::size_t turn = 0; turn < runs.size(); ++turn) {
             if (options.stopped())
                 return false;
             const std::size_t which = number % 2 == 0 ? turn : runs.size() - 1 - turn;
             rates[which] = rate(runs[which], rig, truth.grid[which].peak_bytes);
         }
+        base[1] = rate(of, rig, ignored);
         return true;
     };
     const auto keep = [&] {
         for (std::size_t which = 0; which < runs.size(); ++which)
-            all[which].push_back(rates[which]);
+            all[which].push_back(2 * rates[which] / (base[0] + base[1]));
         return true;
     };
     if (!rounds.run(options.grid_rounds, options.grid_rounds, round, keep))
         return false;
     for (std::size_t which = 0; which < runs.size(); ++which)
-        truth.grid[which].batches_per_s = median_interval(all[which]);
+        truth.grid[which].batches_per_s = times(median_interval(all[which]), truth.batches_per_s.median);
     return true;
 }
 
@@ -209,7 +214,7 @@ bool measure_grid(Truth& truth, const Case& of, Rig& rig, const MeasureOptions& 
 
 std::size_t runs_needed(const Case& of, const MeasureOptions& options) {
     return std::max(options.rounds, options.most_rounds) * (change_keys(of).size() + 2) +
-           options.grid_rounds * grid_of(of).size();
+           (of.grid_workers.empty() ? 0 : options.grid_rounds * (grid_of(of).size() + 2));
 }
 
 std::optional<Truth> measure_truth(const Case& of, Rig& rig, const MeasureOptions& options) {

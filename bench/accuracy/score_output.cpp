@@ -103,6 +103,8 @@ Json json_of(const Scored& scored) {
             {"answers", answers},
             {"gains", json_of(scored.gains)},
             {"settings_batches_per_s", json_of(scored.cells)},
+            {"one_line_batches_per_s", json_of(scored.one_line_cells)},
+            {"speed", scored.speed > 0 ? Json(scored.speed) : Json(nullptr)},
             {"settings_peak_bytes", json_of(scored.peaks)},
             {"tuned", scored.tuned ? json_of(*scored.tuned) : Json(nullptr)},
             {"gap_points", or_null(scored.gap)},

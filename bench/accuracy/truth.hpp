@@ -27,7 +27,7 @@ struct MeasuredGain {
 /// What one setting did in reality.
 struct MeasuredCell {
     std::size_t num_workers = 0, prefetch_depth = 0;
-    Interval batches_per_s;
+    Interval batches_per_s;   ///< its rate relative to the case as it stands, times the rate of that
     std::uint64_t peak_bytes = 0;
 };
 

@@ -392,6 +392,24 @@ BOOST_AUTO_TEST_CASE(a_score_counts_each_kind_of_case_by_its_own_measure) {
     BOOST_TEST(ours.abstained_correctly.hits == 2U);
     BOOST_TEST(ours.abstained_correctly.of == 3U);
     BOOST_TEST(ours.regrets.size() == 5U);
+    Scored crashed = scored("adversarial", Verdict::undecided, "it threw"),
+           untuned = scored("single", Verdict::collate);
+    crashed.error = "it threw";
+    untuned.tuning_failed = true;
+    untuned.of.setting.memory_budget = 1;
+    const Score failed = score_of({crashed, untuned});
+    BOOST_TEST(failed.rules.at(0).abstained_correctly.hits == 0U);   // a crash is no abstention
+    BOOST_TEST(failed.tuner_in_time.of == 1U);
+    BOOST_TEST(failed.tuner_in_time.hits == 0U);
+    BOOST_TEST(failed.budgets_kept.of == 1U);
+    BOOST_TEST(failed.budgets_kept.hits == 0U);
+
+    Scored of_line = scored("single", Verdict::read_latency);
+    of_line.truth->verdicts = {Verdict::read_bandwidth};
+    of_line.answers.push_back({.rule = "another", .verdict = Verdict::read_latency});
+    BOOST_TEST(!of_line.is_right(of_line.answers[0]));   // we have a word for it
+    BOOST_TEST(of_line.is_right(of_line.answers[1]));
+
     BOOST_TEST((score.confusion.at({"collate", "decode"}) == 1U));
     BOOST_TEST((score.confusion.at({"collate", "abstained"}) == 1U));
     BOOST_TEST((score.confusion.at({"collate", "collate"}) == 1U));

@@ -11,6 +11,7 @@ import platform
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -18,8 +19,7 @@ PROJECT = Path(__file__).resolve().parent.parent
 RESULTS = PROJECT / "bench/results"
 
 ONLINE_CASES = ("decode", "prefetch-depth", "read-latency", "stragglers", "workers")
-# Of each result, what is said to `./run bench`; DIR is the folder of photographs. Programs that print Google Benchmark's
-# JSON have no --json.
+# Of each result, what is said to `./run bench`; DIR is the folder of photographs.
 COMMANDS = {
     "loader": "loader --data DIR --json",
     "loader-slow": "loader --workload latency,straggler,consumer --data DIR --json",
@@ -40,6 +40,7 @@ COMMANDS = {
     "waterfall": "waterfall --data DIR --pairs 5",
     "storage": "storage --data DIR --json",
 }
+GOOGLE = ("overhead", "draw", "record", "event")   # programs of Google Benchmark, which writes its JSON to a file
 PRIVATE = ("host_name", "executable")   # what Google Benchmark tells that is nobody's business
 
 
@@ -51,15 +52,19 @@ def machine():
 
 
 def measured(words, data):
-    """What a suite printed, with the folder's name replaced by DIR."""
+    """The JSON of a suite, with the folder's name replaced by DIR."""
     said = [data if word == "DIR" else word for word in words]
-    done = subprocess.run([PROJECT / "run", "bench", *said], stdout=subprocess.PIPE, text=True)
-    begin = done.stdout.find("{")
+    with tempfile.NamedTemporaryFile("r", suffix=".json") as file:
+        if words[0] in GOOGLE:
+            said += [f"--benchmark_out={file.name}", "--benchmark_out_format=json"]
+        done = subprocess.run([PROJECT / "run", "bench", *said], stdout=subprocess.PIPE, text=True)
+        text = file.read() if words[0] in GOOGLE else done.stdout
+    begin = text.find("{")
     if begin < 0:
         sys.exit(f"bench {' '.join(words)}: exit status {done.returncode} and no JSON")
     if done.returncode:
         print(f"bench {' '.join(words)}: exit status {done.returncode}", file=sys.stderr)
-    result = json.loads(done.stdout[begin:].replace(data, "DIR"))
+    result = json.loads(text[begin:].replace(data, "DIR"))
     for name in PRIVATE:
         result.get("context", {}).pop(name, None)
     return {"command": f"bench {' '.join(words)}", "machine": machine(), **result}

@@ -79,8 +79,8 @@ def scaling():
 
 def overhead():
     us = benchmarks("overhead", "us_per_batch")
-    rows = [("a batch of", "workers", "recorded", "time", "over one memcpy")]
-    for name, value in us.items():
+    rows = [("a batch of", "workers", "recorded", "time", "over that of one memcpy")]
+    for name, value in sorted(us.items()):
         kind, *settings = name.split("/")
         if settings:
             workers, recorded = (setting.split(":")[1] for setting in settings)

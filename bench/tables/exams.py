@@ -1,6 +1,6 @@
 """Tables of how often the gate, `compare` and the verdicts are right."""
 
-from tables.shared import (RESULTS, date_of, file_of, median, number, percent, place_of, read, result, share, table)
+from tables.shared import (RESULTS, date_of, file_of, median, percent, place_of, read, result, share, table)
 
 GATE_MACHINES = (("idle", "gate-exam-idle"), ("neighbour", "gate-exam-neighbour"))
 
@@ -94,15 +94,13 @@ class Exam:
 
 
 OURS, ONE_LINE = "drawpoint", "one line: the longest of four"
+EXAM_FROM = "2026-11-28"   # the first day of the version that the pages speak of
 
 
 def exam_files():
-    """Of the newest day: accuracy-fresh-SEED-DATE.json.gz"""
+    """accuracy-fresh-SEED-DATE.json.gz of that version, a seed each."""
     files = sorted(RESULTS.glob("accuracy-fresh-*.json.gz"), key=date_of)
     return [file for file in files if date_of(file) >= EXAM_FROM]
-
-
-EXAM_FROM = "2026-11-28"   # the first day on which the version was examined that the pages speak of
 
 
 def verdicts():

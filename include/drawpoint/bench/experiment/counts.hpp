@@ -27,6 +27,7 @@ enum class CountFinding : std::uint8_t {
     other_samples,
     other_turns
 };
+/// Whether a finding is that there is none.
 [[nodiscard]] constexpr bool says_nothing(CountFinding finding) noexcept {
     return finding >= CountFinding::too_few_rounds;
 }

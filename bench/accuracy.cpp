@@ -8,7 +8,6 @@
 #include <functional>
 #include <optional>
 #include <random>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -76,26 +75,16 @@ std::optional<Truth> measured_truth(const Options& options, const Case& of) {
 /// The same for the same build of this program.
 std::string own_digest() { return fmt::format("{:016x}", std::hash<std::string>{}(read_text("/proc/self/exe"))); }
 
-/// What a microsecond of work is. Whoever goes on in a folder of fresh cases takes what was measured when it was begun.
-/// Throws std::runtime_error if that was by another build.
-double turns_per_us(const Options& options) {
-    const std::filesystem::path file = options.folder / "begun";   // "BUILD TURNS_PER_US"
-    if (options.fresh > 0 && std::filesystem::exists(file)) {
-        std::istringstream words{read_text(file)};
-        std::string build;
-        double turns = 0;
-        if (!(words >> build >> turns) || build != own_digest())
-            throw std::runtime_error{
-                fmt::format("{} was begun by another build of this program: remove it, or choose another --folder",
-                            options.folder.string())};
-        return turns;
+/// Throws std::runtime_error if the folder of fresh cases was begun by another build.
+void check_build(const std::filesystem::path& folder) {
+    const std::filesystem::path file = folder / "build";
+    if (!std::filesystem::exists(file)) {
+        std::filesystem::create_directories(folder);
+        write_text(file, own_digest());
+    } else if (read_text(file) != own_digest()) {
+        throw std::runtime_error{fmt::format(
+            "{} was begun by another build of this program: remove it, or choose another --folder", folder.string())};
     }
-    const double turns = measure_turns_per_us();
-    if (options.fresh > 0) {
-        std::filesystem::create_directories(options.folder);
-        write_text(file, fmt::format("{} {}\n", own_digest(), turns));
-    }
-    return turns;
 }
 
 /// Measures one truth. Returns 1, and says why, if that cannot be done here.
@@ -210,8 +199,9 @@ int run_all(Options options, const std::string& command) {
         if (options.folder.empty())
             options.folder = fmt::format("accuracy-{}", *options.seed);
         fmt::print(stderr, "seed {}, in {}\n", *options.seed, options.folder.string());
+        check_build(options.folder);
     }
-    Rig rig{options.data, turns_per_us(options)};
+    Rig rig{options.data};
     int status = 0;
     if (options.fresh > 0) {
         status = measure_fresh(options, rig);

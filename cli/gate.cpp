@@ -214,8 +214,7 @@ int conclude(const Judge& judge, const bench::Measurements& measured, const Gate
     // Each bound of the table is wrong with the probability with which the gate is.
     ExperimentFlags::Report report = flags.report(measured, 2 * flags.error(), invocation);
     const std::vector<std::string> differing = bench::differing_parts(measured, 1);
-    const std::string reason =
-        differing.empty() ? bench::unfit(measured, request.most_foreign / 100) : printable(differing.front());
+    const std::string reason = differing.empty() ? bench::unfit(measured) : printable(differing.front());
     const bool closes = reason.empty() && gate.verdict() == bench::GateVerdict::slower;
     for (bench::Comparison& one : report.comparisons)
         one.is_failure =
@@ -302,6 +301,7 @@ int gate_run(const Invocation& invocation) {
     const bench::GateOptions options = request.options(flags.error());
     if (request.files.size() == 1) {
         bench::Measurements measured = recorded_rounds(request);
+        measured.most_foreign = request.most_foreign / 100;
         request.rounds = std::max(request.rounds, measured.rounds.size());
         Judge judge{measured, request, options};
         judge.look(measured);
@@ -317,6 +317,7 @@ int gate_run(const Invocation& invocation) {
         bench::make_command("new", request.self_test ? request.base : request.candidate, flags.reports()));
     bench::ExperimentOptions turns = flags.options();
     turns.has_equal_turns = true;
+    turns.most_foreign = request.most_foreign / 100;
     bench::InterruptibleExperiment experiment{std::move(contenders), turns};
     std::optional<Judge> judge;
     if (race(experiment, judge, request, options))

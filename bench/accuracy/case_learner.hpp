@@ -15,10 +15,7 @@ namespace drawpoint::bench {
 /// A learner that only waits and burns core time, and records when each step began.
 class CaseLearner {
 public:
-    CaseLearner(const Case& of, double turns_per_us)
-        : case_{&of}, turns_per_us_{turns_per_us}, team_{of.consumer.threads} {
-        begins_.reserve(of.steps);
-    }
+    explicit CaseLearner(const Case& of) : case_{&of}, team_{of.consumer.threads} { begins_.reserve(of.steps); }
     CaseLearner(const CaseLearner&) = delete;
     CaseLearner& operator=(const CaseLearner&) = delete;
 
@@ -29,7 +26,7 @@ public:
         disturb(static_cast<double>(step) / static_cast<double>(case_->steps));
         const double factor = pace_ * step_factor(case_->consumer, step, case_->sample_set);
         sleep_us(case_->consumer.wait_us * factor);
-        team_.burn_together(static_cast<std::uint64_t>(case_->consumer.work_us * factor * turns_per_us_));
+        team_.burn_together(case_->consumer.work_us * factor);
     }
     void loss(auto&) noexcept {}
     void backward() noexcept {}
@@ -52,7 +49,7 @@ private:
     }
 
     const Case* case_;
-    double turns_per_us_, pace_ = 1;
+    double pace_ = 1;
     WorkTeam team_;
     std::vector<std::int64_t> begins_;
     std::optional<ForeignLoad> load_;

@@ -67,18 +67,17 @@ LoaderOptions loader_options(const LoaderSetting& setting, const Collate* collat
 }
 
 /// Null if the case's samples are made in their place.
-std::shared_ptr<const Collate> collate_of(const Case& of, const SampleLayout& layout, double turns_per_us) {
+std::shared_ptr<const Collate> collate_of(const Case& of, const SampleLayout& layout) {
     if (of.collate_us <= 0)
         return nullptr;
-    const auto turns = static_cast<std::uint64_t>(of.collate_us * turns_per_us);
-    return collate_with("stack", [layout, turns](const FinishedSamples& finished, CollatedBatch& batch) {
+    return collate_with("stack", [layout, us = of.collate_us](const FinishedSamples& finished, CollatedBatch& batch) {
         const std::array shape{static_cast<std::int64_t>(finished.samples.size()),
                                static_cast<std::int64_t>(layout.values())};
         const std::span<std::byte> all = batch.add("data", layout.type, shape);
         for (std::size_t i = 0; i < finished.samples.size(); ++i)
             std::ranges::copy(finished.samples[i].data(),
                               all.begin() + static_cast<std::ptrdiff_t>(i * layout.bytes()));
-        burn(turns);
+        burn(us);
     });
 }
 
@@ -87,10 +86,9 @@ std::shared_ptr<const Collate> collate_of(const Case& of, const SampleLayout& la
 CasePipeline::CasePipeline(const Case& of, Rig& rig, const Sampler& sampler, std::size_t samples, Recorder& recorder)
     : case_{&of},
       recorder_{&recorder},
-      turns_per_us_{rig.turns_per_us()},
-      source_{of, samples, turns_per_us_, of.jpeg() ? rig.pictures() : nullptr},
-      collate_{collate_of(of, source_.layout(), turns_per_us_)},
-      learner_{of, turns_per_us_},
+      source_{of, samples, of.jpeg() ? rig.pictures() : nullptr},
+      collate_{collate_of(of, source_.layout())},
+      learner_{of},
       runtime_{{}, recorder},
       loader_{runtime_, source_, sampler, loader_options(of.setting, collate_.get())} {}
 

@@ -24,7 +24,6 @@ public:
     CasePipeline(const Case&, Rig&, const Sampler&, std::size_t samples, Recorder&);
 
     [[nodiscard]] DataLoader& loader() noexcept { return loader_; }
-    [[nodiscard]] double turns_per_us() const noexcept { return turns_per_us_; }
     [[nodiscard]] CaseLearner& learner() noexcept { return learner_; }
     /// Runs the loop, without a model, until `options` or a callback end it.
     void fit(const FitOptions&, CallbackList&);
@@ -32,7 +31,6 @@ public:
 private:
     const Case* case_;
     Recorder* recorder_;
-    double turns_per_us_;
     CaseSource source_;
     std::shared_ptr<const Collate> collate_;
     CaseLearner learner_;

@@ -55,9 +55,9 @@ CaseRun run_case(const Case& of, Rig& rig, const CaseRunOptions& options) {
     CaseRun run;
     {
         CasePipeline pipeline{of, rig, sampler, samples, *recorder};
-        std::optional<ForeignLoad> load;   // begins after the pipeline has timed its work, which must be undisturbed
+        std::optional<ForeignLoad> load;
         if (options.neighbour > 0)
-            load.emplace(1, options.neighbour, pipeline.turns_per_us());
+            load.emplace(1, options.neighbour);
         CallbackList none;
         pipeline.fit({.max_steps = steps, .record_loss = false}, none);
         run.peak_bytes = pipeline.loader().counters().peak_bytes;

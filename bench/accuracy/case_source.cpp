@@ -18,9 +18,8 @@ struct Scratch final : WorkerScratch {
 
 }   // namespace
 
-CaseSource::CaseSource(const Case& of, std::size_t samples, double turns_per_us,
-                       std::shared_ptr<const Pictures> pictures)
-    : case_{of}, samples_{samples}, turns_per_us_{turns_per_us}, pictures_{std::move(pictures)} {
+CaseSource::CaseSource(const Case& of, std::size_t samples, std::shared_ptr<const Pictures> pictures)
+    : case_{of}, samples_{samples}, pictures_{std::move(pictures)} {
     if (case_.jpeg() && !pictures_)
         throw std::invalid_argument{"case " + case_.name + ": no pictures to decode"};
     // The data set is longer than the run. Factors repeat, so that a stage's mean is that of the samples drawn.
@@ -129,7 +128,7 @@ void CaseSource::fill(SampleTask& task, WorkerScratch& any) const {
         if (stage.jpeg_decodes > 0)
             work_us = left_after_decoding(stage, work_us, task, scratch.picture.get());
         sleep_us(stage.wait_us * factor);
-        burn(static_cast<std::uint64_t>(std::max(work_us, 0.0) * turns_per_us_));
+        burn(work_us);
     }
     task.contents = given;   // as the loader passed it, possibly null
 }

@@ -20,7 +20,7 @@ class CaseSource final : public SampleSource {
 public:
     /// `pictures` are decoded in turn; null if the case decodes none. Throws std::invalid_argument if the case needs
     /// them and they are null.
-    CaseSource(const Case&, std::size_t samples, double turns_per_us, std::shared_ptr<const Pictures> pictures);
+    CaseSource(const Case&, std::size_t samples, std::shared_ptr<const Pictures> pictures);
 
     [[nodiscard]] std::size_t size() const noexcept override { return samples_; }
     [[nodiscard]] SampleLayout layout() const noexcept override;
@@ -47,7 +47,6 @@ private:
 
     Case case_;
     std::size_t samples_;
-    double turns_per_us_;
     std::shared_ptr<const Pictures> pictures_;
     std::vector<double> read_factors_;
     std::vector<std::vector<double>> factors_;   // per stage, then per sample

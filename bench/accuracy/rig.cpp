@@ -10,6 +10,8 @@
 #include <drawpoint/pipeline/stages/image_stages.hpp>
 #include <drawpoint/pipeline/storage/image_folder.hpp>
 
+#include "work.hpp"
+
 namespace drawpoint::bench {
 namespace {
 

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
+#include <cmath>
 #include <csignal>
+#include <limits>
+#include <utility>
 
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -11,13 +13,22 @@
 #include <unistd.h>
 
 #include <drawpoint/instrumentation/clock.hpp>
-#include <drawpoint/instrumentation/statistics.hpp>
 
 namespace drawpoint::bench {
 
-void burn(std::uint64_t turns) noexcept {
+double thread_cpu_us() noexcept {
+    timespec time{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+    return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) * 1e-3;
+}
+
+namespace {
+
+constexpr std::uint64_t part_turns = 600;   // some 2 µs
+
+void turn(std::uint64_t turns) noexcept {
     std::uint64_t state = turns | 1;
-    for (std::uint64_t turn = 0; turn < turns; ++turn) {
+    for (; turns > 0; --turns) {
         state ^= state << 13;
         state ^= state >> 7;
         state ^= state << 17;
@@ -25,23 +36,36 @@ void burn(std::uint64_t turns) noexcept {
     }
 }
 
-double measure_turns_per_us() {
-    using Clock = std::chrono::steady_clock;
-    constexpr std::uint64_t turns = 1'000'000;   // some milliseconds
-    std::vector<double> speeds;
-    for (const auto end = Clock::now() + std::chrono::seconds{1}; Clock::now() < end;) {
-        const Clock::time_point before = Clock::now();
-        burn(turns);
-        const std::chrono::duration<double, std::micro> time = Clock::now() - before;
-        speeds.push_back(static_cast<double>(turns) / std::max(time.count(), 1e-3));
+/// What a part takes: the fastest of many.
+double measure_part_us() noexcept {
+    std::int64_t fastest_ns = std::numeric_limits<std::int64_t>::max();
+    for (int part = 0; part < 500; ++part) {
+        const std::int64_t begin_ns = SteadyClock{}.now_ns();
+        turn(part_turns);
+        fastest_ns = std::min(fastest_ns, SteadyClock{}.now_ns() - begin_ns);
     }
-    return statistics::quantile(speeds, 0.5);
+    return std::max(static_cast<double>(fastest_ns), 1.0) * 1e-3;
 }
 
-double thread_cpu_us() noexcept {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) * 1e-3;
+}   // namespace
+
+// Does not ask for the thread's CPU time: the kernel would look at each call whether it is another thread's turn.
+void burn(double us) noexcept {
+    static const double fastest_us = measure_part_us();
+    constexpr double most_slower = 4;   // a part that takes longer has lost its core
+    constexpr double clock_us = 0.02;   // to read it
+    thread_local double usual_us = fastest_us;
+    std::int64_t at_ns = SteadyClock{}.now_ns();
+    for (double left_us = us; left_us > clock_us;) {
+        const double share = std::min(left_us / usual_us, 1.0), expected_us = share * usual_us;
+        turn(static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(part_turns))));
+        const std::int64_t now_ns = SteadyClock{}.now_ns();
+        const double took_us = static_cast<double>(now_ns - std::exchange(at_ns, now_ns)) * 1e-3;
+        const bool kept_its_core = took_us < most_slower * expected_us;
+        left_us -= kept_its_core ? took_us : expected_us;
+        if (kept_its_core && share == 1)
+            usual_us += (took_us - usual_us) / 16;
+    }
 }
 
 void sleep_us(double us) noexcept {
@@ -72,24 +96,24 @@ void WorkTeam::help() noexcept {
         seen = round_.load();
         if (stop_)
             return;
-        burn(share_);
+        burn(share_us_);
         ++done_;
     }
 }
 
-void WorkTeam::burn_together(std::uint64_t turns) noexcept {
-    share_ = turns / (helpers_.size() + 1);
+void WorkTeam::burn_together(double us) noexcept {
+    share_us_ = us / static_cast<double>(helpers_.size() + 1);
     done_ = 0;
     if (!helpers_.empty()) {
         ++round_;
         round_.notify_all();
     }
-    burn(share_);
+    burn(share_us_);
     while (done_ != helpers_.size()) {   // spins, as numerical libraries do
     }
 }
 
-ForeignLoad::ForeignLoad(std::size_t processes, double share, double turns_per_us) {
+ForeignLoad::ForeignLoad(std::size_t processes, double share) {
     constexpr double period_us =
         7'000;   // neither a multiple nor a fraction of the 10 ms ticks in which the kernel counts this load
     const pid_t parent = getpid();
@@ -100,7 +124,7 @@ ForeignLoad::ForeignLoad(std::size_t processes, double share, double turns_per_u
             signal(SIGINT, SIG_DFL);
             while (getppid() == parent) {
                 const std::int64_t begin_ns = SteadyClock{}.now_ns();
-                burn(share < 1 ? static_cast<std::uint64_t>(share * period_us * turns_per_us) : 1'000'000);
+                burn(share * period_us);
                 if (share < 1)
                     sleep_us(period_us - static_cast<double>(SteadyClock{}.now_ns() - begin_ns) * 1e-3);
             }

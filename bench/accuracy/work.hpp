@@ -8,15 +8,12 @@
 
 namespace drawpoint::bench {
 
-/// Keeps a core busy for `turns` iterations of a loop that touches no memory. The amount of work is fixed, not the
-/// time: two threads that share a core take twice as long.
-void burn(std::uint64_t turns) noexcept;
-
-/// Iterations per microsecond on an undisturbed core: the fastest of many short probes. Takes 10 ms.
-[[nodiscard]] double measure_turns_per_us();
-
 /// CPU time of the calling thread.
 [[nodiscard]] double thread_cpu_us() noexcept;
+
+/// Keeps a core busy, without touching memory, until the calling thread has had `us` of a core. Two threads that share
+/// a core take twice as long; how fast the core is at the moment makes no difference.
+void burn(double us) noexcept;
 
 /// Sleeps; wakes about 50 µs late. Returns at once for 0 or less.
 void sleep_us(double us) noexcept;
@@ -29,15 +26,15 @@ public:
     ~WorkTeam();
     WorkTeam(const WorkTeam&) = delete;
     WorkTeam& operator=(const WorkTeam&) = delete;
-    /// Burns `turns` iterations in total on all threads; returns when all are done.
-    void burn_together(std::uint64_t turns) noexcept;
+    /// Burns `us` in total on all threads; returns when all are done.
+    void burn_together(double us) noexcept;
 
 private:
     void help() noexcept;
 
     std::atomic<std::uint32_t> round_{0};
     std::atomic<std::size_t> done_{0};
-    std::atomic<std::uint64_t> share_{0};
+    std::atomic<double> share_us_{0};
     std::atomic<bool> stop_{false};
     std::vector<std::thread> helpers_;
 };
@@ -46,8 +43,8 @@ private:
 class ForeignLoad {
 public:
     /// Forks processes that only burn, and end with their parent. `share`: the part of the time in which they burn, in
-    /// periods of 7 ms; below 1 it needs `turns_per_us`.
-    explicit ForeignLoad(std::size_t processes, double share = 1, double turns_per_us = 0);
+    /// periods of 7 ms.
+    explicit ForeignLoad(std::size_t processes, double share = 1);
     ~ForeignLoad();
     ForeignLoad(const ForeignLoad&) = delete;
     ForeignLoad& operator=(const ForeignLoad&) = delete;

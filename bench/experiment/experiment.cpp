@@ -165,6 +165,7 @@ Experiment::Experiment(std::vector<std::unique_ptr<Contender>> contenders, const
     places_.resize(contenders_.size());
     measured_.seed = options.seed;
     measured_.cores = usable_cores();
+    measured_.most_foreign = options_.most_foreign;
 }
 
 template <class F>
@@ -381,7 +382,7 @@ std::vector<std::string> differing_parts(const Measurements& measured, std::size
     return sentences;
 }
 
-std::string unfit(const Measurements& measured, double most_foreign_share_of_cores) {
+std::string unfit(const Measurements& measured) {
     for (std::size_t i = 0; i < measured.flaws.size(); ++i)
         if (measured.not_run[i].empty() && !measured.flaws[i].empty())
             return measured.flaws[i];
@@ -390,7 +391,7 @@ std::string unfit(const Measurements& measured, double most_foreign_share_of_cor
         if (round.foreign_cores)
             foreign.push_back(*round.foreign_cores);
     const double usual = foreign.empty() ? 0 : statistics::quantile(foreign, 0.5);
-    if (usual <= most_foreign_share_of_cores * measured.cores)
+    if (usual <= measured.most_foreign * measured.cores)
         return "";
     return fmt::format("other processes used {:.1f} of {:.3g} cores", usual, measured.cores);
 }

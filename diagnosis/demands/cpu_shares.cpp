@@ -98,7 +98,7 @@ CpuShares::CpuShares(const Ledger& ledger, std::uint16_t pipeline)
             measured_ = true;
         }
         if (row->cpu_ns || all_staged) {
-            const double cpu = row->cpu_ns ? cpu_of_stages(*row, stages) : staged_cpu;
+            const double cpu = all_staged ? staged_cpu : cpu_of_stages(*row, stages);
             measured_ = true;
             one.samples_wall += static_cast<double>(wall);
             one.samples_cpu += cpu;

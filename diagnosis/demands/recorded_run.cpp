@@ -308,6 +308,27 @@ std::string lack_of_samples(const RecordedRun& run, const Ledger& ledger, std::s
     return run.batches.empty() ? "no batch was recorded with all its samples" : "";
 }
 
+/// A thread that leaves its core and comes back takes longer than this. A shorter wait is what two clocks, read one
+/// after the other, differ by; replayed, the thread would lose its core.
+constexpr std::int64_t least_wait_ns = 5'000;
+
+void drop_short_waits(RecordedRun& run) {
+    const auto drop = [](Demand& demand) {
+        if (demand.wait_ns < least_wait_ns)
+            demand.cpu_ns += std::exchange(demand.wait_ns, 0);
+    };
+    for (SampleDemand& sample : run.samples) {
+        drop(sample.read);
+        std::ranges::for_each(sample.stages, drop);
+    }
+    for (BatchDemand& batch : run.batches)
+        drop(batch.collate);
+    for (StepDemand& step : run.steps) {
+        drop(step.compute);
+        drop(step.after);
+    }
+}
+
 }   // namespace
 
 RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
@@ -354,6 +375,7 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
     if (!run.unusable.empty())
         return run;
     add_steps(run, ledger, window.steps, loader_cpu_ns(run, ledger, pipeline, window));
+    drop_short_waits(run);
 
     const double cached = number_fact(ledger, facts::cache_bytes, most_bytes).value_or(0);
     const bool in_memory = ledger.fact(facts::cache_origin).value_or("") == "memory";

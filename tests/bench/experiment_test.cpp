@@ -361,6 +361,8 @@ BOOST_AUTO_TEST_CASE(a_machine_that_others_use_is_called_unfit_and_its_rounds_di
     for (int i = 0; i < 5; ++i)
         add(1.5, 0);
     BOOST_TEST(unfit(measured) == "other processes used 1.5 of 2 cores");
+    measured.most_foreign = 0.75;
+    BOOST_TEST(unfit(measured) == "");
 }
 
 BOOST_AUTO_TEST_CASE(the_document_has_every_round_and_what_is_said_of_them) {

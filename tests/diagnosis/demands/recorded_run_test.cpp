@@ -227,6 +227,29 @@ BOOST_AUTO_TEST_CASE(samples_without_cpu_time_get_the_shares_of_those_with) {
         BOOST_TEST((read.samples[i].stages == run.samples[i].stages));
 }
 
+BOOST_AUTO_TEST_CASE(what_measuring_takes_before_the_stages_is_no_part_of_their_cpu_time) {
+    const RecordedRun run =
+        constant_run({.batch_size = 4, .sample = {20'000, 0}, .compute = {0, 1 * ms}, .steps = 200});
+    Ledger ledger = ledger_of(run);
+    forget_cpu(ledger, 3);
+    for (SampleRow& row : ledger.samples)
+        if (row.cpu_ns)
+            row.begin_ns -= 10'000;
+    const RecordedRun read = drawpoint::recorded_run(ledger, 0);
+    for (const SampleDemand& sample : read.samples)
+        BOOST_TEST(sample.stages[0].cpu_ns == 20'000);
+}
+
+BOOST_AUTO_TEST_CASE(nothing_waits_for_less_than_it_takes_to_leave_a_core) {
+    RecordedRun run =
+        constant_run({.batch_size = 4, .sample = {20'000, 3'000}, .compute = {1 * ms, 3'000}, .steps = 200});
+    const RecordedRun read = drawpoint::recorded_run(ledger_of(run), 0);
+    for (const SampleDemand& sample : read.samples)
+        BOOST_TEST((sample.stages[0] == Demand{23'000, 0}));
+    for (const StepDemand& step : read.steps)
+        BOOST_TEST((step.compute == Demand{1 * ms + 3'000, 0}));
+}
+
 BOOST_AUTO_TEST_CASE(far_longer_samples_are_a_class_of_their_own) {
     RecordedRun run = constant_run({.batch_size = 2, .sample = {1 * ms, 0}, .compute = {0, 1 * ms}, .steps = 50});
     for (std::size_t i = 0; i < run.samples.size(); i += 10)

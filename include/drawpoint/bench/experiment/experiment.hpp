@@ -25,6 +25,7 @@ struct ExperimentOptions {
     /// Whether all turns have the same number of runs, however long those of one take. Of turns with other numbers, the
     /// noise differs, so that the ratio of equal contenders is not as often above 1 as below.
     bool has_equal_turns = false;
+    double most_foreign = 0.4;   ///< see Measurements
 };
 
 /// One turn of each contender.
@@ -52,7 +53,8 @@ struct Measurements {
     std::vector<std::size_t> runs;             ///< of each contender in a turn
     std::vector<Round> rounds;
     std::uint64_t seed = 0;
-    double cores = 1;   ///< that this process may use
+    double cores = 1;            ///< that this process may use
+    double most_foreign = 0.4;   ///< share of the cores that others may take: then the machine is a place to measure
 
     /// Whether every round has a value of a contender, and of the first one, by a metric.
     [[nodiscard]] bool has(std::size_t contender, std::size_t metric) const;
@@ -129,9 +131,8 @@ struct Comparison {
 [[nodiscard]] std::vector<std::string> differing_parts(const Measurements&, std::size_t contender);
 
 /// Why the figures mean nothing: a contender's flaw, or "other processes used 1.2 of 2 cores"; empty: nothing is known
-/// against them. The machine is a place to measure while they use at most this share of the cores in half of the
-/// rounds.
-[[nodiscard]] std::string unfit(const Measurements&, double most_foreign_share_of_cores = 0.4);
+/// against them. Others may take more than `Measurements::most_foreign` in less than half of the rounds.
+[[nodiscard]] std::string unfit(const Measurements&);
 /// The number of rounds during which others used more than a twentieth of the cores, or 2 % were stolen.
 [[nodiscard]] std::size_t disturbed_rounds(const Measurements&);
 

@@ -8,6 +8,8 @@
 #include <system_error>
 #include <thread>
 
+#include <sys/prctl.h>
+
 #include <boost/test/unit_test.hpp>
 
 #include <drawpoint/pipeline/loader/reading/read_backend.hpp>
@@ -161,6 +163,24 @@ BOOST_AUTO_TEST_CASE(while_reads_are_fast_the_workers_read_for_themselves) {
     BOOST_TEST(loader.ahead == 0u);
     BOOST_TEST(loader.reads.counters().readers == 0u);
     BOOST_TEST(source.reads_begun == 500u);
+}
+
+BOOST_AUTO_TEST_CASE(waiting_is_seen_whatever_the_timer_slack) {
+    const long before = voluntary_switches();
+    std::this_thread::sleep_for(1ms);
+    if (voluntary_switches() == before)
+        return;   // the system does not count them, and shorter reads than 100 µs are not taken for waiting
+    StoredSource source{500};
+    source.before_read = [](std::uint64_t) { std::this_thread::sleep_for(60us); };
+    const int slack_ns = prctl(PR_GET_TIMERSLACK);
+    prctl(PR_SET_TIMERSLACK, 1);   // so that the shortest sleep ends before the thread has left its core
+    {
+        Wanting loader{source};
+        for (std::uint32_t at = 0; at < 500; ++at)
+            BOOST_REQUIRE(loader.take(at));
+        BOOST_TEST(loader.ahead > 250u);
+    }
+    prctl(PR_SET_TIMERSLACK, slack_ns);
 }
 
 BOOST_AUTO_TEST_CASE(slow_reads_are_in_flight_many_at_a_time_for_one_worker) {

@@ -85,10 +85,10 @@ Awaitable<void> draw_child(benchmark::State& state) {
 
 Awaitable<void> draw_batches(benchmark::State& state, const TinyRows& rows, DataLoader& loader) {
     Rounds rounds{state};
+    const std::uint64_t before = rows.fills;   // the worker may fill slots as soon as there is a pass
     std::optional<DataLoader::Pass> pass{loader.epoch(0)};
     const std::uint64_t window = loader.options().prefetch_depth + 1;
     std::uint64_t drawn = 0;
-    const std::uint64_t before = rows.fills;
     for (auto _ : state) {
         if (drawn + 3 * window > *pass->size()) {
             state.SkipWithError("the pass is too short");

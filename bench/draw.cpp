@@ -167,7 +167,13 @@ int main(int argc, char** argv) {
         if (CPU_ISSET(static_cast<std::size_t>(core), &cores) && kept++ > 0)
             CPU_CLR(static_cast<std::size_t>(core), &cores);
     sched_setaffinity(0, sizeof cores, &cores);
-    benchmark::Initialize(&argc, argv);
+    // One run takes 30 ms, as long as a shared host is slow for. Options on the command line override these.
+    char repetitions[] = "--benchmark_repetitions=100", brief[] = "--benchmark_report_aggregates_only=true";
+    std::vector<char*> arguments{argv[0], repetitions, brief};
+    arguments.insert(arguments.end(), argv + 1, argv + argc);
+    int count = static_cast<int>(arguments.size());
+    arguments.push_back(nullptr);
+    benchmark::Initialize(&count, arguments.data());
     Ratios ratios;
     benchmark::RunSpecifiedBenchmarks(&ratios);
     ratios.print();

@@ -117,6 +117,7 @@ ForeignLoad::ForeignLoad(std::size_t processes, double share) {
     constexpr double period_us =
         7'000;   // neither a multiple nor a fraction of the 10 ms ticks in which the kernel counts this load
     const pid_t parent = getpid();
+    burn(0);   // makes its static, whose lock another thread might hold while this one forks
     for (std::size_t count = 0; count < processes; ++count) {
         const pid_t child = fork();
         if (child == 0) {   // makes only system calls: threads of the parent may hold locks

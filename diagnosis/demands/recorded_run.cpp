@@ -17,6 +17,7 @@
 #include "diagnosis/demands/cpu_shares.hpp"
 #include "diagnosis/demands/number_fact.hpp"
 #include "diagnosis/demands/recorded_steps.hpp"
+#include "diagnosis/demands/wake_times.hpp"
 #include "diagnosis/demands/demand_limit.hpp"
 
 namespace drawpoint {
@@ -361,6 +362,8 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
         return sample.pipeline == pipeline && sample.read_begin_ns != no_stamp;
     });
 
+    run.loop_wake_ns = loop_wake_ns(ledger, window.steps, window.batches);
+    run.read_wake_ns = read_wake_ns(ledger, pipeline);
     const std::size_t drawn = window.batches.size();
     // Batches are admitted in the sampler's order; epoch numbers may start again.
     std::ranges::sort(window.batches, {}, [&ledger](std::uint32_t at) {

@@ -46,7 +46,11 @@ ReplayLoader::ReplayLoader(const RecordedRun& run, const ReplayOptions& options,
       workers_(std::max<std::size_t>(options.setting.num_workers, 1)),
       reader_phases_(3 * plan.read_concurrency, Phase::begins),
       pass_end_{run.pass_samples == 0 ? endless : 0},
-      spin_{static_cast<std::size_t>(std::ceil(run.cores)), options.setting.num_workers} {
+      wake_ns_{run.loop_wake_ns != 0 ? run.loop_wake_ns : options.costs.wake_ns},
+      read_wake_ns_{run.read_wake_ns != 0 ? run.read_wake_ns : wake_ns_},
+      spin_{static_cast<std::size_t>(std::ceil(run.cores)), options.setting.num_workers},
+      yields_{static_cast<std::uint32_t>(
+          SpinPolicy::worker_yields(static_cast<std::size_t>(std::ceil(run.cores)), options.setting.num_workers))} {
     if (run.pass_samples != 0) {
         const std::uint64_t before = options.warm_up_steps * options.setting.batch_size % run.pass_samples;
         pass_begin_ = -static_cast<std::int64_t>((run.first_in_pass + run.pass_samples - before) % run.pass_samples);
@@ -161,7 +165,7 @@ void ReplayLoader::publish(const LoaderPolicy::HandOver& batch) {
         time_.wait(loop, 0);
     } else if (loop_ == LoopState::suspended) {
         loop_ = LoopState::waking;
-        time_.wait(loop, options_.costs.wake_ns);
+        time_.wait(loop, wake_ns_);
     }
 }
 
@@ -171,14 +175,19 @@ void ReplayLoader::wake(std::size_t wakes) {
             ++tokens_;
             continue;
         }
-        // A worker that is still yielding its core is not asleep yet: workers that are asleep come first.
-        auto first = std::ranges::find_if(sleeping_, [this](std::uint32_t worker) { return !time_.queues(worker); });
+        // Workers that are asleep come before those that yield.
+        auto first = std::ranges::find_if(sleeping_, [this](std::uint32_t worker) { return !time_.yields(worker); });
         if (first == sleeping_.end())
             first = sleeping_.begin();
         const std::uint32_t worker = *first;
         sleeping_.erase(first);
+        if (time_.yields(worker) && options_.costs.look_ns > 0) {
+            workers_[worker].state = WorkerState::looking;
+            time_.compute(worker, options_.costs.look_ns);
+            continue;
+        }
         workers_[worker].state = WorkerState::waking;
-        time_.wait(worker, options_.costs.wake_ns);
+        time_.wait(worker, wake_ns_);
     }
 }
 
@@ -192,7 +201,7 @@ void ReplayLoader::notify_spinning() {
     if (spinning_ != 0)
         for (std::uint32_t worker = 0; worker < workers_.size(); ++worker)
             if (workers_[worker].state == WorkerState::spinning)
-                time_.wait(worker, 0);
+                time_.stop(worker);
 }
 
 // ---------------------------------------------------------------------------------------------- passes

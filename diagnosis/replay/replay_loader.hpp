@@ -132,6 +132,7 @@ private:
         suspended,
         waking,
         transfer,
+        waiting_first,
         computing,
         waiting,
         computing_after,
@@ -143,6 +144,7 @@ private:
     void draw();
     void take();
     void begin_compute();
+    void compute_step();
     void release_batch();
     void end_step();
     [[nodiscard]] bool ready() const noexcept { return position_ < published_; }
@@ -183,7 +185,9 @@ private:
     LoopState loop_ = LoopState::drawing;
     std::uint64_t position_ = 0;
     std::uint32_t held_ = none;
+    std::int64_t wake_ns_, read_wake_ns_;
     SpinPolicy spin_;
+    std::uint32_t yields_;   // of a worker before it sleeps
     StepDemand step_{};
     BatchRow released_{};   // of the step's batch: its slot may be in use again
     std::int64_t draw_begin_ns_ = 0, taken_ns_ = 0, released_ns_ = 0;

@@ -34,7 +34,10 @@ void ReplayLoader::step_loop() {
         return;
     case LoopState::waking: return take();
     case LoopState::transfer: return begin_compute();
+    case LoopState::waiting_first: return compute_step();
     case LoopState::computing:
+        if (run_.loop_waits_first && step_.compute.ns() > 0)
+            return release_batch();
         loop_ = LoopState::waiting;
         if (step_.compute.wait_ns > 0 || step_.compute.cpu_ns <= 0)   // even a step of no length is an event
             return time_.wait(loop, step_.compute.wait_ns);
@@ -87,10 +90,19 @@ void ReplayLoader::take() {
 void ReplayLoader::begin_compute() {
     taken_ns_ = time_.now_ns();
     draw_ns_.push_back(taken_ns_ - draw_begin_ns_);
+    if (!run_.loop_waits_first || step_.compute.wait_ns <= 0)
+        return compute_step();
+    loop_ = LoopState::waiting_first;
+    time_.wait(static_cast<std::uint32_t>(workers_.size()), step_.compute.wait_ns);
+}
+
+void ReplayLoader::compute_step() {
     loop_ = LoopState::computing;
     if (step_.compute.cpu_ns > 0)
         time_.compute(static_cast<std::uint32_t>(workers_.size()), step_.compute.cpu_ns, std::max(step_.threads, 1.0),
-                      step_.spins);
+                      !step_.spins         ? Spinning::no
+                      : run_.helpers_yield ? Spinning::yields
+                                           : Spinning::own);
     else
         step_loop();
 }

@@ -31,11 +31,11 @@ void ReplayLoader::begin_reads(bool running) {
     const auto wanted = [this](std::uint32_t slot, std::uint32_t at) {
         return wants(demands_.sample_at(slots_[slot].position + at));
     };
-    std::int64_t wake_ns = running ? 0 : options_.costs.wake_ns;   // a reader that runs needs no waking
+    std::int64_t wake_ns = running ? 0 : read_wake_ns_;   // a reader that runs needs no waking
     while (const auto read = reads_.begin_next(running, time_.now_ns() + wake_ns, wanted)) {
         running = true;   // it goes on until enough is held
         reader_phases_[*read] = Phase::waits;
-        time_.wait(first + *read, std::exchange(wake_ns, options_.costs.wake_ns));
+        time_.wait(first + *read, std::exchange(wake_ns, read_wake_ns_));
     }
 }
 
@@ -59,7 +59,7 @@ void ReplayLoader::step_reader(std::uint32_t number) {
                                             demands_.sample(sample).bytes);
     begin_reads(true);
     if (waiter != ReplayReads::nobody)
-        time_.wait(waiter, options_.costs.wake_ns);
+        time_.wait(waiter, read_wake_ns_);
 }
 
 }   // namespace drawpoint

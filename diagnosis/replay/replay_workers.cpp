@@ -20,7 +20,7 @@ void ReplayLoader::run_worker(std::uint32_t number) {
             if (!work_is_open() && !gate_.has_slots()) {
                 if (time_.now_ns() < worker.spin_until_ns) {   // another worker was quicker
                     ++spinning_;
-                    return time_.wait(number, worker.spin_until_ns - time_.now_ns());
+                    return time_.compute(number, worker.spin_until_ns - time_.now_ns());
                 }
                 if (sleeps(number))
                     return;
@@ -55,8 +55,7 @@ void ReplayLoader::run_worker(std::uint32_t number) {
             worker.state = WorkerState::spinning;
             worker.spin_until_ns = time_.now_ns() + SpinPolicy::worker_spin_ns;
             ++spinning_;
-            time_.yield(number);   // as std::atomic::wait does before it sleeps
-            return time_.wait(number, SpinPolicy::worker_spin_ns);
+            return time_.compute(number, SpinPolicy::worker_spin_ns);
         case WorkerState::waiting_for_read:
             worker.waited_ns += time_.now_ns() - worker.sample_ns;
             note_use(worker, false, time_.now_ns() - worker.sample_ns);
@@ -78,7 +77,7 @@ void ReplayLoader::run_worker(std::uint32_t number) {
             if (machine_.prepared(true))
                 turn(false);
             if (loop_ == LoopState::awaiting_order)
-                time_.wait(static_cast<std::uint32_t>(workers_.size()), options_.costs.wake_ns);
+                time_.wait(static_cast<std::uint32_t>(workers_.size()), wake_ns_);
             break;
         }
     }
@@ -104,6 +103,7 @@ bool ReplayLoader::sleeps(std::uint32_t number) {
         --tokens_;
         return false;
     }
+    time_.yield(number, yields_);
     workers_[number].state = WorkerState::parked;
     sleeping_.push_back(number);
     return true;
@@ -149,7 +149,7 @@ void ReplayLoader::observe(Worker& worker) noexcept {
 void ReplayLoader::recall_resting_workers() {
     for (std::size_t back = machine_.recall(); back != 0; --back, resting_.pop_back()) {
         workers_[resting_.back()].state = WorkerState::waking;
-        time_.wait(resting_.back(), options_.costs.wake_ns);
+        time_.wait(resting_.back(), wake_ns_);
     }
 }
 

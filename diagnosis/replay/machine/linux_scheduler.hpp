@@ -12,10 +12,8 @@ inline constexpr double load_half_life_ns = 32e6;            ///< PELT: half-lif
 inline constexpr std::int64_t load_window_ns = 10'000'000;   ///< how often the limit of SIS_UTIL is computed anew
 /// The imbalance_pct of sched_domain, 117 %, squared, as SIS_UTIL uses it.
 inline constexpr double imbalance_squared = 1.37;
-/// How often a core that falls idle looks for a thread on other cores: once in this many times. (From 6.18 on, newidle
-/// balancing is random, with a probability that depends on its past success. In six runs of loaders it took 19 to 34 %
-/// of the threads that it could have taken, by sched_switch.)
-inline constexpr std::uint32_t newidle_one_in = 4;
+/// By how much more the load of a woken thread's own core counts (WA_BIAS: half of imbalance_pct).
+inline constexpr double affine_bias = 1.08;
 
 }   // namespace linux_scheduler
 }   // namespace drawpoint

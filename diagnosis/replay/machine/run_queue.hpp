@@ -61,9 +61,9 @@ public:
             turns[thread].asleep = true;
     }
     /// `sched_yield`: gives up the rest of the slice as if it had run (Linux from 6.18 on). Has no effect if the thread
-    /// is alone.
+    /// is alone or has had more than the average.
     void yield(Turns turns, Thread thread) const noexcept {
-        if (threads_.size() == 1)
+        if (threads_.size() == 1 || !is_eligible(turns, thread))
             return;
         Turn& turn = turns[thread];
         turn.ran = std::max(turn.ran, turn.deadline);

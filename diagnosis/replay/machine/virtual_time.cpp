@@ -16,6 +16,8 @@ namespace {
 constexpr std::int64_t most_ns = std::int64_t{1} << 61;
 constexpr std::int64_t one = 1 << 20;   // unit of service: a nanosecond of a whole core
 constexpr std::int64_t forever = std::int64_t{1} << 61;
+constexpr std::uint32_t helper_yields = 4;    // as in libstdc++'s std::atomic::wait
+constexpr std::int64_t yielding_ns = 4'000;   // on a core between two yields
 
 }   // namespace
 
@@ -41,27 +43,38 @@ VirtualTime::VirtualTime(double cores, double efficiency, std::size_t entities, 
             jobs_[job].core = static_cast<std::uint32_t>(job % core_.size());
 }
 
-void VirtualTime::compute(Entity entity, std::int64_t cpu_ns, double threads, bool spins) {
+void VirtualTime::compute(Entity entity, std::int64_t cpu_ns, double threads, Spinning spinning) {
     settle();
     if (served_ > most_cpu_ns * one)
         rebase();
     const auto all = static_cast<std::size_t>(std::ceil(threads));
     const std::int64_t each = all == 1 ? cpu_ns : std::llround(static_cast<double>(cpu_ns) / threads);
-    const std::size_t first_helper = pending_.size();
-    jobs_.resize(std::max(jobs_.size(), first_helper + all - 1));
+    jobs_.resize(std::max(jobs_.size(), pending_.size() + all - 1));
     turns_.resize(jobs_.size());
     jobs_[entity].outstanding = static_cast<std::uint32_t>(all);
-    jobs_[entity].spins = spins && all > 1;
+    if (jobs_[entity].idles) {
+        set_to_work(entity, cpu_ns);
+        return reckon();
+    }
+    jobs_[entity].spinning = all > 1 ? spinning : Spinning::no;
     start(entity, each);
     std::int64_t left = cpu_ns - each;
-    for (std::size_t helper = 1; helper < all; ++helper, left -= each) {
-        Job& job = jobs_[first_helper + helper - 1];
-        own(static_cast<std::uint32_t>(first_helper + helper - 1), entity);
-        if (!core_.empty() && job.ran_until < 0)
-            job.core = static_cast<std::uint32_t>((jobs_[entity].core + helper) % core_.size());
-        start(static_cast<std::uint32_t>(first_helper + helper - 1), std::clamp<std::int64_t>(left, 0, each));
-    }
+    for (std::size_t helper = 1; helper < all; ++helper, left -= each)
+        start_helper(entity, helper, std::clamp<std::int64_t>(left, 0, each));
     reckon();
+}
+
+void VirtualTime::start_helper(Entity entity, std::size_t helper, std::int64_t cpu_ns) {
+    const auto number = static_cast<std::uint32_t>(pending_.size() + helper - 1);
+    Job& job = jobs_[number];
+    if (job.idles)
+        return set_to_work(number, cpu_ns);
+    own(number, entity);
+    if (!core_.empty() && !turns_[number].asleep && ended_ != number)
+        job.core = job.ran_until < 0 ? static_cast<std::uint32_t>((jobs_[entity].core + helper) % core_.size())
+                                     : affine_core(job, jobs_[entity]);
+    job.woken_at = now_;
+    start(number, cpu_ns);
 }
 
 std::optional<VirtualTime::Entity> VirtualTime::next() {
@@ -99,7 +112,7 @@ std::optional<VirtualTime::Entity> VirtualTime::next() {
             continue;
         }
         Job& own = jobs_[job.owner];
-        if (number == job.owner && own.spins && own.outstanding > 1) {
+        if (number == job.owner && own.spinning != Spinning::no && own.outstanding > 1) {
             own.left = forever;
             schedule(number);
             reckon();
@@ -109,15 +122,22 @@ std::optional<VirtualTime::Entity> VirtualTime::next() {
         --running_;
         job.ran_until = now_;
         ended_ = number;   // its core stays occupied
+        if (job.idles) {
+            release_ended();
+            continue;
+        }
+        if (number != job.owner && own.spinning == Spinning::yields)
+            job.yields = helper_yields;
         if (--own.outstanding == 0)
             return job.owner;
         release_ended();
-        if (own.spins && own.outstanding == 1 && own.left > forever / 2)
-            stop_spinning(job.owner);
+        if (own.spinning != Spinning::no && own.outstanding == 1 && own.left > forever / 2)
+            stop(job.owner);
     }
 }
 
-void VirtualTime::stop_spinning(std::uint32_t number) {
+void VirtualTime::stop(Entity number) {
+    settle();
     Job& job = jobs_[number];
     const bool runs = job.event != 0;
     if (runs)
@@ -154,12 +174,14 @@ inline void VirtualTime::start(std::uint32_t number, std::int64_t cpu_ns) {
         if (core_[job.core].running != free_core)
             if (const std::optional<std::uint32_t> idle = look_for_idle(job.core))
                 job.core = *idle;
+        average_load(core_[job.core]);
         core_[job.core].queue.join(turns_, number);
     }
     Core& core = core_[job.core];
     if (core.running == free_core)
         return occupy(number);
     ++queued_;
+    queued_at_ = now_;
     if (ended_ == core.running)
         return;
     const std::uint32_t running = core.running;
@@ -239,22 +261,70 @@ inline void VirtualTime::release_ended() {
     if (core_.empty())
         return reckon();
     settle();
+    if (jobs_[number].yields != 0)
+        return yield_ended(number);
+    jobs_[number].idles = false;
     Core& core = core_[at];
     core.running = free_core;
     --occupied_;
+    average_load(core);
     core.queue.sleep(turns_, number);
     if (const std::uint32_t next = core.queue.pick(turns_, RunQueue::nobody, false); next != RunQueue::nobody) {
         --queued_;
         occupy(next);
-    } else if (queued_ != 0) {
+    } else if (queued_ != 0 || now_ - queued_at_ < times_.tick_ns) {
         pull(at);
     }
     reckon();
 }
 
+void VirtualTime::yield_ended(std::uint32_t number) {
+    Job& job = jobs_[number];
+    Core& core = core_[job.core];
+    --job.yields;
+    job.idles = true;
+    job.left = yielding_ns * one;
+    core.queue.yield(turns_, number);
+    ++running_;
+    job.since = served_;
+    change_turns(core, core.queue.pick(turns_, number, false));
+    reckon();
+}
+
+void VirtualTime::set_to_work(std::uint32_t number, std::int64_t cpu_ns) {
+    Job& job = jobs_[number];
+    job.idles = false;
+    job.yields = 0;
+    if (job.event != 0)
+        account(number);
+    job.left = cpu_ns * one;
+    if (job.event != 0)
+        schedule(number);
+}
+
+void VirtualTime::average_load(Core& core) noexcept {
+    const auto passed = static_cast<double>(now_ - std::exchange(core.load_at, now_));
+    const double keeps = std::exp2(-passed / linux_scheduler::load_half_life_ns);
+    core.load = keeps * core.load + (1 - keeps) * static_cast<double>(core.queue.size());
+}
+
+std::uint32_t VirtualTime::affine_core(const Job& woken, const Job& waker) noexcept {
+    Core &own = core_[woken.core], &other = core_[waker.core];
+    if (own.running == free_core || woken.core == waker.core)
+        return woken.core;
+    average_load(own);
+    average_load(other);
+    const double its_load = static_cast<double>(woken.ran_until - woken.woken_at) /
+                            static_cast<double>(std::max<std::int64_t>(now_ - woken.woken_at, 1));
+    return other.load + its_load < linux_scheduler::affine_bias * (own.load - its_load) ? waker.core : woken.core;
+}
+
 void VirtualTime::pull(std::uint32_t at) {
-    if (dice_() % linux_scheduler::newidle_one_in == 0)
-        move(*std::ranges::max_element(core_, {}, [](const Core& core) { return core.queue.size(); }), at);
+    core_[at].newidle.fell_idle(dice_, [&] {
+        if (queued_ != 0)
+            move(*std::ranges::max_element(core_, {}, [](const Core& core) { return core.queue.size(); }), at);
+        return core_[at].running != free_core;
+    });
 }
 
 void VirtualTime::move(Core& from, std::uint32_t at) {
@@ -262,6 +332,8 @@ void VirtualTime::move(Core& from, std::uint32_t at) {
         Job& job = jobs_[number];
         if (number == from.running || turns_[number].asleep || now_ - job.ran_until < times_.migration_cost_ns)
             continue;
+        average_load(from);
+        average_load(core_[at]);
         from.queue.leave(turns_, number);
         core_[at].queue.join(turns_, number, true);
         --queued_;

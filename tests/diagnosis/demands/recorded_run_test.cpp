@@ -322,6 +322,29 @@ BOOST_AUTO_TEST_CASE(where_nothing_was_measured_samples_compute_and_steps_wait) 
     BOOST_TEST(std::abs(read.steps[3].compute.cpu_ns - 12 * ms) <= 1);
 }
 
+BOOST_AUTO_TEST_CASE(how_long_woken_threads_took_to_run_is_read_and_replayed) {
+    RecordedRun run = constant_run({.batch_size = 2, .sample = {0, 1 * ms}, .compute = {0, 1 * ms}, .steps = 60});
+    ReplayOptions options = exact(run.setting);
+    options.costs.wake_ns = 40'000;
+    options.keep_rows = options.ends = true;
+    const Ledger once = replay(run, options).ledger;
+    BOOST_TEST(drawpoint::recorded_run(once, 0).loop_wake_ns == 40'000);
+    BOOST_TEST(drawpoint::recorded_run(once, 50).loop_wake_ns == 0);   // of too few draws
+
+    run.reads_ahead = true;
+    run.stages = {"read", "make"};
+    for (SampleDemand& sample : run.samples) {
+        sample.read = std::exchange(sample.stages[0], {});
+        sample.stages[1] = {1'000, 0};
+    }
+    options.setting.read_concurrency = run.setting.read_concurrency = 2;
+    run.loop_wake_ns = 50'000;
+    run.read_wake_ns = 70'000;
+    const RecordedRun read = drawpoint::recorded_run(replay(run, options).ledger, 0);
+    BOOST_TEST(read.loop_wake_ns == 50'000);
+    BOOST_TEST(read.read_wake_ns == 70'000);
+}
+
 BOOST_AUTO_TEST_CASE(what_a_loop_spins_for_its_late_threads_is_no_work) {
     // 2 ms on each of two threads. In two steps out of three the other thread is late, and the loop's own spins for 3
     // ms more.

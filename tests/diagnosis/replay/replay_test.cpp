@@ -213,18 +213,18 @@ BOOST_AUTO_TEST_CASE(cores_that_all_compute_are_slower_by_their_efficiency) {
 }
 
 BOOST_AUTO_TEST_CASE(a_worker_that_goes_to_sleep_leaves_the_loop_its_core) {
-    // 8 x 0.32 ms per batch and a loop of 1.7 ms: two cores allow 469 batches per second. If no worker yielded its
-    // slice to the loop, the loop would wait for workers that hold its next batch, while the other core idles: 400
-    // (real runs: 440).
+    // 8 x 0.32 ms per batch and a loop of 1.7 ms: two cores allow 469 batches per second, and real runs had 440. If no
+    // worker yielded its slice to the loop, the loop would wait for workers that hold its next batch, while the other
+    // core idles: 400.
     RecordedRun run = constant_run(
         {.batch_size = 8, .sample = {320 * ms / 1000, 0}, .compute = {1700 * ms / 1000, 0}, .steps = 2000});
     for (std::size_t i = 0; i < run.samples.size(); ++i)   // alternately shorter and longer
         run.samples[i].stages[0].cpu_ns += (static_cast<std::int64_t>(i * 37 % 64) - 32) * 5 * ms / 1000;
     run.cores = 2;
     run.setting.num_workers = run.setting.prefetch_depth = 2;
-    const double rate = drawpoint::replay(run, exact(run.setting)).batches_per_s;
-    BOOST_TEST(rate > 0.92 * 469);
-    BOOST_TEST(rate < 469);
+    const double rate = drawpoint::replay(run, {.setting = run.setting, .costs = {.wake_ns = ms / 100}}).batches_per_s;
+    BOOST_TEST(rate > 425);
+    BOOST_TEST(rate < 455);
 }
 
 BOOST_AUTO_TEST_CASE(a_loop_of_several_threads_queues_with_each_of_them) {

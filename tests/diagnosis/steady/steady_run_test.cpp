@@ -1,9 +1,12 @@
 #include <drawpoint/diagnosis/steady/detail/steady_run.hpp>
 
+#include <cmath>
 #include <set>
 #include <string_view>
 
 #include <boost/test/unit_test.hpp>
+
+#include "diagnosis/replay/replayed_runs.hpp"
 
 namespace {
 
@@ -62,6 +65,38 @@ BOOST_AUTO_TEST_CASE(every_reason_to_distrust_has_a_word_of_its_own) {
     BOOST_TEST(outside == 5u);
     BOOST_TEST(is_interference(DistrustReason::steal));
     BOOST_TEST(!is_interference(DistrustReason::lost_records));
+}
+
+BOOST_AUTO_TEST_CASE(what_a_recording_does_not_tell_of_the_loop_is_chosen_so_that_the_replay_fits) {
+    for (const auto what : {&RecordedRun::loop_waits_first, &RecordedRun::helpers_yield}) {
+        const bool helpers = what == &RecordedRun::helpers_yield;
+        RecordedRun run = test::constant_run({.batch_size = 16,
+                                              .sample = {helpers ? 400'000 : 100'000, 0},
+                                              .compute = {helpers ? 800'000 : 980'000, helpers ? 0 : 260'000},
+                                              .steps = 1000});
+        for (std::size_t i = 0; i < run.samples.size(); ++i)   // uneven
+            run.samples[i].stages[0].cpu_ns += static_cast<std::int64_t>(i * 37 % 64) * 1'000;
+        for (StepDemand& step : run.steps) {
+            step.threads = helpers ? 2 : 1;
+            step.spins = helpers;
+        }
+        run.cores = 2;
+        run.setting.num_workers = 2;
+        const auto rate_if = [&](bool it_does) {
+            RecordedRun other = run;
+            other.*what = it_does;
+            ReplayOptions options{.setting = run.setting, .steps = 1000, .warm_up_steps = 64};
+            return replay(other, options).batches_per_s;
+        };
+        for (const bool it_does : {false, true}) {
+            run.batches_per_s = rate_if(it_does);
+            BOOST_TEST(std::abs(run.batches_per_s / rate_if(!it_does) - 1) > 0.02);
+            run.*what = false;
+            const double rate = replay_recorded(run, Interference{}, 1'000'000);
+            BOOST_TEST((run.*what) == it_does);
+            BOOST_TEST(std::abs(rate / run.batches_per_s - 1) < 0.02);
+        }
+    }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

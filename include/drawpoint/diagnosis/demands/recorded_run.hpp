@@ -80,10 +80,15 @@ struct RecordedRun {
     std::size_t first_in_pass = 0;    ///< samples of the pass before the first recorded one
     std::int64_t overhead_ns = 0;     ///< core time of a worker between two samples: claiming, recording
     std::int64_t sleep_cpu_ns = 0;    ///< core time to go to sleep and wake up, in each demand that waits; 0: not known
+    std::int64_t loop_wake_ns = 0;    ///< until the suspended loop ran once its batch was there; 0: not known
+    std::int64_t read_wake_ns = 0;    ///< until a worker ran once the read that it waited for had ended; 0: not known
     SchedulerTimes scheduler;         ///< of the recorded machine
     /// If the loop's threads spin while they wait for each other: their work may be as little as this share of what
     /// `steps` say, since nothing tells spinning from work; `steady_run` chooses. 1: it is what they say.
     double least_loop_work = 1;
+    /// What a recording does not tell, chosen by `steady_run`: whether the loop waits in a step before it computes, or
+    /// afterwards; and, if its threads spin, whether all but its own yield their cores before they sleep.
+    bool loop_waits_first = false, helpers_yield = false;
     bool reads_ahead = false;   ///< samples were read ahead: `SampleDemand::read` holds those reads
     bool collates = false;      ///< batches are collated from finished samples, and admitted by their bytes
     /// CPU time was measured for some samples (else a sample counts as computing all the time), and for some steps

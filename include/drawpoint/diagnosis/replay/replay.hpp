@@ -32,7 +32,8 @@ struct Change {
 /// What the loader itself takes, besides the recorded costs (`RecordedRun::overhead_ns` and `sleep_cpu_ns`): constants,
 /// not taken from the recording.
 struct ReplayCosts {
-    std::int64_t wake_ns = 30'000;       ///< until a sleeping thread runs on a halted core
+    /// Until a sleeping thread runs on a halted core, if the recording does not show it.
+    std::int64_t wake_ns = 30'000;
     std::int64_t look_ns = 10'000;       ///< core time of a woken worker that looks for work
     std::int64_t hand_over_ns = 1'000;   ///< core time of the worker that finishes a batch
     bool operator==(const ReplayCosts&) const = default;

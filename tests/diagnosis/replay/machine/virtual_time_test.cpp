@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_CASE(a_core_that_falls_idle_takes_a_queued_thread_now_and_then_u
         (void)time.next();
     }
     BOOST_TEST(taken > rounds / 5);
-    BOOST_TEST(taken < rounds / 2);   // some move only at a tick
+    BOOST_TEST(taken < rounds * 3 / 4);   // some move only at a tick
 
     // Preempted 0.2 ms before the other core becomes idle, it stays.
     VirtualTime hot{2, 1, 3, 2};
@@ -185,15 +185,58 @@ BOOST_AUTO_TEST_CASE(a_thread_that_spins_for_the_others_of_its_entity_keeps_its_
     for (const bool spins : {false, true}) {
         VirtualTime time{2, 1, 3};
         time.compute(1, 8 * ms);
-        time.compute(0, 4 * ms, 2, spins);
+        time.compute(0, 4 * ms, 2, spins ? Spinning::own : Spinning::no);
         time.wait(2, 3 * ms);
         BOOST_TEST(*time.next() == 2u);
         time.compute(2, 2 * ms);   // on core 0
         auto at = ends(time);
-        BOOST_TEST(at[2] == (spins ? 12 * ms : 5 * ms));
-        if (spins)
+        if (spins) {
             BOOST_TEST(at[0] == 10 * ms);
+            BOOST_TEST(at[2] == 12 * ms);
+        } else {
+            BOOST_TEST(at[2] <= 6 * ms);   // 1 ms later if the idle core took the helper
+        }
     }
+}
+
+BOOST_AUTO_TEST_CASE(a_helper_that_yields_is_late_for_its_next_work) {
+    // Entity 0 computes 1 ms on each of two threads, again and again, beside one thread on each core.
+    const auto took_ns = [](Spinning spinning) {
+        VirtualTime time{2, 1, 3, 0};
+        time.compute(1, 1000 * ms);
+        time.compute(2, 1000 * ms);
+        for (int round = 0; round < 100; ++round) {
+            time.compute(0, 2 * ms, 2, spinning);
+            BOOST_TEST(*time.next() == 0u);
+            time.wait(0, 2 * ms);
+            BOOST_TEST(*time.next() == 0u);
+        }
+        return time.now_ns();
+    };
+    BOOST_TEST(took_ns(Spinning::yields) > took_ns(Spinning::own) + 10 * ms);
+}
+
+BOOST_AUTO_TEST_CASE(what_yields_begins_its_work_at_its_next_turn_and_what_is_stopped_ends_at_once) {
+    VirtualTime time{1, 1, 2, 0};
+    time.compute(1, 2 * ms);
+    BOOST_TEST(*time.next() == 1u);
+    time.yield(1, 4);
+    time.compute(0, 10 * ms);
+    time.wait(1, 5 * ms);   // entity 1 still queues behind entity 0
+    BOOST_TEST(*time.next() == 1u);
+    BOOST_TEST(time.yields(1));
+    time.compute(1, 3 * ms);
+    auto at = ends(time);
+    BOOST_TEST(!time.yields(1));
+    BOOST_TEST(std::max(at[0], at[1]) >= 2 * ms + 10 * ms + 3 * ms);
+    BOOST_TEST(std::max(at[0], at[1]) <= 2 * ms + 10 * ms + 3 * ms + 4 * 4 * us);
+
+    VirtualTime stopped{1, 1, 2};
+    stopped.compute(0, 50 * ms);
+    stopped.wait(1, 1 * ms);
+    BOOST_TEST(*stopped.next() == 1u);
+    stopped.stop(0);
+    BOOST_TEST(ends(stopped)[0] == 1 * ms);
 }
 
 BOOST_AUTO_TEST_CASE(what_others_take_slows_all_cores_once_all_compute) {

@@ -38,8 +38,8 @@ struct SteadyRun {
 /// Sets the load of others in the run, replays the recorded setting and returns its rate; replays as many steps as hold
 /// `most_samples`. The load is set to 0 if it cannot have been a limit: the replay is more than 10 % slower than the
 /// recording, although workers did not wait for a core. A read line is removed if the replay is more than 20 % off with
-/// it and closer without it. Of a loop whose threads spin, as much counts as work as makes the replay fit, within
-/// `least_loop_work`. Throws as `replay` does.
+/// it and closer without it. `loop_waits_first` and `helpers_yield` are chosen so that the replay fits; of a loop whose
+/// threads spin, as much counts as work as makes it fit, within `least_loop_work`. Throws as `replay` does.
 [[nodiscard]] double replay_recorded(RecordedRun&, const Interference&, std::size_t most_samples);
 
 }   // namespace drawpoint

@@ -1,6 +1,7 @@
 #include "diagnosis/demands/wake_times.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include <drawpoint/diagnosis/rows/detail/loader_rows.hpp>

@@ -138,14 +138,18 @@ std::optional<VirtualTime::Entity> VirtualTime::next() {
 
 void VirtualTime::stop(Entity number) {
     settle();
+    set_left(number, 0);
+    reckon();
+}
+
+void VirtualTime::set_left(std::uint32_t number, std::int64_t left) {
     Job& job = jobs_[number];
     const bool runs = job.event != 0;
     if (runs)
         account(number);
-    job.left = 0;
+    job.left = left;
     if (runs)
         schedule(number);
-    reckon();
 }
 
 inline void VirtualTime::own(std::uint32_t number, Entity owner) noexcept {
@@ -292,17 +296,14 @@ void VirtualTime::yield_ended(std::uint32_t number) {
 }
 
 void VirtualTime::set_to_work(std::uint32_t number, std::int64_t cpu_ns) {
-    Job& job = jobs_[number];
-    job.idles = false;
-    job.yields = 0;
-    if (job.event != 0)
-        account(number);
-    job.left = cpu_ns * one;
-    if (job.event != 0)
-        schedule(number);
+    jobs_[number].idles = false;
+    jobs_[number].yields = 0;
+    set_left(number, cpu_ns * one);
 }
 
 void VirtualTime::average_load(Core& core) noexcept {
+    if (jobs_.size() == pending_.size())   // no helper, so nobody asks
+        return;
     const auto passed = static_cast<double>(now_ - std::exchange(core.load_at, now_));
     const double keeps = std::exp2(-passed / linux_scheduler::load_half_life_ns);
     core.load = keeps * core.load + (1 - keeps) * static_cast<double>(core.queue.size());

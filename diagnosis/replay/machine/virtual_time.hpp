@@ -125,6 +125,8 @@ private:
     inline void release_ended();
     /// A job that has ended yields its core; it gets it back for a moment.
     void yield_ended(std::uint32_t number);
+    /// Changes what the job has left to compute, whether it has a core or queues for one.
+    void set_left(std::uint32_t number, std::int64_t left);
     /// Gives work to a job that yields.
     void set_to_work(std::uint32_t number, std::int64_t cpu_ns);
     /// Brings the core's load up to now; called before its queue changes.

@@ -72,6 +72,9 @@ int bench_commands(const Invocation& invocation) {
             fail("not run: " + measured.not_run[contender]);
         std::ranges::for_each(differing_parts(measured, contender), fail);
     }
+    if (const std::string reason = bench::unfit(measured);
+        !reason.empty() && flags.form() != OutputOptions::Form::text)   // the text has it
+        complain(printable("the figures mean nothing: " + reason));
     return interrupted ? exit_interrupted : is_fine ? exit_ok : exit_failed;
 }
 

@@ -46,7 +46,7 @@ int crops(const Invocation& invocation) {
     PhotoCropOptions options;
     line.app().add_option("--from", from, "a folder of photographs");
     line.app().add_option("--out", out, "the folder that gets train/ and valid/");
-    add_number(line.app(), "--per-image", options.per_image, 1, 1'000'000, "crops of each photograph");
+    add_number(line.app(), "--per-image", options.per_image, 1, 1'000'000, "crops of each photograph to train on");
     add_read(line.app(), "--size", options.size, "500x375", size_in, "of a crop, in pixels");
     add_number(line.app(), "--quality", options.quality, 1, 100, "of the JPEG files, 1 to 100");
     add_number(line.app(), "--seed", options.seed, 0, INT64_MAX, "of where crops lie");

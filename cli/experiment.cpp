@@ -100,15 +100,10 @@ bool ExperimentFlags::print(const Report& report, const bench::Measurements& mea
                  : output_.form == Form::markdown ? exported("markdown") + end
                                                   : report.text + end,
                  report.document, output_);
-    bool are_written = true;
-    for (const bench::ExportFile& file : exports_)
-        try {
-            bench::write_export(file, measured, report.comparisons);
-        } catch (const std::exception& error) {
-            complain(fmt::format("--to {}={}: {}", file.format, file.file, error.what()));
-            are_written = false;
-        }
-    return are_written;
+    const std::vector<std::string> failures = bench::write_exports(exports_, measured, report.comparisons);
+    for (const std::string& failure : failures)
+        complain(failure);
+    return failures.empty();
 }
 
 bool run(bench::InterruptibleExperiment& experiment, const std::function<void(const bench::Measurements&)>& prepared,

@@ -118,9 +118,11 @@ public:
             throw UsageError{fmt::format("--rounds {}: {}", request.rounds, too_few())};
     }
 
-    /// Takes the rounds that it has not seen. Throws Failure if no row is left. Returns whether there is a verdict.
+    /// Takes the rounds that it has not seen, up to its verdict, or, in a self-test, all. Throws Failure if no row is
+    /// left. Returns whether there is a verdict.
     bool look(const bench::Measurements& measured) {
-        while (rounds_.size() < measured.rounds.size()) {
+        while (rounds_.size() < measured.rounds.size() &&
+               (self_test_ || gate_->verdict() == bench::GateVerdict::undecided)) {
             const std::vector<double>& ratios = measured.rounds[rounds_.size()].log_ratios[1];
             leave_out_without_ratio(measured, ratios);
             std::vector<double>& round = rounds_.emplace_back();
@@ -186,7 +188,7 @@ std::string verdict_text(const bench::Gate& gate, const bench::Measurements& mea
     if (gate.verdict() == bench::GateVerdict::slower) {
         const Interval found = gate.log_ratio(gate.slowest());
         return fmt::format("slower: {} by {:.1f} %, surely by more than {:.1f} %",
-                           measured.metrics[rows[gate.slowest()]].name, percent(found.median),
+                           printable(measured.metrics[rows[gate.slowest()]].name), percent(found.median),
                            std::max(percent(found.low), 0.0));
     }
     if (gate.verdict() == bench::GateVerdict::not_slower)
@@ -194,7 +196,7 @@ std::string verdict_text(const bench::Gate& gate, const bench::Measurements& mea
     std::string text = "not separated:";
     for (std::size_t row = 0; row < rows.size(); ++row) {
         const Interval found = gate.log_ratio(row);
-        text += fmt::format("{} {} {:+.1f} %, ", row == 0 ? "" : ";", measured.metrics[rows[row]].name,
+        text += fmt::format("{} {} {:+.1f} %, ", row == 0 ? "" : ";", printable(measured.metrics[rows[row]].name),
                             percent(found.median));
         text += std::isfinite(found.high) ? fmt::format("surely slower by less than {:.1f} %", percent(found.high))
                                           : std::string{"too few rounds to say more"};
@@ -214,7 +216,7 @@ int conclude(const Judge& judge, const bench::Measurements& measured, const Gate
     // Each bound of the table is wrong with the probability with which the gate is.
     ExperimentFlags::Report report = flags.report(measured, 2 * flags.error(), invocation);
     const std::vector<std::string> differing = bench::differing_parts(measured, 1);
-    const std::string reason = differing.empty() ? bench::unfit(measured) : printable(differing.front());
+    const std::string reason = printable(differing.empty() ? bench::unfit(measured) : differing.front());
     const bool closes = reason.empty() && gate.verdict() == bench::GateVerdict::slower;
     for (bench::Comparison& one : report.comparisons)
         one.is_failure =
@@ -238,11 +240,25 @@ int conclude(const Judge& judge, const bench::Measurements& measured, const Gate
     report.conclusion = verdict;
     const bool is_written = flags.print(report, measured);
     const bool passes = reason.empty() && !closes;
-    if (request.for_github)
+    const bool is_told =
+        !request.for_github ||
         tell_github(passes, verdict, bench::export_experiment("markdown", measured, report.comparisons));
     if (!reason.empty())
         throw Failure{fmt::format("gate: {}", verdict)};
-    return closes ? exit_slower : is_written ? exit_ok : exit_failed;
+    return closes ? exit_slower : is_written && is_told ? exit_ok : exit_failed;
+}
+
+/// Reports what was measured until an interrupt.
+void report_interrupted(const bench::Measurements& measured, ExperimentFlags& flags, const Invocation& invocation) {
+    if (measured.rounds.empty())
+        return;
+    ExperimentFlags::Report report = flags.report(measured, 2 * flags.error(), invocation);
+    for (bench::Comparison& one : report.comparisons)
+        one.is_failure = false;
+    report.conclusion = "no verdict, because it was interrupted";
+    report.document["verdict"] = "none";
+    report.document["verdict_text"] = report.conclusion;
+    (void)flags.print(report, measured);
 }
 
 /// The rounds of a file, with two of its contenders: the first one, and the one that --new names.
@@ -320,8 +336,10 @@ int gate_run(const Invocation& invocation) {
     turns.most_foreign = request.most_foreign / 100;
     bench::InterruptibleExperiment experiment{std::move(contenders), turns};
     std::optional<Judge> judge;
-    if (race(experiment, judge, request, options))
+    if (race(experiment, judge, request, options)) {
+        report_interrupted(experiment.measurements(), flags, invocation);
         return exit_interrupted;
+    }
     if (judge->has_too_few() && differing_parts(experiment.measurements(), 1).empty())
         throw Failure{fmt::format("gate: no verdict, because --minutes {} allowed {} rounds: {}", request.minutes,
                                   judge->rounds().size(), judge->too_few())};

@@ -44,24 +44,32 @@ int gate_counts(const std::string& base, const std::string& candidate, double er
     std::vector<bench::CountComparison> rows;
     std::string text;
     if (holds) {
-        rows = bench::compare_counts(read_results(base), read_results(candidate), error);
+        const bench::Results before = read_results(base), after = read_results(candidate);
+        if (!after.failure.empty())
+            throw Failure{fmt::format("gate: no verdict, because {}: {}", candidate, printable(after.failure))};
+        for (const std::string& name : bench::counted_by_one(before, after))
+            complain(fmt::format("gate: only one file counts {}: left out", printable(name)));
+        rows = bench::compare_counts(before, after, error);
     } else {
         const Ledger before = read_steps(base, false, true), after = read_steps(candidate, false, true);
         rows = bench::compare_counts(before, after, error);
         text = differences_of(before, after);
     }
-    const auto names_of = [&](bench::CountFinding finding) {
+    const auto names_of = [&](auto&& is_wanted) {
         std::vector<std::string> names;
         for (const bench::CountComparison& row : rows)
-            if (row.finding == finding)
+            if (is_wanted(row.finding))
                 names.push_back(printable(row.name));
         return names;
     };
-    const std::vector<std::string> more = names_of(bench::CountFinding::more);
-    const bool is_judged = !std::ranges::all_of(rows, bench::says_nothing, &bench::CountComparison::finding);
-    const std::string verdict = !is_judged     ? "no verdict, because nothing that both count can be judged"
-                                : more.empty() ? "nothing more is counted"
-                                               : fmt::format("more: {}", fmt::join(more, ", "));
+    const auto more = names_of([](bench::CountFinding finding) { return finding == bench::CountFinding::more; });
+    const auto unjudged = names_of(bench::says_nothing);
+    const bool is_judged = unjudged.size() < rows.size();
+    std::string verdict = !is_judged     ? "no verdict, because nothing that both count can be judged"
+                          : more.empty() ? "nothing more is counted"
+                                         : fmt::format("more: {}", fmt::join(more, ", "));
+    if (is_judged && !unjudged.empty())
+        verdict += fmt::format("; not judged: {}", fmt::join(unjudged, ", "));
     auto document =
         bench::counts_to_json(rows, {.version = DRAWPOINT_VERSION, .command = invocation.line}, this_machine());
     document["verdict"] = !is_judged ? "none" : more.empty() ? "not more" : "more";
@@ -71,11 +79,11 @@ int gate_counts(const std::string& base, const std::string& candidate, double er
     text += (markdown ? bench::counts_to_markdown(rows) : bench::counts_to_text(rows)) +
             fmt::format("\n{}\n{}\n", verdict, of_times);
     print_output(text, document, output);
-    if (for_github)
-        tell_github(is_judged && more.empty(), verdict, bench::counts_to_markdown(rows));
+    const bool is_told =
+        !for_github || tell_github(is_judged && more.empty(), verdict, bench::counts_to_markdown(rows));
     if (!is_judged)
         throw Failure{fmt::format("gate: {}", verdict)};
-    return more.empty() ? exit_ok : exit_slower;
+    return !more.empty() ? exit_slower : is_told ? exit_ok : exit_failed;
 }
 
 }   // namespace drawpoint::cli

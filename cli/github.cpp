@@ -11,15 +11,17 @@
 
 namespace drawpoint::cli {
 
-void tell_github(bool passes, const std::string& verdict, const std::string& table) {
+bool tell_github(bool passes, const std::string& verdict, const std::string& table) {
     print(fmt::format("::{} title=drawpoint gate::{}\n", passes ? "notice" : "error", printable(verdict)));
     const char* summary = std::getenv("GITHUB_STEP_SUMMARY");
     if (!summary || *summary == '\0')
-        return;
+        return true;
     std::ofstream file{summary, std::ios::app};
-    file << "**drawpoint gate: " << verdict << "**\n\n" << table << "\n";
-    if (!file.flush())
-        throw Failure{fmt::format("{}: cannot be written", summary)};
+    file << "**drawpoint gate: " << printable(verdict) << "**\n\n" << table << "\n";
+    if (file.flush())
+        return true;
+    complain(fmt::format("GITHUB_STEP_SUMMARY: {}: cannot be written", summary));
+    return false;
 }
 
 }   // namespace drawpoint::cli

@@ -1,5 +1,7 @@
 // Times loaders of a folder of photographs (one folder a class) against a loop written by hand, which makes the same
 // crops. Run it as: bench_my_dataset --data FOLDER [--help, or other options of bench::main()]
+#include <exception>
+#include <iostream>
 #include <string>
 #include <vector>
 
@@ -7,7 +9,7 @@
 
 using namespace drawpoint;
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
     bench::Suite suite{"my photographs"};
     const ImageFolder photos{suite.take_option(argc, argv, "--data", "folder of photographs")};
     const auto recipe = photos | decode_image | RandomResizedCrop{224, 224} | RandomHorizontalFlip{};
@@ -28,4 +30,7 @@ int main(int argc, char** argv) {
             suite.add_loader(std::to_string(workers) + " workers, depth " + std::to_string(depth), recipe, order,
                              {.batch_size = 16, .num_workers = workers, .prefetch_depth = depth});
     return bench::main(suite, argc, argv);
+} catch (const std::exception& error) {   // e.g. no such folder
+    std::cerr << error.what() << '\n';
+    return 2;
 }

@@ -176,10 +176,10 @@ bool measure_gains(Truth& truth, const Case& of, Rig& rig, const MeasureOptions&
     return true;
 }
 
-Interval times(const Interval& of, double factor) { return {of.median * factor, of.low * factor, of.high * factor}; }
-
 bool measure_grid(Truth& truth, const Case& of, Rig& rig, const MeasureOptions& options, Rounds& rounds) {
     const std::vector<Case> runs = grid_of(of);
+    if (runs.empty())
+        return true;
     for (const Case& cell : runs)
         truth.grid.push_back({.num_workers = cell.setting.num_workers,
                               .prefetch_depth = cell.setting.prefetch_depth,
@@ -206,7 +206,7 @@ bool measure_grid(Truth& truth, const Case& of, Rig& rig, const MeasureOptions& 
     if (!rounds.run(options.grid_rounds, options.grid_rounds, round, keep))
         return false;
     for (std::size_t which = 0; which < runs.size(); ++which)
-        truth.grid[which].batches_per_s = times(median_interval(all[which]), truth.batches_per_s.median);
+        truth.grid[which].batches_per_s = median_interval(all[which]).times(truth.batches_per_s.median);
     return true;
 }
 

@@ -91,6 +91,11 @@ Ledger recording_of(const Case& of, Rig& rig, const ScoreOptions& options) {
             throw std::runtime_error{read_text(failed)};
         std::filesystem::create_directories(options.recordings);
         running.recording = kept.string() + ".part";
+        if (std::filesystem::exists(running.recording)) {
+            const std::string died = "the program ended while it recorded this case";
+            write_text(failure_of(kept), died);
+            throw std::runtime_error{died};
+        }
     }
     Case recorded = of;
     recorded.sample_set = recorded_samples;
@@ -226,8 +231,11 @@ Scored score_case(const Case& of, const std::optional<Truth>& truth, Rig& rig, c
         scored.answers.resize(1);
         scored.answers.front() = {.rule = "drawpoint", .abstained = scored.error};
     }
-    if (ledger.steps.empty())
-        return scored;   // there is no recording to judge
+    if (ledger.steps.empty()) {   // there is no recording to judge, and the setting stays
+        if (scored.truth)
+            scored.answers.front().regret = RealGains{of, *scored.truth, rig}.best();
+        return scored;
+    }
     const RunFigures figures = figures_of(ledger, warm_up_steps(of), usable_cores());
     for (const Rule& rule : rules()) {
         RuleAnswer said = rule.answer(figures);
@@ -266,6 +274,18 @@ Scored score_case(const Case& of, const std::optional<Truth>& truth, Rig& rig, c
     }
     return scored;
 }
+
+namespace {
+
+/// What the setting that a tuner starts from loses against the best of the grid, as `TunedCase::regret`.
+double regret_of_start(const Truth& truth) {
+    double best = truth.batches_per_s.median;
+    for (const MeasuredCell& cell : truth.grid)
+        best = std::max(best, cell.batches_per_s.median);
+    return best > 0 ? 1 - truth.batches_per_s.median / best : 0;
+}
+
+}   // namespace
 
 Score score_of(std::vector<Scored> all) {
     Score score;
@@ -310,7 +330,8 @@ Score score_of(std::vector<Scored> all) {
             score.one_line_errors.push_back(cell.error());
         for (const Predicted& peak : scored.peaks)
             score.peak_errors.push_back(peak.error());
-        if (scored.tuning_failed) {   // it came to nothing, in no time
+        if (scored.tuning_failed) {   // it came to nothing, in no time, and the setting stays
+            score.tuner_regrets.push_back(regret_of_start(*scored.truth));
             score.tuner_in_time.count(false);
             if (scored.of.setting.memory_budget != 0)
                 score.budgets_kept.count(false);

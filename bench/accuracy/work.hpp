@@ -15,7 +15,7 @@ namespace drawpoint::bench {
 /// a core take twice as long; how fast the core is at the moment makes no difference.
 void burn(double us) noexcept;
 
-/// Sleeps; wakes about 50 µs late. Returns at once for 0 or less.
+/// Sleeps; wakes a few µs late if the thread's timer slack is small, else 50 µs. Returns at once for 0 or less.
 void sleep_us(double us) noexcept;
 
 /// Threads that share work and wait for one another by spinning, as those of numerical libraries do.

@@ -20,6 +20,7 @@ namespace drawpoint::bench {
 namespace {
 
 constexpr int most_silence_ms = 180'000;
+constexpr std::int64_t least_work_ns = 100'000'000;   // CPU time meanwhile of a child that takes long, but works
 
 }   // namespace
 
@@ -145,9 +146,11 @@ nlohmann::json Child::read_line() {
 
 void Child::read_some() {
     pollfd readable{from_, POLLIN, 0};
-    const int ready = poll(&readable, 1, most_silence_ms);
-    if (ready == 0)
-        throw NotRun{fmt::format("no answer within {} s", most_silence_ms / 1000)};
+    std::int64_t used_ns = 0;
+    while (poll(&readable, 1, most_silence_ms) == 0)
+        if (const std::int64_t now_ns = process_tree_use(pid_).cpu_ns;
+            now_ns - std::exchange(used_ns, now_ns) < least_work_ns)
+            throw NotRun{fmt::format("no answer, and no work, for {} s", most_silence_ms / 1000)};
     const std::size_t size = buffer_.size(), step = std::size_t{1} << 20;
     buffer_.resize(size + step);
     const ssize_t n = read(from_, buffer_.data() + size, step);

@@ -36,7 +36,8 @@ struct BatchCopy {
 ///   {"do":"round","epoch","passes"}:              {"wall_ns","first_batch_ns","items","batches","bound_ns"}
 ///   {"do":"first_batch","epoch"}:                 {"wall_ns"}
 ///   {"do":"batches","epoch","batches":[…]}:       for each {"targets","values"}, then as many float32
-/// Not thread-safe. The constructor and all questions throw NotRun, whose what() is the reason alone.
+/// or {"error"}: why it cannot. Not thread-safe. The constructor and all questions throw NotRun, whose what() is the
+/// reason alone, and nlohmann::json::exception if an answer lacks something.
 class Child {
 public:
     /// `command`: the program and its arguments, without the last one.

@@ -79,12 +79,18 @@ private:
         try {
             action();
         } catch (const NotRun& reason) {
-            row_.not_run = reason.what();
-            row_.rounds.clear();
-            child_.reset();
-            fmt::print(stderr, "{}: not run: {}\n", name_, reason.what());
-            throw NotRun{fmt::format("{}: {}", name_, reason.what())};
+            leave_out(reason.what());
+        } catch (const nlohmann::json::exception& error) {
+            leave_out(fmt::format("answered what was not asked: {}", error.what()));
         }
+    }
+
+    [[noreturn]] void leave_out(const std::string& reason) {
+        row_.not_run = reason;
+        row_.rounds.clear();
+        child_.reset();
+        fmt::print(stderr, "{}: not run: {}\n", name_, reason);
+        throw NotRun{fmt::format("{}: {}", name_, reason)};
     }
 
     /// Chooses how many passes a turn has, so that it takes long enough. Passes over pictures are long enough, and a

@@ -81,6 +81,8 @@ Reported google_times_in(const std::string& output, const std::string& name) {
     const auto document = nlohmann::json::parse(output);
     if (const std::string failure = google_failure(document); !failure.empty())
         throw NotRun{fmt::format("{}: {}", name, printable(failure))};
+    if (has_only_aggregates(document))
+        throw NotRun{fmt::format("{}: {}", name, only_aggregates)};
     Reported found;
     for (const ResultRow& row : google_rows(document))
         found.emplace_back(row.name, std::accumulate(row.values.begin(), row.values.end(), 0.0) /

@@ -110,11 +110,8 @@ Results counts_of(const Ledger& ledger) {
 
 /// "1,234", or "1,230 … 1,251" of several rounds.
 std::string range_text(const Interval& range, Metric::Unit unit) {
-    const auto text = [&](double value) {
-        return unit == Metric::Unit::count && value != std::floor(value) ? fmt::format("{:.3g}", value)
-                                                                         : value_text(value, unit);
-    };
-    return range.low == range.high ? text(range.low) : fmt::format("{} … {}", text(range.low), text(range.high));
+    const std::string low = value_text(range.low, unit);
+    return range.low == range.high ? low : fmt::format("{} … {}", low, value_text(range.high, unit));
 }
 
 }   // namespace
@@ -152,6 +149,18 @@ std::vector<CountComparison> compare_counts(const Ledger& base, const Ledger& ca
             one.finding = CountFinding::too_few_rounds;   // how many are lost is chance, whether any are is not
     }
     return found;
+}
+
+std::vector<std::string> counted_by_one(const Results& a, const Results& b) {
+    std::vector<std::string> names;
+    const auto add_those_without = [&names](const Results& these, const Results& others) {
+        for (const ResultRow& row : these.rows)
+            if (is_counted(row.unit) && std::ranges::find(others.rows, row.name, &ResultRow::name) == others.rows.end())
+                names.push_back(row.name);
+    };
+    add_those_without(a, b);
+    add_those_without(b, a);
+    return names;
 }
 
 std::string_view to_text(CountFinding finding) noexcept { return findings[static_cast<std::size_t>(finding)]; }

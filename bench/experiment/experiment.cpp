@@ -240,7 +240,10 @@ void Experiment::calibrate() {
             attempt(i, [&] { measured_.runs[i] = calibrated_runs(*contenders_[i]); });
     // Contenders that may be equal have equal turns: the mean of two runs and a single run differ in their noise.
     constexpr std::size_t most = 4;   // times; the runs of one command may differ so much by chance
-    const std::size_t least = std::ranges::min(measured_.runs);
+    std::size_t least = most_runs;
+    for (std::size_t i = 0; i < contenders_.size(); ++i)
+        if (takes_part(i))
+            least = std::min(least, measured_.runs[i]);
     for (std::size_t& runs : measured_.runs)
         if (options_.has_equal_turns)
             runs = least;
@@ -329,7 +332,7 @@ const Round& Experiment::run_round() {
     const auto affinity = static_cast<double>(affinity_cores());
     if (busy && own) {   // with a quota, others may use the cores beyond it without taking anything
         const double others = (*busy - *own - (contenders_cpu_seconds() - used)) / round.seconds;
-        round.foreign_cores = std::max(0.0, others - std::max(0.0, affinity - measured_.cores));
+        round.foreign_cores = others - std::max(0.0, affinity - measured_.cores);
     }
     if (const auto steal = risen(before.steal_ns, after.steal_ns))
         round.steal = *steal / (round.seconds * affinity);
@@ -386,10 +389,18 @@ std::string unfit(const Measurements& measured) {
     for (std::size_t i = 0; i < measured.flaws.size(); ++i)
         if (measured.not_run[i].empty() && !measured.flaws[i].empty())
             return measured.flaws[i];
+    // The kernel counts the cores' time in ticks of 10 ms, so of short rounds only several together say something.
+    constexpr double least_seconds = 0.2;
     std::vector<double> foreign;
-    for (const Round& round : measured.rounds)
-        if (round.foreign_cores)
-            foreign.push_back(*round.foreign_cores);
+    double used = 0, seconds = 0;   // of the rounds since the last entry
+    for (const Round& round : measured.rounds) {
+        if (!round.foreign_cores)
+            continue;
+        used += *round.foreign_cores * round.seconds;
+        seconds += round.seconds;
+        if (seconds >= least_seconds)
+            foreign.push_back(std::exchange(used, 0) / std::exchange(seconds, 0));
+    }
     const double usual = foreign.empty() ? 0 : statistics::quantile(foreign, 0.5);
     if (usual <= measured.most_foreign * measured.cores)
         return "";

@@ -130,10 +130,19 @@ Json google_benchmark(const Measurements& measured) {
                          {"real_time", values[wall] * 1e9},
                          {"cpu_time", values[cpu] * 1e9},
                          {"time_unit", "ns"}};
-                for (std::size_t metric = 0; metric < values.size(); ++metric)
-                    if (const std::string& of = measured.metrics[metric].name;
-                        metric != wall && metric != cpu && !std::isnan(values[metric]) && of.starts_with(prefix))
-                        row[of.substr(prefix.size())] = values[metric];
+                const auto is_anothers = [&](const std::string& metric) {   // a longer name begins with this one
+                    return std::ranges::any_of(all, [&](const Timed& other) {
+                        return other.prefix.size() > prefix.size() && metric.starts_with(other.prefix);
+                    });
+                };
+                for (std::size_t metric = 0; metric < values.size(); ++metric) {
+                    const std::string& of = measured.metrics[metric].name;
+                    if (metric == wall || metric == cpu || std::isnan(values[metric]) || !of.starts_with(prefix) ||
+                        is_anothers(of))
+                        continue;
+                    if (const std::string counter = of.substr(prefix.size()); !row.contains(counter))
+                        row[counter] = values[metric];
+                }
                 benchmarks.push_back(std::move(row));
             }
             ++family;
@@ -179,9 +188,9 @@ Json bencher(const Measurements& measured) {
     return document;
 }
 
-std::string junit(const Measurements& measured, Comparisons comparisons) {
-    const auto failures = std::ranges::count(comparisons, true, &Comparison::is_failure);
-    std::vector<std::pair<std::string, std::string>> wrong;   // of which contender, and what; these give no verdict
+/// What speaks against the figures: of which contender, and what.
+std::vector<std::pair<std::string, std::string>> wrong_in(const Measurements& measured) {
+    std::vector<std::pair<std::string, std::string>> wrong;
     for (std::size_t i = 0; i < measured.contenders.size(); ++i) {
         if (!measured.not_run[i].empty())
             wrong.emplace_back(measured.contenders[i], measured.not_run[i]);
@@ -190,6 +199,12 @@ std::string junit(const Measurements& measured, Comparisons comparisons) {
     }
     if (std::string reason = unfit(measured); !reason.empty())
         wrong.emplace_back("the machine", std::move(reason));
+    return wrong;
+}
+
+std::string junit(const Measurements& measured, Comparisons comparisons) {
+    const auto failures = std::ranges::count(comparisons, true, &Comparison::is_failure);
+    const auto wrong = wrong_in(measured);   // gives no verdict
     const std::size_t errors = wrong.size();
     std::string text = fmt::format("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  <testsuite "
                                    "name=\"drawpoint\" tests=\"{}\" failures=\"{}\" errors=\"{}\" time=\"{:.3f}\">\n",
@@ -219,11 +234,14 @@ std::string markdown(const Measurements& measured, Comparisons comparisons) {
                             value_text(median(measured, contender, metric), measured.metrics[metric].unit),
                             compared ? ratio_text(compared->ratio) : "", compared ? to_text(*compared) : "");
     });
-    return text + fmt::format("\n{} rounds, in an order drawn anew each round.\n", measured.rounds.size());
+    text += fmt::format("\n{} rounds, in an order drawn anew each round.\n", measured.rounds.size());
+    for (const auto& [who, what] : wrong_in(measured))
+        text += fmt::format("\nNo verdict: {}: {}.\n", printable(who), printable(what));
+    return text;
 }
 
 std::string csv_cell(const std::string& text) {
-    if (text.find_first_of(",\"\n") == text.npos)
+    if (text.find_first_of(",\"\n\r") == text.npos)
         return text;
     std::string quoted = "\"";
     for (const char c : text)
@@ -308,12 +326,28 @@ void write_export(const ExportFile& wish, const Measurements& measured, Comparis
         if (columns != text.substr(0, end))
             throw std::runtime_error{fmt::format("{}: its columns are not those of this experiment", wish.file)};
         text.erase(0, end + 1);
+        present.clear();
+        present.seekg(-1, std::ios::end);
+        if (present.get() != '\n')   // somebody cut it, or wrote the columns by hand
+            text.insert(0, "\n");
         mode = std::ios::binary | std::ios::app;
     }
     std::ofstream file{wish.file, mode};
     file << text;
     if (!file.flush())
         throw std::runtime_error{fmt::format("{}: cannot be written", wish.file)};
+}
+
+std::vector<std::string> write_exports(std::span<const ExportFile> wishes, const Measurements& measured,
+                                       Comparisons comparisons) {
+    std::vector<std::string> failures;
+    for (const ExportFile& wish : wishes)
+        try {
+            write_export(wish, measured, comparisons);
+        } catch (const std::exception& error) {
+            failures.push_back(fmt::format("--to {}={}: {}", wish.format, wish.file, error.what()));
+        }
+    return failures;
 }
 
 }   // namespace drawpoint::bench

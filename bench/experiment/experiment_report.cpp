@@ -84,6 +84,8 @@ std::string value_text(double value, Metric::Unit unit) {
     case Metric::Unit::number: return fmt::format("{:.4g}", value);
     case Metric::Unit::count: break;
     }
+    if (value < 100 && value != std::floor(value))   // a mean
+        return fmt::format("{:.3g}", value);
     return format_count(std::llround(value));
 }
 

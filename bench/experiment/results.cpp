@@ -130,6 +130,13 @@ std::vector<ResultRow> google_rows(const nlohmann::json& document) {
     return rows;
 }
 
+bool has_only_aggregates(const nlohmann::json& document) {
+    const auto& rows = document.at("benchmarks");
+    return !rows.empty() && std::ranges::all_of(rows, [](const nlohmann::json& row) {
+        return row.value("run_type", "iteration") == "aggregate";
+    });
+}
+
 std::string google_failure(const nlohmann::json& document) {
     for (const auto& row : document.at("benchmarks"))
         if (row.value("error_occurred", false))
@@ -142,7 +149,10 @@ Results results_in(std::string name, const nlohmann::json& document) {
     if (document.is_object() && document.contains("benchmarks")) {
         try {
             results.rows = google_rows(document);
+            if (results.rows.empty() && has_only_aggregates(document))
+                throw std::invalid_argument{std::string{only_aggregates}};
             std::ranges::move(google_counts(document), std::back_inserter(results.rows));
+            results.failure = google_failure(document);
         } catch (const nlohmann::json::exception& error) {
             throw std::invalid_argument{fmt::format("it is no JSON of Google Benchmark: {}", error.what())};
         }
@@ -158,7 +168,7 @@ Results results_in(std::string name, const nlohmann::json& document) {
                          .runs = measured.runs[contender]});
     }
     if (results.rows.empty())
-        throw std::invalid_argument{"it holds no results"};
+        throw std::invalid_argument{results.failure.empty() ? "it holds no results" : results.failure};
     return results;
 }
 

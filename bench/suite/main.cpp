@@ -180,10 +180,12 @@ int measure(const Suite& suite, const Options& options, const std::string& comma
         fmt::print("{}", to_text(measured, comparisons, error));
     if (!options.json.empty())
         write_output_file(options.json, json_text(document));
-    for (const ExportFile& file : exports)
-        write_export(file, measured, comparisons);
+    const std::vector<std::string> failures = write_exports(exports, measured, comparisons);
+    for (const std::string& failure : failures)
+        fmt::print(stderr, "{}: {}\n", suite.name(), failure);
     const bool all_ran = std::ranges::all_of(measured.not_run, &std::string::empty);
-    return interrupted ? exit_interrupted : all_ran && are_equal ? exit_ok : exit_failed;
+    const bool is_fine = all_ran && are_equal && failures.empty();
+    return interrupted ? exit_interrupted : is_fine ? exit_ok : exit_failed;
 }
 
 }   // namespace

@@ -1,6 +1,6 @@
 """Tables of what recording, importing, tuning and compiling cost, and of where a JPEG's time goes."""
 
-from tables.shared import benchmarks, caption, command_of, file_of, number, percent, place_of, result, table
+from tables.shared import benchmarks, caption, command_of, file_of, number, percent, place_of, result, spread, table
 
 
 def recording():
@@ -17,6 +17,7 @@ def recorded_parts():
     jpeg = benchmarks("record", "share_of_cpu")["share_of_a_jpeg_run"]
     event, operators, sampling = benchmarks("event", "ns_per_event"), result("operators"), result("sampling")
     shares = [row["share"] / row["torch_share"] - 1 for row in operators["heaviest"]]
+    adds = operators["operator_ns"]
     ns = lambda value: f"{number(value)} ns"
     rows = [("what", "ours", "PyTorch's profiler", "command"),
             ("one event: a stamp and its share of a push", ns(sample), "", command_of("record")),
@@ -24,9 +25,9 @@ def recorded_parts():
             ("an event that no callback wants, without a recorder", ns(event["neither"]), "", command_of("event")),
             ("an event with a recorder and two callbacks on every event", ns(event["recorded/callbacks:2"]), "",
              command_of("event")),
-            ("an operator of LibTorch", ns(operators["recording_ns"]), ns(operators["torch_recording_ns"]),
+            ("an operator of LibTorch", spread(adds["recorded_adds"], " ns"), spread(adds["torch_adds"], " ns"),
              command_of("operators")),
-            ("the same with its shapes", ns(operators["recording_with_shapes_ns"]), "", command_of("operators")),
+            ("the same with its shapes", spread(adds["with_shapes_adds"], " ns"), "", command_of("operators")),
             ("self time of the ten heaviest operators, over PyTorch's profiler's",
              f"{percent(min(shares), 1, '+')} to {percent(max(shares), 1, '+')} %", "", command_of("operators")),
             (f"shares of three functions, sampled at {sampling['rate_hz']:.0f} Hz: error",

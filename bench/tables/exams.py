@@ -21,14 +21,15 @@ def gates():
 
 def rivals():
     contenders = list(dict.fromkeys(rival["contender"] for rival in result(GATE_MACHINES[0][1])["rivals"]))
-    rows = [("machine", "test", "turns", *contenders)]
+    rows = [("machine", "test", "turns", "tests", *contenders)]
     for machine, name in GATE_MACHINES:
-        cells = {}
+        cells, tests = {}, {}
         for rival in result(name)["rivals"]:
             said = rival["called_slower"]
             cells.setdefault((rival["rival"], rival["turns"]), {})[rival["contender"]] = (
                 f"{percent(said['hits'] / said['of'], 0)} %" if said["of"] else "–")
-        rows += [(machine, *test, *(of.get(contender, "–") for contender in contenders)) for test, of in cells.items()]
+            tests[rival["rival"], rival["turns"]] = said["of"]
+        rows += [(machine, *test, tests[test], *(of.get(contender, "–") for contender in contenders)) for test, of in cells.items()]
     return table(*rows)
 
 
@@ -111,7 +112,10 @@ def verdicts():
         rows.append((f"**{rule}**" if rule == OURS else rule, share(exam.right(rule), len(exam.rows)),
                      f"{exam.accused(rule)} of {len(exam.controls)}", exam.declined(rule),
                      f"{sum(regrets) / len(regrets):.1f}", f"{max(regrets):.1f}"))
-    return f"{place_of(exam_files()[0])}; {len(exam_files())} seeds, {len(exam.rows)} cases:\n\n{table(*rows)}"
+    drawn = sum(len(one["rows"]) for one in exam.of)
+    cases = f"{drawn} cases" if len(exam.rows) == drawn else f"{len(exam.rows)} of {drawn} cases, the others not measured"
+    seeds = f"{len(exam_files())} seed{'s' if len(exam_files()) > 1 else ''}"
+    return f"{place_of(exam_files()[0])}; {seeds}, {cases}:\n\n{table(*rows)}"
 
 
 def seeds():

@@ -102,7 +102,7 @@ ReplayExplanation explain(const RecordedRun& a, const RecordedRun& b) {
         found.changes.push_back({.name = "settings", .a_step_ns = step_ns(a, b.setting, {}, steps) - base});
     std::ranges::stable_sort(found.changes, std::ranges::greater{},
                              [](const DemandChange& one) { return std::abs(one.a_step_ns); });
-    if (found.changes.size() > 1)
+    if (std::ranges::count_if(found.changes, &DemandChange::is_replayed) > 1)
         found.changes.push_back({.name = "all of these", .a_step_ns = step_ns(a, b.setting, all, steps) - base});
     return found;
 }
@@ -133,11 +133,12 @@ std::string to_text(const ReplayExplanation& found) {
     std::string text = fmt::format("a training step takes {}", signed_duration(found.measured_ns));
     if (found.changes.empty())
         return text + "; no demand changed by 2 %, and no setting\n";
+    const bool replays_all = std::ranges::all_of(found.changes, &DemandChange::is_replayed);
     text += ". In a replay of the first run it takes\n";
     for (const DemandChange& one : found.changes) {
         text += fmt::format("{:>10}  with {}", one.is_replayed ? signed_duration(one.a_step_ns) : "?",
                             one.name == "settings"       ? "the second run's settings"
-                            : one.name == "all of these" ? "all of these"
+                            : one.name == "all of these" ? replays_all ? "all of these" : "all that can be scaled"
                                                          : "the second run's " + printable(one.name));
         if (!one.is_replayed)
             text += fmt::format(", {} instead of {}: that cannot be scaled", format_duration(one.b_ns * 1e-9),

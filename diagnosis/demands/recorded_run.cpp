@@ -309,10 +309,6 @@ std::string lack_of_samples(const RecordedRun& run, const Ledger& ledger, std::s
     return run.batches.empty() ? "no batch was recorded with all its samples" : "";
 }
 
-/// A thread that leaves its core and comes back takes longer than this. A shorter wait is what two clocks, read one
-/// after the other, differ by; replayed, the thread would lose its core.
-constexpr std::int64_t least_wait_ns = 5'000;
-
 void drop_short_waits(RecordedRun& run) {
     const auto drop = [](Demand& demand) {
         if (demand.wait_ns < least_wait_ns)

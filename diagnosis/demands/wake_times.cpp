@@ -33,7 +33,7 @@ std::int64_t loop_wake_ns(const Ledger& ledger, std::span<const StepRow* const> 
             length_ns(steps[i]->draw_begin_ns, batch.offered_ns) > SpinPolicy::longest_spin_ns)
             wakes.push_back(length_ns(batch.offered_ns, batch.taken_ns));
     }
-    return lower_quartile(std::move(wakes));
+    return std::min(lower_quartile(std::move(wakes)), longest_wake_ns);
 }
 
 std::int64_t read_wake_ns(const Ledger& ledger, std::uint16_t pipeline) {

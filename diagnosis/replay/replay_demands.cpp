@@ -15,7 +15,6 @@
 namespace drawpoint {
 namespace {
 
-constexpr std::int64_t least_wait_ns = 5'000;              // to fall asleep and wake up again
 constexpr std::size_t most_picks = std::size_t{1} << 29;   // 2 GiB of them
 
 std::int64_t times(std::int64_t ns, double factor) noexcept {

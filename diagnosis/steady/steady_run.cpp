@@ -77,24 +77,40 @@ double choose_loop(RecordedRun& run, const ReplayOptions& options) {
     return rate;
 }
 
+void set_loop_work(RecordedRun& run, const Fitted& as_recorded, double share) {
+    for (std::size_t step = 0; step < run.steps.size(); ++step)
+        run.steps[step].compute.cpu_ns =
+            std::llround(static_cast<double>(as_recorded.steps[step].compute.cpu_ns) * share);
+    run.least_loop_work = as_recorded.least_loop_work / share;
+}
+
 /// Replays the recorded setting and returns its rate. If the replay is too slow and the loop's threads spin, takes less
-/// of their CPU time for work, as far as that is possible: nothing tells spinning from work.
+/// of their CPU time for work, as far as that is possible and makes the error less than half: nothing tells spinning
+/// from work, but a replay may be slow for another reason.
 double fit_spinning_loop(RecordedRun& run, const ReplayOptions& options) {
     constexpr int replays = 5;
     double rate = choose_loop(run, options);
     if (run.least_loop_work >= 1 || rate >= (1 - close) * run.batches_per_s)
         return rate;
+    const auto off = [&run](double replayed) { return std::abs(replayed - run.batches_per_s); };
     const Fitted as_recorded = fitted(run);
-    double least = run.least_loop_work, most = 1;
+    const double with_all = rate;
+    double least = run.least_loop_work, most = 1, best = 1;
     for (int i = 0; i < replays; ++i) {
         const double share = (least + most) / 2;
-        for (std::size_t step = 0; step < run.steps.size(); ++step)
-            run.steps[step].compute.cpu_ns =
-                std::llround(static_cast<double>(as_recorded.steps[step].compute.cpu_ns) * share);
-        run.least_loop_work = as_recorded.least_loop_work / share;
-        rate = replay(run, options).batches_per_s;
-        (rate < run.batches_per_s ? most : least) = share;
+        set_loop_work(run, as_recorded, share);
+        const double replayed = replay(run, options).batches_per_s;
+        (replayed < run.batches_per_s ? most : least) = share;
+        if (off(replayed) < off(rate)) {
+            rate = replayed;
+            best = share;
+        }
     }
+    if (off(rate) > off(with_all) / 2) {
+        rate = with_all;
+        best = 1;
+    }
+    set_loop_work(run, as_recorded, best);
     return rate;
 }
 
@@ -115,11 +131,13 @@ double replay_recorded(RecordedRun& run, const Interference& others, std::size_t
     }
     const bool waited = !run.cpu_measured || others.run_queue_share >= 0.05;   // for a core
     const auto settled = [&] {
+        Fitted unfitted = fitted(run);
         const double rate = fit_spinning_loop(run, options);
         if (run.foreign_cores <= 0 || waited || rate >= 0.9 * run.batches_per_s)
             return rate;
-        run.foreign_cores = run.foreign_cores_spread = 0;
-        return replay(run, options).batches_per_s;
+        unfitted.foreign_cores = unfitted.foreign_cores_spread = 0;
+        set_fitted(run, unfitted);
+        return fit_spinning_loop(run, options);
     };
     const auto off = [&run](double rate) { return std::abs(rate - run.batches_per_s); };
     const Fitted as_recorded = fitted(run);

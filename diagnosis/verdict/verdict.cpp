@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "diagnosis/demands/wake_times.hpp"
 #include "diagnosis/verdict/evidence.hpp"
 #include "diagnosis/verdict/interventions.hpp"
 #include <drawpoint/diagnosis/verdict/detail/refutation.hpp>
@@ -42,15 +43,18 @@ Abstention cannot_be_replayed(std::string_view why) {
     return {.reason = fmt::format("the run cannot be replayed: {}", why)};
 }
 
-/// Of those that are replayed: what came before the last change of the setting is not.
+/// Of those that are replayed: other loaders' are not, nor what came before the last change of the setting.
 std::optional<Abstention> too_few_steps(const Evidence& found, const RecordedRun& run) {
     const std::size_t replayed = run.unusable.empty() ? std::min(found.steps, run.steps.size()) : found.steps;
     if (replayed >= least_steps)
         return std::nullopt;
-    return needs_more_steps(least_steps - replayed,
-                            fmt::format("{} came after the {}, {} are the least", replayed,
-                                        replayed < found.steps ? "last change of the setting" : "warm-up",
-                                        least_steps));
+    return needs_more_steps(
+        least_steps - replayed,
+        fmt::format("{} came after the {}, {} are the least", replayed,
+                    replayed < found.steps
+                        ? fmt::format("warm-up of {} and the last change of its setting", run.pipeline)
+                        : "warm-up",
+                    least_steps));
 }
 
 /// A run that becomes steady this late may not be steady yet, unless it was the prefetch window that had to fill.
@@ -138,13 +142,20 @@ void predict_gains(std::vector<Intervention>& changes, const RecordedRun& run, c
     std::ranges::stable_sort(changes, {}, by_gain);
 }
 
-/// What it costs that the loop resumed late although its batch was there. Measured; needs no replay.
-std::optional<Intervention> delivery(const Evidence& found, const RecordedRun& run) {
-    constexpr double least_s = 50e-6;   // a step; below it is what waking a thread takes
-    if (found.steps == 0 || found.handoff_s < least_s * static_cast<double>(found.steps) ||
-        found.handoff_s < 0.1 * found.draw_s || found.handoff_s >= found.wall_s)
+/// The share of the wall time that was lost because the loop resumed late although its batch was there: as much of the
+/// late resumptions as the replay, in which there are none, is too fast. A loop that had to wait anyway lost nothing.
+double late_share(const Evidence& found, double unexplained) {
+    const double least_s = 1e-9 * longest_wake_ns * static_cast<double>(found.steps);
+    if (found.handoff_s <= least_s || found.handoff_s < 0.1 * found.draw_s || found.handoff_s >= found.wall_s)
+        return 0;
+    return std::clamp(unexplained, 0.0, found.handoff_s / found.wall_s);
+}
+
+/// What it costs that the loop resumed late. Measured; needs no replay.
+std::optional<Intervention> delivery(double late, const RecordedRun& run) {
+    if (late <= 0)
         return std::nullopt;
-    const double gain = found.handoff_s / (found.wall_s - found.handoff_s);
+    const double gain = late / (1 - late);
     return Intervention{.lever = Lever::delivery,
                         .stage = {},
                         .change = "the loop resumes as soon as its batch is there",
@@ -233,15 +244,16 @@ Diagnosis measured(const Ledger& ledger, const SteadyRun& steady, const Evidence
     return diagnosis;
 }
 
-/// Fills in every change with its predicted gain, the largest gain first.
-void weigh(Diagnosis& diagnosis, const SteadyRun& steady, const Evidence& found, const DiagnosisOptions& options) {
+/// Fills in every change with its predicted gain, the largest gain first. `late`: of the wall time.
+void weigh(Diagnosis& diagnosis, const SteadyRun& steady, const Evidence& found, double late,
+           const DiagnosisOptions& options) {
     const Traits traits{.bandwidth = steady.line || found.reads_grow_with_bytes,
                         .bursty_compute =
                             found.compute_variation > 0.5 && found.compute_variation > found.sample_variation};
     std::vector<Intervention> changes = unit_interventions(steady.run, traits);
     predict_gains(changes, steady.run, options);
-    if (auto late = delivery(found, steady.run)) {
-        changes.push_back(std::move(*late));
+    if (auto resumes = delivery(late, steady.run)) {
+        changes.push_back(std::move(*resumes));
         std::ranges::stable_sort(changes, std::ranges::greater{},
                                  [](const Intervention& change) { return change.gain.median; });
     }
@@ -253,15 +265,15 @@ void decide(Diagnosis& diagnosis, const SteadyRun& steady, const Evidence& found
     diagnosis.batches_per_s = steady.run.batches_per_s;
     diagnosis.replayed_batches_per_s = steady.replayed_batches_per_s;
     diagnosis.assumed_of_scheduler = steady.run.scheduler.assumed;
+    double late = 0;
     if (steady.replayed_batches_per_s > 0) {
         diagnosis.unexplained = 1 - steady.run.batches_per_s / steady.replayed_batches_per_s;
-        if (delivery(found, steady.run))   // is measured, and not replayed
-            diagnosis.unexplained -= found.handoff_s / found.wall_s;
+        diagnosis.unexplained -= late = late_share(found, diagnosis.unexplained);
     }
     if (auto off = replay_is_off(diagnosis))
         return abstain(diagnosis, std::move(*off));
     try {
-        weigh(diagnosis, steady, found, options);
+        weigh(diagnosis, steady, found, late, options);
     } catch (const std::invalid_argument& error) {
         return abstain(diagnosis, cannot_be_replayed(error.what()));
     }

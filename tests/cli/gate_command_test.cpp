@@ -4,6 +4,7 @@
 #include <iterator>
 #include <thread>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/cli/program.hpp"
@@ -133,9 +134,9 @@ BOOST_AUTO_TEST_CASE(the_self_test_says_how_often_gates_are_wrong_here) {
 // means it to grow keeps a new one: the command is the one below, from the build that is tested.
 BOOST_AUTO_TEST_CASE(this_version_counts_no_more_than_the_one_whose_run_is_kept) {
     const TemporaryFolder folder;
-    const Result run = run_program({"profile", "--data", "synthetic:64", "--image-size", "8", "--batch-size", "8",
-                                    "--model", "none", "--num-workers", "2", "--prefetch-depth", "3", "-o",
-                                    folder.file("run.pftrace")});
+    const Result run =
+        run_program({"profile", "--data", "synthetic:64", "--image-size", "8", "--batch-size", "8", "--model", "none",
+                     "--num-workers", "2", "--prefetch-depth", "3", "-o", folder.file("run.pftrace")});
     BOOST_REQUIRE_MESSAGE(run.code == 0, run.err);
     const Result result = run_program({"gate", DRAWPOINT_KEPT_RUN, folder.file("run.pftrace"), "--json"});
     BOOST_TEST(result.code == 0, result.out << result.err);
@@ -161,8 +162,11 @@ BOOST_AUTO_TEST_CASE(two_files_are_judged_by_what_they_count) {
                       deeper = record("c.pftrace", "6");
     const Result passes = run_program({"gate", base, same});
     BOOST_TEST(passes.code == 0, passes.out << passes.err);
-    BOOST_TEST(passes.out.find("\nnothing more is counted\nof times there is no verdict: ") != std::string::npos,
-               passes.out);
+    BOOST_TEST(passes.out.find("\nnothing more is counted; not judged: ") != std::string::npos, passes.out);
+    BOOST_TEST(passes.out.find("\nof times there is no verdict: ") != std::string::npos, passes.out);
+    BOOST_TEST(
+        run_program({"gate", base, deeper, "--github"}, {.variables = {"GITHUB_STEP_SUMMARY=/no/such/file"}}).code ==
+        3);   // that the summary cannot be written is said, and does not hide the verdict
     BOOST_TEST(passes.out.find("residual, ns") != std::string::npos, passes.out);
     const Result more = run_program({"gate", base, deeper, "--json=" + folder.file("gate.json"), "--github"},
                                     {.variables = {"GITHUB_STEP_SUMMARY=" + folder.file("summary.md")}});
@@ -184,6 +188,23 @@ BOOST_AUTO_TEST_CASE(two_files_are_judged_by_what_they_count) {
     const Result faults = run_program({"gate", small, large, "--markdown"});
     BOOST_TEST(faults.code == 3, faults.out << faults.err);
     BOOST_TEST(faults.out.find("\nmore: it: page faults\n") != std::string::npos, faults.out);
+    const auto google = [&](const char* name, const char* rows) {
+        std::ofstream{folder.file(name)} << R"({"context": {"num_cpus": 2}, "benchmarks": [)" << rows << "]}";
+        return folder.file(name);
+    };
+    const char* const counted = R"({"name": "BM_a", "real_time": 1, "cpu_time": 1, "allocs_per_iter": 3})";
+    const std::string counts = google("counts.json", counted);
+    const std::string fails = google(
+        "fails.json",
+        fmt::format(R"({}, {{"name": "BM_b", "error_occurred": true, "error_message": "why"}})", counted).c_str());
+    check_complaint(run_program({"gate", counts, fails}), 1, {"no verdict", "BM_b failed: why"});
+    const std::string other = google(
+        "other.json", fmt::format(R"({}, {{"name": "BM_b", "real_time": 1, "allocs_per_iter": 3}})", counted).c_str());
+    const Result vanished = run_program({"gate", other, counts});
+    BOOST_TEST(vanished.code == 0, vanished.err);
+    BOOST_TEST(vanished.err.find("only one file counts BM_b allocs_per_iter") != std::string::npos, vanished.err);
+    const std::string aggregates = google("mean.json", R"({"name": "BM_a_mean", "run_type": "aggregate"})");
+    check_complaint(run_program({"gate", counts, aggregates}), 1, {"mean.json", "only aggregates"});
     check_complaint(run_program({"gate", base, small}), 2, {"small.json holds results", "a.pftrace does not"});
     check_complaint(run_program({"gate", base, folder.file("none")}), 1, {"none: No such file"});
     check_complaint(run_program({"gate", small, large, "--csv"}), 2, {"--csv"});

@@ -397,10 +397,14 @@ BOOST_AUTO_TEST_CASE(a_score_counts_each_kind_of_case_by_its_own_measure) {
     crashed.error = "it threw";
     untuned.tuning_failed = true;
     untuned.of.setting.memory_budget = 1;
+    untuned.truth->batches_per_s.median = 80;
+    untuned.truth->grid = {{.num_workers = 2, .prefetch_depth = 2, .batches_per_s = {100, 100, 100}}};
     const Score failed = score_of({crashed, untuned});
     BOOST_TEST(failed.rules.at(0).abstained_correctly.hits == 0U);   // a crash is no abstention
     BOOST_TEST(failed.tuner_in_time.of == 1U);
     BOOST_TEST(failed.tuner_in_time.hits == 0U);
+    BOOST_TEST_REQUIRE(failed.tuner_regrets.size() == 1U);
+    BOOST_TEST(std::abs(failed.tuner_regrets[0] - 0.2) < 1e-12);   // the setting stays as it was
     BOOST_TEST(failed.budgets_kept.of == 1U);
     BOOST_TEST(failed.budgets_kept.hits == 0U);
 

@@ -558,6 +558,25 @@ BOOST_AUTO_TEST_CASE(what_late_delivery_costs_is_measured_and_has_no_interval) {
     BOOST_TEST(gain.high == gain.median);
 }
 
+BOOST_AUTO_TEST_CASE(a_loop_that_resumes_late_where_it_had_to_wait_anyway_lost_nothing) {
+    RecordedRun run = healthy();
+    run.setting.num_workers = 1;   // a batch takes 8 ms
+    for (StepDemand& step : run.steps)
+        step.compute.wait_ns = 6 * ms;
+    ReplayOptions options{.setting = run.setting, .keep_rows = true};
+    options.costs.wake_ns = 900 * us;
+    Ledger ledger = replay(run, options).ledger;
+    ledger.set_fact(facts::machine_cores, std::to_string(static_cast<int>(run.cores)));
+    ledger.set_fact(facts::host_cores, std::to_string(run.cores));
+    const Diagnosis found = drawpoint::diagnose(ledger, {.most_samples = 600'000});
+    BOOST_TEST(!found.abstained, found.abstained.value_or(""));
+    BOOST_TEST(found.verdict == Verdict::workers);
+    BOOST_TEST(std::ranges::count(found.interventions, "delivery", &Intervention::key) == 0);
+    BOOST_TEST(std::ranges::any_of(found.blame_rows, [](const BlameRow& row) {   // although it often was late
+        return row.key == "handoff" && row.share > 0.1;
+    }));
+}
+
 BOOST_AUTO_TEST_CASE(cores_that_others_took_are_left_to_a_run_that_had_them) {
     RecordedRun run = healthy();
     run.cores = 1;
@@ -640,7 +659,7 @@ BOOST_AUTO_TEST_CASE(steps_before_the_last_change_of_the_setting_do_not_count) {
     };
     BOOST_TEST(!changed_at(ledger.steps.size() - 100).abstained);
     const Diagnosis late = changed_at(ledger.steps.size() - 10);
-    BOOST_TEST(late.abstained.value_or("").find("after the last change of the setting, 50 are the least") !=
+    BOOST_TEST(late.abstained.value_or("").find("and the last change of its setting, 50 are the least") !=
                    std::string::npos,
                late.abstained.value_or("a verdict"));
     BOOST_TEST(late.more_steps_needed == 40u);
@@ -653,11 +672,10 @@ BOOST_AUTO_TEST_CASE(of_a_long_run_parts_from_everywhere_are_replayed) {
     const double all = replay_recorded(run, {}, 10'000'000),
                  part = replay_recorded(run, {}, 1000 * run.setting.batch_size);
     BOOST_TEST(part == all, boost::test_tools::tolerance(0.2));   // the first half alone is nearly twice as fast
-    const Replayed no_more =
-        replay(run, {.setting = run.setting,
-                     .steps = 1000,   // than the budget holds
-                     .warm_up_steps = PredictOptions{}.warm_up_steps,
-                     .bootstrap_seed = 1});
+    const Replayed no_more = replay(run, {.setting = run.setting,
+                                          .steps = 1000,   // than the budget holds
+                                          .warm_up_steps = PredictOptions{}.warm_up_steps,
+                                          .bootstrap_seed = 1});
     BOOST_TEST(part == no_more.batches_per_s);
 }
 

@@ -47,6 +47,9 @@ struct CountComparison {
 [[nodiscard]] std::vector<CountComparison> compare_counts(const Results& base, const Results& candidate,
                                                           double error = 0.01);
 
+/// What only one of two files counts: the first one's, then the second one's.
+[[nodiscard]] std::vector<std::string> counted_by_one(const Results&, const Results&);
+
 /// What two recordings count: the residual of their accounts, lost records, failed samples, bytes read a sample,
 /// allocations and faults a batch, memory. Sorted ledgers.
 [[nodiscard]] std::vector<CountComparison> compare_counts(const Ledger& base, const Ledger& candidate,

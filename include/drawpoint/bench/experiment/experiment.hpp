@@ -36,8 +36,8 @@ struct Round {
     /// [contender][metric]: log(value / value of the first contender); of a metric by item the median of the items'.
     std::vector<std::vector<double>> log_ratios;
     double seconds = 0;   ///< wall time of the round
-    /// Cores that other processes used, on average, and the share of the time that the hypervisor gave to other guests;
-    /// absent: the system does not say.
+    /// Cores that other processes used, on average, to 0.01 s / `seconds`, so in a short round it may be below 0; and the
+    /// share of the time that the hypervisor gave to other guests; absent: the system does not say.
     std::optional<double> foreign_cores, steal;
 };
 
@@ -131,9 +131,10 @@ struct Comparison {
 [[nodiscard]] std::vector<std::string> differing_parts(const Measurements&, std::size_t contender);
 
 /// Why the figures mean nothing: a contender's flaw, or "other processes used 1.2 of 2 cores"; empty: nothing is known
-/// against them. Others may take more than `Measurements::most_foreign` in less than half of the rounds.
+/// against them. Others may take more than `Measurements::most_foreign` in less than half of the time.
 [[nodiscard]] std::string unfit(const Measurements&);
-/// The number of rounds during which others used more than a twentieth of the cores, or 2 % were stolen.
+/// The number of rounds during which others used more than a twentieth of the cores, as far as the kernel's ticks of 10
+/// ms tell, or 2 % were stolen.
 [[nodiscard]] std::size_t disturbed_rounds(const Measurements&);
 
 }   // namespace drawpoint::bench

@@ -3,6 +3,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <drawpoint/bench/experiment/experiment.hpp>
 
@@ -28,5 +29,8 @@ struct ExportFile {
 /// Writes the file, or, for "otava", adds a line to it. Throws as export_experiment(), and std::runtime_error naming a
 /// file that cannot be written, or whose columns are others.
 void write_export(const ExportFile&, const Measurements&, std::span<const Comparison>);
+/// Writes them all. Returns a sentence for each that could not be written.
+[[nodiscard]] std::vector<std::string> write_exports(std::span<const ExportFile>, const Measurements&,
+                                                     std::span<const Comparison>);
 
 }   // namespace drawpoint::bench

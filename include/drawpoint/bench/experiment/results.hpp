@@ -26,6 +26,7 @@ struct ResultRow {
 struct Results {
     std::string name;
     std::vector<ResultRow> rows;
+    std::string failure;   ///< of Google Benchmark: which benchmark failed first, and why; else ""
 };
 
 /// Reads a document of schema `drawpoint.experiment/1`, or the JSON of Google Benchmark, whose rows are real and CPU

@@ -36,7 +36,7 @@ struct Round {
     /// [contender][metric]: log(value / value of the first contender); of a metric by item the median of the items'.
     std::vector<std::vector<double>> log_ratios;
     double seconds = 0;   ///< wall time of the round
-    /// Cores that other processes used, on average, to 0.01 s / `seconds`, so in a short round it may be below 0; and the
+    /// Cores that other processes used, on average, to 0.01 s / `seconds`: of a short round it may be below 0; and the
     /// share of the time that the hypervisor gave to other guests; absent: the system does not say.
     std::optional<double> foreign_cores, steal;
 };

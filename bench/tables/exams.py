@@ -95,13 +95,12 @@ class Exam:
 
 
 OURS, ONE_LINE = "drawpoint", "one line: the longest of four"
-EXAM_FROM = "2026-11-28"   # the first day of the version that the pages speak of
+EXAM_SEEDS = (31509,)   # of the version that the pages speak of
 
 
 def exam_files():
-    """accuracy-fresh-SEED-DATE.json.gz of that version, a seed each."""
-    files = sorted(RESULTS.glob("accuracy-fresh-*.json.gz"), key=date_of)
-    return [file for file in files if date_of(file) >= EXAM_FROM]
+    """accuracy-fresh-SEED-DATE.json.gz of each seed."""
+    return [next(RESULTS.glob(f"accuracy-fresh-{seed}-*.json.gz")) for seed in EXAM_SEEDS]
 
 
 def verdicts():
@@ -120,12 +119,13 @@ def verdicts():
 
 def seeds():
     files = exam_files()
-    rows = [("seed", "cases", "right", "one line right", "controls given a cause", "no verdict", "rates off",
-             "one line off", "intervals hold: rates", "gains")]
-    for label, chosen in [(file.name.split("-")[2], [file]) for file in files] + [("all", files)]:
+    rows = [("seed", "right", "one line right", "controls accused", "no verdict", "rates off", "by one line", "hold: rates",
+             "gains")]
+    together = [("all", files)] if len(files) > 1 else []
+    for label, chosen in [(file.name.split("-")[2], [file]) for file in files] + together:
         exam = Exam(chosen)
         settings, by_one_line, gains = "settings_batches_per_s", "one_line_batches_per_s", "gains"
-        rows.append((label, len(exam.rows), f"{percent(exam.right(OURS) / len(exam.rows), 1)} %",
+        rows.append((label, f"{percent(exam.right(OURS) / len(exam.rows), 1)} %",
                      f"{percent(exam.right(ONE_LINE) / len(exam.rows), 1)} %",
                      f"{exam.accused(OURS)} of {len(exam.controls)}", exam.declined(OURS),
                      f"{percent(exam.rates_off(settings), 1)} %", f"{percent(exam.rates_off(by_one_line), 1)} %",

@@ -19,6 +19,7 @@
 #include "diagnosis/demands/recorded_steps.hpp"
 #include "diagnosis/demands/wake_times.hpp"
 #include "diagnosis/demands/demand_limit.hpp"
+#include "diagnosis/demands/reads_behind.hpp"
 
 namespace drawpoint {
 namespace {
@@ -207,6 +208,7 @@ private:
 void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loader, const Window& window,
                  const CpuShares& shares) {
     const Collating collating{ledger, window.batches, shares};
+    const std::vector<std::int64_t> behind = reads_behind(ledger, ledger.batches[window.batches.front()].pipeline);
     std::uint64_t count = 0;
     for (const std::uint32_t at : window.batches) {
         const BatchRow& batch = ledger.batches[at];
@@ -231,6 +233,7 @@ void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loade
             const SampleRow& row = ledger.samples[row_at];
             SampleDemand sample = demand_of(ledger, row, shares, run.reads_ahead);
             sample.batch = static_cast<std::uint32_t>(run.batches.size());
+            sample.behind_ns = bounded_ns(behind[row_at]);
             for (std::uint32_t i = 0; i < row.samples; ++i, ++sample.index)
                 run.samples.push_back(sample);
         }

@@ -8,6 +8,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace drawpoint {
@@ -18,7 +19,7 @@ constexpr double least_cores = 0.05;
 /// The random values of one replication, the same for every setting and change (common random numbers).
 struct Draw {
     std::uint64_t seed = 0;
-    double cores = 0, efficiency = 1, error = 0;   // error: in standard deviations
+    double cores = 0, efficiency = 1;
 };
 
 std::vector<Draw> draws_of(const RecordedRun& run, const PredictOptions& options) {
@@ -34,7 +35,6 @@ std::vector<Draw> draws_of(const RecordedRun& run, const PredictOptions& options
         draw.cores = std::min(draw.cores, std::max(run.cores, least_cores));
         draw.efficiency =
             std::clamp(options.core_efficiency + options.core_efficiency_spread * normal(random), 0.1, 1.0);
-        draw.error = normal(random);
     }
     return draws;
 }
@@ -50,20 +50,6 @@ Replayed replay_one(const RecordedRun& run, const LoaderSetting& setting, const 
                         .bootstrap_seed = options.resample ? draw.seed : 0});
 }
 
-/// Adds the model error to `ratio`, a rate relative to the recorded one.
-double with_error(double ratio, double error, double distance_error, const Draw& draw) {
-    if (!(ratio > 0))
-        return ratio;
-    return ratio * std::exp((error + distance_error * std::abs(std::log(ratio))) * draw.error);
-}
-
-/// An interval with the model errors, and the median without them.
-Interval around(double median, const Interval& with_errors) {
-    if (with_errors.low == with_errors.high)   // of a single value
-        return {median, median, median};
-    return {median, std::min(with_errors.low, median), std::max(with_errors.high, median)};
-}
-
 /// The value below which a share `at` of further values is expected.
 double quantile(const std::vector<double>& sorted, double at) {
     const auto n = static_cast<double>(sorted.size());
@@ -71,11 +57,6 @@ double quantile(const std::vector<double>& sorted, double at) {
     const auto below = static_cast<std::size_t>(place);
     const std::size_t above = std::min(below + 1, sorted.size() - 1);
     return sorted[below] + (sorted[above] - sorted[below]) * (place - static_cast<double>(below));
-}
-
-double median_of(std::vector<double> values) {
-    std::ranges::sort(values);
-    return quantile(values, 0.5);
 }
 
 /// `least` and `most`: the range of possible values.
@@ -98,6 +79,19 @@ Interval interval_of(std::vector<double> values, double least, double most = std
     return {median, std::max(median - half, least), std::min(median + half, most)};
 }
 
+/// The interval of a rate relative to the recorded one, of which `ratios` are replications. The model's error is
+/// independent of what they show, so the logarithms of both errors add as squares. One replication shows neither.
+Interval with_error(std::vector<double> ratios, double error, double distance_error) {
+    constexpr double of_normal = 1.6449;   // its 95 % quantile
+    const bool is_one = ratios.size() == 1;
+    const Interval replayed = interval_of(std::move(ratios), 0);
+    if (is_one || !(replayed.median > 0))
+        return replayed;
+    const double model = of_normal * (error + distance_error * std::abs(std::log(replayed.median)));
+    const auto factor = [&](double bound) { return std::exp(std::hypot(std::log(bound / replayed.median), model)); };
+    return {replayed.median, replayed.median / factor(replayed.low), replayed.median * factor(replayed.high)};
+}
+
 /// In samples, because batch sizes may differ.
 double samples_per_s(const RecordedRun& run, const LoaderSetting& setting, const Change& change,
                      const PredictOptions& options, const Draw& draw) {
@@ -115,7 +109,7 @@ double p99_s(std::vector<std::int64_t> draw_ns) {
 Prediction predict(const RecordedRun& run, const LoaderSetting& setting, const Change& change,
                    const PredictOptions& options) {
     Prediction prediction;
-    std::vector<double> rates, as_replayed, shares, tails;
+    std::vector<double> ratios, shares, tails;
     const double as_recorded =   // for this batch size
         run.batches_per_s > 0
             ? run.batches_per_s * static_cast<double>(run.setting.batch_size) / static_cast<double>(setting.batch_size)
@@ -123,14 +117,12 @@ Prediction predict(const RecordedRun& run, const LoaderSetting& setting, const C
     const double distance_error = run.batches_per_s > 0 ? options.distance_error : 0;
     for (const Draw& draw : draws_of(run, options)) {
         const Replayed replayed = replay_one(run, setting, change, options, draw);
-        as_replayed.push_back(replayed.batches_per_s);
-        rates.push_back(as_recorded *
-                        with_error(replayed.batches_per_s / as_recorded, options.model_error, distance_error, draw));
+        ratios.push_back(replayed.batches_per_s / as_recorded);
         shares.push_back(replayed.draw_share);
         tails.push_back(p99_s(replayed.draw_ns));
         prediction.peak_bytes = std::max(prediction.peak_bytes, replayed.peak_bytes);
     }
-    prediction.batches_per_s = around(median_of(std::move(as_replayed)), interval_of(std::move(rates), 0));
+    prediction.batches_per_s = with_error(std::move(ratios), options.model_error, distance_error).times(as_recorded);
     prediction.draw_share = interval_of(std::move(shares), 0, 1);
     prediction.p99_draw_s = interval_of(std::move(tails), 0);
     return prediction;
@@ -149,14 +141,13 @@ Interval predict_gain(const RecordedRun& run, const LoaderSetting& setting, cons
     if (recorded.size() < draws.size())
         throw std::invalid_argument{"predict_gain: " + std::to_string(recorded.size()) + " recorded rates for " +
                                     std::to_string(draws.size()) + " replications"};
+    std::vector<double> ratios;
+    for (std::size_t i = 0; i < draws.size(); ++i)
+        ratios.push_back(samples_per_s(run, setting, change, options, draws[i]) / recorded[i]);
     const bool changes = !(setting == run.setting && change == Change{});
-    std::vector<double> gains, as_replayed;
-    for (std::size_t i = 0; i < draws.size(); ++i) {
-        const double ratio = samples_per_s(run, setting, change, options, draws[i]) / recorded[i];
-        as_replayed.push_back(ratio - 1);
-        gains.push_back(with_error(ratio, changes ? options.model_error / 2 : 0, options.distance_error, draws[i]) - 1);
-    }
-    return around(median_of(std::move(as_replayed)), interval_of(std::move(gains), -1));
+    const auto [median, low, high] =
+        with_error(std::move(ratios), changes ? options.gain_error : 0, options.distance_error);
+    return {median - 1, low - 1, high - 1};
 }
 
 Interval predict_gain(const RecordedRun& run, const LoaderSetting& setting, const Change& change,

@@ -161,9 +161,12 @@ void ReplayDemands::add_line(const ReplayOptions& options) {
     for (std::size_t sample = 0; sample < run_->samples.size(); ++sample) {
         std::int64_t& latency_ns = pieces_[sample * piece_count() + line_piece()].wait_ns;
         const double passes_ns = static_cast<double>(run_->samples[sample].bytes) * run_->line_ns_per_byte;
-        const std::int64_t most_ns = latency_ns;   // the turn is part of the recorded waiting
-        latency_ns = std::min(latency_ns, asked(run_->line_latency_ns, factor));
-        line_ns_.push_back(most_ns > 0 ? std::llround(std::min(passes_ns * factor, static_cast<double>(most_ns))) : 0);
+        const std::int64_t waited_ns = latency_ns;   // the turn is part of it
+        line_ns_.push_back(std::llround(std::min(passes_ns * factor, static_cast<double>(waited_ns))));
+        // A read that ended later after the one before than its bytes take had found the line free.
+        const std::int64_t behind_ns = asked(run_->samples[sample].behind_ns, factor);
+        const bool queued = static_cast<double>(waited_ns - behind_ns) <= 1.1 * static_cast<double>(line_ns_.back());
+        latency_ns = queued ? std::min(behind_ns, asked(run_->line_latency_ns, factor)) : waited_ns - line_ns_.back();
     }
 }
 

@@ -61,6 +61,27 @@ double spread(const std::vector<double>& values) {
     return median > 0 ? (quantile(values, 0.75) - quantile(values, 0.25)) / median : 0;
 }
 
+/// Where most values are close together: the middle of the range of a tenth that has most of them, and how many it
+/// has.
+struct Cluster {
+    double middle = 0;
+    std::size_t size = 0;
+};
+
+Cluster densest(std::vector<double> values) {
+    constexpr double width = 1.1;
+    std::ranges::sort(values);
+    Cluster found;
+    std::size_t first = 0;
+    for (std::size_t last = 0; last < values.size(); ++last) {
+        while (values[last] > width * values[first])
+            ++first;
+        if (const std::size_t size = last - first + 1; size > found.size)
+            found = {.middle = values[first + size / 2], .size = size};
+    }
+    return found;
+}
+
 /// A linear regression of y on x.
 class Line {
 public:
@@ -122,13 +143,14 @@ std::optional<ReadLine> read_line(const Ledger& ledger, std::int64_t from_ns, st
     const std::vector<Read>& reads = found.any();
     if (reads.size() < least_reads)
         return std::nullopt;
-    std::vector<double> ns_per_byte, bytes;
+    std::vector<double> ns_per_byte, ns, bytes;   // of those that began before the one before had ended
     std::int64_t last_end_ns = reads.front().begin_ns;
     double busy_ns = 0, total_bytes = 0, first_begin_ns = static_cast<double>(reads.front().begin_ns);
     for (const Read& read : reads) {
         const auto alone_ns = static_cast<double>(read.end_ns - std::max(last_end_ns, read.begin_ns));
         if (read.begin_ns < last_end_ns) {
             ns_per_byte.push_back(alone_ns / read.bytes);
+            ns.push_back(alone_ns);
             bytes.push_back(read.bytes);
         }
         busy_ns += alone_ns;
@@ -138,14 +160,17 @@ std::optional<ReadLine> read_line(const Ledger& ledger, std::int64_t from_ns, st
     }
     if (2 * ns_per_byte.size() < reads.size())
         return std::nullopt;
-    // If all samples have one size, independent reads of one latency that start in step look the same: then only the
-    // slope tells.
-    const bool in_turns = spread(bytes) > 0.05 && spread(ns_per_byte) < 0.15;
+    // On a line that is busy, a read ends as long after the one before as its bytes take: many have this time for a
+    // byte, and far fewer the same time. If all samples have one size, independent reads of one latency that start in
+    // step look the same: then only the slope tells.
+    const Cluster of_a_byte = densest(ns_per_byte);
+    const bool in_turns = spread(bytes) > 0.05 && 8 * of_a_byte.size > ns_per_byte.size() &&
+                          2 * of_a_byte.size > 3 * densest(std::move(ns)).size;
     if (!in_turns && !slower_together(reads))
         return std::nullopt;
     const double wall_ns = static_cast<double>(reads.back().end_ns) - first_begin_ns;
     ReadLine line{.busy_share = std::min(1.0, busy_ns / wall_ns),
-                  .ns_per_byte = in_turns ? quantile(ns_per_byte, 0.5) : busy_ns / total_bytes};
+                  .ns_per_byte = in_turns ? of_a_byte.middle : busy_ns / total_bytes};
     if (!(line.ns_per_byte > 0))
         return std::nullopt;
     const Reads before = reads_of(ledger, ledger.start_ns, from_ns);

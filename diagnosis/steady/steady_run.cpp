@@ -118,7 +118,7 @@ double fit_spinning_loop(RecordedRun& run, const ReplayOptions& options) {
 
 double replay_recorded(RecordedRun& run, const Interference& others, std::size_t most_samples) {
     constexpr std::size_t least_steps = 50;
-    constexpr double most_of_line = 0.2;   // error of the replay that is accepted with a read line
+    constexpr double most_of_line = 0.02;   // error of the replay that is accepted with a read line
     ReplayOptions options;
     options.setting = run.setting;
     options.steps = std::min(run.steps.size(),

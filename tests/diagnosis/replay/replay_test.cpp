@@ -354,8 +354,13 @@ BOOST_AUTO_TEST_CASE(reads_ahead_hide_latency_that_workers_would_wait_for) {
 BOOST_AUTO_TEST_CASE(a_line_that_all_reads_share_lets_them_pass_one_after_the_other) {
     // 1 ms of latency, then 2 ms on the line: 3 ms per sample with one worker, 2 ms with any larger number.
     RecordedRun run = constant_run({.batch_size = 1, .sample = {0, 9 * ms}, .compute = {0, 0}, .steps = 50});
-    for (SampleDemand& sample : run.samples)
-        sample.bytes = 1000;
+    for (std::size_t i = 0; i < run.samples.size(); ++i) {
+        run.samples[i].bytes = 1000;
+        if (i % 2 == 0)
+            run.samples[i].behind_ns = 7 * ms;   // the line was used until then
+        else
+            run.samples[i].stages[0].wait_ns = 3 * ms;   // it was free
+    }
     run.line_ns_per_byte = 2000;
     run.line_latency_ns = 1 * ms;
     for (const auto& [workers, expected_ms] : {std::pair{1, 3}, {2, 2}, {6, 2}}) {

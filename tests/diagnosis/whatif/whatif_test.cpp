@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -336,6 +339,35 @@ BOOST_AUTO_TEST_CASE(reads_that_take_turns_on_a_line_are_seen_and_independent_on
     BOOST_TEST(later->latency_ns < 10'000);
     BOOST_TEST(!read_line(ledger_of(false), 0, 1'000'000'000'000).has_value());
     BOOST_TEST(!read_line(Ledger{}, 0, 1).has_value());
+}
+
+BOOST_AUTO_TEST_CASE(a_line_on_which_reads_queue_only_now_and_then_is_seen_too) {
+    // Each worker reads, which takes 0.2 to 4 ms and then its turn on a line, or its own bytes; then it works.
+    const auto ledger_of = [](bool line) {
+        std::mt19937_64 random{3};
+        std::lognormal_distribution<double> size{std::log(500.0), 0.5};
+        std::uniform_real_distribution<double> latency{0.2, 4};
+        std::exponential_distribution<double> work{1 / 0.5e6};
+        Ledger ledger;
+        std::int64_t free_ns = 0;
+        std::array<std::int64_t, 4> worker_ns{};
+        for (std::uint64_t i = 0; i < 2000; ++i) {
+            std::int64_t& at = *std::ranges::min_element(worker_ns);   // who is done first reads next
+            SampleRow sample{.index = i, .bytes = static_cast<std::uint64_t>(size(random))};
+            const std::int64_t arrives_ns = at + std::llround(latency(random) * ms),
+                               passes_ns = static_cast<std::int64_t>(sample.bytes) * 1000;
+            sample.begin_ns = sample.read_begin_ns = at;
+            sample.read_end_ns = (line ? std::max(arrives_ns, free_ns) : arrives_ns) + passes_ns;
+            free_ns = sample.read_end_ns;
+            at = sample.read_end_ns + static_cast<std::int64_t>(work(random));
+            ledger.samples.push_back(sample);
+        }
+        return ledger;
+    };
+    const auto line = read_line(ledger_of(true), 0, 1'000'000'000'000);
+    BOOST_REQUIRE(line.has_value());
+    BOOST_TEST(line->ns_per_byte == 1000, boost::test_tools::tolerance(0.03));
+    BOOST_TEST(!read_line(ledger_of(false), 0, 1'000'000'000'000).has_value());
 }
 
 BOOST_AUTO_TEST_CASE(reads_of_one_worker_tell_whether_their_bytes_make_them_long) {

@@ -28,6 +28,7 @@ struct SampleDemand {
     std::uint32_t batch = 0;              ///< index into `RecordedRun::batches`
     /// Its read, ahead of the worker or by the worker; 0 if the first stage includes it.
     Demand read;
+    std::int64_t behind_ns = 0;   ///< of the time of its read, until the one before it, by their ends, had ended
     std::array<Demand, max_stages> stages{};   ///< by stage, in the order of `RecordedRun::stages`
     std::int64_t unstamped_ns = 0;             ///< core time from its begin to its end that is in no stage
 };

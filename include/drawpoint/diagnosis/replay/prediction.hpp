@@ -30,12 +30,11 @@ struct PredictOptions {
     /// Mean and standard deviation of the speed of each core when all compute, relative to one alone. What is drawn is
     /// clamped to 0.1 … 1.
     double core_efficiency = 1, core_efficiency_spread = 0.01;
-    /// `model_error` is the standard deviation of the log throughput that no parameter explains; `distance_error` is
-    /// added to it for each unit by which the log throughput differs from the recorded one, because predictions far
-    /// from the recording are less certain. Both are measured by `bench accuracy`, and widen intervals of rates and
-    /// gains without moving the median. A gain has half of `model_error`, because most of it affects both rates (and
-    /// none if nothing changes), and all of `distance_error`.
-    double model_error = 0.022, distance_error = 0.08;
+    /// Standard deviation of the logarithm that no parameter explains: of a rate, and of a gain, where most of it
+    /// affects both rates (and all of it if nothing changes). `distance_error` is added for each unit by which the log
+    /// rate differs from the recorded one, because predictions far from the recording are less certain. All are
+    /// measured by `bench accuracy`, and widen intervals without moving the median.
+    double model_error = 0.022, gain_error = 0.014, distance_error = 0.08;
     std::size_t steps = 0;            ///< of a replication; 0: as many as recorded
     std::size_t warm_up_steps = 64;   ///< replayed before those, to fill the pipeline
     /// true: redraws the recorded samples in blocks (a bootstrap); false: takes the recorded samples in their order.

@@ -1,6 +1,6 @@
 """Tables of drawpoint's loader against others and against itself."""
 
-from tables.shared import benchmarks, caption, number, result, spread, table, times
+from tables.shared import (benchmarks, caption, command_of, file_of, number, place_of, result, spread, table, times)
 
 NAMES = {
     ("pytorch", "persistent"): "PyTorch's DataLoader",
@@ -68,7 +68,7 @@ def slow():
     for form, ratios in forms.items():
         rows.append((f"wall, {FORMS[form]}", "the longer of loop and loading",
                      f"{number(min(ratios))}–{number(max(ratios))}× over steps"))
-    return f"{caption('loader-slow')}\n\n{table(*rows)}"
+    return f"{command_of('loader-slow')},\n{place_of(file_of('loader-slow'))}:\n\n{table(*rows)}"
 
 
 def scaling():

@@ -2,7 +2,7 @@
 
 from tables.exams import ONE_LINE, OURS, Exam, exam_files
 from tables.loaders import ratio_of, rows_of
-from tables.shared import file_of, percent, place_of, result, spread, table
+from tables.shared import date_of, file_of, percent, place_of, result, spread, table
 
 
 def figures():
@@ -12,7 +12,8 @@ def figures():
               key=lambda one: one["prefetch_depth"])
     cost = result("recording")["cpu_added"]
     exam = Exam(exam_files())
-    rows = [(place_of(file_of("loader")), "value (range)", "command"),
+    oldest = min(map(file_of, ("loader", "loader-slow", "scaling", "recording")), key=date_of)
+    rows = [(place_of(oldest), "value (range)", "command"),
             ("JPEG rate over PyTorch's DataLoader, 2 workers each", spread(torch["ratio_to_own"]), "`./run bench loader`"),
             ("JPEG rate of 2 workers over 1 worker", spread(two), "`./run bench scaling`"),
             ("Time with 5 ms of latency a file, over without", spread(ratio_of(slow)),

@@ -74,7 +74,7 @@ Cluster densest(std::vector<double> values) {
     Cluster found;
     std::size_t first = 0;
     for (std::size_t last = 0; last < values.size(); ++last) {
-        while (values[last] > width * values[first])
+        while (first < last && values[last] > width * values[first])   // of a damaged file, they may be below 0
             ++first;
         if (const std::size_t size = last - first + 1; size > found.size)
             found = {.middle = values[first + size / 2], .size = size};

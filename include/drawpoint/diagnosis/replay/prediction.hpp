@@ -23,7 +23,7 @@ struct Interval {
 };
 
 struct PredictOptions {
-    /// Replays of the run, ≥ 1. Each draws its own samples, cores, core efficiency and model error.
+    /// Replays of the run, ≥ 1. Each draws its own samples, cores and core efficiency.
     std::size_t replications = 30;
     /// Standard deviation of the cores that others use: the larger of this and `RecordedRun::foreign_cores_spread`.
     double cores_spread = 0;

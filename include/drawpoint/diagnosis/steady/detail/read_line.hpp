@@ -16,9 +16,9 @@ struct ReadLine {
 };
 
 /// The bandwidth shared by samples that began in [from_ns, to_ns), if their times show one: many reads that overlapped
-/// ended as long after the one before as their bytes take at one rate, or reads took longer the more of them there were.
-/// Looks at reads ahead, else at the first stage if it waits more than it computes; at the last 20,000, and at least 100
-/// are needed. O(n log n).
+/// ended as long after the one before as their bytes take at one rate, or reads took longer the more of them there
+/// were. Looks at reads ahead, else at the first stage if it waits more than it computes; at the last 20,000, and at
+/// least 100 are needed. O(n log n).
 [[nodiscard]] std::optional<ReadLine> read_line(const Ledger&, std::int64_t from_ns, std::int64_t to_ns);
 
 /// Whether more than half of the time of reads is due to their bytes, by how it grows with them. For reads that mostly

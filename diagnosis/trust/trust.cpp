@@ -21,9 +21,9 @@ namespace {
 
 using Reason = std::optional<std::string>;
 
-constexpr double most_foreign = 0.25, most_foreign_change = 0.125;   // shares of the cores
-constexpr double most_run_queue = 0.05, most_throttled = 0.01, most_steal = 0.02, most_lost = 1e-3,
-                 most_misplaced = 0.01, most_drift = 0.1;
+constexpr double most_foreign = 0.25, most_foreign_change = 0.125, most_steal = 0.25;   // shares of the cores
+constexpr double most_run_queue = 0.05, most_throttled = 0.01, most_lost = 1e-3, most_misplaced = 0.01,
+                 most_drift = 0.1;
 
 std::string percent(double share) { return fmt::format("{:.2g} %", 100 * share); }
 

@@ -98,14 +98,14 @@ BOOST_AUTO_TEST_CASE(throttling_and_steal_have_their_thresholds) {
         for (std::size_t i = 0; i < throttled.host.size(); ++i) {
             const auto n = static_cast<std::int64_t>(i);
             throttled.host[i].throttled_ns = n * (above ? 3 : 1) * ms;
-            stolen.host[i].steal_ns = n * (above ? 20 : 6) * ms;
+            stolen.host[i].steal_ns = n * (above ? 120 : 80) * ms;
         }
         BOOST_TEST(trust_in(throttled).trusted == !above);
         BOOST_TEST(trust_in(stolen).trusted == !above);
         if (above) {
             BOOST_TEST(only_reason(trust_in(throttled)) ==
                        "the cgroup's quota stopped this process for 1.5 % of the time");
-            BOOST_TEST(only_reason(trust_in(stolen)) == "the hypervisor took 5 % of the cores");
+            BOOST_TEST(only_reason(trust_in(stolen)) == "the hypervisor took 30 % of the cores");
         }
     }
 }

@@ -66,7 +66,7 @@ struct RecordedRun {
     std::vector<StepDemand> steps;       ///< all training steps, in order
     Demand order;                        ///< what the sampler takes for the order of a pass, mean; 0: it computes none
     double cores = 1;                    ///< usable: affinity and quota
-    double foreign_cores = 0;            ///< used by other processes, mean; set by `steady_run`, not by `recorded_run`
+    double foreign_cores = 0;            ///< that others or a hypervisor used, mean; set by `steady_run` alone
     double foreign_cores_spread = 0;     ///< its standard deviation; likewise
     double batches_per_s = 0;            ///< measured over `steps`
     double draw_share = 0;               ///< part of the time of `steps` that is draws, measured

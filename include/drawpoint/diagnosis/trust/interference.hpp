@@ -54,7 +54,7 @@ enum class DistrustReason : std::uint8_t {
     /// loop and the workers of the recording's largest loader are no more threads than cores.
     run_queue,
     throttling,   ///< the CPU quota stopped the process for over 1 % of the time
-    steal,        ///< the hypervisor took over 2 % of the cores
+    steal,        ///< the hypervisor took over a quarter of the cores
     /// The rings of the loop and of the workers together lost over 0.1 % of the recording's steps, batches and samples.
     lost_records,
     residual,   ///< the pieces of a pass of the recording do not sum to its length, or do not tile it

@@ -207,6 +207,21 @@ BOOST_AUTO_TEST_CASE(a_line_that_the_replay_is_better_without_was_none) {
     BOOST_TEST(run.foreign_cores == 0);
 }
 
+BOOST_AUTO_TEST_CASE(what_a_hypervisor_takes_is_foreign_load_to_the_replay) {
+    RecordedRun run = waiting_run();
+    run.batches_per_s = replay_recorded(run, {}, 1000);
+    Interference others;
+    others.measured = true;
+    others.foreign_cores = 0.5;
+    others.steal_cores = 0.25;
+    (void)replay_recorded(run, others, 1000);
+    BOOST_TEST(run.foreign_cores == 0.75);
+    others.steal_cores = 2 * run.cores;
+    run.batches_per_s = 0;
+    (void)replay_recorded(run, others, 1000);
+    BOOST_TEST(run.foreign_cores == run.cores);
+}
+
 BOOST_AUTO_TEST_CASE(a_shared_bandwidth_bounds_every_setting_that_reads_as_much) {
     RecordedRun run = waiting_run();
     run.line_ns_per_byte = 1e9 / (4 * 70) / 1000;   // with samples of 1000 bytes

@@ -131,6 +131,9 @@ std::vector<std::string> evidence_text(const Evidence& found, const SteadyRun& s
     if (others.measured) {
         said.push_back(fmt::format("this process kept {:.2f} of {:.2g} cores busy, others {:.2f}", others.own_cores,
                                    others.cores, others.foreign_cores));
+        if (others.steal_cores > 0.02 * others.cores)
+            said.push_back(
+                fmt::format("a hypervisor took {} of the cores", percent(others.steal_cores / others.cores)));
         if (others.run_queue_share >= 0.05)
             said.push_back(
                 fmt::format("workers waited for a core during {} of their samples", percent(others.run_queue_share)));

@@ -328,23 +328,39 @@ BOOST_AUTO_TEST_CASE(a_ledger_without_steps_is_no_verdict) {
     BOOST_TEST(!to_text(found).empty());
 }
 
-BOOST_AUTO_TEST_CASE(a_neighbour_that_takes_a_core_is_interference_and_no_verdict) {
+/// A recorded healthy run on whose machine this process used one core, other processes and a hypervisor as said.
+Ledger with_host(double foreign_cores, double steal_cores) {
     Ledger ledger = recorded(healthy());
     const std::int64_t end_ns =
         ledger.steps.back().draw_begin_ns + ledger.steps.back().draw_ns + ledger.steps.back().batch_ns;
     for (std::int64_t at = ledger.start_ns; at <= end_ns; at += (end_ns - ledger.start_ns) / 10) {
+        const std::int64_t ns = at - ledger.start_ns;
         HostRow row;
         row.at_ns = at;
-        row.own_cpu_ns = at - ledger.start_ns;
-        row.busy_ns = 3 * (at - ledger.start_ns);   // others use two cores
+        row.own_cpu_ns = ns;
+        row.busy_ns = std::llround((1 + foreign_cores) * static_cast<double>(ns));
+        row.steal_ns = std::llround(steal_cores * static_cast<double>(ns));
         ledger.host.push_back(row);
     }
     ledger.sort();
-    const Diagnosis found = drawpoint::diagnose(ledger);
+    return ledger;
+}
+
+BOOST_AUTO_TEST_CASE(a_neighbour_that_takes_a_core_is_interference_and_no_verdict) {
+    const Diagnosis found = drawpoint::diagnose(with_host(2, 0));
     BOOST_REQUIRE(found.abstained.has_value());
     BOOST_TEST(found.verdict == Verdict::interference);
     BOOST_TEST(!found.trust.trusted);
     BOOST_TEST(found.interventions.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_hypervisor_that_takes_a_tenth_of_the_cores_leaves_a_verdict_and_is_told) {
+    const Ledger ledger = with_host(0, 0.1 * healthy().cores);
+    const Diagnosis found = drawpoint::diagnose(ledger);
+    BOOST_TEST(!found.abstained.has_value());
+    BOOST_TEST(found.trust.trusted);
+    BOOST_TEST(std::ranges::count(found.evidence, "a hypervisor took 10 % of the cores") == 1);
+    BOOST_TEST(drawpoint::diagnose(with_host(0, 0.3 * healthy().cores)).verdict == Verdict::interference);
 }
 
 BOOST_AUTO_TEST_CASE(lost_records_are_no_verdict) {

@@ -127,7 +127,7 @@ double replay_recorded(RecordedRun& run, const Interference& others, std::size_t
     options.bootstrap_seed = options.steps < run.steps.size() ? 1 : 0;   // from all parts of a long run
     if (others.measured) {
         run.foreign_cores = std::min(others.foreign_cores + others.steal_cores, run.cores);
-        run.foreign_cores_spread = others.foreign_cores_spread;
+        run.foreign_cores_spread = std::hypot(others.foreign_cores_spread, others.steal_cores_spread);
     }
     const bool waited = !run.cpu_measured || others.run_queue_share >= 0.05;   // for a core
     const auto settled = [&] {

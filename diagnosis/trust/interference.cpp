@@ -15,21 +15,25 @@ constexpr double most_cores = 1e9;
 
 using LoadPiece = HostPiece<2>;   // busy, own
 
+double ticks_in(const auto& piece) { return (piece.to_ns - piece.from_ns) / accounting_tick_ns; }
+
 /// The variance of a piece's load that is due to the kernel's ticks alone: each finds a core busy or not, and the time
 /// between the last tick and the row is not counted.
 double tick_variance(const LoadPiece& piece, double affinity) {
-    const double ticks = (piece.to_ns - piece.from_ns) / accounting_tick_ns,
-                 busy = std::min(piece.rates[0] / affinity, 1.0);
+    const double ticks = ticks_in(piece), busy = std::min(piece.rates[0] / affinity, 1.0);
     return affinity * (busy * (1 - busy) / ticks + 1 / (6 * ticks * ticks));
+}
+
+/// The cores of the process's mask; those of the others are in no host row.
+double affinity_of(const Ledger& ledger, double cores) {
+    return std::max(cores, number_fact(ledger, facts::host_affinity_cores, most_cores).value_or(cores));
 }
 
 void measure_load(Interference& found, const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
     constexpr HostColumns<2> columns{&HostRow::busy_ns, &HostRow::own_cpu_ns};
     const auto pieces = host_pieces(ledger, from_ns, to_ns, columns);
     // If the quota is smaller than the affinity mask, others may use the remaining cores without taking anything.
-    const double affinity = std::max(found.cores,
-                                     number_fact(ledger, facts::host_affinity_cores, most_cores).value_or(found.cores)),
-                 spare = affinity - found.cores;
+    const double affinity = affinity_of(ledger, found.cores), spare = affinity - found.cores;
     const auto taken = [&](const LoadPiece& piece) {
         const double foreign = piece.rates[0] - piece.rates[1] - spare;
         return spare > 0 ? std::max(foreign, 0.0) : foreign;
@@ -51,6 +55,21 @@ void measure_load(Interference& found, const Ledger& ledger, std::int64_t from_n
         return off * off - tick_variance(piece, affinity);
     });
     found.foreign_cores_spread = std::sqrt(std::max(variance, 0.0));
+}
+
+/// The kernel adds up exactly what a hypervisor takes from a core, and tells it in whole ticks.
+void measure_steal(Interference& found, const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
+    const auto pieces = host_pieces<1>(ledger, from_ns, to_ns, {&HostRow::steal_ns});
+    if (pieces.empty())
+        return;
+    const double affinity = affinity_of(ledger, found.cores),
+                 mean = mean_rate(pieces, [](const auto& piece) { return piece.rates[0]; });
+    found.steal_cores = std::min(mean, found.cores);
+    const double variance = mean_rate(pieces, [&](const auto& piece) {
+        const double off = piece.rates[0] - mean, ticks = ticks_in(piece);
+        return off * off - affinity / (6 * ticks * ticks);
+    });
+    found.steal_cores_spread = std::sqrt(std::max(variance, 0.0));
 }
 
 double run_queue_share(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
@@ -89,6 +108,7 @@ Interference interference(const Ledger& ledger, std::int64_t from_ns, std::int64
     const auto cores = number_fact(ledger, facts::host_cores, most_cores);
     found.cores = cores ? *cores : number_fact(ledger, facts::machine_cores, most_cores).value_or(1);
     measure_load(found, ledger, from_ns, to_ns);
+    measure_steal(found, ledger, from_ns, to_ns);
 
     const auto rate = [&](std::int64_t HostRow::* column) -> std::optional<double> {
         const auto pieces = host_pieces<1>(ledger, from_ns, to_ns, {column});
@@ -103,7 +123,6 @@ Interference interference(const Ledger& ledger, std::int64_t from_ns, std::int64
         const auto found_rate = rate(column);
         return found_rate ? std::optional{*found_rate * 1e9} : std::nullopt;
     };
-    found.steal_cores = std::min(rate(&HostRow::steal_ns).value_or(0), found.cores);
     found.throttled_share = share(&HostRow::throttled_ns).value_or(0);
     found.cpu_pressure = share(&HostRow::cpu_pressure_ns);
     found.io_pressure = share(&HostRow::io_pressure_ns);

@@ -111,6 +111,27 @@ BOOST_AUTO_TEST_CASE(a_counter_that_went_back_is_left_out_there) {
     BOOST_TEST(found.foreign_cores_spread == 0.0);
 }
 
+BOOST_AUTO_TEST_CASE(what_a_hypervisor_takes_has_its_spread_and_whole_ticks_are_none) {
+    const auto found = [](const Load& stolen) {
+        Ledger ledger;
+        add_host(ledger, 40, constant(1), constant(0));
+        double stolen_ns = 0;
+        for (std::size_t i = 0; i < ledger.host.size(); ++i) {
+            ledger.host[i].steal_ns = std::llround(stolen_ns / 2) / (10 * ms) * (10 * ms) * 2;   // of two cores
+            stolen_ns += stolen(static_cast<double>(i) * 0.2 + 0.1) * 200e6;
+        }
+        return drawpoint::interference(ledger, start_ns, start_ns + 40 * s);
+    };
+    const Interference steady = found(constant(0.13));
+    BOOST_TEST(std::abs(steady.steal_cores - 0.13) < 0.002);
+    BOOST_TEST(steady.steal_cores_spread < 0.04);   // with the ticks: 0.05
+    const Interference bursts = found([](double at) { return static_cast<int>(at) % 4 == 0 ? 0.8 : 0.0; });
+    BOOST_TEST(bursts.steal_cores == 0.2);
+    BOOST_TEST(bursts.steal_cores_spread > 0.33);
+    BOOST_TEST(bursts.steal_cores_spread < 0.36);
+    BOOST_TEST(bursts.foreign_cores_spread == 0);
+}
+
 BOOST_AUTO_TEST_CASE(shares_and_rates_are_differences_over_time) {
     Ledger ledger;
     add_host(ledger, 10, constant(1), constant(0));
@@ -181,6 +202,7 @@ BOOST_AUTO_TEST_CASE(damaged_rows_yield_numbers_in_their_ranges) {
         BOOST_REQUIRE((found.foreign_cores >= 0 && found.foreign_cores <= found.cores));
         BOOST_REQUIRE((found.foreign_cores_spread >= 0 && std::isfinite(found.foreign_cores_spread)));
         BOOST_REQUIRE((found.steal_cores >= 0 && found.steal_cores <= found.cores));
+        BOOST_REQUIRE((found.steal_cores_spread >= 0 && std::isfinite(found.steal_cores_spread)));
         BOOST_REQUIRE((found.throttled_share >= 0 && found.throttled_share <= 1));
         BOOST_REQUIRE((found.run_queue_share >= 0 && found.run_queue_share <= 1));
         const Trust trust = trust_of(ledger, found, from, to);

@@ -214,8 +214,11 @@ BOOST_AUTO_TEST_CASE(what_a_hypervisor_takes_is_foreign_load_to_the_replay) {
     others.measured = true;
     others.foreign_cores = 0.5;
     others.steal_cores = 0.25;
+    others.foreign_cores_spread = 0.3;
+    others.steal_cores_spread = 0.4;
     (void)replay_recorded(run, others, 1000);
     BOOST_TEST(run.foreign_cores == 0.75);
+    BOOST_TEST(run.foreign_cores_spread == 0.5);
     others.steal_cores = 2 * run.cores;
     run.batches_per_s = 0;
     (void)replay_recorded(run, others, 1000);

@@ -95,7 +95,7 @@ class Exam:
 
 
 OURS, ONE_LINE = "drawpoint", "one line: the longest of four"
-EXAM_SEEDS = (33359,)   # of the version that the pages speak of
+EXAM_SEEDS = (25600,)   # of the version that the pages speak of
 
 
 def exam_files():

@@ -24,7 +24,7 @@ double tick_variance(const LoadPiece& piece, double affinity) {
     return affinity * (busy * (1 - busy) / ticks + 1 / (6 * ticks * ticks));
 }
 
-/// The cores of the process's mask; those of the others are in no host row.
+/// The cores of the process's affinity mask, at least `cores`: host rows count on these.
 double affinity_of(const Ledger& ledger, double cores) {
     return std::max(cores, number_fact(ledger, facts::host_affinity_cores, most_cores).value_or(cores));
 }

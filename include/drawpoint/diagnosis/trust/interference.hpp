@@ -23,8 +23,9 @@ struct Interference {
     /// Standard deviation of `foreign_cores` from host row to host row. The variance that is due only to the kernel's
     /// counting in ticks of 10 ms is subtracted from theirs.
     double foreign_cores_spread = 0;
-    double steal_cores = 0;          ///< taken by the hypervisor, at most `cores`
-    double steal_cores_spread = 0;   ///< its standard deviation, likewise
+    double steal_cores = 0;   ///< taken by the hypervisor, at most `cores`
+    /// Standard deviation of `steal_cores` from host row to host row, less the variance of counting in whole ticks.
+    double steal_cores_spread = 0;
     /// Time for which the cgroup's CPU quota stopped this process, per time: summed over the stopped cores and over the
     /// cgroup and its ancestors, but at most 1.
     double throttled_share = 0;

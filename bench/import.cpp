@@ -15,7 +15,6 @@
 #include <string_view>
 #include <vector>
 
-#include <unistd.h>
 #include <zlib.h>
 
 #include <CLI/CLI.hpp>
@@ -31,6 +30,7 @@
 #include "machine.hpp"
 #include "program.hpp"
 #include "spread.hpp"
+#include "temporary_folder.hpp"
 
 namespace {
 
@@ -115,12 +115,6 @@ private:
     std::int64_t first_ns_ = INT64_MAX, last_ns_ = 0, first_step_ = INT64_MAX, last_step_ = 0;
 };
 
-/// A file that the destructor removes.
-struct TemporaryFile {
-    std::filesystem::path path;
-    ~TemporaryFile() { std::filesystem::remove(path); }
-};
-
 struct Written {
     std::uint64_t bytes = 0;   // uncompressed
     std::int64_t repetitions = 0;
@@ -176,9 +170,9 @@ std::uint64_t peak_bytes() {
 }
 
 int measure(const Options& options) {
-    const TemporaryFile file{std::filesystem::temp_directory_path() /
-                             ("drawpoint-import-" + std::to_string(getpid()) + ".json")};
-    const auto [bytes, repetitions] = write_repeated(options, file.path);
+    const TemporaryFolder folder;
+    const std::filesystem::path file = folder.path() / "trace.json";
+    const auto [bytes, repetitions] = write_repeated(options, file);
     Sums expected{split_trace(import_chrome_trace(options.trace, {.operators = false}).ledger)};
     for (std::int64_t* sum : {&expected.steps, &expected.draw_ns, &expected.compute_ns})
         *sum *= repetitions;
@@ -188,7 +182,7 @@ int measure(const Options& options) {
     for (std::size_t round = 0; round < options.rounds; ++round) {
         const auto begin = std::chrono::steady_clock::now();
         const double cpu_begin = process_cpu_seconds();
-        const ImportedTrace trace = import_chrome_trace(file.path, {.operators = options.operators});
+        const ImportedTrace trace = import_chrome_trace(file, {.operators = options.operators});
         split = split_trace(trace.ledger);
         cpu.push_back(static_cast<double>(bytes) / 1e6 / (process_cpu_seconds() - cpu_begin));
         wall.push_back(static_cast<double>(bytes) / 1e6 /

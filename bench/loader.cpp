@@ -2,7 +2,6 @@
 
 #include <cstdio>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -10,6 +9,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include <drawpoint/instrumentation/report/detail/output_file.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
 #include <drawpoint/instrumentation/report/machine.hpp>
 
@@ -19,6 +19,7 @@
 #include "contenders/serve.hpp"
 #include "photos.hpp"
 #include "program.hpp"
+#include "temporary_folder.hpp"
 
 namespace {
 
@@ -43,7 +44,7 @@ bool compare_workload(const Options& options, const std::string& kind, nlohmann:
         workload.batch_size = 16;
     comparison.asks_first_batch &= workload.reads_photos();
     comparison.checks_outputs = kind != "consumer";
-    const TemporaryFolder plan;
+    const auto plan = TemporaryFolder::in_memory();
     workload.plan = plan.path();
     std::optional<TemporaryPhotos> generated;
     if (workload.reads_photos()) {
@@ -56,6 +57,9 @@ bool compare_workload(const Options& options, const std::string& kind, nlohmann:
 }
 
 int run_all(const Options& options, const std::string& command) {
+    const std::string file = options.json.value_or("");
+    if (!file.empty())
+        check_output_file(file);
     nlohmann::ordered_json document =
         json_document("drawpoint.comparison/1", {DRAWPOINT_VERSION, command}, this_machine());
     document["data"] = nullptr;
@@ -63,14 +67,9 @@ int run_all(const Options& options, const std::string& command) {
     bool passed = true;
     for (const std::string& kind : options.workloads)
         passed &= compare_workload(options, kind, document);
-    if (options.json && !options.json->empty()) {
-        std::FILE* file = std::fopen(options.json->c_str(), "w");
-        if (!file)
-            throw std::runtime_error{"cannot write " + *options.json};
-        fmt::print(file, "{}", json_text(document));
-        std::fclose(file);
-    }
-    if (options.json && options.json->empty())
+    if (!file.empty())
+        write_output_file(file, json_text(document));
+    if (options.json && file.empty())
         fmt::print("{}", json_text(document));
     else
         print_table(document);
@@ -85,7 +84,7 @@ int main(int argc, char** argv) {
     Options options;
     Workload& workload = options.workload;
     workload.jpeg_decoder.clear();
-    std::string format, json;
+    std::string json;
     CLI::App app{"drawpoint's loader against others, in interleaved rounds of equal work", "drawpoint bench loader"};
     app.add_option("--workload", options.workloads, "by commas [jpeg]")
         ->delimiter(',')
@@ -110,9 +109,8 @@ int main(int argc, char** argv) {
         ->check(CLI::IsMember({"bilinear", "antialias"}));
     CLI::Option* json_option =
         app.add_option("--json", json, "JSON on stdout in place of the table; --json=FILE: beside it")->expected(0, 1);
-    app.add_option("--benchmark_format", format, "json: as --json, as Google Benchmark's programs take it");
     return run_program(app, "loader", argc, argv, [&](const std::string& command) {
-        if (json_option->count() > 0 || format == "json")
+        if (json_option->count() > 0)
             options.json = json;
         return run_all(options, command);
     });

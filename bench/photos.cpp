@@ -1,28 +1,18 @@
 #include "photos.hpp"
 
 #include <cstdlib>
-#include <stdexcept>
 #include <string>
 
 namespace drawpoint::bench {
 
 TemporaryPhotos::TemporaryPhotos(std::uint32_t count, ImageSize size) {
-    std::string name = (std::filesystem::temp_directory_path() / "drawpoint-photos-XXXXXX").string();
-    if (mkdtemp(name.data()) == nullptr)
-        throw std::runtime_error{"cannot make " + name};
-    folder_ = name;
     constexpr std::uint32_t pictures = 8;
-    make_generated_photos(folder_ / "pictures", pictures, 7);
-    cut_photo_crops({.from = folder_ / "pictures",
-                     .out = folder_ / "crops",
+    make_generated_photos(folder_.path() / "pictures", pictures, 7);
+    cut_photo_crops({.from = folder_.path() / "pictures",
+                     .out = folder_.path() / "crops",
                      .per_image = count / pictures,
                      .size = size,
                      .held_out = 0});
-}
-
-TemporaryPhotos::~TemporaryPhotos() {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
 }
 
 SuitePhotos::SuitePhotos(Suite& suite, int& argc, char** argv) {

@@ -7,6 +7,8 @@
 #include <drawpoint/bench/suite/suite.hpp>
 #include <drawpoint/pipeline/image/photo_crops.hpp>
 
+#include "temporary_folder.hpp"
+
 namespace drawpoint::bench {
 
 /// JPEG crops of generated pictures, for machines without photographs. The destructor removes them.
@@ -14,13 +16,10 @@ class TemporaryPhotos {
 public:
     /// `count`: a multiple of 8.
     explicit TemporaryPhotos(std::uint32_t count, ImageSize = {500, 375});
-    ~TemporaryPhotos();
-    TemporaryPhotos(const TemporaryPhotos&) = delete;
-    TemporaryPhotos& operator=(const TemporaryPhotos&) = delete;
-    [[nodiscard]] std::filesystem::path folder() const { return folder_ / "crops/train"; }
+    [[nodiscard]] std::filesystem::path folder() const { return folder_.path() / "crops/train"; }
 
 private:
-    std::filesystem::path folder_;
+    TemporaryFolder folder_;
 };
 
 /// The photographs of a suite: those of its option --data or of DRAWPOINT_BENCH_DATA, else generated ones, which the

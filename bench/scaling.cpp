@@ -24,6 +24,7 @@
 #include "photos.hpp"
 #include "program.hpp"
 #include "spread.hpp"
+#include "temporary_folder.hpp"
 
 namespace {
 
@@ -63,7 +64,7 @@ void add_speed_ups(nlohmann::ordered_json& document, const LoaderComparison& res
 
 int run_all(const Options& options, const std::string& command) {
     std::optional<TemporaryPhotos> generated;
-    const TemporaryFolder plan;
+    const auto plan = TemporaryFolder::in_memory();
     Workload workload{.plan = plan.path(), .jpeg_decoder = options.jpeg_decoder};
     workload.data = options.data.empty() ? generated.emplace(640).folder() : std::filesystem::path{options.data};
     write_plan(workload, 1);

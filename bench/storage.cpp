@@ -24,13 +24,13 @@
 
 #include "bench/photos.hpp"
 #include "bench/suite/loader_task.hpp"
+#include "bench/temporary_folder.hpp"
 
 namespace {
 
 using namespace drawpoint;
 
-/// The photographs packed into shards, once for the processes of all rows. The destructor of the first process's
-/// removes them.
+/// The photographs packed into shards, once for the processes of all rows; the first process removes them.
 class PackedPhotos {
 public:
     explicit PackedPhotos(const ImageFolder& photos) {
@@ -39,11 +39,7 @@ public:
             folder_ = given;
             return;
         }
-        std::string name = (std::filesystem::temp_directory_path() / "drawpoint-packed-XXXXXX").string();
-        if (mkdtemp(name.data()) == nullptr)
-            throw std::runtime_error{"cannot make " + name};
-        folder_ = name;
-        is_own_ = true;
+        folder_ = own_.emplace().path();
         std::vector<std::uint64_t> order(photos.size());
         std::iota(order.begin(), order.end(), 0);
         for (const auto& [kind, compression] :
@@ -53,20 +49,13 @@ public:
                 {.out = folder_ / kind, .shard_bytes = std::uint64_t{4} << 20, .compression = compression});
         setenv(variable, folder_.c_str(), 1);
     }
-    ~PackedPhotos() {
-        std::error_code ignored;
-        if (is_own_)
-            std::filesystem::remove_all(folder_, ignored);
-    }
-    PackedPhotos(const PackedPhotos&) = delete;
-    PackedPhotos& operator=(const PackedPhotos&) = delete;
 
     [[nodiscard]] std::string shards(const char* kind) const { return (folder_ / kind).string(); }
     [[nodiscard]] std::filesystem::path file(const std::string& name) const { return folder_ / name; }
 
 private:
+    std::optional<bench::TemporaryFolder> own_;
     std::filesystem::path folder_;
-    bool is_own_ = false;
 };
 
 template <class Images>

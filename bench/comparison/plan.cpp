@@ -1,16 +1,12 @@
 #include "plan.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include <unistd.h>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -68,40 +64,7 @@ void write_rows(const Workload& workload) {
     }
 }
 
-constexpr std::string_view prefix = "drawpoint-bench-";
-
-/// Removes folders of programs that were killed.
-void remove_leftovers(const std::filesystem::path& place) {
-    std::error_code ignored;
-    for (const auto& entry : std::filesystem::directory_iterator{place, ignored}) {
-        const std::string name = entry.path().filename();
-        if (!name.starts_with(prefix))
-            continue;
-        const pid_t owner = std::atoi(name.c_str() + prefix.size());
-        if (owner > 0 && kill(owner, 0) != 0 && errno == ESRCH)
-            std::filesystem::remove_all(entry.path(), ignored);
-    }
-}
-
 }   // namespace
-
-TemporaryFolder::TemporaryFolder() {
-    std::error_code none;
-    const std::filesystem::path memory = "/dev/shm";
-    const bool roomy = std::filesystem::is_directory(memory, none) &&
-                       std::filesystem::space(memory, none).available > std::uintmax_t{1} << 30;
-    const std::filesystem::path place = roomy ? memory : std::filesystem::temp_directory_path();
-    remove_leftovers(place);
-    std::string name = (place / fmt::format("{}{}-XXXXXX", prefix, getpid())).string();
-    if (mkdtemp(name.data()) == nullptr)
-        throw std::runtime_error{"cannot make " + name};
-    path_ = name;
-}
-
-TemporaryFolder::~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-}
 
 void write_plan(Workload& workload, std::size_t epochs) {
     nlohmann::json plan;

@@ -1,24 +1,10 @@
 #pragma once
 
 #include <cstddef>
-#include <filesystem>
 
 #include "bench/contenders/workload.hpp"
 
 namespace drawpoint::bench {
-
-/// A temporary folder, in memory where the system has such a place; the destructor removes it.
-class TemporaryFolder {
-public:
-    TemporaryFolder();
-    ~TemporaryFolder();
-    TemporaryFolder(const TemporaryFolder&) = delete;
-    TemporaryFolder& operator=(const TemporaryFolder&) = delete;
-    [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
-
-private:
-    std::filesystem::path path_;
-};
 
 /// Sets `workload.items`, and writes into the folder `workload.plan` what contenders need to do the same work in each
 /// of `epochs` epochs, in formats that Python reads, too:

@@ -132,7 +132,8 @@ public:
     void ReportRuns(const std::vector<Run>& runs) override {
         ConsoleReporter::ReportRuns(runs);
         for (const Run& run : runs)
-            if (run.run_type == Run::RT_Aggregate ? run.aggregate_name == "median" : run.repetitions <= 1)
+            if (run.counters.contains("ns_per_event") &&   // not one that was skipped
+                (run.run_type == Run::RT_Aggregate ? run.aggregate_name == "median" : run.repetitions <= 1))
                 ns_[run.run_name.function_name + (run.run_name.args.empty() ? "" : " " + run.run_name.args)] =
                     run.counters.at("ns_per_event");
     }

@@ -46,8 +46,12 @@ def say(text):
 
 def run(log, *command):
     """Runs a command into the log; its last telling line is the reason when it fails."""
-    with open(log, "a") as file:
-        code = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=file, stderr=file).returncode
+    try:
+        with open(log, "a") as file:
+            code = subprocess.run([str(word) for word in command], stdin=subprocess.DEVNULL, stdout=file,
+                                  stderr=file).returncode
+    except OSError as error:
+        raise NotInstalled(f"{command[0]}: {error.strerror}")
     if code:
         lines = [line.strip() for line in Path(log).read_text(errors="replace").splitlines() if line.strip()]
         telling = [line for line in lines if re.match(r"(ERROR|error|E|\w*Error):", line)] or lines or ["no message"]

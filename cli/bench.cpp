@@ -70,8 +70,6 @@ int bench(const Invocation& invocation) {
     for (std::string& word : words)
         pointers.push_back(word.data());
     pointers.push_back(nullptr);
-    if (std::ranges::find(words, "--json") != words.end())
-        setenv("BENCHMARK_FORMAT", "json", 1);   // what --json means to Google Benchmark
     std::fflush(nullptr);
     execv(pointers.front(), pointers.data());
     throw Failure{fmt::format("{}: {}", words.front(), std::strerror(errno))};

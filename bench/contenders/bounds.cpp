@@ -4,15 +4,12 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
-#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <numeric>
 #include <stdexcept>
 #include <thread>
 #include <vector>
-
-#include <jpeglib.h>   // needs <cstdio> before it
 
 #include <drawpoint/pipeline/sampling/sampler.hpp>
 #include <drawpoint/pipeline/storage/file_reader.hpp>
@@ -21,6 +18,7 @@
 #include "loader.hpp"
 #include "rows_file.hpp"
 #include "straggler.hpp"
+#include "whole_jpeg.hpp"
 
 namespace drawpoint::bench {
 namespace {
@@ -70,38 +68,6 @@ protected:
     std::vector<std::uint64_t> order_;
 };
 
-/// Throws the library's message, where the default handler would end the program.
-[[noreturn]] void throw_message(j_common_ptr jpeg) {
-    char message[JMSG_LENGTH_MAX];
-    jpeg->err->format_message(jpeg, message);
-    throw std::runtime_error{message};
-}
-
-void decode_whole(std::span<const std::byte> file, std::vector<unsigned char>& pixels) {
-    jpeg_decompress_struct jpeg;
-    jpeg_error_mgr errors;
-    jpeg.err = jpeg_std_error(&errors);
-    errors.error_exit = throw_message;
-    jpeg_create_decompress(&jpeg);
-    try {
-        jpeg_mem_src(&jpeg, reinterpret_cast<const unsigned char*>(file.data()), file.size());
-        jpeg_read_header(&jpeg, TRUE);
-        jpeg.out_color_space = JCS_RGB;
-        jpeg_start_decompress(&jpeg);
-        const std::size_t stride = std::size_t{3} * jpeg.output_width;
-        pixels.resize(stride * jpeg.output_height);
-        while (jpeg.output_scanline < jpeg.output_height) {
-            JSAMPROW row = pixels.data() + stride * jpeg.output_scanline;
-            jpeg_read_scanlines(&jpeg, &row, 1);
-        }
-        jpeg_finish_decompress(&jpeg);
-    } catch (...) {
-        jpeg_destroy_decompress(&jpeg);
-        throw;
-    }
-    jpeg_destroy_decompress(&jpeg);
-}
-
 class DecodeBound final : public Bound {
 public:
     explicit DecodeBound(const Workload& workload) : Bound{workload}, files_(workload.items) {
@@ -114,8 +80,12 @@ public:
 private:
     void work() override {
         pixels_.resize(workload_.num_workers);
-        for_all(order_.size(), pixels_.size(),
-                [this](std::size_t i, std::size_t thread) { decode_whole(files_[order_[i]], pixels_[thread]); });
+        for_all(order_.size(), pixels_.size(), [this](std::size_t i, std::size_t thread) {
+            decode_whole(files_[order_[i]], [&pixels = pixels_[thread]](std::size_t height, std::size_t width) {
+                pixels.resize(3 * width * height);
+                return pixels.data();
+            });
+        });
     }
     std::vector<std::vector<std::byte>> files_;
     std::vector<std::vector<unsigned char>> pixels_;   // per thread

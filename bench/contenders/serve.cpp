@@ -99,6 +99,16 @@ void send_batches(Loader& contender, const Workload& workload, std::size_t epoch
     });
 }
 
+void answer(Loader& contender, const Workload& workload, const json& request) {
+    const std::string what = request.at("do");
+    if (what == "round")
+        write_line(run_round(contender, request.at("epoch"), request.at("passes")));
+    else if (what == "first_batch")
+        write_line(first_batch(workload, request.at("epoch")));
+    else
+        send_batches(contender, workload, request.at("epoch"), request.at("batches"));
+}
+
 constexpr std::string_view serve_word = "--serve";
 
 }   // namespace
@@ -122,14 +132,11 @@ int serve(int, char** argv) {
         }
         write_line({{"settings", contender->describe()}});
         for (std::string line; std::getline(std::cin, line);) {
-            const json request = json::parse(line);
-            const std::string what = request.at("do");
-            if (what == "round")
-                write_line(run_round(*contender, request.at("epoch"), request.at("passes")));
-            else if (what == "first_batch")
-                write_line(first_batch(workload, request.at("epoch")));
-            else
-                send_batches(*contender, workload, request.at("epoch"), request.at("batches"));
+            try {
+                answer(*contender, workload, json::parse(line));
+            } catch (const std::exception& error) {
+                write_line({{"error", error.what()}});
+            }
         }
         return 0;
     } catch (const std::exception& error) {

@@ -1,11 +1,9 @@
-#include <cstdio>
 #include <fstream>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <utility>
 #include <vector>
-
-#include <jpeglib.h>   // needs <cstdio> before it
 
 #include <ATen/Parallel.h>
 #include <torch/data.h>
@@ -20,6 +18,7 @@
 #include "photo_settings.hpp"
 #include "rows_file.hpp"
 #include "straggler.hpp"
+#include "whole_jpeg.hpp"
 
 namespace drawpoint::bench {
 namespace {
@@ -33,25 +32,13 @@ std::vector<unsigned char> read_bytes(const char* path) {
     return bytes;
 }
 
-/// Decodes the whole picture to uint8 [height, width, 3], like torchvision's decode_jpeg. A damaged file ends the
-/// program.
-torch::Tensor decode_whole(const std::vector<unsigned char>& bytes) {
-    jpeg_decompress_struct jpeg;
-    jpeg_error_mgr errors;
-    jpeg.err = jpeg_std_error(&errors);
-    jpeg_create_decompress(&jpeg);
-    jpeg_mem_src(&jpeg, bytes.data(), bytes.size());
-    jpeg_read_header(&jpeg, TRUE);
-    jpeg.out_color_space = JCS_RGB;
-    jpeg_start_decompress(&jpeg);
-    torch::Tensor image = torch::empty({jpeg.output_height, jpeg.output_width, 3}, torch::kUInt8);
-    auto* pixels = image.data_ptr<std::uint8_t>();
-    while (jpeg.output_scanline < jpeg.output_height) {
-        JSAMPROW row = pixels + std::size_t{3} * jpeg.output_width * jpeg.output_scanline;
-        jpeg_read_scanlines(&jpeg, &row, 1);
-    }
-    jpeg_finish_decompress(&jpeg);
-    jpeg_destroy_decompress(&jpeg);
+/// The whole picture as uint8 [height, width, 3], like torchvision's decode_jpeg.
+torch::Tensor decoded(const std::vector<unsigned char>& bytes) {
+    torch::Tensor image;
+    decode_whole(std::as_bytes(std::span{bytes}), [&image](std::int64_t height, std::int64_t width) {
+        image = torch::empty({height, width, 3}, torch::kUInt8);
+        return image.data_ptr<std::uint8_t>();
+    });
     return image;
 }
 
@@ -89,7 +76,7 @@ public:
 
     torch::data::Example<> get(std::size_t index) override {
         const torch::NoGradGuard no_grad;
-        const torch::Tensor image = decode_whole(read_bytes(shared_->photos->path(index)));
+        const torch::Tensor image = decoded(read_bytes(shared_->photos->path(index)));
         const Chance chance{
             *shared_, index, {static_cast<std::uint32_t>(image.size(1)), static_cast<std::uint32_t>(image.size(0))}};
         const CropBox& box = chance.box;

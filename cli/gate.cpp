@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <memory>
 #include <optional>
+#include <ratio>
 #include <span>
 #include <string>
 #include <string_view>
@@ -53,7 +55,8 @@ struct GateRequest {
             "runs --base against itself, and says how often gates like this one are wrong or miss a slow-down");
         add_number(app, "--at-least", at_least, 0, 99, "% by which new must be slower to fail");
         add_number(app, "--at-most", at_most, 0, 99, "% by which new must surely not be slower to pass early");
-        add_number(app, "--minutes", minutes, 0.01, 1e5, "passes after this time if it is not sure");
+        add_number(app, "--minutes", minutes, 0.01, 1e5,
+                   "begins no other round after this time, and passes if it is not sure");
         add_number(app, "--rounds", rounds, 1, 10'000, "the same, after this number of rounds");
         add_number(app, "--most-foreign", most_foreign, 0, 100,
                    "gives no verdict if other processes use more than this % of the cores in most rounds");
@@ -248,14 +251,15 @@ int conclude(const Judge& judge, const bench::Measurements& measured, const Gate
     return closes ? exit_slower : is_written && is_told ? exit_ok : exit_failed;
 }
 
-/// Reports what was measured until an interrupt.
-void report_interrupted(const bench::Measurements& measured, ExperimentFlags& flags, const Invocation& invocation) {
+/// Reports what was measured where no verdict can be given.
+void report_without_verdict(std::string_view reason, const bench::Measurements& measured, ExperimentFlags& flags,
+                            const Invocation& invocation) {
     if (measured.rounds.empty())
         return;
     ExperimentFlags::Report report = flags.report(measured, 2 * flags.error(), invocation);
     for (bench::Comparison& one : report.comparisons)
         one.is_failure = false;
-    report.conclusion = "no verdict, because it was interrupted";
+    report.conclusion = fmt::format("no verdict, because {}", reason);
     report.document["verdict"] = "none";
     report.document["verdict_text"] = report.conclusion;
     (void)flags.print(report, measured);
@@ -289,9 +293,11 @@ bench::Measurements recorded_rounds(const GateRequest& request) {
 bool race(bench::InterruptibleExperiment& experiment, std::optional<Judge>& judge, const GateRequest& request,
           const bench::GateOptions& options) {
     const auto prepared = [&](const bench::Measurements& measured) { judge.emplace(measured, request, options); };
+    const auto begin = std::chrono::steady_clock::now();
     return run(experiment, prepared, [&](const bench::Measurements& measured) {
+        const std::chrono::duration<double, std::ratio<60>> minutes = std::chrono::steady_clock::now() - begin;
         const bool decided = (judge->look(measured) && !request.self_test) || !differing_parts(measured, 1).empty();
-        return decided || measured.rounds.size() >= request.rounds || measured.seconds() >= request.minutes * 60;
+        return decided || measured.rounds.size() >= request.rounds || minutes.count() >= request.minutes;
     });
 }
 
@@ -337,12 +343,15 @@ int gate_run(const Invocation& invocation) {
     bench::InterruptibleExperiment experiment{std::move(contenders), turns};
     std::optional<Judge> judge;
     if (race(experiment, judge, request, options)) {
-        report_interrupted(experiment.measurements(), flags, invocation);
+        report_without_verdict("it was interrupted", experiment.measurements(), flags, invocation);
         return exit_interrupted;
     }
-    if (judge->has_too_few() && differing_parts(experiment.measurements(), 1).empty())
-        throw Failure{fmt::format("gate: no verdict, because --minutes {} allowed {} rounds: {}", request.minutes,
-                                  judge->rounds().size(), judge->too_few())};
+    if (judge->has_too_few() && differing_parts(experiment.measurements(), 1).empty()) {
+        const std::string reason = fmt::format("--minutes {} allowed {} rounds: {}", request.minutes,
+                                               judge->rounds().size(), judge->too_few());
+        report_without_verdict(reason, experiment.measurements(), flags, invocation);
+        throw Failure{fmt::format("gate: no verdict, because {}", reason)};
+    }
     return conclude(*judge, experiment.measurements(), request, flags, invocation);
 }
 

@@ -67,7 +67,7 @@ def measured(words, data):
     result = json.loads(text[begin:].replace(data, "DIR"))
     for name in PRIVATE:
         result.get("context", {}).pop(name, None)
-    return {"command": f"bench {' '.join(words)}", "machine": machine(), **result}
+    return {"machine": machine(), **result, "command": f"bench {' '.join(words)}"}
 
 
 def main():

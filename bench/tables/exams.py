@@ -1,6 +1,6 @@
 """Tables of how often the gate, `compare` and the verdicts are right."""
 
-from tables.shared import (RESULTS, date_of, file_of, median, percent, place_of, read, result, share, table)
+from tables.shared import (RESULTS, file_of, median, percent, place_of, read, result, share, table)
 
 GATE_MACHINES = (("idle", "gate-exam-idle"), ("neighbour", "gate-exam-neighbour"))
 
@@ -68,9 +68,6 @@ class Exam:
         return sum(bool(said and row["control"] and not said["abstained"] and said["verdict"] not in self.innocent)
                    for row, said in self.answers(rule))
 
-    def regrets(self, rule):
-        return [said["regret_points"] for _, said in self.answers(rule) if said and said["regret_points"] is not None]
-
     def predicted(self, what):
         return [one for row in self.rows for one in row[what]]
 
@@ -90,9 +87,6 @@ class Exam:
         errors = [abs(predicted - real) / real for predicted, _, _, real in self.rates(what)]
         return sum(errors) / len(errors)
 
-    def rules(self):
-        return list(dict.fromkeys(said["rule"] for row in self.rows for said in row["answers"]))
-
 
 OURS, ONE_LINE = "drawpoint", "one line: the longest of four"
 EXAM_SEEDS = (25600,)   # of the version that the pages speak of
@@ -101,20 +95,6 @@ EXAM_SEEDS = (25600,)   # of the version that the pages speak of
 def exam_files():
     """accuracy-fresh-SEED-DATE.json.gz of each seed."""
     return [next(RESULTS.glob(f"accuracy-fresh-{seed}-*.json.gz")) for seed in EXAM_SEEDS]
-
-
-def verdicts():
-    exam = Exam(exam_files())
-    rows = [("rule", "right", "controls given a cause", "no verdict", "regret, mean", "regret, most")]
-    for rule in sorted(exam.rules(), key=lambda rule: (rule != OURS, -exam.right(rule))):
-        regrets = exam.regrets(rule) or [0]
-        rows.append((f"**{rule}**" if rule == OURS else rule, share(exam.right(rule), len(exam.rows)),
-                     f"{exam.accused(rule)} of {len(exam.controls)}", exam.declined(rule),
-                     f"{sum(regrets) / len(regrets):.1f}", f"{max(regrets):.1f}"))
-    drawn = sum(len(one["rows"]) for one in exam.of)
-    cases = f"{drawn} cases" if len(exam.rows) == drawn else f"{len(exam.rows)} of {drawn} cases, the others not measured"
-    seeds = f"{len(exam_files())} seed{'s' if len(exam_files()) > 1 else ''}"
-    return f"{place_of(exam_files()[0])}; {seeds}, {cases}:\n\n{table(*rows)}"
 
 
 def seeds():
@@ -148,18 +128,4 @@ def gaps():
     return table(*rows)
 
 
-def words():
-    """By the word that was said."""
-    exam = Exam(exam_files())
-    said_words = {}
-    for _, said in exam.answers(OURS):
-        word = "no verdict" if not said or said["abstained"] else said["verdict"]
-        said_words.setdefault(word, []).append(bool(said and said["right"]))
-    rows = [("said", "right")]
-    rows += [(word, share(sum(hits), len(hits)))
-             for word, hits in sorted(said_words.items(), key=lambda item: -len(item[1]))]
-    return table(*rows)
-
-
-TABLES = {"gates": gates, "rivals": rivals, "waterfalls": waterfalls, "verdicts": verdicts, "seeds": seeds, "gaps": gaps,
-          "words": words}
+TABLES = {"gates": gates, "rivals": rivals, "waterfalls": waterfalls, "seeds": seeds, "gaps": gaps}

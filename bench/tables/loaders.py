@@ -22,7 +22,7 @@ NAMES = {
     ("torch-data", "same_kernel_own_tuned"): "`torch::data`, our kernel, own decoder, allocator tuned",
     ("torch-data", "same_kernel_library"): "`torch::data`, our kernel, libjpeg-turbo",
     ("torch-data", "same_kernel_library_tuned"): "`torch::data`, our kernel, libjpeg-turbo, allocator tuned",
-    ("decode-bound", "libjpeg_turbo"): "no loader: whole pictures by libjpeg-turbo, then crop, resize, normalise",
+    ("decode-bound", "libjpeg_turbo"): "no loader: threads that decode whole pictures from memory by libjpeg-turbo",
     ("threads-bound", "no_batches"): "threads that only sleep",
 }
 FORMS = {"wait_1ms": "batches of 1 ms, loop waits", "busy_1ms": "batches of 1 ms, loop computes",
@@ -30,6 +30,8 @@ FORMS = {"wait_1ms": "batches of 1 ms, loop waits", "busy_1ms": "batches of 1 ms
 
 
 def name_of(row):
+    if row["contender"] == "torch-data" and row["workload"] != "jpeg":
+        return "`torch::data`"   # nothing is resized
     return NAMES.get((row["contender"], row["variant"]), f"{row['contender']} {row['variant']}")
 
 
@@ -77,6 +79,18 @@ def scaling():
     return f"{caption('scaling')}\n\n{table(*rows)}"
 
 
+def storage():
+    of = result("storage")
+    places = [metric["name"] for metric in of["metrics"]]
+    ratio = {one["contender"]: one["ratio"] for one in of["comparisons"] if one["metric"] == "wall time"}
+    rows = [("storage", "images/s", "time over that of files", "page faults", "peak memory")]
+    for contender in of["contenders"]:
+        value = dict(zip(places, contender["medians"]))
+        rows.append((contender["name"], f"{value['items/s']:,.0f}", spread(ratio.get(contender["name"])),
+                     f"{value['page faults']:.0f}", f"{value['peak memory'] / 1e6:,.0f} MB"))
+    return f"{caption('storage')}\n\n{table(*rows)}"
+
+
 def overhead():
     us = benchmarks("overhead", "us_per_batch")
     rows = [("a batch of", "workers", "recorded", "time", "over that of one memcpy")]
@@ -122,5 +136,5 @@ def memory():
     return f"{caption('memory')}\n\n{table(*rows)}"
 
 
-TABLES = {"loaders": loaders, "slow": slow, "scaling": scaling, "overhead": overhead, "draw": draw,
+TABLES = {"loaders": loaders, "slow": slow, "storage": storage, "scaling": scaling, "overhead": overhead, "draw": draw,
           "first-batch": first_batch, "memory": memory}

@@ -4,8 +4,8 @@
 
 namespace drawpoint::bench {
 
-/// A temporary folder, which the destructor removes. The constructor removes those that killed programs left: a lock,
-/// which the system takes back when a process ends, says which folders are still used.
+/// A temporary folder, which the destructor removes. The constructor removes those that killed programs left: each has
+/// a file that its program locks, and the system takes the lock back when the program ends.
 class TemporaryFolder {
 public:
     /// In the folder for temporary files. Throws std::runtime_error.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <stdexcept>
 #include <vector>
 
 #include <CLI/CLI.hpp>
@@ -27,7 +28,10 @@ int run_program(CLI::App& app, std::string_view suite, int argc, char** argv,
     std::ranges::reverse(words);
     try {
         app.parse(words);
-        return run(command);
+        const int status = run(command);
+        if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+            throw std::runtime_error{"stdout cannot be written"};
+        return status;
     } catch (const CLI::Success& success) {
         return app.exit(success);
     } catch (const CLI::ParseError& error) {

@@ -22,7 +22,10 @@ std::unique_ptr<bench::Contender> contender_in(const std::string& text, bench::R
     const auto is_plain = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_' || c == '-' || c == '.'; };
     if (equals == text.npos || equals == 0 ||
         !std::all_of(text.begin(), text.begin() + static_cast<std::ptrdiff_t>(equals), is_plain))
-        throw UsageError{fmt::format("--command must be NAME='COMMAND LINE', got '{}'", text)};
+        throw UsageError{
+            fmt::format("--command must be NAME='COMMAND LINE', got '{}' (a name has letters of ASCII, digits, "
+                        "'_', '-', '.')",
+                        text)};
     if (text.find_first_not_of(" \t", equals + 1) == text.npos)
         throw UsageError{fmt::format("--command {} has no command line", text)};
     return bench::make_command(text.substr(0, equals), text.substr(equals + 1), reports);
@@ -72,8 +75,10 @@ int bench_commands(const Invocation& invocation) {
             fail("not run: " + measured.not_run[contender]);
         std::ranges::for_each(differing_parts(measured, contender), fail);
     }
-    if (const std::string reason = bench::unfit(measured);
-        !reason.empty() && flags.form() != OutputOptions::Form::text)   // the text has it
+    if (!measured.failure.empty())
+        fail(measured.failure);
+    else if (const std::string reason = bench::unfit(measured);
+             !reason.empty() && flags.form() != OutputOptions::Form::text)   // the text has it
         complain(printable("the figures mean nothing: " + reason));
     return interrupted ? exit_interrupted : is_fine ? exit_ok : exit_failed;
 }

@@ -16,6 +16,12 @@
 namespace drawpoint::cli {
 namespace {
 
+/// As a string of TOML; '…' has no escapes there.
+std::string quoted(const std::string& value) {
+    const char quote = value.find('"') == value.npos ? '"' : '\'';
+    return fmt::format("{0}{1}{0}", quote, value);
+}
+
 std::string variable_of(std::string_view option) {
     std::string name = "DRAWPOINT_";
     for (const char c : option)
@@ -202,8 +208,7 @@ bool CommandLine::parse() {
         for (const auto& [name, value] : effective()) {
             const bool plain =
                 number_in<double>(value) || value == "true" || value == "false" || value.starts_with('[');
-            const char quote = value.find('"') == value.npos ? '"' : '\'';   // TOML's '…' has no escapes
-            fmt::print("{} = {}\n", name, plain ? value : fmt::format("{0}{1}{0}", quote, value));
+            fmt::print("{} = {}\n", name, plain ? value : quoted(value));
         }
         return false;
     }
@@ -222,7 +227,7 @@ std::vector<std::pair<std::string, std::string>> CommandLine::effective() const 
         if (is_list) {
             text = "[";
             for (const std::string& value : values)
-                text += fmt::format("{}\"{}\"", text.size() > 1 ? ", " : "", value);
+                text += fmt::format("{}{}", text.size() > 1 ? ", " : "", quoted(value));
             text += "]";
         } else if (option->count() > 0) {
             const bool is_flag = option->get_items_expected_max() == 0;

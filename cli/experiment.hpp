@@ -46,6 +46,8 @@ public:
     /// Prints it on stdout in the form asked for, and writes the files asked for. Returns false if one of --to could
     /// not be written, which is said on stderr. Throws Failure naming another file.
     [[nodiscard]] bool print(const Report&, const bench::Measurements&) const;
+    /// Writes the files of --to that tell of errors, where there are no rounds.
+    void write_failure(const bench::Measurements&) const;
 
 private:
     OutputFlags output_flags_;
@@ -57,8 +59,8 @@ private:
     std::uint64_t seed_ = 0;
 };
 
-/// Runs an experiment, and says on stderr how far it is. Returns whether it was interrupted. Throws Failure if a
-/// contender fails.
+/// Runs an experiment, and says on stderr how far it is. Returns whether it was interrupted. If a
+/// contender fails, the rounds before stay, with `Measurements::failure`; throws Failure if there are none.
 [[nodiscard]] bool run(bench::InterruptibleExperiment&, const std::function<void(const bench::Measurements&)>& prepared,
                        const std::function<bool(const bench::Measurements&)>& enough);
 

@@ -47,7 +47,7 @@ struct GateRequest {
                "FILES", files,
                "in place of --base: one file judges the rounds that `bench --command --json=FILE`, a suite or a gate "
                "wrote; two judge what both count: recordings, or results")
-            ->expected(0, 2);
+            ->expected(0, -1);
         app.add_option("--base", base, "the command that the new one is to replace");
         app.add_option("--new", candidate, "the new command; with FILE: the name of a contender there");
         app.add_flag(
@@ -69,6 +69,9 @@ struct GateRequest {
         if (!files.empty() && !base.empty())
             throw UsageError{fmt::format("--base has no place beside {}: the base is {}", files[0],
                                          files.size() == 1 ? "its first contender" : "the first file")};
+        if (files.size() > 2)
+            throw UsageError{
+                fmt::format("unexpected argument '{}': two files are judged, a base and a new one", files[2])};
         if (files.size() == 2 && !candidate.empty())
             throw UsageError{fmt::format("--new has no place beside two files: {} is the new one", files[1])};
         if (files.empty() && base.empty())
@@ -251,15 +254,14 @@ int conclude(const Judge& judge, const bench::Measurements& measured, const Gate
     return closes ? exit_slower : is_written && is_told ? exit_ok : exit_failed;
 }
 
-/// Reports what was measured where no verdict can be given.
-void report_without_verdict(std::string_view reason, const bench::Measurements& measured, ExperimentFlags& flags,
-                            const Invocation& invocation) {
+/// Reports what was measured until an interrupt.
+void report_interrupted(const bench::Measurements& measured, ExperimentFlags& flags, const Invocation& invocation) {
     if (measured.rounds.empty())
         return;
     ExperimentFlags::Report report = flags.report(measured, 2 * flags.error(), invocation);
     for (bench::Comparison& one : report.comparisons)
         one.is_failure = false;
-    report.conclusion = fmt::format("no verdict, because {}", reason);
+    report.conclusion = "no verdict, because it was interrupted";
     report.document["verdict"] = "none";
     report.document["verdict_text"] = report.conclusion;
     (void)flags.print(report, measured);
@@ -342,17 +344,22 @@ int gate_run(const Invocation& invocation) {
     turns.most_foreign = request.most_foreign / 100;
     bench::InterruptibleExperiment experiment{std::move(contenders), turns};
     std::optional<Judge> judge;
-    if (race(experiment, judge, request, options)) {
-        report_without_verdict("it was interrupted", experiment.measurements(), flags, invocation);
-        return exit_interrupted;
+    try {
+        if (race(experiment, judge, request, options)) {
+            report_interrupted(experiment.measurements(), flags, invocation);
+            return exit_interrupted;
+        }
+    } catch (const Failure& failure) {   // before the first round
+        if (request.for_github)
+            (void)tell_github(false, fmt::format("no verdict, because {}", failure.what()), "");
+        flags.write_failure(experiment.measurements());
+        throw;
     }
-    if (judge->has_too_few() && differing_parts(experiment.measurements(), 1).empty()) {
-        const std::string reason = fmt::format("--minutes {} allowed {} rounds: {}", request.minutes,
-                                               judge->rounds().size(), judge->too_few());
-        report_without_verdict(reason, experiment.measurements(), flags, invocation);
-        throw Failure{fmt::format("gate: no verdict, because {}", reason)};
-    }
-    return conclude(*judge, experiment.measurements(), request, flags, invocation);
+    bench::Measurements measured = experiment.measurements();
+    if (measured.failure.empty() && judge->has_too_few() && differing_parts(measured, 1).empty())
+        measured.failure = fmt::format("--minutes {} allowed {} rounds: {}", request.minutes, judge->rounds().size(),
+                                       judge->too_few());
+    return conclude(*judge, measured, request, flags, invocation);
 }
 
 }   // namespace drawpoint::cli

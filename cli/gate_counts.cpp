@@ -47,6 +47,11 @@ int gate_counts(const std::string& base, const std::string& candidate, double er
         const bench::Results before = read_results(base), after = read_results(candidate);
         if (!after.failure.empty())
             throw Failure{fmt::format("gate: no verdict, because {}: {}", candidate, printable(after.failure))};
+        for (const auto& [name, digest] : after.outputs)
+            if (const auto was = std::ranges::find(before.outputs, name, [](const auto& of) { return of.first; });
+                was != before.outputs.end() && was->second != digest)
+                throw Failure{fmt::format("gate: no verdict, because {} makes another output in {}: {}, not {}",
+                                          printable(name), candidate, printable(digest), printable(was->second))};
         for (const std::string& name : bench::counted_by_one(before, after))
             complain(fmt::format("gate: only one file counts {}: left out", printable(name)));
         rows = bench::compare_counts(before, after, error);

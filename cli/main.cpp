@@ -45,9 +45,10 @@ void print_usage(std::FILE* to) {
     std::string text = "usage: drawpoint COMMAND [OPTIONS]\n\n";
     for (const Command& command : commands)
         text += fmt::format("  {:<10}{}\n", command.name, command.what);
-    write_to(to, text +
-                     "\ndrawpoint COMMAND --help lists a command's options; drawpoint --version prints the version.\n"
-                     "Exit codes: 0 ok, 1 failed, 2 bad usage, 3 slower (gate), 130 stopped by Ctrl-C or SIGTERM.\n");
+    write_to(
+        to,
+        text + "\ndrawpoint COMMAND --help lists a command's options; drawpoint --version prints the version.\n"
+               "Exit codes: 0 ok, 1 failed, 2 bad usage, 3 slower (gate), 130 stopped by Ctrl-C, SIGTERM or SIGHUP.\n");
 }
 
 /// Opens /dev/null for each closed standard stream. Otherwise the next file that is opened would take the stream's

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <exception>
 #include <filesystem>
 #include <stdexcept>
 
@@ -149,9 +150,16 @@ void print_report(const Ledger& ledger, Summary summary, const ReportRequest& re
 
 void print_output(std::string_view text, const nlohmann::ordered_json& document, const OutputOptions& output) {
     const std::string json = json_text(document);
+    std::exception_ptr failed;
+    for (const std::string& file : output.json_files)   // before stdout, whose reader may be gone
+        try {
+            write_file(file, json);
+        } catch (const Failure&) {
+            failed = std::current_exception();
+        }
     print(output.form == Form::json ? json : text);
-    for (const std::string& file : output.json_files)
-        write_file(file, json);
+    if (failed)
+        std::rethrow_exception(failed);
 }
 
 void check_files(const OutputOptions& output, std::string_view option, const std::string& other) {

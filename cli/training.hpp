@@ -38,7 +38,8 @@ public:
     }
     [[nodiscard]] bool asked() const noexcept { return signal_.load(std::memory_order_acquire) != 0; }
     [[nodiscard]] std::string_view reason() const noexcept {
-        return signal_.load(std::memory_order_acquire) == SIGTERM ? "SIGTERM" : "Ctrl-C";
+        const int signal = signal_.load(std::memory_order_acquire);
+        return signal == SIGTERM ? "SIGTERM" : signal == SIGHUP ? "SIGHUP" : "Ctrl-C";
     }
 
     /// Stops these loaders too, as long as it lives; they outlive it.

@@ -173,8 +173,10 @@ void Experiment::attempt(std::size_t contender, F&& action) {
     try {
         action();
     } catch (const NotRun& reason) {
-        if (contender == 0 || !options_.leaves_out)
+        if (contender == 0 || !options_.leaves_out) {
+            measured_.failure = reason.what();
             throw;
+        }
         measured_.not_run[contender] = reason.what();
         if (contender < measured_.measures.size())
             measured_.measures[contender].assign(measured_.metrics.size(), false);
@@ -386,6 +388,8 @@ std::vector<std::string> differing_parts(const Measurements& measured, std::size
 }
 
 std::string unfit(const Measurements& measured) {
+    if (!measured.failure.empty())
+        return measured.failure;
     for (std::size_t i = 0; i < measured.flaws.size(); ++i)
         if (measured.not_run[i].empty() && !measured.flaws[i].empty())
             return measured.flaws[i];

@@ -198,7 +198,7 @@ std::vector<std::pair<std::string, std::string>> wrong_in(const Measurements& me
             wrong.emplace_back(measured.contenders[i], std::move(sentence));
     }
     if (std::string reason = unfit(measured); !reason.empty())
-        wrong.emplace_back("the machine", std::move(reason));
+        wrong.emplace_back(measured.failure.empty() ? "the machine" : "the rounds", std::move(reason));
     return wrong;
 }
 
@@ -275,7 +275,9 @@ std::string commit() {
 std::string otava(const Measurements& measured) {
     std::string columns = "time,commit", values = fmt::format("{:%F %T} +0000,{}", now_utc(), csv_cell(commit()));
     for_each_row(measured, [&](std::size_t contender, std::size_t metric) {
-        columns += "," + csv_cell(fmt::format("{} {}", measured.contenders[contender], measured.metrics[metric].name));
+        columns +=
+            "," +
+            csv_cell(printable(fmt::format("{} {}", measured.contenders[contender], measured.metrics[metric].name)));
         values += fmt::format(",{}", median(measured, contender, metric));
     });
     return columns + "\n" + values + "\n";

@@ -169,7 +169,7 @@ std::string to_text(const Measurements& measured, std::span<const Comparison> co
         text += fmt::format("ratios are to {}; all bounds together hold with {:.3g} %, at whatever round one looks\n",
                             printable(measured.contenders.front()), 100 * (1 - error));
     if (const std::string reason = unfit(measured); !reason.empty())
-        text += fmt::format("no place to measure: {}\n", reason);
+        text += fmt::format("{}: {}\n", measured.failure.empty() ? "no place to measure" : "no verdict", reason);
     return text;
 }
 

@@ -166,6 +166,20 @@ Results results_in(std::string name, const nlohmann::json& document) {
                          .unit = measured.metrics[metric].unit,
                          .values = measured.values(contender, metric),
                          .runs = measured.runs[contender]});
+        for (std::size_t contender = 0; contender < measured.contenders.size(); ++contender) {
+            const std::string& of = measured.contenders[contender];
+            const auto note = [&](const std::string& part, const std::string& reason) {
+                if (!reason.empty() && results.failure.empty())
+                    results.failure = fmt::format("{}{}{}: {}", of, part.empty() ? "" : " ", part, reason);
+            };
+            note("", measured.not_run[contender]);
+            for (const Part& part : measured.parts[contender]) {
+                note(part.name, part.not_run);
+                if (part.digest)
+                    results.outputs.emplace_back(fmt::format("{}{}{}", of, part.name.empty() ? "" : " ", part.name),
+                                                 *part.digest);
+            }
+        }
     }
     if (results.rows.empty())
         throw std::invalid_argument{results.failure.empty() ? "it holds no results" : results.failure};

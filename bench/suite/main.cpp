@@ -174,15 +174,22 @@ int measure(const Suite& suite, const Options& options, const std::string& comma
     nlohmann::ordered_json document =
         to_json(measured, comparisons, error, {.version = DRAWPOINT_VERSION, .command = command}, this_machine());
     document["suite"] = suite.name();
+    const std::vector<std::string> failures = write_exports(exports, measured, comparisons);
+    for (const std::string& failure : failures)
+        fmt::print(stderr, "{}: {}\n", suite.name(), failure);
+    std::exception_ptr failed;
+    try {   // files before stdout, whose reader may be gone
+        if (!options.json.empty())
+            write_output_file(options.json, json_text(document));
+    } catch (const std::runtime_error&) {
+        failed = std::current_exception();
+    }
     if (options.prints_json && options.json.empty())
         fmt::print("{}", json_text(document));
     else
         fmt::print("{}", to_text(measured, comparisons, error));
-    if (!options.json.empty())
-        write_output_file(options.json, json_text(document));
-    const std::vector<std::string> failures = write_exports(exports, measured, comparisons);
-    for (const std::string& failure : failures)
-        fmt::print(stderr, "{}: {}\n", suite.name(), failure);
+    if (failed)
+        std::rethrow_exception(failed);
     const bool all_ran = std::ranges::all_of(measured.not_run, &std::string::empty);
     const bool is_fine = all_ran && are_equal && failures.empty();
     return interrupted ? exit_interrupted : is_fine ? exit_ok : exit_failed;
@@ -212,7 +219,9 @@ int main(const Suite& suite, int argc, char** argv, bool optimised) {
             measure_once(suite, options, optimised);
         else
             status = measure(suite, options, command);
-        return std::fflush(stdout) == 0 ? status : exit_failed;
+        if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+            throw std::runtime_error{"stdout cannot be written"};
+        return status;
     } catch (const CLI::Success& success) {
         return app.exit(success);
     } catch (const CLI::ParseError& error) {

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <thread>
@@ -198,6 +199,22 @@ BOOST_AUTO_TEST_CASE(two_files_are_judged_by_what_they_count) {
         "fails.json",
         fmt::format(R"({}, {{"name": "BM_b", "error_occurred": true, "error_message": "why"}})", counted).c_str());
     check_complaint(run_program({"gate", counts, fails}), 1, {"no verdict", "BM_b failed: why"});
+    const auto changed = [&](const char* name, const char* key, const Json& value) {
+        Json results = Json::parse(std::ifstream{small});
+        results["contenders"][0][key] = value;
+        std::ofstream{folder.file(name)} << results;
+        return folder.file(name);
+    };
+    const auto made = [](const char* digest, const char* why) {
+        return Json::array({{{"name", "row"}, {"digest", digest}, {"not_run", why}}});
+    };
+    const std::string one = changed("one.json", "parts", made("1", "")),
+                      two = changed("two.json", "parts", made("2", ""));
+    BOOST_TEST(run_program({"gate", one, one}).code == 0);
+    check_complaint(run_program({"gate", one, two}), 1, {"no verdict", "it row", "another output", "2, not 1"});
+    check_complaint(run_program({"gate", one, changed("part.json", "parts", made("1", "why"))}), 1, {"it row: why"});
+    check_complaint(run_program({"gate", one, changed("lost.json", "not_run", "why")}), 1, {"no verdict", "it: why"});
+    check_complaint(run_program({"gate", one, one, two}), 2, {"unexpected argument", "two.json"});
     const std::string other = google(
         "other.json", fmt::format(R"({}, {{"name": "BM_b", "real_time": 1, "allocs_per_iter": 3}})", counted).c_str());
     const Result vanished = run_program({"gate", other, counts});
@@ -225,6 +242,33 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_a_gate_is_refused) {
     check_complaint(early, 1, {"--minutes", "round"});
     BOOST_TEST(early.out.find("wall time") != std::string::npos, early.out);   // what was measured is not lost
     check_complaint(run_program({"gate", "--base", "no-such-program", "--new", "true"}), 1, {"no-such-program"});
+}
+
+BOOST_AUTO_TEST_CASE(rounds_before_a_failure_are_kept_and_there_is_no_verdict) {
+    const TemporaryFolder folder;
+    std::ofstream{folder.file("tenth.sh")} << "echo >> \"$1\"; [ $(wc -l < \"$1\") -lt 10 ]";   // its tenth run fails
+    const auto tenth = [&](const char* counter) {
+        return "sh " + folder.file("tenth.sh") + " " + folder.file(counter);
+    };
+    const auto has = [](const std::string& text, const char* word) { return text.find(word) != std::string::npos; };
+    const Result timed = run_program({"bench", "--rounds", "50", "--turn-ms", "0", "--command", "a=true", "--command",
+                                      "b=" + tenth("bench"), "--json=" + folder.file("bench.json")});
+    check_complaint(timed, 1, {"b: ", "exit code 1"});
+    const Json kept = Json::parse(std::ifstream{folder.file("bench.json")});
+    BOOST_TEST(kept["rounds"].size() > 2u);
+    BOOST_TEST(kept["unfit"].get<std::string>().find("exit code 1") != std::string::npos);
+    const Result raced = run_program({"gate", "--turn-ms", "0", "--error", "0.0001", "--base", "true", "--new",
+                                      tenth("gate"), "--github", "--to", "junit=" + folder.file("gate.xml")});
+    check_complaint(raced, 1, {"no verdict", "exit code 1"});
+    BOOST_TEST(has(raced.out, "::error title=drawpoint gate::no verdict"), raced.out);
+    std::ifstream file{folder.file("gate.xml")};
+    const std::string junit{std::istreambuf_iterator<char>{file}, {}};
+    BOOST_TEST(has(junit, "errors=\"1\""), junit);
+    const Result never = run_program(
+        {"gate", "--base", "true", "--new", "false", "--github", "--to", "junit=" + folder.file("never.xml")});
+    check_complaint(never, 1, {"new: false", "exit code 1"});
+    BOOST_TEST(has(never.out, "::error title=drawpoint gate::no verdict"), never.out);
+    BOOST_TEST(std::filesystem::exists(folder.file("never.xml")));
 }
 
 BOOST_AUTO_TEST_CASE(commands_are_timed_in_rounds_and_compared_with_the_first) {

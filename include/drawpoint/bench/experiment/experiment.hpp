@@ -52,6 +52,8 @@ struct Measurements {
     std::vector<std::vector<bool>> measures;   ///< [contender][metric]: whether it measures that
     std::vector<std::size_t> runs;             ///< of each contender in a turn
     std::vector<Round> rounds;
+    std::string
+        failure;   ///< why they give no verdict although there may be rounds, e.g. that a contender failed; or ""
     std::uint64_t seed = 0;
     double cores = 1;            ///< that this process may use
     double most_foreign = 0.4;   ///< share of the cores that others may take: then the machine is a place to measure
@@ -130,8 +132,9 @@ struct Comparison {
 /// run here and can run in the first contender. Empty: nothing is known against it.
 [[nodiscard]] std::vector<std::string> differing_parts(const Measurements&, std::size_t contender);
 
-/// Why the figures mean nothing: a contender's flaw, or "other processes used 1.2 of 2 cores"; empty: nothing is known
-/// against them. Others may take more than `Measurements::most_foreign` in less than half of the time.
+/// Why the figures mean nothing: `Measurements::failure`, a contender's flaw, or "other processes used 1.2 of 2 cores";
+/// empty: nothing is known against them. Others may take more than `Measurements::most_foreign` in less than half of the
+/// time.
 [[nodiscard]] std::string unfit(const Measurements&);
 /// The number of rounds during which others used more than a twentieth of the cores, as far as the kernel's ticks of 10
 /// ms tell, or 2 % were stolen.

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json_fwd.hpp>
@@ -26,7 +27,8 @@ struct ResultRow {
 struct Results {
     std::string name;
     std::vector<ResultRow> rows;
-    std::string failure;   ///< of Google Benchmark: which benchmark failed first, and why; else ""
+    std::string failure;   ///< which benchmark or contender failed first, and why; else ""
+    std::vector<std::pair<std::string, std::string>> outputs;   ///< digests of what contenders made, by name
 };
 
 /// Reads a document of schema `drawpoint.experiment/1`, or the JSON of Google Benchmark, whose rows are real and CPU

@@ -1,6 +1,8 @@
 #include "decode_photos.hpp"
 
 #include <algorithm>
+#include <exception>
+#include <stdexcept>
 
 #include <drawpoint/pipeline/image/crop.hpp>
 #include <drawpoint/pipeline/image/jpeg.hpp>
@@ -19,7 +21,11 @@ std::vector<Photo> load_photos(const std::filesystem::path& folder, std::size_t 
         const std::size_t index = i * data.size() / count;
         Photo& photo = photos.emplace_back();
         read_file(data.path(index), photo.file);
-        decoder.open(photo.file);
+        try {
+            decoder.open(photo.file);
+        } catch (const std::exception& error) {
+            throw std::runtime_error{std::string{data.path(index)} + ": " + error.what()};
+        }
         CounterRng random{42, 0, index};
         photo.crop = random_resized_crop(decoder.size(), {}, random);
         photo.flip = random.uniform() < 0.5;

@@ -175,6 +175,8 @@ int main(int argc, char** argv) {
     int count = static_cast<int>(arguments.size());
     arguments.push_back(nullptr);
     benchmark::Initialize(&count, arguments.data());
+    if (benchmark::ReportUnrecognizedArguments(count, arguments.data()))
+        return 2;
     Ratios ratios;
     benchmark::RunSpecifiedBenchmarks(&ratios);
     ratios.print();

@@ -153,6 +153,8 @@ private:
 
 int main(int argc, char** argv) {
     benchmark::Initialize(&argc, argv);
+    if (benchmark::ReportUnrecognizedArguments(argc, argv))
+        return 2;
     Limits limits;
     benchmark::RunSpecifiedBenchmarks(&limits);
     limits.print();

@@ -1,6 +1,6 @@
 // Compares drawpoint's loader with others: equal work, interleaved rounds, outputs checked.
 
-#include <cstdio>
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -35,8 +35,10 @@ struct Options {
     std::optional<std::string> json;
 };
 
-/// Runs one workload: writes its plan, starts its contenders, runs its rounds.
-bool compare_workload(const Options& options, const std::string& kind, nlohmann::ordered_json& document) {
+constexpr int interrupted = 130;   // exit code
+
+/// Runs one workload: writes its plan, starts its contenders, runs its rounds. Returns the exit code.
+int compare_workload(const Options& options, const std::string& kind, nlohmann::ordered_json& document) {
     Workload workload = options.workload;
     workload.kind = kind;
     ComparisonOptions comparison = options.comparison;
@@ -53,7 +55,8 @@ bool compare_workload(const Options& options, const std::string& kind, nlohmann:
     }
     write_plan(workload, 2 + comparison.rounds * comparison.passes);
     const LoaderComparison result = run_comparison(roster(workload, options.contenders), comparison);
-    return add_to(document, result, workload, comparison);
+    const bool passed = add_to(document, result, workload, comparison);
+    return result.interrupted ? interrupted : passed ? 0 : 1;
 }
 
 int run_all(const Options& options, const std::string& command) {
@@ -64,16 +67,19 @@ int run_all(const Options& options, const std::string& command) {
         json_document("drawpoint.comparison/1", {DRAWPOINT_VERSION, command}, this_machine());
     document["data"] = nullptr;
     document["rows"] = document["circumstances"] = nlohmann::ordered_json::array();
-    bool passed = true;
-    for (const std::string& kind : options.workloads)
-        passed &= compare_workload(options, kind, document);
+    int status = 0;
+    for (const std::string& kind : options.workloads) {
+        status = std::max(status, compare_workload(options, kind, document));
+        if (status == interrupted)
+            break;
+    }
     if (!file.empty())
         write_output_file(file, json_text(document));
     if (options.json && file.empty())
         fmt::print("{}", json_text(document));
     else
         print_table(document);
-    return passed ? 0 : 1;
+    return status;
 }
 
 }   // namespace

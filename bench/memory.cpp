@@ -253,7 +253,7 @@ int serve(const std::string& text) {
 
 }   // namespace
 
-int main(int argc, char** argv) try {
+int main(int argc, char** argv) {
     if (argc == 3 && std::strcmp(argv[1], "--case") == 0)
         return serve(argv[2]);
     std::vector<std::uint64_t> budgets{64, 128, 256, 512, 1024};
@@ -276,41 +276,39 @@ int main(int argc, char** argv) try {
     app.add_option("--prefetch-depth", one.prefetch_depth, "asked for, before the budget [55]")
         ->check(CLI::Range(1, 55));
     app.add_flag("--json", json, "JSON on stdout, not a table");
-    CLI11_PARSE(app, argc, argv);
-
-    std::optional<bench::TemporaryPhotos> generated;
-    if (one.data.empty() && std::ranges::any_of(chosen, [](const auto& kind) { return kind.starts_with("jpeg"); }))
-        one.data = generated.emplace(640).folder();
-    nlohmann::ordered_json rows = nlohmann::ordered_json::array();
-    bool within = true;
-    if (!json)
-        fmt::print("{:16} {:>7} {:>6} {:>11} {:>11} {:>11} {:>9} {:>9}  {}\n", "MiB:", "budget", "depth", "planned",
-                   "expected", "peak", "peak/pl.", "peak/exp.", "within budget + one batch");
-    for (const std::string& kind : chosen)
-        for (const std::uint64_t budget : budgets) {
-            one.kind = kind;
-            one.budget = budget * MiB;
-            nlohmann::ordered_json row = in_a_process(one);
-            const auto bytes = [&](const char* key) { return row[key].get<double>(); };
-            const bool fits = bytes("peak_bytes") <= static_cast<double>(one.budget) + bytes("batch_bytes");
-            within &= fits;
-            if (!json)
-                fmt::print("{:16} {:7} {:6} {:11.1f} {:11.1f} {:11.1f} {:9.3f} {:9.3f}  {}\n", kind, budget,
-                           row["prefetch_depth"].get<int>(), bytes("planned_bytes") / MiB,
-                           bytes("expected_bytes") / MiB, bytes("peak_bytes") / MiB,
-                           bytes("peak_bytes") / bytes("planned_bytes"), bytes("peak_bytes") / bytes("expected_bytes"),
-                           fits ? "yes" : "NO");
-            std::fflush(stdout);
-            row["kind"] = kind;
-            row["budget_bytes"] = one.budget;
-            row["within"] = fits;
-            rows.push_back(std::move(row));
-        }
-    if (json)
-        fmt::print("{}\n",
-                   nlohmann::ordered_json{{"suite", "memory"}, {"cpu", this_machine().cpu}, {"rows", rows}}.dump(2));
-    return within ? 0 : 1;
-} catch (const std::exception& error) {
-    fmt::print(stderr, "bench_memory: {}\n", error.what());
-    return 1;
+    return bench::run_program(app, "memory", argc, argv, [&](const std::string&) {
+        std::optional<bench::TemporaryPhotos> generated;
+        if (one.data.empty() && std::ranges::any_of(chosen, [](const auto& kind) { return kind.starts_with("jpeg"); }))
+            one.data = generated.emplace(640).folder();
+        nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+        bool within = true;
+        if (!json)
+            fmt::print("{:16} {:>7} {:>6} {:>11} {:>11} {:>11} {:>9} {:>9}  {}\n", "MiB:", "budget", "depth", "planned",
+                       "expected", "peak", "peak/pl.", "peak/exp.", "within budget + one batch");
+        for (const std::string& kind : chosen)
+            for (const std::uint64_t budget : budgets) {
+                one.kind = kind;
+                one.budget = budget * MiB;
+                nlohmann::ordered_json row = in_a_process(one);
+                const auto bytes = [&](const char* key) { return row[key].get<double>(); };
+                const bool fits = bytes("peak_bytes") <= static_cast<double>(one.budget) + bytes("batch_bytes");
+                within &= fits;
+                if (!json)
+                    fmt::print("{:16} {:7} {:6} {:11.1f} {:11.1f} {:11.1f} {:9.3f} {:9.3f}  {}\n", kind, budget,
+                               row["prefetch_depth"].get<int>(), bytes("planned_bytes") / MiB,
+                               bytes("expected_bytes") / MiB, bytes("peak_bytes") / MiB,
+                               bytes("peak_bytes") / bytes("planned_bytes"),
+                               bytes("peak_bytes") / bytes("expected_bytes"), fits ? "yes" : "NO");
+                std::fflush(stdout);
+                row["kind"] = kind;
+                row["budget_bytes"] = one.budget;
+                row["within"] = fits;
+                rows.push_back(std::move(row));
+            }
+        if (json)
+            fmt::print(
+                "{}\n",
+                nlohmann::ordered_json{{"suite", "memory"}, {"cpu", this_machine().cpu}, {"rows", rows}}.dump(2));
+        return within ? 0 : 1;
+    });
 }

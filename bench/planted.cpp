@@ -1,6 +1,7 @@
 // Loaders of photographs, of which some decode slower by a planted share: what is known about the gate is known from
 // these rounds (gate_exam.cpp).
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -10,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <thread>
 
 #include <sys/prctl.h>
@@ -59,9 +61,12 @@ int main(int argc, char** argv) try {
     const std::string neighbour =
         suite.take_option(argc, argv, "--neighbour", "share of a core that another process takes [0]");
     const bench::SuitePhotos data{suite, argc, argv};
-    if (const double share = neighbour.empty() ? 0 : std::stod(neighbour); !(share >= 0 && share <= 1))
-        throw std::invalid_argument{"--neighbour must be between 0 and 1"};
-    else if (share > 0 && !measures_one_row(argc, argv))
+    double share = 0;
+    const char* const end = neighbour.data() + neighbour.size();
+    if (const auto read = std::from_chars(neighbour.data(), end, share);
+        !neighbour.empty() && (read.ec != std::errc{} || read.ptr != end || !(share >= 0 && share <= 1)))
+        throw std::invalid_argument{"--neighbour must be between 0 and 1, got " + neighbour};
+    if (share > 0 && !measures_one_row(argc, argv))
         start_neighbour(share);
     const ImageFolder photos{data.folder()};
     const auto recipe =

@@ -82,10 +82,11 @@ int run_all(const Options& options, const std::string& command) {
         json_document("drawpoint.comparison/1", {DRAWPOINT_VERSION, command}, this_machine());
     document["data"] = generated ? "generated pictures" : options.data;
     const bool passed = add_to(document, result, workload, options.comparison);
+    const int status = result.interrupted ? 130 : passed ? 0 : 1;
     add_speed_ups(document, result, options);
     if (options.json) {
         fmt::print("{}", json_text(document));
-        return passed ? 0 : 1;
+        return status;
     }
     print_table(document);
     fmt::print("\nhere the ratio is to {}: 0.5 is twice as fast\n", entries.front().workload.variant);
@@ -93,7 +94,7 @@ int run_all(const Options& options, const std::string& command) {
         fmt::print("1 -> {} workers at depth {}: x {:.2f} ({:.2f} - {:.2f})\n", row["num_workers"].get<std::size_t>(),
                    row["prefetch_depth"].get<std::size_t>(), row["median"].get<double>(), row["low"].get<double>(),
                    row["high"].get<double>());
-    return passed ? 0 : 1;
+    return status;
 }
 
 }   // namespace

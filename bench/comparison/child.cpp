@@ -38,6 +38,9 @@ Child::Child(std::vector<std::string> command, const nlohmann::json& work) {
     if (pid_ == 0) {
         setpgid(0, 0);   // so that its worker processes can be ended with it
         prctl(PR_SET_PDEATHSIG, SIGTERM);
+        sigset_t none;
+        sigemptyset(&none);
+        sigprocmask(SIG_SETMASK, &none, nullptr);   // the parent waits for its signals in a thread
         dup2(requests[1], STDIN_FILENO);
         dup2(answers[1], STDOUT_FILENO);
         execv(arguments[0], arguments.data());

@@ -2,14 +2,18 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <cstdio>
 #include <memory>
 #include <random>
 #include <span>
+#include <stdexcept>
 #include <utility>
 
 #include <fmt/format.h>
+
+#include <drawpoint/instrumentation/host/detail/signals.hpp>
 
 #include "bench/machine.hpp"
 
@@ -70,14 +74,17 @@ public:
     }
 
     double running_cpu_seconds() const override { return child_ ? child_->cpu_seconds() : 0; }
-    void cancel() noexcept override {}   // Ctrl-C ends the program, and its children with it
+    void cancel() noexcept override { cancelled_ = true; }
 
 private:
     /// A loader that fails takes no further part.
     template <class F>
     void attempt(F&& action) {
         try {
-            action();
+            if (!cancelled_)
+                action();
+            if (cancelled_)
+                throw Cancelled{};
         } catch (const NotRun& reason) {
             leave_out(reason.what());
         } catch (const nlohmann::json::exception& error) {
@@ -109,6 +116,7 @@ private:
     std::string name_;
     std::unique_ptr<Child> child_;
     std::size_t passes_ = 1;
+    std::atomic<bool> cancelled_{false};
 };
 
 }   // namespace
@@ -122,11 +130,21 @@ LoaderComparison run_comparison(const std::vector<Entry>& entries, const Compari
     for (Row& row : result.rows)
         contenders.push_back(std::make_unique<LoaderContender>(row, options, expected));
     Experiment experiment{std::move(contenders), {.seed = std::random_device{}(), .leaves_out = true}};
-    experiment.prepare();
+    const Signals signals{[&experiment](int) { experiment.cancel(); }};
     result.load_before = load_average();
-    for (std::size_t done = 0; done < options.rounds;) {
-        experiment.run_round();
-        fmt::print(stderr, "round {} of {}\n", ++done, options.rounds);
+    try {
+        experiment.prepare();
+        for (std::size_t done = 0; done < options.rounds;) {
+            experiment.run_round();
+            fmt::print(stderr, "round {} of {}\n", ++done, options.rounds);
+        }
+    } catch (const Cancelled&) {
+        result.interrupted = true;
+        if (experiment.measurements().rounds.empty())
+            throw std::runtime_error{"interrupted before there was a round"};
+        for (Row& row : result.rows)   // of a round that was not ended
+            if (row.rounds.size() > experiment.measurements().rounds.size())
+                row.rounds.pop_back();
     }
     result.load_after = load_average();
     result.measured = experiment.measurements();

@@ -39,7 +39,11 @@ void write_crops(const Workload& workload, const ImageFolder& photos, std::size_
     std::vector<std::byte> contents;
     for (std::size_t i = 0; i < sizes.size(); ++i) {
         read_file(photos.path(i), contents);
-        decoder.open(contents);
+        try {
+            decoder.open(contents);
+        } catch (const std::exception& error) {
+            throw std::runtime_error{std::string{photos.path(i)} + ": " + error.what()};
+        }
         sizes[i] = decoder.size();
     }
     std::vector<std::int32_t> crops;

@@ -71,7 +71,9 @@ std::unique_ptr<Sampler> order_of(const Workload& w) {
 
 /// As many batches ahead as torch::data has by default; items of very different cost need more.
 std::size_t prefetch_depth(const Workload& w) {
-    return w.prefetch_depth ? w.prefetch_depth : (w.kind == "straggler" ? 4 : 2) * w.num_workers;
+    if (w.prefetch_depth != 0)
+        return w.prefetch_depth;
+    return std::min((w.kind == "straggler" ? 4 : 2) * w.num_workers, loader_limits::most_prefetch_depth);
 }
 
 class DrawpointLoader final : public Loader {

@@ -18,6 +18,8 @@ Signals::Signals(std::function<void(int)> on_first) : on_first_{std::move(on_fir
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
+    if (struct sigaction hang_up{}; sigaction(SIGHUP, nullptr, &hang_up) == 0 && hang_up.sa_handler != SIG_IGN)
+        sigaddset(&set, SIGHUP);   // nohup ignores it
     pthread_sigmask(SIG_BLOCK, &set, &before_);
     signals_ = signalfd(-1, &set, SFD_CLOEXEC);
     end_ = eventfd(0, EFD_CLOEXEC);

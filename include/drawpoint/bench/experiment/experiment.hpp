@@ -133,8 +133,8 @@ struct Comparison {
 [[nodiscard]] std::vector<std::string> differing_parts(const Measurements&, std::size_t contender);
 
 /// Why the figures mean nothing: `Measurements::failure`, a contender's flaw, or "other processes used 1.2 of 2 cores";
-/// empty: nothing is known against them. Others may take more than `Measurements::most_foreign` in less than half of the
-/// time.
+/// empty: nothing is known against them. Others may take more than `Measurements::most_foreign` in less than half of
+/// the time.
 [[nodiscard]] std::string unfit(const Measurements&);
 /// The number of rounds during which others used more than a twentieth of the cores, as far as the kernel's ticks of 10
 /// ms tell, or 2 % were stolen.

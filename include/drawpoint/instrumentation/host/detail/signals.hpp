@@ -9,8 +9,8 @@
 namespace drawpoint {
 
 /// Handles Ctrl-C (SIGINT), SIGTERM and, unless it is ignored, SIGHUP: the first asks to stop, the second ends the
-/// process at once with exit code 130. A thread of its own waits for them, so nothing runs inside a signal handler. Must
-/// be made before any other thread: threads inherit that these signals are blocked.
+/// process at once with exit code 130. A thread of its own waits for them, so nothing runs inside a signal handler.
+/// Must be made before any other thread: threads inherit that these signals are blocked.
 class Signals {
 public:
     /// `on_first` runs once, on the waiting thread, with the number of the signal. It must be thread-safe and must not

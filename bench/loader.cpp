@@ -55,6 +55,8 @@ int compare_workload(const Options& options, const std::string& kind, nlohmann::
     }
     write_plan(workload, 2 + comparison.rounds * comparison.passes);
     const LoaderComparison result = run_comparison(roster(workload, options.contenders), comparison);
+    if (result.measured.rounds.empty() && result.interrupted)
+        return interrupted;
     const bool passed = add_to(document, result, workload, comparison);
     return result.interrupted ? interrupted : passed ? 0 : 1;
 }

@@ -78,6 +78,8 @@ int run_all(const Options& options, const std::string& command) {
             entries.push_back(entry);
         }
     const LoaderComparison result = run_comparison(entries, options.comparison);
+    if (result.measured.rounds.empty() && result.interrupted)
+        return 130;
     nlohmann::ordered_json document =
         json_document("drawpoint.comparison/1", {DRAWPOINT_VERSION, command}, this_machine());
     document["data"] = generated ? "generated pictures" : options.data;

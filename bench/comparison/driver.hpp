@@ -33,13 +33,12 @@ struct LoaderComparison {
     /// The same rounds, by time for an item and CPU time for an item.
     Measurements measured;
     double load_before = 0, load_after = 0;
-    bool interrupted = false;   ///< by Ctrl-C or SIGTERM: there are fewer rounds than asked for
+    bool interrupted = false;   ///< by Ctrl-C or SIGTERM: there are fewer rounds than asked for, or none
 };
 
 /// Runs all entries of one workload, whose plan must be written, as contenders of an experiment, each in a process of
 /// its own that is idle between its turns. An entry that fails becomes a row that gives the reason; the others go on,
-/// unless it is the first one: then NotRun is thrown. Progress goes to stderr. Throws std::runtime_error if it is
-/// interrupted before there is a round.
+/// unless it is the first one: then NotRun is thrown. Progress goes to stderr.
 [[nodiscard]] LoaderComparison run_comparison(const std::vector<Entry>&, const ComparisonOptions&);
 
 }   // namespace drawpoint::bench

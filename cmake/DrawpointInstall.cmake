@@ -13,6 +13,7 @@ if(DRAWPOINT_ROOMS)
   if(TARGET drawpoint)
     install(TARGETS drawpoint)
   endif()
+  add_custom_target(installed DEPENDS ${DRAWPOINT_ROOMS} $<TARGET_NAME_IF_EXISTS:drawpoint>)
 
   # Static libraries pass on everything they link, so the package looks for all of it.
   set(DRAWPOINT_DEPENDENCIES Threads ZLIB fmt nlohmann_json simdjson JPEG PkgConfig)

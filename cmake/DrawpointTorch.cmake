@@ -1,6 +1,6 @@
 # LibTorch as one imported target, drawpoint_libtorch, from the first of: Torch_DIR or CMAKE_PREFIX_PATH; a python3 that
 # has torch; the virtual environment .deps/torch that ./run makes. Installed beside the package file, where it does the
-# same for a project that uses drawpoint.
+# same for a project that uses drawpoint, and last takes the one that drawpoint was built with.
 include_guard(DIRECTORY)
 
 # Sets `out` to the folder of TorchConfig.cmake in the torch that `python` sees, if there is one.
@@ -32,7 +32,13 @@ function(_drawpoint_torch_dir out)
       endif()
     endforeach()
   endif()
-  if(NOT found)
+  if(NOT found AND EXISTS "${_drawpoint_built_with}/TorchConfig.cmake")
+    set(found "${_drawpoint_built_with}")
+  endif()
+  if(NOT found AND DEFINED _drawpoint_built_with)
+    message(FATAL_ERROR "LibTorch not found: set Torch_DIR or CMAKE_PREFIX_PATH; drawpoint was built with the one in "
+                        "${_drawpoint_built_with}")
+  elseif(NOT found)
     message(FATAL_ERROR "LibTorch not found: run ./run setup, or set Torch_DIR or CMAKE_PREFIX_PATH, "
                         "or configure with -DDRAWPOINT_TORCH=OFF")
   endif()

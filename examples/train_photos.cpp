@@ -5,10 +5,10 @@
 #include <drawpoint/loop/torch/learner.hpp>
 
 int main(int argc, char** argv) {
-    drawpoint::Recorder recorder{"run.pftrace"};   // owns the writer thread of the file; outlives the rest
+    drawpoint::ImageFolder photos{argc > 1 ? argv[1] : "photos"};
+    drawpoint::Recorder recorder{"run.pftrace"};                // owns the writer thread of the file; outlives the rest
     drawpoint::Runtime runtime{{.max_threads = 2}, recorder};   // owns every loader thread
 
-    drawpoint::ImageFolder photos{argc > 1 ? argv[1] : "photos"};
     auto recipe = photos | drawpoint::decode_image | drawpoint::RandomResizedCrop{224, 224} |
                   drawpoint::RandomHorizontalFlip{} | drawpoint::Normalize::imagenet();
     drawpoint::RandomSampler order{photos.size(), 7};

@@ -164,7 +164,8 @@ std::string to_text(const Measurements& measured, std::span<const Comparison> co
                                 measured.runs[contender]);
     text += '\n';
     if (const std::size_t disturbed = disturbed_rounds(measured); disturbed != 0)
-        text += fmt::format("{} of the rounds were disturbed by other processes or guests\n", disturbed);
+        text += fmt::format("{} disturbed by other processes or guests\n",
+                            disturbed == 1 ? "1 round was" : fmt::format("{} rounds were", disturbed));
     if (!comparisons.empty())
         text += fmt::format("ratios are to {}; all bounds together hold with {:.3g} %, at whatever round one looks\n",
                             printable(measured.contenders.front()), 100 * (1 - error));

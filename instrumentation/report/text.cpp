@@ -296,7 +296,9 @@ Sentences left_out_sentences(const Summary& summary) {
 
 Sentences recording_sentences(const Summary& summary) {
     const Summary::Recording& recording = summary.recording;
-    Sentences sentences{recording.file.empty() ? "no file" : printable(recording.file)};
+    Sentences sentences;
+    if (!recording.file.empty())
+        sentences.push_back(printable(recording.file));
     add(sentences, recording.bytes, bytes_of);
     add(sentences, recording.events, [](std::int64_t events) { return counted(events, "event"); });
     sentences.push_back(recording.dropped == 0 ? "none dropped" : counted(recording.dropped, "event") + " DROPPED");

@@ -106,6 +106,8 @@ struct ClassWalk {
 }   // namespace
 
 ImageFolder::ImageFolder(const fs::path& root) {
+    if (root.empty())
+        throw std::invalid_argument{"no folder of images is named"};
     std::error_code error;
     const fs::file_status status = fs::status(root, error);
     if (status.type() == fs::file_type::not_found)

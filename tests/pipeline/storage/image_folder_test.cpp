@@ -111,6 +111,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_a_data_set_is_refused_by_name) {
     const TemporaryFolder root;
     BOOST_TEST(names(refusal(root.path()), root.path().string(), "no class folders"));
     BOOST_TEST(names(refusal(root.path() / "missing"), "missing", "no such folder"));
+    BOOST_TEST(refusal({}) == "no folder of images is named");
     const auto file = root.write("1.jpg", {});
     BOOST_TEST(names(refusal(file), "1.jpg", "not a folder"));
     BOOST_TEST(names(refusal(root.path()), root.path().string(), "one folder per class"));

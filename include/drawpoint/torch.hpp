@@ -8,5 +8,7 @@
 #include <drawpoint/loop/torch/pytorch_profiler.hpp>
 #include <drawpoint/loop/torch/torch_profiler.hpp>
 #include <drawpoint/pipeline/torch/dataset.hpp>
+#include <drawpoint/pipeline/torch/device_loader.hpp>
+#include <drawpoint/pipeline/torch/pinned_memory.hpp>
 #include <drawpoint/pipeline/torch/tensors.hpp>
 #include <drawpoint/pipeline/torch/worker_threads.hpp>

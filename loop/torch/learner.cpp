@@ -51,10 +51,16 @@ TorchLearner::TorchLearner(Model model, const LearnerOptions& options) {
     if (options.threads > 0)
         at::set_num_threads(options.threads);
     auto optimizer = make_optimizer(*model.impl_->module, options);
+    const std::vector<at::Tensor> parameters = model.impl_->module->parameters();
+    const at::Device device = parameters.empty() ? at::Device{at::kCPU} : parameters.front().device();
+    const at::TensorOptions counts = at::TensorOptions{}.dtype(at::kLong).device(device);
     impl_ = std::make_unique<Impl>(Impl{.model = std::move(model),
                                         .kind = options.optimizer,
                                         .top_k = options.top_k,
-                                        .optimizer = std::move(optimizer)});
+                                        .optimizer = std::move(optimizer),
+                                        .correct = at::zeros({}, counts),
+                                        .in_top_k = at::zeros({}, counts),
+                                        .loss_sum = at::zeros({}, counts.dtype(at::kDouble))});
 }
 
 TorchLearner::~TorchLearner() = default;
@@ -70,32 +76,35 @@ void TorchLearner::begin_phase(bool training) {
     impl_->seen = 0;
 }
 
-void TorchLearner::forward(Batch& batch) {
-    const at::AutoGradMode graph{impl_->training};
-    at::Tensor samples = data_of(batch);
+void TorchLearner::Impl::compute_output(at::Tensor samples) {
+    const at::AutoGradMode graph{training};
     if (samples.scalar_type() == at::kByte)
         samples = samples.to(at::kFloat).div_(255);
-    impl_->output = impl_->model.impl_->forward(samples);
+    output = model.impl_->forward(samples);
 }
 
-void TorchLearner::loss(Batch& batch) {
-    const at::AutoGradMode graph{impl_->training};
-    const at::Tensor targets = targets_of(batch);
-    const std::int64_t classes = impl_->output.size(1);
-    for (const std::int64_t target : batch.targets())
+void TorchLearner::Impl::compute_loss(const at::Tensor& targets, std::span<const std::int64_t> in_host_memory) {
+    const at::AutoGradMode graph{training};
+    const std::int64_t classes = output.size(1);
+    for (const std::int64_t target : in_host_memory)
         if (target < 0 || target >= classes)
             throw std::invalid_argument{fmt::format("target {} is none of the model's {} classes", target, classes)};
-    impl_->loss = torch::nn::functional::cross_entropy(impl_->output, targets);
-    impl_->gradient_factor = 1;
+    loss = torch::nn::functional::cross_entropy(output, targets);
+    gradient_factor = 1;
     const at::NoGradGuard no_graph;
-    impl_->correct += impl_->output.argmax(1).eq(targets).sum();
-    if (impl_->top_k > 0) {
-        const std::int64_t k = std::min(static_cast<std::int64_t>(impl_->top_k), classes);
-        impl_->in_top_k += std::get<1>(impl_->output.topk(k, 1, true, false)).eq(targets.unsqueeze(1)).sum();
+    correct += output.argmax(1).eq(targets).sum();
+    if (top_k > 0) {
+        const std::int64_t k = std::min(static_cast<std::int64_t>(top_k), classes);
+        in_top_k += std::get<1>(output.topk(k, 1, true, false)).eq(targets.unsqueeze(1)).sum();
     }
-    impl_->loss_sum.add_(impl_->loss, static_cast<double>(batch.size()));
-    impl_->seen += batch.size();
+    loss_sum.add_(loss, static_cast<double>(in_host_memory.size()));
+    seen += in_host_memory.size();
 }
+
+void TorchLearner::forward(Batch& batch) { impl_->compute_output(data_of(batch)); }
+void TorchLearner::forward(DeviceBatch& batch) { impl_->compute_output(data_of(batch)); }
+void TorchLearner::loss(Batch& batch) { impl_->compute_loss(targets_of(batch), batch.targets()); }
+void TorchLearner::loss(DeviceBatch& batch) { impl_->compute_loss(targets_of(batch), batch.targets()); }
 
 void TorchLearner::scale_gradients(double factor) { impl_->gradient_factor = factor; }
 

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <span>
 
 #include <torch/optim/optimizer.h>
 
@@ -19,10 +20,12 @@ struct TorchLearner::Impl {
     bool training = true;
     double gradient_factor = 1;   // of the current batch
     at::Tensor output, loss;
-    // Summed on the data's device and read only on request, so that no step waits.
-    at::Tensor correct = at::zeros({}, at::kLong), in_top_k = at::zeros({}, at::kLong);
-    at::Tensor loss_sum = at::zeros({}, at::kDouble);
+    at::Tensor correct, in_top_k, loss_sum;   // on the model's device, read only on request, so that no step waits
     std::uint64_t seen = 0;
+
+    void compute_output(at::Tensor samples);
+    /// `in_host_memory`: the same targets.
+    void compute_loss(const at::Tensor& targets, std::span<const std::int64_t> in_host_memory);
 
     [[nodiscard]] torch::nn::Module& module() const { return *model.impl_->module; }
 };

@@ -67,6 +67,11 @@ std::size_t Model::num_parameters() const {
     return count;
 }
 
+Model& Model::to(const std::string& device) {
+    impl_->module->to(at::Device{device});
+    return *this;
+}
+
 Model small_cnn(std::size_t num_classes, std::uint64_t seed) {
     const std::int64_t classes = at_least_1("small_cnn", "num_classes", num_classes);
     torch::manual_seed(seed);

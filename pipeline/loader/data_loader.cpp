@@ -13,6 +13,7 @@
 #include <drawpoint/pipeline/storage/file_reader.hpp>
 
 #include "pipeline/loader/threads/prefetch_core.hpp"
+#include "pipeline/loader/threads/suspended_draw.hpp"
 #include <drawpoint/pipeline/loader/machine/detail/slot_bytes.hpp>
 
 namespace drawpoint {
@@ -102,36 +103,6 @@ PrefetchCore* new_core(Runtime& runtime, const SampleSource& source, const Sampl
     return new PrefetchCore{runtime, source, sampler, asked, needs, plan_of(needs), name};
 }
 
-/// Stores the handler of a suspended next() in the core, where only the loop's thread uses it.
-class Park {
-public:
-    explicit Park(PrefetchCore* core) noexcept : core_{core} {}
-    template <class Handler>
-    void operator()(Handler&& handler) const {
-        core_->park(std::forward<Handler>(handler));
-    }
-
-private:
-    PrefetchCore* core_;
-};
-
-/// A draw that must_wait() has announced. Keeps the core alive, whatever becomes of pass and loader, and takes the
-/// announcement back if the draw never suspends.
-class Announced {
-public:
-    explicit Announced(PrefetchCore* core) noexcept : core_{core}, draw_{core->suspensions()} { core_->retain(); }
-    Announced(const Announced&) = delete;
-    Announced& operator=(const Announced&) = delete;
-    ~Announced() {
-        core_->withdraw_unless_parked(draw_);
-        core_->release();
-    }
-
-private:
-    PrefetchCore* core_;
-    std::uint64_t draw_;
-};
-
 /// Ends one suspended draw when its time is up.
 class TimeIsUp {
 public:
@@ -197,6 +168,7 @@ std::size_t DataLoader::batches_per_epoch() const noexcept { return core_->batch
 std::size_t DataLoader::most_workers() const noexcept {
     return core_->max_threads() != 0 ? core_->max_threads() : loader_limits::most_workers;
 }
+std::int64_t DataLoader::now_ns() const noexcept { return core_->now_ns(); }
 LoaderCounters DataLoader::counters() const noexcept { return core_->counters(); }
 void DataLoader::enable_digest() noexcept { core_->enable_digest(); }
 std::string DataLoader::digest() const { return core_->digest(); }
@@ -259,6 +231,21 @@ Awaitable<std::optional<Batch>> DataLoader::Pass::next_for(std::chrono::nanoseco
             co_return core->take();
     }
     co_return std::nullopt;
+}
+
+std::optional<Batch> DataLoader::Pass::try_next() {
+    if (core_->exhausted(serial_) || !core_->has_batch(0))
+        return std::nullopt;
+    return core_->take();
+}
+
+std::optional<ReadyBatch> DataLoader::Pass::peek(std::size_t ahead) const noexcept {
+    if (core_->left(serial_) <= ahead)
+        return std::nullopt;
+    for (std::size_t before = 0; before <= ahead; ++before)
+        if (!core_->has_batch(before))
+            return std::nullopt;
+    return core_->peek(ahead);
 }
 
 std::optional<Batch> DataLoader::Pass::next_blocking() {

@@ -6,6 +6,7 @@
 
 #include <ATen/ops/from_blob.h>
 
+#include "pipeline/torch/device_core.hpp"
 #include "pipeline/torch/scalar_types.hpp"
 
 namespace drawpoint {
@@ -84,5 +85,19 @@ at::Tensor tensor_of(const BatchPart& part) {
 }
 
 at::Tensor part_of(const Batch& batch, std::string_view name) { return tensor_of(batch.part(name)); }
+
+at::Tensor data_of(DeviceBatch& batch) {
+    const at::Tensor& data = batch.core_->tensors(batch.buffer()).front();
+    return batch.parts().empty() ? first_samples(data, batch.size()) : data;
+}
+
+at::Tensor targets_of(DeviceBatch& batch) {
+    return first_samples(batch.core_->tensors(batch.buffer()).back(), batch.size());
+}
+
+at::Tensor part_of(DeviceBatch& batch, std::string_view name) {
+    const BatchPart& part = batch.core_->host(batch.buffer()).part(name);
+    return batch.core_->tensors(batch.buffer())[static_cast<std::size_t>(&part - batch.parts().data())];
+}
 
 }   // namespace drawpoint

@@ -6,7 +6,7 @@ Works on a copy of the sources in build/mutants, built without LibTorch. A bug i
 crashes, or hangs; those of the loader that no suite notices, by the simulation of the loader. Prints a line each, and
 the survivors at the end, with what mutants.txt says of why one `lives:`. Status 1: fewer than 95 % are killed, apart
 from those that it calls `harmless:`, which change nothing that anybody could see.
---only: those whose file or text contains TEXT. --every N: a random Nth of them, chosen by --seed."""
+--torch: the bugs in device_mutants.txt, in a build with LibTorch. --only: those whose file or text contains TEXT. --every N: a random Nth of them, chosen by --seed."""
 
 import argparse
 import os
@@ -20,7 +20,7 @@ from pathlib import Path
 
 root = Path(__file__).resolve().parents[2]
 tree = root / "build" / "mutants" / "tree"
-build = root / "build" / "mutants" / "build"
+build = root / "build" / "mutants" / "build"   # with --torch: build-torch
 simulated = ("pipeline/loader/threads/", "pipeline/loader/core/", "pipeline/loader/machine/", "pipeline/loader/data_loader",
              "include/drawpoint/pipeline/loader/machine/")
 share_to_kill = 0.95
@@ -56,10 +56,10 @@ def copy_sources():
             shutil.copyfile(root / name, to)   # as of now, for Ninja: an older time may be that of what was built
 
 
-def configure():
+def configure(torch):
     run = ["cmake", "-G", "Ninja", "-S", str(tree), "-B", str(build), "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
-           "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1", "-DDRAWPOINT_DEVELOPER=ON", "-DDRAWPOINT_TORCH=OFF",
-           f"-DCMAKE_RUNTIME_OUTPUT_DIRECTORY={build}/bin"]
+           "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1", "-DDRAWPOINT_DEVELOPER=ON",
+           f"-DDRAWPOINT_TORCH={'ON' if torch else 'OFF'}", f"-DCMAKE_RUNTIME_OUTPUT_DIRECTORY={build}/bin"]
     subprocess.run(run, check=True, stdout=subprocess.DEVNULL)
     commands = {}   # ctest itself lists only those of programs that are built
     for file in build.rglob("CTestTestfile.cmake"):
@@ -104,7 +104,7 @@ def mutate(suites, mutant):
     if text.count(mutant["from"]) != 1:
         return "stale"
     names = suites.matching(mutant["tests"])
-    simulates = mutant["file"].startswith(simulated)
+    simulates = "loader_simulation" in suites.took and mutant["file"].startswith(simulated)
     path.write_text(text.replace(mutant["from"], mutant["to"]))
     try:
         built = make({suites.target(name) for name in names})
@@ -132,15 +132,20 @@ def main():
     parser.add_argument("--every", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--from", type=int, default=0, dest="first")
-    parser.add_argument("--list", type=Path, default=Path(__file__).with_name("mutants.txt"))
+    parser.add_argument("--torch", action="store_true")
     wishes = parser.parse_args()
-    mutants = [m for m in read_mutants(wishes.list) if wishes.only in m["file"] + m["from"]]
+    global build
+    if wishes.torch:
+        build = build.with_name("build-torch")
+    list_of_bugs = Path(__file__).with_name("device_mutants.txt" if wishes.torch else "mutants.txt")
+    mutants = [m for m in read_mutants(list_of_bugs) if wishes.only in m["file"] + m["from"]]
     random.Random(wishes.seed).shuffle(mutants)
     mutants = mutants[::wishes.every][wishes.first:]
 
     copy_sources()
-    suites = Suites(configure())
-    names = sorted({name for m in mutants for name in suites.matching(m["tests"])} | {"loader_simulation"})
+    suites = Suites(configure(wishes.torch))
+    names = sorted({name for m in mutants for name in suites.matching(m["tests"])} |
+                   ({"loader_simulation"} if not wishes.torch else set()))
     built = make({suites.target(name) for name in names})
     if built.returncode != 0:
         raise SystemExit("run_mutants: the sources do not build:\n" + built.stdout[-3000:])

@@ -140,13 +140,15 @@ private:
     L* learner_;
 };
 
-/// Splits the draw at the timestamps that the batch carries: waiting until the batch was ready, its hand-over, and the
-/// wait for the device.
+/// Splits the draw at the timestamps that the batch carries: waiting for the device, until the batch was ready, its
+/// hand-over, and its transfer to the device.
 template <class Batch>
 void mark_draw(LoopTrack& track, const Batch& batch) noexcept {
     if constexpr (StampedBatch<Batch>) {
         const DrawStamps stamps = batch.draw_stamps();
         if (stamps.taken_ns != no_stamp) {
+            if (stamps.waited_ns != no_stamp)
+                track.mark_until(Span::transfer, stamps.waited_ns);
             if (stamps.offered_ns != no_stamp)
                 track.mark_until(Span::starved, stamps.offered_ns);
             if (stamps.transferred_ns != no_stamp) {

@@ -47,4 +47,11 @@ private:
     std::shared_ptr<const std::vector<SampleError>> others_;   // null: none
 };
 
+/// What a device did not do: there is none, its memory does not suffice, or a call failed. The message names the device
+/// and the call.
+class DeviceError : public std::runtime_error {
+public:
+    using std::runtime_error::runtime_error;
+};
+
 }   // namespace drawpoint

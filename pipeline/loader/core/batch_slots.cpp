@@ -55,6 +55,36 @@ SlotMemory* SlotMemory::allocate(std::size_t data_bytes, std::size_t targets) {
     return memory;
 }
 
+std::vector<SlotMemory*> SlotMemory::allocate(const SlotAllocator& allocator, std::size_t count, std::size_t data_bytes,
+                                              std::size_t targets) {
+    const std::size_t bytes = round_up_to(targets_offset(data_bytes) + targets * sizeof(std::int64_t), memory_page);
+    const auto free = [&allocator](const SlotBlock* block) {
+        allocator.free(*block);
+        delete block;
+    };
+    auto whole = std::make_unique<SlotBlock>(allocator.allocate(bytes * count));
+    if (whole->data == nullptr)
+        throw std::bad_alloc{};
+    const std::shared_ptr<const SlotBlock> block{whole.release(), free};
+    std::vector<SlotMemory*> memories;
+    memories.reserve(count);
+    try {
+        for (std::size_t i = 0; i < count; ++i) {
+            auto* const memory = new SlotMemory;
+            memory->block_ = block;
+            memory->data_ = block->data + i * bytes;
+            memory->targets_at_ = targets_offset(data_bytes);
+            memory->bytes_ = bytes;
+            memories.push_back(memory);
+        }
+    } catch (const std::bad_alloc&) {
+        for (SlotMemory* const memory : memories)
+            memory->release();
+        throw;
+    }
+    return memories;
+}
+
 void SlotMemory::retain() noexcept { references_.fetch_add(1, std::memory_order_relaxed); }
 
 void SlotMemory::release() noexcept {
@@ -62,7 +92,7 @@ void SlotMemory::release() noexcept {
         return;
     if (mapped_)
         ::munmap(data_, bytes_);
-    else
+    else if (!block_)
         std::free(data_);
     delete this;
 }

@@ -21,13 +21,14 @@ namespace {
 }   // namespace
 
 LoaderCore::LoaderCore(const SampleLayout& layout, std::size_t batch_size, std::size_t slots, bool collates,
-                       std::size_t most_slots)
+                       std::size_t most_slots, const SlotAllocator* slot_memory)
     : layout_{layout},
       sample_bytes_{collates ? 0 : layout.bytes()},
       batch_size_{batch_size},
       slot_count_{slots},
       slots_{std::make_unique<Slot[]>(std::max(slots, most_slots))},
-      collates_{collates} {
+      collates_{collates},
+      slot_memory_{collates ? nullptr : slot_memory} {
     std::iota(loans_.begin(), loans_.end(), std::uint64_t{0});
     prepare_slots(slots);
 }
@@ -39,6 +40,10 @@ void LoaderCore::prepare_slots(std::size_t slots) {
         if (collates_ && !slots_[i].collation)
             slots_[i].collation = std::make_unique<SlotCollation>();
     }
+    if (slot_memory_ != nullptr && slots > furnished_)
+        for (SlotMemory* const memory :
+             SlotMemory::allocate(*slot_memory_, slots - furnished_, batch_size_ * sample_bytes_, batch_size_))
+            take_memory(slots_[furnished_++], memory);
 }
 
 LoaderCore::~LoaderCore() {
@@ -62,8 +67,12 @@ void LoaderCore::release() noexcept {
 void LoaderCore::furnish(Slot& slot) {
     if (slot.memory)
         return;
-    slot.memory = SlotMemory::allocate(batch_size_ * sample_bytes_, batch_size_);
-    slot.held.fetch_add(slot.memory->bytes(), std::memory_order_relaxed);
+    take_memory(slot, SlotMemory::allocate(batch_size_ * sample_bytes_, batch_size_));
+}
+
+void LoaderCore::take_memory(Slot& slot, SlotMemory* memory) noexcept {
+    slot.memory = memory;
+    slot.held.fetch_add(memory->bytes(), std::memory_order_relaxed);
 }
 
 void LoaderCore::take_samples(Slot& slot) {

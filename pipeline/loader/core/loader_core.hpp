@@ -96,7 +96,7 @@ class LoaderCore {
 public:
     /// `most_slots`: the most slots there may ever be; at least `slots`.
     LoaderCore(const SampleLayout&, std::size_t batch_size, std::size_t slots, bool collates,
-               std::size_t most_slots = 0);
+               std::size_t most_slots = 0, const SlotAllocator* slot_memory = nullptr);
     LoaderCore(const LoaderCore&) = delete;
     LoaderCore& operator=(const LoaderCore&) = delete;
 
@@ -178,6 +178,7 @@ protected:
     std::unique_ptr<Slot[]> slots_;
 
 private:
+    void take_memory(Slot&, SlotMemory*) noexcept;
     void leave_held(Slot&) noexcept;   // releases the memory of a collated batch that others retain
     void give_back_announced(std::uint32_t slot) noexcept;
 
@@ -187,6 +188,8 @@ private:
     std::atomic<std::uint64_t> replaced_{0};
     std::uint64_t sample_takes_ = 0;
     bool collates_;
+    const SlotAllocator* slot_memory_;   // null: the system's
+    std::size_t furnished_ = 0;          // slots that it has given memory
 };
 
 }   // namespace drawpoint

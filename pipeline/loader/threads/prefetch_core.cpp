@@ -54,8 +54,8 @@ std::unique_ptr<ReadAhead> reads_of(const SampleSource& source, const LoaderOpti
 PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const Sampler& sampler,
                            const LoaderOptions& asked, const MemoryNeeds& needs, const MemoryPlan& plan,
                            std::string_view name)
-    : LoaderCore{source.layout(), plan.slot_samples, plan.prefetch_depth + 1, asked.collate != nullptr,
-                 LoaderPolicy::max_slots},
+    : LoaderCore{source.layout(),          plan.slot_samples,       plan.prefetch_depth + 1,
+                 asked.collate != nullptr, LoaderPolicy::max_slots, asked.slot_memory},
       context_{&runtime.context()},
       pool_{&runtime.workers()},
       on_worker_start_{runtime.options().on_worker_start},
@@ -103,6 +103,8 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
     sample_sets_ = plan.sample_sets;
     measures_use_.store(guard->machine->policy().may_have_too_many(), std::memory_order_relaxed);
     guard->noted = setting(*guard);
+    if (asked.slot_memory != nullptr)
+        guard->machine.decide<&LoaderMachine::holds_slots>(slots_bytes());
     registry_ = asio::use_service<ParkedDraws>(*context_).registry();
     registry_->add(this);
 }
@@ -169,7 +171,9 @@ void PrefetchCore::carry_out(Guard& guard, const LoaderMachine::Effects& effects
 // returning pages takes a sixth to a twentieth of the time of getting them, and sizes that settle are not trimmed.
 void PrefetchCore::trim_slots(std::uint64_t slots) noexcept {
     for (; slots != 0; slots &= slots - 1)
-        trim(static_cast<std::uint32_t>(std::countr_zero(slots)));
+        if (const auto slot = static_cast<std::uint32_t>(std::countr_zero(slots));
+            slots_[slot].memory == nullptr || !slots_[slot].memory->is_from_allocator())   // else it frees nothing
+            trim(slot);
 }
 
 void PrefetchCore::open(Guard& guard, const LoaderMachine::Open& batch, Wakes& wakes) noexcept {

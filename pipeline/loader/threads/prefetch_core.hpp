@@ -67,6 +67,17 @@ public:
     void restore(const LoaderState&);
     /// Whether the next draw takes a batch that is there. False too while must_wait() has more to do or to refuse.
     [[nodiscard]] bool ready() const noexcept { return mailbox_.has(position_) && !is_special_ && !stopping(); }
+    /// Whether the draw `ahead` draws after the next one takes a batch that is there, unless one before has not.
+    [[nodiscard]] bool has_batch(std::size_t ahead) const noexcept {
+        return !is_special_ && !stopping() && mailbox_.has(position_ + ahead) &&
+               mailbox_.at(position_ + ahead).kind == DrawMailbox::Kind::batch;
+    }
+    /// Draws that the pass has left.
+    [[nodiscard]] std::uint64_t left(std::uint64_t serial) const noexcept {
+        return serial == pass_serial_ ? pass_left_ : 0;
+    }
+    /// A batch that is there.
+    [[nodiscard]] ReadyBatch peek(std::size_t ahead) const noexcept;
     /// Spins for some µs, or makes the batch if there are no workers. True: the loop is announced as waiting and must
     /// suspend now. Throws std::logic_error while the user holds every slot, operation_aborted, and what the sampler
     /// throws.
@@ -111,6 +122,7 @@ public:
     [[nodiscard]] std::size_t max_threads() const noexcept { return max_threads_; }
     [[nodiscard]] const MemoryPlan& memory_plan() const noexcept { return memory_plan_; }
     [[nodiscard]] std::size_t batches_per_epoch() const noexcept { return batches_per_epoch_; }
+    [[nodiscard]] std::int64_t now_ns() const noexcept { return recorder_ ? clock_.now_ns() : no_stamp; }
 
     void work(std::size_t worker) noexcept override;
     void resume();   // called by the wake-up, on the loop's thread

@@ -207,6 +207,18 @@ void PrefetchCore::advance(Slot& s, std::uint32_t slot, bool comes) noexcept {
            published_.load(std::memory_order_relaxed) - position_);
 }
 
+ReadyBatch PrefetchCore::peek(std::size_t ahead) const noexcept {
+    const Slot& s = slots_[mailbox_.at(position_ + ahead).slot];
+    const std::span<const BatchPart> parts = s.collation ? s.collation->batch.parts() : std::span<const BatchPart>{};
+    return {.size = s.size,
+            .number = s.number,
+            .memory = s.memory,
+            .data = s.collation ? parts.front().data() : std::span{s.memory->data(), s.size * sample_bytes_},
+            .targets = {s.memory->targets(), s.size},
+            .indices = {s.indices.get(), s.size},
+            .parts = parts};
+}
+
 bool PrefetchCore::pass_over() {
     if (stopping())
         return false;

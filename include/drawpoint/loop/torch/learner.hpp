@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <type_traits>
 #include <vector>
 
 #include <drawpoint/loop/callbacks/metrics.hpp>
 #include <drawpoint/pipeline/loader/core/batch_slots.hpp>
+#include <drawpoint/pipeline/torch/device_loader.hpp>
 
 namespace drawpoint {
 
@@ -21,6 +23,9 @@ public:
     explicit Model(std::shared_ptr<Impl> impl) noexcept : impl_{std::move(impl)} {}
     /// Number of trainable values.
     [[nodiscard]] std::size_t num_parameters() const;
+    /// Moves the weights to a device, e.g. `DeviceLoader::device()`, and returns the model. Before a learner is made of
+    /// it. Throws c10::Error for a device that there is not.
+    Model& to(const std::string& device);
 
 private:
     friend class TorchLearner;
@@ -52,7 +57,9 @@ struct LearnerOptions {
 static_assert(std::is_trivially_destructible_v<LearnerOptions>);
 
 /// Trains a model on batches of float32 (or uint8, scaled to 0 … 1) and their class labels: cross-entropy with SGD or
-/// Adam. Outside training no graph is built. All calls on the loop's thread. Holds nothing of a batch after its step.
+/// Adam. Batches and model are on the same device, or both in host memory. Outside training no graph is built. All
+/// calls on the loop's thread; on a device they only enqueue work, unless stated. Holds nothing of a batch after its
+/// step.
 class TorchLearner {
 public:
     /// Throws std::invalid_argument naming the option and value.
@@ -65,9 +72,11 @@ public:
     void begin_phase(bool training);
     /// Computes the model's output for the batch. Throws c10::Error for a shape that the model cannot process.
     void forward(Batch&);
+    void forward(DeviceBatch&);
     /// Computes the mean cross-entropy of that output and counts the correct ones. Throws std::invalid_argument for a
     /// target that is not a class.
     void loss(Batch&);
+    void loss(DeviceBatch&);
     void backward();
     void opt_step();
     /// Drops gradients, output and graph of the step.

@@ -18,6 +18,7 @@
 
 namespace drawpoint {
 
+class DevicePass;     // a pass whose batches go to a device; pipeline/torch/device_loader.cpp
 class PrefetchCore;   // shared by the loader, its passes and its workers; pipeline/loader/threads/prefetch_core.hpp
 
 /// A prefetching loader with awaitable draws: workers make the samples of up to D batches ahead, directly in batch
@@ -70,9 +71,19 @@ public:
         /// and does not run the event loop, so inside a coroutine of the same runtime it would hold up all others: use
         /// next() there.
         [[nodiscard]] std::optional<Batch> next_blocking();
+        /// The next batch if it is ready, else nullopt: then next() waits, or has something to tell (an error, skipped
+        /// samples, the end of the pass). Neither waits, locks nor allocates. Throws operation_aborted if the loader is
+        /// stopped meanwhile.
+        [[nodiscard]] std::optional<Batch> try_next();
+        /// Looks at a batch that is ready, but not drawn: that of the next draw, or of the one `ahead` draws later;
+        /// `ahead` ≤ D. It may be read, e.g. copied to a device, until it is drawn and given back, or until the pass
+        /// ends before that; then its memory is written again, or freed. nullopt if it is not ready, or if a draw up
+        /// to it has something to tell. Takes some ns for each draw ahead.
+        [[nodiscard]] std::optional<ReadyBatch> peek(std::size_t ahead = 0) const noexcept;
 
     private:
         friend class DataLoader;
+        friend class DevicePass;
         Pass(PrefetchCore* core, std::uint64_t serial) noexcept;
         PrefetchCore* core_;
         std::uint64_t serial_;
@@ -153,6 +164,8 @@ public:
     /// The most workers that reconfigure() accepts, if the loader was made with workers: `RuntimeOptions::max_threads`,
     /// or 256. Without workers it accepts none, whatever this says.
     [[nodiscard]] std::size_t most_workers() const noexcept;
+    /// Now, by the clock of the recorder; no_stamp without `RuntimeOptions::record`.
+    [[nodiscard]] std::int64_t now_ns() const noexcept;
     [[nodiscard]] LoaderCounters counters() const noexcept;   ///< locks the loader's mutex; O(slots)
     /// Makes digest() cover all batches drawn from now on, from an empty digest. Each draw then reads the batch's data
     /// once, about 0.1 ns a byte.

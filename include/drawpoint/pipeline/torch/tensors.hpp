@@ -6,6 +6,7 @@
 
 #include <drawpoint/pipeline/loader/core/batch_slots.hpp>
 #include <drawpoint/pipeline/loader/core/collate.hpp>
+#include <drawpoint/pipeline/torch/device_loader.hpp>
 
 namespace drawpoint {
 
@@ -28,5 +29,16 @@ namespace drawpoint {
 
 /// `tensor_of(batch.part(name))`, e.g. of "lengths" or "mask". Throws as Batch::part().
 [[nodiscard]] at::Tensor part_of(const Batch&, std::string_view name);
+
+/// The samples of a batch on a device, as a tensor of shape size() × layout over its buffer: nothing is copied. As
+/// data_of(Batch&): made once for each buffer; one that is kept beyond the batch stays valid and unchanged
+/// (`DeviceCounters::buffers_replaced`).
+[[nodiscard]] at::Tensor data_of(DeviceBatch&);
+
+/// Its targets, int64, of shape size(), on the device.
+[[nodiscard]] at::Tensor targets_of(DeviceBatch&);
+
+/// Its array of this name, on the device. Throws as Batch::part().
+[[nodiscard]] at::Tensor part_of(DeviceBatch&, std::string_view name);
 
 }   // namespace drawpoint

@@ -3,8 +3,10 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include <drawpoint/pipeline/loader/core/batch_source.hpp>
 #include <drawpoint/pipeline/loader/core/sample_source.hpp>
@@ -13,6 +15,18 @@ namespace drawpoint {
 
 class BatchPart;    // an array of a collated batch; collate.hpp
 class LoaderCore;   // a loader's slots and how they come back; pipeline/loader/core/loader_core.hpp
+
+/// A block of memory from a SlotAllocator.
+struct SlotBlock {
+    std::byte* data = nullptr;   ///< aligned to a page; null: there is none
+    void* owner = nullptr;       ///< the allocator's own
+};
+
+/// Where a loader's batch memory comes from, if not from the system (`LoaderOptions::slot_memory`).
+struct SlotAllocator {
+    SlotBlock (*allocate)(std::size_t bytes) noexcept;   ///< called by the loop's thread
+    void (*free)(SlotBlock) noexcept;                    ///< called by any thread
+};
 
 /// Reference-counted memory of one batch: the samples, then the targets. For a collated batch, the targets alone; each
 /// of its arrays has a SlotMemory of its own. Not initialised; samples and targets each begin at a multiple of 128
@@ -24,18 +38,24 @@ class SlotMemory {
 public:
     /// New memory with one reference. Throws std::bad_alloc.
     [[nodiscard]] static SlotMemory* allocate(std::size_t data_bytes, std::size_t targets);
+    /// `count` of them in one block, which is freed with the last: an allocator may round blocks up to powers of two.
+    /// Throws std::bad_alloc.
+    [[nodiscard]] static std::vector<SlotMemory*> allocate(const SlotAllocator&, std::size_t count,
+                                                           std::size_t data_bytes, std::size_t targets);
     void retain() noexcept;
     void release() noexcept;
     [[nodiscard]] bool is_shared() const noexcept;   ///< whether there is more than one reference
     [[nodiscard]] std::byte* data() const noexcept;
     [[nodiscard]] std::int64_t* targets() const noexcept;
     [[nodiscard]] std::size_t bytes() const noexcept;   ///< of samples, targets and padding; what is allocated
+    [[nodiscard]] bool is_from_allocator() const noexcept { return block_ != nullptr; }
 
 private:
     SlotMemory() = default;
     ~SlotMemory() = default;
     std::atomic<std::uint32_t> references_{1};
     bool mapped_ = false;
+    std::shared_ptr<const SlotBlock> block_;   // null: memory of its own
     std::byte* data_ = nullptr;
     std::size_t targets_at_ = 0, bytes_ = 0;
 };
@@ -50,6 +70,17 @@ struct SlotAttachment {
     void* object = nullptr;
     bool (*held)(void* object) noexcept = nullptr;
     void (*destroy)(void* object) noexcept = nullptr;
+};
+
+/// A batch that is ready to be drawn: see DataLoader::Pass::peek(). Refers to the loader's memory.
+struct ReadyBatch {
+    std::size_t size = 0;     ///< samples, ≥ 1
+    std::size_t number = 0;   ///< as Batch::number()
+    SlotMemory* memory = nullptr;
+    std::span<const std::byte> data;   ///< as Batch::data(), targets(), indices() and parts()
+    std::span<const std::int64_t> targets;
+    std::span<const std::uint64_t> indices;
+    std::span<const BatchPart> parts;
 };
 
 /// A drawn batch, on loan from the loader: it occupies one of the loader's slots (memory for a batch, see

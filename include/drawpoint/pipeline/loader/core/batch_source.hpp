@@ -16,6 +16,7 @@ struct DrawStamps {
     std::int64_t offered_ns = no_stamp;       ///< the batch was ready
     std::int64_t transferred_ns = no_stamp;   ///< the loop had resumed; until taken_ns it waited for the device
     std::int64_t taken_ns = no_stamp;         ///< next() had the batch
+    std::int64_t waited_ns = no_stamp;        ///< until then, before all that, the draw waited for the device
 };
 
 /// Options of a pass.

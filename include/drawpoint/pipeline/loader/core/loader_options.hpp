@@ -13,7 +13,8 @@
 
 namespace drawpoint {
 
-class Collate;   // collate.hpp
+class Collate;          // collate.hpp
+struct SlotAllocator;   // batch_slots.hpp
 
 /// Is told that a loop waits too long for a batch.
 class StallObserver {
@@ -83,6 +84,11 @@ struct LoaderOptions {
     /// loop's thread), so several threads may call it at once. null: samples are written directly to their place in the
     /// batch, so all must have the same shape. Must outlive the loader.
     const Collate* collate = nullptr;
+    /// Where the memory of batches comes from, e.g. pinned_memory() in pipeline/torch/pinned_memory.hpp for copies to a
+    /// device; null: from the system. The loop's thread then allocates all slots at once, in the constructor and when
+    /// reconfigure() needs more, and they are freed with the loader. Arrays that `collate` makes, and new memory for a
+    /// slot whose memory somebody kept, are from the system. Must outlive the loader and its batches.
+    const SlotAllocator* slot_memory = nullptr;
     /// Once the loop has waited so long for a batch, whatever blocks it, `on_stall` is told what each worker has been
     /// at, and again after twice that time; 0 … 24 h; 0: never, else a thread of the loader's watches.
     std::chrono::nanoseconds stall_timeout{0};

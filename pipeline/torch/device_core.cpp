@@ -1,0 +1,176 @@
+#include "pipeline/torch/device_core.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/ops/from_blob.h>
+
+#include <drawpoint/pipeline/loader/core/collate.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/slot_bytes.hpp>
+
+#include "pipeline/torch/scalar_types.hpp"
+
+namespace drawpoint {
+namespace {
+
+/// A tensor over some of a buffer's bytes, which it keeps alive.
+at::Tensor over(const at::Tensor& bytes, std::size_t at, at::IntArrayRef shape, at::ScalarType type) {
+    auto* const begin = static_cast<std::byte*>(bytes.mutable_data_ptr()) + at;
+    return at::for_blob(begin, shape)
+        .deleter([bytes](void*) {})
+        .options(at::TensorOptions{}.dtype(type).device(bytes.device()))
+        .target_device(bytes.device())
+        .make_tensor();
+}
+
+/// Whether somebody else holds the tensor, a view of it, or a graph from it.
+bool is_held(const at::Tensor& tensor) noexcept {
+    return tensor.use_count() > 1 || tensor.storage().use_count() > 1 || tensor.requires_grad();
+}
+
+}   // namespace
+
+DeviceCore::DeviceCore(const DataLoader& loader, c10::Device device, std::size_t buffers, std::uint64_t bytes)
+    : stage_{device, buffers, bytes}, layout_{loader.layout()}, places_(stage_.policy().buffers()) {
+    counters_.buffers = places_.size();
+}
+
+DeviceCore::~DeviceCore() {
+    stage_.end_copies([this](std::size_t buffer) { ended(buffer); });
+}
+
+DeviceCounters DeviceCore::counters() const noexcept {
+    DeviceCounters counters = counters_;
+    counters.buffer_bytes = stage_.buffer_bytes();
+    return counters;
+}
+
+void DeviceCore::ended(std::size_t buffer) noexcept {
+    if (!stage_.policy().is_out(buffer))
+        release_host(places_[buffer]);
+}
+
+void DeviceCore::release_host(Place& place) noexcept {
+    if (!place.host)   // its batch was not drawn
+        return;
+    place.host.reset();
+    --hosts_;
+}
+
+void DeviceCore::reclaim() {
+    while (const std::optional<std::size_t> buffer = stage_.ended())
+        ended(*buffer);
+}
+
+bool DeviceCore::holds_all() const noexcept {
+    const TransferPolicy& policy = stage_.policy();
+    return policy.ahead() == 0 && !policy.may_issue() && !policy.copying();
+}
+
+void DeviceCore::lay_out(const SlotMemory& memory, std::size_t size, std::span<const BatchPart> arrays) {
+    parts_.clear();
+    const auto* const targets = reinterpret_cast<const std::byte*>(memory.targets());
+    if (arrays.empty()) {   // samples and targets in one piece
+        const auto end = static_cast<std::size_t>(targets - memory.data()) + size * sizeof(std::int64_t);
+        parts_.push_back({memory.data(), end, 0});
+        return;
+    }
+    std::size_t at = 0;
+    for (const BatchPart& array : arrays) {
+        parts_.push_back({array.data().data(), array.data().size(), at});
+        at += round_up_to(array.data().size(), slot_line);
+    }
+    parts_.push_back({targets, size * sizeof(std::int64_t), at});
+}
+
+void DeviceCore::issue(const SlotMemory& memory, std::size_t size, std::span<const BatchPart> arrays) {
+    lay_out(memory, size, arrays);
+    stage_.issue(parts_);
+    ++counters_.batches_copied;
+    for (const TransferPart& part : parts_)
+        counters_.bytes_copied += part.bytes;
+}
+
+DeviceBatch DeviceCore::draw(Batch drawn, std::int64_t waited_ns, std::int64_t transferred_ns) {
+    if (stage_.policy().ahead() == 0) {
+        try {
+            issue(drawn.memory(), drawn.size(), drawn.parts());
+        } catch (...) {
+            undelivered_.emplace(std::move(drawn));
+            throw;
+        }
+    }
+    const std::size_t buffer = stage_.draw();
+    Place& place = places_[buffer];
+    place.stamps = drawn.draw_stamps();
+    place.stamps.waited_ns = waited_ns;
+    place.stamps.transferred_ns = transferred_ns;
+    place.host.emplace(std::move(drawn));
+    ++hosts_;
+    return DeviceBatch{shared_from_this(), buffer};
+}
+
+void DeviceCore::issue_ahead(const DataLoader::Pass& pass) noexcept {
+    try {
+        while (stage_.policy().may_issue()) {
+            const std::optional<ReadyBatch> ready = pass.peek(stage_.policy().ahead());
+            if (!ready)
+                return;
+            issue(*ready->memory, ready->size, ready->parts);
+            ++counters_.batches_ahead;
+        }
+    } catch (const std::exception&) {
+        // Its own draw tries again, or tells the failure.
+    }
+}
+
+void DeviceCore::abandon() noexcept {
+    undelivered_.reset();
+    if (stage_.policy().ahead() == 0)
+        return;
+    stage_.end_copies([this](std::size_t copied) { ended(copied); });
+    stage_.abandon();
+}
+
+void DeviceCore::give_back(std::size_t buffer) noexcept {
+    stage_.give_back(buffer);
+    Place& place = places_[buffer];
+    const bool collated = !place.host->parts().empty();
+    if (std::ranges::any_of(place.tensors, is_held)) {
+        stage_.leave(buffer);
+        place.tensors.clear();
+        ++counters_.buffers_replaced;
+    } else if (collated) {
+        place.tensors.clear();
+    }
+    if (!stage_.policy().is_copied_to(buffer))
+        release_host(place);
+}
+
+const std::vector<at::Tensor>& DeviceCore::tensors(std::size_t buffer) {
+    Place& place = places_[buffer];
+    Batch& host = *place.host;
+    const auto samples = static_cast<std::int64_t>(host.size());
+    if (!place.tensors.empty() && place.samples >= samples)
+        return place.tensors;
+    place.tensors.clear();
+    const std::span<const BatchPart> arrays = host.parts();
+    lay_out(host.memory(), host.size(), arrays);
+    const at::Tensor& bytes = stage_.bytes(buffer);
+    if (arrays.empty()) {
+        std::vector<std::int64_t> shape{samples};
+        shape.insert(shape.end(), layout_.shape.begin(), layout_.shape.begin() + layout_.rank);
+        place.tensors.push_back(over(bytes, 0, shape, torch_type(layout_.type)));
+        const std::size_t at = parts_.front().bytes - host.size() * sizeof(std::int64_t);
+        place.tensors.push_back(over(bytes, at, samples, at::kLong));
+    } else {
+        for (std::size_t i = 0; i < arrays.size(); ++i)
+            place.tensors.push_back(over(bytes, parts_[i].at, {arrays[i].shape().data(), arrays[i].shape().size()},
+                                         torch_type(arrays[i].type())));
+        place.tensors.push_back(over(bytes, parts_.back().at, samples, at::kLong));
+    }
+    place.samples = samples;
+    return place.tensors;
+}
+
+}   // namespace drawpoint

@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include <drawpoint/pipeline/torch/device_loader.hpp>
+#include "pipeline/torch/device_stage.hpp"
+
+namespace drawpoint {
+
+/// Shared by a DeviceLoader, its passes and its batches: the stage, and the batches whose copies are in its buffers.
+class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
+public:
+    DeviceCore(const DataLoader&, c10::Device, std::size_t buffers, std::uint64_t bytes);
+    ~DeviceCore();
+
+    [[nodiscard]] const DeviceStage& stage() const noexcept { return stage_; }
+    [[nodiscard]] DeviceCounters counters() const noexcept;
+    void count_wait() noexcept { ++counters_.waits; }
+
+    void check() const { stage_.check(); }
+    /// Takes up copies that have ended. Throws DeviceError.
+    void reclaim();
+    /// Whether the loader's next batch has a buffer: its copy is issued, or there is a free one to copy to.
+    [[nodiscard]] bool has_buffer() const noexcept {
+        return stage_.policy().ahead() > 0 || stage_.policy().may_issue();
+    }
+    /// Whether the loader, if it has `slots` slots, can make a batch while it lacks those that are out or copied from.
+    /// If the user alone holds them all, that is for the loader to say.
+    [[nodiscard]] bool leaves_slots(std::size_t slots) const noexcept {
+        return hosts_ < slots || !stage_.policy().copying();
+    }
+    [[nodiscard]] std::size_t ahead() const noexcept { return stage_.policy().ahead(); }
+    /// Whether the user holds every buffer, so that waiting will not free one.
+    [[nodiscard]] bool holds_all() const noexcept;
+    /// A batch that draw() could not copy, if there is one: the next to draw.
+    [[nodiscard]] std::optional<Batch> take_undelivered() noexcept { return std::exchange(undelivered_, std::nullopt); }
+    /// The next batch: the one that was copied ahead, or `drawn`, if there is none. has_buffer() must hold. Stamps: see
+    /// DrawStamps. Throws DeviceError; then the batch is kept for the next call.
+    [[nodiscard]] DeviceBatch draw(Batch drawn, std::int64_t waited_ns, std::int64_t transferred_ns);
+    void drew(const DeviceBatch& batch, std::int64_t now_ns) noexcept {
+        places_[batch.buffer()].stamps.taken_ns = now_ns;
+    }
+    /// Issues copies of batches that are ready.
+    void issue_ahead(const DataLoader::Pass&) noexcept;
+    /// The pass ends: waits for the copies of batches that it has not drawn.
+    void abandon() noexcept;
+    void give_back(std::size_t buffer) noexcept;
+
+    // Of a buffer whose batch is out:
+    [[nodiscard]] const Batch& host(std::size_t buffer) const noexcept { return *places_[buffer].host; }
+    [[nodiscard]] DrawStamps stamps(std::size_t buffer) const noexcept { return places_[buffer].stamps; }
+    /// The samples, or each array of a collated batch; last the targets. For as many samples as the batch, or more.
+    [[nodiscard]] const std::vector<at::Tensor>& tensors(std::size_t buffer);
+
+private:
+    /// A buffer's batch, from its draw until it is back and its copy has ended.
+    struct Place {
+        std::optional<Batch> host;
+        DrawStamps stamps;
+        std::vector<at::Tensor> tensors;   // see tensors(); empty: not made yet
+        std::int64_t samples = 0;          // that these have
+    };
+
+    void issue(const SlotMemory&, std::size_t size, std::span<const BatchPart> arrays);
+    void lay_out(const SlotMemory&, std::size_t size, std::span<const BatchPart> arrays);
+    void ended(std::size_t buffer) noexcept;
+    void release_host(Place&) noexcept;
+
+    DeviceStage stage_;
+    SampleLayout layout_;
+    std::vector<Place> places_;
+    std::vector<TransferPart> parts_;   // of the copy that is being issued
+    std::size_t hosts_ = 0;             // places that have a batch
+    std::optional<Batch> undelivered_;
+    DeviceCounters counters_{};
+};
+
+}   // namespace drawpoint

@@ -1,0 +1,201 @@
+#include <drawpoint/pipeline/torch/device_loader.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <stdexcept>
+#include <system_error>
+#include <utility>
+
+#include <asio/post.hpp>
+#include <asio/steady_timer.hpp>
+#include <asio/this_coro.hpp>
+#include <asio/use_awaitable.hpp>
+
+#include <drawpoint/pipeline/loader/machine/detail/slot_bytes.hpp>
+
+#include "pipeline/loader/threads/suspended_draw.hpp"
+#include "pipeline/torch/device_core.hpp"
+
+namespace drawpoint {
+
+static_assert(BatchSource<DeviceLoader::Pass> && ContinuedSource<DeviceLoader::Pass> && EpochSource<DeviceLoader>);
+static_assert(StampedBatch<DeviceBatch> && SizedBatch<DeviceBatch> && NumberedBatch<DeviceBatch>);
+
+/// A pass of a DeviceLoader. A suspended draw keeps it alive.
+class DevicePass {
+public:
+    DevicePass(std::shared_ptr<DeviceCore> core, const DataLoader& host, DataLoader::Pass inner) noexcept
+        : core_{std::move(core)}, host_{&host}, inner_{std::move(inner)} {}
+
+    [[nodiscard]] const DataLoader::Pass& inner() const noexcept { return *inner_; }
+    /// `self`: keeps this alive.
+    [[nodiscard]] Awaitable<std::optional<DeviceBatch>> next(std::shared_ptr<DevicePass> self);
+    /// Waits for copies of batches that are not drawn, and ends a suspended draw.
+    void end() noexcept {
+        core_->abandon();
+        inner_.reset();
+    }
+
+private:
+    /// Whether next() need not wait for the device. Throws DeviceError.
+    [[nodiscard]] bool may_draw() const;
+
+    std::shared_ptr<DeviceCore> core_;
+    const DataLoader* host_;
+    std::optional<DataLoader::Pass> inner_;   // nullopt: the pass is destroyed
+};
+
+namespace {
+
+[[noreturn]] void throw_aborted() {
+    throw std::system_error{asio::error::make_error_code(asio::error::operation_aborted)};
+}
+
+DeviceOptions checked(const DeviceOptions& options) {
+    constexpr std::size_t most = 55;
+    if (options.device_prefetch > most)
+        throw std::invalid_argument{"device_prefetch must be at most " + std::to_string(most) + ", got " +
+                                    std::to_string(options.device_prefetch)};
+    return options;
+}
+
+/// Bytes of a batch on the device; 0: known only with the first batch, since the loader collates.
+std::uint64_t bytes_of_batch(const DataLoader& loader) {
+    if (loader.options().collate != nullptr)
+        return 0;
+    const std::size_t samples = loader.memory_plan().slot_samples;
+    return targets_offset(loader.layout().bytes() * samples) + samples * sizeof(std::int64_t);
+}
+
+std::shared_ptr<DeviceCore> new_core(const DataLoader& loader, const DeviceOptions& asked) {
+    const DeviceOptions options = checked(asked);
+    const c10::Device device = device_named(options.device);
+    const std::uint64_t bytes = bytes_of_batch(loader);
+    std::size_t buffers = options.device_prefetch + 1;
+    if (options.memory_budget != 0 && bytes != 0) {
+        if (bytes > options.memory_budget)
+            throw std::invalid_argument{"memory_budget = " + std::to_string(options.memory_budget) +
+                                        " is less than one batch on the device: " + std::to_string(bytes) + " bytes"};
+        buffers = std::min<std::uint64_t>(buffers, options.memory_budget / bytes);
+    }
+    return std::make_shared<DeviceCore>(loader, device, buffers, bytes);
+}
+
+}   // namespace
+
+bool DevicePass::may_draw() const {
+    core_->reclaim();
+    if (inner_->drawn() == inner_->size())
+        return true;   // there is nothing to draw
+    return core_->has_buffer() && (core_->ahead() > 0 || core_->leaves_slots(host_->options().prefetch_depth + 1) ||
+                                   inner_->peek().has_value());
+}
+
+// All of it in one coroutine: Asio keeps the memory of two frames for the next draw, of this one and of what it awaits.
+Awaitable<std::optional<DeviceBatch>> DevicePass::next([[maybe_unused]] std::shared_ptr<DevicePass> self) {
+    core_->check();
+    std::int64_t waited_ns = no_stamp;
+    asio::use_awaitable_t<> token;
+    std::optional<asio::steady_timer> timer;
+    for (std::size_t looks = 0; !may_draw(); ++looks) {
+        if (core_->holds_all())
+            throw std::logic_error{"next(): all " + std::to_string(core_->counters().buffers) +
+                                   " batches on the device are held: give one back, or raise device_prefetch"};
+        if (looks == 0)
+            core_->count_wait();
+        // A copy takes some 100 µs, a step of the device often many milliseconds.
+        if (looks < 4) {
+            co_await asio::post(token);
+        } else {
+            if (!timer) {
+                const auto executor = co_await asio::this_coro::executor;
+                timer.emplace(executor);
+            }
+            timer->expires_after(std::chrono::microseconds{50});
+            co_await timer->async_wait(token);
+        }
+        if (!inner_)
+            throw_aborted();
+        waited_ns = host_->now_ns();
+    }
+    std::optional<Batch> drawn = core_->take_undelivered();
+    PrefetchCore* const loader = inner_->core_;
+    while (!drawn && !loader->exhausted(inner_->serial_)) {   // as DataLoader::Pass::next()
+        if (!loader->ready() && loader->must_wait(DrawMailbox::Kind::waiting)) {
+            const Announced announced(loader);
+            Park park(loader);
+            co_await asio::async_initiate<asio::use_awaitable_t<>, void(std::exception_ptr)>(park, token);
+            if (!inner_)
+                throw_aborted();
+        }
+        if (!loader->passes_over())
+            drawn.emplace(loader->take());
+    }
+    if (!drawn)
+        co_return std::nullopt;
+    DeviceBatch batch = core_->draw(std::move(*drawn), waited_ns, host_->now_ns());
+    core_->issue_ahead(*inner_);
+    core_->drew(batch, host_->now_ns());
+    co_return std::move(batch);
+}
+
+DeviceLoader::DeviceLoader(DataLoader& loader, const DeviceOptions& options)
+    : host_{&loader}, core_{new_core(loader, options)} {}
+DeviceLoader::~DeviceLoader() = default;
+
+DeviceLoader::Pass DeviceLoader::epoch(std::size_t e, EpochOptions options) {
+    return Pass{std::make_shared<DevicePass>(core_, *host_, host_->epoch(e, options))};
+}
+
+std::string DeviceLoader::device() const { return core_->stage().device().str(); }
+DeviceCounters DeviceLoader::counters() const noexcept { return core_->counters(); }
+
+DeviceLoader::Pass::Pass(std::shared_ptr<DevicePass> pass) noexcept : pass_{std::move(pass)} {}
+DeviceLoader::Pass::Pass(Pass&&) noexcept = default;
+
+DeviceLoader::Pass& DeviceLoader::Pass::operator=(Pass&& other) noexcept {
+    Pass before{std::move(*this)};
+    pass_ = std::move(other.pass_);
+    return *this;
+}
+
+DeviceLoader::Pass::~Pass() {
+    if (pass_)
+        pass_->end();
+}
+
+std::optional<std::size_t> DeviceLoader::Pass::size() const noexcept { return pass_->inner().size(); }
+std::size_t DeviceLoader::Pass::drawn() const noexcept { return pass_->inner().drawn(); }
+Awaitable<std::optional<DeviceBatch>> DeviceLoader::Pass::next() { return pass_->next(pass_); }
+
+DeviceBatch::DeviceBatch(std::shared_ptr<DeviceCore> core, std::size_t buffer) noexcept
+    : core_{std::move(core)}, buffer_{buffer} {}
+DeviceBatch::DeviceBatch(DeviceBatch&&) noexcept = default;
+
+DeviceBatch& DeviceBatch::operator=(DeviceBatch&& other) noexcept {
+    if (this != &other) {
+        reset();
+        core_ = std::move(other.core_);
+        buffer_ = other.buffer_;
+    }
+    return *this;
+}
+
+DeviceBatch::~DeviceBatch() { reset(); }
+
+void DeviceBatch::reset() noexcept {
+    if (const std::shared_ptr<DeviceCore> core = std::move(core_))
+        core->give_back(buffer_);
+}
+
+std::size_t DeviceBatch::size() const noexcept { return core_->host(buffer_).size(); }
+std::size_t DeviceBatch::epoch() const noexcept { return core_->host(buffer_).epoch(); }
+std::size_t DeviceBatch::number() const noexcept { return core_->host(buffer_).number(); }
+const SampleLayout& DeviceBatch::layout() const noexcept { return core_->host(buffer_).layout(); }
+std::span<const std::uint64_t> DeviceBatch::indices() const noexcept { return core_->host(buffer_).indices(); }
+std::span<const std::int64_t> DeviceBatch::targets() const noexcept { return core_->host(buffer_).targets(); }
+std::span<const BatchPart> DeviceBatch::parts() const noexcept { return core_->host(buffer_).parts(); }
+DrawStamps DeviceBatch::draw_stamps() const noexcept { return core_->stamps(buffer_); }
+
+}   // namespace drawpoint

@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/Event.h>
+#include <c10/core/Stream.h>
+
+#include <drawpoint/pipeline/errors.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/transfer_policy.hpp>
+
+namespace drawpoint {
+
+/// Bytes in host memory, and where they go in a buffer.
+struct TransferPart {
+    const std::byte* data;
+    std::size_t bytes, at;
+};
+
+/// The device `name` means, with its number: see DeviceOptions::device. Throws std::invalid_argument, DeviceError.
+[[nodiscard]] c10::Device device_named(const std::string& name);
+
+/// Buffers on a device and the copies to them: carries out what a TransferPolicy decides. Needs nothing but LibTorch's
+/// c10 and ATen. One thread uses it; nothing here waits, but for end_copies(). After a call of the device has failed
+/// no further call is made: every function that throws then throws the same DeviceError.
+class DeviceStage {
+public:
+    /// Allocates up to `buffers` buffers of `bytes` bytes, fewer if memory does not suffice. Throws DeviceError if it
+    /// does not suffice for one.
+    DeviceStage(c10::Device, std::size_t buffers, std::uint64_t bytes);
+    DeviceStage(const DeviceStage&) = delete;
+    DeviceStage& operator=(const DeviceStage&) = delete;
+    ~DeviceStage();
+
+    [[nodiscard]] c10::Device device() const noexcept { return device_; }
+    [[nodiscard]] const TransferPolicy& policy() const noexcept { return policy_; }
+    /// Bytes of the largest buffer.
+    [[nodiscard]] std::uint64_t buffer_bytes() const noexcept { return bytes_; }
+
+    /// Throws DeviceError if the current stream captures a graph, or a call has failed before.
+    void check() const;
+    /// Issues the copy of a batch to the buffer that has been free the longest. The copy begins when the device has
+    /// done the work that release() saw. `policy().may_issue()` must hold. Host memory must stay as it is until ended()
+    /// has named the buffer. Throws DeviceError.
+    void issue(std::span<const TransferPart> parts);
+    /// The buffer of the next batch; the current stream waits for its copy. Throws DeviceError.
+    [[nodiscard]] std::size_t draw();
+    /// The batch in this buffer is used no more, after what the current stream has been given so far.
+    void give_back(std::size_t buffer) noexcept;
+    /// The batches whose copies are issued will not be drawn.
+    void abandon() noexcept {
+        while (policy_.ahead() > 0)
+            policy_.give_back(policy_.draw());
+    }
+    /// The buffer of the oldest copy, if it has ended since the last call. Throws DeviceError.
+    [[nodiscard]] std::optional<std::size_t> ended();
+    /// Waits until all copies have ended, and tells `ended(buffer)` of each, as if they had if the device fails.
+    template <class Ended>
+    void end_copies(Ended tell) noexcept {
+        while (const std::optional<std::size_t> buffer = wait_for_copy())
+            tell(*buffer);
+    }
+
+    /// The buffer's bytes, a tensor of uint8.
+    [[nodiscard]] const at::Tensor& bytes(std::size_t buffer) const noexcept { return buffers_[buffer].bytes; }
+    /// Leaves the buffer's memory to those who still hold it; the next copy allocates another.
+    void leave(std::size_t buffer) noexcept { buffers_[buffer].bytes.reset(); }
+
+private:
+    struct Buffer {
+        explicit Buffer(c10::DeviceType type) : copied{type}, consumed{type} {}
+        at::Tensor bytes;
+        c10::Event copied;     // of the last copy to it
+        c10::Event consumed;   // of the last work on it
+    };
+
+    /// Makes a call of the device; its failure is the last.
+    template <class Call>
+    auto call(const char* what, Call&& make) -> decltype(make()) {
+        if (failure_)
+            throw DeviceError{*failure_};
+        try {
+            return make();
+        } catch (const std::exception& error) {
+            fail(what, error);
+        }
+        throw DeviceError{*failure_};
+    }
+    void fail(const char* what, const std::exception& error) noexcept;
+    [[nodiscard]] at::Tensor allocate(std::uint64_t bytes) const;
+    void make_room(Buffer&, std::uint64_t bytes);
+    [[nodiscard]] const at::Tensor& source(const TransferPart&);
+    [[nodiscard]] c10::Stream current_stream() const;
+    [[nodiscard]] std::optional<std::size_t> wait_for_copy() noexcept;
+
+    c10::Device device_;
+    std::uint64_t bytes_;
+    std::optional<std::string> failure_;
+    c10::Stream copies_;
+    std::vector<Buffer> buffers_;
+    TransferPolicy policy_;
+    std::vector<at::Tensor> sources_;   // over host memory that was copied from
+};
+
+}   // namespace drawpoint

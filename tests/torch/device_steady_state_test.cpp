@@ -1,0 +1,65 @@
+#include <drawpoint/pipeline/torch/device_loader.hpp>
+
+#include <cstdint>
+
+#include <boost/test/unit_test.hpp>
+#include <c10/core/Device.h>
+
+#include "support/count_allocations.hpp"
+#include "torch/device_bench.hpp"
+
+namespace drawpoint {
+namespace {
+
+namespace fake = fake_accelerator;
+
+BOOST_AUTO_TEST_SUITE(device_steady_state)
+
+BOOST_AUTO_TEST_CASE(a_step_allocates_nothing_waits_for_nothing_and_makes_few_calls_of_the_device) {
+    BOOST_TEST(test::count_library_apart(reinterpret_cast<const void*>(&c10::DeviceTypeName)));
+    BOOST_TEST(test::count_library_apart(reinterpret_cast<const void*>(&at::_ops::copy_::call)));
+    for (const std::size_t workers : {0u, 2u}) {
+        test::DeviceBench bench{120,
+                                {.query_ns = 1000, .copy_ns = 10'000, .effects = false},
+                                {.device_prefetch = 2},
+                                {.batch_size = 4, .num_workers = workers, .prefetch_depth = 3}};
+        constexpr std::uint64_t warm_up = 20;
+        std::uint64_t allocations = 0;
+        fake::Counters before;
+        const auto loop = [&]() -> Awaitable<void> {
+            auto pass = bench.loader.epoch(0);
+            for (std::uint64_t step = 0; step < 120; ++step) {
+                if (step == warm_up) {
+                    allocations = test::counted_allocations();
+                    before = fake::counters();
+                }
+                test::count_this_thread(true);
+                auto batch = co_await pass.next();
+                BOOST_REQUIRE(batch.has_value());
+                BOOST_REQUIRE(data_of(*batch).size(0) == targets_of(*batch).size(0));
+                test::count_this_thread(false);
+                fake::advance(100'000);
+                test::count_this_thread(true);
+                batch.reset();
+                test::count_this_thread(false);
+            }
+        };
+        run(bench.runtime, loop());
+        const fake::Counters after = fake::counters();
+        constexpr std::uint64_t steps = 120 - warm_up;
+        BOOST_TEST_CONTEXT(workers << " workers") {
+            BOOST_TEST(test::counted_allocations() - allocations == 0u);
+            BOOST_TEST(after.host_waits - before.host_waits == 0u);
+            BOOST_TEST(after.synchronises - before.synchronises == 0u);
+            BOOST_TEST(after.device_allocations - before.device_allocations == 0u);
+            BOOST_TEST(after.copies - before.copies <= steps + 2);
+            BOOST_TEST(after.calls - before.calls - (after.copies - before.copies) <= 8 * steps);
+            BOOST_TEST(bench.loader.counters().buffers_replaced == 0u);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}   // namespace
+}   // namespace drawpoint

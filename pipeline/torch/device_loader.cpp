@@ -95,10 +95,10 @@ bool DevicePass::may_draw() const {
 // All of it in one coroutine: Asio keeps the memory of two frames for the next draw, of this one and of what it awaits.
 Awaitable<std::optional<DeviceBatch>> DevicePass::next([[maybe_unused]] std::shared_ptr<DevicePass> self) {
     core_->check();
-    std::int64_t waited_ns = no_stamp;
     asio::use_awaitable_t<> token;
     std::optional<asio::steady_timer> timer;
-    for (std::size_t looks = 0; !may_draw(); ++looks) {
+    std::size_t looks = 0;
+    for (; !may_draw(); ++looks) {
         if (core_->holds_all())
             throw std::logic_error{"next(): all " + std::to_string(core_->counters().buffers) +
                                    " batches on the device are held: give one back, or raise device_prefetch"};
@@ -117,8 +117,8 @@ Awaitable<std::optional<DeviceBatch>> DevicePass::next([[maybe_unused]] std::sha
         }
         if (!inner_)
             throw_aborted();
-        waited_ns = host_->now_ns();
     }
+    const std::int64_t waited_ns = looks > 0 ? host_->now_ns() : no_stamp;
     std::optional<Batch> drawn = core_->take_undelivered();
     PrefetchCore* const loader = inner_->core_;
     while (!drawn && !loader->exhausted(inner_->serial_)) {   // as DataLoader::Pass::next()

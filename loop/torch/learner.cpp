@@ -54,13 +54,14 @@ TorchLearner::TorchLearner(Model model, const LearnerOptions& options) {
     const std::vector<at::Tensor> parameters = model.impl_->module->parameters();
     const at::Device device = parameters.empty() ? at::Device{at::kCPU} : parameters.front().device();
     const at::TensorOptions counts = at::TensorOptions{}.dtype(at::kLong).device(device);
+    const at::ScalarType sums = device.is_mps() ? at::kFloat : at::kDouble;   // which MPS does not have
     impl_ = std::make_unique<Impl>(Impl{.model = std::move(model),
                                         .kind = options.optimizer,
                                         .top_k = options.top_k,
                                         .optimizer = std::move(optimizer),
                                         .correct = at::zeros({}, counts),
                                         .in_top_k = at::zeros({}, counts),
-                                        .loss_sum = at::zeros({}, counts.dtype(at::kDouble))});
+                                        .loss_sum = at::zeros({}, counts.dtype(sums))});
 }
 
 TorchLearner::~TorchLearner() = default;

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <ATen/ops/from_blob.h>
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <c10/util/accumulate.h>
 
 #include <drawpoint/pipeline/loader/core/collate.hpp>
 #include <drawpoint/pipeline/loader/machine/detail/slot_bytes.hpp>
@@ -13,19 +14,11 @@
 namespace drawpoint {
 namespace {
 
-/// A tensor over some of a buffer's bytes, which it keeps alive.
+/// A tensor over some of a buffer's bytes. Not a view for autograd, so that it may be changed and be a graph's leaf.
 at::Tensor over(const at::Tensor& bytes, std::size_t at, at::IntArrayRef shape, at::ScalarType type) {
-    auto* const begin = static_cast<std::byte*>(bytes.mutable_data_ptr()) + at;
-    return at::for_blob(begin, shape)
-        .deleter([bytes](void*) {})
-        .options(at::TensorOptions{}.dtype(type).device(bytes.device()))
-        .target_device(bytes.device())
-        .make_tensor();
-}
-
-/// Whether somebody else holds the tensor, a view of it, or a graph from it.
-bool is_held(const at::Tensor& tensor) noexcept {
-    return tensor.use_count() > 1 || tensor.storage().use_count() > 1 || tensor.requires_grad();
+    const at::AutoDispatchBelowADInplaceOrView no_views;
+    const std::int64_t length = c10::multiply_integers(shape) * static_cast<std::int64_t>(c10::elementSize(type));
+    return bytes.narrow(0, static_cast<std::int64_t>(at), length).view(type).view(shape);
 }
 
 }   // namespace
@@ -46,7 +39,7 @@ DeviceCounters DeviceCore::counters() const noexcept {
 }
 
 void DeviceCore::ended(std::size_t buffer) noexcept {
-    if (!stage_.policy().is_out(buffer))
+    if (!stage_.policy().is_taken(buffer))
         release_host(places_[buffer]);
 }
 
@@ -91,15 +84,19 @@ void DeviceCore::issue(const SlotMemory& memory, std::size_t size, std::span<con
         counters_.bytes_copied += part.bytes;
 }
 
-DeviceBatch DeviceCore::draw(Batch drawn, std::int64_t waited_ns, std::int64_t transferred_ns) {
-    if (stage_.policy().ahead() == 0) {
-        try {
-            issue(drawn.memory(), drawn.size(), drawn.parts());
-        } catch (...) {
-            undelivered_.emplace(std::move(drawn));
-            throw;
-        }
-    }
+void DeviceCore::prepare(const ReadyBatch& batch) {
+    if (ahead() == 0)
+        issue(*batch.memory, batch.size, batch.parts);
+    stage_.await_next();
+}
+
+void DeviceCore::prepare(const Batch& batch) {
+    if (ahead() == 0)
+        issue(batch.memory(), batch.size(), batch.parts());
+    stage_.await_next();
+}
+
+DeviceBatch DeviceCore::draw(Batch drawn, std::int64_t waited_ns, std::int64_t transferred_ns) noexcept {
     const std::size_t buffer = stage_.draw();
     Place& place = places_[buffer];
     place.stamps = drawn.draw_stamps();
@@ -125,18 +122,25 @@ void DeviceCore::issue_ahead(const DataLoader::Pass& pass) noexcept {
 }
 
 void DeviceCore::abandon() noexcept {
-    undelivered_.reset();
     if (stage_.policy().ahead() == 0)
         return;
     stage_.end_copies([this](std::size_t copied) { ended(copied); });
     stage_.abandon();
 }
 
+bool DeviceCore::is_held(std::size_t buffer) const noexcept {
+    const auto of_others = [](const at::Tensor& tensor) { return tensor.use_count() > 1 || tensor.requires_grad(); };
+    const std::vector<at::Tensor>& tensors = places_[buffer].tensors;
+    // A view counts on the storage, which the buffer and its tensors share.
+    return !tensors.empty() &&
+           (std::ranges::any_of(tensors, of_others) || tensors.front().storage().use_count() > tensors.size() + 1);
+}
+
 void DeviceCore::give_back(std::size_t buffer) noexcept {
     stage_.give_back(buffer);
     Place& place = places_[buffer];
     const bool collated = !place.host->parts().empty();
-    if (std::ranges::any_of(place.tensors, is_held)) {
+    if (is_held(buffer)) {
         stage_.leave(buffer);
         place.tensors.clear();
         ++counters_.buffers_replaced;

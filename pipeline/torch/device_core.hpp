@@ -25,7 +25,7 @@ public:
     [[nodiscard]] DeviceCounters counters() const noexcept;
     void count_wait() noexcept { ++counters_.waits; }
 
-    void check() const { stage_.check(); }
+    void check() { stage_.check(); }
     /// Takes up copies that have ended. Throws DeviceError.
     void reclaim();
     /// Whether the loader's next batch has a buffer: its copy is issued, or there is a free one to copy to.
@@ -40,11 +40,12 @@ public:
     [[nodiscard]] std::size_t ahead() const noexcept { return stage_.policy().ahead(); }
     /// Whether the user holds every buffer, so that waiting will not free one.
     [[nodiscard]] bool holds_all() const noexcept;
-    /// A batch that draw() could not copy, if there is one: the next to draw.
-    [[nodiscard]] std::optional<Batch> take_undelivered() noexcept { return std::exchange(undelivered_, std::nullopt); }
-    /// The next batch: the one that was copied ahead, or `drawn`, if there is none. has_buffer() must hold. Stamps: see
-    /// DrawStamps. Throws DeviceError; then the batch is kept for the next call.
-    [[nodiscard]] DeviceBatch draw(Batch drawn, std::int64_t waited_ns, std::int64_t transferred_ns);
+    /// Issues the copy of this batch, unless copies of batches are ahead: then it is the first of these. The current
+    /// stream waits for it. has_buffer() must hold. Throws DeviceError.
+    void prepare(const ReadyBatch& batch);
+    void prepare(const Batch& batch);
+    /// The batch that is prepared. Stamps: see DrawStamps.
+    [[nodiscard]] DeviceBatch draw(Batch drawn, std::int64_t waited_ns, std::int64_t transferred_ns) noexcept;
     void drew(const DeviceBatch& batch, std::int64_t now_ns) noexcept {
         places_[batch.buffer()].stamps.taken_ns = now_ns;
     }
@@ -73,13 +74,14 @@ private:
     void lay_out(const SlotMemory&, std::size_t size, std::span<const BatchPart> arrays);
     void ended(std::size_t buffer) noexcept;
     void release_host(Place&) noexcept;
+    /// Whether somebody else holds one of the buffer's tensors, a view of it, or a graph from it.
+    [[nodiscard]] bool is_held(std::size_t buffer) const noexcept;
 
     DeviceStage stage_;
     SampleLayout layout_;
     std::vector<Place> places_;
     std::vector<TransferPart> parts_;   // of the copy that is being issued
     std::size_t hosts_ = 0;             // places that have a batch
-    std::optional<Batch> undelivered_;
     DeviceCounters counters_{};
 };
 

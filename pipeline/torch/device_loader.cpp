@@ -33,17 +33,41 @@ public:
     [[nodiscard]] Awaitable<std::optional<DeviceBatch>> next(std::shared_ptr<DevicePass> self);
     /// Waits for copies of batches that are not drawn, and ends a suspended draw.
     void end() noexcept {
-        core_->abandon();
+        if (inner_->drawn() != inner_->size())   // else they are of another pass
+            core_->abandon();
+        undelivered_.reset();
         inner_.reset();
     }
 
 private:
     /// Whether next() need not wait for the device. Throws DeviceError.
     [[nodiscard]] bool may_draw() const;
+    /// Prepares a batch that is drawn already. If the device fails, the batch is kept for the next draw.
+    void prepare(std::optional<Batch>& drawn) {
+        try {
+            core_->prepare(*drawn);
+        } catch (const DeviceError&) {
+            undelivered_ = std::exchange(drawn, std::nullopt);
+            throw;
+        }
+    }
+    /// While a draw waits for the device.
+    class Waiting {
+    public:
+        explicit Waiting(bool& waits) noexcept : waits_{waits} { waits_ = true; }
+        Waiting(const Waiting&) = delete;
+        Waiting& operator=(const Waiting&) = delete;
+        ~Waiting() { waits_ = false; }
+
+    private:
+        bool& waits_;
+    };
 
     std::shared_ptr<DeviceCore> core_;
     const DataLoader* host_;
     std::optional<DataLoader::Pass> inner_;   // nullopt: the pass is destroyed
+    std::optional<Batch> undelivered_;        // drawn from the loader, and not copied, because the device failed
+    bool waits_ = false;                      // a draw waits for the device
 };
 
 namespace {
@@ -53,7 +77,7 @@ namespace {
 }
 
 DeviceOptions checked(const DeviceOptions& options) {
-    constexpr std::size_t most = 55;
+    constexpr std::size_t most = loader_limits::most_prefetch_depth;
     if (options.device_prefetch > most)
         throw std::invalid_argument{"device_prefetch must be at most " + std::to_string(most) + ", got " +
                                     std::to_string(options.device_prefetch)};
@@ -86,15 +110,21 @@ std::shared_ptr<DeviceCore> new_core(const DataLoader& loader, const DeviceOptio
 
 bool DevicePass::may_draw() const {
     core_->reclaim();
-    if (inner_->drawn() == inner_->size())
+    if (inner_->drawn() == inner_->size() && !undelivered_)
         return true;   // there is nothing to draw
-    return core_->has_buffer() && (core_->ahead() > 0 || core_->leaves_slots(host_->options().prefetch_depth + 1) ||
-                                   inner_->peek().has_value());
+    return core_->has_buffer() &&
+           (core_->ahead() > 0 || undelivered_ || core_->leaves_slots(host_->options().prefetch_depth + 1) ||
+            inner_->peek().has_value());
 }
 
 // All of it in one coroutine: Asio keeps the memory of two frames for the next draw, of this one and of what it awaits.
 Awaitable<std::optional<DeviceBatch>> DevicePass::next([[maybe_unused]] std::shared_ptr<DevicePass> self) {
+    if (!inner_)
+        throw_aborted();
+    if (waits_)
+        throw std::logic_error{"next(): another draw of this loader waits for the device"};
     core_->check();
+    PrefetchCore* const loader = inner_->core_;
     asio::use_awaitable_t<> token;
     std::optional<asio::steady_timer> timer;
     std::size_t looks = 0;
@@ -102,8 +132,11 @@ Awaitable<std::optional<DeviceBatch>> DevicePass::next([[maybe_unused]] std::sha
         if (core_->holds_all())
             throw std::logic_error{"next(): all " + std::to_string(core_->counters().buffers) +
                                    " batches on the device are held: give one back, or raise device_prefetch"};
+        if (loader->stopping())
+            throw_aborted();
         if (looks == 0)
             core_->count_wait();
+        const Waiting waiting{waits_};
         // A copy takes some 100 µs, a step of the device often many milliseconds.
         if (looks < 4) {
             co_await asio::post(token);
@@ -119,8 +152,8 @@ Awaitable<std::optional<DeviceBatch>> DevicePass::next([[maybe_unused]] std::sha
             throw_aborted();
     }
     const std::int64_t waited_ns = looks > 0 ? host_->now_ns() : no_stamp;
-    std::optional<Batch> drawn = core_->take_undelivered();
-    PrefetchCore* const loader = inner_->core_;
+    std::optional<Batch> drawn = std::exchange(undelivered_, std::nullopt);
+    bool is_prepared = false;
     while (!drawn && !loader->exhausted(inner_->serial_)) {   // as DataLoader::Pass::next()
         if (!loader->ready() && loader->must_wait(DrawMailbox::Kind::waiting)) {
             const Announced announced(loader);
@@ -129,11 +162,19 @@ Awaitable<std::optional<DeviceBatch>> DevicePass::next([[maybe_unused]] std::sha
             if (!inner_)
                 throw_aborted();
         }
-        if (!loader->passes_over())
-            drawn.emplace(loader->take());
+        if (loader->passes_over())
+            continue;
+        // Before it is drawn, so that a failure of the device takes nothing. A batch that lacks samples is not shown.
+        if (const std::optional<ReadyBatch> ready = inner_->peek()) {
+            core_->prepare(*ready);
+            is_prepared = true;
+        }
+        drawn.emplace(loader->take());
     }
     if (!drawn)
         co_return std::nullopt;
+    if (!is_prepared)
+        prepare(drawn);
     DeviceBatch batch = core_->draw(std::move(*drawn), waited_ns, host_->now_ns());
     core_->issue_ahead(*inner_);
     core_->drew(batch, host_->now_ns());

@@ -33,7 +33,8 @@ c10::Device device_named(const std::string& name) {
             asked.emplace(name);
     } catch (const c10::Error&) {
     }
-    if (!name.empty() && (!asked || asked->is_cpu() || !at::accelerator::isAccelerator(asked->type())))
+    const bool is_cut = asked && asked->has_index() && asked->str() != name;   // c10 keeps 8 bits of a number
+    if (!name.empty() && (!asked || is_cut || asked->is_cpu() || !at::accelerator::isAccelerator(asked->type())))
         throw std::invalid_argument{"device must be an accelerator, e.g. cuda, cuda:1, xpu or mps, got '" + name + "'"};
     const std::optional<c10::DeviceType> there_is = at::accelerator::getAccelerator();
     const std::string wanted = name.empty() ? "an accelerator" : name;
@@ -58,12 +59,12 @@ DeviceStage::DeviceStage(c10::Device device, std::size_t buffers, std::uint64_t 
     : device_{device},
       bytes_{bytes},
       copies_{call("new stream", [&] { return calls_of(device).getNewStream(device, -1); })},
-      policy_{0} {
+      policy_{1} {
     const c10::DeviceGuard guard{device};
     for (std::size_t i = 0; i < buffers; ++i) {
         Buffer buffer{device.type()};
         try {
-            buffer.bytes = allocate(bytes);
+            allocate(buffer, bytes);
         } catch (const c10::OutOfMemoryError& error) {
             if (i == 0)
                 throw DeviceError{device.str() + ": a buffer of " + std::to_string(bytes) +
@@ -84,37 +85,39 @@ void DeviceStage::fail(const char* what, const std::exception& error) noexcept {
         failure_ = device_.str() + ": " + what + " failed: " + first_line(error);
 }
 
-at::Tensor DeviceStage::allocate(std::uint64_t bytes) const {
-    return at::empty({static_cast<std::int64_t>(bytes)}, at::TensorOptions{}.dtype(at::kByte).device(device_));
+void DeviceStage::allocate(Buffer& buffer, std::uint64_t bytes) {
+    const c10::DeviceGuard guard{device_};
+    buffer.bytes = call("allocation", [&] {
+        return at::empty({static_cast<std::int64_t>(bytes)}, at::TensorOptions{}.dtype(at::kByte).device(device_));
+    });
+    // A caching allocator gives memory that earlier work of the current stream may still use.
+    call("event record", [&] { buffer.consumed.record(current_stream()); });
 }
 
 c10::Stream DeviceStage::current_stream() const { return calls_of(device_).getStream(device_); }
 
-void DeviceStage::check() const {
-    if (failure_)
-        throw DeviceError{*failure_};
+void DeviceStage::check() {
     const auto captures = [](const auto& calls, c10::Stream stream) {
-        if constexpr (requires { calls.isStreamCapturing(stream); })
+        if constexpr (requires { calls.isStreamCapturing(stream); })   // not in LibTorch 2.11
             return calls.isStreamCapturing(stream);
         else
             return false;
     };
-    if (captures(calls_of(device_), current_stream()))
+    if (call("capture query", [&] { return captures(calls_of(device_), current_stream()); }))
         throw DeviceError{device_.str() + ": next() during the capture of a graph: draw before it begins"};
 }
 
 void DeviceStage::make_room(Buffer& buffer, std::uint64_t bytes) {
-    const bool has_memory = buffer.bytes.defined();
+    const bool has_memory = buffer.bytes.defined() && buffer.bytes.numel() > 0;
     if (has_memory && static_cast<std::uint64_t>(buffer.bytes.numel()) >= bytes)
         return;
-    // The device may still be at work on the old memory.
-    if (has_memory && buffer.bytes.numel() > 0)
-        calls_of(device_).recordDataPtrOnStream(buffer.bytes.storage().data_ptr(), copies_);
+    if (has_memory)   // `copies_` waits for the work on the old memory, which may be that of several streams
+        call("record of memory",
+             [&] { calls_of(device_).recordDataPtrOnStream(buffer.bytes.storage().data_ptr(), copies_); });
     buffer.bytes.reset();
     const std::uint64_t wanted = bytes <= bytes_ ? bytes_ : bytes + bytes / 4;
-    const c10::DeviceGuard guard{device_};
     try {
-        buffer.bytes = allocate(wanted);
+        allocate(buffer, wanted);
     } catch (const c10::OutOfMemoryError& error) {
         std::uint64_t held = 0;
         for (const Buffer& other : buffers_)
@@ -123,6 +126,7 @@ void DeviceStage::make_room(Buffer& buffer, std::uint64_t bytes) {
                           " bytes for a batch cannot be allocated beside the " + std::to_string(held) +
                           " of the others: " + first_line(error)};
     }
+    call("event wait", [&] { buffer.consumed.block(copies_); });
     bytes_ = std::max(bytes_, wanted);
 }
 
@@ -140,15 +144,13 @@ const at::Tensor& DeviceStage::source(const TransferPart& part) {
 }
 
 void DeviceStage::issue(std::span<const TransferPart> parts) {
-    if (failure_)
-        throw DeviceError{*failure_};
     std::uint64_t bytes = 0;
     for (const TransferPart& part : parts)
         bytes = std::max<std::uint64_t>(bytes, part.at + part.bytes);
+    call("event wait", [&] { buffers_[policy_.next()].consumed.block(copies_); });
     Buffer& buffer = buffers_[policy_.next()];
     make_room(buffer, bytes);
     (void)policy_.issue();
-    call("event wait", [&] { buffer.consumed.block(copies_); });
     call("copy", [&] {
         const c10::StreamGuard on{copies_};
         for (const TransferPart& part : parts) {
@@ -162,10 +164,8 @@ void DeviceStage::issue(std::span<const TransferPart> parts) {
     call("event record", [&] { buffer.copied.record(copies_); });
 }
 
-std::size_t DeviceStage::draw() {
-    const std::size_t buffer = policy_.draw();
-    call("event wait", [&] { buffers_[buffer].copied.block(current_stream()); });
-    return buffer;
+void DeviceStage::await_next() {
+    call("event wait", [&] { buffers_[policy_.drawn_next()].copied.block(current_stream()); });
 }
 
 void DeviceStage::give_back(std::size_t buffer) noexcept {

@@ -12,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Event.h>
 #include <c10/core/Stream.h>
+#include <c10/util/Exception.h>
 
 #include <drawpoint/pipeline/errors.hpp>
 #include <drawpoint/pipeline/loader/machine/detail/transfer_policy.hpp>
@@ -45,13 +46,15 @@ public:
     [[nodiscard]] std::uint64_t buffer_bytes() const noexcept { return bytes_; }
 
     /// Throws DeviceError if the current stream captures a graph, or a call has failed before.
-    void check() const;
+    void check();
     /// Issues the copy of a batch to the buffer that has been free the longest. The copy begins when the device has
     /// done the work that release() saw. `policy().may_issue()` must hold. Host memory must stay as it is until ended()
     /// has named the buffer. Throws DeviceError.
     void issue(std::span<const TransferPart> parts);
-    /// The buffer of the next batch; the current stream waits for its copy. Throws DeviceError.
-    [[nodiscard]] std::size_t draw();
+    /// Makes the current stream wait for the copy of the next batch. Throws DeviceError.
+    void await_next();
+    /// The buffer of that batch: draws it.
+    [[nodiscard]] std::size_t draw() noexcept { return policy_.draw(); }
     /// The batch in this buffer is used no more, after what the current stream has been given so far.
     void give_back(std::size_t buffer) noexcept;
     /// The batches whose copies are issued will not be drawn.
@@ -81,20 +84,22 @@ private:
         c10::Event consumed;   // of the last work on it
     };
 
-    /// Makes a call of the device; its failure is the last.
+    /// Makes a call of the device. Any failure but a lack of memory is the last.
     template <class Call>
     auto call(const char* what, Call&& make) -> decltype(make()) {
         if (failure_)
             throw DeviceError{*failure_};
         try {
             return make();
+        } catch (const c10::OutOfMemoryError&) {
+            throw;
         } catch (const std::exception& error) {
             fail(what, error);
         }
         throw DeviceError{*failure_};
     }
     void fail(const char* what, const std::exception& error) noexcept;
-    [[nodiscard]] at::Tensor allocate(std::uint64_t bytes) const;
+    void allocate(Buffer&, std::uint64_t bytes);
     void make_room(Buffer&, std::uint64_t bytes);
     [[nodiscard]] const at::Tensor& source(const TransferPart&);
     [[nodiscard]] c10::Stream current_stream() const;

@@ -5,19 +5,29 @@
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/core/CachingHostAllocator.h>
 
+#include <drawpoint/pipeline/loader/machine/detail/slot_bytes.hpp>
+
 namespace drawpoint {
 namespace {
 
 at::HostAllocator* host_allocator() {
     const auto type = at::accelerator::getAccelerator();
-    return type && at::accelerator::deviceCount() > 0 ? at::getHostAllocator(*type) : nullptr;
+    if (!type || at::accelerator::deviceCount() == 0)
+        return nullptr;
+    try {
+        return at::getHostAllocator(*type);
+    } catch (const c10::Error&) {   // of a LibTorch that throws where there is none
+        return nullptr;
+    }
 }
 
 SlotBlock allocate(std::size_t bytes) noexcept {
     try {
-        auto block = std::make_unique<c10::DataPtr>(host_allocator()->allocate(bytes));
+        // What the slots are copied from must not begin where the block does: LibTorch would find it, and call the
+        // device when the block is freed, by whichever thread.
+        auto block = std::make_unique<c10::DataPtr>(host_allocator()->allocate(memory_page + bytes));
         auto* const data = static_cast<std::byte*>(block->get());
-        return {data, data != nullptr ? block.release() : nullptr};
+        return data != nullptr ? SlotBlock{data + memory_page, block.release()} : SlotBlock{};
     } catch (const std::exception&) {
         return {};
     }

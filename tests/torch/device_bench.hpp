@@ -23,9 +23,10 @@ constexpr std::int64_t ms = 1'000'000;
 /// A step on the fake accelerator: its kernel looks at the batch as it begins and as it ends.
 struct DeviceSteps {
     std::int64_t kernel_ns = 5 * ms, host_ns = 0;
-    std::size_t looks = 0, wrong = 0;
+    std::size_t begun = 0, looks = 0, wrong = 0;
 
     void step(DeviceBatch& batch) {
+        ++begun;
         fake_accelerator::advance(host_ns);
         const auto* const data = static_cast<const std::int64_t*>(data_of(batch).const_data_ptr());
         const auto* const targets = static_cast<const std::int64_t*>(targets_of(batch).const_data_ptr());

@@ -1,8 +1,13 @@
 #include <drawpoint/pipeline/torch/device_loader.hpp>
 
+#include <algorithm>
+#include <array>
 #include <optional>
 #include <thread>
 #include <utility>
+
+#include <ATen/ops/empty.h>
+#include <c10/core/StreamGuard.h>
 
 #include <boost/test/unit_test.hpp>
 
@@ -35,7 +40,7 @@ BOOST_AUTO_TEST_CASE(buffers_are_taken_oldest_first_and_only_when_neither_used_n
     BOOST_TEST(policy.may_issue());
     policy.copied();
     BOOST_TEST(policy.draw() == 1u);
-    BOOST_TEST(policy.is_out(1));
+    BOOST_TEST(policy.is_taken(1));
     policy.give_back(1);
     BOOST_TEST(policy.next() == 0u);   // free for longer than 1
     BOOST_TEST(policy.issue() == 0u);
@@ -102,6 +107,58 @@ BOOST_AUTO_TEST_CASE(a_pass_that_is_destroyed_waits_for_copies_of_batches_that_i
     outlives.reset();
     bench.train(1);   // every batch of the next pass has its own data
     BOOST_TEST(bench.steps.looks == 24u);
+    BOOST_TEST(bench.steps.wrong == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(the_stream_that_is_current_at_a_draw_waits_for_its_copy) {
+    DeviceBench bench{20, slow_copies, {.device_prefetch = 1}};
+    const auto* const calls = c10::impl::getDeviceGuardImpl(c10::DeviceType::PrivateUse1);
+    const std::array<c10::Stream, 2> streams{calls->getNewStream(fake::device(), 0),
+                                             calls->getNewStream(fake::device(), 0)};
+    const auto loop = [&]() -> Awaitable<void> {
+        auto pass = bench.loader.epoch(0);
+        for (std::size_t step = 0; step < 20; ++step) {
+            const c10::StreamGuard current{streams[step % 2]};
+            auto batch = co_await pass.next();
+            bench.steps.step(*batch);
+        }
+    };
+    run(bench.runtime, loop());
+    fake::synchronize();
+    BOOST_TEST(bench.steps.looks == 40u);
+    BOOST_TEST(bench.steps.wrong == 0u);
+}
+
+BOOST_AUTO_TEST_CASE(new_buffers_are_not_copied_to_before_earlier_work_on_their_memory_is_done) {
+    DeviceBench bench{6, {.query_ns = 50'000, .copy_ns = ms}, {.device_prefetch = 0}};
+    std::size_t looks = 0, wrong = 0;
+    {
+        // Its memory goes to a buffer of the next loader, while this kernel still works with it.
+        const at::Tensor dropped = at::empty({160}, at::TensorOptions{}.dtype(at::kByte).device(fake::device()));
+        auto* const memory = static_cast<unsigned char*>(dropped.mutable_data_ptr());
+        fake::kernel(50 * ms, [&, memory](bool at_end) {
+            ++looks;
+            if (at_end)
+                wrong += std::any_of(memory, memory + 160, [](unsigned char byte) { return byte != 7; }) ? 1 : 0;
+            else
+                std::fill_n(memory, 160, static_cast<unsigned char>(7));
+        });
+    }
+    DeviceLoader loader{bench.host, {.device_prefetch = 1}};
+    const auto loop = [&]() -> Awaitable<void> {
+        auto pass = loader.epoch(0);
+        for (;;) {
+            auto batch = co_await pass.next();
+            if (!batch)
+                break;
+            bench.steps.step(*batch);
+        }
+    };
+    run(bench.runtime, loop());
+    fake::synchronize();
+    BOOST_TEST(looks == 2u);
+    BOOST_TEST(wrong == 0u);
+    BOOST_TEST(bench.steps.looks == 12u);
     BOOST_TEST(bench.steps.wrong == 0u);
 }
 

@@ -47,7 +47,7 @@ void LoaderCore::prepare_slots(std::size_t slots) {
 }
 
 LoaderCore::~LoaderCore() {
-    for (std::size_t i = 0; i < slot_count_; ++i)
+    for (std::size_t i = 0; i < std::max(slot_count_, furnished_); ++i)
         trim(static_cast<std::uint32_t>(i));
 }
 

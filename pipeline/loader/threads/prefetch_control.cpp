@@ -76,6 +76,8 @@ void PrefetchCore::follow_limits(Guard& guard) noexcept {
     const LiveLimits& limits = guard.machine->limits();
     sample_sets_ = limits.sample_sets;
     count_slots(limits.prefetch_depth + 1);
+    if (asked_.slot_memory != nullptr)   // which slots have before they are opened
+        guard.machine.decide<&LoaderMachine::holds_slots>(slots_bytes());
     if (reads_)
         reads_->retarget(limits.read_concurrency, limits.num_workers, limits.reads_bytes);
     measures_use_.store(guard.machine->policy().may_have_too_many(), std::memory_order_relaxed);

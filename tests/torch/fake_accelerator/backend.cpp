@@ -1,4 +1,5 @@
 // What LibTorch asks a backend for: streams and events, memory, hooks, a generator.
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -29,6 +30,8 @@ std::map<DeviceIndex, c10::StreamId> current_streams;
 struct FakeEvent {
     std::int64_t at_ns = 0;
 };
+
+void record_on_stream(const void* memory, c10::StreamId stream);
 
 class Guard final : public c10::impl::DeviceGuardImplInterface {
 public:
@@ -96,21 +99,53 @@ public:
         timeline().call(&Counters::synchronises);
         timeline().wait_until(timeline().end());
     }
-    bool isStreamCapturing(const Stream&) const override { return timeline().settings.is_capturing; }
-    void recordDataPtrOnStream(const c10::DataPtr&, const Stream&) const override {}
+    bool isStreamCapturing(const Stream&) const override {
+        timeline().call(&Counters::captures);
+        return timeline().settings.is_capturing;
+    }
+    void recordDataPtrOnStream(const c10::DataPtr& memory, const Stream& stream) const override {
+        timeline().call(&Counters::records);
+        record_on_stream(memory.get(), stream.id());
+    }
 };
 
+/// A block of device memory. As a caching allocator does, a freed one is given at once to the next allocation on its
+/// stream, whatever that stream still does with it; other streams must be recorded on it.
 struct Block {
-    void* memory;
+    std::byte* memory;
     std::size_t bytes;
+    c10::StreamId stream;
+    std::int64_t free_ns = 0;   // when the streams recorded on it have done their work
 };
+std::multimap<std::size_t, Block*> free_blocks;   // by size
+std::map<const void*, Block*> used_blocks;        // by address
+
+std::size_t rounded(std::size_t bytes) { return (bytes + 127) / 128 * 128; }
 
 void free_device_block(void* context) {
-    const auto* const block = static_cast<Block*>(context);
+    auto* const block = static_cast<Block*>(context);
     timeline().counters.device_bytes -= block->bytes;
     --timeline().counters.device_blocks;
-    std::free(block->memory);
-    delete block;
+    used_blocks.erase(block->memory);
+    free_blocks.emplace(rounded(block->bytes), block);
+}
+
+Block* cached_block(std::size_t bytes) {
+    const auto [begin, end] = free_blocks.equal_range(rounded(bytes));
+    for (auto it = begin; it != end; ++it) {
+        Block* const block = it->second;
+        if (block->stream != current_stream() || block->free_ns > timeline().now_ns())
+            continue;
+        free_blocks.erase(it);
+        *block = {block->memory, bytes, block->stream};
+        return block;
+    }
+    return new Block{static_cast<std::byte*>(std::aligned_alloc(128, rounded(bytes))), bytes, current_stream()};
+}
+
+void record_on_stream(const void* memory, c10::StreamId stream) {
+    Block& block = *used_blocks.at(memory);
+    block.free_ns = std::max(block.free_ns, timeline().tail(stream));
 }
 
 class DeviceAllocator final : public c10::Allocator {
@@ -123,8 +158,8 @@ public:
         TORCH_CHECK_WITH(OutOfMemoryError, line.counters.device_bytes + bytes <= line.settings.capacity,
                          "the fake accelerator is out of memory: ", line.counters.device_bytes, " of ",
                          line.settings.capacity, " bytes are allocated, ", bytes, " asked for");
-        auto* const block = new Block{std::aligned_alloc(128, (bytes + 127) / 128 * 128), bytes};
-        std::memset(block->memory, 0xEE, bytes);
+        Block* const block = cached_block(bytes);
+        used_blocks[block->memory] = block;
         line.counters.device_bytes += bytes;
         ++line.counters.device_blocks;
         ++line.counters.device_allocations;

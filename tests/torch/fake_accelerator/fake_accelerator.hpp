@@ -32,8 +32,8 @@ struct Settings {
 
 struct Counters {
     std::uint64_t calls = 0;   ///< of the device; the sum of the following
-    std::uint64_t records = 0, waits = 0, queries = 0, synchronises = 0, elapsed = 0, copies = 0, kernels = 0,
-                  streams = 0;
+    std::uint64_t records = 0, waits = 0, queries = 0, synchronises = 0, elapsed = 0, captures = 0, copies = 0,
+                  kernels = 0, streams = 0;
     std::uint64_t host_waits = 0;                        ///< times that the host waited for the device
     std::uint64_t device_blocks = 0, device_bytes = 0;   ///< allocated now
     std::uint64_t host_blocks = 0;                       ///< pinned, allocated now

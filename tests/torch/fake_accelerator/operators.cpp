@@ -88,11 +88,9 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
     void* const destination = to.mutable_data_ptr();
     const void* const source = from.const_data_ptr();
     const std::size_t bytes = from.nbytes();
-    // What the destination holds while it is written, nobody may rely on. The tensors keep their memory alive on the
-    // device's side; host memory is the caller's care.
-    const at::Tensor kept = is_here(to) ? to : from;
-    line.at(begin, [=, keep = kept] { std::memset(destination, 0xA5, bytes); });
-    line.at(end, [=, keep = kept] { std::memcpy(destination, source, bytes); });
+    // What the destination holds while it is written, nobody may rely on. Memory is the caller's care.
+    line.at(begin, [=] { std::memset(destination, 0xA5, bytes); });
+    line.at(end, [=] { std::memcpy(destination, source, bytes); });
     if (waits)
         line.wait_until(end);
     return to;

@@ -72,8 +72,8 @@ public:
         /// next() there.
         [[nodiscard]] std::optional<Batch> next_blocking();
         /// The next batch if it is ready, else nullopt: then next() waits, or has something to tell (an error, skipped
-        /// samples, the end of the pass). Neither waits, locks nor allocates. Throws operation_aborted if the loader is
-        /// stopped meanwhile.
+        /// samples, the end of the pass). Does not wait or allocate. Throws operation_aborted if the loader is stopped
+        /// meanwhile.
         [[nodiscard]] std::optional<Batch> try_next();
         /// Looks at a batch that is ready, but not drawn: that of the next draw, or of the one `ahead` draws later;
         /// `ahead` ≤ D. It may be read, e.g. copied to a device, until it is drawn and given back, or until the pass
@@ -95,8 +95,8 @@ public:
     /// be had is left out. Throws std::invalid_argument as check_options(), for a sample layout that is invalid or
     /// varies without `LoaderOptions::collate`, for a source without stages or with more than max_stages, for a
     /// memory_budget that even the smallest loader exceeds, and for passes of 2^32 batches or more; std::length_error
-    /// if the recorder has named 65536 loaders, alive or not; std::bad_alloc. Memory of batches is allocated by
-    /// workers, later: see SampleError.
+    /// if the recorder has named 65536 loaders, alive or not; std::bad_alloc. Without `LoaderOptions::slot_memory`,
+    /// memory of batches is allocated by workers, later: see SampleError.
     DataLoader(Runtime&, const SampleSource&, const Sampler&, const LoaderOptions&, std::string_view name = "train");
     DataLoader(Runtime&, const SampleSource&&, const Sampler&, const LoaderOptions&, std::string_view = "") = delete;
     DataLoader(Runtime&, const SampleSource&, const Sampler&&, const LoaderOptions&, std::string_view = "") = delete;

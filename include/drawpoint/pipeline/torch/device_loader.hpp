@@ -18,8 +18,8 @@ class Tensor;
 
 namespace drawpoint {
 
-class DevicePass;   // what a pass needs while its draw is suspended
-class DeviceCore;   // shared by a DeviceLoader, its passes and its batches; pipeline/torch/device_loader.cpp
+class DevicePass;   // what a pass needs while its draw is suspended; pipeline/torch/device_loader.cpp
+class DeviceCore;   // shared by a DeviceLoader, its passes and its batches; pipeline/torch/device_core.hpp
 
 /// Options of a DeviceLoader.
 struct DeviceOptions {
@@ -30,7 +30,8 @@ struct DeviceOptions {
     /// ready are copied ahead, so the loader's prefetch_depth should be at least P. With 0 no copy overlaps with a
     /// step.
     std::size_t device_prefetch = 2;
-    /// Most bytes of device memory for the buffers, 0: no limit. Fewer buffers are made to fit it, at least one.
+    /// Most bytes of device memory for the buffers, 0: no limit. Fewer buffers are made to fit it, at least one. Not
+    /// with a loader that collates: its batches differ in size, and buffers grow as they need.
     std::uint64_t memory_budget = 0;
 };
 
@@ -64,12 +65,13 @@ public:
     [[nodiscard]] std::span<const BatchPart> parts() const noexcept;        ///< in host memory
     [[nodiscard]] DrawStamps draw_stamps() const noexcept;
 
-    /// Which of the buffers, 0 … device_prefetch. A buffer keeps its address unless it is replaced (`DeviceCounters`),
-    /// so a captured graph can be used once for each buffer.
+    /// Which of the buffers, 0 … device_prefetch. A buffer keeps its address unless it is replaced (`DeviceCounters`)
+    /// or grows, so a program can capture one graph for each buffer.
     [[nodiscard]] std::size_t buffer() const noexcept { return buffer_; }
 
     /// Gives the batch back. The device may still be at work on it: the buffer is copied to only after the work that
-    /// the current stream has been given so far. Work on another stream must be waited for by the current one first.
+    /// the current stream has been given so far. Work on another stream must be waited for by the current one first. Not
+    /// during the capture of a graph.
     void reset() noexcept;
 
 private:
@@ -89,7 +91,8 @@ private:
 /// device is behind by as many steps as there are buffers, next() waits for it.
 ///
 /// For copies that do not hold up the loop's thread, the DataLoader needs memory that the device can read:
-/// `LoaderOptions::slot_memory = pinned_memory()`. The DataLoader must outlive it.
+/// `LoaderOptions::slot_memory = pinned_memory()`. What a loader collates is not in such memory. The DataLoader must
+/// outlive it.
 class DeviceLoader {
 public:
     using Batch = DeviceBatch;
@@ -105,8 +108,9 @@ public:
         [[nodiscard]] std::optional<std::size_t> size() const noexcept;   ///< as DataLoader::Pass
         [[nodiscard]] std::size_t drawn() const noexcept;                 ///< as DataLoader::Pass
         /// Draws the next batch; after the last one nullopt. As DataLoader::Pass::next(), cancelling and errors
-        /// included. While P + 1 batches are held it throws std::logic_error; during the capture of a graph,
-        /// DeviceError; and DeviceError once a call of the device has failed.
+        /// included; the stall_timeout does not cover waiting for the device. Throws std::logic_error while all buffers
+        /// are held, or another draw waits; DeviceError during the capture of a graph (LibTorch 2.12 and newer), if
+        /// there is no memory for a larger batch (the next draw tries again), and once a call of the device has failed.
         [[nodiscard]] Awaitable<std::optional<DeviceBatch>> next();
 
     private:

@@ -86,8 +86,9 @@ struct LoaderOptions {
     const Collate* collate = nullptr;
     /// Where the memory of batches comes from, e.g. pinned_memory() in pipeline/torch/pinned_memory.hpp for copies to a
     /// device; null: from the system. The loop's thread then allocates all slots at once, in the constructor and when
-    /// reconfigure() needs more, and they are freed with the loader. Arrays that `collate` makes, and new memory for a
-    /// slot whose memory somebody kept, are from the system. Must outlive the loader and its batches.
+    /// reconfigure() needs more, and they are freed with the loader, not by a smaller depth or budget. A memory_budget
+    /// does not count what the allocator rounds up. With `collate`, and for a slot whose memory somebody kept, memory
+    /// is from the system. Must outlive the loader and its batches.
     const SlotAllocator* slot_memory = nullptr;
     /// Once the loop has waited so long for a batch, whatever blocks it, `on_stall` is told what each worker has been
     /// at, and again after twice that time; 0 … 24 h; 0: never, else a thread of the loader's watches.

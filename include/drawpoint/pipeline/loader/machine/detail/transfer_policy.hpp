@@ -10,7 +10,7 @@ namespace drawpoint {
 /// The decisions of copying batches to a device: which buffer a batch is copied to, and when that buffer, and the host
 /// memory behind it, may be used again. A buffer is *free*; then *ahead*: its copy is issued, its batch not drawn; then
 /// *out* with the user until the batch is given back. Independently of that its copy is *under way* until somebody has
-/// seen that it ended. Free again is a buffer that is neither out nor being copied to.
+/// seen that it ended. Free again is a buffer that is neither ahead nor out nor being copied to.
 class TransferPolicy {
 public:
     static constexpr std::size_t most_buffers = 64;
@@ -30,14 +30,16 @@ public:
         const std::size_t buffer = free_.pop();
         ahead_.push(buffer);
         copying_.push(buffer);
-        uses_[buffer] = {.is_out = true, .is_copied_to = true};
+        uses_[buffer] = {.is_taken = true, .is_copied_to = true};
         return buffer;
     }
     [[nodiscard]] constexpr std::size_t ahead() const noexcept { return ahead_.size; }
     /// The buffer of the next batch, whose copy is issued.
+    [[nodiscard]] constexpr std::size_t drawn_next() const noexcept { return ahead_.front(); }
+    /// Draws that batch.
     constexpr std::size_t draw() noexcept { return ahead_.pop(); }
     constexpr void give_back(std::size_t buffer) noexcept {
-        uses_[buffer].is_out = false;
+        uses_[buffer].is_taken = false;
         free_if_unused(buffer);
     }
     /// The buffer of the oldest copy under way: copies end in the order in which they were issued.
@@ -50,12 +52,13 @@ public:
         uses_[buffer].is_copied_to = false;
         free_if_unused(buffer);
     }
-    [[nodiscard]] constexpr bool is_out(std::size_t buffer) const noexcept { return uses_[buffer].is_out; }
+    /// Whether its batch is ahead or out.
+    [[nodiscard]] constexpr bool is_taken(std::size_t buffer) const noexcept { return uses_[buffer].is_taken; }
     [[nodiscard]] constexpr bool is_copied_to(std::size_t buffer) const noexcept { return uses_[buffer].is_copied_to; }
 
 private:
     struct Use {
-        bool is_out = false, is_copied_to = false;
+        bool is_taken = false, is_copied_to = false;
     };
     struct Queue {
         std::array<std::uint8_t, most_buffers> entries{};
@@ -73,7 +76,7 @@ private:
     };
 
     constexpr void free_if_unused(std::size_t buffer) noexcept {
-        if (!uses_[buffer].is_out && !uses_[buffer].is_copied_to)
+        if (!uses_[buffer].is_taken && !uses_[buffer].is_copied_to)
             free_.push(buffer);
     }
 

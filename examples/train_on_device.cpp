@@ -1,0 +1,28 @@
+// Trains on the accelerator that LibTorch has: batches are copied there ahead of the loop.
+#include <cstdint>
+#include <iostream>
+
+#include <drawpoint/drawpoint.hpp>
+#include <drawpoint/torch.hpp>
+
+using namespace drawpoint;
+
+int main() try {
+    Recorder recorder;
+    Runtime runtime{{.max_threads = 2}, recorder};
+    const auto noise = from_function(640, {ScalarType::float32, 3, {3, 64, 64}}, "noise", [](SampleView& sample) {
+        for (float& pixel : sample.floats())
+            pixel = static_cast<float>(sample.random.uniform());
+        *sample.target = static_cast<std::int64_t>(sample.index % 4);
+    });
+    const RandomSampler order{noise.size(), 7};
+
+    DataLoader loader{runtime, noise, order, {.batch_size = 32, .num_workers = 2, .slot_memory = pinned_memory()}};
+    DeviceLoader on_device{loader, {.device_prefetch = 2}};
+    TorchLearner learner{small_cnn(4).to(on_device.device())};
+    run(runtime, fit(learner, on_device, {.epochs = 2, .record_loss = false}, recorder));
+
+    std::cout << "trained on " << on_device.device() << ", loss " << learner.loss_value() << '\n';
+} catch (const DeviceError& error) {
+    std::cout << error.what() << '\n';
+}

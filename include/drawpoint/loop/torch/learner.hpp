@@ -100,8 +100,8 @@ public:
     double clip_gradients(double max_norm);
 
     /// Puts weights, buffers, gradients, the optimizer's state and rates, and LibTorch's CPU random state into a
-    /// checkpoint; waits for the device. Part of it refers to the learner's memory: write the checkpoint before the next
-    /// step.
+    /// checkpoint; waits for the device. Part of it refers to the learner's memory: write the checkpoint before the
+    /// next step.
     void save(Checkpoint& to) const;
     /// Restores all of that. Throws CheckpointError naming what does not fit this model or optimizer; then nothing has
     /// changed.

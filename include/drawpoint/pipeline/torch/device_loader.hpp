@@ -70,8 +70,8 @@ public:
     [[nodiscard]] std::size_t buffer() const noexcept { return buffer_; }
 
     /// Gives the batch back. The device may still be at work on it: the buffer is copied to only after the work that
-    /// the current stream has been given so far. Work on another stream must be waited for by the current one first. Not
-    /// during the capture of a graph.
+    /// the current stream has been given so far. Work on another stream must be waited for by the current one first.
+    /// Not during the capture of a graph.
     void reset() noexcept;
 
 private:

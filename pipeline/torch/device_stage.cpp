@@ -37,9 +37,9 @@ c10::Device device_named(const std::string& name) {
     if (!name.empty() && (!asked || is_cut || asked->is_cpu() || !at::accelerator::isAccelerator(asked->type())))
         throw std::invalid_argument{"device must be an accelerator, e.g. cuda, cuda:1, xpu or mps, got '" + name + "'"};
     const std::optional<c10::DeviceType> there_is = at::accelerator::getAccelerator();
-    const std::string wanted = name.empty() ? "an accelerator" : name;
     if (!there_is)
-        throw DeviceError{"device: there is not " + wanted + ": this LibTorch is built for the CPU alone"};
+        throw DeviceError{"device: there is no " + (name.empty() ? "accelerator" : name) +
+                          ": this LibTorch is built for the CPU alone"};
     const std::string type = c10::DeviceTypeName(*there_is, true);
     if (asked && asked->type() != *there_is)
         throw DeviceError{"device: there is no " + name + ": this LibTorch is built for " + type};

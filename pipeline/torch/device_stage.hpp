@@ -48,8 +48,8 @@ public:
     /// Throws DeviceError if the current stream captures a graph, or a call has failed before.
     void check();
     /// Issues the copy of a batch to the buffer that has been free the longest. The copy begins when the device has
-    /// done the work that release() saw. `policy().may_issue()` must hold. Host memory must stay as it is until ended()
-    /// has named the buffer. Throws DeviceError.
+    /// done the work that give_back() saw. `policy().may_issue()` must hold. Host memory must stay as it is until
+    /// ended() has named the buffer. Throws DeviceError.
     void issue(std::span<const TransferPart> parts);
     /// Makes the current stream wait for the copy of the next batch. Throws DeviceError.
     void await_next();
@@ -64,9 +64,10 @@ public:
     }
     /// The buffer of the oldest copy, if it has ended since the last call. Throws DeviceError.
     [[nodiscard]] std::optional<std::size_t> ended();
-    /// Waits until all copies have ended, and tells `ended(buffer)` of each, as if they had if the device fails.
-    template <class Ended>
-    void end_copies(Ended tell) noexcept {
+    /// Waits until all copies have ended, and calls `tell(buffer)` for each; if the device fails, as if they had
+    /// ended.
+    template <class Tell>
+    void end_copies(Tell tell) noexcept {
         while (const std::optional<std::size_t> buffer = wait_for_copy())
             tell(*buffer);
     }

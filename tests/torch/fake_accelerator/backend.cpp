@@ -132,7 +132,8 @@ void free_device_block(void* context) {
 
 Block* cached_block(std::size_t bytes) {
     const auto [begin, end] = free_blocks.equal_range(rounded(bytes));
-    for (auto it = begin; it != end; ++it) {
+    for (auto it = end; it != begin;) {   // the one freed last is most likely still in use
+        --it;
         Block* const block = it->second;
         if (block->stream != current_stream() || block->free_ns > timeline().now_ns())
             continue;

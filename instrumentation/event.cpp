@@ -12,7 +12,7 @@ constexpr std::array<std::string_view, span_count> span_names{
     "after_validate", "after_cancel_epoch",    "after_epoch",     "after_cancel_fit",   "after_fit",
     "starved",        "handoff",               "transfer",        "forward",            "loss",
     "backward",       "opt_step",              "zero_grad",       "callbacks",          "other",
-    "between"};
+    "between",        "device"};
 // clang-format on
 
 constexpr std::array<std::string_view, action_count> action_names{

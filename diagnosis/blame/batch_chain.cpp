@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <drawpoint/instrumentation/ledger/device_time.hpp>
+
 #include "diagnosis/blame/stage_spending.hpp"
 
 namespace drawpoint {
@@ -57,7 +59,33 @@ std::uint32_t BatchChain::cut(std::size_t step, std::vector<BlamePiece>& pieces)
         add(end_ns(span.begin_ns, span.ns), cause);
     }
     add(draw_end, Cause::unknown);
+    if (const DeviceStepRow* const device = device_step_of(*ledger_, row))
+        hide(pieces, first,
+             {std::clamp(device->free_ns, row.draw_begin_ns, draw_end),
+              std::clamp(std::min(device->host_queued_ns, device->queued_ns), row.draw_begin_ns, draw_end)});
     return batch == nothing ? nothing : last_sample(*ledger_, *rows_, batch);
+}
+
+void BatchChain::hide(std::vector<BlamePiece>& pieces, std::size_t first, TimeRange dry) {
+    const std::vector<BlamePiece> seen(pieces.begin() + static_cast<std::ptrdiff_t>(first), pieces.end());
+    pieces.resize(first);
+    const auto add = [&](BlamePiece piece, std::int64_t from_ns, std::int64_t to_ns) {
+        piece.begin_ns = std::max(piece.begin_ns, from_ns);
+        piece.ns = to_ns - piece.begin_ns;
+        if (piece.ns <= 0)
+            return;
+        if (pieces.size() > first && same(pieces.back(), piece))
+            pieces.back().ns += piece.ns;
+        else
+            pieces.push_back(piece);
+    };
+    for (const BlamePiece& piece : seen) {
+        const std::int64_t end_ns = piece.begin_ns + piece.ns;
+        const BlamePiece hidden{.cause = Cause::hidden, .begin_ns = piece.begin_ns};
+        add(hidden, piece.begin_ns, std::min(end_ns, dry.from_ns));
+        add(piece, dry.from_ns, std::min(end_ns, dry.to_ns));
+        add(hidden, std::max(dry.from_ns, dry.to_ns), end_ns);
+    }
 }
 
 void BatchChain::until(std::int64_t stamp_ns, BlamePiece what) {

@@ -23,6 +23,8 @@ public:
     std::uint32_t cut(std::size_t step, std::vector<BlamePiece>&);
 
 private:
+    /// Of the pieces from `first` on, what lies outside this time is hidden.
+    void hide(std::vector<BlamePiece>&, std::size_t first, TimeRange dry);
     void walk(std::uint32_t batch, TimeRange);
     void walk_samples(std::uint32_t batch, bool inline_loader);
     void walk_stages(std::uint32_t sample);

@@ -17,7 +17,7 @@ inline constexpr std::size_t max_slow_samples = 100;
 /// Whether the loop waited for a batch to be made, rather than to be moved or handed over.
 [[nodiscard]] constexpr bool is_making(Cause cause) noexcept {
     return cause != Cause::callbacks && cause != Cause::transfer_queue && cause != Cause::transfer &&
-           cause != Cause::handoff && cause != Cause::unknown;
+           cause != Cause::handoff && cause != Cause::hidden && cause != Cause::unknown;
 }
 
 [[nodiscard]] inline std::span<const BlamePiece> pieces_of(const Blame& blame, const DrawBlame& draw) noexcept {

@@ -5,6 +5,8 @@
 #include <numeric>
 #include <tuple>
 
+#include <drawpoint/instrumentation/ledger/device_time.hpp>
+
 #include "diagnosis/blame/blame_parts.hpp"
 
 namespace drawpoint {
@@ -35,6 +37,7 @@ std::string name_of(const Ledger& ledger, const DrawBlame& draw, const BlamePiec
     case Cause::other_samples: return "other samples";
     case Cause::collate_queue: return "collate queue";
     case Cause::transfer_queue: return "transfer queue";
+    case Cause::hidden: return "hidden behind the device";
     default: return std::string{to_string(piece.cause)};
     }
 }
@@ -44,8 +47,10 @@ std::vector<BlameRow> blame_table(const Ledger& ledger, const Blame& blame, Draw
     std::map<std::tuple<Cause, std::uint16_t, std::uint8_t>, BlameRow> sums;
     std::int64_t all_ns = 0;
     const DrawBlame* with_others = nullptr;
+    const UntimedSteps untimed{ledger};
     for (const DrawBlame& draw : blame.draws) {
-        if (ledger.steps[draw.step].phase != Phase::train || kind_of(draw) != kind)
+        const StepRow& step = ledger.steps[draw.step];
+        if (step.phase != Phase::train || kind_of(draw) != kind || untimed.has(step))
             continue;
         for (const BlamePiece& piece : pieces_of(blame, draw)) {
             const bool stage = piece.cause == Cause::stage;

@@ -18,6 +18,7 @@ std::string_view to_string(Cause cause) noexcept {
     case Cause::transfer: return "transfer";
     case Cause::order: return "order";
     case Cause::handoff: return "handoff";
+    case Cause::hidden: return "hidden";
     case Cause::unknown: break;
     }
     return "unknown";

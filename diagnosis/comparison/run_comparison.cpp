@@ -12,6 +12,7 @@
 #include "diagnosis/blame/stage_spending.hpp"
 #include <drawpoint/diagnosis/blame/blame.hpp>
 #include <drawpoint/diagnosis/rows/detail/loader_rows.hpp>
+#include <drawpoint/instrumentation/ledger/device_time.hpp>
 #include <drawpoint/instrumentation/detail/wrapping.hpp>
 #include <drawpoint/instrumentation/facts.hpp>
 
@@ -118,6 +119,7 @@ Account account_of(const Ledger& ledger) {
     std::array<std::uint64_t, 2> seen{};
     const Blame blamed = blame(ledger);
     const LoaderRows rows{ledger};
+    const UntimedSteps untimed{ledger};
     for (std::size_t i = 0; i < ledger.steps.size(); ++i) {
         const StepRow& step = ledger.steps[i];
         const auto phase = static_cast<std::size_t>(step.phase);
@@ -133,16 +135,21 @@ Account account_of(const Ledger& ledger) {
         const auto has_workers = [&](const DrawBlame& of) {
             return rows.setting_at(ledger.batches[of.batch].pipeline, step.draw_begin_ns).num_workers != 0;
         };
-        const auto waited = [&](const BlamePiece& piece, std::int64_t ns) {
+        const auto told = [&](const std::string& name, std::int64_t ns) {
             if (ns == 0)
                 return;
-            steps.add("draw: " + name_of(ledger, draw, piece), true, block, ns);
+            steps.add(name, true, block, ns);
             told_ns = wrapping_sum(told_ns, ns);
+        };
+        const auto waited = [&](const BlamePiece& piece, std::int64_t ns) {
+            told("draw: " + name_of(ledger, draw, piece), ns);
         };
         for (const BlamePiece& piece : std::span{blamed.pieces}.subspan(draw.pieces.first, draw.pieces.count)) {
             if (draw.first_of_pass)
                 continue;
-            if (piece.cause != Cause::other_samples || draw.batch == nothing || !has_workers(draw))
+            if (untimed.has(step))
+                told("draw: not timed on the device", piece.ns);
+            else if (piece.cause != Cause::other_samples || draw.batch == nothing || !has_workers(draw))
                 waited(piece, piece.ns);
             else
                 split_other_samples(ledger, rows, draw, piece, [&](std::optional<std::uint8_t> stage, std::int64_t ns) {

@@ -55,10 +55,13 @@ Evidence evidence_of(const Ledger& ledger, const SteadyRun& steady) {
         found.draw_s += seconds(step.draw_ns);
         found.wall_s += seconds(wall_ns);
         draws.push_back(seconds(step.draw_ns));
+        if (const DeviceStepRow* const device = device_step_of(ledger, step))
+            add_to(found.device, *device);
         compute.add(seconds(own_ns));
     }
+    const UntimedSteps untimed{ledger};
     for (const DrawBlame& draw : blame.draws) {
-        if (draw.warm_up || ledger.steps[draw.step].phase != Phase::train)
+        if (draw.warm_up || ledger.steps[draw.step].phase != Phase::train || untimed.has(ledger.steps[draw.step]))
             continue;
         found.order_s += seconds(draw.order_ns);
         for (std::size_t i = draw.pieces.first; i < draw.pieces.first + draw.pieces.count; ++i)
@@ -102,8 +105,19 @@ std::vector<std::string> evidence_text(const Evidence& found, const SteadyRun& s
     if (found.draw_s > 0 && !rows.empty()) {
         std::string causes;
         for (std::size_t i = 0; i < std::min<std::size_t>(rows.size(), 3) && rows[i].share >= 0.01; ++i)
-            causes += fmt::format("{}{} {}", i ? ", " : "", printable(rows[i].cause), percent(rows[i].share));
-        said.push_back(fmt::format("of these {} the draw waited for {}", format_duration(found.draw_s), causes));
+            if (rows[i].key != to_string(Cause::hidden))
+                causes += fmt::format("{}{} {}", causes.empty() ? "" : ", ", printable(rows[i].cause),
+                                      percent(rows[i].share));
+        if (!causes.empty())
+            said.push_back(fmt::format("of these {} the draw waited for {}", format_duration(found.draw_s), causes));
+    }
+    if (found.device.steps > 0) {
+        const auto all_ns = static_cast<double>(found.device.all_ns());
+        said.push_back(
+            fmt::format("of the device's time, waiting for data took {:.1f} %: {:.1f} % without work while the "
+                        "loop drew, {:.1f} % waiting for copies",
+                        100 * found.device_data_share(), 100 * static_cast<double>(found.device.exposed_ns()) / all_ns,
+                        100 * static_cast<double>(found.device.copy_wait_ns) / all_ns));
     }
     if (found.order_s > 0.1 * found.draw_s)
         said.push_back(fmt::format("during {} of the draws another batch was complete, behind an older one",

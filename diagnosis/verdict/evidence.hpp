@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <drawpoint/diagnosis/steady/detail/steady_run.hpp>
+#include <drawpoint/instrumentation/ledger/device_time.hpp>
 #include <drawpoint/diagnosis/verdict/words.hpp>
 
 namespace drawpoint {
@@ -22,6 +23,12 @@ struct Evidence {
     double sample_variation = 0;             ///< the same of a sample's demand
     double sample_p99_over_p50 = 1;
     bool reads_grow_with_bytes = false;
+    DeviceTotals device;   ///< of those of the steps that were timed on a device
+    /// What waiting for data cost the device, as a share of its time.
+    [[nodiscard]] double device_data_share() const noexcept {
+        const std::int64_t all_ns = device.all_ns();
+        return all_ns > 0 ? static_cast<double>(device.data_ns()) / static_cast<double>(all_ns) : 0;
+    }
     [[nodiscard]] double draw_share() const noexcept { return wall_s > 0 ? draw_s / wall_s : 0; }
 };
 

@@ -19,6 +19,7 @@ namespace {
 constexpr std::size_t least_steps = 50;
 constexpr double least_change = 1.25;      // factor between a step's time in the warm-up and after it that is no noise
 constexpr double most_unexplained = 0.1;   // of a step's time
+constexpr double least_exposed = 0.02;     // of a device's time, that waiting for data costs if it is not compute-bound
 constexpr double most_warm_up = 0.45;      // share of the steps; the search for its end covers half of them
 
 /// No verdict, and why.
@@ -98,7 +99,14 @@ std::optional<Abstention> abstention(const SteadyRun& steady, const Evidence& fo
         return late;
     if (auto doubt = distrust(steady.trust))
         return doubt;
-    if (!steady.run.unusable.empty())
+    if (found.device.steps > 0 && found.device.steps < least_steps)
+        return needs_more_steps(found.steps * (least_steps - found.device.steps) / found.device.steps,
+                                fmt::format("{} of the steady steps were timed on the device, {} are the least",
+                                            found.device.steps, least_steps));
+    if (found.device.steps > 0 && found.device_data_share() >= least_exposed)
+        return Abstention{.reason = "the batches went to a device, and what another setting would change there is not "
+                                    "predicted yet; the causes of what it waited for are in the table of draws"};
+    if (!steady.run.unusable.empty() && found.device.steps == 0)
         return cannot_be_replayed(steady.run.unusable);
     return std::nullopt;
 }
@@ -290,6 +298,8 @@ Diagnosis diagnose(const Ledger& ledger, const DiagnosisOptions& options) {
     Diagnosis diagnosis = measured(ledger, steady, found);
     if (auto none = abstention(steady, found))
         abstain(diagnosis, std::move(*none));
+    else if (found.device.steps > 0)
+        diagnosis.verdict = Verdict::compute_bound;   // measured: the loader has nothing to gain
     else
         decide(diagnosis, steady, found, options);
     if (diagnosis.advice)

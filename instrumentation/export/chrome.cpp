@@ -138,6 +138,8 @@ private:
             sample_args(ledger_.samples[slice.row]);
             flows_.shows_sample(slice.row, track.tid);
             break;
+        case Kind::device_step: out_.print(R"("step": {})", ledger_.device_steps[slice.row].step); break;
+        case Kind::copy: copy_args(ledger_.transfers[slice.row]); break;
         case Kind::call: call_args(track, slice, around); break;
         case Kind::piece:
         case Kind::batch_piece:
@@ -190,6 +192,10 @@ private:
                    name_of(row.phase), name_of(row.status), row.size);
         if (row.loss && std::isfinite(*row.loss))
             out_.print(R"(, "loss": {})", *row.loss);
+    }
+
+    void copy_args(const TransferRow& row) {
+        out_.print(R"("epoch": {}, "batch": {}, "bytes": {})", row.epoch, row.batch, row.bytes);
     }
 
     void batch_args(const BatchRow& row) {

@@ -35,6 +35,8 @@ public:
         column("failures", ledger_.failures);
         column("settings", ledger_.settings);
         column("orders", ledger_.orders);
+        column("transfers", ledger_.transfers);
+        column("device_steps", ledger_.device_steps);
         column("host", ledger_.host);
         column("dropped", ledger_.dropped);
         column("thinnings", ledger_.thinnings);

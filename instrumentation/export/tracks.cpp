@@ -20,7 +20,7 @@ using Kind = TrackSlice::Kind;
 using Slices = std::vector<TrackSlice>;
 
 constexpr std::uint64_t first_worker_tid = first_own_tid + 1, first_slot_tid = first_own_tid + (1u << 20),
-                        first_overlap_tid = first_own_tid + (2u << 20);
+                        first_overlap_tid = first_own_tid + (2u << 20), device_tid = first_own_tid + (3u << 20);
 
 std::optional<std::uint64_t> number_fact(const Ledger& ledger, std::string_view key) {
     const auto text = ledger.fact(key);
@@ -96,6 +96,7 @@ public:
         threads(false);
         workers();
         batch_slots();
+        device();
         threads(true);
         for (const auto& [thread, rows] : calls_)   // the rest are calls on threads that the ledger does not have
             left_out_ += rows.size();
@@ -260,6 +261,25 @@ private:
                 hand_over(fmt::format("{}{}batch slot {}", pipeline, pipeline.empty() ? "" : " ", key.second), tid);
             ++tid;
         }
+    }
+
+    void device() {
+        const auto part = [&](std::size_t row, std::string_view name, std::int64_t begin_ns, std::int64_t end_ns) {
+            if (begin_ns != end_ns)
+                add(Kind::device_step, row, name, begin_ns, end_ns);
+        };
+        for (std::size_t i = 0; i < ledger_.device_steps.size(); ++i) {
+            const DeviceStepRow& step = ledger_.device_steps[i];
+            part(i, "dry", step.free_ns, step.queued_ns);
+            part(i, "copy wait", step.queued_ns, step.begin_ns);
+            part(i, "device step", step.begin_ns, step.end_ns);
+        }
+        if (!slices_.empty())
+            hand_over("device", device_tid);
+        for (std::size_t i = 0; i < ledger_.transfers.size(); ++i)
+            add(Kind::copy, i, "copy", ledger_.transfers[i].begin_ns, ledger_.transfers[i].end_ns);
+        if (!slices_.empty())
+            hand_over("copies", device_tid + 1);
     }
 
     const Ledger& ledger_;

@@ -17,7 +17,20 @@ struct TrackSlice {
     /// The column that `row` is an index in. `piece`, `batch_piece` and `stage` are parts of a step, batch or sample
     /// and refer to its row. They lie inside its slice, except a batch's collating, which is on its worker's track if
     /// that is known. The order is that in which slices of equal length enclose each other.
-    enum class Kind : std::uint8_t { pass, step, draw, piece, end_of_data, batch, batch_piece, sample, stage, call };
+    enum class Kind : std::uint8_t {
+        pass,
+        step,
+        draw,
+        piece,
+        end_of_data,
+        batch,
+        batch_piece,
+        sample,
+        stage,
+        device_step,
+        copy,
+        call
+    };
     Kind kind{};
     std::uint32_t row = 0;
     std::string_view name;   ///< in the ledger's terms; owned by the ledger or static
@@ -43,8 +56,8 @@ inline constexpr std::uint64_t first_own_tid = std::uint64_t{1} << 22;
 [[nodiscard]] std::uint64_t loop_tid_of(const Ledger&);
 
 /// Calls `take` with every track that is not empty, one at a time: the loop, then other threads, workers, batch slots,
-/// device streams. Overlapping slices go to an additional track. Returns how many slices were left out: those that end
-/// before they begin, and calls on threads that the ledger does not have.
+/// the device's steps and copies, device streams. Overlapping slices go to an additional track. Returns how many slices
+/// were left out: those that end before they begin, and calls on threads that the ledger does not have.
 std::uint64_t for_each_track(const Ledger&, const std::function<void(const Track&)>& take);
 
 /// The end of a sample's last stage.

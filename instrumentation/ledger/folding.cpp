@@ -6,6 +6,7 @@
 #include <ranges>
 
 #include <drawpoint/instrumentation/detail/wrapping.hpp>
+#include <drawpoint/instrumentation/ledger/device_time.hpp>
 
 namespace drawpoint {
 namespace {
@@ -263,6 +264,12 @@ void fold(Ledger& ledger, std::span<PassRow> open, std::size_t keep) {
     });
     std::erase_if(ledger.orders,
                   [&](const OrderRow& row) { return wrapping_sum(row.begin_ns, row.ns) < ledger.folded.until_ns; });
+    std::erase_if(ledger.transfers, [&](const TransferRow& row) {
+        return row.end_ns < ledger.folded.until_ns && (add_to(ledger.folded.device, row), true);
+    });
+    std::erase_if(ledger.device_steps, [&](const DeviceStepRow& row) {
+        return row.host_queued_ns < ledger.folded.until_ns && (add_to(ledger.folded.device, row), true);
+    });
     thin_old_host(ledger, most_old_host_rows);
     std::vector<DroppedRow> dropped;   // older ones are merged into one row per ring
     for (const DroppedRow& row : ledger.dropped) {

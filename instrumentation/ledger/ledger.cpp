@@ -105,6 +105,8 @@ void Ledger::sort() {
     by(failures, [](const FailureRow& r) { return std::tuple{r.pipeline, r.epoch, r.batch, r.index}; });
     by(settings, [](const SettingRow& r) { return std::tuple{r.at_ns, r.pipeline}; });
     by(orders, [](const OrderRow& r) { return std::tuple{r.begin_ns, r.pipeline}; });
+    by(transfers, [](const TransferRow& r) { return std::tuple{r.issue_ns, r.pipeline}; });
+    by(device_steps, [](const DeviceStepRow& r) { return std::tuple{r.host_queued_ns, r.step}; });
     by(host, [](const HostRow& r) { return r.at_ns; });
     by(dropped, [](const DroppedRow& r) { return std::tuple{r.from_ns, r.ring}; });
     by(thinnings, [](const ThinningRow& r) { return r.at_ns; });

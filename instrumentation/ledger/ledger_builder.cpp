@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "instrumentation/ledger/folding.hpp"
+#include <drawpoint/instrumentation/ledger/device_time.hpp>
 #include <drawpoint/instrumentation/detail/wrapping.hpp>
 
 namespace drawpoint {
@@ -72,7 +73,8 @@ std::size_t LedgerBuilder::foldable() const noexcept { return std::max(ledger_.s
 
 std::uint64_t LedgerBuilder::foldable_bytes() const noexcept {
     const auto bytes_of = [](const auto&... columns) { return ((columns.size() * sizeof columns[0]) + ...); };
-    return bytes_of(ledger_.steps, ledger_.spans, ledger_.batches, ledger_.samples, ledger_.stages);
+    return bytes_of(ledger_.steps, ledger_.spans, ledger_.batches, ledger_.samples, ledger_.stages, ledger_.transfers,
+                    ledger_.device_steps);
 }
 
 void LedgerBuilder::fold_to_rows(std::size_t keep) {
@@ -101,6 +103,7 @@ bool LedgerBuilder::folded(const Folded& more) {
     for (const auto ns : {&DrawSplit::callbacks_ns, &DrawSplit::starved_ns, &DrawSplit::handoff_ns,
                           &DrawSplit::transfer_ns, &DrawSplit::order_ns})
         totals.draw.*ns = wrapping_sum(totals.draw.*ns, more.draw.*ns);
+    add_to(totals.device, more.device);
     // Rows of their own: a recorder writes each once.
     const auto append = [](auto& to, const auto& from, auto key) {
         for (const auto& row : from) {
@@ -338,6 +341,7 @@ void LedgerBuilder::complete(Ledger& whole) const {
         count(whole.failures);
         count(whole.settings);
         count(whole.orders);
+        count(whole.transfers);
         whole.pipelines.resize(pipelines, PipelineRow{.name = std::string{lost_name}});
     }
     whole.sort();

@@ -167,6 +167,10 @@ Ledger window(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
     copy_if(ledger.orders, part.orders, [&](const OrderRow& row) {
         return row.begin_ns < window.to_ns && wrapping_sum(row.begin_ns, row.ns) >= window.from_ns;
     });
+    copy_if(ledger.transfers, part.transfers,
+            [&](const TransferRow& row) { return window.has(row.begin_ns, row.end_ns); });
+    copy_if(ledger.device_steps, part.device_steps,
+            [&](const DeviceStepRow& row) { return window.has(row.host_queued_ns); });
     copy_if(ledger.operators, part.operators,
             [&](const OperatorRow& row) { return window.has(row.begin_ns, row.begin_ns + row.ns); });
     copy_if(ledger.allocations, part.allocations, [&](const AllocationRow& row) { return window.has(row.at_ns); });

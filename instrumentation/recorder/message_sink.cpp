@@ -5,6 +5,8 @@
 #include <string>
 #include <system_error>
 
+#include <drawpoint/instrumentation/ledger/device_time.hpp>
+
 #include "instrumentation/recorder/write_all.hpp"
 
 namespace drawpoint {
@@ -118,6 +120,13 @@ void MessageSink::take_row(const std::byte* message) {
     case MessageKind::pass_begin: both([&](auto& to) { to.pass_begin(row_of<PassRow>(message)); }); break;
     case MessageKind::end_of_data: both([&](auto& to) { to.end_of_data(row_of<EndOfDataRow>(message)); }); break;
     case MessageKind::order: both([&](auto& to) { to.order(row_of<OrderRow>(message)); }); break;
+    case MessageKind::transfer: both([&](auto& to) { to.transfer(row_of<TransferRow>(message)); }); break;
+    case MessageKind::device_step: {
+        auto row = row_of<DeviceStepRow>(message);
+        split_dry(builder_.rows(), row);
+        both([&](auto& to) { to.device_step(row); });
+        break;
+    }
     case MessageKind::operator_begin: take_operator_begin(message); break;
     case MessageKind::operator_end: take_operator_end(message); break;
     case MessageKind::allocation:

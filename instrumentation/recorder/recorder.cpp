@@ -91,6 +91,10 @@ void Recorder::push_begin(const PassRow& row) noexcept { impl_->push(MessageKind
 
 void Recorder::push(const EndOfDataRow& row) noexcept { impl_->push(MessageKind::end_of_data, row.begin_ns, row); }
 
+void Recorder::push(const TransferRow& row) noexcept { impl_->push(MessageKind::transfer, row.end_ns, row); }
+
+void Recorder::push(const DeviceStepRow& row) noexcept { impl_->push(MessageKind::device_step, row.end_ns, row); }
+
 void Recorder::push(const OrderRow& row) noexcept { impl_->push(MessageKind::order, row.begin_ns, row); }
 
 std::uint32_t Recorder::begin_operator(const OperatorBegin& begin) noexcept {

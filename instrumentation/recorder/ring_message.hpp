@@ -24,6 +24,8 @@ enum class MessageKind : std::uint8_t {
     pass_begin,
     end_of_data,
     order,
+    transfer,
+    device_step,
     operator_begin,
     operator_end,
     allocation,

@@ -34,6 +34,10 @@ public:
             to_.setting(row);
         for (const OrderRow& row : rows_.orders)
             to_.order(row);
+        for (const TransferRow& row : rows_.transfers)
+            to_.transfer(row);
+        for (const DeviceStepRow& row : rows_.device_steps)
+            to_.device_step(row);
         for (const DroppedRow& row : rows_.dropped)
             to_.dropped(row);
         for (const FailureRow& row : rows_.failures)

@@ -76,6 +76,33 @@ Json draw_json(const Summary& summary) {
             {"blame", summary.blame ? array_of(*summary.blame, blame_json) : Json(nullptr)}};
 }
 
+Json device_json(const Summary::Device& device) {
+    return {{"name", text_or_null(device.name)},
+            {"steps", device.steps},
+            {"time_s", number(device.time_s)},
+            {"dry_s", number(device.dry_s)},
+            {"copy_wait_s", number(device.copy_wait_s)},
+            {"span_s", number(device.span_s)},
+            {"dry",
+             {{"draw_s", number(device.exposed_s)},
+              {"step_s", number(device.step_s)},
+              {"between_s", number(device.between_s)},
+              {"launch_s", number(device.launch_s)}}},
+            {"draw",
+             {{"exposed_s", number(device.exposed_s)},
+              {"hidden_s", number(device.hidden_s)},
+              {"starved_s", number(device.starved_s)},
+              {"handoff_s", number(device.handoff_s)},
+              {"transfer_s", number(device.transfer_s)},
+              {"callbacks_s", number(device.callbacks_s)}}},
+            {"mean_lag_s", number(device.mean_lag_s)},
+            {"paced_by_loop", device.is_paced_by_loop()},
+            {"uncertainty_s", number(device.uncertainty_s)},
+            {"copies", device.copies},
+            {"copied_bytes", device.copied_bytes},
+            {"copy_s", number(device.copy_s)}};
+}
+
 Json worker_json(const WorkerSummary& worker) {
     return {{"worker", worker.worker}, {"busy_share", number(worker.busy_share)}, {"samples", worker.samples}};
 }
@@ -161,6 +188,7 @@ Json to_json(const Summary& summary, const JsonHead& head) {
     document["run"] = run_json(summary.run);
     document["rows"] = array_of(summary.rows, row_json);
     document["draw"] = draw_json(summary);
+    document["device"] = summary.device ? device_json(*summary.device) : Json(nullptr);
     document["stages"] = array_of(summary.stages, stage_json);
     document["workers"] = array_of(summary.workers, worker_json);
     document["queue"] = queue_json(summary.queue);

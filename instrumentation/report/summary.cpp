@@ -1,5 +1,6 @@
 #include <drawpoint/instrumentation/report/summary.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
@@ -7,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <drawpoint/instrumentation/facts.hpp>
+#include <drawpoint/instrumentation/ledger/device_time.hpp>
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
 #include <drawpoint/instrumentation/statistics.hpp>
 
@@ -69,6 +72,46 @@ bool has_rate(Action action) noexcept {
     case Action::opt_step: return true;
     default: return false;
     }
+}
+
+void add_device(Summary& summary, const Ledger& ledger) {
+    const DeviceTotals totals = device_totals(ledger);
+    if (totals.steps == 0)
+        return;
+    summary.device = {.name = std::string{ledger.fact(facts::device).value_or("")},
+                      .steps = totals.steps,
+                      .time_s = seconds(totals.all_ns()),
+                      .dry_s = seconds(totals.dry_ns),
+                      .copy_wait_s = seconds(totals.copy_wait_ns),
+                      .span_s = seconds(totals.span_ns),
+                      .exposed_s = seconds(totals.exposed_ns()),
+                      .step_s = seconds(totals.dry_step_ns),
+                      .between_s = seconds(totals.dry_ns) - seconds(totals.exposed_ns()) - seconds(totals.dry_step_ns) -
+                                   seconds(totals.dry_launch_ns),
+                      .launch_s = seconds(totals.dry_launch_ns),
+                      .starved_s = seconds(totals.dry_starved_ns),
+                      .handoff_s = seconds(totals.dry_handoff_ns),
+                      .transfer_s = seconds(totals.dry_transfer_ns),
+                      .callbacks_s = seconds(totals.dry_callbacks_ns),
+                      .hidden_s = seconds(totals.draws_ns) - seconds(totals.exposed_ns()),
+                      .mean_lag_s = seconds(totals.lag_ns) / static_cast<double>(totals.steps),
+                      .uncertainty_s = seconds(totals.uncertainty_ns),
+                      .copies = totals.copies,
+                      .copied_bytes = totals.copied_bytes,
+                      .copy_s = seconds(totals.copy_ns)};
+}
+
+/// What waiting for data cost the device, if it was the same in steps that were not timed. Of folded steps all count.
+double device_data_s(const Summary& summary, const Ledger& ledger) {
+    const Summary::Device& device = *summary.device;
+    const UntimedSteps untimed{ledger};
+    std::uint64_t not_timed = ledger.folded.device.steps == 0
+                                  ? 0
+                                  : ledger.folded.steps - std::min(ledger.folded.steps, ledger.folded.device.steps);
+    for (const StepRow& step : ledger.steps)
+        not_timed += step.size > 0 && untimed.has(step) ? 1 : 0;
+    const double of_all = static_cast<double>(device.steps + not_timed) / static_cast<double>(device.steps);
+    return of_all * (device.exposed_s + device.copy_wait_s);
 }
 
 void add_steps(Summary& summary, const Ledger& ledger, bool drop_first_batch, std::array<PhaseColumns, 2>& columns) {
@@ -141,7 +184,8 @@ void add_steps(Summary& summary, const Ledger& ledger, bool drop_first_batch, st
     summary.conservation.other_share_of_batch = ratio(seconds(other_ns), seconds(batches_ns));
     summary.headroom.draw_s = seconds(draws_ns);
     summary.headroom.draw_share = ratio(summary.headroom.draw_s, summary.run.wall_s);
-    if (const auto gain = ratio(summary.run.wall_s, summary.run.wall_s - summary.headroom.draw_s))
+    const double data_s = summary.device ? device_data_s(summary, ledger) : summary.headroom.draw_s;
+    if (const auto gain = ratio(summary.run.wall_s, summary.run.wall_s - data_s))
         summary.headroom.throughput_gain_if_draw_were_zero = *gain - 1;
 }
 
@@ -184,6 +228,7 @@ Summary summarize(const Ledger& ledger, SummaryOptions options) {
     Summary summary;
     summary.run.wall_s = seconds(wall_ns(ledger));
     std::array<PhaseColumns, 2> columns;
+    add_device(summary, ledger);
     add_steps(summary, ledger, options.drop_first_batch, columns);
     add_rows(summary, ledger, columns);
     add_loader(summary, ledger);

@@ -125,10 +125,50 @@ std::vector<std::string> blame_parts(const std::vector<BlameSummary>& blame) {
     return parts;
 }
 
+/// As a share of the device's time.
+std::string share_of(double seconds, const Summary::Device& device) {
+    return percent(device.time_s > 0 ? std::optional{seconds / device.time_s} : std::nullopt);
+}
+
+/// Where the device's time went.
+Sentences device_sentences(const Summary::Device& device, std::size_t steps) {
+    const auto share = [&](double seconds) { return share_of(seconds, device); };
+    Sentences said{printable(device.name.empty() ? "device" : device.name) + ": span " + share(device.span_s),
+                   fmt::format("dry {} (draws {}, steps {}, between {}, launch {})", share(device.dry_s),
+                               share(device.exposed_s), share(device.step_s), share(device.between_s),
+                               share(device.launch_s)),
+                   "copy wait " + share(device.copy_wait_s), "lag " + format_duration(device.mean_lag_s)};
+    if (device.is_paced_by_loop())
+        said.push_back("paced by the loop's thread: small kernels, or a wait in each step");
+    said.push_back(fmt::format("± {} a step", format_duration(device.uncertainty_s)));
+    if (device.steps < steps)
+        said.push_back(fmt::format("of {} timed steps", format_count(static_cast<std::int64_t>(device.steps))));
+    return said;
+}
+
+Sentences copies_sentences(const Summary::Device& device) {
+    const auto mean = [&](double all) { return all / static_cast<double>(device.copies); };
+    Sentences said{format_bytes(mean(static_cast<double>(device.copied_bytes))) + " a batch",
+                   format_duration(mean(device.copy_s))};
+    if (device.copy_s > 0)
+        said.push_back(format_bytes(static_cast<double>(device.copied_bytes) / device.copy_s) + "/s");
+    return said;
+}
+
 /// The cost of drawing and its parts.
 Sentences draw_sentences(const Summary& summary) {
     Sentences draw{
         fmt::format("{} of wall ({})", percent(summary.headroom.draw_share), format_duration(summary.headroom.draw_s))};
+    if (summary.device) {
+        const Summary::Device& device = *summary.device;
+        const bool is_all = device.steps >= summary.run.steps;   // else the seconds are of the timed steps alone
+        const auto said = [&](double seconds) {
+            return share_of(seconds, device) + " of the device's time" +
+                   (is_all ? " (" + format_duration(seconds) + ")" : "");
+        };
+        draw.push_back("exposed " + said(device.exposed_s));
+        draw.push_back("hidden behind the device " + said(device.hidden_s));
+    }
     const double split_s =
         summary.draw.starved_s + summary.draw.handoff_s + summary.draw.transfer_s + summary.draw.callbacks_s;
     const auto part = [&](std::string_view name, double seconds, bool always) {
@@ -177,13 +217,20 @@ std::vector<Line> headline(const Summary& summary) {
           counted(run.samples, "sample"),
           run.wall_s > 0 ? rate(static_cast<double>(run.samples) / run.wall_s) + " samples/s" : "- samples/s"}});
     lines.push_back({"draw", draw_sentences(summary)});
+    if (summary.device) {
+        lines.push_back({"device", device_sentences(*summary.device, summary.run.steps)});
+        if (summary.device->copies > 0)
+            lines.push_back({"copies", copies_sentences(*summary.device)});
+    }
     if (summary.blame && !summary.blame->empty())
         lines.push_back({"blame", blame_parts(*summary.blame)});
     if (summary.trust && !summary.trust->trusted)
         for (std::size_t i = 0; i < summary.trust->reasons.size(); ++i)
             lines.push_back({i == 0 ? "DISTRUST" : "", {printable(summary.trust->reasons[i])}});
     if (const auto gain = summary.headroom.throughput_gain_if_draw_were_zero)
-        lines.push_back({"headroom", {fmt::format("if the draw were free: ×{:.{}f}", 1 + *gain, *gain < 1 ? 3 : 2)}});
+        lines.push_back({"headroom",
+                         {fmt::format("if {} were free: ×{:.{}f}", summary.device ? "data" : "the draw", 1 + *gain,
+                                      *gain < 1 ? 3 : 2)}});
     if (summary.model.loss_first) {
         std::vector<std::string> model{
             fmt::format("loss {:.4g} → {:.4g}", *summary.model.loss_first, *summary.model.loss_last)};

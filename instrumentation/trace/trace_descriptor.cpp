@@ -226,6 +226,8 @@ void put_records(pbf_writer& file) {
     messages.add_row<PipelineRow>("Pipeline", {f::pipeline::number});
     messages.add_row<SettingRow>("Setting", {early_ns});
     messages.add_row<OrderRow>("Order", {early_ns});
+    messages.add_row<TransferRow>("Transfer", {early_ns});
+    messages.add_row<DeviceStepRow>("DeviceStep", {early_ns});
     messages.add_row<HostRow>("Host", {early_ns});
     messages.add_row<OperatorRow, OperatorKind>("Operator", {early_ns}, "Kind");
     messages.add("OperatorEnd", fields_of({f::operator_end::thread, f::operator_end::lost, early_ns}));
@@ -235,6 +237,7 @@ void put_records(pbf_writer& file) {
     messages.add("Histogram", fields_of({h::total_ns, h::min_ns, h::max_ns, h::mean_ns, h::squares, h::calls}));
     messages.add_row<StageUsage>("StageUsage", {});
     messages.add_row<DrawSplit>("DrawSplit", {});
+    messages.add_row<DeviceTotals>("DeviceTotals", {});
     messages.add_row_of<FoldedAction>("FoldedAction",
                                       {{f::folded::action, {}}, {f::folded::action_durations, ".drawpoint.Histogram"}});
     messages.add_row_of<FoldedStage>("FoldedStage", {{f::folded::usage, ".drawpoint.StageUsage"},
@@ -243,7 +246,8 @@ void put_records(pbf_writer& file) {
     messages.add_row_of<Folded>("Folded", {{f::folded::draw, ".drawpoint.DrawSplit"},
                                            {f::folded::actions, ".drawpoint.FoldedAction"},
                                            {f::folded::stages, ".drawpoint.FoldedStage"},
-                                           {f::folded::workers, ".drawpoint.FoldedWorker"}});
+                                           {f::folded::workers, ".drawpoint.FoldedWorker"},
+                                           {f::folded::device, ".drawpoint.DeviceTotals"}});
     namespace r = f::record;
     put_extensions(file, "TrackEventExtension", ".perfetto.protos.TrackEvent",
                    {{"Sample", r::sample},
@@ -265,7 +269,9 @@ void put_records(pbf_writer& file) {
                     {"Setting", r::setting},
                     {"Host", r::host},
                     {"Folded", r::folded},
-                    {"Order", r::order}});
+                    {"Order", r::order},
+                    {"Transfer", r::transfer},
+                    {"DeviceStep", r::device_step}});
     messages.add("Block", fields_of({f::block::offset, f::block::crc32, f::block::records, f::block::dropped,
                                      f::block::bytes, f::block::header_crc32}));
     messages.add_row<ThreadRow>("Thread", {});

@@ -11,7 +11,7 @@ namespace drawpoint::trace_fields {
 
 using Tag = protozero::pbf_tag_type;
 
-inline constexpr std::uint32_t format = 1, minor = 7;
+inline constexpr std::uint32_t format = 1, minor = 8;
 inline constexpr std::uint32_t relative_clock = 128;   // nanoseconds since Run.start_ns
 
 inline constexpr Tag trace_packet = 1;
@@ -30,7 +30,7 @@ namespace record {
 inline constexpr Tag sample = 1100, batch = 1101, step = 1102, run = 1103, dropped = 1104, pass_begin = 1105,
                      pass = 1106, thinning = 1107, failure = 1108, end_of_data = 1109, fact = 1110, pipeline = 1111,
                      operator_begin = 1112, operator_end = 1113, allocation = 1114, stack_sample = 1115, setting = 1116,
-                     host = 1117, folded = 1118, order = 1119;
+                     host = 1117, folded = 1118, order = 1119, transfer = 1120, device_step = 1121;
 }
 
 /// The type of a field, with the numbers of Google's descriptor.proto.
@@ -87,7 +87,8 @@ inline constexpr Field number{"number", 9, Type::uint32};
 }
 namespace folded {
 inline constexpr Field draw{"draw", 10, Type::message}, actions{"actions", 11, Type::message, true},
-    stages{"stages", 12, Type::message, true}, workers{"workers", 13, Type::message, true};
+    stages{"stages", 12, Type::message, true}, workers{"workers", 13, Type::message, true},
+    device{"device", 14, Type::message};
 inline constexpr Field action{"action", 2, Type::text}, action_durations{"durations", 4, Type::message};
 inline constexpr Field usage{"usage", 4, Type::message}, stage_durations{"durations", 5, Type::message};
 }   // namespace folded

@@ -62,6 +62,8 @@ void TraceWriter::folded(const Folded& totals) {
     std::string& record = packets_.new_record();
     put_columns(record, totals, {packets_.start_ns(), 0});
     pbf_writer{record}.add_message(f::folded::draw, message_of(totals.draw));
+    if (totals.device != DeviceTotals{})
+        pbf_writer{record}.add_message(f::folded::device, message_of(totals.device));
     const auto add = [&](f::Tag tag, const auto& rows) {
         for (const auto& row : rows) {
             if (record.size() > most_record_bytes) {

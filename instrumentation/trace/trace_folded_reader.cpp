@@ -88,6 +88,11 @@ Folded read_folded(pbf_reader record, std::int64_t start_ns) {
             (void)read_columns(draw, totals.draw, {});
             break;
         }
+        case bytes_key(f::folded::device): {
+            pbf_reader device = from.get_message();
+            (void)read_columns(device, totals.device, {});
+            break;
+        }
         case bytes_key(f::folded::actions):
             if (std::optional<FoldedAction> row = read_action(from.get_message()))
                 totals.actions.push_back(*std::move(row));

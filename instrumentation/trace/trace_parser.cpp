@@ -104,6 +104,8 @@ void TraceParser::event(pbf_reader event, std::optional<std::uint64_t> timestamp
         case bytes_key(f::record::pipeline): pipeline(event.get_message()); break;
         case bytes_key(f::record::setting): add(&LedgerBuilder::setting); break;
         case bytes_key(f::record::order): add(&LedgerBuilder::order); break;
+        case bytes_key(f::record::transfer): add(&LedgerBuilder::transfer); break;
+        case bytes_key(f::record::device_step): add(&LedgerBuilder::device_step); break;
         case bytes_key(f::record::host): add(&LedgerBuilder::host); break;
         case bytes_key(f::record::folded):
             check_totals(builder_->folded(read_folded(event.get_message(), start_ns_)));

@@ -81,15 +81,16 @@ private:
     std::string content_;
 };
 
-/// Whether a packet can have a record: most are slices for viewers. The number of every record's field has one of two
+/// Whether a packet can have a record: most are slices for viewers. The number of every record's field has one of three
 /// bytes that are rare otherwise.
 bool may_have_record(const char* begin, const char* end) noexcept {
     constexpr auto second_byte = [](trace_fields::Tag tag) { return static_cast<char>(bytes_key(tag) >> 7); };
-    constexpr char first = second_byte(trace_fields::record::sample), last = second_byte(trace_fields::record::order);
-    static_assert(last == first + 1);
+    constexpr char first = second_byte(trace_fields::record::sample),
+                   last = second_byte(trace_fields::record::device_step);
+    static_assert(last == first + 2);
     bool found = false;
     for (const char* at = begin; at != end; ++at)   // without a way out, so that it takes many bytes at once
-        found |= *at == first || *at == last;
+        found |= static_cast<unsigned char>(*at - first) <= last - first;
     return found;
 }
 

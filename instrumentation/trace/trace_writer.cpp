@@ -41,6 +41,7 @@ TraceWriter::TraceWriter(const std::filesystem::path& path, const StartTimes& st
                      "records dropped",
                      "totals of older rows",
                      "order of samples"},
+      device_names_{"dry", "copy wait", "device step", "copy"},
       loop_names_{all_loop_names()},
       worker_names_{"sample", "stage", "collate"},
       flow_base_{random_bits(20) << 44} {

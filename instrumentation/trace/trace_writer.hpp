@@ -45,6 +45,8 @@ public:
     void failure(const FailureRow&, std::int64_t now_ns);
     void setting(const SettingRow&);
     void order(const OrderRow&);
+    void transfer(const TransferRow&);
+    void device_step(const DeviceStepRow&);
     void host(const HostRow&);
     /// Totals of rows that are not in the file.
     void folded(const Folded&);
@@ -96,6 +98,8 @@ private:
     };
     enum Rank : int {
         rank_loop,
+        rank_device,
+        rank_copies,
         rank_ready_batches,
         rank_ready_bytes,
         rank_own_cpu,
@@ -132,6 +136,7 @@ private:
     void add_spans(std::uint32_t spans_tag, std::uint32_t gaps_tag, std::int64_t from_ns, std::span<const SpanRow>);
     void inner_slices(StepSlice::Where);
     void end_pass_slices();
+    TraceSequence& of_device(std::optional<TraceSequence>&, std::string_view track, Rank);   // trace_device.cpp
     // trace_operators.cpp
     ThreadTracks& tracks_of(std::uint32_t thread);
     NamedTrack& named_track(std::optional<NamedTrack>&, std::string_view what, std::uint32_t thread);
@@ -145,11 +150,11 @@ private:
     std::vector<std::uint64_t> values_, gaps_, idle_;   // scratch buffers, members so that they keep their memory
     std::vector<StepSlice> inner_;                      // likewise
 
-    const std::vector<std::string> lane_names_, instant_names_, no_names_;
+    const std::vector<std::string> lane_names_, instant_names_, device_names_, no_names_;
     std::vector<std::string> loop_names_, worker_names_;
     std::vector<std::vector<std::uint32_t>> stage_names_;   // per pipeline, numbers in worker_names_
     TraceSequence loop_, instants_, ready_batches_, ready_bytes_;
-    std::optional<TraceSequence> own_cpu_, other_cpu_;
+    std::optional<TraceSequence> own_cpu_, other_cpu_, device_steps_, copies_;
     HostRow last_host_;
     std::vector<std::optional<TraceSequence>> workers_;
     std::map<std::pair<std::uint16_t, std::uint32_t>, TraceSequence> lanes_;

@@ -1,11 +1,13 @@
 #include "pipeline/torch/device_core.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <c10/util/accumulate.h>
 
+#include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/pipeline/loader/core/collate.hpp>
 #include <drawpoint/pipeline/loader/machine/detail/slot_bytes.hpp>
 
@@ -50,9 +52,55 @@ void DeviceCore::release_host(Place& place) noexcept {
     --hosts_;
 }
 
+void DeviceCore::begin_timing(const void* pass, LoopTrack* track, std::uint16_t pipeline, std::uint32_t epoch) {
+    track_ = nullptr;
+    if (track == nullptr || track->recorder() == nullptr)
+        return;
+    check();
+    if (!times_)
+        times_.emplace(stage_.calls(), 2 * stage_.policy().buffers());   // the loop is ahead by that much at most
+    Recorder& recorder = *track->recorder();
+    const auto now_ns = [&recorder] { return recorder.now_ns(); };
+    if (!times_->begin(stage_.current_stream(), now_ns, recorder.clock().is_manual()))
+        return;
+    recorder.set_fact(facts::device, stage_.device().str());
+    track_ = track;
+    timed_pass_ = pass;
+    copy_ = {.epoch = epoch, .pipeline = pipeline};
+}
+
+void DeviceCore::record_steps() {
+    while (const std::optional<DeviceStepRow> row = times_->done())
+        track_->recorder()->push(*row);
+}
+
+void DeviceCore::record_copy(std::size_t buffer) {
+    const c10::Event* const begun = stage_.begun(buffer);
+    if (!is_timing() || begun == nullptr)
+        return;
+    TransferRow& row = places_[buffer].copy;
+    std::tie(row.begin_ns, row.end_ns) = times_->times_of(*begun, stage_.copied(buffer));
+    track_->recorder()->push(row);
+}
+
+void DeviceCore::drain(const void* pass) noexcept {
+    if (!is_timing() || pass != timed_pass_)
+        return;
+    try {
+        track_->end_steps();   // a device's step is recorded after the loop's
+        times_->wait(stage_.current_stream());
+        record_steps();
+        reclaim();
+    } catch (const DeviceError&) {
+        // The next draw tells it.
+    }
+}
+
 void DeviceCore::reclaim() {
-    while (const std::optional<std::size_t> buffer = stage_.ended())
+    while (const std::optional<std::size_t> buffer = stage_.ended()) {
         ended(*buffer);
+        record_copy(*buffer);
+    }
 }
 
 bool DeviceCore::holds_all() const noexcept {
@@ -76,24 +124,47 @@ void DeviceCore::lay_out(const SlotMemory& memory, std::size_t size, std::span<c
     parts_.push_back({targets, size * sizeof(std::int64_t), at});
 }
 
-void DeviceCore::issue(const SlotMemory& memory, std::size_t size, std::span<const BatchPart> arrays) {
+void DeviceCore::issue(const SlotMemory& memory, std::size_t number, std::size_t size,
+                       std::span<const BatchPart> arrays) {
     lay_out(memory, size, arrays);
-    stage_.issue(parts_);
-    ++counters_.batches_copied;
+    std::uint64_t bytes = 0;
     for (const TransferPart& part : parts_)
-        counters_.bytes_copied += part.bytes;
+        bytes += part.bytes;
+    const bool is_timed = is_timing() && times_->times_copies();
+    if (is_timed) {
+        TransferRow& copy = places_[stage_.policy().next()].copy = copy_;
+        copy.batch = static_cast<std::uint32_t>(number);
+        copy.bytes = bytes;
+        copy.issue_ns = track_->recorder()->now_ns();
+    }
+    stage_.issue(parts_, is_timed);
+    ++counters_.batches_copied;
+    counters_.bytes_copied += bytes;
+}
+
+void DeviceCore::await_next() {
+    if (!is_timing()) {
+        stage_.await_next();
+        return;
+    }
+    record_steps();
+    const c10::Stream stream = stage_.current_stream();
+    const StepRow& step = track_->step();
+    times_->queue(stream, step.step, step.epoch, step.phase, stage_.policy().drawn_next());
+    stage_.await_next();
+    times_->arrive(stream);
 }
 
 void DeviceCore::prepare(const ReadyBatch& batch) {
     if (ahead() == 0)
-        issue(*batch.memory, batch.size, batch.parts);
-    stage_.await_next();
+        issue(*batch.memory, batch.number, batch.size, batch.parts);
+    await_next();
 }
 
 void DeviceCore::prepare(const Batch& batch) {
     if (ahead() == 0)
-        issue(batch.memory(), batch.size(), batch.parts());
-    stage_.await_next();
+        issue(batch.memory(), batch.number(), batch.size(), batch.parts());
+    await_next();
 }
 
 DeviceBatch DeviceCore::draw(Batch drawn, std::int64_t waited_ns, std::int64_t transferred_ns) noexcept {
@@ -113,7 +184,7 @@ void DeviceCore::issue_ahead(const DataLoader::Pass& pass) noexcept {
             const std::optional<ReadyBatch> ready = pass.peek(stage_.policy().ahead());
             if (!ready)
                 return;
-            issue(*ready->memory, ready->size, ready->parts);
+            issue(*ready->memory, ready->number, ready->size, ready->parts);
             ++counters_.batches_ahead;
         }
     } catch (const std::exception&) {
@@ -136,7 +207,18 @@ bool DeviceCore::is_held(std::size_t buffer) const noexcept {
            (std::ranges::any_of(tensors, of_others) || tensors.front().storage().use_count() > tensors.size() + 1);
 }
 
+void DeviceCore::end_work(std::size_t buffer) noexcept {
+    if (!is_timing())
+        return;
+    try {
+        times_->end(stage_.current_stream(), buffer);
+    } catch (const DeviceError&) {
+        // The next draw tells it.
+    }
+}
+
 void DeviceCore::give_back(std::size_t buffer) noexcept {
+    end_work(buffer);
     stage_.give_back(buffer);
     Place& place = places_[buffer];
     const bool collated = !place.host->parts().empty();

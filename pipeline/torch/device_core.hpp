@@ -11,7 +11,9 @@
 #include <ATen/core/Tensor.h>
 
 #include <drawpoint/pipeline/torch/device_loader.hpp>
+#include <drawpoint/instrumentation/recorder/loop_track.hpp>
 #include "pipeline/torch/device_stage.hpp"
+#include "pipeline/torch/device_times.hpp"
 
 namespace drawpoint {
 
@@ -26,6 +28,17 @@ public:
     void count_wait() noexcept { ++counters_.waits; }
 
     void check() { stage_.check(); }
+    /// The pass `pass` begins. With a track that records, its steps and copies are timed until end_timing(), and
+    /// recorded there: waits until the device has done its work. Throws DeviceError.
+    void begin_timing(const void* pass, LoopTrack* track, std::uint16_t pipeline, std::uint32_t epoch);
+    /// If this pass is timed: waits until the device has done all its work, and records its steps.
+    void drain(const void* pass) noexcept;
+    void end_timing(const void* pass) noexcept {
+        if (pass == timed_pass_)
+            track_ = nullptr;
+    }
+    [[nodiscard]] bool is_timing() const noexcept { return track_ != nullptr; }
+
     /// Takes up copies that have ended. Throws DeviceError.
     void reclaim();
     /// Whether the loader's next batch has a buffer: its copy is issued, or there is a free one to copy to.
@@ -53,6 +66,8 @@ public:
     void issue_ahead(const DataLoader::Pass&) noexcept;
     /// The pass ends: waits for the copies of batches that it has not drawn.
     void abandon() noexcept;
+    /// The step that uses the buffer has given the device all its work.
+    void end_work(std::size_t buffer) noexcept;
     void give_back(std::size_t buffer) noexcept;
 
     // Of a buffer whose batch is out:
@@ -68,9 +83,14 @@ private:
         DrawStamps stamps;
         std::vector<at::Tensor> tensors;   // see tensors(); empty: not made yet
         std::int64_t samples = 0;          // that these have
+        TransferRow copy;                  // of its timed copy that is under way
     };
 
-    void issue(const SlotMemory&, std::size_t size, std::span<const BatchPart> arrays);
+    void issue(const SlotMemory&, std::size_t number, std::size_t size, std::span<const BatchPart> arrays);
+    /// The current stream waits for the batch that is drawn next.
+    void await_next();
+    void record_steps();
+    void record_copy(std::size_t buffer);
     void lay_out(const SlotMemory&, std::size_t size, std::span<const BatchPart> arrays);
     void ended(std::size_t buffer) noexcept;
     void release_host(Place&) noexcept;
@@ -82,6 +102,10 @@ private:
     std::vector<Place> places_;
     std::vector<TransferPart> parts_;   // of the copy that is being issued
     std::size_t hosts_ = 0;             // places that have a batch
+    std::optional<DeviceTimes> times_;
+    LoopTrack* track_ = nullptr;   // of the pass, if it is timed
+    const void* timed_pass_ = nullptr;
+    TransferRow copy_;   // what the pass's copies have in common
     DeviceCounters counters_{};
 };
 

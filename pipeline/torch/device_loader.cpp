@@ -21,20 +21,26 @@ namespace drawpoint {
 
 static_assert(BatchSource<DeviceLoader::Pass> && ContinuedSource<DeviceLoader::Pass> && EpochSource<DeviceLoader>);
 static_assert(StampedBatch<DeviceBatch> && SizedBatch<DeviceBatch> && NumberedBatch<DeviceBatch>);
+static_assert(WorkingBatch<DeviceBatch> && DrainedSource<DeviceLoader::Pass>);
 
 /// A pass of a DeviceLoader. A suspended draw keeps it alive.
 class DevicePass {
 public:
-    DevicePass(std::shared_ptr<DeviceCore> core, const DataLoader& host, DataLoader::Pass inner) noexcept
-        : core_{std::move(core)}, host_{&host}, inner_{std::move(inner)} {}
+    DevicePass(std::shared_ptr<DeviceCore> core, const DataLoader& host, DataLoader::Pass inner, std::size_t epoch,
+               LoopTrack* track)
+        : core_{std::move(core)}, host_{&host}, inner_{std::move(inner)} {
+        core_->begin_timing(this, track, inner_->core_->pipeline(), static_cast<std::uint32_t>(epoch));
+    }
 
     [[nodiscard]] const DataLoader::Pass& inner() const noexcept { return *inner_; }
     /// `self`: keeps this alive.
     [[nodiscard]] Awaitable<std::optional<DeviceBatch>> next(std::shared_ptr<DevicePass> self);
+    void drain() noexcept { core_->drain(this); }
     /// Waits for copies of batches that are not drawn, and ends a suspended draw.
     void end() noexcept {
         if (inner_->drawn() != inner_->size())   // else they are of another pass
             core_->abandon();
+        core_->end_timing(this);
         undelivered_.reset();
         inner_.reset();
     }
@@ -186,7 +192,7 @@ DeviceLoader::DeviceLoader(DataLoader& loader, const DeviceOptions& options)
 DeviceLoader::~DeviceLoader() = default;
 
 DeviceLoader::Pass DeviceLoader::epoch(std::size_t e, EpochOptions options) {
-    return Pass{std::make_shared<DevicePass>(core_, *host_, host_->epoch(e, options))};
+    return Pass{std::make_shared<DevicePass>(core_, *host_, host_->epoch(e, options), e, options.track)};
 }
 
 std::string DeviceLoader::device() const { return core_->stage().device().str(); }
@@ -209,6 +215,7 @@ DeviceLoader::Pass::~Pass() {
 std::optional<std::size_t> DeviceLoader::Pass::size() const noexcept { return pass_->inner().size(); }
 std::size_t DeviceLoader::Pass::drawn() const noexcept { return pass_->inner().drawn(); }
 Awaitable<std::optional<DeviceBatch>> DeviceLoader::Pass::next() { return pass_->next(pass_); }
+void DeviceLoader::Pass::drain() noexcept { pass_->drain(); }
 
 DeviceBatch::DeviceBatch(std::shared_ptr<DeviceCore> core, std::size_t buffer) noexcept
     : core_{std::move(core)}, buffer_{buffer} {}
@@ -228,6 +235,11 @@ DeviceBatch::~DeviceBatch() { reset(); }
 void DeviceBatch::reset() noexcept {
     if (const std::shared_ptr<DeviceCore> core = std::move(core_))
         core->give_back(buffer_);
+}
+
+void DeviceBatch::end_work() noexcept {
+    if (core_)
+        core_->end_work(buffer_);
 }
 
 std::size_t DeviceBatch::size() const noexcept { return core_->host(buffer_).size(); }

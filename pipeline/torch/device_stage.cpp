@@ -18,12 +18,6 @@ const c10::impl::DeviceGuardImplInterface& calls_of(c10::Device device) {
     return *c10::impl::getDeviceGuardImpl(device.type());
 }
 
-std::string first_line(const std::exception& error) {
-    const auto* const of_torch = dynamic_cast<const c10::Error*>(&error);
-    const std::string text = of_torch != nullptr ? of_torch->what_without_backtrace() : error.what();
-    return text.substr(0, text.find('\n'));
-}
-
 }   // namespace
 
 c10::Device device_named(const std::string& name) {
@@ -56,9 +50,9 @@ c10::Device device_named(const std::string& name) {
 }
 
 DeviceStage::DeviceStage(c10::Device device, std::size_t buffers, std::uint64_t bytes)
-    : device_{device},
+    : calls_{device},
       bytes_{bytes},
-      copies_{call("new stream", [&] { return calls_of(device).getNewStream(device, -1); })},
+      copies_{calls_("new stream", [&] { return calls_of(device).getNewStream(device, -1); })},
       policy_{1} {
     const c10::DeviceGuard guard{device};
     for (std::size_t i = 0; i < buffers; ++i) {
@@ -68,7 +62,7 @@ DeviceStage::DeviceStage(c10::Device device, std::size_t buffers, std::uint64_t 
         } catch (const c10::OutOfMemoryError& error) {
             if (i == 0)
                 throw DeviceError{device.str() + ": a buffer of " + std::to_string(bytes) +
-                                  " bytes cannot be allocated: " + first_line(error)};
+                                  " bytes cannot be allocated: " + DeviceCalls::message_of(error)};
             break;
         }
         buffers_.push_back(std::move(buffer));
@@ -80,21 +74,18 @@ DeviceStage::~DeviceStage() {
     end_copies([](std::size_t) {});
 }
 
-void DeviceStage::fail(const char* what, const std::exception& error) noexcept {
-    if (!failure_)
-        failure_ = device_.str() + ": " + what + " failed: " + first_line(error);
-}
-
 void DeviceStage::allocate(Buffer& buffer, std::uint64_t bytes) {
-    const c10::DeviceGuard guard{device_};
-    buffer.bytes = call("allocation", [&] {
-        return at::empty({static_cast<std::int64_t>(bytes)}, at::TensorOptions{}.dtype(at::kByte).device(device_));
+    const c10::DeviceGuard guard{device()};
+    buffer.bytes = calls_("allocation", [&] {
+        return at::empty({static_cast<std::int64_t>(bytes)}, at::TensorOptions{}.dtype(at::kByte).device(device()));
     });
     // A caching allocator gives memory that earlier work of the current stream may still use.
-    call("event record", [&] { buffer.consumed.record(current_stream()); });
+    calls_("event record", [&] { buffer.consumed.record(current_stream()); });
 }
 
-c10::Stream DeviceStage::current_stream() const { return calls_of(device_).getStream(device_); }
+c10::Stream DeviceStage::current_stream() {
+    return calls_("stream query", [&] { return calls_of(device()).getStream(device()); });
+}
 
 void DeviceStage::check() {
     const auto captures = [](const auto& calls, c10::Stream stream) {
@@ -103,8 +94,8 @@ void DeviceStage::check() {
         else
             return false;
     };
-    if (call("capture query", [&] { return captures(calls_of(device_), current_stream()); }))
-        throw DeviceError{device_.str() + ": next() during the capture of a graph: draw before it begins"};
+    if (calls_("capture query", [&] { return captures(calls_of(device()), current_stream()); }))
+        throw DeviceError{device().str() + ": next() during the capture of a graph: draw before it begins"};
 }
 
 void DeviceStage::make_room(Buffer& buffer, std::uint64_t bytes) {
@@ -112,8 +103,8 @@ void DeviceStage::make_room(Buffer& buffer, std::uint64_t bytes) {
     if (has_memory && static_cast<std::uint64_t>(buffer.bytes.numel()) >= bytes)
         return;
     if (has_memory)   // `copies_` waits for the work on the old memory, which may be that of several streams
-        call("record of memory",
-             [&] { calls_of(device_).recordDataPtrOnStream(buffer.bytes.storage().data_ptr(), copies_); });
+        calls_("record of memory",
+               [&] { calls_of(device()).recordDataPtrOnStream(buffer.bytes.storage().data_ptr(), copies_); });
     buffer.bytes.reset();
     const std::uint64_t wanted = bytes <= bytes_ ? bytes_ : bytes + bytes / 4;
     try {
@@ -122,11 +113,11 @@ void DeviceStage::make_room(Buffer& buffer, std::uint64_t bytes) {
         std::uint64_t held = 0;
         for (const Buffer& other : buffers_)
             held += other.bytes.defined() ? other.bytes.nbytes() : 0;
-        throw DeviceError{device_.str() + ": a buffer of " + std::to_string(wanted) +
+        throw DeviceError{device().str() + ": a buffer of " + std::to_string(wanted) +
                           " bytes for a batch cannot be allocated beside the " + std::to_string(held) +
-                          " of the others: " + first_line(error)};
+                          " of the others: " + DeviceCalls::message_of(error)};
     }
-    call("event wait", [&] { buffer.consumed.block(copies_); });
+    calls_("event wait", [&] { buffer.consumed.block(copies_); });
     bytes_ = std::max(bytes_, wanted);
 }
 
@@ -143,15 +134,18 @@ const at::Tensor& DeviceStage::source(const TransferPart& part) {
     return sources_.back();
 }
 
-void DeviceStage::issue(std::span<const TransferPart> parts) {
+void DeviceStage::issue(std::span<const TransferPart> parts, bool is_timed) {
     std::uint64_t bytes = 0;
     for (const TransferPart& part : parts)
         bytes = std::max<std::uint64_t>(bytes, part.at + part.bytes);
-    call("event wait", [&] { buffers_[policy_.next()].consumed.block(copies_); });
+    calls_("event wait", [&] { buffers_[policy_.next()].consumed.block(copies_); });
     Buffer& buffer = buffers_[policy_.next()];
     make_room(buffer, bytes);
     (void)policy_.issue();
-    call("copy", [&] {
+    buffer.is_timed = is_timed;
+    if (is_timed)
+        calls_("event record", [&] { buffer.begun.record(copies_); });
+    calls_("copy", [&] {
         const c10::StreamGuard on{copies_};
         for (const TransferPart& part : parts) {
             const at::Tensor& from = source(part);
@@ -161,16 +155,16 @@ void DeviceStage::issue(std::span<const TransferPart> parts) {
             to.copy_(from, true);
         }
     });
-    call("event record", [&] { buffer.copied.record(copies_); });
+    calls_("event record", [&] { buffer.copied.record(copies_); });
 }
 
 void DeviceStage::await_next() {
-    call("event wait", [&] { buffers_[policy_.drawn_next()].copied.block(current_stream()); });
+    calls_("event wait", [&] { buffers_[policy_.drawn_next()].copied.block(current_stream()); });
 }
 
 void DeviceStage::give_back(std::size_t buffer) noexcept {
     try {
-        call("event record", [&] { buffers_[buffer].consumed.record(current_stream()); });
+        calls_("event record", [&] { buffers_[buffer].consumed.record(current_stream()); });
     } catch (const DeviceError&) {
         // The next call that may throw tells it.
     }
@@ -179,7 +173,7 @@ void DeviceStage::give_back(std::size_t buffer) noexcept {
 
 std::optional<std::size_t> DeviceStage::ended() {
     const std::optional<std::size_t> buffer = policy_.copying();
-    if (!buffer || !call("event query", [&] { return buffers_[*buffer].copied.query(); }))
+    if (!buffer || !calls_("event query", [&] { return buffers_[*buffer].copied.query(); }))
         return std::nullopt;
     policy_.copied();
     return buffer;

@@ -2,20 +2,18 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <exception>
 #include <optional>
 #include <span>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Event.h>
 #include <c10/core/Stream.h>
-#include <c10/util/Exception.h>
 
-#include <drawpoint/pipeline/errors.hpp>
 #include <drawpoint/pipeline/loader/machine/detail/transfer_policy.hpp>
+
+#include "pipeline/torch/device_calls.hpp"
 
 namespace drawpoint {
 
@@ -40,7 +38,10 @@ public:
     DeviceStage& operator=(const DeviceStage&) = delete;
     ~DeviceStage();
 
-    [[nodiscard]] c10::Device device() const noexcept { return device_; }
+    [[nodiscard]] c10::Device device() const noexcept { return calls_.device(); }
+    [[nodiscard]] DeviceCalls& calls() noexcept { return calls_; }
+    /// The one that computes. Throws DeviceError.
+    [[nodiscard]] c10::Stream current_stream();
     [[nodiscard]] const TransferPolicy& policy() const noexcept { return policy_; }
     /// Bytes of the largest buffer.
     [[nodiscard]] std::uint64_t buffer_bytes() const noexcept { return bytes_; }
@@ -49,8 +50,8 @@ public:
     void check();
     /// Issues the copy of a batch to the buffer that has been free the longest. The copy begins when the device has
     /// done the work that give_back() saw. `policy().may_issue()` must hold. Host memory must stay as it is until
-    /// ended() has named the buffer. Throws DeviceError.
-    void issue(std::span<const TransferPart> parts);
+    /// ended() has named the buffer. `is_timed`: records when it begins. Throws DeviceError.
+    void issue(std::span<const TransferPart> parts, bool is_timed = false);
     /// Makes the current stream wait for the copy of the next batch. Throws DeviceError.
     void await_next();
     /// The buffer of that batch: draws it.
@@ -72,6 +73,12 @@ public:
             tell(*buffer);
     }
 
+    /// Of the last copy to the buffer, if it was timed: its begin and end.
+    [[nodiscard]] const c10::Event* begun(std::size_t buffer) const noexcept {
+        return buffers_[buffer].is_timed ? &buffers_[buffer].begun : nullptr;
+    }
+    [[nodiscard]] const c10::Event& copied(std::size_t buffer) const noexcept { return buffers_[buffer].copied; }
+
     /// The buffer's bytes, a tensor of uint8.
     [[nodiscard]] const at::Tensor& bytes(std::size_t buffer) const noexcept { return buffers_[buffer].bytes; }
     /// Leaves the buffer's memory to those who still hold it; the next copy allocates another.
@@ -79,36 +86,23 @@ public:
 
 private:
     struct Buffer {
-        explicit Buffer(c10::DeviceType type) : copied{type}, consumed{type} {}
+        explicit Buffer(c10::DeviceType type)
+            : begun{type, c10::EventFlag::BACKEND_DEFAULT},
+              copied{type, c10::EventFlag::BACKEND_DEFAULT},
+              consumed{type} {}
         at::Tensor bytes;
-        c10::Event copied;     // of the last copy to it
-        c10::Event consumed;   // of the last work on it
+        c10::Event begun, copied;   // of the last copy to it; begun: if it is timed
+        c10::Event consumed;        // of the last work on it
+        bool is_timed = false;
     };
 
-    /// Makes a call of the device. Any failure but a lack of memory is the last.
-    template <class Call>
-    auto call(const char* what, Call&& make) -> decltype(make()) {
-        if (failure_)
-            throw DeviceError{*failure_};
-        try {
-            return make();
-        } catch (const c10::OutOfMemoryError&) {
-            throw;
-        } catch (const std::exception& error) {
-            fail(what, error);
-        }
-        throw DeviceError{*failure_};
-    }
-    void fail(const char* what, const std::exception& error) noexcept;
     void allocate(Buffer&, std::uint64_t bytes);
     void make_room(Buffer&, std::uint64_t bytes);
     [[nodiscard]] const at::Tensor& source(const TransferPart&);
-    [[nodiscard]] c10::Stream current_stream() const;
     [[nodiscard]] std::optional<std::size_t> wait_for_copy() noexcept;
 
-    c10::Device device_;
+    DeviceCalls calls_;
     std::uint64_t bytes_;
-    std::optional<std::string> failure_;
     c10::Stream copies_;
     std::vector<Buffer> buffers_;
     TransferPolicy policy_;

@@ -152,7 +152,7 @@ BOOST_AUTO_TEST_CASE(a_report_made_later_has_the_rows_of_the_live_one) {
         run_program(profile_into(folder, {"--data", "synthetic:50", "--image-size", "8", "--batch-size", "8", "--model",
                                           "none", "--valid", "0.2", "--epochs", "3", "--num-workers", "2", "--json"})));
     const Json later = json_of(run_program({"report", folder.file("run.pftrace"), "--json"}));
-    for (const std::string part : {"machine", "run", "rows", "draw", "stages", "workers", "queue", "memory",
+    for (const std::string part : {"machine", "run", "rows", "draw", "device", "stages", "workers", "queue", "memory",
                                    "conservation", "headroom", "recording", "trust", "model", "errors"})
         BOOST_TEST(live[part] == later[part], part << ": " << live[part] << " against " << later[part]);
     BOOST_TEST((*find_row(live, "valid", "predict"))["calls"] ==

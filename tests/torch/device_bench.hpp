@@ -45,6 +45,23 @@ struct DeviceSteps {
     }
 };
 
+/// A learner whose work is a kernel, or waits for it.
+struct KernelLearner {
+    DeviceSteps& steps;
+    bool waits = false;
+
+    void begin_phase(bool) {}
+    void forward(DeviceBatch& batch) { steps.step(batch); }
+    void loss(DeviceBatch&) {}
+    void backward() {}
+    void opt_step() {
+        if (waits)
+            fake_accelerator::synchronize();
+    }
+    void zero_grad() {}
+    [[nodiscard]] double loss_value() const { return 0; }
+};
+
 /// Loader, device and loop of a test.
 struct DeviceBench {
     std::unique_ptr<Recorder> recorder = small_recorder();

@@ -17,24 +17,6 @@ namespace {
 using test::ms;
 namespace fake = fake_accelerator;
 
-/// A learner whose work is a kernel, or waits for it.
-struct KernelLearner {
-    test::DeviceSteps& steps;
-    bool waits = false;
-
-    void begin_phase(bool) {}
-    void forward(DeviceBatch& batch) { steps.step(batch); }
-    void loss(DeviceBatch&) {}
-    void backward() {}
-    void opt_step() {
-        if (waits)
-            fake::synchronize();
-    }
-    void zero_grad() {}
-    [[nodiscard]] double loss_value() const { return 0; }
-};
-static_assert(Learner<KernelLearner, DeviceBatch>);
-
 struct Account {
     std::map<Span, std::int64_t> spent;   // inside the steps
     std::int64_t residual_ns = 0;
@@ -51,14 +33,14 @@ Account fit_with(std::int64_t kernel_ns, bool waits) {
         if (index % 4 == 0)
             fake::advance(ms);
     };
-    fake::reset({.query_ns = 20'000, .copy_ns = ms / 2, .on_advance = [&](std::int64_t ns) {
+    fake::reset({.query_ns = 100, .nap_ns = 20'000, .copy_ns = ms / 2, .on_advance = [&](std::int64_t ns) {
                      clock.advance(std::chrono::nanoseconds{ns});
                  }});
     const SequentialSampler sampler{160};
     DataLoader host{runtime, source, sampler, {.batch_size = 4, .num_workers = 0, .slot_memory = pinned_memory()}};
     DeviceLoader loader{host, {.device_prefetch = 1}};
     test::DeviceSteps steps{.kernel_ns = kernel_ns, .host_ns = ms};
-    KernelLearner learner{steps, waits};
+    test::KernelLearner learner{steps, waits};
     run(runtime, fit(learner, loader, {.epochs = 1, .record_loss = false}, recorder));
     fake::synchronize();
     BOOST_TEST(steps.looks == 80u);

@@ -20,6 +20,8 @@
 #include <boost/test/unit_test.hpp>
 #include <c10/util/Exception.h>
 
+#include <drawpoint/instrumentation/recorder/loop_track.hpp>
+#include <drawpoint/loop/fit.hpp>
 #include <drawpoint/pipeline/loader/core/collate.hpp>
 #include <drawpoint/pipeline/loader/core/sample_buffer.hpp>
 
@@ -331,6 +333,71 @@ BOOST_AUTO_TEST_CASE(whichever_call_of_the_device_fails_the_error_names_it_and_e
                                             "fake:0: new stream failed: the fake accelerator is broken",
                                             "the step"};
     BOOST_TEST(seen == expected, boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_timed_pass_ends_whichever_call_fails_and_its_recording_is_whole) {
+    std::vector<std::string> seen;
+    for (std::int64_t call = 0; call < 500; ++call) {
+        ManualClock clock{1};   // on which every step is timed
+        Recorder recorder{RecorderOptions{.ring_records = 1u << 10}, AnyClock{clock}};
+        std::optional<DeviceBench> bench;
+        std::string thrown;
+        try {
+            bench.emplace(12, fake::Settings{.query_ns = 1'000, .nap_ns = 100'000, .copy_ns = ms, .fails_after = call},
+                          DeviceOptions{}, LoaderOptions{.batch_size = 4, .num_workers = 0});
+            test::KernelLearner learner{bench->steps};
+            run(bench->runtime, fit(learner, bench->loader, {.epochs = 2, .record_loss = false}, recorder));
+        } catch (const DeviceError& error) {
+            thrown = error.what();
+        } catch (const c10::AcceleratorError&) {
+            thrown = "the step";
+        }
+        if (!thrown.empty() && std::ranges::find(seen, thrown) == seen.end())
+            seen.push_back(thrown);
+        const Ledger ledger = recorder.ledger();
+        BOOST_TEST(max_residual_ns(ledger) == 0);
+        BOOST_TEST(ledger.device_steps.size() <= ledger.steps.size());
+        BOOST_TEST((!bench || bench->steps.wrong == 0u));
+    }
+    const auto has = [&](const std::string& what) {
+        return std::ranges::find(seen, "fake:0: " + what + " failed: the fake accelerator is broken") != seen.end();
+    };
+    BOOST_TEST(has("event times"));
+    BOOST_TEST(has("event record"));
+    BOOST_TEST(has("event query"));
+}
+
+BOOST_AUTO_TEST_CASE(the_end_of_an_earlier_pass_leaves_the_timing_of_the_next_one_alone) {
+    DeviceBench bench{
+        6, {.query_ns = 1'000, .nap_ns = 100'000, .copy_ns = ms}, {}, {.batch_size = 4, .num_workers = 0}};
+    ManualClock clock{1};   // on which every step is timed
+    Recorder recorder{RecorderOptions{.ring_records = 1u << 10}, AnyClock{clock}};
+    LoopTrack track{recorder};
+    const auto loop = [&]() -> Awaitable<void> {
+        auto pass = bench.loader.epoch(0, {.track = &track});
+        for (std::size_t epoch = 0; epoch < 2; ++epoch) {
+            track.begin_pass(PassKind::train, static_cast<std::uint32_t>(epoch));
+            for (std::uint32_t number = 0; number < 6; ++number) {
+                track.begin_step(Phase::train, 0, number);
+                auto batch = co_await pass.next();
+                track.mark(Span::starved);
+                track.end_draw(4);
+                bench.steps.step(*batch);
+                batch->end_work();
+                batch->end_work();   // the second time it does nothing
+                track.end_step(StepStatus::complete, std::nullopt);
+                batch->reset();
+                batch->end_work();   // neither for a batch that is back
+            }
+            pass.drain();
+            track.end_pass();
+            if (epoch == 0)
+                pass = bench.loader.epoch(1, {.track = &track});   // the first one is destroyed after this has begun
+        }
+    };
+    run(bench.runtime, loop());
+    BOOST_TEST(recorder.ledger().device_steps.size() == 12u);
+    BOOST_TEST(recorder.ledger().transfers.size() == 12u);
 }
 
 BOOST_AUTO_TEST_CASE(a_pass_that_is_used_up_leaves_the_copies_of_the_next_one_alone) {

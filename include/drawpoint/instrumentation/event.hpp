@@ -30,9 +30,10 @@ enum class Span : std::uint8_t {
     callbacks,   ///< callbacks with an order up to -9 or above 49, outside the two stamps of every event
     other,       ///< the loop's own bookkeeping inside a step
     between,     ///< outside every step: after one step's end and before the next draw, or around a pass's steps
+    device,      ///< outside every step: at the end of a pass the loop waited until the device had done its work
 };
 // clang-format on
-inline constexpr std::size_t span_count = event_count + 11;
+inline constexpr std::size_t span_count = event_count + 12;
 
 /// The callbacks of `event`, as a piece of time.
 constexpr Span span_of(Event event) noexcept { return static_cast<Span>(event); }

@@ -39,6 +39,9 @@ inline constexpr std::string_view slots_replaced = "memory.slots_replaced";
 inline constexpr std::string_view allocations_per_batch = "memory.allocations_per_batch";
 inline constexpr std::string_view minor_faults_per_batch = "memory.minor_faults_per_batch";
 
+/// The device that the batches went to, e.g. "cuda:0", if its steps were timed. Set by the loader.
+inline constexpr std::string_view device = "device.name";
+
 inline constexpr std::string_view read_retries = "reads.retries";   ///< reads that loaders repeated; set by the program
 
 // The caches of decoded samples, all together; absent: there is none. The program calls `set_cache_facts` at the end.

@@ -140,6 +140,26 @@ private:
     L* learner_;
 };
 
+/// Ends a pass's steps however it is left, once the device has done their work.
+template <class Pass>
+class DrainScope {
+public:
+    DrainScope(LoopTrack& track, Pass& pass) noexcept : track_{&track}, pass_{&pass} {}
+    DrainScope(const DrainScope&) = delete;
+    DrainScope& operator=(const DrainScope&) = delete;
+    ~DrainScope() {
+        if constexpr (DrainedSource<Pass>) {
+            track_->end_steps();
+            pass_->drain();
+            track_->mark(Span::device);
+        }
+    }
+
+private:
+    LoopTrack* track_;
+    Pass* pass_;
+};
+
 /// Splits the draw at the timestamps that the batch carries: waiting for the device, until the batch was ready, its
 /// hand-over, and its transfer to the device.
 template <class Batch>
@@ -196,7 +216,7 @@ template <class L, class Batch>
 bool one_batch(Loop& loop, L& learner, Batch& batch, bool training) {
     LoopTrack& track = loop.track;
     bool cancelled = false;
-    const auto body = [&] {
+    const auto work = [&] {
         learner.forward(batch);
         track.mark(Span::forward);
         loop.fire(Event::after_pred);
@@ -222,6 +242,11 @@ bool one_batch(Loop& loop, L& learner, Batch& batch, bool training) {
             });
         learner.zero_grad();
         track.mark(Span::zero_grad);
+    };
+    const auto body = [&] {
+        work();
+        if constexpr (WorkingBatch<Batch>)
+            batch.end_work();
     };
     cancelled |=
         with_events<CancelBatch>(loop, Event::before_batch, Event::after_cancel_batch, Event::after_batch, body);
@@ -263,7 +288,9 @@ Awaitable<void> all_batches(Loop& loop, L& learner, Source& source, bool trainin
     LoopState& state = loop.state;
     const Phase phase = training ? Phase::train : Phase::valid;
     learner.begin_phase(training);
+    epoch_options.track = state.track != nullptr ? &track : nullptr;
     auto pass = source.epoch(state.epoch, epoch_options);
+    const DrainScope drain(track, pass);
     static_assert(Learner<L, typename decltype(pass)::Batch>);
     state.batches = pass.size();
     track.mark(Span::between);

@@ -72,6 +72,8 @@ public:
         return !is_special_ && !stopping() && mailbox_.has(position_ + ahead) &&
                mailbox_.at(position_ + ahead).kind == DrawMailbox::Kind::batch;
     }
+    /// Its position in `Ledger::pipelines`.
+    [[nodiscard]] std::uint16_t pipeline() const noexcept { return pipeline_; }
     /// Draws that the pass has left.
     [[nodiscard]] std::uint64_t left(std::uint64_t serial) const noexcept {
         return serial == pass_serial_ ? pass_left_ : 0;

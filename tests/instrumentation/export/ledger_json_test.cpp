@@ -75,6 +75,8 @@ BOOST_AUTO_TEST_CASE(no_column_is_missing) {
     ledger.thinnings = {{7, 8, 9}};
     ledger.settings = {{11, 1, 2, 3, OrderRule::out_of_order(), 4, 5}};
     ledger.orders = {{.begin_ns = 27, .ns = 28, .epoch = 1, .pipeline = 2, .worker = std::uint16_t{0}}};
+    ledger.transfers = {{.epoch = 1, .batch = 2, .pipeline = 3, .bytes = 4, .issue_ns = 5, .begin_ns = 6, .end_ns = 7}};
+    ledger.device_steps = {{.step = 1, .epoch = 2, .phase = Phase::valid, .free_ns = 3, .end_ns = 9, .draw_ns = 30}};
     ledger.host = {{.at_ns = 12, .own_cpu_ns = 0, .resident_bytes = 13}};
     ledger.pipelines[0].read_concurrency = 21;
     ledger.pipelines[0].memory_budget = 22;
@@ -102,6 +104,12 @@ BOOST_AUTO_TEST_CASE(no_column_is_missing) {
         "prefetch_depth": 3, "max_overtakes": null, "read_concurrency": 4, "memory_budget": 5}])"));
     BOOST_TEST(document["orders"] == Json::parse(R"([{"begin_ns": 27, "ns": 28, "cpu_ns": null, "epoch": 1,
         "pipeline": 2, "worker": 0}])"));
+    BOOST_TEST(document["transfers"] == Json::parse(R"([{"epoch": 1, "batch": 2, "pipeline": 3, "bytes": 4,
+        "issue_ns": 5, "begin_ns": 6, "end_ns": 7}])"));
+    BOOST_TEST(document["device_steps"] == Json::parse(R"([{"step": 1, "epoch": 2, "phase": "valid", "free_ns": 3,
+        "queued_ns": 0, "begin_ns": 0, "end_ns": 9, "host_queued_ns": 0, "host_end_ns": 0, "uncertainty_ns": 0,
+        "dry_starved_ns": 0, "dry_handoff_ns": 0, "dry_transfer_ns": 0, "dry_callbacks_ns": 0, "dry_step_ns": 0,
+        "dry_between_ns": 0, "dry_launch_ns": 0, "draw_ns": 30}])"));
     BOOST_TEST(document["host"][0]["at_ns"] == 12);
     BOOST_TEST(document["host"][0]["own_cpu_ns"] == 0);
     BOOST_TEST(document["host"][0]["busy_ns"].is_null());

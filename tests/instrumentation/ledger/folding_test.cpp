@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <tuple>
 
+#include <drawpoint/instrumentation/ledger/device_time.hpp>
 #include <drawpoint/instrumentation/ledger/ledger_window.hpp>
 #include <drawpoint/instrumentation/recorder/loop_track.hpp>
 #include <drawpoint/instrumentation/report/summary.hpp>
@@ -382,6 +383,41 @@ BOOST_AUTO_TEST_CASE(an_end_without_a_begin_is_wrong_unless_something_was_lost) 
     BOOST_TEST(!builder.operator_end(3, 10, false));
     builder.gap(100);
     BOOST_TEST(builder.operator_end(3, 10, false));
+}
+
+BOOST_AUTO_TEST_CASE(totals_of_a_device_stay_exact_when_its_rows_are_folded) {
+    LedgerBuilder folding{0, 10}, whole{0, 0};
+    for (std::int64_t i = 0; i < 2'000; ++i) {
+        const std::int64_t at_ns = 1'000 * i;
+        const StepRow step{.step = static_cast<std::uint32_t>(i),
+                           .draw_begin_ns = at_ns,
+                           .draw_ns = 300,
+                           .batch_ns = 700,
+                           .loss = {},
+                           .spans = {}};
+        const DeviceStepRow row{.step = step.step,
+                                .free_ns = at_ns,
+                                .queued_ns = at_ns + 310 + i % 7,
+                                .begin_ns = at_ns + 350,
+                                .end_ns = at_ns + 1'000,
+                                .host_queued_ns = at_ns + 299,
+                                .host_end_ns = at_ns + 900,
+                                .uncertainty_ns = i % 13,
+                                .dry_starved_ns = 250 + i % 5,
+                                .dry_launch_ns = 11 + i % 7,
+                                .draw_ns = 300};
+        const TransferRow copy{.bytes = static_cast<std::uint64_t>(i), .begin_ns = at_ns, .end_ns = at_ns + i % 90};
+        for (LedgerBuilder* const builder : {&folding, &whole}) {
+            builder->transfer(copy);
+            builder->device_step(row);
+            builder->step(step, {});
+        }
+    }
+    const Ledger folded = folding.ledger();
+    BOOST_TEST(folded.device_steps.size() <= 20u);
+    BOOST_TEST(folded.transfers.size() <= 20u);
+    BOOST_TEST(device_totals(folded).steps == 2'000u);
+    BOOST_TEST((device_totals(folded) == device_totals(whole.ledger())));
 }
 
 BOOST_AUTO_TEST_CASE(folding_keeps_the_setting_in_force_and_a_bounded_part_of_the_host) {

@@ -158,6 +158,19 @@ BOOST_AUTO_TEST_CASE(an_order_that_was_computed_in_the_window_or_into_it_is_kept
     BOOST_TEST(kept == (std::vector<std::int64_t>{10, 20, 30}), boost::test_tools::per_element());
 }
 
+BOOST_AUTO_TEST_CASE(steps_of_a_device_go_with_their_draws_and_copies_that_lie_in_it_are_kept) {
+    Ledger ledger;
+    for (const std::int64_t at_ns : {0, 10, 20, 30, 40}) {
+        ledger.device_steps.push_back({.end_ns = at_ns + 20, .host_queued_ns = at_ns});
+        ledger.transfers.push_back({.issue_ns = at_ns - 20, .begin_ns = at_ns, .end_ns = at_ns + 5});
+    }
+    const Ledger part = window(ledger, 13, 40);
+    BOOST_TEST_REQUIRE(part.device_steps.size() == 2u);
+    BOOST_TEST(part.device_steps[0].host_queued_ns == 20);
+    BOOST_TEST_REQUIRE(part.transfers.size() == 2u);
+    BOOST_TEST(part.transfers[0].begin_ns == 20);
+}
+
 BOOST_AUTO_TEST_CASE(settings_stay_whole_and_the_hosts_rows_reach_around_the_window) {
     Ledger ledger;
     ledger.settings = {{.at_ns = 5}, {.at_ns = 500}};

@@ -30,9 +30,9 @@ BOOST_AUTO_TEST_CASE(the_document_has_its_keys_in_order) {
     ledger.samples.push_back({.begin_ns = 0});
     ledger.failures.push_back({.index = 17, .path = "a.jpg", .stage = "decode+crop", .message = "no"});
     const Json document = to_json(summarize(ledger), head);
-    check_keys(document,
-               {"schema", "version", "command", "machine", "run", "rows", "draw", "stages", "workers", "queue",
-                "memory", "reading", "cache", "conservation", "headroom", "recording", "trust", "model", "errors"});
+    check_keys(document, {"schema",       "version",  "command",   "machine", "run",    "rows",    "draw",
+                          "device",       "stages",   "workers",   "queue",   "memory", "reading", "cache",
+                          "conservation", "headroom", "recording", "trust",   "model",  "errors"});
     BOOST_TEST(document["schema"] == "drawpoint.report/1");
     BOOST_TEST(document["version"] == "1.2.3");
     BOOST_TEST(document["command"] == "drawpoint report x");
@@ -66,6 +66,7 @@ BOOST_AUTO_TEST_CASE(what_is_unknown_is_null) {
     const Json document = to_json(summarize(hand_made::one_epoch()), head);
     BOOST_TEST(document["trust"].is_null());
     BOOST_TEST(document["draw"]["blame"].is_null());
+    BOOST_TEST(document["device"].is_null());
     BOOST_TEST(document["memory"]["peak_bytes"].is_null());
     BOOST_TEST(document["queue"]["mean_ready"].is_null());
     BOOST_TEST(document["run"]["digest"].is_null());

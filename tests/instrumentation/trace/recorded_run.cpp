@@ -46,6 +46,7 @@ public:
             if (one_of(2))
                 order.worker = static_cast<std::uint16_t>(upto(3));
             run_.push_back(order);
+            device();
             close(PassKind::epoch, epoch_);
         }
         batch(0, shape_.train_batches, BatchStatus::abandoned);
@@ -89,6 +90,25 @@ private:
             step(phase, pipeline, b);
         run_.push_back(EndOfDataRow{epoch_, phase, now_ns_, upto(1000)});
         close(kind, epoch_);
+    }
+
+    /// A copy, and a step on a device before the first step of the loop, so that nothing of its dry time is in one.
+    void device() {
+        TransferRow copy{.epoch = epoch_, .batch = 3, .pipeline = 1, .bytes = random_() % 1'000'000};
+        copy.issue_ns = now_ns_ - upto(5000);
+        copy.begin_ns = copy.issue_ns + upto(3000);
+        copy.end_ns = copy.begin_ns + upto(3000);
+        run_.push_back(copy);
+        DeviceStepRow step{.step = epoch_, .epoch = epoch_, .phase = one_of(2) ? Phase::train : Phase::valid};
+        step.free_ns = start_ns_ + upto(300);
+        step.host_queued_ns = step.free_ns + upto(300);
+        step.dry_launch_ns = upto(300);
+        step.queued_ns = step.host_queued_ns + step.dry_launch_ns;
+        step.begin_ns = step.queued_ns + upto(3000);
+        step.end_ns = step.begin_ns + upto(100'000);
+        step.host_end_ns = step.end_ns - upto(1000);
+        step.uncertainty_ns = upto(3);
+        run_.push_back(step);
     }
 
     void batch(std::uint16_t pipeline, std::uint32_t number, BatchStatus status) {
@@ -338,6 +358,8 @@ Ledger ledger_of(const RecordedRun& run, std::int64_t start_ns) {
             [&](const PipelineRow& made) { ledger.pipelines.push_back(made); },
             Overloaded{[&](const SettingRow& made) { ledger.settings.push_back(made); },
                        [&](const OrderRow& made) { ledger.orders.push_back(made); },
+                       [&](const TransferRow& made) { ledger.transfers.push_back(made); },
+                       [&](const DeviceStepRow& made) { ledger.device_steps.push_back(made); },
                        [&](const Definitions& made) {
                            add(ledger.names, made.names), add(ledger.threads, made.threads);
                            add(ledger.frames, made.frames), add(ledger.stacks, made.stacks);
@@ -412,6 +434,8 @@ void play(const RecordedRun& run, Recorder& recorder, ManualClock* clock) {
             [&](const PipelineRow& made) { recorder.add_pipeline(made); },
             Overloaded{[&](const SettingRow& made) { recorder.add_setting(made); },
                        [&](const OrderRow& made) { recorder.push(made); },
+                       [&](const TransferRow& made) { recorder.push(made); },
+                       [&](const DeviceStepRow& made) { recorder.push(made); },
                        [&](const Definitions& made) {
                            for (const std::string& name : made.names)
                                recorder.add_name(name);
@@ -467,6 +491,8 @@ void write(const RecordedRun& run, TraceWriter& writer, std::size_t records_a_bl
             Overloaded{
                 [&](const SettingRow& made) { writer.setting(made), wrote(); },
                 [&](const OrderRow& made) { writer.order(made), wrote(); },
+                [&](const TransferRow& made) { writer.transfer(made), wrote(); },
+                [&](const DeviceStepRow& made) { writer.device_step(made), wrote(); },
                 [&](const Definitions& made) { writer.definitions(made), wrote(); },
                 [&](const OperatorBegun& made) { writer.operator_begin(made.row), wrote(); },
                 [&](const OperatorEnded& made) { writer.operator_end(made.thread, made.at_ns, made.lost), wrote(); },
@@ -545,8 +571,10 @@ bool is_part_of(const Ledger& part, const Ledger& whole) {
            subsequence(part.batches, whole.batches, equal) &&
            subsequence(part.ends_of_data, whole.ends_of_data, equal) &&
            subsequence(part.settings, whole.settings, equal) && subsequence(part.orders, whole.orders, equal) &&
-           subsequence(part.host, whole.host, equal) && subsequence(part.failures, whole.failures, equal) &&
-           subsequence(dropped, whole.dropped, equal) && subsequence(part.thinnings, whole.thinnings, equal);
+           subsequence(part.transfers, whole.transfers, equal) &&
+           subsequence(part.device_steps, whole.device_steps, equal) && subsequence(part.host, whole.host, equal) &&
+           subsequence(part.failures, whole.failures, equal) && subsequence(dropped, whole.dropped, equal) &&
+           subsequence(part.thinnings, whole.thinnings, equal);
 }
 
 std::size_t rows_of(const Ledger& ledger) {
@@ -554,7 +582,7 @@ std::size_t rows_of(const Ledger& ledger) {
         std::count_if(ledger.passes.begin(), ledger.passes.end(), [](const PassRow& row) { return row.ended; });
     return ledger.pipelines.size() + static_cast<std::size_t>(ended) + ledger.steps.size() + ledger.samples.size() +
            ledger.batches.size() + ledger.ends_of_data.size() + ledger.settings.size() + ledger.orders.size() +
-           ledger.failures.size() + ledger.dropped.size() + ledger.thinnings.size() + ledger.names.size() +
-           ledger.threads.size() + ledger.frames.size() + ledger.stacks.size() + ledger.operators.size() +
-           ledger.allocations.size() + ledger.stack_samples.size();
+           ledger.transfers.size() + ledger.device_steps.size() + ledger.failures.size() + ledger.dropped.size() +
+           ledger.thinnings.size() + ledger.names.size() + ledger.threads.size() + ledger.frames.size() +
+           ledger.stacks.size() + ledger.operators.size() + ledger.allocations.size() + ledger.stack_samples.size();
 }

@@ -49,10 +49,10 @@ struct OperatorEnded {
     std::int64_t at_ns = 0;
     bool lost = false;
 };
-using RunRow =
-    std::variant<RunBatch, RunStep, PassBegin, PassEnd, drawpoint::EndOfDataRow, drawpoint::FailureRow, drawpoint::Fact,
-                 drawpoint::PipelineRow, drawpoint::SettingRow, drawpoint::OrderRow, drawpoint::Definitions,
-                 OperatorBegun, OperatorEnded, drawpoint::AllocationRow, drawpoint::StackSampleRow>;
+using RunRow = std::variant<RunBatch, RunStep, PassBegin, PassEnd, drawpoint::EndOfDataRow, drawpoint::FailureRow,
+                            drawpoint::Fact, drawpoint::PipelineRow, drawpoint::SettingRow, drawpoint::OrderRow,
+                            drawpoint::TransferRow, drawpoint::DeviceStepRow, drawpoint::Definitions, OperatorBegun,
+                            OperatorEnded, drawpoint::AllocationRow, drawpoint::StackSampleRow>;
 
 /// Everything that a run records, in the order of its loop.
 using RecordedRun = std::vector<RunRow>;
@@ -63,9 +63,9 @@ struct RunShape {
     bool end_passes = true;
 };
 /// A run with two workers in which everything occurs: failed samples, gaps, cancelled and failed steps, abandoned and
-/// failed batches, a source of unknown length, facts set twice, failures, changed settings, orders, measured stages and
-/// steps, operators of the calling thread with lost ends, allocations, samples of another thread. The same seed gives
-/// the same run.
+/// failed batches, a source of unknown length, facts set twice, failures, changed settings, orders, copies to a device
+/// and steps there, measured stages and steps, operators of the calling thread with lost ends, allocations, samples of
+/// another thread. The same seed gives the same run.
 RecordedRun random_run(std::uint64_t seed, std::int64_t start_ns, const RunShape& = {});
 
 /// The ledger of the run's rows.

@@ -15,6 +15,7 @@
 #include <drawpoint/instrumentation/trace/trace.hpp>
 
 #include "instrumentation/trace/recorded_run.hpp"
+#include "instrumentation/trace/trace_writer.hpp"
 
 using namespace drawpoint;
 
@@ -49,6 +50,8 @@ void check_equal(const Ledger& a, const Ledger& b) {
     check_equal(a.failures, b.failures, "failures");
     check_equal(a.settings, b.settings, "settings");
     check_equal(a.orders, b.orders, "orders");
+    check_equal(a.transfers, b.transfers, "transfers");
+    check_equal(a.device_steps, b.device_steps, "device_steps");
     check_equal(a.host, b.host, "host");
     check_equal(a.dropped, b.dropped, "dropped");
     check_equal(a.thinnings, b.thinnings, "thinnings");
@@ -105,10 +108,10 @@ struct Change {
     }
 };
 
-using Rows =
-    std::tuple<SpanRow, StageRow, StepRow, PassRow, EndOfDataRow, BatchRow, SampleRow, PipelineRow, SettingRow,
-               OrderRow, HostRow, FailureRow, DroppedRow, ThinningRow, ThreadRow, OperatorRow, AllocationRow, FrameRow,
-               StackRow, StackSampleRow, StageUsage, DrawSplit, FoldedAction, FoldedStage, FoldedWorker>;
+using Rows = std::tuple<SpanRow, StageRow, StepRow, PassRow, EndOfDataRow, BatchRow, SampleRow, PipelineRow, SettingRow,
+                        OrderRow, TransferRow, DeviceStepRow, HostRow, FailureRow, DroppedRow, ThinningRow, ThreadRow,
+                        OperatorRow, AllocationRow, FrameRow, StackRow, StackSampleRow, StageUsage, DrawSplit,
+                        DeviceTotals, FoldedAction, FoldedStage, FoldedWorker>;
 
 }   // namespace
 
@@ -146,6 +149,8 @@ BOOST_AUTO_TEST_CASE(ledgers_that_differ_in_one_member_are_not_equal) {
     check(&Ledger::failures);
     check(&Ledger::settings);
     check(&Ledger::orders);
+    check(&Ledger::transfers);
+    check(&Ledger::device_steps);
     check(&Ledger::host);
     check(&Ledger::dropped);
     check(&Ledger::thinnings);
@@ -172,6 +177,36 @@ BOOST_AUTO_TEST_CASE(ledgers_that_differ_in_one_member_are_not_equal) {
     check_folded(&Folded::actions);
     check_folded(&Folded::stages);
     check_folded(&Folded::workers);
+}
+
+BOOST_AUTO_TEST_CASE(a_step_of_a_device_is_read_back_with_all_its_columns) {
+    const TemporaryFile file;
+    DeviceStepRow row{.end_ns = 1'000'900};
+    std::int64_t next = 1'000'000;
+    const auto set = [&](const auto& column) {
+        if constexpr (std::is_same_v<decltype(row.*column.member), std::int64_t&>)
+            row.*column.member = row.*column.member != 0 ? row.*column.member : ++next;
+        else
+            Change{}(row.*column.member);
+    };
+    schema::walk<DeviceStepRow>([&](const auto&... columns) { (set(columns), ...); });
+    Ledger ledger;
+    ledger.folded.until_ns = 7;
+    next = 0;
+    const auto count = [&](const auto& column) {
+        using T = std::remove_reference_t<decltype(ledger.folded.device.*column.member)>;
+        ledger.folded.device.*column.member = static_cast<T>(++next);
+    };
+    schema::walk<DeviceTotals>([&](const auto&... columns) { (count(columns), ...); });
+    {
+        TraceWriter writer{file.path(), StartTimes{.start_ns = 1'000'000}};
+        writer.folded(ledger.folded);
+        writer.device_step(row);
+        writer.close();
+    }
+    const Ledger read = read_trace(file.path()).ledger;
+    check_equal(read.device_steps, {row}, "device_steps");
+    BOOST_TEST((read.folded.device == ledger.folded.device));
 }
 
 BOOST_AUTO_TEST_CASE(what_is_recorded_is_what_is_live_is_what_is_read_back) {

@@ -62,6 +62,8 @@ std::string first_rows() {
     writer.dropped({.records = 1});
     writer.failure({}, 0);
     writer.setting({});
+    writer.transfer({});
+    writer.device_step({});
     writer.operator_begin({});
     writer.operator_end(0, 1, false);
     writer.allocation({});
@@ -163,6 +165,8 @@ BOOST_AUTO_TEST_CASE(what_says_which_row_a_record_is_is_written_when_it_is_zero)
     check(f::record::dropped, {4});
     check(f::record::failure, {1, 2, 3, 7});
     check(f::record::setting, {1});
+    check(f::record::transfer, {1, 2, 3});
+    check(f::record::device_step, {1, 2, 3});
     check(f::record::operator_begin, {1, 2, 3});
     check(f::record::operator_end, {1});
     check(f::record::allocation, {1});

@@ -71,7 +71,10 @@ public:
     }
     bool queryEvent(void* event) const override {
         timeline().call(&Counters::queries, timeline().settings.query_ns);
-        return event == nullptr || static_cast<FakeEvent*>(event)->at_ns <= timeline().now_ns();
+        const bool done = event == nullptr || static_cast<FakeEvent*>(event)->at_ns <= timeline().now_ns();
+        if (!done)
+            timeline().advance_to(timeline().now_ns() + timeline().settings.nap_ns);
+        return done;
     }
     void synchronizeEvent(void* event) const override {
         timeline().call(&Counters::synchronises);
@@ -81,7 +84,8 @@ public:
     void destroyEvent(void* event, DeviceIndex) const noexcept override { delete static_cast<FakeEvent*>(event); }
     double elapsedTime(void* from, void* to, DeviceIndex) const override {
         timeline().call(&Counters::elapsed);
-        TORCH_CHECK(queryEvent(from) && queryEvent(to), "an event is not done");
+        const auto is_done = [](void* event) { return static_cast<FakeEvent*>(event)->at_ns <= timeline().now_ns(); };
+        TORCH_CHECK(is_done(from) && is_done(to), "an event is not done");
         const std::int64_t tick = timeline().settings.tick_ns;
         const auto stamp = [tick](void* event) { return static_cast<FakeEvent*>(event)->at_ns / tick * tick; };
         return static_cast<double>(stamp(to) - stamp(from)) / 1e6;

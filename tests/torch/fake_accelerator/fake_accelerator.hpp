@@ -17,6 +17,7 @@ struct Settings {
     // Virtual time, in nanoseconds.
     std::int64_t call_ns = 0;    ///< what a call takes the host: record, wait, launch
     std::int64_t query_ns = 0;   ///< what a query of an event takes the host; > 0, or a loop of queries never ends
+    std::int64_t nap_ns = 0;     ///< and what passes after one that says no, before the caller asks again
     std::int64_t copy_ns = 0;    ///< a copy between host and device
     std::int64_t op_ns = 0;      ///< an operator
     std::int64_t tick_ns = 1;    ///< resolution of events
@@ -28,6 +29,8 @@ struct Settings {
     bool effects = true;             ///< whether copies write; without, no call allocates host memory
     std::int64_t fails_after = -1;   ///< this many calls succeed, every later one fails; -1: none fails
     std::function<void(std::int64_t ns)> on_advance{};   ///< told of each advance of the host's time
+    /// Told of what a stream does: a kernel or an operator, or waiting for another stream (`waits`). Not of copies.
+    std::function<void(std::int64_t stream, std::int64_t begin_ns, std::int64_t end_ns, bool waits)> on_work{};
 };
 
 struct Counters {

@@ -68,6 +68,8 @@ std::pair<std::int64_t, std::int64_t> Timeline::enqueue(std::int64_t stream, std
         copy_engine_ = end;
     s.tail = end;
     s.ends.push_back(end);
+    if (!copies && settings.on_work)
+        settings.on_work(stream, begin, end, false);
     return {begin, end};
 }
 
@@ -75,6 +77,8 @@ std::int64_t Timeline::tail(std::int64_t stream) { return std::max(now_, streams
 
 void Timeline::hold(std::int64_t stream, std::int64_t until_ns) {
     std::int64_t& tail = streams_[stream].tail;
+    if (const std::int64_t from_ns = std::max(tail, now_); until_ns > from_ns && settings.on_work)
+        settings.on_work(stream, from_ns, until_ns, true);
     tail = std::max(tail, until_ns);
 }
 

@@ -27,6 +27,7 @@ enum class Cause : std::uint8_t {
     transfer,         ///< it was being copied to the device
     order,            ///< it was complete, but the loop had to take an older batch first
     handoff,          ///< it was available, but the loop had not resumed yet
+    hidden,           ///< whatever it was: a device had work meanwhile, or the step's first command (DeviceStepRow)
     unknown,          ///< records of the batch or its samples are missing, or no batch came
 };
 [[nodiscard]] std::string_view to_string(Cause) noexcept;
@@ -132,7 +133,8 @@ struct BlameRow {
     bool operator==(const BlameRow&) const = default;
 };
 
-/// The training draws of one kind as rows, largest first, then by key. The rows sum to the draws. The Blame must be of
+/// The training draws of one kind as rows, largest first, then by key. The rows sum to the draws; if steps were timed
+/// on a device, to the draws of those that were. The Blame must be of
 /// this ledger. O(pieces).
 [[nodiscard]] std::vector<BlameRow> blame_table(const Ledger&, const Blame&, DrawKind = DrawKind::steady);
 

@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 #include <drawpoint/instrumentation/event.hpp>
 #include <drawpoint/instrumentation/ledger/detail/column.hpp>
 #include <drawpoint/instrumentation/ledger/detail/duration_histogram.hpp>
@@ -55,6 +56,32 @@ struct DrawSplit {
     bool operator==(const DrawSplit&) const = default;
 };
 
+/// Totals of steps on a device and of copies to it, in nanoseconds (DeviceStepRow, TransferRow).
+struct DeviceTotals {
+    std::uint64_t steps = 0;
+    std::int64_t dry_ns = 0, copy_wait_ns = 0, span_ns = 0;   ///< the three parts of a step's time there
+    /// Of dry_ns, by what the loop did meanwhile, as in DeviceStepRow; what is in none of these was outside the steps.
+    std::int64_t dry_starved_ns = 0, dry_handoff_ns = 0, dry_transfer_ns = 0, dry_callbacks_ns = 0;
+    std::int64_t dry_step_ns = 0, dry_between_ns = 0, dry_launch_ns = 0;
+    std::int64_t draws_ns = 0;         ///< of these steps, on the host
+    std::int64_t lag_ns = 0;           ///< sum: how long after the loop's last command the device had done a step
+    std::int64_t uncertainty_ns = 0;   ///< the most that a step's dry time may count in other parts of the loop's time
+    std::uint64_t copies = 0, copied_bytes = 0;
+    std::int64_t copy_ns = 0;   ///< of these copies, begin to end
+    bool operator==(const DeviceTotals&) const = default;
+    /// The time of these steps.
+    [[nodiscard]] std::int64_t all_ns() const noexcept {
+        return wrapping_sum(wrapping_sum(dry_ns, copy_wait_ns), span_ns);
+    }
+    /// What waiting for data cost the device: dry while the loop drew, and waiting for copies.
+    [[nodiscard]] std::int64_t data_ns() const noexcept { return wrapping_sum(exposed_ns(), copy_wait_ns); }
+    /// Of draws_ns, that during which the device was dry.
+    [[nodiscard]] std::int64_t exposed_ns() const noexcept {
+        return wrapping_sum(wrapping_sum(dry_starved_ns, dry_handoff_ns),
+                            wrapping_sum(dry_transfer_ns, dry_callbacks_ns));
+    }
+};
+
 /// Totals of rows that a recorder of bounded memory (`RecorderOptions::ledger_bytes`) or a recording of bounded size
 /// (`limit_bytes`) no longer keeps. A row is *folded* when it is added to these totals and removed: the oldest steps,
 /// with their batches and samples. A folded step counts in `draw` and `actions` if it drew a batch and no exception
@@ -67,6 +94,7 @@ struct Folded {
     std::uint64_t batch_samples = 0;                                    ///< in the folded batches
     std::int64_t draws_ns = 0, batches_ns = 0, other_ns = 0;            ///< over all folded steps
     DrawSplit draw;                                                     ///< over the folded steps that count
+    DeviceTotals device;                                                ///< of steps on a device, and copies
     std::vector<FoldedAction> actions;                                  ///< sorted by (phase, action)
     std::vector<FoldedStage> stages;                                    ///< sorted by (pipeline, stage)
     std::vector<FoldedWorker> workers;                                  ///< sorted by worker
@@ -93,6 +121,28 @@ constexpr auto columns(const DrawSplit*, auto with) {
                 Column{"handoff_ns", &R::handoff_ns, Count{3}},
                 Column{"transfer_ns", &R::transfer_ns, Count{4}},
                 Column{"order_ns", &R::order_ns, Count{5}});
+}
+
+constexpr auto columns(const DeviceTotals*, auto with) {
+    using R = DeviceTotals;
+    using schema::Column, schema::Count;
+    return with(Column{"steps", &R::steps, Count{1}},
+                Column{"dry_ns", &R::dry_ns, Count{2}},
+                Column{"copy_wait_ns", &R::copy_wait_ns, Count{3}},
+                Column{"span_ns", &R::span_ns, Count{4}},
+                Column{"dry_starved_ns", &R::dry_starved_ns, Count{5}},
+                Column{"dry_handoff_ns", &R::dry_handoff_ns, Count{6}},
+                Column{"dry_transfer_ns", &R::dry_transfer_ns, Count{7}},
+                Column{"dry_callbacks_ns", &R::dry_callbacks_ns, Count{8}},
+                Column{"dry_step_ns", &R::dry_step_ns, Count{9}},
+                Column{"dry_between_ns", &R::dry_between_ns, Count{10}},
+                Column{"dry_launch_ns", &R::dry_launch_ns, Count{11}},
+                Column{"lag_ns", &R::lag_ns, Count{12}},
+                Column{"uncertainty_ns", &R::uncertainty_ns, Count{13}},
+                Column{"copies", &R::copies, Count{14}},
+                Column{"copied_bytes", &R::copied_bytes, Count{15}},
+                Column{"copy_ns", &R::copy_ns, Count{16}},
+                Column{"draws_ns", &R::draws_ns, Count{17}});
 }
 
 constexpr auto columns(const FoldedAction*, auto with) {

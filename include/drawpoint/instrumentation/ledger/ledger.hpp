@@ -47,6 +47,8 @@ struct Ledger {
     std::vector<FailureRow> failures;
     std::vector<SettingRow> settings;
     std::vector<OrderRow> orders;   ///< of samples, computed for passes
+    std::vector<TransferRow> transfers;
+    std::vector<DeviceStepRow> device_steps;
     std::vector<HostRow> host;
     std::vector<DroppedRow> dropped;
     std::vector<ThinningRow> thinnings;

@@ -166,6 +166,37 @@ struct OrderRow {
     bool operator==(const OrderRow&) const = default;
 };
 
+/// The copy of a batch to a device.
+struct TransferRow {
+    std::uint32_t epoch = 0, batch = 0;   ///< as in BatchRow
+    std::uint16_t pipeline = 0;
+    std::uint64_t bytes = 0;
+    std::int64_t issue_ns = 0;               ///< when the loop issued it
+    std::int64_t begin_ns = 0, end_ns = 0;   ///< when the device made it
+    bool operator==(const TransferRow&) const = default;
+};
+
+/// A step on a device, timed there. The stream that computes had done the step before at `free_ns` (of a pass's first
+/// step: when the pass began); until `queued_ns` the loop gave it nothing of a step, so it was *dry*; until `begin_ns`
+/// it waited for the batch's copy; until `end_ns` it had work of the step, with the gaps between its kernels. A row's
+/// `free_ns` is the `end_ns` of the step before it, if that has a row. What callbacks of `after_batch` give the device
+/// is not the step's, and counts as dry.
+struct DeviceStepRow {
+    std::uint32_t step = 0, epoch = 0;   ///< as in StepRow
+    Phase phase{};
+    std::int64_t free_ns = 0, queued_ns = 0, begin_ns = 0, end_ns = 0;   ///< on the device
+    /// When the loop gave the device this step's first command, and its last.
+    std::int64_t host_queued_ns = 0, host_end_ns = 0;
+    /// The device's stamps may be off by so much against the loop's, all in the same direction.
+    std::int64_t uncertainty_ns = 0;
+    /// Of the dry time, what the loop did meanwhile: the pieces of its draw, in which `dry_callbacks_ns` has all that
+    /// is in none of the others; the rest of steps; between them; and from its command until the device had it.
+    std::int64_t dry_starved_ns = 0, dry_handoff_ns = 0, dry_transfer_ns = 0, dry_callbacks_ns = 0;
+    std::int64_t dry_step_ns = 0, dry_between_ns = 0, dry_launch_ns = 0;
+    std::int64_t draw_ns = 0;   ///< of the step's StepRow
+    bool operator==(const DeviceStepRow&) const = default;
+};
+
 /// What the machine and this process had used by `at_ns`: totals since some time before the recording, so only
 /// differences mean something. `no_stamp`: the system does not report it.
 struct HostRow {
@@ -426,6 +457,39 @@ constexpr auto columns(const OrderRow*, auto with) {
                 Column{"epoch", &R::epoch, Key{3}},
                 Column{"pipeline", &R::pipeline, Key{4}},
                 Column{"worker", &R::worker, Measured{5}});
+}
+
+constexpr auto columns(const TransferRow*, auto with) {
+    using R = TransferRow;
+    return with(Column{"epoch", &R::epoch, Key{1}},
+                Column{"batch", &R::batch, Key{2}},
+                Column{"pipeline", &R::pipeline, Key{3}},
+                Column{"bytes", &R::bytes, Count{4}},
+                Column{"issue_ns", &R::issue_ns, Before{5}},
+                Column{"begin_ns", &R::begin_ns, Before{6}},
+                Column{"end_ns", &R::end_ns, Time{}});
+}
+
+constexpr auto columns(const DeviceStepRow*, auto with) {
+    using R = DeviceStepRow;
+    return with(Column{"step", &R::step, Key{1}},
+                Column{"epoch", &R::epoch, Key{2}},
+                Column{"phase", &R::phase, Key{3}},
+                Column{"free_ns", &R::free_ns, Before{4}},
+                Column{"queued_ns", &R::queued_ns, Before{5}},
+                Column{"begin_ns", &R::begin_ns, Before{6}},
+                Column{"end_ns", &R::end_ns, Time{}},
+                Column{"host_queued_ns", &R::host_queued_ns, Before{7}},
+                Column{"host_end_ns", &R::host_end_ns, Before{8}},
+                Column{"uncertainty_ns", &R::uncertainty_ns, Count{9}},
+                Column{"dry_starved_ns", &R::dry_starved_ns, Count{10}},
+                Column{"dry_handoff_ns", &R::dry_handoff_ns, Count{11}},
+                Column{"dry_transfer_ns", &R::dry_transfer_ns, Count{12}},
+                Column{"dry_callbacks_ns", &R::dry_callbacks_ns, Count{13}},
+                Column{"dry_step_ns", &R::dry_step_ns, Count{14}},
+                Column{"dry_between_ns", &R::dry_between_ns, Count{15}},
+                Column{"dry_launch_ns", &R::dry_launch_ns, Count{17}},
+                Column{"draw_ns", &R::draw_ns, Count{18}});
 }
 
 constexpr auto columns(const HostRow*, auto with) {

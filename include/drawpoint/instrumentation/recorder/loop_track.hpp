@@ -75,6 +75,9 @@ public:
     [[nodiscard]] const StepRow& step() const noexcept { return step_; }
     [[nodiscard]] std::span<const SpanRow> step_spans() const noexcept { return std::span{spans_}.first(step_spans_); }
 
+    /// Null: nothing is recorded.
+    [[nodiscard]] Recorder* recorder() const noexcept { return recorder_; }
+
     /// The last reading: the end of the last piece.
     [[nodiscard]] std::int64_t last_ns() const noexcept { return last_ns_; }
     /// Steps begun so far, without draws that found the end of the data.

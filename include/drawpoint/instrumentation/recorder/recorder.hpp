@@ -95,6 +95,9 @@ public:
     void push_begin(const PassRow&) noexcept;
     void push(const EndOfDataRow&) noexcept;
     void push(const OrderRow&) noexcept;   ///< of an order that the loop computed itself
+    void push(const TransferRow&) noexcept;
+    /// After the StepRow of the same step. Sets the row's dry times by what the loop did: they need not be set.
+    void push(const DeviceStepRow&) noexcept;
 
     // Operators, from any thread, recorded as the calling thread's. Each thread has a ring of `ring_records`, allocated
     // at its first call, for at most 512 threads. Records are dropped and counted if the ring is full, if they come

@@ -123,8 +123,33 @@ struct Summary {
         bool operator==(const Draw&) const = default;
     } draw;
     std::optional<std::vector<BlameSummary>> blame;   ///< largest first
-    std::vector<StageSummary> stages;                 ///< in the loaders' order
-    std::vector<WorkerSummary> workers;               ///< by number
+    /// What a device did in the steps that were timed there (DeviceStepRow): all, or some chosen at random. Absent
+    /// without such steps. Shares are of `time_s`.
+    struct Device {
+        std::string name;   ///< "cuda:0"; empty: not known
+        std::uint64_t steps = 0;
+        double time_s = 0;   ///< dry + copy_wait + span; dry: it had nothing to do; copy_wait: waiting for a copy
+        double dry_s = 0, copy_wait_s = 0, span_s = 0;
+        /// Of dry_s, that during which the loop drew; worked in a step; was between steps, or outside them; had given
+        /// its command, which had not arrived.
+        double exposed_s = 0, step_s = 0, between_s = 0, launch_s = 0;
+        /// Of exposed_s: as `Draw`.
+        double starved_s = 0, handoff_s = 0, transfer_s = 0, callbacks_s = 0;
+        double hidden_s = 0;                          ///< of the steps' draws, that during which the device had work
+        double mean_lag_s = 0;                        ///< by which the device was behind the loop at a step's end
+        double uncertainty_s = 0;                     ///< `DeviceTotals::uncertainty_ns`
+        std::uint64_t copies = 0, copied_bytes = 0;   ///< those timed
+        double copy_s = 0;                            ///< total of these copies
+        /// Whether the device keeps up with the loop: then the loop's thread is what it waits for, be it that it
+        /// launches many small kernels, or waits for the device in each step.
+        [[nodiscard]] bool is_paced_by_loop() const noexcept {
+            return mean_lag_s * static_cast<double>(steps) < 0.1 * span_s;
+        }
+        bool operator==(const Device&) const = default;
+    };
+    std::optional<Device> device;
+    std::vector<StageSummary> stages;     ///< in the loaders' order
+    std::vector<WorkerSummary> workers;   ///< by number
 
     /// Finished batches of the first loader that wait to be drawn, over the time of the training passes (without any,
     /// of the validation passes) after the folded steps. Absent if the ledger has no batch of that loader or no such
@@ -182,9 +207,11 @@ struct Summary {
     /// What would be gained if draws took no time. A loader that shares cores with the loop can gain more by using less
     /// CPU. Over all draws, also those left out of the rows and those that found the end of the data.
     struct Headroom {
-        double draw_s = 0;                                         ///< total
-        std::optional<double> draw_share;                          ///< share of the wall time
-        std::optional<double> throughput_gain_if_draw_were_zero;   ///< wall / (wall - draw) - 1
+        double draw_s = 0;                  ///< total
+        std::optional<double> draw_share;   ///< share of the wall time
+        /// wall / (wall - draw) - 1; with a `device`, of the draws only what is exposed there counts, and its waiting
+        /// for copies: wall / (wall - exposed - copy_wait) - 1.
+        std::optional<double> throughput_gain_if_draw_were_zero;
         bool operator==(const Headroom&) const = default;
     } headroom;
 

@@ -25,6 +25,11 @@ public:
         auto batch = co_await source_.next();
         co_return std::move(batch);
     }
+    void drain() noexcept
+        requires DrainedSource<Source>
+    {
+        source_.drain();
+    }
 
 private:
     Profiler* profiler_;

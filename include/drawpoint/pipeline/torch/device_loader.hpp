@@ -69,6 +69,10 @@ public:
     /// or grows, so a program can capture one graph for each buffer.
     [[nodiscard]] std::size_t buffer() const noexcept { return buffer_; }
 
+    /// The step has given the device all its work. In a timed pass (`EpochOptions::track`) its end is recorded now,
+    /// else this does nothing. fit() calls it after zero_grad(); without it, a step ends as its batch is given back.
+    void end_work() noexcept;
+
     /// Gives the batch back. The device may still be at work on it: the buffer is copied to only after the work that
     /// the current stream has been given so far. Work on another stream must be waited for by the current one first.
     /// Not during the capture of a graph.
@@ -112,6 +116,9 @@ public:
         /// are held, or another draw waits; DeviceError during the capture of a graph (LibTorch 2.12 and newer), if
         /// there is no memory for a larger batch (the next draw tries again), and once a call of the device has failed.
         [[nodiscard]] Awaitable<std::optional<DeviceBatch>> next();
+        /// If the pass is timed (`EpochOptions::track`): ends the track's last step, waits until the device has done
+        /// all its work, and records its steps. Blocks the thread meanwhile. fit() calls it; else the last are missing.
+        void drain() noexcept;
 
     private:
         friend class DeviceLoader;
@@ -128,8 +135,10 @@ public:
     DeviceLoader(const DeviceLoader&) = delete;
     DeviceLoader& operator=(const DeviceLoader&) = delete;
 
-    [[nodiscard]] Pass epoch(std::size_t e, EpochOptions = {});   ///< as DataLoader::epoch()
-    [[nodiscard]] std::string device() const;                     ///< its name with its number, e.g. "cuda:0"
+    /// As DataLoader::epoch(). With `EpochOptions::track` the pass is timed, until another begins: waits until the
+    /// device has done its work, and throws DeviceError if that fails, or during the capture of a graph.
+    [[nodiscard]] Pass epoch(std::size_t e, EpochOptions = {});
+    [[nodiscard]] std::string device() const;   ///< its name with its number, e.g. "cuda:0"
     [[nodiscard]] DeviceCounters counters() const noexcept;
     [[nodiscard]] DataLoader& host() const noexcept { return *host_; }
 

@@ -10,6 +10,8 @@
 
 namespace drawpoint {
 
+class LoopTrack;
+
 /// Timestamps that divide the waiting of a draw, in nanoseconds of the recorder's clock; `no_stamp` where the source
 /// does not know one.
 struct DrawStamps {
@@ -24,6 +26,9 @@ struct EpochOptions {
     /// Whether workers that find no more samples to make in this pass begin with those of epoch e + 1. If another epoch
     /// follows, that work is lost.
     bool next_epoch = false;
+    /// The loop's track, with its steps around the draws: a source that copies to a device then times what the device
+    /// does, and records it there. Null: it does not. Must outlive the pass.
+    LoopTrack* track = nullptr;
 };
 
 /// One pass over the data. `next()` draws a batch, and after the last one always returns nullopt.
@@ -50,6 +55,18 @@ concept StampedBatch = requires(const B& batch) {
 template <class B>
 concept SizedBatch = requires(const B& batch) {
     { batch.size() } noexcept -> std::convertible_to<std::size_t>;
+};
+
+/// A batch that a device works on: told when the step has given the device all its work.
+template <class B>
+concept WorkingBatch = requires(B& batch) {
+    { batch.end_work() } noexcept;
+};
+
+/// A pass whose batches a device works on: waits until it has done its work.
+template <class S>
+concept DrainedSource = requires(S& source) {
+    { source.drain() } noexcept;
 };
 
 /// A batch that knows its number in the pass, from 0, regardless of the order of drawing.

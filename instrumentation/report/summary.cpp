@@ -1,6 +1,5 @@
 #include <drawpoint/instrumentation/report/summary.hpp>
 
-#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
@@ -101,19 +100,6 @@ void add_device(Summary& summary, const Ledger& ledger) {
                       .copy_s = seconds(totals.copy_ns)};
 }
 
-/// What waiting for data cost the device, if it was the same in steps that were not timed. Of folded steps all count.
-double device_data_s(const Summary& summary, const Ledger& ledger) {
-    const Summary::Device& device = *summary.device;
-    const UntimedSteps untimed{ledger};
-    std::uint64_t not_timed = ledger.folded.device.steps == 0
-                                  ? 0
-                                  : ledger.folded.steps - std::min(ledger.folded.steps, ledger.folded.device.steps);
-    for (const StepRow& step : ledger.steps)
-        not_timed += step.size > 0 && untimed.has(step) ? 1 : 0;
-    const double of_all = static_cast<double>(device.steps + not_timed) / static_cast<double>(device.steps);
-    return of_all * (device.exposed_s + device.copy_wait_s);
-}
-
 void add_steps(Summary& summary, const Ledger& ledger, bool drop_first_batch, std::array<PhaseColumns, 2>& columns) {
     const Folded& folded = ledger.folded;
     std::array<std::size_t, 2> counted{};
@@ -184,8 +170,10 @@ void add_steps(Summary& summary, const Ledger& ledger, bool drop_first_batch, st
     summary.conservation.other_share_of_batch = ratio(seconds(other_ns), seconds(batches_ns));
     summary.headroom.draw_s = seconds(draws_ns);
     summary.headroom.draw_share = ratio(summary.headroom.draw_s, summary.run.wall_s);
-    const double data_s = summary.device ? device_data_s(summary, ledger) : summary.headroom.draw_s;
-    if (const auto gain = ratio(summary.run.wall_s, summary.run.wall_s - data_s))
+    const double all_s = summary.device ? summary.device->time_s : summary.run.wall_s,
+                 data_s =
+                     summary.device ? summary.device->exposed_s + summary.device->copy_wait_s : summary.headroom.draw_s;
+    if (const auto gain = ratio(all_s, all_s - data_s))
         summary.headroom.throughput_gain_if_draw_were_zero = *gain - 1;
 }
 

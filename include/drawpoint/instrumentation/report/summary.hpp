@@ -209,8 +209,8 @@ struct Summary {
     struct Headroom {
         double draw_s = 0;                  ///< total
         std::optional<double> draw_share;   ///< share of the wall time
-        /// wall / (wall - draw) - 1; with a `device`, of the draws only what is exposed there counts, and its waiting
-        /// for copies: wall / (wall - exposed - copy_wait) - 1.
+        /// wall / (wall - draw) - 1; with a `device`, whose time is divided exactly, of that:
+        /// time_s / (time_s - exposed_s - copy_wait_s) - 1.
         std::optional<double> throughput_gain_if_draw_were_zero;
         bool operator==(const Headroom&) const = default;
     } headroom;

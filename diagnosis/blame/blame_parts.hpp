@@ -24,8 +24,8 @@ inline constexpr std::size_t max_slow_samples = 100;
     return std::span{blame.pieces}.subspan(draw.pieces.first, draw.pieces.count);
 }
 
-/// Why the loop waited: the end of the sentence "The loop waited … because", or a sentence of its own if the piece's
-/// cause is unknown. `piece` belongs to `draw`.
+/// Why the loop waited: the end of the sentence "The loop waited … because"; if the piece is hidden, of "The loop
+/// waited …,"; or a sentence of its own if its cause is unknown. `piece` belongs to `draw`.
 [[nodiscard]] std::string reason_of(const Ledger&, const DrawBlame& draw, const BlamePiece& piece);
 
 /// Fills in `slow_samples`. Needs `draws` and `pieces`.

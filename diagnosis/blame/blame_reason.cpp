@@ -32,7 +32,7 @@ std::string reason_of(const Ledger& ledger, const DrawBlame& draw, const BlamePi
     case Cause::transfer: return "the batch was being copied to the device";
     case Cause::order: return "the batch was complete and an older one had to come first";
     case Cause::handoff: return "the batch was there and the loop had not resumed";
-    case Cause::hidden: return "there was no batch yet, but the device had work meanwhile";
+    case Cause::hidden: return "while the device had work: this cost nothing";
     case Cause::unknown: break;
     }
     return draw.batch != nothing ? "the batch's records do not show the cause"

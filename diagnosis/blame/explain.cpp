@@ -277,7 +277,9 @@ private:
         for (const BlamePiece& piece : all)   // and how most of that cause was spent
             if (same(piece, *most) && sum_of(piece, true) > sum_of(*most, true))
                 most = &piece;
-        const char* const link = most->cause == Cause::unknown ? ": " : " because ";
+        const char* const link = most->cause == Cause::unknown  ? ": "
+                                 : most->cause == Cause::hidden ? ", "
+                                                                : " because ";
         std::string text =
             "The loop waited " + duration(sum_of(*most, false)) + link + reason_of(ledger_, draw_, *most);
         if (const std::string spent = how(most->spent); most->cause == Cause::stage && !spent.empty())

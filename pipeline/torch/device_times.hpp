@@ -93,7 +93,7 @@ private:
     std::int64_t queued_ns_ = 0;     // the loop's time at the last queue() of the pass
     bool knows_lengths_ = false;     // of steps: before that none is chosen, since the first are not like the others
     std::uint32_t readings_ = 0;     // what timing a step costs, see ReadingBudget
-    bool times_this_ = false, times_next_ = true;
+    bool times_this_ = false, times_next_ = false;   // the step that began last, the next one
     ReadingBudget budget_;
     DeviceClock clock_;
 };

@@ -220,6 +220,10 @@ int main(int argc, char** argv) {
     std::string json;
     CLI::App app{"how often a verdict is right: diagnose and other tools' rules on pipelines with measured causes",
                  "drawpoint bench accuracy"};
+    std::string family = "loader";
+    app.add_option("--family", family,
+                   "loader, or device: cases of runs on a device, which have options of their own [loader]")
+        ->check(CLI::IsMember({"loader", "device"}));
     app.add_option("--cases", options.cases, "folder with a file a case [bench/accuracy/cases]")
         ->check(CLI::ExistingDirectory);
     app.add_option("--truth", options.truth, "folder of what was measured [truth, beside the cases]");
@@ -261,6 +265,8 @@ int main(int argc, char** argv) {
     CLI::Option* const json_option =
         app.add_option("--json", json, "JSON on stdout in place of the table; --json=FILE: beside it")->expected(0, 1);
     return run_program(app, "accuracy", argc, argv, [&](const std::string& command) {
+        if (family == "device")   // `./run bench` has run the other program
+            throw std::runtime_error{"--family device is what bench_accuracy_device runs"};
         if (json_option->count() > 0)
             options.json = json;
         if (options.fresh > 0 && rounds->count() == 0)

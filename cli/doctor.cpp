@@ -112,7 +112,14 @@ Finding perf_counters() {
             "instructions and cache misses cannot be told; times are not affected"};
 }
 
-Finding libtorch() { return {"libtorch", libtorch_version() + ", on the CPU", ""}; }
+Finding libtorch(const TorchBuild& build) {
+    const std::string kind = build.accelerator.empty() ? "for the CPU alone" : "for " + build.accelerator;
+    if (build.loaded.empty() || build.loaded == build.built)
+        return {"libtorch", fmt::format("{}, {}", build.built, kind), ""};
+    return {
+        "libtorch", fmt::format("{}, {}", build.loaded, kind),
+        fmt::format("this program was built with {}: a device may fail in ways that nobody has tested", build.built)};
+}
 
 Finding threads() {
     if (std::string_view{DRAWPOINT_TBB_VERSION}.empty())
@@ -135,10 +142,16 @@ Finding huge_pages() {
             on ? "" : "the first touch of batch memory takes a fault for every 4 KiB"};
 }
 
-Finding gpu() {
-    const bool device = std::filesystem::exists("/dev/nvidiactl") || std::filesystem::exists("/dev/kfd");
-    return {"gpu", device ? "a device is there; this build trains on the CPU" : "none",
-            "training runs on the CPU's cores, beside the workers"};
+Finding gpu(const TorchBuild& build) {
+    const bool is_there = std::filesystem::exists("/dev/nvidiactl") || std::filesystem::exists("/dev/kfd");
+    const std::string on_cpu = "training runs on the CPU's cores, beside the workers";
+    if (build.accelerator.empty())
+        return {"gpu", is_there ? "a device is there, but this LibTorch is built for the CPU alone" : "none", on_cpu};
+    const std::string found =
+        fmt::format("{}, {} device{}", build.accelerator, build.devices, build.devices == 1 ? "" : "s");
+    if (build.devices == 0)
+        return {"gpu", found, "LibTorch finds no driver or no device: " + on_cpu};
+    return {"gpu", found, build.pins_memory ? "" : "no pinned memory: the loop waits for every copy to the device"};
 }
 
 }   // namespace
@@ -151,8 +164,9 @@ int doctor(const Invocation& invocation) {
         return exit_ok;
     const OutputOptions output = flags.read();
     const Machine machine = this_machine();
-    const std::array findings{cores(),    host(),    clock(),   recording(),  perf_counters(),
-                              libtorch(), threads(), reading(), huge_pages(), gpu()};
+    const TorchBuild build = torch_build();
+    const std::array findings{cores(),         host(),    clock(),   recording(),  perf_counters(),
+                              libtorch(build), threads(), reading(), huge_pages(), gpu(build)};
 
     nlohmann::ordered_json document =
         json_document("drawpoint.doctor/1", {.version = DRAWPOINT_VERSION, .command = invocation.line}, machine);

@@ -97,6 +97,17 @@ std::vector<Injection> injections_in(const std::vector<std::string>& texts) {
     return injections;
 }
 
+/// cpu, or a kind of accelerator and maybe its number.
+std::string device_in(std::string_view option, const std::string& text) {
+    const std::string_view kind = std::string_view{text}.substr(0, text.find(':'));
+    const bool has_number = kind.size() != text.size();
+    const bool is_known = kind == "cuda" || kind == "xpu" || kind == "mps" || (kind == "cpu" && !has_number);
+    if (!is_known || (has_number && !number_in<std::uint8_t>(std::string_view{text}.substr(kind.size() + 1))))
+        throw UsageError{
+            fmt::format("{} must be cpu, cuda, xpu, mps, or one with a number such as cuda:1, got '{}'", option, text)};
+    return text;
+}
+
 }   // namespace
 
 bool OutputOptions::colour_on_stdout() const { return colour_on(colour, STDOUT_FILENO); }
@@ -193,7 +204,13 @@ void ProfileOptions::add_training(CLI::App& app) {
     add_number(app, "--stall-timeout", stall_timeout, 0, 86'400,
                "tells on stderr what the workers do once the loop has waited so many seconds for a batch; 0: never");
     add_read(app, "--valid", valid, share_in, "validation data: an image folder, or the share of --data to hold out");
-    add_only(app, "--device", "cpu", {"cuda"}, "cpu");
+    add_read(app, "--device", device, "cpu", device_in,
+             "where the model is trained: cpu, cuda, xpu or mps; cuda:1 if there are several");
+    app.add_option("--device-prefetch", device_prefetch,
+                   "with --device: batches copied there ahead, at most --prefetch-depth of use [2]")
+        ->check(CLI::Range(std::size_t{0}, limits::most_prefetch_depth));
+    add_read(app, "--device-memory-budget", device_memory_budget, bytes_or_none,
+             "with --device: most bytes of its memory for batches [none]");
 }
 
 void ProfileOptions::add_recording(CLI::App& app) {
@@ -254,6 +271,12 @@ void ProfileOptions::check_together() const {
     if (image_size < 32 && needs_images())
         throw UsageError{
             fmt::format("--image-size must be at least 32 for --model {}, got {}", model.text, image_size)};
+    for (const auto& [option, given] : {std::pair{"device-prefetch", device_prefetch.has_value()},
+                                        {"device-memory-budget", device_memory_budget.value != 0}})
+        if (given && !on_device())
+            throw UsageError{fmt::format("--{} needs --device cuda, xpu or mps, got --device cpu", option)};
+    if (on_device() && model.value == ModelKind::none)
+        throw UsageError{fmt::format("--device {} needs a model, got --model none", device)};
     if (compute_ms > 0 && model.value != ModelKind::none)
         throw UsageError{
             fmt::format("--compute-ms {} needs --model none (--inject compute={}ms makes a model's steps longer)",

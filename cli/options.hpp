@@ -72,6 +72,9 @@ struct ProfileOptions {
     Given<OnError> on_error{"raise"};
     std::optional<std::size_t> max_errors;
     std::size_t stall_timeout = 60;   ///< seconds; 0: none
+    std::string device;               ///< "cpu", or as `DeviceOptions::device`
+    std::optional<std::size_t> device_prefetch;
+    Given<std::uint64_t> device_memory_budget;   ///< bytes; 0: none
     bool drop_last = false, drop_first_batch = true;
     Given<ProfilerKind> profiler{"simple"};
     Given<std::optional<ScheduleOptions>> schedule;
@@ -88,6 +91,8 @@ struct ProfileOptions {
 
     /// Whether --valid names other data.
     [[nodiscard]] bool validates_elsewhere() const;
+    /// Whether --device names an accelerator.
+    [[nodiscard]] bool on_device() const noexcept { return device != "cpu"; }
     /// Whether the model takes images of three channels, and nothing else.
     [[nodiscard]] bool needs_images() const;
 

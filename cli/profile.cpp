@@ -204,6 +204,7 @@ int profile(const Invocation& invocation) {
     const ReportRequest request{
         .style = options.report, .drop_first_batch = options.drop_first_batch, .command_line = invocation.line};
     check_request(request, output);
+    check_device(options);
 
     // A file at its size limit and a closed pipe are errors to report, not reasons to die.
     std::signal(SIGXFSZ, SIG_IGN);

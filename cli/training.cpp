@@ -4,6 +4,7 @@
 #include <chrono>
 #include <memory>
 #include <span>
+#include <stdexcept>
 #include <system_error>
 
 #include <asio/error.hpp>
@@ -16,6 +17,7 @@
 #include <drawpoint/loop/torch/learner.hpp>
 #include <drawpoint/pipeline/cache/sample_cache.hpp>
 #include <drawpoint/pipeline/loader/core/detail/batch_digest.hpp>
+#include <drawpoint/pipeline/torch/pinned_memory.hpp>
 
 namespace drawpoint::cli {
 namespace {
@@ -24,7 +26,8 @@ namespace {
 /// out: reading them would make every step milliseconds longer.
 class TrainedSamples final : public Stateful {
 public:
-    void add(const Batch& batch) noexcept {
+    template <class AnyBatch>
+    void add(const AnyBatch& batch) noexcept {
         digest_.add(std::as_bytes(batch.indices()));
         digest_.add(std::as_bytes(batch.targets()));
     }
@@ -50,12 +53,21 @@ public:
         training_ = training;
         learner_->begin_phase(training);
     }
-    void forward(Batch& batch) {
+    template <class AnyBatch>
+    void forward(AnyBatch& batch) {
         if (training_)
             trained_->add(batch);
         learner_->forward(batch);
     }
-    void loss(Batch& batch) { learner_->loss(batch); }
+    template <class AnyBatch>
+    void loss(AnyBatch& batch) {
+        learner_->loss(batch);
+    }
+    template <class AnyBatch>
+        requires LateLossLearner<L, AnyBatch>
+    bool keep_loss(AnyBatch& batch) {
+        return learner_->keep_loss(batch);
+    }
     void backward() { learner_->backward(); }
     void opt_step() { learner_->opt_step(); }
     void zero_grad() { learner_->zero_grad(); }
@@ -85,11 +97,18 @@ Outcome train(L& learner, TrainedSamples& trained, Runtime& runtime, Loaders& lo
               std::size_t steps_before, CallbackList& callbacks, const StopRequest& stop) {
     Outcome outcome;
     Noting<L> noting{learner, trained};
-    try {
-        if (loaders.valid)
-            run(runtime, fit(noting, loaders.train, *loaders.valid, fit_options, callbacks, runtime.recorder()));
+    const auto fit_on = [&](auto& of_training, auto& of_validation) {
+        if (of_validation)
+            run(runtime, fit(noting, of_training, *of_validation, fit_options, callbacks, runtime.recorder()));
         else
-            run(runtime, fit(noting, loaders.train, fit_options, callbacks, runtime.recorder()));
+            run(runtime, fit(noting, of_training, fit_options, callbacks, runtime.recorder()));
+    };
+    try {
+        if constexpr (Learner<L, DeviceBatch>)
+            if (loaders.train_on_device)
+                fit_on(*loaders.train_on_device, loaders.valid_on_device);
+        if (!loaders.train_on_device)
+            fit_on(loaders.train, loaders.valid);
         if constexpr (requires { learner.metrics(); })
             if (const auto metrics = learner.metrics(); metrics.seen > 0)
                 outcome.accuracy = metrics.accuracy();
@@ -139,6 +158,7 @@ LoaderOptions loader_options(const ProfileOptions& options, const Data& data, bo
     all.max_errors = options.max_errors;
     all.stall_timeout = std::chrono::seconds{options.stall_timeout};
     all.memory_budget = budget_of(options, data, of_training);
+    all.slot_memory = options.on_device() ? pinned_memory() : nullptr;
     return all;
 }
 
@@ -170,11 +190,35 @@ TrainingPosition resume(const ProfileOptions& options, TorchLearner& learner, st
 
 }   // namespace
 
+void check_device(const ProfileOptions& options) {
+    if (!options.on_device())
+        return;
+    try {
+        (void)find_device(options.device);
+    } catch (const std::exception& error) {
+        throw UsageError{fmt::format("--{}", error.what())};
+    }
+}
+
 Loaders::Loaders(Runtime& runtime, const ProfileOptions& options, const Data& data)
     : train{runtime, *data.train, *data.train_sampler, loader_options(options, data, true), "train"},
       inputs{data.train->layout().values()} {
     if (data.valid)
         valid.emplace(runtime, *data.valid, *data.valid_sampler, loader_options(options, data, false), "valid");
+    if (!options.on_device())
+        return;
+    const std::uint64_t budget = options.device_memory_budget.value;
+    DeviceOptions on_device{.device = options.device,
+                            .memory_budget = budget == 0 || !valid ? budget : std::max<std::uint64_t>(budget / 2, 1)};
+    if (options.device_prefetch)
+        on_device.device_prefetch = *options.device_prefetch;
+    try {
+        train_on_device.emplace(train, on_device);
+        if (valid)
+            valid_on_device.emplace(*valid, on_device);
+    } catch (const std::invalid_argument& error) {
+        throw UsageError{fmt::format("--device-memory-budget {}: {}", options.device_memory_budget.text, error.what())};
+    }
 }
 
 std::vector<DataLoader*> Loaders::all() {
@@ -196,9 +240,11 @@ Outcome train_model(const ProfileOptions& options, std::size_t classes, Runtime&
         return train(learner, trained, runtime, loaders, fit_options, 0, callbacks, stop);
     }
     SlowForward slow{delay};
-    const Model model = options.model.value == ModelKind::mlp        ? mlp(loaders.inputs, classes, {256}, options.seed)
-                        : options.model.value == ModelKind::resnet18 ? resnet18(classes, options.seed)
-                                                                     : small_cnn(classes, options.seed);
+    Model model = options.model.value == ModelKind::mlp        ? mlp(loaders.inputs, classes, {256}, options.seed)
+                  : options.model.value == ModelKind::resnet18 ? resnet18(classes, options.seed)
+                                                               : small_cnn(classes, options.seed);
+    if (loaders.train_on_device)
+        model.to(loaders.train_on_device->device());
     const bool adam = options.optimizer.value == OptimizerKind::adam;
     TorchLearner learner{model,
                          {.optimizer = adam ? Optimizer::adam : Optimizer::sgd,

@@ -16,6 +16,7 @@
 #include <drawpoint/loop/cancel.hpp>
 #include <drawpoint/pipeline/loader/data_loader.hpp>
 #include <drawpoint/pipeline/runtime/runtime.hpp>
+#include <drawpoint/pipeline/torch/device_loader.hpp>
 
 namespace drawpoint::cli {
 
@@ -78,15 +79,19 @@ struct Outcome {
 
 /// The loaders of a training run.
 struct Loaders {
-    /// The runtime and the data outlive this. Throws UsageError naming an option.
+    /// The runtime and the data outlive this. Throws UsageError naming an option, and DeviceError.
     Loaders(Runtime&, const ProfileOptions&, const Data&);
 
     DataLoader train;
     std::optional<DataLoader> valid;
-    std::size_t inputs;   ///< values of a sample
+    std::optional<DeviceLoader> train_on_device, valid_on_device;   ///< around these, with --device
+    std::size_t inputs;                                             ///< values of a sample
 
     [[nodiscard]] std::vector<DataLoader*> all();
 };
+
+/// Throws UsageError if there is no such device as --device names.
+void check_device(const ProfileOptions&);
 
 /// Trains what --model names. `stop` is among the callbacks.
 [[nodiscard]] Outcome train_model(const ProfileOptions&, std::size_t classes, Runtime&, Loaders&, CallbackList,

@@ -104,6 +104,8 @@ void refuse_without_effect(CLI::App& app) {
                              "--resume", "--report", "--drop-first-batch"})
         if (app.get_option(name)->count() > 0)
             throw UsageError{fmt::format("{} has no effect on tune, which runs as many steps as it needs", name)};
+    if (app.get_option("--device")->count() > 0)
+        throw UsageError{"--device: tune runs loops on the CPU alone; for one on a device, ask diagnose and whatif"};
 }
 
 /// Tunes the loader while it trains. nullopt: it was stopped. Throws Failure if training or tuning fails.

@@ -20,7 +20,7 @@ int main() try {
     DataLoader loader{runtime, noise, order, {.batch_size = 32, .num_workers = 2, .slot_memory = pinned_memory()}};
     DeviceLoader on_device{loader, {.device_prefetch = 2}};
     TorchLearner learner{small_cnn(4).to(on_device.device())};
-    run(runtime, fit(learner, on_device, {.epochs = 2, .record_loss = false}, recorder));
+    run(runtime, fit(learner, on_device, {.epochs = 2}, recorder));
 
     std::cout << "trained on " << on_device.device() << ", loss " << learner.loss_value() << '\n';
 } catch (const DeviceError& error) {

@@ -43,7 +43,7 @@ std::pair<Verdict, double> largest_stage(const RunFigures& run) {
     const auto readers = static_cast<double>(std::max<std::size_t>(1, run.setting.read_concurrency));
     offer(Verdict::read_latency, run.read_us * batch_of(run) / readers);
     offer(Verdict::collate, run.collate_us / workers_of(run));
-    offer(Verdict::transfer, run.transfer_us);
+    offer(Verdict::copy, run.transfer_us);
     return largest;
 }
 
@@ -90,7 +90,7 @@ RuleAnswer five_and_twenty_percent(const RunFigures& run) {
 RuleAnswer ten_and_twenty_percent(const RunFigures& run) {
     const double step_us = run.draw_us + run.compute_us;
     if (run.transfer_us >= 0.1 * step_us && 2 * run.transfer_us >= run.draw_us)
-        return {Verdict::transfer, std::nullopt};
+        return {Verdict::copy, std::nullopt};
     if (run.draw_share() < 0.1)
         return {Verdict::compute_bound, std::nullopt};
     if (run.draw_share() < 0.2)
@@ -204,7 +204,7 @@ RuleAnswer one_line(const RunFigures& run) {
     offer(Verdict::collate, other);
     other = run;
     other.transfer_us /= 2;
-    offer(Verdict::transfer, other);
+    offer(Verdict::copy, other);
     return best;
 }
 

@@ -12,6 +12,7 @@
 
 #include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/instrumentation/text/format.hpp>
+#include <drawpoint/pipeline/loader/machine/detail/transfer_policy.hpp>
 
 #include <drawpoint/diagnosis/rows/detail/loader_rows.hpp>
 #include "diagnosis/demands/cpu_shares.hpp"
@@ -205,9 +206,55 @@ private:
     double sample_wait_ns_ = 0;
 };
 
+/// How long copies to a device took: of each batch whose copy was timed; of another, as long as of the mean sample.
+class CopyTimes {
+public:
+    explicit CopyTimes(const Ledger& ledger) {
+        for (const TransferRow& row : ledger.transfers)
+            took_.emplace_back(place_of(row), bounded_ns(length_ns(row.begin_ns, row.end_ns)));
+        std::ranges::sort(took_);
+        double ns = 0, samples = 0;
+        for (const BatchRow& batch : ledger.batches)
+            if (const auto took = measured(batch)) {
+                ns += static_cast<double>(*took);
+                samples += batch.size;
+            }
+        sample_ns_ = samples > 0 ? ns / samples : 0;
+    }
+    [[nodiscard]] std::int64_t of(const BatchRow& batch) const {
+        return measured(batch).value_or(std::llround(sample_ns_ * batch.size));
+    }
+
+private:
+    using Place = std::tuple<std::uint16_t, std::uint32_t, std::uint32_t>;
+
+    [[nodiscard]] std::optional<std::int64_t> measured(const BatchRow& batch) const {
+        const auto found = std::ranges::lower_bound(took_, place_of(batch), {}, &std::pair<Place, std::int64_t>::first);
+        return found != took_.end() && found->first == place_of(batch) ? std::optional{found->second} : std::nullopt;
+    }
+
+    std::vector<std::pair<Place, std::int64_t>> took_;
+    double sample_ns_ = 0;
+};
+
+/// How batches went to a device, if its steps were timed.
+void note_device(RecordedRun& run, const Ledger& ledger) {
+    if (ledger.device_steps.empty())
+        return;
+    const auto buffers = number_fact(ledger, facts::device_buffers, TransferPolicy::most_buffers);
+    const auto copies = copies_of(ledger.fact(facts::device_copies).value_or(""));
+    if (!buffers || !copies) {
+        run.unusable = "it does not say how batches were copied to the device";
+        return;
+    }
+    run.device_buffers = static_cast<std::size_t>(*buffers);
+    run.copies = *copies;
+}
+
 void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loader, const Window& window,
                  const CpuShares& shares) {
     const Collating collating{ledger, window.batches, shares};
+    const CopyTimes copies{ledger};
     const std::vector<std::int64_t> behind = reads_behind(ledger, ledger.batches[window.batches.front()].pipeline);
     std::uint64_t count = 0;
     for (const std::uint32_t at : window.batches) {
@@ -225,7 +272,9 @@ void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loade
             demand.collate = collating.of(batch);
             run.collates = true;
         }
-        if (batch.transfer_issue_ns != no_stamp && batch.transfer_done_ns != no_stamp)
+        if (run.device_buffers != 0)
+            demand.transfer_ns = copies.of(batch);
+        else if (batch.transfer_issue_ns != no_stamp && batch.transfer_done_ns != no_stamp)
             demand.transfer_ns = bounded_ns(length_ns(batch.transfer_issue_ns, batch.transfer_done_ns));
         else
             demand.transfer_ns = window.transfers_ns[at];   // a loader around this one moves it while the loop waits
@@ -349,6 +398,9 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
         return run;
     }
     run.stages = row.stages;
+    note_device(run, ledger);
+    if (!run.unusable.empty())
+        return run;
     run.cores = cores_of(ledger);
     run.worker_bytes = worker_bytes;
     run.overhead_ns = overhead_of(ledger);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <drawpoint/diagnosis/rows/detail/loader_rows.hpp>
+#include <drawpoint/instrumentation/ledger/device_time.hpp>
 #include "diagnosis/demands/demand_limit.hpp"
 
 namespace drawpoint {
@@ -70,9 +71,130 @@ std::optional<std::int64_t> undelayed(std::span<const StepRow* const> rows) {
     return *least;
 }
 
+/// What a step takes of the device, and how long the loop waits for that in it.
+struct OnDevice {
+    DeviceDemand demand;
+    std::int64_t waited_ns = 0;
+};
+
+/// The piece of the step in which the loop waited for the device, if it did: while it read the loss, or later, if the
+/// device was behind where the loss was computed, but not any more at the end of the step. Null: it did not.
+const SpanRow* wait_in_step(const Ledger& ledger, const StepRow& step, const DeviceStepRow& row, std::int64_t lag_ns,
+                            std::int64_t little_ns) {
+    const auto longest = [&](bool reads_loss) {
+        const SpanRow* found = nullptr;
+        for (const SpanRow& piece : ledger.spans_of(step))
+            if (piece.begin_ns >= row.host_forward_ns && piece.begin_ns < row.host_end_ns && piece.ns >= little_ns &&
+                (!reads_loss || piece.span == Span::other) && (found == nullptr || piece.ns > found->ns))
+                found = &piece;
+        return found;
+    };
+    if (const SpanRow* const read = longest(true))
+        return read;
+    // A batch whose copy came late puts the device behind, too.
+    const std::int64_t copy_wait_ns = bounded_ns(length_ns(row.queued_ns, row.begin_ns)),
+                       behind_ns = bounded_ns(length_ns(row.host_forward_ns, row.forward_ns)) - copy_wait_ns;
+    return lag_ns < little_ns && behind_ns - lag_ns >= little_ns ? longest(false) : nullptr;
+}
+
+/// Of that time, what copies took that are among the steps (Copies::in_order).
+std::int64_t copied_ns(const Ledger& ledger, std::int64_t begin_ns, std::int64_t end_ns) {
+    std::int64_t ns = 0;
+    auto copy = std::ranges::lower_bound(ledger.transfers, begin_ns, {}, &TransferRow::begin_ns);
+    for (; copy != ledger.transfers.end() && copy->end_ns <= end_ns; ++copy)
+        ns += bounded_ns(length_ns(copy->begin_ns, copy->end_ns));
+    return std::min(ns, bounded_ns(length_ns(begin_ns, end_ns)));
+}
+
+OnDevice on_device(const Ledger& ledger, Copies copies, const StepRow& step, const DeviceStepRow& row) {
+    OnDevice found;
+    DeviceDemand& demand = found.demand;
+    // Copies that the loop waited for at the end of its draw came before the step's work.
+    const std::int64_t begin_ns = std::max(row.begin_ns, end_ns(step.draw_begin_ns, step.draw_ns));
+    const std::int64_t copies_ns = copies == Copies::in_order ? copied_ns(ledger, row.begin_ns, row.end_ns) : 0;
+    demand.ns = bounded_ns(length_ns(begin_ns, row.end_ns) - copies_ns);
+    const auto little_ns = static_cast<std::int64_t>(DeviceTotals::little_lag * static_cast<double>(demand.ns));
+    const std::int64_t lag_ns = bounded_ns(length_ns(row.host_end_ns, row.end_ns));
+    const bool keeps_up = lag_ns < little_ns;
+    if (keeps_up)
+        demand.lag_ns = lag_ns;
+    if (const SpanRow* const wait = wait_in_step(ledger, step, row, lag_ns, little_ns)) {
+        const std::int64_t own_ns = bounded_ns(step.batch_ns - wait->ns);
+        demand.first_ns = std::min(bounded_ns(length_ns(begin_ns, end_ns(wait->begin_ns, wait->ns))), demand.ns);
+        const std::int64_t before_ns = length_ns(end_ns(step.draw_begin_ns, step.draw_ns), wait->begin_ns);
+        demand.wait_at =
+            own_ns > 0 ? std::clamp(static_cast<double>(before_ns) / static_cast<double>(own_ns), 0.0, 1.0) : 0;
+        found.waited_ns = bounded_ns(wait->ns);
+    }
+    demand.is_launch_bound = keeps_up && demand.first_ns == 0;
+    return found;
+}
+
+/// What is known of the device from the steps that were timed.
+class DeviceSteps {
+public:
+    DeviceSteps(const Ledger& ledger, Copies copies, std::span<const StepRow* const> rows) : found_(rows.size()) {
+        std::vector<std::pair<std::size_t, const DeviceStepRow*>> timed;
+        double worked_ns = 0, all_ns = 0;
+        for (std::size_t i = 0; i < rows.size(); ++i)
+            if (const DeviceStepRow* const row = device_step_of(ledger, *rows[i])) {
+                found_[i] = on_device(ledger, copies, *rows[i], *row);
+                timed.emplace_back(i, row);
+                worked_ns += static_cast<double>(found_[i].demand.ns);
+                all_ns += static_cast<double>(bounded_ns(length_ns(row->free_ns, row->end_ns)));
+            }
+        if (timed.empty())
+            return;
+        const double share = all_ns > 0 ? std::min(worked_ns / all_ns, 1.0) : 0;
+        fill(rows, 0, timed.front().first, timed.front().first, worked_ns / static_cast<double>(timed.size()));
+        for (std::size_t i = 0; i < timed.size(); ++i) {
+            const auto [at, row] = timed[i];
+            const std::size_t until = i + 1 < timed.size() ? timed[i + 1].first : rows.size();
+            double mean_ns = worked_ns / static_cast<double>(timed.size());
+            // Between two timed steps of a pass the time of those between them is known, if not how it is divided.
+            if (until < rows.size() && until > at + 1 && rows[at]->epoch == rows[until]->epoch)
+                mean_ns = share *
+                          static_cast<double>(bounded_ns(length_ns(row->end_ns, timed[i + 1].second->free_ns))) /
+                          static_cast<double>(until - at - 1);
+            fill(rows, at + 1, until, at, mean_ns);
+        }
+    }
+    [[nodiscard]] const OnDevice& of(std::size_t step) const { return found_[step]; }
+
+private:
+    /// Steps that were not timed: they take `mean_ns` of the device, and wait for it as step `like` does.
+    void fill(std::span<const StepRow* const> rows, std::size_t first, std::size_t last, std::size_t like,
+              double mean_ns) {
+        for (std::size_t i = first; i < last; ++i) {
+            OnDevice& one = found_[i] = found_[like];
+            const double factor = one.demand.ns > 0 ? mean_ns / static_cast<double>(one.demand.ns) : 1;
+            one.demand.ns = bounded_ns(std::llround(mean_ns));
+            one.demand.first_ns = bounded_ns(std::llround(static_cast<double>(one.demand.first_ns) * factor));
+            if (one.waited_ns > 0)
+                one.waited_ns = bounded_ns(rows[i]->batch_ns - (rows[like]->batch_ns - one.waited_ns));
+        }
+    }
+
+    std::vector<OnDevice> found_;
+};
+
+/// Of the time between two steps, the wait for the device at the end of a pass.
+std::int64_t drained_ns(const Ledger& ledger, const TimeRange& between) {
+    std::int64_t ns = 0;
+    for (const PassRow& pass : ledger.passes)
+        if (pass.end_ns > between.from_ns && pass.begin_ns < between.to_ns)
+            for (const SpanRow& piece : ledger.spans_of(pass))
+                if (piece.span == Span::device)
+                    ns += bounded_ns(length_ns(std::max(piece.begin_ns, between.from_ns),
+                                               std::min(end_ns(piece.begin_ns, piece.ns), between.to_ns)));
+    return ns;
+}
+
 /// Adds the steps, all their time as waiting, and to `took` the time of each from draw to draw.
 void take_up(RecordedRun& run, const Ledger& ledger, std::span<const StepRow* const> rows,
              std::vector<TimeRange>& took) {
+    const auto devices =
+        run.device_buffers != 0 ? std::optional<DeviceSteps>{std::in_place, ledger, run.copies, rows} : std::nullopt;
     double wall = 0, draws = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const StepRow& row = *rows[i];
@@ -84,8 +206,14 @@ void take_up(RecordedRun& run, const Ledger& ledger, std::span<const StepRow* co
         TimeRange range{row.draw_begin_ns, end_ns(end_ns(row), between)};
         StepDemand step{.compute = {0, bounded_ns(row.batch_ns)}, .size = row.size};
         step.after.wait_ns = bounded_ns(between - lost + callbacks);
+        if (devices) {
+            step.device = devices->of(i).demand;
+            step.compute.wait_ns -= std::min(devices->of(i).waited_ns, step.compute.wait_ns);
+        }
         if (i + 1 < rows.size()) {
             step.pause_ns = bounded_ns(length_ns(range.to_ns, next.draw_begin_ns));
+            if (devices && step.pause_ns > 0)
+                step.pause_ns -= std::min(drained_ns(ledger, {range.to_ns, next.draw_begin_ns}), step.pause_ns);
             range.to_ns = std::min(range.to_ns, std::max(next.draw_begin_ns, range.from_ns));
         }
         wall += static_cast<double>(length_ns(range.from_ns, range.to_ns));

@@ -10,6 +10,7 @@
 #include <drawpoint/pipeline/loader/machine/memory_plan.hpp>
 
 #include "diagnosis/replay/replay_demands.hpp"
+#include "diagnosis/replay/replay_device.hpp"
 #include "diagnosis/replay/replay_loader.hpp"
 #include "diagnosis/replay/replay_rows.hpp"
 #include "diagnosis/replay/machine/virtual_time.hpp"
@@ -47,6 +48,8 @@ void check(const RecordedRun& run, const ReplayOptions& options) {
     check_factor("change.read", change.read);
     check_factor("change.collate", change.collate);
     check_factor("change.transfer", change.transfer);
+    if (run.device_buffers != 0)
+        check(out_of_range("buffers of the device", buffers_of(run, change), 1, TransferPolicy::most_buffers));
     check_factor("change.compute", change.compute);
     check_factor("change.sampler", change.sampler);
     check_factor("change.waiting", change.waiting);

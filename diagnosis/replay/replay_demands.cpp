@@ -101,7 +101,8 @@ std::size_t block_of(std::span<const StepDemand> steps, std::size_t least) {
     const auto n = static_cast<double>(steps.size());
     std::vector<double> off(steps.size());   // difference from the mean
     std::ranges::transform(steps, off.begin(), [](const StepDemand& step) {
-        return static_cast<double>(step.compute.cpu_ns + step.compute.wait_ns + step.after.cpu_ns + step.after.wait_ns);
+        return static_cast<double>(step.compute.cpu_ns + step.compute.wait_ns + step.after.cpu_ns + step.after.wait_ns +
+                                   step.device.ns);
     });
     const double mean = std::accumulate(off.begin(), off.end(), 0.0) / n;
     for (double& value : off)
@@ -179,6 +180,8 @@ void ReplayDemands::add_batches_and_steps(const ReplayOptions& options) {
     for (StepDemand& step : steps_) {
         step.compute = asked(step.compute, options.change.compute);
         step.after = asked(step.after, options.change.compute);
+        step.device.ns = asked(step.device.ns, options.change.compute);
+        step.device.first_ns = options.change.no_sync ? 0 : asked(step.device.first_ns, options.change.compute);
     }
     order_ = asked(run_->order, options.change.sampler);
     // Checks the largest demands that batch_at and step_at can make.
@@ -190,8 +193,10 @@ void ReplayDemands::add_batches_and_steps(const ReplayOptions& options) {
         (void)asked(batch.collate, most_of(batch.size));
         (void)asked(batch.transfer_ns, most_of(batch.size));
     }
-    for (const StepDemand& step : steps_)
+    for (const StepDemand& step : steps_) {
         (void)asked(step.compute, most_of(step.size));
+        (void)asked(step.device.ns, most_of(step.size));
+    }
 }
 
 void ReplayDemands::pick(const ReplayOptions& options, std::size_t warm_up, std::size_t batches) {
@@ -239,6 +244,8 @@ void ReplayDemands::level_all(double factor, bool resampled) {
     level_field(batches_, full, batches, factor, [](BatchDemand& b) -> std::int64_t& { return b.transfer_ns; });
     level_field(steps_, full, steps, factor, [](StepDemand& s) -> std::int64_t& { return s.compute.cpu_ns; });
     level_field(steps_, full, steps, factor, [](StepDemand& s) -> std::int64_t& { return s.compute.wait_ns; });
+    level_field(steps_, full, steps, factor, [](StepDemand& s) -> std::int64_t& { return s.device.ns; });
+    level_field(steps_, full, steps, factor, [](StepDemand& s) -> std::int64_t& { return s.device.first_ns; });
     // Independent of the step's size:
     level(steps_, 0, 1, steps, factor, [](StepDemand& step) -> std::int64_t& { return step.after.cpu_ns; });
     level(steps_, 0, 1, steps, factor, [](StepDemand& step) -> std::int64_t& { return step.after.wait_ns; });
@@ -261,6 +268,8 @@ StepDemand ReplayDemands::step_at(std::uint64_t step, std::uint32_t size) const 
     const auto was = static_cast<double>(demand.size == 0 ? run_->setting.batch_size : demand.size);
     const double factor = static_cast<double>(size) / was;
     demand.compute = {times(demand.compute.cpu_ns, factor), times(demand.compute.wait_ns, factor)};
+    demand.device.ns = times(demand.device.ns, factor);
+    demand.device.first_ns = times(demand.device.first_ns, factor);
     return demand;
 }
 

@@ -51,6 +51,9 @@ ReplayLoader::ReplayLoader(const RecordedRun& run, const ReplayOptions& options,
       spin_{static_cast<std::size_t>(std::ceil(run.cores)), options.setting.num_workers},
       yields_{static_cast<std::uint32_t>(
           SpinPolicy::worker_yields(static_cast<std::size_t>(std::ceil(run.cores)), options.setting.num_workers))} {
+    if (run.device_buffers != 0)
+        device_.emplace(buffers_of(run, options.change),
+                        options.change.pinned && run.copies == Copies::pageable ? Copies::apart : run.copies);
     if (run.pass_samples != 0) {
         const std::uint64_t before = options.warm_up_steps * options.setting.batch_size % run.pass_samples;
         pass_begin_ = -static_cast<std::int64_t>((run.first_in_pass + run.pass_samples - before) % run.pass_samples);

@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include <drawpoint/instrumentation/recorder/detail/reading_budget.hpp>
@@ -11,6 +12,7 @@
 #include <drawpoint/pipeline/loader/machine/detail/spin_policy.hpp>
 
 #include "diagnosis/replay/replay_demands.hpp"
+#include "diagnosis/replay/replay_device.hpp"
 #include "diagnosis/replay/replay_gate.hpp"
 #include "diagnosis/replay/replay_reads.hpp"
 #include "diagnosis/replay/replay_rows.hpp"
@@ -132,21 +134,30 @@ private:
         suspended,
         waking,
         transfer,
+        waiting_for_device,
+        copying,
         waiting_first,
         computing,
         waiting,
+        synchronising,
         computing_after,
         waiting_after,
+        draining,
         pausing
     };
     void step_loop();
     void begin_draw();
     void draw();
+    [[nodiscard]] bool may_draw();   // false: it has to wait for the device
     void take();
+    void copy();
     void begin_compute();
+    void compute_part();
     void compute_step();
+    void end_part();
     void release_batch();
     void end_step();
+    void pause();
     [[nodiscard]] bool ready() const noexcept { return position_ < published_; }
 
     const RecordedRun& run_;
@@ -158,6 +169,7 @@ private:
     LoaderMachine machine_;
     ReplayGate gate_;
     ReplayReads reads_;
+    std::optional<ReplayDevice> device_;
     std::uint64_t steps_;
     bool inline_;
 
@@ -189,7 +201,11 @@ private:
     SpinPolicy spin_;
     std::uint32_t yields_;   // of a worker before it sleeps
     StepDemand step_{};
-    BatchRow released_{};   // of the step's batch: its slot may be in use again
+    Demand part_{}, rest_{};      // of the step's computing: under way; after a wait for the device
+    bool synchronises_ = false;   // the loop will wait for the device in this step
+    bool is_queued_ = false;      // the device has the step's first command
+    ReplayRows::Waits waits_{};   // of this step
+    BatchRow released_{};         // of the step's batch: its slot may be in use again
     std::int64_t draw_begin_ns_ = 0, taken_ns_ = 0, released_ns_ = 0;
     std::vector<std::int64_t> draw_ns_, step_ns_;
 

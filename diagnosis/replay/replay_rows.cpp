@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include <drawpoint/instrumentation/ledger/device_time.hpp>
+
 namespace drawpoint {
 
 ReplayRows::ReplayRows(const RecordedRun& run, const LoaderSetting& setting, std::size_t workers) : open_(workers) {
@@ -19,9 +21,9 @@ void ReplayRows::begin_pass(std::int64_t now_ns) {
     pass_begin_ns_ = now_ns;
 }
 
-void ReplayRows::pause(std::int64_t begin_ns, std::int64_t ns) {
+void ReplayRows::pause(Span span, std::int64_t begin_ns, std::int64_t ns) {
     if (ns != 0)
-        pauses_.push_back({.span = Span::between, .begin_ns = begin_ns, .ns = ns});
+        pauses_.push_back({.span = span, .begin_ns = begin_ns, .ns = ns});
 }
 
 void ReplayRows::end_pass(std::int64_t now_ns) {
@@ -81,11 +83,12 @@ void ReplayRows::end_sample(std::uint32_t worker, const BatchRow& batch, std::ui
 }
 
 void ReplayRows::step(const BatchRow& batch, std::int64_t begin_ns, std::int64_t end_ns, std::int64_t next_ns,
-                      const StepDemand& demand) {
+                      const StepDemand& demand, const Waits& waits) {
     // Of the loop's own thread, while it holds the batch.
     const auto cpu_ns =
         static_cast<std::int64_t>(static_cast<double>(demand.compute.cpu_ns) / std::max(demand.threads, 1.0));
-    const std::int64_t queued_ns = std::max<std::int64_t>(end_ns - batch.taken_ns - cpu_ns - demand.compute.wait_ns, 0);
+    const std::int64_t queued_ns =
+        std::max<std::int64_t>(end_ns - batch.taken_ns - cpu_ns - demand.compute.wait_ns - waits.in_step_ns, 0);
     StepRow row{.step = static_cast<std::uint32_t>(ledger_.steps.size()),
                 .epoch = batch.epoch,
                 .batch = batch.batch,
@@ -104,13 +107,32 @@ void ReplayRows::step(const BatchRow& batch, std::int64_t begin_ns, std::int64_t
             at = until;
         }
     };
+    add(Span::transfer, waits.device_until_ns);
     add(Span::starved, batch.offered_ns);
-    add(Span::handoff, batch.transfer_issue_ns == no_stamp ? batch.taken_ns : batch.transfer_issue_ns);
+    add(Span::handoff, waits.resumed_ns);
     add(Span::transfer, batch.taken_ns);
     add(Span::forward, end_ns);
     add(Span::between, next_ns);
     row.spans.count = static_cast<std::uint32_t>(ledger_.spans.size()) - row.spans.first;
     ledger_.steps.push_back(row);
+}
+
+void ReplayRows::device_step(DeviceStepRow row) {
+    const StepRow& step = ledger_.steps.back();
+    row.step = step.step;
+    row.epoch = step.epoch;
+    row.phase = step.phase;
+    split_dry(ledger_, row);
+    ledger_.device_steps.push_back(row);
+}
+
+void ReplayRows::transfer(const ReplayDevice::Times& copy, const BatchRow& batch, std::uint64_t bytes) {
+    ledger_.transfers.push_back({.epoch = batch.epoch,
+                                 .batch = batch.batch,
+                                 .bytes = bytes,
+                                 .issue_ns = copy.issue_ns,
+                                 .begin_ns = copy.begin_ns,
+                                 .end_ns = copy.end_ns});
 }
 
 Ledger ReplayRows::finish(std::int64_t now_ns) {

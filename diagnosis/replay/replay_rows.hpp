@@ -8,6 +8,8 @@
 
 #include <drawpoint/diagnosis/replay/replay.hpp>
 
+#include "diagnosis/replay/replay_device.hpp"
+
 namespace drawpoint {
 
 /// Builds the ledger of a simulated run, row by row.
@@ -18,7 +20,7 @@ public:
     /// Begins a pass and ends the one before.
     void begin_pass(std::int64_t now_ns);
     [[nodiscard]] std::uint32_t epoch() const noexcept { return epoch_; }
-    void pause(std::int64_t begin_ns, std::int64_t ns);
+    void pause(Span, std::int64_t begin_ns, std::int64_t ns);
 
     void begin_order(std::int64_t now_ns) noexcept { order_begin_ns_ = now_ns; }
     void end_order(std::optional<std::uint16_t> worker, std::uint64_t epoch, std::int64_t now_ns, std::int64_t cpu_ns);
@@ -31,8 +33,18 @@ public:
     void end_sample(std::uint32_t worker, const BatchRow& batch, std::uint32_t place, std::uint64_t index,
                     std::uint64_t bytes, std::int64_t waited_ns);
     void add(const BatchRow& row) { ledger_.batches.push_back(row); }
+    /// What the loop waited for in a step.
+    struct Waits {
+        std::int64_t device_until_ns = no_stamp;   // in its draw, first of all
+        std::int64_t resumed_ns = 0;               // when it had the batch in host memory
+        std::int64_t in_step_ns = 0;               // for the device
+    };
     /// `end_ns`: when the batch was given back. `next_ns`: when the next draw could begin.
-    void step(const BatchRow&, std::int64_t begin_ns, std::int64_t end_ns, std::int64_t next_ns, const StepDemand&);
+    void step(const BatchRow&, std::int64_t begin_ns, std::int64_t end_ns, std::int64_t next_ns, const StepDemand&,
+              const Waits&);
+    /// What the device did in that step; the rest of the row is filled in.
+    void device_step(DeviceStepRow);
+    void transfer(const ReplayDevice::Times&, const BatchRow&, std::uint64_t bytes);
     [[nodiscard]] Ledger finish(std::int64_t now_ns);
 
 private:

@@ -116,7 +116,7 @@ std::vector<std::string> evidence_text(const Evidence& found, const SteadyRun& s
         said.push_back(
             fmt::format("of the device's time, waiting for data took {:.1f} %: {:.1f} % without work while the "
                         "loop drew, {:.1f} % waiting for copies",
-                        100 * found.device_data_share(), 100 * static_cast<double>(found.device.exposed_ns()) / all_ns,
+                        100 * found.data_share(), 100 * static_cast<double>(found.device.exposed_ns()) / all_ns,
                         100 * static_cast<double>(found.device.copy_wait_ns) / all_ns));
     }
     if (found.order_s > 0.1 * found.draw_s)

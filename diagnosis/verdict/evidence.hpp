@@ -24,12 +24,12 @@ struct Evidence {
     double sample_p99_over_p50 = 1;
     bool reads_grow_with_bytes = false;
     DeviceTotals device;   ///< of those of the steps that were timed on a device
-    /// What waiting for data cost the device, as a share of its time.
-    [[nodiscard]] double device_data_share() const noexcept {
-        const std::int64_t all_ns = device.all_ns();
-        return all_ns > 0 ? static_cast<double>(device.data_ns()) / static_cast<double>(all_ns) : 0;
-    }
     [[nodiscard]] double draw_share() const noexcept { return wall_s > 0 ? draw_s / wall_s : 0; }
+    /// What waiting for data cost: as a share of the device's time or, without one, of the loop's.
+    [[nodiscard]] double data_share() const noexcept {
+        const std::int64_t all_ns = device.all_ns();
+        return all_ns > 0 ? static_cast<double>(device.data_ns()) / static_cast<double>(all_ns) : draw_share();
+    }
 };
 
 [[nodiscard]] Evidence evidence_of(const Ledger&, const SteadyRun&);

@@ -115,6 +115,19 @@ bool any(const Rows& rows, Of of) {
     return std::ranges::any_of(rows, [&](const auto& row) { return of(row) > 0; });
 }
 
+/// Changes of how a device is fed.
+void add_for_device(const RecordedRun& run, const auto& add) {
+    if (run.device_buffers == 0)
+        return;
+    if (run.device_buffers <= loader_limits::most_prefetch_depth && run.copies != Copies::in_order)
+        add(Lever::device_prefetch, fmt::format("device_prefetch {} -> {}", run.device_buffers - 1, run.device_buffers))
+            .what.device_buffers = run.device_buffers + 1;
+    if (run.copies == Copies::pageable)
+        add(Lever::pinned, "batches in pinned memory").what.pinned = true;
+    if (any(run.steps, [](const StepDemand& step) { return step.device.first_ns; }))
+        add(Lever::no_sync, "no wait for the device in a step").what.no_sync = true;
+}
+
 }   // namespace
 
 bool says_decode(std::string_view stage) { return names(stage, "decode"); }
@@ -187,6 +200,7 @@ std::vector<Intervention> unit_interventions(const RecordedRun& run, const Trait
         add(Lever::collate, "collating twice as fast").what.collate = 0.5;
     if (any(run.batches, [](const BatchDemand& batch) { return batch.transfer_ns; }))
         add(Lever::transfer, "transfers twice as fast").what.transfer = 0.5;
+    add_for_device(run, add);
     if (takes_part_of_a_pass(run))
         add(Lever::sampler, "the sampler twice as fast").what.sampler = 0.5;
     add(Lever::compute, "the loop's own step twice as fast").what.compute = 0.5;

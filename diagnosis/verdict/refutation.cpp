@@ -37,13 +37,36 @@ std::string recorded_command(const Ledger& ledger, std::string_view without, con
 }   // namespace
 
 OptionValues recorded_options(const Ledger& ledger) {
-    constexpr std::array<std::string_view, 28> known{
-        "allow-inexact",  "batch-size",       "cache",         "compute-ms",    "data",
-        "device",         "drop-last",        "epochs",        "format",        "image-size",
-        "inject",         "jpeg-decoder",     "learning-rate", "max-errors",    "memory-budget",
-        "model",          "num-workers",      "on-error",      "optimizer",     "order",
-        "prefetch-depth", "read-concurrency", "record",        "resize-filter", "seed",
-        "steps",          "targets",          "valid"};
+    constexpr std::array<std::string_view, 30> known{"allow-inexact",
+                                                     "batch-size",
+                                                     "cache",
+                                                     "compute-ms",
+                                                     "data",
+                                                     "device",
+                                                     "device-memory-budget",
+                                                     "device-prefetch",
+                                                     "drop-last",
+                                                     "epochs",
+                                                     "format",
+                                                     "image-size",
+                                                     "inject",
+                                                     "jpeg-decoder",
+                                                     "learning-rate",
+                                                     "max-errors",
+                                                     "memory-budget",
+                                                     "model",
+                                                     "num-workers",
+                                                     "on-error",
+                                                     "optimizer",
+                                                     "order",
+                                                     "prefetch-depth",
+                                                     "read-concurrency",
+                                                     "record",
+                                                     "resize-filter",
+                                                     "seed",
+                                                     "steps",
+                                                     "targets",
+                                                     "valid"};
     OptionValues options;
     bool has_data = false;
     for (const auto& [key, value] : ledger.facts) {
@@ -74,6 +97,7 @@ std::string option_of(const Intervention& change) {
     case Lever::fewer_workers:
     case Lever::more_workers: return option(setting.num_workers);
     case Lever::more_depth: return option(setting.prefetch_depth);
+    case Lever::device_prefetch: return option(change.what.device_buffers - 1);
     case Lever::out_of_order: return option(to_string(setting.order));
     case Lever::more_reads: return option(setting.read_concurrency);
     case Lever::more_memory: return option(setting.memory_budget);

@@ -17,6 +17,7 @@ namespace drawpoint {
 namespace {
 
 constexpr std::size_t least_steps = 50;
+constexpr std::size_t least_timed = 30;    // of these steps, on a device
 constexpr double least_change = 1.25;      // factor between a step's time in the warm-up and after it that is no noise
 constexpr double most_unexplained = 0.1;   // of a step's time
 constexpr double least_exposed = 0.02;     // of a device's time, that waiting for data costs if it is not compute-bound
@@ -99,14 +100,11 @@ std::optional<Abstention> abstention(const SteadyRun& steady, const Evidence& fo
         return late;
     if (auto doubt = distrust(steady.trust))
         return doubt;
-    if (found.device.steps > 0 && found.device.steps < least_steps)
-        return needs_more_steps(found.steps * (least_steps - found.device.steps) / found.device.steps,
+    if (found.device.steps > 0 && found.device.steps < least_timed)
+        return needs_more_steps(found.steps * (least_timed - found.device.steps) / found.device.steps,
                                 fmt::format("{} of the steady steps were timed on the device, {} are the least",
-                                            found.device.steps, least_steps));
-    if (found.device.steps > 0 && found.device_data_share() >= least_exposed)
-        return Abstention{.reason = "the batches went to a device, and what another setting would change there is not "
-                                    "predicted yet; the causes of what it waited for are in the table of draws"};
-    if (!steady.run.unusable.empty() && found.device.steps == 0)
+                                            found.device.steps, least_timed));
+    if (!steady.run.unusable.empty() && (found.device.steps == 0 || found.data_share() >= least_exposed))
         return cannot_be_replayed(steady.run.unusable);
     return std::nullopt;
 }
@@ -179,6 +177,21 @@ bool is_cause(const Intervention& change, const DiagnosisOptions& options) {
     return change.gain.median > options.least_gain && change.gain.low > -change.gain.median;
 }
 
+bool is_of_the_loop(Lever lever) noexcept { return lever == Lever::compute || lever == Lever::no_sync; }
+
+/// What it says of the loop if a faster step gains most.
+Verdict cause_of_compute(const std::vector<Intervention>& changes, const RecordedRun& run,
+                         const DiagnosisOptions& options) {
+    if (std::ranges::any_of(changes, [&](const Intervention& change) {
+            return change.lever == Lever::no_sync && is_cause(change, options);
+        }))
+        return Verdict::synchronised;
+    const auto launch_bound =
+        std::ranges::count_if(run.steps, [](const StepDemand& step) { return step.device.is_launch_bound; });
+    return 2 * static_cast<std::size_t>(launch_bound) > run.steps.size() ? Verdict::launch_bound
+                                                                         : Verdict::compute_bound;
+}
+
 void name_the_cause(Diagnosis& diagnosis, const Evidence& found, const DiagnosisOptions& options) {
     const auto counts = [&](const Intervention& change) {
         return change.lever != Lever::cores && is_cause(change, options);   // nobody has more cores
@@ -195,33 +208,34 @@ void name_the_cause(Diagnosis& diagnosis, const Evidence& found, const Diagnosis
         return;
     }
     diagnosis.verdict = top->verdict;
-    bool loader = false, compute = top->lever == Lever::compute;
+    bool loader = false, compute = is_of_the_loop(top->lever);
     for (auto change = top + 1; change != all.end(); ++change) {
         if (!counts(*change) || change->gain.median < top->gain.median - options.tie_points)
             continue;
-        (change->lever == Lever::compute ? compute : loader) = true;
+        (is_of_the_loop(change->lever) ? compute : loader) = true;
         if (change->verdict != diagnosis.verdict &&
             std::ranges::find(diagnosis.co_verdicts, change->verdict) == diagnosis.co_verdicts.end())
             diagnosis.co_verdicts.push_back(change->verdict);
     }
-    loader = loader || top->lever != Lever::compute;
-    if (loader && compute && found.draw_share() <= 0.1) {
+    loader = loader || !is_of_the_loop(top->lever);
+    if (loader && compute && found.data_share() <= 0.1) {
         diagnosis.co_verdicts.insert(diagnosis.co_verdicts.begin(), diagnosis.verdict);
         diagnosis.verdict = Verdict::balanced;
     }
     const double warm_up_s = found.all_draw_s - found.draw_s;
-    if (diagnosis.verdict == Verdict::compute_bound && found.draw_share() < 0.03 &&
+    if (diagnosis.verdict == Verdict::compute_bound && found.data_share() < 0.03 &&
         warm_up_s > 0.7 * found.all_draw_s && warm_up_s > 0.1 * found.all_wall_s)
         diagnosis.verdict = Verdict::warm_up;
 }
 
-bool is_part_of_the_loader(Lever lever) noexcept {
+/// Whether the change can be made by a user, although it is no setting.
+bool can_be_made(Lever lever) noexcept {
     return lever == Lever::stage || lever == Lever::read || lever == Lever::collate || lever == Lever::transfer ||
-           lever == Lever::sampler || lever == Lever::delivery;
+           lever == Lever::sampler || lever == Lever::delivery || lever == Lever::pinned || lever == Lever::no_sync;
 }
 
 /// Advises the cheapest of the settings whose gains tie with the largest; if none gains, the part of the loader to
-/// speed up.
+/// speed up, or the wait to leave out.
 void advise(Diagnosis& diagnosis, const DiagnosisOptions& options) {
     const Intervention* best = nullptr;
     double most = 0;
@@ -233,7 +247,7 @@ void advise(Diagnosis& diagnosis, const DiagnosisOptions& options) {
         }
     if (!best)
         for (const Intervention& change : diagnosis.interventions)
-            if (!best && is_part_of_the_loader(change.lever) && is_cause(change, options))
+            if (!best && can_be_made(change.lever) && is_cause(change, options))
                 best = &change;
     if (best)
         diagnosis.advice = *best;
@@ -260,6 +274,10 @@ void weigh(Diagnosis& diagnosis, const SteadyRun& steady, const Evidence& found,
                             found.compute_variation > 0.5 && found.compute_variation > found.sample_variation};
     std::vector<Intervention> changes = unit_interventions(steady.run, traits);
     predict_gains(changes, steady.run, options);
+    const Verdict of_compute = cause_of_compute(changes, steady.run, options);
+    for (Intervention& change : changes)
+        if (change.lever == Lever::compute)
+            change.verdict = of_compute;
     if (auto resumes = delivery(late, steady.run)) {
         changes.push_back(std::move(*resumes));
         std::ranges::stable_sort(changes, std::ranges::greater{},
@@ -298,7 +316,7 @@ Diagnosis diagnose(const Ledger& ledger, const DiagnosisOptions& options) {
     Diagnosis diagnosis = measured(ledger, steady, found);
     if (auto none = abstention(steady, found))
         abstain(diagnosis, std::move(*none));
-    else if (found.device.steps > 0)
+    else if (!steady.run.unusable.empty())
         diagnosis.verdict = Verdict::compute_bound;   // measured: the loader has nothing to gain
     else
         decide(diagnosis, steady, found, options);

@@ -5,11 +5,11 @@
 namespace drawpoint {
 namespace {
 
-constexpr std::array<std::string_view, 20> verdicts{
-    "compute-bound", "balanced",         "transfer",        "delivery",     "warm-up",
-    "read-latency",  "read-bandwidth",   "decode",          "transform",    "collate",
-    "workers",       "oversubscription", "prefetch-depth",  "memory",       "order",
-    "sampler",       "stragglers",       "bursty-consumer", "interference", "undecided"};
+constexpr std::array<std::string_view, 22> verdicts{
+    "compute-bound",  "balanced",     "copy",         "delivery", "warm-up",    "read-latency",
+    "read-bandwidth", "decode",       "transform",    "collate",  "workers",    "oversubscription",
+    "prefetch-depth", "memory",       "order",        "sampler",  "stragglers", "bursty-consumer",
+    "launch-bound",   "synchronised", "interference", "undecided"};
 static_assert(verdicts.size() == static_cast<std::size_t>(Verdict::undecided) + 1);
 
 constexpr bool each_lever_has_its_own_place() {

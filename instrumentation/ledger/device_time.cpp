@@ -54,6 +54,7 @@ void add_to(DeviceTotals& totals, const DeviceStepRow& row) noexcept {
     add(totals.span_ns, difference(row.end_ns, row.begin_ns));
     add(totals.draws_ns, row.draw_ns);
     add(totals.lag_ns, std::max<std::int64_t>(difference(row.end_ns, row.host_end_ns), 0));
+    add(totals.forward_lag_ns, std::max<std::int64_t>(difference(row.forward_ns, row.host_forward_ns), 0));
     const std::int64_t dry_ns = difference(row.queued_ns, row.free_ns);
     add(totals.dry_ns, dry_ns);
     totals.uncertainty_ns = std::max(totals.uncertainty_ns, std::min(row.uncertainty_ns, dry_ns));
@@ -72,8 +73,9 @@ void add_to(DeviceTotals& totals, const DeviceTotals& more) noexcept {
     totals.copies += more.copies;
     totals.copied_bytes += more.copied_bytes;
     totals.uncertainty_ns = std::max(totals.uncertainty_ns, more.uncertainty_ns);
-    for (const auto sum : {&DeviceTotals::dry_ns, &DeviceTotals::copy_wait_ns, &DeviceTotals::span_ns,
-                           &DeviceTotals::draws_ns, &DeviceTotals::lag_ns, &DeviceTotals::copy_ns})
+    for (const auto sum :
+         {&DeviceTotals::dry_ns, &DeviceTotals::copy_wait_ns, &DeviceTotals::span_ns, &DeviceTotals::draws_ns,
+          &DeviceTotals::lag_ns, &DeviceTotals::forward_lag_ns, &DeviceTotals::copy_ns})
         add(totals.*sum, more.*sum);
     for (const auto& [sum, part] : dry_parts)
         add(totals.*sum, more.*sum);

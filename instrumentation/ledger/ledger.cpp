@@ -38,20 +38,29 @@ std::int64_t sum_of(std::span<const SpanRow> spans) noexcept {
 
 }   // namespace
 
-bool StepRow::operator==(const StepRow& other) const noexcept {
+namespace {
+
+/// Whether all columns are equal; of a loss, its bits.
+template <class Row>
+bool equal_columns(const Row& a, const Row& b) noexcept {
     const auto bits = [](const std::optional<double>& value) {
         return value ? std::optional{std::bit_cast<std::uint64_t>(*value)} : std::nullopt;
     };
-    return schema::walk<StepRow>([&](const auto&... columns) {
-        const auto equal = [&]<class T, class Kind>(const schema::Column<StepRow, T, Kind>& column) {
+    return schema::walk<Row>([&](const auto&... columns) {
+        const auto equal = [&]<class T, class Kind>(const schema::Column<Row, T, Kind>& column) {
             if constexpr (std::is_same_v<T, std::optional<double>>)
-                return bits(this->*column.member) == bits(other.*column.member);
+                return bits(a.*column.member) == bits(b.*column.member);
             else
-                return this->*column.member == other.*column.member;
+                return a.*column.member == b.*column.member;
         };
         return (... && equal(columns));
     });
 }
+
+}   // namespace
+
+bool StepRow::operator==(const StepRow& other) const noexcept { return equal_columns(*this, other); }
+bool DeviceStepRow::operator==(const DeviceStepRow& other) const noexcept { return equal_columns(*this, other); }
 
 std::string_view name_of(BatchStatus status) noexcept {
     return std::array<std::string_view, 3>{"taken", "abandoned", "failed"}[static_cast<std::size_t>(status)];

@@ -51,6 +51,21 @@ void LedgerBuilder::step(StepRow row, std::span<const SpanRow> spans) {
         fold_to_rows(std::min(ledger_.steps.size(), most_steps_ != 0 ? most_steps_ : ~std::size_t{0}) / 2);
 }
 
+void LedgerBuilder::device_step(const DeviceStepRow& row) {
+    ledger_.device_steps.push_back(row);
+    if (!row.loss)
+        return;
+    constexpr std::size_t most_behind = 256;   // a device is behind the loop by as many steps as it has buffers, twice
+    const std::size_t last = ledger_.steps.size() - std::min(ledger_.steps.size(), most_behind);
+    for (std::size_t i = ledger_.steps.size(); i-- > last;) {
+        StepRow& step = ledger_.steps[i];
+        if (step.step == row.step && step.epoch == row.epoch && step.phase == row.phase) {
+            step.loss = row.loss;
+            return;
+        }
+    }
+}
+
 void LedgerBuilder::batch(const BatchRow& row) {
     ledger_.batches.push_back(row);
     if (is_full())   // a loader that is drawn without steps

@@ -35,7 +35,8 @@ public:
     void setting(const SettingRow& row) { ledger_.settings.push_back(row); }
     void order(const OrderRow& row) { ledger_.orders.push_back(row); }
     void transfer(const TransferRow& row) { ledger_.transfers.push_back(row); }
-    void device_step(const DeviceStepRow& row) { ledger_.device_steps.push_back(row); }
+    /// Also gives the loss to the step.
+    void device_step(const DeviceStepRow&);
     /// If steps are folded, beyond 4096 rows every other one of the older half is dropped.
     void host(const HostRow&);
     void fact(std::string_view key, std::string_view value) { ledger_.set_fact(key, value); }

@@ -94,6 +94,7 @@ void add_device(Summary& summary, const Ledger& ledger) {
                       .callbacks_s = seconds(totals.dry_callbacks_ns),
                       .hidden_s = seconds(totals.draws_ns) - seconds(totals.exposed_ns()),
                       .mean_lag_s = seconds(totals.lag_ns) / static_cast<double>(totals.steps),
+                      .mean_forward_lag_s = seconds(totals.forward_lag_ns) / static_cast<double>(totals.steps),
                       .uncertainty_s = seconds(totals.uncertainty_ns),
                       .copies = totals.copies,
                       .copied_bytes = totals.copied_bytes,
@@ -211,6 +212,15 @@ void add_rows(Summary& summary, const Ledger& ledger, std::array<PhaseColumns, 2
 }
 
 }   // namespace
+
+bool Summary::Device::is_paced_by_loop() const noexcept {
+    return mean_lag_s * static_cast<double>(steps) < DeviceTotals::little_lag * span_s;
+}
+
+bool Summary::Device::is_synchronised() const noexcept {
+    return is_paced_by_loop() && (mean_forward_lag_s - mean_lag_s) * static_cast<double>(steps) - copy_wait_s >=
+                                     DeviceTotals::little_lag * span_s;
+}
 
 Summary summarize(const Ledger& ledger, SummaryOptions options) {
     Summary summary;

@@ -138,8 +138,10 @@ Sentences device_sentences(const Summary::Device& device, std::size_t steps) {
                                share(device.exposed_s), share(device.step_s), share(device.between_s),
                                share(device.launch_s)),
                    "copy wait " + share(device.copy_wait_s), "lag " + format_duration(device.mean_lag_s)};
-    if (device.is_paced_by_loop())
-        said.push_back("paced by the loop's thread: small kernels, or a wait in each step");
+    if (device.is_synchronised())
+        said.push_back("synchronised: the loop waits for it in each step");
+    else if (device.is_paced_by_loop())
+        said.push_back("launch-bound: the loop gives it work no faster than it is done");
     said.push_back(fmt::format("± {} a step", format_duration(device.uncertainty_s)));
     if (device.steps < steps)
         said.push_back(fmt::format("of {} timed steps", format_count(static_cast<std::int64_t>(device.steps))));

@@ -127,6 +127,8 @@ void TorchLearner::end_batch() noexcept {
         impl_->loss.detach_();   // releases the graph, which holds the batch's memory, but keeps the value
 }
 
+bool TorchLearner::keep_loss(DeviceBatch& batch) { return drawpoint::keep_loss(batch, impl_->loss); }
+
 double TorchLearner::loss_value() const {
     return impl_->loss.defined() ? impl_->loss.item<double>() : std::numeric_limits<double>::quiet_NaN();
 }

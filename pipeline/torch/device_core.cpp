@@ -8,6 +8,7 @@
 #include <c10/util/accumulate.h>
 
 #include <drawpoint/instrumentation/facts.hpp>
+#include <drawpoint/instrumentation/ledger/copies.hpp>
 #include <drawpoint/pipeline/loader/core/collate.hpp>
 #include <drawpoint/pipeline/loader/machine/detail/slot_bytes.hpp>
 
@@ -26,12 +27,18 @@ at::Tensor over(const at::Tensor& bytes, std::size_t at, at::IntArrayRef shape, 
 }   // namespace
 
 DeviceCore::DeviceCore(const DataLoader& loader, c10::Device device, std::size_t buffers, std::uint64_t bytes)
-    : stage_{device, buffers, bytes}, layout_{loader.layout()}, places_(stage_.policy().buffers()) {
+    : stage_{device, buffers, bytes},
+      layout_{loader.layout()},
+      places_(stage_.policy().buffers()),
+      is_pinned_{loader.options().slot_memory != nullptr && loader.options().collate == nullptr},
+      losses_{places_.size()} {
     counters_.buffers = places_.size();
 }
 
 DeviceCore::~DeviceCore() {
     stage_.end_copies([this](std::size_t buffer) { ended(buffer); });
+    if (losses_.is_written() && !stage_.end_work())
+        losses_.leak();
 }
 
 DeviceCounters DeviceCore::counters() const noexcept {
@@ -41,6 +48,7 @@ DeviceCounters DeviceCore::counters() const noexcept {
 }
 
 void DeviceCore::ended(std::size_t buffer) noexcept {
+    losses_.ended(buffer);
     if (!stage_.policy().is_taken(buffer))
         release_host(places_[buffer]);
 }
@@ -64,9 +72,23 @@ void DeviceCore::begin_timing(const void* pass, LoopTrack* track, std::uint16_t 
     if (!times_->begin(stage_.current_stream(), now_ns, recorder.clock().is_manual()))
         return;
     recorder.set_fact(facts::device, stage_.device().str());
+    recorder.set_fact(facts::device_buffers, std::to_string(counters_.buffers));
+    const Copies copies = !stage_.overlaps() ? Copies::in_order : is_pinned_ ? Copies::apart : Copies::pageable;
+    recorder.set_fact(facts::device_copies, to_string(copies));
     track_ = track;
     timed_pass_ = pass;
     copy_ = {.epoch = epoch, .pipeline = pipeline};
+}
+
+/// Makes a call of the times, if the pass is timed. Its failure is told by the next draw.
+template <class Call>
+void DeviceCore::while_timing(Call call) noexcept {
+    if (!is_timing())
+        return;
+    try {
+        call(*times_);
+    } catch (const DeviceError&) {
+    }
 }
 
 void DeviceCore::record_steps() {
@@ -84,16 +106,14 @@ void DeviceCore::record_copy(std::size_t buffer) {
 }
 
 void DeviceCore::drain(const void* pass) noexcept {
-    if (!is_timing() || pass != timed_pass_)
+    if (pass != timed_pass_)
         return;
-    try {
+    while_timing([&](DeviceTimes& times) {
         track_->end_steps();   // a device's step is recorded after the loop's
-        times_->wait(stage_.current_stream());
+        times.wait(stage_.current_stream());
         record_steps();
         reclaim();
-    } catch (const DeviceError&) {
-        // The next draw tells it.
-    }
+    });
 }
 
 void DeviceCore::reclaim() {
@@ -137,7 +157,7 @@ void DeviceCore::issue(const SlotMemory& memory, std::size_t number, std::size_t
         copy.bytes = bytes;
         copy.issue_ns = track_->recorder()->now_ns();
     }
-    stage_.issue(parts_, is_timed);
+    losses_.issued(stage_.issue(parts_, is_timed));
     ++counters_.batches_copied;
     counters_.bytes_copied += bytes;
 }
@@ -207,14 +227,19 @@ bool DeviceCore::is_held(std::size_t buffer) const noexcept {
            (std::ranges::any_of(tensors, of_others) || tensors.front().storage().use_count() > tensors.size() + 1);
 }
 
+bool DeviceCore::keep_loss(std::size_t buffer, const at::Tensor& loss) {
+    const float* const place = losses_.keep(stage_.calls(), buffer, loss);
+    if (place != nullptr && is_timing())
+        times_->keep_loss(buffer, place);
+    return place != nullptr;
+}
+
+void DeviceCore::end_forward(std::size_t buffer) noexcept {
+    while_timing([&](DeviceTimes& times) { times.end_forward(stage_.current_stream(), buffer); });
+}
+
 void DeviceCore::end_work(std::size_t buffer) noexcept {
-    if (!is_timing())
-        return;
-    try {
-        times_->end(stage_.current_stream(), buffer);
-    } catch (const DeviceError&) {
-        // The next draw tells it.
-    }
+    while_timing([&](DeviceTimes& times) { times.end(stage_.current_stream(), buffer); });
 }
 
 void DeviceCore::give_back(std::size_t buffer) noexcept {

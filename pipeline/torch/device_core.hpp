@@ -14,6 +14,7 @@
 #include <drawpoint/instrumentation/recorder/loop_track.hpp>
 #include "pipeline/torch/device_stage.hpp"
 #include "pipeline/torch/device_times.hpp"
+#include "pipeline/torch/late_losses.hpp"
 
 namespace drawpoint {
 
@@ -62,10 +63,14 @@ public:
     void drew(const DeviceBatch& batch, std::int64_t now_ns) noexcept {
         places_[batch.buffer()].stamps.taken_ns = now_ns;
     }
+    [[nodiscard]] bool keep_loss(std::size_t buffer, const at::Tensor& loss);
+    [[nodiscard]] std::optional<double> next_loss() noexcept { return losses_.next(); }
     /// Issues copies of batches that are ready.
     void issue_ahead(const DataLoader::Pass&) noexcept;
     /// The pass ends: waits for the copies of batches that it has not drawn.
     void abandon() noexcept;
+    /// The step that uses the buffer has given the device the work up to its loss.
+    void end_forward(std::size_t buffer) noexcept;
     /// The step that uses the buffer has given the device all its work.
     void end_work(std::size_t buffer) noexcept;
     void give_back(std::size_t buffer) noexcept;
@@ -91,6 +96,8 @@ private:
     void await_next();
     void record_steps();
     void record_copy(std::size_t buffer);
+    template <class Call>
+    void while_timing(Call) noexcept;
     void lay_out(const SlotMemory&, std::size_t size, std::span<const BatchPart> arrays);
     void ended(std::size_t buffer) noexcept;
     void release_host(Place&) noexcept;
@@ -102,6 +109,8 @@ private:
     std::vector<Place> places_;
     std::vector<TransferPart> parts_;   // of the copy that is being issued
     std::size_t hosts_ = 0;             // places that have a batch
+    bool is_pinned_;                    // what is copied from
+    LateLosses losses_;
     std::optional<DeviceTimes> times_;
     LoopTrack* track_ = nullptr;   // of the pass, if it is timed
     const void* timed_pass_ = nullptr;

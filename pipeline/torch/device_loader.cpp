@@ -187,6 +187,8 @@ Awaitable<std::optional<DeviceBatch>> DevicePass::next([[maybe_unused]] std::sha
     co_return std::move(batch);
 }
 
+std::string find_device(const std::string& name) { return device_named(name).str(); }
+
 DeviceLoader::DeviceLoader(DataLoader& loader, const DeviceOptions& options)
     : host_{&loader}, core_{new_core(loader, options)} {}
 DeviceLoader::~DeviceLoader() = default;
@@ -235,6 +237,13 @@ DeviceBatch::~DeviceBatch() { reset(); }
 void DeviceBatch::reset() noexcept {
     if (const std::shared_ptr<DeviceCore> core = std::move(core_))
         core->give_back(buffer_);
+}
+
+std::optional<double> DeviceBatch::next_loss() noexcept { return core_ ? core_->next_loss() : std::nullopt; }
+
+void DeviceBatch::end_forward() noexcept {
+    if (core_)
+        core_->end_forward(buffer_);
 }
 
 void DeviceBatch::end_work() noexcept {

@@ -134,14 +134,14 @@ const at::Tensor& DeviceStage::source(const TransferPart& part) {
     return sources_.back();
 }
 
-void DeviceStage::issue(std::span<const TransferPart> parts, bool is_timed) {
+std::size_t DeviceStage::issue(std::span<const TransferPart> parts, bool is_timed) {
     std::uint64_t bytes = 0;
     for (const TransferPart& part : parts)
         bytes = std::max<std::uint64_t>(bytes, part.at + part.bytes);
     calls_("event wait", [&] { buffers_[policy_.next()].consumed.block(copies_); });
     Buffer& buffer = buffers_[policy_.next()];
     make_room(buffer, bytes);
-    (void)policy_.issue();
+    const std::size_t issued = policy_.issue();
     buffer.is_timed = is_timed;
     if (is_timed)
         calls_("event record", [&] { buffer.begun.record(copies_); });
@@ -156,6 +156,7 @@ void DeviceStage::issue(std::span<const TransferPart> parts, bool is_timed) {
         }
     });
     calls_("event record", [&] { buffer.copied.record(copies_); });
+    return issued;
 }
 
 void DeviceStage::await_next() {
@@ -177,6 +178,17 @@ std::optional<std::size_t> DeviceStage::ended() {
         return std::nullopt;
     policy_.copied();
     return buffer;
+}
+
+bool DeviceStage::end_work() noexcept {
+    try {
+        for (const Buffer& buffer : buffers_)
+            while (!calls_("event query", [&] { return buffer.consumed.query(); }))
+                std::this_thread::sleep_for(std::chrono::microseconds{20});
+        return true;
+    } catch (const DeviceError&) {
+        return false;
+    }
 }
 
 std::optional<std::size_t> DeviceStage::wait_for_copy() noexcept {

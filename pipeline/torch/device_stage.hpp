@@ -50,8 +50,8 @@ public:
     void check();
     /// Issues the copy of a batch to the buffer that has been free the longest. The copy begins when the device has
     /// done the work that give_back() saw. `policy().may_issue()` must hold. Host memory must stay as it is until
-    /// ended() has named the buffer. `is_timed`: records when it begins. Throws DeviceError.
-    void issue(std::span<const TransferPart> parts, bool is_timed = false);
+    /// ended() has named the buffer. `is_timed`: records when it begins. Returns the buffer. Throws DeviceError.
+    std::size_t issue(std::span<const TransferPart> parts, bool is_timed = false);
     /// Makes the current stream wait for the copy of the next batch. Throws DeviceError.
     void await_next();
     /// The buffer of that batch: draws it.
@@ -72,6 +72,11 @@ public:
         while (const std::optional<std::size_t> buffer = wait_for_copy())
             tell(*buffer);
     }
+
+    /// Waits until the device has done the work on all batches that were given back. False: the device is broken.
+    [[nodiscard]] bool end_work() noexcept;
+    /// Whether copies have a stream of their own.
+    [[nodiscard]] bool overlaps() { return copies_ != current_stream(); }
 
     /// Of the last copy to the buffer, if it was timed: its begin and end.
     [[nodiscard]] const c10::Event* begun(std::size_t buffer) const noexcept {

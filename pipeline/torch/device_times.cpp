@@ -38,7 +38,7 @@ bool DeviceTimes::begin(const c10::Stream& stream, std::function<std::int64_t()>
     const auto record = [&](c10::Event& event) { calls_("event record", [&] { event.record(stream); }); };
     if (!steps_.front().ended.was_marked_for_recording())   // an event is made when it is recorded first
         for (Step& step : steps_)
-            for (c10::Event* const event : {&step.queued, &step.arrived, &step.ended})
+            for (c10::Event* const event : {&step.queued, &step.arrived, &step.forward, &step.ended})
                 record(*event);
     record(began_);
     wait_for(began_);
@@ -55,8 +55,8 @@ bool DeviceTimes::begin(const c10::Stream& stream, std::function<std::int64_t()>
     }
     clock_.settle();
     measured_ns_ = now_ns_();
-    // For a step alone: three events of its own, the end of the one before, and two of a copy; what is between them.
-    const std::int64_t price_ns = 6 * record_ns + 8 * read_ns;
+    // For a step alone: four events of its own, the end of the one before, and two of a copy; what is between them.
+    const std::int64_t price_ns = 7 * record_ns + 9 * read_ns;
     readings_ = static_cast<std::uint32_t>(std::ceil(static_cast<double>(price_ns) / ReadingBudget::reading_ns));
     reached_ns_ = elapsed_ns(began_, probe_);
     ended_ns_ = clock_.host_ns(reached_ns_);
@@ -133,9 +133,25 @@ void DeviceTimes::queue(const c10::Stream& stream, std::uint32_t step, std::uint
     entry.buffer = buffer;
     entry.is_open = true;
     entry.is_timed = times_this_;
+    entry.has_forward = false;
+    entry.loss = nullptr;
     entry.row = {.step = step, .epoch = epoch, .phase = phase, .host_queued_ns = now_ns};
     if (times_this_)
         calls_("event record", [&] { entry.queued.record(stream); });
+}
+
+void DeviceTimes::end_forward(const c10::Stream& stream, std::size_t buffer) {
+    if (size_ == 0 || newest().buffer != buffer || !newest().is_open || !newest().is_timed)
+        return;
+    Step& step = newest();
+    calls_("event record", [&] { step.forward.record(stream); });
+    step.row.host_forward_ns = now_ns_();
+    step.has_forward = true;
+}
+
+void DeviceTimes::keep_loss(std::size_t buffer, const float* loss) noexcept {
+    if (size_ != 0 && newest().buffer == buffer && newest().is_open)
+        newest().loss = loss;
 }
 
 void DeviceTimes::arrive(const c10::Stream& stream) {
@@ -149,11 +165,15 @@ std::optional<DeviceStepRow> DeviceTimes::done() {
         if (oldest.is_open || !calls_("event query", [&] { return oldest.ended.query(); }))
             return std::nullopt;
         const std::int64_t seen_ns = now_ns_(), free_ns = reached_ns_;
-        std::int64_t queued_ns = 0, begin_ns = 0, end_ns = 0;
+        std::int64_t queued_ns = 0, begin_ns = 0, forward_ns = 0, end_ns = 0;
         if (oldest.is_timed) {
             queued_ns = free_ns + std::max<std::int64_t>(elapsed_ns(reached(), oldest.queued), 0);
             begin_ns = queued_ns + std::max<std::int64_t>(elapsed_ns(oldest.queued, oldest.arrived), 0);
-            end_ns = begin_ns + std::max<std::int64_t>(elapsed_ns(oldest.arrived, oldest.ended), 0);
+            const c10::Event& middle = oldest.has_forward ? oldest.forward : oldest.arrived;
+            forward_ns = begin_ns;
+            if (oldest.has_forward)
+                forward_ns += std::max<std::int64_t>(elapsed_ns(oldest.arrived, middle), 0);
+            end_ns = forward_ns + std::max<std::int64_t>(elapsed_ns(middle, oldest.ended), 0);
             clock_.not_before(queued_ns, oldest.row.host_queued_ns);
         } else {
             end_ns = free_ns + elapsed_ns(reached(), oldest.ended);
@@ -170,8 +190,15 @@ std::optional<DeviceStepRow> DeviceTimes::done() {
         // In order, even if the difference has just been corrected downwards.
         row.queued_ns = std::max(clock_.host_ns(queued_ns), row.free_ns);
         row.begin_ns = std::max(clock_.host_ns(begin_ns), row.queued_ns);
-        row.end_ns = ended_ns_ = std::max(ended_ns_, row.begin_ns);
+        row.forward_ns = std::max(clock_.host_ns(forward_ns), row.begin_ns);
+        row.end_ns = ended_ns_ = std::max(ended_ns_, row.forward_ns);
+        if (!oldest.has_forward) {
+            row.forward_ns = row.end_ns;
+            row.host_forward_ns = row.host_end_ns;
+        }
         row.uncertainty_ns = clock_.uncertainty_ns();
+        if (oldest.loss != nullptr)
+            row.loss = *oldest.loss;
         return row;
     }
     return std::nullopt;

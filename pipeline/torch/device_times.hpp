@@ -18,10 +18,11 @@
 
 namespace drawpoint {
 
-/// Times the steps of a pass on a device, by three events a step on the stream that computes: its first command, the
-/// arrival of its batch, and its last command. Each event is measured from the one before it, since a device tells
-/// differences alone, as 32-bit milliseconds. Never waits for the device, but in begin() and wait(). All functions but
-/// the constructor throw DeviceError. One thread uses it; it allocates only in the constructor and the first begin().
+/// Times the steps of a pass on a device, by four events a step on the stream that computes: its first command, the
+/// arrival of its batch, the end of what its loss needs, and its last command. Each event is measured from the one
+/// before it, since a device tells differences alone, as 32-bit milliseconds. Never waits for the device, but in
+/// begin() and wait(). All functions but the constructor throw DeviceError. One thread uses it; it allocates only in
+/// the constructor and the first begin().
 class DeviceTimes {
 public:
     /// `most_steps`: that the device has not done. A step beyond them is not timed.
@@ -38,10 +39,14 @@ public:
     void queue(const c10::Stream&, std::uint32_t step, std::uint32_t epoch, Phase, std::size_t buffer);
     /// The stream has been told to wait for the step's batch.
     void arrive(const c10::Stream&);
+    /// The step that uses `buffer` has given the device the work up to its loss.
+    void end_forward(const c10::Stream&, std::size_t buffer);
     /// The step that uses `buffer` has given the device its last command, unless that was said before.
     void end(const c10::Stream&, std::size_t buffer);
     /// The same of the last step, whatever it uses.
     void end(const c10::Stream&);
+    /// The loss of that step will be there when the device has done it, until two further batches are in its buffer.
+    void keep_loss(std::size_t buffer, const float* loss) noexcept;
     /// The oldest step that the device has done and that is timed; its dry times are not set.
     [[nodiscard]] std::optional<DeviceStepRow> done();
     /// Ends the last step, and waits until the stream has done all its work.
@@ -56,12 +61,15 @@ private:
         explicit Step(c10::DeviceType type)
             : queued{type, c10::EventFlag::BACKEND_DEFAULT},
               arrived{type, c10::EventFlag::BACKEND_DEFAULT},
+              forward{type, c10::EventFlag::BACKEND_DEFAULT},
               ended{type, c10::EventFlag::BACKEND_DEFAULT} {}
-        c10::Event queued, arrived, ended;
+        c10::Event queued, arrived, forward, ended;
         DeviceStepRow row;
         std::size_t buffer = 0;
-        bool is_timed = false;   // else it only ends, for the step after it
-        bool is_open = false;    // its last command has not come
+        bool is_timed = false;      // else it only ends, for the step after it
+        bool is_open = false;       // its last command has not come
+        bool has_forward = false;   // end_forward() was called
+        const float* loss = nullptr;
     };
 
     /// From one event that has happened to another.

@@ -100,4 +100,6 @@ at::Tensor part_of(DeviceBatch& batch, std::string_view name) {
     return batch.core_->tensors(batch.buffer())[static_cast<std::size_t>(&part - batch.parts().data())];
 }
 
+bool keep_loss(DeviceBatch& batch, const at::Tensor& loss) { return batch.core_->keep_loss(batch.buffer(), loss); }
+
 }   // namespace drawpoint

@@ -42,6 +42,12 @@ BOOST_AUTO_TEST_CASE(a_value_out_of_range_is_named_with_its_option) {
                                                                                         {"--cache", "-1"},
                                                                                         {"--read-concurrency", "-1"},
                                                                                         {"--device", "tpu"},
+                                                                                        {"--device", "cpu:0"},
+                                                                                        {"--device", "cuda:"},
+                                                                                        {"--device", "cuda:1.5"},
+                                                                                        {"--device-prefetch", "-1"},
+                                                                                        {"--device-prefetch", "56"},
+                                                                                        {"--device-memory-budget", "x"},
                                                                                         {"--report", "long"},
                                                                                         {"--profiler", "yappi"},
                                                                                         {"--color", "pink"},
@@ -55,9 +61,22 @@ BOOST_AUTO_TEST_CASE(a_value_out_of_range_is_named_with_its_option) {
 }
 
 BOOST_AUTO_TEST_CASE(what_is_not_delivered_yet_is_refused_by_name) {
-    for (const auto& [option, value] :
-         std::vector<std::pair<std::string, std::string>>{{"--device", "cuda"}, {"--allow-inexact", "fast-dct"}})
-        check_complaint(run_program(profile({option, value})), 2, {option + " " + value, "not delivered yet"});
+    check_complaint(run_program(profile({"--allow-inexact", "fast-dct"})), 2,
+                    {"--allow-inexact fast-dct", "not delivered yet"});
+}
+
+BOOST_AUTO_TEST_CASE(a_device_that_is_not_there_is_refused_before_anything_is_written) {
+    const std::filesystem::path file = std::filesystem::temp_directory_path() / "drawpoint_no_device.pftrace";
+    std::filesystem::remove(file);
+    check_complaint(run_program(profile({"--device", "cuda:99", "-o", file.string()})), 2,
+                    {"--device", "there is no cuda:99", "this LibTorch"});
+    BOOST_TEST(!std::filesystem::exists(file));
+    check_complaint(run_program(profile({"--device-prefetch", "1"})), 2, {"--device-prefetch", "--device cpu"});
+    check_complaint(run_program(profile({"--device-memory-budget", "1GiB"})), 2,
+                    {"--device-memory-budget", "--device cpu"});
+    check_complaint(run_program(profile({"--device", "cuda", "--model", "none"})), 2,
+                    {"--device cuda", "--model none"});
+    check_complaint(run_program({"tune", "--data", "synthetic:100", "--device", "cuda"}), 2, {"--device", "tune"});
 }
 
 BOOST_AUTO_TEST_CASE(an_option_that_another_option_makes_useless_is_refused) {

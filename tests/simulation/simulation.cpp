@@ -36,9 +36,13 @@ namespace drawpoint::simulation {
 namespace {
 
 constexpr std::size_t most_threads = 16, stack_bytes = 256u << 10;
-constexpr std::uint64_t most_steps = 1'000'000;
 constexpr int schedstat = std::numeric_limits<int>::max();   // a descriptor that no process has
-constexpr std::int64_t reading_ns = 2'000, idle_ns = 100'000, most_idle_ns = 100'000'000;
+/// How time passes.
+struct Pace {
+    std::int64_t reading_ns = 2'000, idle_ns = 100'000, most_idle_ns = 100'000'000;
+    std::uint64_t most_steps = 1'000'000;
+    bool is_exact = false;
+};
 
 /// What a thread has of its own in libstdc++: exceptions that are being handled.
 struct Exceptions {
@@ -63,6 +67,7 @@ struct Thread {
     enum class State : std::uint8_t { none, ready, waits, sleeps, idle, ended } state = State::none;
     const void* key = nullptr;   // what it waits for
     std::int64_t until_ns = 0;   // how long it sleeps
+    std::int64_t cpu_ns = 0;
     std::uint64_t priority = 0;
     bool begun = false;
     jmp_buf place;
@@ -75,19 +80,21 @@ struct Thread {
 
 class Scheduler {
 public:
-    void run(std::uint64_t seed, const char* what, const std::function<void()>& program) {
+    void run(std::uint64_t seed, const char* what, const Pace& pace, std::int64_t begin_ns,
+             const std::function<void()>& program) {
+        pace_ = pace;
         random_ = seed * 0x9E3779B97F4A7C15 + 0x2545F4914F6CDD1D;
         what_ = what;
-        by_priority_ = below(2) == 0;
-        queued_share_ = static_cast<std::int64_t>(below(3));
+        by_priority_ = !pace.is_exact && below(2) == 0;
+        queued_share_ = pace.is_exact ? 0 : static_cast<std::int64_t>(below(3));
         for (Thread& thread : threads_)
             thread.state = Thread::State::none;
-        now_ns_ = 1'000'000'000;
+        now_ns_ = begin_ns;
         steps_ = history_ = 0;
         used_ = 0;
         idled_ns_ = 0;
         for (std::uint64_t& change : changes_)
-            change = below(300);
+            change = pace.is_exact ? 0 : below(300);
         active_ = add();
         threads_[0].begun = true;
         is_on = true;
@@ -112,7 +119,20 @@ public:
         leave(Thread::State::sleeps);
     }
 
+    void compute(std::int64_t ns) noexcept {
+        me().cpu_ns += ns;
+        sleep_for(ns);
+    }
+
     void idle() noexcept { leave(Thread::State::idle); }
+
+    /// A mutex is taken, maybe by a thread that is not simulated.
+    void wait_for_mutex(const void* mutex) noexcept {
+        if (pace_.is_exact)
+            sleep_for(pace_.reading_ns);
+        else
+            wait_for(mutex);
+    }
 
     void wait_for(const void* key) noexcept {
         me().key = key;
@@ -155,11 +175,16 @@ public:
     }
 
     std::int64_t now_ns() noexcept {
-        now_ns_ += reading_ns;
+        now_ns_ += pace_.reading_ns;
+        me().cpu_ns += pace_.reading_ns;
         if (below(8) == 0)
             choose();
         return now_ns_;
     }
+    [[nodiscard]] std::int64_t time_ns() const noexcept { return now_ns_; }
+    [[nodiscard]] std::size_t cores() const noexcept { return pace_.is_exact ? exact_cores : 2; }
+    /// CPU time of the thread; as far as that is simulated.
+    std::int64_t cpu_ns() noexcept { return pace_.is_exact ? me().cpu_ns : now_ns(); }
     /// How long a thread has waited for a core: for each nanosecond that it ran none, one or two.
     [[nodiscard]] std::int64_t queued_ns() const noexcept { return queued_share_ * now_ns_; }
     [[nodiscard]] std::uint64_t steps() const noexcept { return steps_; }
@@ -175,6 +200,7 @@ private:
             if (threads_[i].state == Thread::State::none) {
                 threads_[i].state = Thread::State::ready;
                 threads_[i].priority = 1000 + below(1000);
+                threads_[i].cpu_ns = 0;
                 used_ = std::max(used_, i + 1);
                 return i;
             }
@@ -188,7 +214,7 @@ private:
 
     /// Chooses the thread that goes on, and goes on with it. Returns when this one is chosen again.
     void choose() noexcept {
-        if (++steps_ == most_steps)
+        if (++steps_ == pace_.most_steps)
             fail("no end");
         for (const std::uint64_t change : changes_)
             if (change == steps_)
@@ -209,11 +235,13 @@ private:
                     idle = i;
             }
             // The one that is idle looks now and then, and when nobody else can do anything.
-            if (idle != most_threads && (count == 0 ? first_ns > now_ns_ + idle_ns : below(4) == 0)) {
-                if (count == 0) {
-                    now_ns_ += idle_ns;
-                    idled_ns_ += idle_ns;
-                    if (idled_ns_ > most_idle_ns)
+            const bool looks_now = pace_.is_exact && count == 0 && !std::exchange(has_looked_, true);
+            if (idle != most_threads &&
+                (looks_now || (count == 0 ? first_ns > now_ns_ + pace_.idle_ns : below(4) == 0))) {
+                if (count == 0 && !looks_now) {
+                    now_ns_ += pace_.idle_ns;
+                    idled_ns_ += pace_.idle_ns;
+                    if (idled_ns_ > pace_.most_idle_ns)
                         fail("all threads wait");
                 }
                 threads_[idle].state = Thread::State::ready;
@@ -233,8 +261,10 @@ private:
                         chosen = ready[i];
             if (chosen == active_ && by_priority_ && below(16) == 0)   // nobody spins for ever
                 chosen = ready[below(count)];
-            if (chosen != idler_)
+            if (chosen != idler_) {
                 idled_ns_ = 0;
+                has_looked_ = false;
+            }
             return go_on(chosen);
         }
     }
@@ -286,7 +316,8 @@ private:
     std::uint64_t random_ = 1, steps_ = 0, history_ = 0;
     std::int64_t now_ns_ = 0, idled_ns_ = 0, queued_share_ = 0;
     const char* what_ = "";
-    bool by_priority_ = false;
+    Pace pace_;
+    bool by_priority_ = false, has_looked_ = false;
 
 public:
     static Scheduler& the() noexcept {
@@ -303,11 +334,23 @@ Function original(const char* name) noexcept {
 }   // namespace
 
 void run(std::uint64_t seed, const char* what, const std::function<void()>& program) {
-    Scheduler::the().run(seed, what, program);
+    Scheduler::the().run(seed, what, {}, 1'000'000'000, program);
+}
+void run_exactly(std::uint64_t seed, const char* what, const std::function<void()>& program) {
+    constexpr Pace pace{.reading_ns = 100,
+                        .idle_ns = 20'000,
+                        .most_idle_ns = 100'000'000'000,
+                        .most_steps = std::uint64_t{1} << 40,
+                        .is_exact = true};
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    Scheduler::the().run(seed, what, pace, now.tv_sec * std::int64_t{1'000'000'000} + now.tv_nsec, program);
 }
 std::uint64_t below(std::uint64_t limit) noexcept { return Scheduler::the().below(limit); }
 void yield() noexcept { Scheduler::the().yield(); }
 void sleep_for(std::int64_t ns) noexcept { Scheduler::the().sleep_for(ns); }
+void compute(std::int64_t ns) noexcept { Scheduler::the().compute(ns); }
+std::int64_t now_ns() noexcept { return Scheduler::the().time_ns(); }
 void idle() noexcept { Scheduler::the().idle(); }
 std::uint64_t steps() noexcept { return Scheduler::the().steps(); }
 std::uint64_t history() noexcept { return Scheduler::the().history(); }
@@ -327,7 +370,7 @@ int pthread_mutex_lock(pthread_mutex_t* mutex) noexcept {
         return lock(mutex);
     Scheduler::the().yield();
     while (::pthread_mutex_trylock(mutex) != 0)
-        Scheduler::the().wait_for(mutex);
+        Scheduler::the().wait_for_mutex(mutex);
     return 0;
 }
 
@@ -396,12 +439,13 @@ int clock_gettime(clockid_t clock, timespec* now) noexcept {
     static const auto read = original<int (*)(clockid_t, timespec*)>("clock_gettime");
     if (!Scheduler::is_on)
         return read(clock, now);
-    const std::int64_t ns = Scheduler::the().now_ns();
+    const bool of_thread = clock == CLOCK_THREAD_CPUTIME_ID || clock == CLOCK_PROCESS_CPUTIME_ID;
+    const std::int64_t ns = of_thread ? Scheduler::the().cpu_ns() : Scheduler::the().now_ns();
     *now = {.tv_sec = ns / 1'000'000'000, .tv_nsec = ns % 1'000'000'000};
     return 0;
 }
 
-/// The machine has two cores, no quota, and no files but the account of what a thread waited for a core.
+/// The machine has a few cores, no quota, and no files but the account of what a thread waited for a core.
 int open(const char* name, int flags, ...) {
     va_list arguments;
     va_start(arguments, flags);
@@ -442,8 +486,8 @@ int sched_getaffinity(pid_t process, size_t bytes, cpu_set_t* cores) noexcept {
     if (!Scheduler::is_on)
         return affinity(process, bytes, cores);
     CPU_ZERO_S(bytes, cores);
-    CPU_SET_S(0, bytes, cores);
-    CPU_SET_S(1, bytes, cores);
+    for (std::size_t core = 0; core < Scheduler::the().cores(); ++core)
+        CPU_SET_S(core, bytes, cores);
     return 0;
 }
 

@@ -15,6 +15,12 @@ namespace drawpoint::simulation {
 /// If all threads wait for each other, prints `what` and ends the process with status 3.
 void run(std::uint64_t seed, const char* what, const std::function<void()>& program);
 
+/// The same, but time passes only where the program sleeps, computes (below) or reads the clock, 100 ns each: a thread
+/// that is woken goes on at once, on a core of its own, and its CPU time is what it computed. It begins now, by the
+/// system's clock. Threads that run beside the simulation may hold mutexes.
+void run_exactly(std::uint64_t seed, const char* what, const std::function<void()>& program);
+inline constexpr std::size_t exact_cores = 16;   ///< that the simulated machine has then, else 2
+
 // For use inside of it.
 /// A number below `limit`, by the seed.
 [[nodiscard]] std::uint64_t below(std::uint64_t limit) noexcept;
@@ -22,6 +28,10 @@ void run(std::uint64_t seed, const char* what, const std::function<void()>& prog
 void yield() noexcept;
 /// Lets others go on until so much virtual time has passed.
 void sleep_for(std::int64_t ns) noexcept;
+/// The same, as CPU time of this thread.
+void compute(std::int64_t ns) noexcept;
+/// The time, which does not pass by asking.
+[[nodiscard]] std::int64_t now_ns() noexcept;
 /// The program has nothing to do until another thread or a timer gives it something.
 void idle() noexcept;
 /// How often a thread was chosen so far.

@@ -1,5 +1,6 @@
 #include <drawpoint/loop/torch/learner.hpp>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include <torch/nn/module.h>
 #include <torch/utils.h>
 
+#include <drawpoint/loop/event_callback.hpp>
 #include <drawpoint/loop/fit.hpp>
 #include <drawpoint/loop/torch/model.hpp>
 #include <drawpoint/pipeline/stages/generated_rows.hpp>
@@ -24,6 +26,7 @@ namespace drawpoint {
 namespace {
 
 static_assert(Learner<TorchLearner, Batch> && Learner<TorchLearner, DeviceBatch>);
+static_assert(LateLossLearner<TorchLearner, DeviceBatch> && !LateLossLearner<TorchLearner, Batch>);
 namespace fake = fake_accelerator;
 
 /// A small convolutional net whose weights are made on a device: LibTorch cannot move those of its own modules to an
@@ -113,6 +116,103 @@ BOOST_AUTO_TEST_CASE(training_on_the_device_gives_the_same_losses_to_the_last_bi
     BOOST_TEST(loader.counters().buffers_replaced == 0u);
     BOOST_TEST(fake::counters().host_waits > 0u);   // loss_value() and metrics()
     fake::synchronize();
+}
+
+/// What fit() tells its callbacks and its recording of the losses.
+struct Told final : EventCallback<Told> {
+    std::vector<double> losses;
+    void after_batch(const LoopState& state) {
+        if (state.loss)
+            losses.push_back(*state.loss);
+    }
+};
+
+struct Fitted {
+    std::vector<double> told, recorded;
+    std::uint64_t waits = 0, allocations = 0;
+};
+
+template <class Of>
+Fitted fit_on(const at::Device& device, Of of, bool record_loss) {
+    fake::reset({.query_ns = 1000, .nap_ns = 20'000, .copy_ns = test::ms, .op_ns = 200'000});
+    ManualClock clock{1};
+    fake::settings().on_advance = [&](std::int64_t ns) { clock.advance(std::chrono::nanoseconds{ns}); };
+    Recorder recorder{RecorderOptions{.ring_records = 1u << 12}, AnyClock{clock}};
+    Runtime runtime{{}, recorder};
+    const FunctionRows source = images();
+    const RandomSampler sampler{source.size(), 1};
+    DataLoader host{runtime, source, sampler, {.batch_size = 8, .num_workers = 0, .slot_memory = pinned_memory()}};
+    TorchLearner learner{model_of(std::make_shared<SmallNet>(device)), {.learning_rate = 0.01}};
+    CallbackList callbacks;
+    Told told;
+    callbacks.add(told);
+    Fitted fitted;
+    of(host, [&](auto& loader) {
+        run(runtime, fit(learner, loader, {.epochs = 2, .record_loss = record_loss}, callbacks, recorder));
+    });
+    fitted.waits = fake::counters().host_waits;
+    fake::synchronize();
+    fake::settings().on_advance = {};
+    fitted.told = told.losses;
+    for (const StepRow& step : recorder.ledger().steps)
+        if (step.loss)
+            fitted.recorded.push_back(*step.loss);
+    return fitted;
+}
+
+BOOST_AUTO_TEST_CASE(losses_are_read_late_and_no_step_waits_for_them) {
+    const auto alone = [](DataLoader& host, auto fits) { fits(host); };
+    const auto on_device = [](DataLoader& host, auto fits) {
+        DeviceLoader loader{host};
+        fits(loader);
+    };
+    const Fitted cpu = fit_on(at::Device{at::kCPU}, alone, true), late = fit_on(fake::device(), on_device, true),
+                 none = fit_on(fake::device(), on_device, false);
+    BOOST_TEST_REQUIRE(cpu.recorded.size() == 20u);
+    BOOST_TEST(late.recorded == cpu.recorded, boost::test_tools::per_element());
+    BOOST_TEST(none.recorded.empty());
+    BOOST_TEST(late.waits == none.waits);
+    // Callbacks are told each once, in order, as late as the device is behind: but for the last ones.
+    BOOST_TEST(late.told.size() >= 20u - 6u);
+    BOOST_TEST(late.told.size() < 20u);
+    for (std::size_t i = 0; i < late.told.size(); ++i)
+        BOOST_TEST(late.told[i] == cpu.told[i]);
+}
+
+BOOST_AUTO_TEST_CASE(without_memory_that_the_device_writes_to_losses_are_read_at_once) {
+    fake::reset({.query_ns = 1000, .one_stream = true});
+    const auto recorder = test::small_recorder();
+    Runtime runtime{{}, *recorder};
+    const FunctionRows source = images();
+    const SequentialSampler sampler{source.size()};
+    DataLoader host{runtime, source, sampler, {.batch_size = 8, .num_workers = 0}};
+    DeviceLoader loader{host};
+    TorchLearner learner{model_of(std::make_shared<SmallNet>(fake::device()))};
+    run(runtime, fit(learner, loader, {.epochs = 1}, *recorder));
+    const Ledger ledger = recorder->ledger();
+    BOOST_TEST(ledger.steps.size() == 10u);
+    for (const StepRow& step : ledger.steps)
+        BOOST_TEST(step.loss.has_value());
+    fake::synchronize();
+    fake::reset();
+}
+
+BOOST_AUTO_TEST_CASE(a_loss_is_one_number) {
+    test::DeviceBench bench{2, {.query_ns = 1000}, {}};
+    const auto loop = [&]() -> Awaitable<void> {
+        auto pass = bench.loader.epoch(0);
+        auto batch = co_await pass.next();
+        BOOST_REQUIRE(batch.has_value());
+        BOOST_TEST(!batch->next_loss().has_value());
+        BOOST_CHECK_EXCEPTION((void)keep_loss(*batch, data_of(*batch)), std::invalid_argument, [](const auto& error) {
+            return std::string{error.what()} == "keep_loss: a loss is one number, got 16";
+        });
+        BOOST_CHECK_THROW((void)keep_loss(*batch, at::Tensor{}), std::invalid_argument);
+        // What the device still writes to host memory when all is destroyed is waited for.
+        fake::kernel(50 * test::ms);
+        BOOST_TEST(keep_loss(*batch, at::zeros({}).to(fake::device())));
+    };
+    run(bench.runtime, loop());
 }
 
 BOOST_AUTO_TEST_CASE(a_target_that_is_no_class_is_found_without_asking_the_device) {

@@ -86,6 +86,7 @@ BOOST_AUTO_TEST_CASE(timing_the_steps_adds_no_allocation_and_no_wait) {
             track.end_draw(4);
             test::count_this_thread(false);
             fake::kernel(50'000);
+            batch->end_forward();
             fake::advance(100'000);
             test::count_this_thread(true);
             batch->end_work();
@@ -98,8 +99,8 @@ BOOST_AUTO_TEST_CASE(timing_the_steps_adds_no_allocation_and_no_wait) {
         BOOST_TEST(after.host_waits - before.host_waits == 0u);
         BOOST_TEST(after.synchronises - before.synchronises == 0u);
         BOOST_TEST(after.device_allocations - before.device_allocations == 0u);
-        BOOST_TEST(after.records - before.records <= 6 * steps);   // of these two the copy's own
-        BOOST_TEST(after.elapsed - before.elapsed <= 5 * steps);   // likewise
+        BOOST_TEST(after.records - before.records <= 7 * steps);   // of these two the copy's own
+        BOOST_TEST(after.elapsed - before.elapsed <= 6 * steps);   // likewise
         BOOST_TEST_MESSAGE((after.calls - before.calls - (after.kernels - before.kernels)) / steps
                            << " calls a step: " << (after.records - before.records) / steps << " records, "
                            << (after.queries - before.queries) / steps << " queries, "

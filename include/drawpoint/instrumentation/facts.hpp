@@ -41,6 +41,8 @@ inline constexpr std::string_view minor_faults_per_batch = "memory.minor_faults_
 
 /// The device that the batches went to, e.g. "cuda:0", if its steps were timed. Set by the loader.
 inline constexpr std::string_view device = "device.name";
+inline constexpr std::string_view device_buffers = "device.buffers";   ///< batches that it can hold
+inline constexpr std::string_view device_copies = "device.copies";     ///< how they are copied there: a word of Copies
 
 inline constexpr std::string_view read_retries = "reads.retries";   ///< reads that loaders repeated; set by the program
 

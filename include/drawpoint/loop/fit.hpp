@@ -28,7 +28,9 @@ struct FitOptions {
     /// 0: no limit. Once this fit has made this many steps (`LoopState::train_steps`), its training pass ends; that
     /// epoch's validation still runs, and no further epoch begins.
     std::size_t max_steps = 0;
-    bool record_loss = true;   ///< asks the learner for each step's loss (waits for a device; counted as `other`)
+    /// Asks the learner for each step's loss, which is counted as `other`. That waits for a device, unless the learner
+    /// can keep the loss (LateLossLearner) and the step trains: then the recording has the loss if it times the step.
+    bool record_loss = true;
 };
 static_assert(std::is_trivially_destructible_v<FitOptions>);
 
@@ -47,6 +49,7 @@ struct Loop {
     Loop& operator=(const Loop&) = delete;
 
     void fire(Event event) { callbacks->fire(event, state, track); }
+    [[nodiscard]] std::optional<double> step_loss() const noexcept { return keeps_loss ? std::nullopt : state.loss; }
     [[nodiscard]] bool out_of_steps() const noexcept {
         return options.max_steps != 0 && state.train_steps >= options.max_steps;
     }
@@ -55,6 +58,7 @@ struct Loop {
     CallbackList* callbacks;
     FitOptions options;
     LoopState state;
+    bool keeps_loss = false;   // of the current step, so that state.loss is another's
 };
 
 /// Re-enables every callback (`run`) however the fit ends.
@@ -211,6 +215,19 @@ bool has_targets(const Batch& batch) {
         return true;
 }
 
+/// Reads the loss of a step, or keeps it for later.
+template <class L, class Batch>
+void read_loss(Loop& loop, L& learner, Batch& batch, bool training) {
+    if constexpr (LateLossLearner<L, Batch>) {
+        if (training && learner.keep_loss(batch)) {
+            loop.keeps_loss = true;
+            loop.state.loss = batch.next_loss();
+            return;
+        }
+    }
+    loop.state.loss = learner.loss_value();
+}
+
 /// Everything from before_batch to after_batch. Returns whether any part of it was cancelled.
 template <class L, class Batch>
 bool one_batch(Loop& loop, L& learner, Batch& batch, bool training) {
@@ -223,10 +240,12 @@ bool one_batch(Loop& loop, L& learner, Batch& batch, bool training) {
         const bool targets = has_targets(batch);
         if (targets)
             learner.loss(batch);
+        if constexpr (WorkingBatch<Batch>)
+            batch.end_forward();
         track.mark(Span::loss);
         loop.fire(Event::after_loss);
         if (targets && loop.options.record_loss)
-            loop.state.loss = learner.loss_value();
+            read_loss(loop, learner, batch, training);
         track.mark(Span::other);
         if (!training || !targets)
             return;
@@ -310,6 +329,7 @@ Awaitable<void> all_batches(Loop& loop, L& learner, Source& source, bool trainin
         }
         StepScope step(track, phase, state);
         state.loss.reset();
+        loop.keeps_loss = false;
         if (!before_draw(loop, step))
             continue;                        // cancelled: this turn is used up, but no sample is consumed
         auto batch = co_await pass.next();   // the draw: all waiting for data is here
@@ -325,10 +345,10 @@ Awaitable<void> all_batches(Loop& loop, L& learner, Source& source, bool trainin
         try {
             const BatchScope held(learner);
             const bool cancelled = one_batch(loop, learner, *batch, training);
-            step.end(cancelled ? StepStatus::cancelled : StepStatus::complete, state.loss);
+            step.end(cancelled ? StepStatus::cancelled : StepStatus::complete, loop.step_loss());
         } catch (const Cancel&) {   // of an outer level
             track.mark(Span::other);
-            step.end(StepStatus::cancelled, state.loss);
+            step.end(StepStatus::cancelled, loop.step_loss());
             throw;
         }
         state.train_steps += training ? 1 : 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <optional>
 
 namespace drawpoint {
 
@@ -22,6 +23,15 @@ concept Learner = requires(L& learner, Batch& batch, bool training) {
 template <class L>
 concept ForgettingLearner = requires(L& learner) {
     { learner.end_batch() } noexcept;
+};
+
+/// A learner that can keep the loss of a batch where a device computes it, for the batch to read it later: so no
+/// training step waits for the device. `keep_loss` returns false if it cannot. `next_loss` returns each loss that was
+/// kept once, in order, when the device has computed it; nullopt: there is none yet.
+template <class L, class Batch>
+concept LateLossLearner = requires(L& learner, Batch& batch) {
+    { learner.keep_loss(batch) } -> std::same_as<bool>;
+    { batch.next_loss() } noexcept -> std::same_as<std::optional<double>>;
 };
 
 /// A batch that knows whether it has targets. If it has none, the learner is only asked to `forward`: the step ends

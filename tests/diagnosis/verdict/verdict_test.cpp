@@ -263,7 +263,7 @@ BOOST_AUTO_TEST_CASE(a_slow_transfer_is_transfer) {
     RecordedRun run = healthy();
     for (BatchDemand& batch : run.batches)
         batch.transfer_ns = 6 * ms;
-    BOOST_TEST(names(diagnosed(run), Verdict::transfer));
+    BOOST_TEST(names(diagnosed(run), Verdict::copy));
 }
 
 BOOST_AUTO_TEST_CASE(more_cores_than_there_are_is_no_verdict_however_much_they_would_gain) {
@@ -390,19 +390,24 @@ BOOST_AUTO_TEST_CASE(every_lever_shows_a_cause_and_settings_alone_have_an_option
     run.pass_batches = 20;
     run.batches_per_s = 200;
     run.order.cpu_ns = 2 * ms;   // of 100
+    run.device_buffers = 3;
+    run.copies = Copies::pageable;
+    run.steps[0].device.first_ns = 1;
     std::vector<std::string> keys;
     for (const Intervention& change : unit_interventions(run, {})) {
         keys.push_back(change.key());
         BOOST_TEST(change.verdict != Verdict::undecided, change.key());
-        BOOST_TEST(change.can_be_set() == (change.setting != run.setting), change.key());
-        BOOST_TEST(change.can_be_set() == (change.what == Change{}), change.key());
+        const bool on_device = change.what.device_buffers != 0;
+        BOOST_TEST(change.can_be_set() == (change.setting != run.setting || on_device), change.key());
+        BOOST_TEST(change.can_be_set() == (change.what == Change{} || on_device), change.key());
+        BOOST_TEST((!on_device || option_of(change) == "--device-prefetch 3"), option_of(change));
         BOOST_TEST(change.can_be_set() == !option_of(change).empty(), change.key());
     }
-    const std::vector<std::string> expected{
-        "num_workers/2", "order",      "prefetch_depth", "read_concurrency", "num_workers",
-        "memory_budget", "stage:read", "stage:decode",   "stage:transform",  "read",
-        "collate",       "transfer",   "sampler",        "compute",          "variance",
-        "waiting",       "cores"};
+    const std::vector<std::string> expected{"num_workers/2",   "order",         "prefetch_depth", "read_concurrency",
+                                            "num_workers",     "memory_budget", "stage:read",     "stage:decode",
+                                            "stage:transform", "read",          "collate",        "transfer",
+                                            "device_prefetch", "pinned",        "no_sync",        "sampler",
+                                            "compute",         "variance",      "waiting",        "cores"};
     BOOST_TEST(keys == expected, boost::test_tools::per_element());
 }
 

@@ -109,7 +109,8 @@ BOOST_AUTO_TEST_CASE(no_column_is_missing) {
     BOOST_TEST(document["device_steps"] == Json::parse(R"([{"step": 1, "epoch": 2, "phase": "valid", "free_ns": 3,
         "queued_ns": 0, "begin_ns": 0, "end_ns": 9, "host_queued_ns": 0, "host_end_ns": 0, "uncertainty_ns": 0,
         "dry_starved_ns": 0, "dry_handoff_ns": 0, "dry_transfer_ns": 0, "dry_callbacks_ns": 0, "dry_step_ns": 0,
-        "dry_between_ns": 0, "dry_launch_ns": 0, "draw_ns": 30}])"));
+        "dry_between_ns": 0, "dry_launch_ns": 0, "draw_ns": 30, "loss": null,
+        "forward_ns": 0, "host_forward_ns": 0}])"));
     BOOST_TEST(document["host"][0]["at_ns"] == 12);
     BOOST_TEST(document["host"][0]["own_cpu_ns"] == 0);
     BOOST_TEST(document["host"][0]["busy_ns"].is_null());

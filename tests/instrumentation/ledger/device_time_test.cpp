@@ -13,6 +13,8 @@
 #include <drawpoint/instrumentation/report/summary.hpp>
 #include <drawpoint/instrumentation/report/text.hpp>
 
+#include "instrumentation/ledger/ledger_builder.hpp"
+
 namespace drawpoint {
 namespace {
 
@@ -120,8 +122,45 @@ BOOST_AUTO_TEST_CASE(the_report_tells_the_devices_time_and_takes_the_headroom_fr
     const std::string text = to_text(summary);
     for (const char* const part :
          {"exposed 35 % of the device's time,", "hidden behind the device 10 %", "cuda:0: span 42 %", "copy wait 2.5 %",
-          "paced by the loop's thread", "of 1 timed steps", "if data were free: ×1.600"})
+          "launch-bound: the loop", "of 1 timed steps", "if data were free: ×1.600"})
         BOOST_TEST(text.find(part) != std::string::npos, part << " in\n" << text);
+}
+
+BOOST_AUTO_TEST_CASE(a_loss_that_comes_late_is_its_steps_own) {
+    LedgerBuilder builder;
+    for (std::uint32_t step = 0; step < 3; ++step)
+        builder.step(
+            {.step = step, .draw_begin_ns = 100 * step, .draw_ns = 10, .batch_ns = 20, .loss = {}, .spans = {}}, {});
+    builder.device_step({.step = 1, .host_queued_ns = 105, .loss = 0.5});
+    builder.device_step({.step = 2, .phase = Phase::valid, .host_queued_ns = 205, .loss = 0.25});   // of another phase
+    builder.device_step({.step = 0, .host_queued_ns = 5});
+    const Ledger ledger = builder.ledger();
+    BOOST_TEST(!ledger.steps[0].loss.has_value());
+    BOOST_TEST((ledger.steps[1].loss == 0.5));
+    BOOST_TEST(!ledger.steps[2].loss.has_value());
+    BOOST_TEST(ledger.device_steps.size() == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(a_loop_that_waits_for_the_device_is_told_from_one_that_launches_slowly) {
+    Ledger ledger = two_steps();
+    DeviceStepRow row{.step = 5,
+                      .free_ns = 285,
+                      .queued_ns = 395,
+                      .begin_ns = 400,
+                      .end_ns = 500,
+                      .host_queued_ns = 380,
+                      .host_end_ns = 495};
+    const auto is_synchronised = [&](std::int64_t forward_ns, std::int64_t host_forward_ns) {
+        row.forward_ns = forward_ns;
+        row.host_forward_ns = host_forward_ns;
+        ledger.device_steps = {row};
+        const Summary summary = summarize(ledger);
+        BOOST_TEST(summary.device->is_paced_by_loop());
+        return summary.device->is_synchronised();
+    };
+    BOOST_TEST(is_synchronised(440, 410));    // behind by 30 when the loss was there, by 5 at the end
+    BOOST_TEST(!is_synchronised(440, 436));   // by 4, and by 5
+    BOOST_TEST(!is_synchronised(440, 426));   // by 14 and 5: less than a tenth of the span
 }
 
 BOOST_AUTO_TEST_CASE(totals_of_hostile_rows_wrap) {

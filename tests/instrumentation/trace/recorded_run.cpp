@@ -92,22 +92,28 @@ private:
         close(kind, epoch_);
     }
 
-    /// A copy, and a step on a device before the first step of the loop, so that nothing of its dry time is in one.
+    /// A copy, and a step on a device before the first step of the loop, so that nothing of its dry time is in one. Its
+    /// loss is no other step's.
     void device() {
         TransferRow copy{.epoch = epoch_, .batch = 3, .pipeline = 1, .bytes = random_() % 1'000'000};
         copy.issue_ns = now_ns_ - upto(5000);
         copy.begin_ns = copy.issue_ns + upto(3000);
         copy.end_ns = copy.begin_ns + upto(3000);
         run_.push_back(copy);
-        DeviceStepRow step{.step = epoch_, .epoch = epoch_, .phase = one_of(2) ? Phase::train : Phase::valid};
+        DeviceStepRow step{
+            .step = 1'000'000 + epoch_, .epoch = epoch_, .phase = one_of(2) ? Phase::train : Phase::valid};
         step.free_ns = start_ns_ + upto(300);
         step.host_queued_ns = step.free_ns + upto(300);
         step.dry_launch_ns = upto(300);
         step.queued_ns = step.host_queued_ns + step.dry_launch_ns;
         step.begin_ns = step.queued_ns + upto(3000);
         step.end_ns = step.begin_ns + upto(100'000);
+        step.forward_ns = step.begin_ns + upto(step.end_ns - step.begin_ns);
+        step.host_forward_ns = step.forward_ns - upto(1000);
         step.host_end_ns = step.end_ns - upto(1000);
         step.uncertainty_ns = upto(3);
+        if (one_of(2))
+            step.loss = one_of(4) ? std::numeric_limits<double>::quiet_NaN() : 1e-3 * static_cast<double>(upto(3000));
         run_.push_back(step);
     }
 

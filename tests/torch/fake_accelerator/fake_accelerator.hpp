@@ -15,12 +15,13 @@ namespace drawpoint::fake_accelerator {
 
 struct Settings {
     // Virtual time, in nanoseconds.
-    std::int64_t call_ns = 0;    ///< what a call takes the host: record, wait, launch
-    std::int64_t query_ns = 0;   ///< what a query of an event takes the host; > 0, or a loop of queries never ends
-    std::int64_t nap_ns = 0;     ///< and what passes after one that says no, before the caller asks again
-    std::int64_t copy_ns = 0;    ///< a copy between host and device
-    std::int64_t op_ns = 0;      ///< an operator
-    std::int64_t tick_ns = 1;    ///< resolution of events
+    std::int64_t call_ns = 0;      ///< what a call takes the host: record, wait, launch
+    std::int64_t query_ns = 0;     ///< what a query of an event takes the host; > 0, or a loop of queries never ends
+    std::int64_t nap_ns = 0;       ///< and what passes after one that says no, before the caller asks again
+    std::int64_t copy_ns = 0;      ///< a copy to the device
+    std::int64_t to_host_ns = 0;   ///< a copy from it, which takes another engine
+    std::int64_t op_ns = 0;        ///< an operator
+    std::int64_t tick_ns = 1;      ///< resolution of events
     std::size_t launch_queue = 1024;   ///< work of a stream that is enqueued and not done; with more, the host waits
     std::uint64_t capacity = std::uint64_t{1} << 40;   ///< bytes of device memory
     std::size_t devices = 1;
@@ -29,6 +30,8 @@ struct Settings {
     bool effects = true;             ///< whether copies write; without, no call allocates host memory
     std::int64_t fails_after = -1;   ///< this many calls succeed, every later one fails; -1: none fails
     std::function<void(std::int64_t ns)> on_advance{};   ///< told of each advance of the host's time
+    /// The host's time, if others make it pass, too; from 0 on. `on_advance` then lets it pass.
+    std::function<std::int64_t()> clock{};
     /// Told of what a stream does: a kernel or an operator, or waiting for another stream (`waits`). Not of copies.
     std::function<void(std::int64_t stream, std::int64_t begin_ns, std::int64_t end_ns, bool waits)> on_work{};
 };
@@ -50,7 +53,7 @@ void reset(const Settings& settings = {});
 [[nodiscard]] Counters counters() noexcept;
 
 /// The host's time, and what the host does by itself.
-[[nodiscard]] std::int64_t now_ns() noexcept;
+[[nodiscard]] std::int64_t now_ns();
 void advance(std::int64_t ns);
 /// When the current stream has done what it has been given.
 [[nodiscard]] std::int64_t stream_end_ns();
@@ -58,6 +61,8 @@ void advance(std::int64_t ns);
 void kernel(std::int64_t ns, std::function<void(bool at_end)> look = {});
 /// Waits until everything is done.
 void synchronize();
+/// Waits until the current stream has done what it has been given, as one does who reads a number from the device.
+void synchronize_stream();
 
 [[nodiscard]] inline c10::Device device(c10::DeviceIndex index = 0) { return {c10::DeviceType::PrivateUse1, index}; }
 

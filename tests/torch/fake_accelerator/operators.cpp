@@ -51,7 +51,7 @@ at::Tensor on_device(const at::Tensor& tensor) {
 void begin_op() {
     Timeline& line = timeline();
     line.call(&Counters::kernels);
-    const auto [begin, end] = line.enqueue(current_stream(), line.settings.op_ns, false);
+    const auto [begin, end] = line.enqueue(current_stream(), line.settings.op_ns, Timeline::Work::kernel);
     line.settle(begin);
 }
 
@@ -79,7 +79,9 @@ at::Tensor copy_from(const at::Tensor& from, const at::Tensor& to, bool non_bloc
                           from.numel() == to.numel();
     const bool waits =
         !non_blocking || !is_plain || !is_pinned(is_here(from) ? to.const_data_ptr() : from.const_data_ptr());
-    const auto [begin, end] = line.enqueue(current_stream(), line.settings.copy_ns, true);
+    const auto [begin, end] = is_here(from)
+                                  ? line.enqueue(current_stream(), line.settings.to_host_ns, Timeline::Work::to_host)
+                                  : line.enqueue(current_stream(), line.settings.copy_ns, Timeline::Work::to_device);
     if (!is_plain) {
         line.wait_until(end);
         on_cpu(to).copy_(on_cpu(from));
@@ -104,7 +106,7 @@ at::Tensor copy_from_and_resize(const at::Tensor& from, const at::Tensor& to) {
 at::Scalar local_scalar(const at::Tensor& tensor) {
     Timeline& line = timeline();
     line.call(&Counters::copies);
-    const auto [begin, end] = line.enqueue(current_stream(), 0, true);
+    const auto [begin, end] = line.enqueue(current_stream(), 0, Timeline::Work::to_host);
     line.wait_until(end);
     return at::native::_local_scalar_dense_cpu(on_cpu(tensor));
 }

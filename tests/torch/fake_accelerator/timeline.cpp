@@ -18,9 +18,16 @@ void Timeline::reset(const Settings& to) {
     settings = to;
     counters = {
         .device_blocks = before.device_blocks, .device_bytes = before.device_bytes, .host_blocks = before.host_blocks};
-    now_ = copy_engine_ = 0;
+    now_ = 0;
+    engine_free_ = {};
     calls_ = 0;
     streams_.clear();
+}
+
+std::int64_t Timeline::now_ns() {
+    if (settings.clock)
+        now_ = std::max(now_, settings.clock());
+    return now_;
 }
 
 void Timeline::call(std::uint64_t Counters::* kind, std::int64_t ns) {
@@ -31,18 +38,18 @@ void Timeline::call(std::uint64_t Counters::* kind, std::int64_t ns) {
     ++calls_;
     ++counters.calls;
     ++(counters.*kind);
-    advance_to(now_ + ns);
+    advance_to(now_ns() + ns);
 }
 
 void Timeline::advance_to(std::int64_t ns) {
-    if (ns > now_ && settings.on_advance)
+    if (ns > now_ns() && settings.on_advance)
         settings.on_advance(ns - now_);
     now_ = std::max(now_, ns);
-    settle(now_);
+    settle(now_ns());
 }
 
 void Timeline::wait_until(std::int64_t ns) {
-    if (ns > now_)
+    if (ns > now_ns())
         ++counters.host_waits;
     advance_to(ns);
 }
@@ -55,20 +62,21 @@ void Timeline::settle(std::int64_t ns) {
     }
 }
 
-std::pair<std::int64_t, std::int64_t> Timeline::enqueue(std::int64_t stream, std::int64_t ns, bool copies) {
+std::pair<std::int64_t, std::int64_t> Timeline::enqueue(std::int64_t stream, std::int64_t ns, Work work) {
     Stream& s = streams_[stream];
     std::erase_if(s.ends, [this](std::int64_t end) { return end <= now_; });
     if (s.ends.size() >= settings.launch_queue)
         wait_until(s.ends.front());
     std::int64_t begin = std::max(now_, s.tail);
-    if (copies)
-        begin = std::max(begin, copy_engine_);
+    std::int64_t& engine_free = engine_free_[static_cast<std::size_t>(work)];
+    if (work != Work::kernel)
+        begin = std::max(begin, engine_free);
     const std::int64_t end = begin + ns;
-    if (copies)
-        copy_engine_ = end;
+    engine_free = end;
+
     s.tail = end;
     s.ends.push_back(end);
-    if (!copies && settings.on_work)
+    if (work == Work::kernel && settings.on_work)
         settings.on_work(stream, begin, end, false);
     return {begin, end};
 }
@@ -95,15 +103,16 @@ void reset(const Settings& settings) {
 }
 Settings& settings() noexcept { return timeline().settings; }
 Counters counters() noexcept { return timeline().counters; }
-std::int64_t now_ns() noexcept { return timeline().now_ns(); }
+std::int64_t now_ns() { return timeline().now_ns(); }
 void advance(std::int64_t ns) { timeline().advance_to(timeline().now_ns() + ns); }
 std::int64_t stream_end_ns() { return timeline().tail(current_stream()); }
 void synchronize() { timeline().wait_until(timeline().end()); }
+void synchronize_stream() { timeline().wait_until(stream_end_ns()); }
 
 void kernel(std::int64_t ns, std::function<void(bool at_end)> look) {
     Timeline& line = timeline();
     line.call(&Counters::kernels);
-    const auto [begin, end] = line.enqueue(current_stream(), ns, false);
+    const auto [begin, end] = line.enqueue(current_stream(), ns, Timeline::Work::kernel);
     if (!look)
         return;
     line.at(begin, [look] { look(false); });

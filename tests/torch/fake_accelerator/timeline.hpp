@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -21,15 +22,17 @@ public:
     /// A call of the device by the host. Throws c10::AcceleratorError if calls fail.
     void call(std::uint64_t Counters::* kind, std::int64_t ns);
     void call(std::uint64_t Counters::* kind) { call(kind, settings.call_ns); }
-    [[nodiscard]] std::int64_t now_ns() const noexcept { return now_; }
+    [[nodiscard]] std::int64_t now_ns();
     void advance_to(std::int64_t ns);
     /// The host waits for the device, until then.
     void wait_until(std::int64_t ns);
     /// Runs the effects that are due at `ns` or before.
     void settle(std::int64_t ns);
 
-    /// Enqueues work of a stream; `copies`: it takes the copy engine. Returns begin and end.
-    std::pair<std::int64_t, std::int64_t> enqueue(std::int64_t stream, std::int64_t ns, bool copies);
+    /// What does it: the processors, or the engine of copies in one direction.
+    enum class Work : std::uint8_t { kernel, to_device, to_host };
+    /// Enqueues work of a stream. Returns begin and end.
+    std::pair<std::int64_t, std::int64_t> enqueue(std::int64_t stream, std::int64_t ns, Work);
     template <class Effect>
     void at(std::int64_t ns, Effect effect) {
         if (settings.effects)
@@ -47,7 +50,8 @@ private:
         std::int64_t tail = 0;
         std::vector<std::int64_t> ends;   // of work that is enqueued
     };
-    std::int64_t now_ = 0, copy_engine_ = 0, streams_made_ = 0;
+    std::int64_t now_ = 0, streams_made_ = 0;
+    std::array<std::int64_t, 3> engine_free_{};   // of copies, by Work
     std::uint64_t calls_ = 0, effects_made_ = 0;
     std::map<std::int64_t, Stream> streams_;
     std::map<std::pair<std::int64_t, std::uint64_t>, std::function<void()>> effects_;   // by time, then order

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <drawpoint/diagnosis/demands/scheduler_times.hpp>
+#include <drawpoint/instrumentation/ledger/copies.hpp>
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
 #include <drawpoint/instrumentation/ledger/records.hpp>
 #include <drawpoint/pipeline/loader/machine/loader_setting.hpp>
@@ -36,14 +37,32 @@ struct SampleDemand {
 /// What one batch takes besides its samples: collating, and the transfer to a device.
 struct BatchDemand {
     Demand collate;
-    std::int64_t transfer_ns = 0;   ///< the draw waits for it
-    std::uint64_t bytes = 0;        ///< memory of the batch
-    std::uint32_t size = 0;         ///< samples; 0: batch_size. A replayed batch of another size takes proportionally
+    /// Of the copy to a device. Without `RecordedRun::device_buffers` the draw waits for it.
+    std::int64_t transfer_ns = 0;
+    std::uint64_t bytes = 0;   ///< memory of the batch
+    std::uint32_t size = 0;    ///< samples; 0: batch_size. A replayed batch of another size takes proportionally
+};
+
+/// What one step takes of a device, once the device has its batch and the loop has ended its draw.
+struct DeviceDemand {
+    std::int64_t ns = 0;   ///< for all its work; proportional to the batch's size, as is `first_ns`
+    /// From the loop's last command to the end of that work, at least.
+    std::int64_t lag_ns = 0;
+    /// The device kept up with the loop, which did not wait for it: `ns` is what the loop took to give it its work, or
+    /// less.
+    bool is_launch_bound = false;
+    /// The loop waits in the step, after `wait_at` of its `compute` (0 … 1), until the device has worked for first_ns;
+    /// 0: it does not wait.
+    std::int64_t first_ns = 0;
+    double wait_at = 0;
+    bool operator==(const DeviceDemand&) const = default;
 };
 
 /// What one step takes of the loop, from the draw's end to the next draw's begin.
 struct StepDemand {
-    Demand compute;   ///< while the loop holds the batch; proportional to the batch's size
+    /// While the loop holds the batch, without waiting for a device; proportional to the batch's size.
+    Demand compute;
+    DeviceDemand device;
     /// Cores that `compute.cpu_ns` is spread over while it runs (LibTorch's own threads), ≥ 1.
     double threads = 1;
     /// The loop's thread keeps its core while it waits for the other threads. `compute` does not include that waiting.
@@ -64,12 +83,15 @@ struct RecordedRun {
     std::vector<SampleDemand> samples;   ///< in the sampler's order; of the batches recorded with all their samples
     std::vector<BatchDemand> batches;    ///< the same batches, in the order in which they were admitted
     std::vector<StepDemand> steps;       ///< all training steps, in order
-    Demand order;                        ///< what the sampler takes for the order of a pass, mean; 0: it computes none
-    double cores = 1;                    ///< usable: affinity and quota
-    double foreign_cores = 0;            ///< that others or a hypervisor used, mean; set by `steady_run` alone
-    double foreign_cores_spread = 0;     ///< its standard deviation; likewise
-    double batches_per_s = 0;            ///< measured over `steps`
-    double draw_share = 0;               ///< part of the time of `steps` that is draws, measured
+    /// Batches that a device holds, which was timed; 0: there is none.
+    std::size_t device_buffers = 0;
+    Copies copies{};                   ///< to that device
+    Demand order;                      ///< what the sampler takes for the order of a pass, mean; 0: it computes none
+    double cores = 1;                  ///< usable: affinity and quota
+    double foreign_cores = 0;          ///< that others or a hypervisor used, mean; set by `steady_run` alone
+    double foreign_cores_spread = 0;   ///< its standard deviation; likewise
+    double batches_per_s = 0;          ///< measured over `steps`
+    double draw_share = 0;             ///< part of the time of `steps` that is draws, measured
     /// The bandwidth that all reads share, if they do: each read takes its own latency, then the reads take turns to
     /// transfer their bytes. 0: no such sharing was seen. `steady_run` sets both, `recorded_run` does not.
     double line_ns_per_byte = 0;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <vector>
@@ -17,7 +18,7 @@ struct Change {
     std::array<double, max_stages> stages{1, 1, 1, 1, 1, 1, 1, 1};
     /// `read` scales `SampleDemand::read` and, if there were reads ahead, their time on a shared bandwidth; it has no
     /// effect if the first stage includes the read. `collate` and `transfer` scale `BatchDemand::collate` and
-    /// `transfer_ns`; `compute` scales `StepDemand::compute` and `after`, but not `pause_ns`.
+    /// `transfer_ns`; `compute` scales `StepDemand::compute`, `device` and `after`, but not `pause_ns`.
     double read = 1, collate = 1, transfer = 1, compute = 1;
     double sampler = 1;   ///< scales `RecordedRun::order`
     /// Scales how far each demand lies from its mean, except `pause_ns`; 0 … 1; 0: every demand is its mean.
@@ -26,6 +27,10 @@ struct Change {
     /// and transfers are as recorded. 0: then no core time of falling asleep is left either.
     double waiting = 1;
     bool unlimited_cores = false;   ///< no thread waits for a core
+    // With a device:
+    std::size_t device_buffers = 0;   ///< batches that it holds, 1 … 64; 0: as many as recorded
+    bool pinned = false;              ///< the loop does not wait for copies
+    bool no_sync = false;             ///< the loop does not wait for the device in a step
     bool operator==(const Change&) const = default;
 };
 

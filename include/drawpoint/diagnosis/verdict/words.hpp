@@ -12,7 +12,7 @@ namespace drawpoint {
 enum class Verdict : std::uint8_t {
     compute_bound,      ///< the loop's own step is the limit
     balanced,           ///< no single change gains
-    transfer,           ///< the copy of a batch to the device
+    copy,               ///< the copy of a batch to the device
     delivery,           ///< the batch was there, but the loop resumed late
     warm_up,            ///< steady steps hardly wait; the first ones do
     read_latency,       ///< each read waits long, whatever its size
@@ -28,6 +28,8 @@ enum class Verdict : std::uint8_t {
     sampler,            ///< computing the order of samples at the begin of a pass
     stragglers,         ///< few samples that take much longer than the others
     bursty_consumer,    ///< the loop's own time varies much
+    launch_bound,       ///< the loop gives a device its work no faster than that is done
+    synchronised,       ///< the loop waits for the device in each step
     interference,       ///< no verdict: something outside the run disturbed it
     undecided           ///< no verdict, for another reason
 };
@@ -36,22 +38,25 @@ enum class Verdict : std::uint8_t {
 /// thought experiments. A sample's *demand* is the time it needs by itself: computing on a core, and waiting off it
 /// (asleep, for a read, for a device), but not waiting for a core (`Demand`, recorded_run.hpp).
 enum class Lever : std::uint8_t {
-    fewer_workers,   ///< half
-    out_of_order,    ///< batches are drawn in the order in which they finish
-    more_depth,      ///< twice
-    more_reads,      ///< four times the reads ahead at a time
-    more_workers,    ///< twice
-    more_memory,     ///< twice the budget
-    stage,           ///< one stage twice as fast
-    read,            ///< reads ahead twice as fast
-    collate,         ///< collating twice as fast
-    transfer,        ///< transfers to the device twice as fast
-    sampler,         ///< the order of a pass computed twice as fast
-    compute,         ///< the loop's own step twice as fast
-    variance,        ///< every demand lies half as far from its mean: samples and steps are more even
-    waiting,         ///< samples wait half as long off their core, for reads and asleep
-    cores,           ///< no thread waits for a core
-    delivery         ///< the loop resumes at once
+    fewer_workers,     ///< half
+    out_of_order,      ///< batches are drawn in the order in which they finish
+    more_depth,        ///< twice
+    device_prefetch,   ///< one more batch ahead on the device
+    more_reads,        ///< four times the reads ahead at a time
+    more_workers,      ///< twice
+    more_memory,       ///< twice the budget
+    stage,             ///< one stage twice as fast
+    read,              ///< reads ahead twice as fast
+    collate,           ///< collating twice as fast
+    transfer,          ///< transfers to the device twice as fast
+    pinned,            ///< the loop does not wait for copies to the device: from pinned memory
+    sampler,           ///< the order of a pass computed twice as fast
+    compute,           ///< the loop's own step twice as fast
+    no_sync,           ///< the loop does not wait for the device in a step
+    variance,          ///< every demand lies half as far from its mean: samples and steps are more even
+    waiting,           ///< samples wait half as long off their core, for reads and asleep
+    cores,             ///< no thread waits for a core
+    delivery           ///< the loop resumes at once
 };
 
 /// The words of a lever, and the verdict if it is the one that gains most.
@@ -68,19 +73,22 @@ struct LeverWords {
 };
 
 /// All levers, by their value.
-inline constexpr std::array<LeverWords, 16> levers{{
+inline constexpr std::array<LeverWords, 19> levers{{
     {Lever::fewer_workers, "num_workers/2", Verdict::oversubscription, "num-workers"},
     {Lever::out_of_order, "order", Verdict::order, "order"},
     {Lever::more_depth, "prefetch_depth", {}, "prefetch-depth"},
+    {Lever::device_prefetch, "device_prefetch", Verdict::copy, "device-prefetch"},
     {Lever::more_reads, "read_concurrency", {}, "read-concurrency"},
     {Lever::more_workers, "num_workers", Verdict::workers, "num-workers"},
     {Lever::more_memory, "memory_budget", Verdict::memory, "memory-budget"},
     {Lever::stage, "stage:", {}, {}},
     {Lever::read, "read", {}, {}},
     {Lever::collate, "collate", Verdict::collate, {}},
-    {Lever::transfer, "transfer", Verdict::transfer, {}},
+    {Lever::transfer, "transfer", Verdict::copy, {}},
+    {Lever::pinned, "pinned", Verdict::copy, {}},
     {Lever::sampler, "sampler", Verdict::sampler, {}},
-    {Lever::compute, "compute", Verdict::compute_bound, {}},
+    {Lever::compute, "compute", Verdict::compute_bound, {}},   // or how that is, on a device
+    {Lever::no_sync, "no_sync", Verdict::synchronised, {}},
     {Lever::variance, "variance", {}, {}},
     {Lever::waiting, "waiting", {}, {}},
     {Lever::cores, "cores", Verdict::workers, {}},

@@ -65,10 +65,13 @@ struct DeviceTotals {
     std::int64_t dry_step_ns = 0, dry_between_ns = 0, dry_launch_ns = 0;
     std::int64_t draws_ns = 0;         ///< of these steps, on the host
     std::int64_t lag_ns = 0;           ///< sum: how long after the loop's last command the device had done a step
+    std::int64_t forward_lag_ns = 0;   ///< the same of the work up to the loss
     std::int64_t uncertainty_ns = 0;   ///< the most that a step's dry time may count in other parts of the loop's time
     std::uint64_t copies = 0, copied_bytes = 0;
     std::int64_t copy_ns = 0;   ///< of these copies, begin to end
     bool operator==(const DeviceTotals&) const = default;
+    /// A device that is behind the loop by less than this part of a step's span keeps up with it.
+    static constexpr double little_lag = 0.1;
     /// The time of these steps.
     [[nodiscard]] std::int64_t all_ns() const noexcept {
         return wrapping_sum(wrapping_sum(dry_ns, copy_wait_ns), span_ns);
@@ -142,7 +145,8 @@ constexpr auto columns(const DeviceTotals*, auto with) {
                 Column{"copies", &R::copies, Count{14}},
                 Column{"copied_bytes", &R::copied_bytes, Count{15}},
                 Column{"copy_ns", &R::copy_ns, Count{16}},
-                Column{"draws_ns", &R::draws_ns, Count{17}});
+                Column{"draws_ns", &R::draws_ns, Count{17}},
+                Column{"forward_lag_ns", &R::forward_lag_ns, Count{18}});
 }
 
 constexpr auto columns(const FoldedAction*, auto with) {

@@ -185,6 +185,9 @@ struct DeviceStepRow {
     std::uint32_t step = 0, epoch = 0;   ///< as in StepRow
     Phase phase{};
     std::int64_t free_ns = 0, queued_ns = 0, begin_ns = 0, end_ns = 0;   ///< on the device
+    /// When the device had done the work up to the loss, and when the loop had given it all of that; of a learner that
+    /// is not driven by fit(): as `end_ns` and `host_end_ns`.
+    std::int64_t forward_ns = 0, host_forward_ns = 0;
     /// When the loop gave the device this step's first command, and its last.
     std::int64_t host_queued_ns = 0, host_end_ns = 0;
     /// The device's stamps may be off by so much against the loop's, all in the same direction.
@@ -193,8 +196,10 @@ struct DeviceStepRow {
     /// is in none of the others; the rest of steps; between them; and from its command until the device had it.
     std::int64_t dry_starved_ns = 0, dry_handoff_ns = 0, dry_transfer_ns = 0, dry_callbacks_ns = 0;
     std::int64_t dry_step_ns = 0, dry_between_ns = 0, dry_launch_ns = 0;
-    std::int64_t draw_ns = 0;   ///< of the step's StepRow
-    bool operator==(const DeviceStepRow&) const = default;
+    std::int64_t draw_ns = 0;     ///< of the step's StepRow
+    std::optional<double> loss;   ///< of the step, read when the device had done it; the ledger's StepRow has it, too
+    /// Compares the bits of the loss, so that NaN equals itself.
+    bool operator==(const DeviceStepRow&) const noexcept;
 };
 
 /// What the machine and this process had used by `at_ns`: totals since some time before the recording, so only
@@ -489,7 +494,10 @@ constexpr auto columns(const DeviceStepRow*, auto with) {
                 Column{"dry_step_ns", &R::dry_step_ns, Count{14}},
                 Column{"dry_between_ns", &R::dry_between_ns, Count{15}},
                 Column{"dry_launch_ns", &R::dry_launch_ns, Count{17}},
-                Column{"draw_ns", &R::draw_ns, Count{18}});
+                Column{"draw_ns", &R::draw_ns, Count{18}},
+                Column{"loss", &R::loss, Measured{19}},
+                Column{"forward_ns", &R::forward_ns, Before{20}},
+                Column{"host_forward_ns", &R::host_forward_ns, Before{21}});
 }
 
 constexpr auto columns(const HostRow*, auto with) {

@@ -137,14 +137,15 @@ struct Summary {
         double starved_s = 0, handoff_s = 0, transfer_s = 0, callbacks_s = 0;
         double hidden_s = 0;                          ///< of the steps' draws, that during which the device had work
         double mean_lag_s = 0;                        ///< by which the device was behind the loop at a step's end
+        double mean_forward_lag_s = 0;                ///< likewise where its loss was computed
         double uncertainty_s = 0;                     ///< `DeviceTotals::uncertainty_ns`
         std::uint64_t copies = 0, copied_bytes = 0;   ///< those timed
         double copy_s = 0;                            ///< total of these copies
-        /// Whether the device keeps up with the loop: then the loop's thread is what it waits for, be it that it
-        /// launches many small kernels, or waits for the device in each step.
-        [[nodiscard]] bool is_paced_by_loop() const noexcept {
-            return mean_lag_s * static_cast<double>(steps) < 0.1 * span_s;
-        }
+        /// Whether the device keeps up with the loop: then the loop's thread is what it waits for. Either it gives the
+        /// device many small kernels, no faster than they are done, or it waits for the device in each step.
+        [[nodiscard]] bool is_paced_by_loop() const noexcept;
+        /// Whether it is the latter: the device was behind in the middle of the step, but not at its end.
+        [[nodiscard]] bool is_synchronised() const noexcept;
         bool operator==(const Device&) const = default;
     };
     std::optional<Device> device;

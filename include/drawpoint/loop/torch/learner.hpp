@@ -84,6 +84,9 @@ public:
     /// Drops output and graph, but keeps the gradients. Called however the step ended; afterwards nothing refers to the
     /// batch's memory.
     void end_batch() noexcept;
+    /// Keeps the loss of this batch, which was last passed to loss(), for later (LateLossLearner). False if the device
+    /// cannot write to host memory while the loop goes on. Throws DeviceError.
+    [[nodiscard]] bool keep_loss(DeviceBatch&);
     /// Loss of the batch last passed to loss(); waits for the device. NaN before the first.
     [[nodiscard]] double loss_value() const;
     /// Metrics of the phase so far; waits for the device. Costs a step nothing unless called.

@@ -35,6 +35,10 @@ struct DeviceOptions {
     std::uint64_t memory_budget = 0;
 };
 
+/// The full name of the device that `name` means (`DeviceOptions::device`), e.g. "cuda:0". Throws std::invalid_argument
+/// for a name that means none, and DeviceError if there is no such device.
+[[nodiscard]] std::string find_device(const std::string& name);
+
 /// What a DeviceLoader uses and has done.
 struct DeviceCounters {
     std::size_t buffers = 0;              ///< device_prefetch + 1, or as many as fit
@@ -69,9 +73,17 @@ public:
     /// or grows, so a program can capture one graph for each buffer.
     [[nodiscard]] std::size_t buffer() const noexcept { return buffer_; }
 
-    /// The step has given the device all its work. In a timed pass (`EpochOptions::track`) its end is recorded now,
-    /// else this does nothing. fit() calls it after zero_grad(); without it, a step ends as its batch is given back.
+    /// The step has given the device the work up to its loss. In a timed pass (`EpochOptions::track`) that is recorded,
+    /// so that the recording shows whether the loop waits for the device later in the step. fit() calls it.
+    void end_forward() noexcept;
+    /// The step has given the device all its work. In a timed pass its end is recorded now, else this does nothing.
+    /// fit() calls it after zero_grad(); without it, a step ends as its batch is given back.
     void end_work() noexcept;
+
+    /// The oldest loss that keep_loss() (pipeline/torch/tensors.hpp) kept, of this or an earlier batch, if the device
+    /// has computed it and it was not returned before: known once a later batch has been copied to the same
+    /// buffer.
+    [[nodiscard]] std::optional<double> next_loss() noexcept;
 
     /// Gives the batch back. The device may still be at work on it: the buffer is copied to only after the work that
     /// the current stream has been given so far. Work on another stream must be waited for by the current one first.
@@ -83,6 +95,7 @@ private:
     friend at::Tensor data_of(DeviceBatch&);
     friend at::Tensor targets_of(DeviceBatch&);
     friend at::Tensor part_of(DeviceBatch&, std::string_view);
+    friend bool keep_loss(DeviceBatch&, const at::Tensor&);
     DeviceBatch(std::shared_ptr<DeviceCore> core, std::size_t buffer) noexcept;
     std::shared_ptr<DeviceCore> core_;   // null: given back
     std::size_t buffer_;

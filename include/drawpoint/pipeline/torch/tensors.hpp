@@ -41,4 +41,10 @@ namespace drawpoint {
 /// Its array of this name, on the device. Throws as Batch::part().
 [[nodiscard]] at::Tensor part_of(DeviceBatch&, std::string_view name);
 
+/// Copies the loss of this batch, one number on the device, to host memory, where `DeviceBatch::next_loss()` finds it
+/// once the device has computed it, as float32; a timed step records it. No thread waits. False, and nothing is copied,
+/// if the device cannot write to host memory beside the loop (`pinned_memory()` is null). Throws DeviceError, and
+/// std::invalid_argument if it is not one number.
+[[nodiscard]] bool keep_loss(DeviceBatch&, const at::Tensor& loss);
+
 }   // namespace drawpoint

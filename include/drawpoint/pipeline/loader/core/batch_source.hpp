@@ -57,9 +57,11 @@ concept SizedBatch = requires(const B& batch) {
     { batch.size() } noexcept -> std::convertible_to<std::size_t>;
 };
 
-/// A batch that a device works on: told when the step has given the device all its work.
+/// A batch that a device works on: told when the step has given the device the work up to its loss, and all of it.
 template <class B>
 concept WorkingBatch = requires(B& batch) {
+    { batch.end_forward() } noexcept;
+
     { batch.end_work() } noexcept;
 };
 

@@ -80,7 +80,8 @@ int run_family(std::uint64_t seed, const std::vector<std::size_t>& cases, bool v
         fmt::print(file, "{}\n", document.dump(1));
         if (json->empty())
             return 0;
-        std::fclose(file);
+        if (std::fclose(file) != 0)
+            throw std::runtime_error{"cannot write " + *json};
     }
     fmt::print("seed {}: {} of {} verdicts right ({:.1f} %); the truths have {} words\n", seed, right, cases.size(),
 

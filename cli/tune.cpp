@@ -104,8 +104,6 @@ void refuse_without_effect(CLI::App& app) {
                              "--resume", "--report", "--drop-first-batch"})
         if (app.get_option(name)->count() > 0)
             throw UsageError{fmt::format("{} has no effect on tune, which runs as many steps as it needs", name)};
-    if (app.get_option("--device")->count() > 0)
-        throw UsageError{"--device: tune runs loops on the CPU alone; for one on a device, ask diagnose and whatif"};
 }
 
 /// Tunes the loader while it trains. nullopt: it was stopped. Throws Failure if training or tuning fails.
@@ -171,6 +169,8 @@ int tune_loader(const Invocation& invocation) {
     if (!line.parse())
         return exit_ok;
     refuse_without_effect(line.app());
+    if (options.on_device())
+        throw UsageError{"--device: tune runs loops on the CPU alone; for one on a device, ask diagnose and whatif"};
     options.check_together();
     if (options.loader.num_workers < 1)
         throw UsageError{"--num-workers must be at least 1 to be tuned, got 0"};

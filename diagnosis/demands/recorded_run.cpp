@@ -222,7 +222,8 @@ public:
         sample_ns_ = samples > 0 ? ns / samples : 0;
     }
     [[nodiscard]] std::int64_t of(const BatchRow& batch) const {
-        return measured(batch).value_or(std::llround(sample_ns_ * batch.size));
+        const double mean_ns = std::min(sample_ns_ * batch.size, static_cast<double>(most_demand_ns));
+        return measured(batch).value_or(bounded_ns(std::llround(mean_ns)));
     }
 
 private:
@@ -243,7 +244,7 @@ void note_device(RecordedRun& run, const Ledger& ledger) {
         return;
     const auto buffers = number_fact(ledger, facts::device_buffers, TransferPolicy::most_buffers);
     const auto copies = copies_of(ledger.fact(facts::device_copies).value_or(""));
-    if (!buffers || !copies) {
+    if (!buffers || *buffers < 1 || !copies) {
         run.unusable = "it does not say how batches were copied to the device";
         return;
     }

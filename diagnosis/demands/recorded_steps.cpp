@@ -99,11 +99,13 @@ const SpanRow* wait_in_step(const Ledger& ledger, const StepRow& step, const Dev
 
 /// Of that time, what copies took that are among the steps (Copies::in_order).
 std::int64_t copied_ns(const Ledger& ledger, std::int64_t begin_ns, std::int64_t end_ns) {
+    const std::int64_t window_ns = bounded_ns(length_ns(begin_ns, end_ns));
     std::int64_t ns = 0;
     auto copy = std::ranges::lower_bound(ledger.transfers, begin_ns, {}, &TransferRow::begin_ns);
     for (; copy != ledger.transfers.end() && copy->end_ns <= end_ns; ++copy)
-        ns += bounded_ns(length_ns(copy->begin_ns, copy->end_ns));
-    return std::min(ns, bounded_ns(length_ns(begin_ns, end_ns)));
+        if ((ns = bounded_ns(ns + bounded_ns(length_ns(copy->begin_ns, copy->end_ns)))) >= window_ns)
+            return window_ns;
+    return ns;
 }
 
 OnDevice on_device(const Ledger& ledger, Copies copies, const StepRow& step, const DeviceStepRow& row) {
@@ -118,13 +120,13 @@ OnDevice on_device(const Ledger& ledger, Copies copies, const StepRow& step, con
     const bool keeps_up = lag_ns < little_ns;
     if (keeps_up)
         demand.lag_ns = lag_ns;
-    if (const SpanRow* const wait = wait_in_step(ledger, step, row, lag_ns, little_ns)) {
-        const std::int64_t own_ns = bounded_ns(step.batch_ns - wait->ns);
+    if (const SpanRow* const wait = demand.ns > 0 ? wait_in_step(ledger, step, row, lag_ns, little_ns) : nullptr) {
+        const std::int64_t own_ns = bounded_ns(bounded_ns(step.batch_ns) - bounded_ns(wait->ns));
         demand.first_ns = std::min(bounded_ns(length_ns(begin_ns, end_ns(wait->begin_ns, wait->ns))), demand.ns);
         const std::int64_t before_ns = length_ns(end_ns(step.draw_begin_ns, step.draw_ns), wait->begin_ns);
         demand.wait_at =
             own_ns > 0 ? std::clamp(static_cast<double>(before_ns) / static_cast<double>(own_ns), 0.0, 1.0) : 0;
-        found.waited_ns = bounded_ns(wait->ns);
+        found.waited_ns = demand.first_ns > 0 ? bounded_ns(wait->ns) : 0;
     }
     demand.is_launch_bound = keeps_up && demand.first_ns == 0;
     return found;
@@ -171,23 +173,30 @@ private:
             one.demand.ns = bounded_ns(std::llround(mean_ns));
             one.demand.first_ns = bounded_ns(std::llround(static_cast<double>(one.demand.first_ns) * factor));
             if (one.waited_ns > 0)
-                one.waited_ns = bounded_ns(rows[i]->batch_ns - (rows[like]->batch_ns - one.waited_ns));
+                one.waited_ns =
+                    bounded_ns(bounded_ns(rows[i]->batch_ns) - bounded_ns(rows[like]->batch_ns) + one.waited_ns);
         }
     }
 
     std::vector<OnDevice> found_;
 };
 
-/// Of the time between two steps, the wait for the device at the end of a pass.
-std::int64_t drained_ns(const Ledger& ledger, const TimeRange& between) {
-    std::int64_t ns = 0;
+/// The waits for the device at the ends of training passes, by time.
+std::vector<SpanRow> drains_of(const Ledger& ledger) {
+    std::vector<SpanRow> drains;
     for (const PassRow& pass : ledger.passes)
-        if (pass.end_ns > between.from_ns && pass.begin_ns < between.to_ns)
+        if (pass.kind == PassKind::train)
             for (const SpanRow& piece : ledger.spans_of(pass))
                 if (piece.span == Span::device)
-                    ns += bounded_ns(length_ns(std::max(piece.begin_ns, between.from_ns),
-                                               std::min(end_ns(piece.begin_ns, piece.ns), between.to_ns)));
-    return ns;
+                    drains.push_back(piece);
+    std::ranges::sort(drains, {}, &SpanRow::begin_ns);
+    return drains;
+}
+
+/// Of the time between two steps, the first such wait that begins in it.
+std::int64_t drained_ns(const std::vector<SpanRow>& drains, const TimeRange& between) {
+    const auto drain = std::ranges::lower_bound(drains, between.from_ns, {}, &SpanRow::begin_ns);
+    return drain != drains.end() && drain->begin_ns < between.to_ns ? bounded_ns(drain->ns) : 0;
 }
 
 /// Adds the steps, all their time as waiting, and to `took` the time of each from draw to draw.
@@ -195,6 +204,7 @@ void take_up(RecordedRun& run, const Ledger& ledger, std::span<const StepRow* co
              std::vector<TimeRange>& took) {
     const auto devices =
         run.device_buffers != 0 ? std::optional<DeviceSteps>{std::in_place, ledger, run.copies, rows} : std::nullopt;
+    const std::vector<SpanRow> drains = devices ? drains_of(ledger) : std::vector<SpanRow>{};
     double wall = 0, draws = 0;
     for (std::size_t i = 0; i < rows.size(); ++i) {
         const StepRow& row = *rows[i];
@@ -213,7 +223,7 @@ void take_up(RecordedRun& run, const Ledger& ledger, std::span<const StepRow* co
         if (i + 1 < rows.size()) {
             step.pause_ns = bounded_ns(length_ns(range.to_ns, next.draw_begin_ns));
             if (devices && step.pause_ns > 0)
-                step.pause_ns -= std::min(drained_ns(ledger, {range.to_ns, next.draw_begin_ns}), step.pause_ns);
+                step.pause_ns -= std::min(drained_ns(drains, {range.to_ns, next.draw_begin_ns}), step.pause_ns);
             range.to_ns = std::min(range.to_ns, std::max(next.draw_begin_ns, range.from_ns));
         }
         wall += static_cast<double>(length_ns(range.from_ns, range.to_ns));

@@ -100,8 +100,10 @@ std::optional<Abstention> abstention(const SteadyRun& steady, const Evidence& fo
         return late;
     if (auto doubt = distrust(steady.trust))
         return doubt;
-    if (found.device.steps > 0 && found.device.steps < least_timed)
-        return needs_more_steps(found.steps * (least_timed - found.device.steps) / found.device.steps,
+    const bool on_device = found.device.steps > 0 || steady.run.device_buffers != 0;
+    if (on_device && found.device.steps < least_timed)
+        return needs_more_steps(found.steps * (least_timed - found.device.steps) /
+                                    std::max<std::size_t>(found.device.steps, 1),
                                 fmt::format("{} of the steady steps were timed on the device, {} are the least",
                                             found.device.steps, least_timed));
     if (!steady.run.unusable.empty() && (found.device.steps == 0 || found.data_share() >= least_exposed))
@@ -223,7 +225,7 @@ void name_the_cause(Diagnosis& diagnosis, const Evidence& found, const Diagnosis
         diagnosis.verdict = Verdict::balanced;
     }
     const double warm_up_s = found.all_draw_s - found.draw_s;
-    if (diagnosis.verdict == Verdict::compute_bound && found.data_share() < 0.03 &&
+    if (is_of_the_loop(top->lever) && diagnosis.verdict != Verdict::balanced && found.data_share() < 0.03 &&
         warm_up_s > 0.7 * found.all_draw_s && warm_up_s > 0.1 * found.all_wall_s)
         diagnosis.verdict = Verdict::warm_up;
 }

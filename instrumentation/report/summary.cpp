@@ -213,15 +213,6 @@ void add_rows(Summary& summary, const Ledger& ledger, std::array<PhaseColumns, 2
 
 }   // namespace
 
-bool Summary::Device::is_paced_by_loop() const noexcept {
-    return mean_lag_s * static_cast<double>(steps) < DeviceTotals::little_lag * span_s;
-}
-
-bool Summary::Device::is_synchronised() const noexcept {
-    return is_paced_by_loop() && (mean_forward_lag_s - mean_lag_s) * static_cast<double>(steps) - copy_wait_s >=
-                                     DeviceTotals::little_lag * span_s;
-}
-
 Summary summarize(const Ledger& ledger, SummaryOptions options) {
     Summary summary;
     summary.run.wall_s = seconds(wall_ns(ledger));

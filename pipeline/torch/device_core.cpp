@@ -37,7 +37,7 @@ DeviceCore::DeviceCore(const DataLoader& loader, c10::Device device, std::size_t
 
 DeviceCore::~DeviceCore() {
     stage_.end_copies([this](std::size_t buffer) { ended(buffer); });
-    if (losses_.is_written() && !stage_.end_work())
+    if (!stage_.end_work())
         losses_.leak();
 }
 
@@ -48,7 +48,8 @@ DeviceCounters DeviceCore::counters() const noexcept {
 }
 
 void DeviceCore::ended(std::size_t buffer) noexcept {
-    losses_.ended(buffer);
+    if (!stage_.calls().has_failed())   // else nobody knows whether it has
+        losses_.ended(buffer);
     if (!stage_.policy().is_taken(buffer))
         release_host(places_[buffer]);
 }
@@ -72,9 +73,7 @@ void DeviceCore::begin_timing(const void* pass, LoopTrack* track, std::uint16_t 
     if (!times_->begin(stage_.current_stream(), now_ns, recorder.clock().is_manual()))
         return;
     recorder.set_fact(facts::device, stage_.device().str());
-    recorder.set_fact(facts::device_buffers, std::to_string(counters_.buffers));
-    const Copies copies = !stage_.overlaps() ? Copies::in_order : is_pinned_ ? Copies::apart : Copies::pageable;
-    recorder.set_fact(facts::device_copies, to_string(copies));
+    is_described_ = false;
     track_ = track;
     timed_pass_ = pass;
     copy_ = {.epoch = epoch, .pipeline = pipeline};
@@ -162,6 +161,14 @@ void DeviceCore::issue(const SlotMemory& memory, std::size_t number, std::size_t
     counters_.bytes_copied += bytes;
 }
 
+/// Says how batches are copied there: those that are trained on, as another loader's may be copied otherwise.
+void DeviceCore::describe(Recorder& recorder) {
+    recorder.set_fact(facts::device_buffers, std::to_string(counters_.buffers));
+    const Copies copies = !stage_.overlaps() ? Copies::in_order : is_pinned_ ? Copies::apart : Copies::pageable;
+    recorder.set_fact(facts::device_copies, to_string(copies));
+    is_described_ = true;
+}
+
 void DeviceCore::await_next() {
     if (!is_timing()) {
         stage_.await_next();
@@ -170,6 +177,8 @@ void DeviceCore::await_next() {
     record_steps();
     const c10::Stream stream = stage_.current_stream();
     const StepRow& step = track_->step();
+    if (!is_described_ && step.phase == Phase::train)
+        describe(*track_->recorder());
     times_->queue(stream, step.step, step.epoch, step.phase, stage_.policy().drawn_next());
     stage_.await_next();
     times_->arrive(stream);

@@ -94,6 +94,7 @@ private:
     void issue(const SlotMemory&, std::size_t number, std::size_t size, std::span<const BatchPart> arrays);
     /// The current stream waits for the batch that is drawn next.
     void await_next();
+    void describe(Recorder&);
     void record_steps();
     void record_copy(std::size_t buffer);
     template <class Call>
@@ -113,6 +114,7 @@ private:
     LateLosses losses_;
     std::optional<DeviceTimes> times_;
     LoopTrack* track_ = nullptr;   // of the pass, if it is timed
+    bool is_described_ = false;    // in its recording
     const void* timed_pass_ = nullptr;
     TransferRow copy_;   // what the pass's copies have in common
     DeviceCounters counters_{};

@@ -1,6 +1,5 @@
 #include "pipeline/torch/late_losses.hpp"
 
-#include <algorithm>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -66,10 +65,6 @@ std::optional<double> LateLosses::next() noexcept {
         return std::nullopt;
     --size_;
     return there_[std::exchange(first_, (first_ + 1) % most_there)];
-}
-
-bool LateLosses::is_written() const noexcept {
-    return std::ranges::any_of(buffers_, [](const Buffer& of) { return of.kept != nullptr || of.awaited != nullptr; });
 }
 
 }   // namespace drawpoint

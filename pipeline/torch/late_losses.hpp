@@ -35,8 +35,6 @@ public:
     void ended(std::size_t buffer) noexcept;
     /// The oldest loss that is there and was not returned before.
     [[nodiscard]] std::optional<double> next() noexcept;
-    /// Whether the device may still write here.
-    [[nodiscard]] bool is_written() const noexcept;
     /// Never frees the memory: the device is broken.
     void leak() noexcept { block_ = {}; }
 

@@ -93,6 +93,8 @@ public:
         steps_ = history_ = 0;
         used_ = 0;
         idled_ns_ = 0;
+        idler_ = most_threads;
+        has_looked_ = false;
         for (std::uint64_t& change : changes_)
             change = pace.is_exact ? 0 : below(300);
         active_ = add();

@@ -25,7 +25,7 @@ EDITS = {
 PARTS = ["instrumentation/*.cpp", "instrumentation/host/*.cpp", "instrumentation/ledger/*.cpp",
          "instrumentation/recorder/*.cpp", "instrumentation/text/*.cpp", "instrumentation/trace/*.cpp"]
 MORE = ["instrumentation/export/csv.cpp", "instrumentation/export/json.cpp", "instrumentation/export/json_text.cpp",
-        "instrumentation/report/json.cpp"]
+        "instrumentation/report/json.cpp", "instrumentation/report/summary_device.cpp"]
 UNUSED = {"attribution.cpp", "ledger_window.cpp", "schedule.cpp", "statistics.cpp"}
 
 

@@ -194,7 +194,6 @@ BOOST_AUTO_TEST_CASE(without_memory_that_the_device_writes_to_losses_are_read_at
     for (const StepRow& step : ledger.steps)
         BOOST_TEST(step.loss.has_value());
     fake::synchronize();
-    fake::reset();
 }
 
 BOOST_AUTO_TEST_CASE(a_loss_is_one_number) {

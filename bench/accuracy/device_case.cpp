@@ -273,7 +273,7 @@ private:
 }   // namespace
 
 Ledger run_case(const DeviceCase& of, std::uint64_t seed) {
-    Recorder recorder{RecorderOptions{.ring_records = 1u << 14, .host_period = std::chrono::milliseconds{0}},
+    Recorder recorder{RecorderOptions{.ring_records = 1u << 17, .host_period = std::chrono::milliseconds{0}},
                       AnyClock{SteadyClock{}}};
     recorder.set_fact(facts::host_cores, std::to_string(simulation::exact_cores));
     simulation::run_exactly(seed, of.name.c_str(), [&] { train(of, seed, recorder); });

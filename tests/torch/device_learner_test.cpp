@@ -196,6 +196,28 @@ BOOST_AUTO_TEST_CASE(without_memory_that_the_device_writes_to_losses_are_read_at
     fake::synchronize();
 }
 
+BOOST_AUTO_TEST_CASE(a_loss_is_told_only_when_the_device_has_computed_it) {
+    constexpr std::size_t steps = 20;
+    test::DeviceBench bench{steps, {.query_ns = 1000, .nap_ns = 20'000, .copy_ns = test::ms / 10}, {}};
+    std::vector<at::Tensor> losses;
+    for (std::size_t i = 0; i < steps; ++i)
+        losses.push_back((at::zeros({}) + (1 + static_cast<double>(i))).to(fake::device()));
+    std::size_t told = 0;
+    const auto loop = [&]() -> Awaitable<void> {
+        auto pass = bench.loader.epoch(0);
+        for (std::size_t i = 0; i < steps; ++i) {
+            auto batch = co_await pass.next();
+            BOOST_REQUIRE(batch.has_value());
+            while (const auto loss = batch->next_loss())
+                BOOST_TEST(*loss == static_cast<double>(++told));
+            fake::kernel(5 * test::ms);   // so the device is steps behind
+            BOOST_TEST(keep_loss(*batch, losses[i]));
+        }
+    };
+    run(bench.runtime, loop());
+    BOOST_TEST(told >= steps - 6);   // twice three buffers
+}
+
 BOOST_AUTO_TEST_CASE(a_loss_is_one_number) {
     test::DeviceBench bench{2, {.query_ns = 1000}, {}};
     const auto loop = [&]() -> Awaitable<void> {

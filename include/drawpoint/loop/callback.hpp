@@ -68,7 +68,7 @@ struct LoopState {
     std::optional<bool> training;   ///< nullopt: outside a training or validation pass
     /// Loss of the current step, set after `after_loss` and kept until the next step begins. nullopt before that,
     /// without `FitOptions::record_loss`, or if the batch has no targets. When training on a device with a
-    /// LateLossLearner it is that of an earlier training step, each once and in order, or nullopt.
+    /// LateLossLearner it is that of an earlier training step, each at most once and in order, or nullopt.
     std::optional<double> loss;
     /// Training batches of this fit that were completed, or left by a CancelBatch, CancelStep or CancelBackward.
     /// Skipped draws do not count, nor does a batch left by the cancel of an outer level.

@@ -39,6 +39,17 @@ Ledger two_steps() {
     return ledger;
 }
 
+/// What the device did in the second of these steps.
+DeviceStepRow second_row(std::int64_t end_ns, std::int64_t host_end_ns) {
+    return {.step = 5,
+            .free_ns = 285,
+            .queued_ns = 395,
+            .begin_ns = 400,
+            .end_ns = end_ns,
+            .host_queued_ns = 380,
+            .host_end_ns = host_end_ns};
+}
+
 BOOST_AUTO_TEST_SUITE(device_time)
 
 BOOST_AUTO_TEST_CASE(dry_time_is_divided_by_the_pieces_of_the_loop) {
@@ -84,14 +95,8 @@ BOOST_AUTO_TEST_CASE(a_step_finds_its_row_by_time_and_number) {
 BOOST_AUTO_TEST_CASE(the_report_tells_the_devices_time_and_takes_the_headroom_from_it) {
     Ledger ledger = two_steps();
     ledger.set_fact(facts::device, "cuda:0");
-    DeviceStepRow row{.step = 5,
-                      .free_ns = 285,
-                      .queued_ns = 395,
-                      .begin_ns = 400,
-                      .end_ns = 485,
-                      .host_queued_ns = 380,
-                      .host_end_ns = 480,
-                      .uncertainty_ns = 3};
+    DeviceStepRow row = second_row(485, 480);
+    row.uncertainty_ns = 3;
     split_dry(ledger, row);
     ledger.device_steps = {row};
     ledger.transfers = {{.bytes = 1000, .begin_ns = 380, .end_ns = 400}};
@@ -143,13 +148,7 @@ BOOST_AUTO_TEST_CASE(a_loss_that_comes_late_is_its_steps_own) {
 
 BOOST_AUTO_TEST_CASE(a_loop_that_waits_for_the_device_is_told_from_one_that_launches_slowly) {
     Ledger ledger = two_steps();
-    DeviceStepRow row{.step = 5,
-                      .free_ns = 285,
-                      .queued_ns = 395,
-                      .begin_ns = 400,
-                      .end_ns = 500,
-                      .host_queued_ns = 380,
-                      .host_end_ns = 495};
+    DeviceStepRow row = second_row(500, 495);
     const auto is_synchronised = [&](std::int64_t forward_ns, std::int64_t host_forward_ns) {
         row.forward_ns = forward_ns;
         row.host_forward_ns = host_forward_ns;

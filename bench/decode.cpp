@@ -132,7 +132,7 @@ int main(int argc, char** argv) try {
     const auto with = [](JpegDecoder& decoder) {
         return [&decoder](const Photo& photo, float* out) {
             decoder.open(photo.file);
-            decoder.decode(photo.crop, target, photo.flip, ResizeFilter::antialias, normalization, out);
+            decoder.decode(photo.crop, target, photo.flip, ResizeFilter::antialias, {normalization, out});
         };
     };
     const auto add = [&](std::string name, Decode decode, bool makes_samples = true) {
@@ -146,7 +146,7 @@ int main(int argc, char** argv) try {
     add("window", [&](const Photo& photo, float* out) {
         const ImageView view = plain.window(photo.file, photo.crop);
         resize_normalize(view, {0, 0, view.size.width, view.size.height}, target, photo.flip, ResizeFilter::antialias,
-                         normalization, scratch, out);
+                         {normalization, out}, scratch);
     });
     add("library", with(library));   // as --jpeg-decoder library: its planes, our colour and resize
     add("own", with(own));

@@ -99,8 +99,8 @@ public:
         need(own_.open(photo.file));
         take(own_planes, us([&] { need(own_.decode_planes(photo.crop, ycc)); }));
         take(resize, us([&] {
-                 resize_normalize(ycc, photo.crop, target_, photo.flip, ResizeFilter::antialias, normalization,
-                                  buffers_, out());
+                 resize_normalize(ycc, photo.crop, target_, photo.flip, ResizeFilter::antialias, {normalization, out()},
+                                  buffers_);
              }));
         second_half(photo, ycc, take);
     }
@@ -177,9 +177,9 @@ private:
         affine.scale.fill(1);
         take(horizontal, us([&] {
                  for (std::uint32_t y = 0; y < target_.height; ++y)
-                     kernels.horizontal(row, rows.plane_stride(), across, buffers_.packed, affine,
-                                        out() + std::size_t{y} * target_.width,
-                                        std::size_t{target_.width} * target_.height);
+                     kernels.horizontal(
+                         row, rows.plane_stride(), across, buffers_.packed,
+                         {out() + std::size_t{y} * target_.width, std::size_t{target_.width} * target_.height, affine});
                  kernels.finish();
              }));
     }

@@ -171,13 +171,17 @@ void open_images(Data& data, const ProfileOptions& options, std::shared_ptr<cons
     const std::uint64_t budget = options.cache.value;
     const DecodedImages decoded = budget == 0 ? images | decode : images | decode | cached(budget);
     data.classes = images->num_classes();
-    data.train = with_faults(decoded | random | RandomHorizontalFlip{} | Normalize::imagenet(), options);
+    data.normalizes_on_device = options.on_device();   // a quarter of the bytes is copied
+    const auto ended = [&options](const ImageRecipe& recipe) {
+        return with_faults(options.on_device() ? recipe | to_uint8 : recipe | Normalize::imagenet(), options);
+    };
+    data.train = ended(decoded | random | RandomHorizontalFlip{});
     if (options.valid.value)   // shares the cache, if there is one
-        data.valid = with_faults(decoded | center | Normalize::imagenet(), options);
+        data.valid = ended(decoded | center);
     if (options.validates_elsewhere()) {
         const auto held_out = std::make_shared<const Images>(options.valid.text);
         check_same_classes(*images, options.data.text, *held_out, options.valid.text);
-        data.valid = with_faults(held_out | decode | center | Normalize::imagenet(), options);
+        data.valid = ended(held_out | decode | center);
     }
 }
 

@@ -14,6 +14,7 @@ struct Data {
     std::shared_ptr<const SampleSource> train, valid;   ///< valid: null without validation
     std::unique_ptr<const Sampler> train_sampler, valid_sampler;
     std::size_t classes = 0;
+    bool normalizes_on_device = false;   ///< the samples are uint8, for `DeviceOptions::normalize`
 };
 
 /// Opens what --data and --valid name. Throws UsageError naming an option, std::invalid_argument or

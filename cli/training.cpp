@@ -212,6 +212,8 @@ Loaders::Loaders(Runtime& runtime, const ProfileOptions& options, const Data& da
                             .memory_budget = budget == 0 || !valid ? budget : std::max<std::uint64_t>(budget / 2, 1)};
     if (options.device_prefetch)
         on_device.device_prefetch = *options.device_prefetch;
+    if (data.normalizes_on_device)
+        on_device.normalize = Normalize::imagenet();
     try {
         train_on_device.emplace(train, on_device);
         if (valid)

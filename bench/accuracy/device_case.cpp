@@ -198,6 +198,7 @@ std::optional<DeviceCase> changed(const DeviceCase& of, const LeverWords& words)
     case Lever::more_reads:   // nothing is read ahead
     case Lever::read:
     case Lever::collate:
+    case Lever::uint8:   // the samples are not floats
     case Lever::sampler:
     case Lever::waiting:   // as `stage`
     case Lever::cores:

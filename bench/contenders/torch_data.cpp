@@ -119,7 +119,7 @@ public:
         const std::uint32_t side = shared_->workload.side;
         torch::Tensor values = torch::empty({3, side, side});
         decoder_.decode(chance.box, {side, side}, chance.flip, resize_filter(shared_->workload),
-                        ChannelNormalization::imagenet(), values.data_ptr<float>());
+                        {ChannelNormalization::imagenet(), values.data_ptr<float>()});
         return example(std::move(values), shared_->photos->label(index));
     }
 

@@ -115,6 +115,12 @@ bool any(const Rows& rows, Of of) {
     return std::ranges::any_of(rows, [&](const auto& row) { return of(row) > 0; });
 }
 
+/// Whether a stage's name says that it makes floats of a picture's levels.
+bool makes_floats(const RecordedRun& run) {
+    return std::ranges::any_of(
+        run.stages, [](std::string_view stage) { return names(stage, "normalize") || names(stage, "to_float"); });
+}
+
 /// Changes of how a device is fed.
 void add_for_device(const RecordedRun& run, const auto& add) {
     if (run.device_buffers == 0)
@@ -122,6 +128,8 @@ void add_for_device(const RecordedRun& run, const auto& add) {
     if (run.device_buffers <= loader_limits::most_prefetch_depth && run.copies != Copies::in_order)
         add(Lever::device_prefetch, fmt::format("device_prefetch {} -> {}", run.device_buffers - 1, run.device_buffers))
             .what.device_buffers = run.device_buffers + 1;
+    if (makes_floats(run))
+        add(Lever::uint8, "batches of uint8, normalised on the device").what.transfer = 0.25;
     if (run.copies == Copies::pageable)
         add(Lever::pinned, "batches in pinned memory").what.pinned = true;
     if (any(run.steps, [](const StepDemand& step) { return step.device.first_ns; }))

@@ -233,7 +233,8 @@ void name_the_cause(Diagnosis& diagnosis, const Evidence& found, const Diagnosis
 /// Whether the change can be made by a user, although it is no setting.
 bool can_be_made(Lever lever) noexcept {
     return lever == Lever::stage || lever == Lever::read || lever == Lever::collate || lever == Lever::transfer ||
-           lever == Lever::sampler || lever == Lever::delivery || lever == Lever::pinned || lever == Lever::no_sync;
+           lever == Lever::sampler || lever == Lever::delivery || lever == Lever::uint8 || lever == Lever::pinned ||
+           lever == Lever::no_sync;
 }
 
 /// Advises the cheapest of the settings whose gains tie with the largest; if none gains, the part of the loader to

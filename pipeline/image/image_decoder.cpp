@@ -93,14 +93,13 @@ void ImageDecoder::open(std::span<const std::byte> file) {
     state.open = true;
 }
 
-void ImageDecoder::decode(CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
-                          const ChannelNormalization& normalization, float* planar_out) {
+void ImageDecoder::decode(CropBox crop, ImageSize target, bool flip, ResizeFilter filter, const PlanarOutput& out) {
     if (state_->open && state_->format == ImageFormat::jpeg)
-        return state_->jpeg.decode(crop, target, flip, filter, normalization, planar_out);
-    check_target(target, normalization);
+        return state_->jpeg.decode(crop, target, flip, filter, out);
+    check_target(target, out.normalization());
     const ImageView window = state_->decode_window(crop);
-    resize_normalize(window, state_->size(), {0, 0, crop.width, crop.height}, target, flip, filter, normalization,
-                     state_->scratch.buffers(), planar_out);
+    resize_normalize(window, state_->size(), {0, 0, crop.width, crop.height}, target, flip, filter, out,
+                     state_->scratch.buffers());
 }
 
 void ImageDecoder::decode_rgb(CropBox crop, std::uint8_t* rgb_out) {

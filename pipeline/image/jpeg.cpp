@@ -305,17 +305,15 @@ ImageSize JpegDecoder::size() const noexcept { return state_->size; }
 
 void JpegDecoder::open(std::span<const std::byte> file) { state_->open(file); }
 
-void JpegDecoder::decode(CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
-                         const ChannelNormalization& normalization, float* planar_out) {
+void JpegDecoder::decode(CropBox crop, ImageSize target, bool flip, ResizeFilter filter, const PlanarOutput& out) {
     State& state = *state_;
-    check_target(target, normalization);
+    check_target(target, out.normalization());
     state.check(crop);
     if (const auto planes = state.planes(crop))
-        return resize_normalize(*planes, crop, target, flip, filter, normalization, state.scratch.buffers(),
-                                planar_out);
+        return resize_normalize(*planes, crop, target, flip, filter, out, state.scratch.buffers());
     const ImageView window = state.decode_window(crop);
-    resize_normalize(window, state.size, {0, 0, crop.width, crop.height}, target, flip, filter, normalization,
-                     state.scratch.buffers(), planar_out);
+    resize_normalize(window, state.size, {0, 0, crop.width, crop.height}, target, flip, filter, out,
+                     state.scratch.buffers());
 }
 
 void JpegDecoder::decode_rgb(CropBox crop, std::uint8_t* rgb_out) {

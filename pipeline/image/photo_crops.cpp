@@ -103,17 +103,17 @@ public:
 private:
     std::vector<std::byte> encode(const ImageView& photograph, CropBox window) {
         resize_normalize(photograph, window, options_.size, false, ResizeFilter::antialias,
-                         ChannelNormalization::none(), scratch_, planar_.data());
+                         PlanarOutput{planar_.data()}, scratch_);
         const std::size_t plane = planar_.size() / 3;
         for (std::size_t i = 0; i < plane; ++i)
             for (std::size_t c = 0; c < 3; ++c)
-                crop_[3 * i + c] = static_cast<std::uint8_t>(std::lround(planar_[c * plane + i] * 255));
+                crop_[3 * i + c] = planar_[c * plane + i];
         return encode_jpeg({crop_.data(), options_.size, std::size_t{3} * options_.size.width}, options_.quality);
     }
 
     const PhotoCropOptions& options_;
     ResizeScratch scratch_;
-    std::vector<float> planar_;
+    std::vector<std::uint8_t> planar_;
     std::vector<std::uint8_t> crop_;
 };
 

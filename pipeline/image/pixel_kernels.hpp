@@ -13,6 +13,21 @@ struct AffineNormalization {
     std::array<float, 3> scale, bias;
 };
 
+/// A row of each of three planes of normalised values, `plane` floats apart.
+struct FloatRows {
+    using Value = float;
+    float* red;
+    std::size_t plane;
+    const AffineNormalization& normalization;
+};
+
+/// A row of each of three planes of levels, `plane` bytes apart.
+struct LevelRows {
+    using Value = std::uint8_t;
+    std::uint8_t* red;
+    std::size_t plane;
+};
+
 /// Subtracted from chroma sums and from widened chroma before they are stored. It centres them on 0; in the sums it
 /// also carries the rounding of even pixels.
 inline constexpr std::int16_t sum_centre = 4 * 128 - 2, widened_centre = 128;
@@ -65,9 +80,11 @@ struct PixelKernels {
     /// Puts the table's weights, of FilterTable::horizontal_bits, into `packed` for horizontal(); called once per
     /// image.
     void (*pack)(const FilterTable& table, PackedWeights& packed);
-    /// Resamples one planar row of bytes to one row of each plane of floats, `out_plane` floats apart.
+    /// Resamples one planar row of bytes to one row of each plane of `out`.
     void (*horizontal)(const std::uint8_t* row, std::size_t plane, const FilterTable& table, PackedWeights& packed,
-                       const AffineNormalization& normalization, float* red, std::size_t out_plane);
+                       const FloatRows& out);
+    void (*horizontal_levels)(const std::uint8_t* row, std::size_t plane, const FilterTable& table,
+                              PackedWeights& packed, const LevelRows& out);
     /// Orders the stores with which horizontal() bypassed the cache before later ones; called once per image.
     void (*finish)();
 };
@@ -89,7 +106,7 @@ void vertical_wide(const std::uint8_t* rows, std::size_t stride, const std::int3
                    std::size_t bytes, std::int32_t* sums, std::uint8_t* out);
 
 /// As PixelKernels::horizontal for a wide table.
-void horizontal_wide(const std::uint8_t* row, std::size_t plane, const FilterTable& table,
-                     const AffineNormalization& normalization, float* red, std::size_t out_plane);
+void horizontal_wide(const std::uint8_t* row, std::size_t plane, const FilterTable& table, const FloatRows& out);
+void horizontal_wide(const std::uint8_t* row, std::size_t plane, const FilterTable& table, const LevelRows& out);
 
 }   // namespace drawpoint

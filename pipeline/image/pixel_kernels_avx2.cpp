@@ -183,25 +183,34 @@ void pack(const FilterTable& table, PackedWeights& packed) {
 }
 
 template <bool Stream>
-inline void store_values(float* to, __m256i sums, __m256 scale, __m256 bias) {
+inline void store_sums(const FloatRows& out, std::size_t c, std::uint32_t at, __m256i sums) {
     const __m256 levels = _mm256_cvtepi32_ps(_mm256_srai_epi32(sums, FilterTable::horizontal_bits));
-    const __m256 values = _mm256_add_ps(_mm256_mul_ps(levels, scale), bias);
+    const __m256 values = _mm256_add_ps(_mm256_mul_ps(levels, _mm256_set1_ps(out.normalization.scale[c])),
+                                        _mm256_set1_ps(out.normalization.bias[c]));
+    float* const to = out.red + c * out.plane + at;
     if constexpr (Stream)
         _mm256_stream_ps(to, values);
     else
         _mm256_storeu_ps(to, values);
 }
 
-template <std::uint32_t Pairs, bool Stream>
+template <bool>
+inline void store_sums(const LevelRows& out, std::size_t c, std::uint32_t at, __m256i sums) {
+    const __m256i levels = _mm256_srai_epi32(sums, FilterTable::horizontal_bits);
+    const __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(levels), _mm256_extracti128_si256(levels, 1));
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(out.red + c * out.plane + at), _mm_packus_epi16(words, words));
+}
+
+template <std::uint32_t Pairs, bool Stream, class Rows>
 void horizontal_near(const std::uint8_t* row, std::size_t plane, const FilterTable& table, const std::byte* packed,
-                     const AffineNormalization& normalization, float* red, std::size_t out_plane) {
+                     const Rows& out) {
     const std::uint32_t pairs = Pairs != 0 ? Pairs : (table.taps + 1) / 2;
     const __m256i next = _mm256_set1_epi32(0x00020002);
     const std::size_t step_bytes = near_step_bytes(table);
     for (std::uint32_t step = 0; step < steps_of(table); ++step, packed += step_bytes) {
         const auto& head = *reinterpret_cast<const NearStep*>(packed);
         const auto* weights = reinterpret_cast<const __m256i*>(packed + sizeof head);
-        float* to = red + step_begin(step, table.outputs);
+        const std::uint32_t begin = step_begin(step, table.outputs);
         for (std::size_t c = 0; c < 3; ++c) {
             const std::uint8_t* from = row + c * plane;
             const __m256i bytes = _mm256_inserti128_si256(_mm256_castsi128_si256(load16(from + head.base[0])),
@@ -213,16 +222,14 @@ void horizontal_near(const std::uint8_t* row, std::size_t plane, const FilterTab
                     sums, _mm256_madd_epi16(_mm256_shuffle_epi8(bytes, places), _mm256_load_si256(weights + pair)));
                 places = _mm256_add_epi8(places, next);
             }
-            store_values<Stream>(to + c * out_plane, sums, _mm256_set1_ps(normalization.scale[c]),
-                                 _mm256_set1_ps(normalization.bias[c]));
+            store_sums<Stream>(out, c, begin, sums);
         }
     }
 }
 
-template <bool Stream>
+template <bool Stream, class Rows>
 void horizontal_along_taps(const std::uint8_t* row, std::size_t plane, const FilterTable& table,
-                           const std::byte* packed, const AffineNormalization& normalization, float* red,
-                           std::size_t out_plane) {
+                           const std::byte* packed, const Rows& out) {
     const std::uint32_t parts = (table.taps + 7) / 8;
     for (std::uint32_t step = 0; step < steps_of(table); ++step, packed += parts * 128) {
         const std::uint32_t begin = step_begin(step, table.outputs);
@@ -241,31 +248,31 @@ void horizontal_along_taps(const std::uint8_t* row, std::size_t plane, const Fil
                 }
             const __m256i all =
                 _mm256_hadd_epi32(_mm256_hadd_epi32(sums[0], sums[1]), _mm256_hadd_epi32(sums[2], sums[3]));
-            store_values<Stream>(red + c * out_plane + begin, _mm256_add_epi32(all, _mm256_set1_epi32(half)),
-                                 _mm256_set1_ps(normalization.scale[c]), _mm256_set1_ps(normalization.bias[c]));
+            store_sums<Stream>(out, c, begin, _mm256_add_epi32(all, _mm256_set1_epi32(half)));
         }
     }
 }
 
-template <bool Stream>
+template <bool Stream, class Rows>
 void horizontal_any(const std::uint8_t* row, std::size_t plane, const FilterTable& table, PackedWeights& packed,
-                    const AffineNormalization& normalization, float* red, std::size_t out_plane) {
-    const auto kernel = packed.layout == Layout::along_taps ? horizontal_along_taps<Stream>
-                        : table.taps <= 2                   ? horizontal_near<1, Stream>
-                        : table.taps <= 4                   ? horizontal_near<2, Stream>
-                        : table.taps <= 6                   ? horizontal_near<3, Stream>
-                                                            : horizontal_near<0, Stream>;
-    kernel(row, plane, table, packed.bytes(0), normalization, red, out_plane);
+                    const Rows& out) {
+    const auto kernel = packed.layout == Layout::along_taps ? horizontal_along_taps<Stream, Rows>
+                        : table.taps <= 2                   ? horizontal_near<1, Stream, Rows>
+                        : table.taps <= 4                   ? horizontal_near<2, Stream, Rows>
+                        : table.taps <= 6                   ? horizontal_near<3, Stream, Rows>
+                                                            : horizontal_near<0, Stream, Rows>;
+    kernel(row, plane, table, packed.bytes(0), out);
 }
 
+template <class Rows>
 void horizontal(const std::uint8_t* row, std::size_t plane, const FilterTable& table, PackedWeights& packed,
-                const AffineNormalization& normalization, float* red, std::size_t out_plane) {
+                const Rows& out) {
     if (packed.layout == Layout::as_in_table)
-        return portable_kernels().horizontal(row, plane, table, packed, normalization, red, out_plane);
-    if (can_stream(red, out_plane, table.outputs, 32))
-        horizontal_any<true>(row, plane, table, packed, normalization, red, out_plane);
+        return horizontal_in(portable_kernels(), row, plane, table, packed, out);
+    if (can_stream(out, table.outputs, 32))
+        horizontal_any<true>(row, plane, table, packed, out);
     else
-        horizontal_any<false>(row, plane, table, packed, normalization, red, out_plane);
+        horizontal_any<false>(row, plane, table, packed, out);
 }
 
 void finish() { _mm_sfence(); }
@@ -273,7 +280,8 @@ void finish() { _mm_sfence(); }
 }   // namespace
 
 extern const PixelKernels avx2_table;   // const alone would be of this file only
-constinit const PixelKernels avx2_table = VectorKernels<Avx2>::with(deinterleave, interleave, pack, horizontal, finish);
+constinit const PixelKernels avx2_table =
+    VectorKernels<Avx2>::with(deinterleave, interleave, pack, horizontal<FloatRows>, horizontal<LevelRows>, finish);
 
 }   // namespace drawpoint
 

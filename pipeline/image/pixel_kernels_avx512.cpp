@@ -107,21 +107,63 @@ void pack(const FilterTable& table, PackedWeights& packed) {
     }
 }
 
-template <bool Far, std::uint32_t Pairs, bool Stream>
+/// How the sums of a step become values of a channel.
+template <bool Stream>
+class FloatStore {
+public:
+    explicit FloatStore(const FloatRows& out) : out_{out} {
+        for (std::size_t c = 0; c < 3; ++c) {
+            scale_[c] = _mm512_set1_ps(out.normalization.scale[c]);
+            bias_[c] = _mm512_set1_ps(out.normalization.bias[c]);
+        }
+    }
+    void operator()(std::size_t c, std::uint32_t at, __m512i sums) const {
+        const __m512 levels = _mm512_cvtepi32_ps(_mm512_srai_epi32(sums, FilterTable::horizontal_bits));
+        const __m512 values = _mm512_add_ps(_mm512_mul_ps(levels, scale_[c]), bias_[c]);
+        float* const to = out_.red + c * out_.plane + at;
+        if constexpr (Stream)
+            _mm512_stream_ps(to, values);
+        else
+            _mm512_storeu_ps(to, values);
+    }
+
+private:
+    const FloatRows& out_;
+    __m512 scale_[3], bias_[3];
+};
+
+class LevelStore {
+public:
+    explicit LevelStore(const LevelRows& out) : out_{out} {}
+    void operator()(std::size_t c, std::uint32_t at, __m512i sums) const {
+        _mm_storeu_si128(reinterpret_cast<__m128i*>(out_.red + c * out_.plane + at),
+                         _mm512_cvtepi32_epi8(_mm512_srai_epi32(sums, FilterTable::horizontal_bits)));
+    }
+
+private:
+    const LevelRows& out_;
+};
+
+template <bool Stream>
+inline FloatStore<Stream> store_of(const FloatRows& out) {
+    return FloatStore<Stream>{out};
+}
+template <bool>
+inline LevelStore store_of(const LevelRows& out) {
+    return LevelStore{out};
+}
+
+template <bool Far, std::uint32_t Pairs, bool Stream, class Rows>
 void horizontal_row(const std::uint8_t* row, std::size_t plane, const FilterTable& table, const std::byte* packed,
-                    const AffineNormalization& normalization, float* red, std::size_t out_plane) {
+                    const Rows& out) {
     const std::uint32_t pairs = Pairs != 0 ? Pairs : (table.taps + 1) / 2;
     const __m512i next = _mm512_set1_epi32(0x00020002);
     const std::size_t bytes_of_step = step_bytes(table);
-    __m512 scale[3], bias[3];
-    for (std::size_t c = 0; c < 3; ++c) {
-        scale[c] = _mm512_set1_ps(normalization.scale[c]);
-        bias[c] = _mm512_set1_ps(normalization.bias[c]);
-    }
+    const auto store = store_of<Stream>(out);
     for (std::uint32_t step = 0; step < steps_of(table); ++step, packed += bytes_of_step) {
         const auto& head = *reinterpret_cast<const Step*>(packed);
         const std::byte* weights = packed + sizeof head;
-        float* to = red + step_begin(step, table.outputs);
+        const std::uint32_t begin = step_begin(step, table.outputs);
         const std::uint8_t* from = row + head.base;
         __m512i places = _mm512_load_si512(head.places), bytes[3], beyond[3], sums[3];
         for (std::size_t c = 0; c < 3; ++c, from += plane) {
@@ -141,37 +183,32 @@ void horizontal_row(const std::uint8_t* row, std::size_t plane, const FilterTabl
             }
             places = _mm512_add_epi8(places, next);
         }
-        for (std::size_t c = 0; c < 3; ++c) {
-            const __m512 levels = _mm512_cvtepi32_ps(_mm512_srai_epi32(sums[c], FilterTable::horizontal_bits));
-            const __m512 values = _mm512_add_ps(_mm512_mul_ps(levels, scale[c]), bias[c]);
-            if constexpr (Stream)
-                _mm512_stream_ps(to + c * out_plane, values);
-            else
-                _mm512_storeu_ps(to + c * out_plane, values);
-        }
+        for (std::size_t c = 0; c < 3; ++c)
+            store(c, begin, sums[c]);
     }
 }
 
-template <bool Stream>
+template <bool Stream, class Rows>
 void horizontal_any(const std::uint8_t* row, std::size_t plane, const FilterTable& table, PackedWeights& packed,
-                    const AffineNormalization& normalization, float* red, std::size_t out_plane) {
-    const auto kernel = packed.layout == Layout::far ? horizontal_row<true, 0, Stream>
-                        : table.taps <= 2            ? horizontal_row<false, 1, Stream>
-                        : table.taps <= 4            ? horizontal_row<false, 2, Stream>
-                        : table.taps <= 6            ? horizontal_row<false, 3, Stream>
-                        : table.taps <= 8            ? horizontal_row<false, 4, Stream>
-                                                     : horizontal_row<false, 0, Stream>;
-    kernel(row, plane, table, packed.bytes(0), normalization, red, out_plane);
+                    const Rows& out) {
+    const auto kernel = packed.layout == Layout::far ? horizontal_row<true, 0, Stream, Rows>
+                        : table.taps <= 2            ? horizontal_row<false, 1, Stream, Rows>
+                        : table.taps <= 4            ? horizontal_row<false, 2, Stream, Rows>
+                        : table.taps <= 6            ? horizontal_row<false, 3, Stream, Rows>
+                        : table.taps <= 8            ? horizontal_row<false, 4, Stream, Rows>
+                                                     : horizontal_row<false, 0, Stream, Rows>;
+    kernel(row, plane, table, packed.bytes(0), out);
 }
 
+template <class Rows>
 void horizontal(const std::uint8_t* row, std::size_t plane, const FilterTable& table, PackedWeights& packed,
-                const AffineNormalization& normalization, float* red, std::size_t out_plane) {
+                const Rows& out) {
     if (packed.layout != Layout::near && packed.layout != Layout::far)
-        return avx2_table.horizontal(row, plane, table, packed, normalization, red, out_plane);
-    if (can_stream(red, out_plane, table.outputs, 64))
-        horizontal_any<true>(row, plane, table, packed, normalization, red, out_plane);
+        return horizontal_in(avx2_table, row, plane, table, packed, out);
+    if (can_stream(out, table.outputs, 64))
+        horizontal_any<true>(row, plane, table, packed, out);
     else
-        horizontal_any<false>(row, plane, table, packed, normalization, red, out_plane);
+        horizontal_any<false>(row, plane, table, packed, out);
 }
 
 void deinterleave(const std::uint8_t* interleaved, std::size_t pixels, std::uint8_t* rgb, std::size_t plane) {
@@ -208,7 +245,7 @@ void finish() { _mm_sfence(); }
 
 extern const PixelKernels avx512_table;   // const alone would be of this file only
 constinit const PixelKernels avx512_table =
-    VectorKernels<Avx512>::with(deinterleave, interleave, pack, horizontal, finish);
+    VectorKernels<Avx512>::with(deinterleave, interleave, pack, horizontal<FloatRows>, horizontal<LevelRows>, finish);
 
 }   // namespace drawpoint
 

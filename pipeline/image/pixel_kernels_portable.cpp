@@ -58,9 +58,16 @@ void interleave(const std::uint8_t* rgb, std::size_t plane, std::size_t pixels, 
             interleaved[3 * i + c] = rgb[c * plane + i];
 }
 
-template <int Bits, class Weight>
+void store(const FloatRows& out, std::size_t c, std::uint32_t at, std::int32_t level) {
+    out.red[c * out.plane + at] = static_cast<float>(level) * out.normalization.scale[c] + out.normalization.bias[c];
+}
+void store(const LevelRows& out, std::size_t c, std::uint32_t at, std::int32_t level) {
+    out.red[c * out.plane + at] = static_cast<std::uint8_t>(level);
+}
+
+template <int Bits, class Weight, class Rows>
 void horizontal_row(const std::uint8_t* row, std::size_t plane, const FilterTable& table, const Weight* weights,
-                    const AffineNormalization& normalization, float* red, std::size_t out_plane) {
+                    const Rows& out) {
     for (std::size_t c = 0; c < 3; ++c) {
         const Weight* weight = weights;
         for (std::uint32_t o = 0; o < table.outputs; ++o, weight += table.stride) {
@@ -68,16 +75,16 @@ void horizontal_row(const std::uint8_t* row, std::size_t plane, const FilterTabl
             std::int32_t sum = 1 << (Bits - 1);
             for (std::uint32_t tap = 0; tap < table.taps; ++tap)
                 sum += static_cast<std::int32_t>(weight[tap]) * source[tap];
-            red[c * out_plane + o] = static_cast<float>(sum >> Bits) * normalization.scale[c] + normalization.bias[c];
+            store(out, c, o, sum >> Bits);
         }
     }
 }
 
 void pack(const FilterTable&, PackedWeights& packed) { packed.layout = PackedWeights::Layout::as_in_table; }
 
-void horizontal(const std::uint8_t* row, std::size_t plane, const FilterTable& table, PackedWeights&,
-                const AffineNormalization& normalization, float* red, std::size_t out_plane) {
-    horizontal_row<FilterTable::horizontal_bits>(row, plane, table, table.narrow, normalization, red, out_plane);
+template <class Rows>
+void horizontal(const std::uint8_t* row, std::size_t plane, const FilterTable& table, PackedWeights&, const Rows& out) {
+    horizontal_row<FilterTable::horizontal_bits>(row, plane, table, table.narrow, out);
 }
 
 void finish() {}
@@ -85,8 +92,8 @@ void finish() {}
 }   // namespace
 
 const PixelKernels& portable_kernels() noexcept {
-    static constexpr PixelKernels kernels =
-        VectorKernels<Portable>::with(deinterleave, interleave, pack, horizontal, finish);
+    static constexpr PixelKernels kernels = VectorKernels<Portable>::with(
+        deinterleave, interleave, pack, horizontal<FloatRows>, horizontal<LevelRows>, finish);
     return kernels;
 }
 
@@ -104,9 +111,11 @@ void vertical_wide(const std::uint8_t* rows, std::size_t stride, const std::int3
         out[i] = static_cast<std::uint8_t>(sums[i] >> FilterTable::wide_bits);
 }
 
-void horizontal_wide(const std::uint8_t* row, std::size_t plane, const FilterTable& table,
-                     const AffineNormalization& normalization, float* red, std::size_t out_plane) {
-    horizontal_row<FilterTable::wide_bits>(row, plane, table, table.wider, normalization, red, out_plane);
+void horizontal_wide(const std::uint8_t* row, std::size_t plane, const FilterTable& table, const FloatRows& out) {
+    horizontal_row<FilterTable::wide_bits>(row, plane, table, table.wider, out);
+}
+void horizontal_wide(const std::uint8_t* row, std::size_t plane, const FilterTable& table, const LevelRows& out) {
+    horizontal_row<FilterTable::wide_bits>(row, plane, table, table.wider, out);
 }
 
 }   // namespace drawpoint

@@ -15,10 +15,21 @@ namespace drawpoint {
 namespace {
 
 /// Whether all stores of a row may bypass the cache: a batch is far larger than the cache, and is not read back soon.
-inline bool can_stream(const float* red, std::size_t out_plane, std::uint32_t outputs, std::size_t vector_bytes) {
+inline bool can_stream(const FloatRows& out, std::uint32_t outputs, std::size_t vector_bytes) {
     const auto aligned = [vector_bytes](std::size_t bytes) { return bytes % vector_bytes == 0; };
-    return out_plane >= 8192 && aligned(reinterpret_cast<std::uintptr_t>(red)) && aligned(out_plane * sizeof(float)) &&
-           aligned(outputs * sizeof(float));
+    return out.plane >= 8192 && aligned(reinterpret_cast<std::uintptr_t>(out.red)) &&
+           aligned(out.plane * sizeof(float)) && aligned(outputs * sizeof(float));
+}
+/// A store of levels is no whole line of the cache.
+inline bool can_stream(const LevelRows&, std::uint32_t, std::size_t) { return false; }
+
+inline void horizontal_in(const PixelKernels& kernels, const std::uint8_t* row, std::size_t plane,
+                          const FilterTable& table, PackedWeights& packed, const FloatRows& out) {
+    kernels.horizontal(row, plane, table, packed, out);
+}
+inline void horizontal_in(const PixelKernels& kernels, const std::uint8_t* row, std::size_t plane,
+                          const FilterTable& table, PackedWeights& packed, const LevelRows& out) {
+    kernels.horizontal_levels(row, plane, table, packed, out);
 }
 
 template <class V>
@@ -152,6 +163,7 @@ struct VectorKernels {
     static constexpr PixelKernels with(decltype(PixelKernels::deinterleave) deinterleave,
                                        decltype(PixelKernels::interleave) interleave, decltype(PixelKernels::pack) pack,
                                        decltype(PixelKernels::horizontal) horizontal,
+                                       decltype(PixelKernels::horizontal_levels) horizontal_levels,
                                        decltype(PixelKernels::finish) finish) {
         return {chroma_sums,
                 widen,
@@ -163,6 +175,7 @@ struct VectorKernels {
                 vertical,
                 pack,
                 horizontal,
+                horizontal_levels,
                 finish};
     }
 };

@@ -22,12 +22,11 @@ struct ResizeBuffers {
 
 /// resize_normalize() of part of an image of size `whole`: `buffers` are made large enough for any crop of the whole.
 void resize_normalize(const ImageView& part, ImageSize whole, CropBox crop, ImageSize target, bool flip,
-                      ResizeFilter filter, const ChannelNormalization& normalization, ResizeBuffers& buffers,
-                      float* planar_out);
+                      ResizeFilter filter, const PlanarOutput& out, ResizeBuffers& buffers);
 
 /// The same from the planes of a JPEG file, which must hold all samples that `crop` needs.
 void resize_normalize(const YccPlanes& planes, CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
-                      const ChannelNormalization& normalization, ResizeBuffers& buffers, float* planar_out);
+                      const PlanarOutput& out, ResizeBuffers& buffers);
 
 /// Writes the pixels of `crop` from such planes as interleaved RGB in rows without padding.
 void write_rgb(const YccPlanes& planes, CropBox crop, ResizeBuffers& buffers, std::uint8_t* rgb);

@@ -19,13 +19,13 @@ constexpr std::uint32_t few_rows = 8;   // where none is read twice
 // instead of crop.height.
 class Resampling {
 public:
-    Resampling(ImageSize whole, CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
-               const ChannelNormalization& normalization, ResizeBuffers& buffers, float* planar_out)
-        : buffers_{buffers}, target_{target}, out_{planar_out} {
+    Resampling(ImageSize whole, CropBox crop, ImageSize target, bool flip, ResizeFilter filter, const PlanarOutput& out,
+               ResizeBuffers& buffers)
+        : buffers_{buffers}, target_{target}, out_{out} {
         for (std::size_t c = 0; c < 3; ++c) {
-            const double deviation = normalization.standard_deviation[c];
+            const double deviation = out.normalization().standard_deviation[c];
             affine_.scale[c] = static_cast<float>(1 / (255 * deviation));
-            affine_.bias[c] = static_cast<float>(-normalization.mean[c] / deviation);
+            affine_.bias[c] = static_cast<float>(-out.normalization().mean[c] / deviation);
         }
         most_taps_ = buffers.vertical.reserve(whole.height, target.height, filter);
         buffers.packed.reserve(target.width, std::min(FilterTable::most_narrow_taps,
@@ -60,18 +60,26 @@ public:
     }
 
     void horizontal(std::uint32_t y, const std::uint8_t* row, std::size_t plane) {
-        float* const red = out_ + std::size_t{y} * target_.width;
+        const std::size_t at = std::size_t{y} * target_.width;
         const std::size_t out_plane = std::size_t{target_.width} * target_.height;
-        if (buffers_.horizontal.wide)
-            horizontal_wide(row, plane, buffers_.horizontal, affine_, red, out_plane);
+        if (out_.levels() != nullptr)
+            horizontal(row, plane, LevelRows{out_.levels() + at, out_plane}, buffers_.kernels->horizontal_levels);
         else
-            buffers_.kernels->horizontal(row, plane, buffers_.horizontal, buffers_.packed, affine_, red, out_plane);
+            horizontal(row, plane, FloatRows{out_.values() + at, out_plane, affine_}, buffers_.kernels->horizontal);
     }
 
 private:
+    template <class Rows, class Kernel>
+    void horizontal(const std::uint8_t* row, std::size_t plane, const Rows& out, Kernel kernel) {
+        if (buffers_.horizontal.wide)
+            horizontal_wide(row, plane, buffers_.horizontal, out);
+        else
+            kernel(row, plane, buffers_.horizontal, buffers_.packed, out);
+    }
+
     ResizeBuffers& buffers_;
     ImageSize target_;
-    float* out_;
+    const PlanarOutput& out_;
     std::uint32_t most_taps_ = 0;
     AffineNormalization affine_;
 };
@@ -89,16 +97,15 @@ ResizeScratch::ResizeScratch(ResizeScratch&&) noexcept = default;
 ResizeScratch& ResizeScratch::operator=(ResizeScratch&&) noexcept = default;
 
 void resize_normalize(const ImageView& image, CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
-                      const ChannelNormalization& normalization, ResizeScratch& scratch, float* planar_out) {
-    resize_normalize(image, image.size, crop, target, flip, filter, normalization, scratch.buffers(), planar_out);
+                      const PlanarOutput& out, ResizeScratch& scratch) {
+    resize_normalize(image, image.size, crop, target, flip, filter, out, scratch.buffers());
 }
 
 void resize_normalize(const ImageView& image, ImageSize whole, CropBox crop, ImageSize target, bool flip,
-                      ResizeFilter filter, const ChannelNormalization& normalization, ResizeBuffers& buffers,
-                      float* planar_out) {
+                      ResizeFilter filter, const PlanarOutput& out, ResizeBuffers& buffers) {
     check_crop(crop, image.size);
-    check_target(target, normalization);
-    Resampling resampling{whole, crop, target, flip, filter, normalization, buffers, planar_out};
+    check_target(target, out.normalization());
+    Resampling resampling{whole, crop, target, flip, filter, out, buffers};
     const std::size_t bytes = std::size_t{crop.width} * 3, plane = (std::size_t{crop.width} + 63) / 64 * 64;
     const std::size_t widest = 3 * ((std::size_t{whole.width} + 63) / 64 * 64) + row_padding;
     std::uint8_t* const interleaved = buffers.interleaved.get(widest);
@@ -116,10 +123,10 @@ void resize_normalize(const ImageView& image, ImageSize whole, CropBox crop, Ima
 }
 
 void resize_normalize(const YccPlanes& planes, CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
-                      const ChannelNormalization& normalization, ResizeBuffers& buffers, float* planar_out) {
+                      const PlanarOutput& out, ResizeBuffers& buffers) {
     check_crop(crop, planes.image);
-    check_target(target, normalization);
-    Resampling resampling{planes.image, crop, target, flip, filter, normalization, buffers, planar_out};
+    check_target(target, out.normalization());
+    Resampling resampling{planes.image, crop, target, flip, filter, out, buffers};
     const YccRows rows{planes, crop, *buffers.kernels}, widest = all_rows(planes, *buffers.kernels);
     const FilterTable& down = buffers.vertical;
     const std::size_t plane = rows.plane_stride(), bytes = 3 * plane;

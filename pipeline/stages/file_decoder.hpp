@@ -22,9 +22,8 @@ public:
     [[nodiscard]] ImageSize size() const noexcept {
         return std::visit([](const auto& decoder) { return decoder.size(); }, decoder_);
     }
-    void decode(CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
-                const ChannelNormalization& normalization, float* planar) {
-        std::visit([&](auto& decoder) { decoder.decode(crop, target, flip, filter, normalization, planar); }, decoder_);
+    void decode(CropBox crop, ImageSize target, bool flip, ResizeFilter filter, const PlanarOutput& out) {
+        std::visit([&](auto& decoder) { decoder.decode(crop, target, flip, filter, out); }, decoder_);
     }
     void decode_rgb(CropBox crop, std::uint8_t* rgb) {
         std::visit([&](auto& decoder) { decoder.decode_rgb(crop, rgb); }, decoder_);

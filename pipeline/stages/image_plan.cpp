@@ -27,6 +27,9 @@ void check(const CenterCrop& crop) {
 constexpr const char* name_of(const RandomResizedCrop&) { return "RandomResizedCrop"; }
 constexpr const char* name_of(const CenterCrop&) { return "CenterCrop"; }
 
+/// What ends the recipe, or may.
+const char* end_of(const ImageRecipe::Plan& plan) { return plan.is_uint8 ? "to_uint8" : "Normalize"; }
+
 /// What a cache would keep of image `index`; of one that cannot be decoded: nothing.
 void add_image(detail::Fingerprint& fingerprint, const detail::EncodedImages& data, const DecodedImages::Decode& decode,
                const std::vector<PixelStage>& stages, std::uint64_t index) {
@@ -113,7 +116,7 @@ void ImageRecipe::Plan::finish() {
     if (normalize)
         fuse("normalize");
     else if (!on_crop.empty())
-        fuse("to_float");
+        fuse(is_uint8 ? "to_planar" : "to_float");
     flush();
 
     const ChannelNormalization n = normalization();
@@ -145,9 +148,9 @@ ImageRecipe::ImageRecipe(const DecodedImages& images, const Crop& crop) {
 }
 
 ImageRecipe ImageRecipe::with(PixelStage stage) const {
-    if (plan_->normalize)
+    if (plan_->is_ended())
         throw std::invalid_argument{
-            fmt::format("stage {}: it takes pixels, so it stands before Normalize", stage.name())};
+            fmt::format("stage {}: it takes pixels, so it stands before {}", stage.name(), end_of(*plan_))};
     auto plan = std::make_shared<Plan>(*plan_);
     plan->on_crop.push_back(std::move(stage));
     plan->finish();
@@ -158,8 +161,9 @@ ImageRecipe ImageRecipe::with(const RandomHorizontalFlip& flip) const {
     if (!(flip.probability >= 0 && flip.probability <= 1))
         throw std::invalid_argument{
             fmt::format("RandomHorizontalFlip: probability must be 0 to 1, got {}", flip.probability)};
-    if (plan_->flip || plan_->normalize)
-        throw std::invalid_argument{"RandomHorizontalFlip: it stands once in a recipe, before Normalize"};
+    if (plan_->flip || plan_->is_ended())
+        throw std::invalid_argument{
+            fmt::format("RandomHorizontalFlip: it stands once in a recipe, before {}", end_of(*plan_))};
     auto plan = std::make_shared<Plan>(*plan_);
     plan->flip = flip.probability;
     plan->flip_place = plan->on_crop.size();
@@ -167,9 +171,19 @@ ImageRecipe ImageRecipe::with(const RandomHorizontalFlip& flip) const {
     return ImageRecipe{std::move(plan)};
 }
 
+ImageRecipe ImageRecipe::with(const ToUint8&) const {
+    if (plan_->is_ended())
+        throw std::invalid_argument{"to_uint8: it stands once in a recipe, and not behind Normalize"};
+    auto plan = std::make_shared<Plan>(*plan_);
+    plan->is_uint8 = true;
+    plan->finish();
+    return ImageRecipe{std::move(plan)};
+}
+
 ImageRecipe ImageRecipe::with(const Normalize& normalize) const {
-    if (plan_->normalize)
-        throw std::invalid_argument{"Normalize: it stands once in a recipe"};
+    if (plan_->is_ended())
+        throw std::invalid_argument{plan_->is_uint8 ? "Normalize: it stands not behind to_uint8"
+                                                    : "Normalize: it stands once in a recipe"};
     for (const float deviation : normalize.standard_deviation)
         if (!(deviation > 0))
             throw std::invalid_argument{

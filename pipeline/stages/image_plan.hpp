@@ -45,6 +45,7 @@ struct ImageRecipe::Plan {
     std::vector<PixelStage> on_crop;
     std::size_t flip_place = 0;   // number of stages of on_crop before the flip
     std::optional<ChannelNormalization> normalize;
+    bool is_uint8 = false;   // the values stay levels
 
     std::vector<std::string> names;   // of the timed stages
     // Normalised value of each level and channel, after a user's stage
@@ -58,6 +59,8 @@ struct ImageRecipe::Plan {
     [[nodiscard]] ResizeFilter filter() const {
         return std::visit([](const auto& to) { return to.filter; }, crop);
     }
+    /// Whether a stage that ends it is there.
+    [[nodiscard]] bool is_ended() const noexcept { return normalize || is_uint8; }
     [[nodiscard]] ChannelNormalization normalization() const {
         return normalize.value_or(ChannelNormalization::none());
     }

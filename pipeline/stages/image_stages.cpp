@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <concepts>
 #include <cstring>
 #include <utility>
 
@@ -34,25 +35,36 @@ void mirror(std::uint8_t* pixels, ImageSize size) {
     }
 }
 
-/// Planar values in [0, 1], each a whole level / 255, to interleaved levels.
-void to_pixels(const float* planar, ImageSize size, std::uint8_t* pixels) {
+/// Planar values to interleaved levels; of floats each is a whole level / 255.
+template <class Value>
+void to_pixels(const Value* planar, ImageSize size, std::uint8_t* pixels) {
     const std::size_t count = std::size_t{size.width} * size.height;
     for (std::size_t c = 0; c < 3; ++c) {
-        const float* plane = planar + c * count;
+        const Value* plane = planar + c * count;
         for (std::size_t i = 0; i < count; ++i)
-            pixels[3 * i + c] = static_cast<std::uint8_t>(plane[i] * 255.0F + 0.5F);
+            if constexpr (std::same_as<Value, float>)
+                pixels[3 * i + c] = static_cast<std::uint8_t>(plane[i] * 255.0F + 0.5F);
+            else
+                pixels[3 * i + c] = plane[i];
     }
 }
 
+template <class Value>
 void to_planar(const std::uint8_t* pixels, ImageSize size, const std::array<std::array<float, 256>, 3>& values,
-               float* planar) {
+               Value* planar) {
     const std::size_t count = std::size_t{size.width} * size.height;
     for (std::size_t c = 0; c < 3; ++c) {
-        float* plane = planar + c * count;
+        Value* plane = planar + c * count;
         for (std::size_t i = 0; i < count; ++i)
-            plane[i] = values[c][pixels[3 * i + c]];
+            if constexpr (std::same_as<Value, float>)
+                plane[i] = values[c][pixels[3 * i + c]];
+            else
+                plane[i] = pixels[3 * i + c];
     }
 }
+
+PlanarOutput output(const ChannelNormalization& normalization, float* values) { return {normalization, values}; }
+PlanarOutput output(const ChannelNormalization&, std::uint8_t* levels) { return PlanarOutput{levels}; }
 
 CropBox box_of(const RandomResizedCrop& crop, ImageSize size, CounterRng& random) {
     return random_resized_crop(size, crop.ranges, random);
@@ -75,7 +87,7 @@ std::size_t ImageRecipe::size() const noexcept { return plan_->data->size(); }
 
 SampleLayout ImageRecipe::layout() const noexcept {
     const ImageSize size = plan_->target();
-    return {ScalarType::float32, 3, {3, size.height, size.width}};
+    return {plan_->is_uint8 ? ScalarType::uint8 : ScalarType::float32, 3, {3, size.height, size.width}};
 }
 
 std::vector<std::string> ImageRecipe::stages() const { return plan_->names; }
@@ -99,6 +111,15 @@ public:
         : plan_{plan}, task_{task}, scratch_{scratch}, timer_{task} {}
 
     void run() {
+        if (plan_.is_uint8)
+            run_to(reinterpret_cast<std::uint8_t*>(task_.data.data()));
+        else
+            run_to(reinterpret_cast<float*>(task_.data.data()));
+    }
+
+private:
+    template <class Value>
+    void run_to(Value* values) {
         const auto held = begin();
         // All chance is drawn here, in this order, however the recipe is split: a stage put in between changes no crop.
         const ImageSize target = plan_.target();
@@ -106,26 +127,25 @@ public:
         const CropBox box = std::visit([&](const auto& crop) { return box_of(crop, size_, random); }, plan_.crop);
         const bool flipped = plan_.flip && random.uniform() < *plan_.flip;
         const bool flip_in_resize = flipped && plan_.flip_place == 0;
-        const ChannelNormalization first = plan_.on_crop.empty() ? plan_.normalization() : ChannelNormalization::none();
-        auto* const out = reinterpret_cast<float*>(task_.data.data());
+        const PlanarOutput out =
+            output(plan_.on_crop.empty() ? plan_.normalization() : ChannelNormalization::none(), values);
         SampleCache::Place place;
         if (!held && plan_.cache)
             place = plan_.cache->reserve(task_.index, detail::rgb_bytes(size_), scratch_.worker);
         if (!held && !place && plan_.on_image.empty()) {
             // Nobody wants the whole image: only what the crop needs, with the same pixels.
-            scratch_.decoder.decode(box, target, flip_in_resize, plan_.filter(), first, out);
+            scratch_.decoder.decode(box, target, flip_in_resize, plan_.filter(), out);
             if (plan_.cache)
                 timer_.begin();   // the recipe's next stage: done in one with `decode`
         } else {
             const ImageView image = whole_image(held, std::move(place));
             timer_.begin();
-            resize_normalize(image, box, target, flip_in_resize, plan_.filter(), first, scratch_.resize, out);
+            resize_normalize(image, box, target, flip_in_resize, plan_.filter(), out, scratch_.resize);
         }
         if (!plan_.on_crop.empty())
-            finish_crop(target, flipped, out);
+            finish_crop(target, flipped, values);
     }
 
-private:
     /// The stage `read`, and of `decode` as much as gives the image's size.
     std::optional<SampleCache::Held> begin() {
         timer_.begin();
@@ -184,7 +204,8 @@ private:
     }
 
     /// The stages behind the crop.
-    void finish_crop(ImageSize target, bool flipped, float* out) {
+    template <class Value>
+    void finish_crop(ImageSize target, bool flipped, Value* out) {
         std::uint8_t* const pixels = detail::grow(scratch_.crop, detail::rgb_bytes(target));
         to_pixels(out, target, pixels);
         for (std::size_t i = 0; i <= plan_.on_crop.size(); ++i) {

@@ -4,9 +4,6 @@
 #include <tuple>
 #include <utility>
 
-#include <ATen/core/LegacyTypeDispatch.h>
-#include <c10/util/accumulate.h>
-
 #include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/instrumentation/ledger/copies.hpp>
 #include <drawpoint/pipeline/loader/core/collate.hpp>
@@ -15,24 +12,17 @@
 #include "pipeline/torch/scalar_types.hpp"
 
 namespace drawpoint {
-namespace {
 
-/// A tensor over some of a buffer's bytes. Not a view for autograd, so that it may be changed and be a graph's leaf.
-at::Tensor over(const at::Tensor& bytes, std::size_t at, at::IntArrayRef shape, at::ScalarType type) {
-    const at::AutoDispatchBelowADInplaceOrView no_views;
-    const std::int64_t length = c10::multiply_integers(shape) * static_cast<std::int64_t>(c10::elementSize(type));
-    return bytes.narrow(0, static_cast<std::int64_t>(at), length).view(type).view(shape);
-}
-
-}   // namespace
-
-DeviceCore::DeviceCore(const DataLoader& loader, c10::Device device, std::size_t buffers, std::uint64_t bytes)
-    : stage_{device, buffers, bytes},
+DeviceCore::DeviceCore(const DataLoader& loader, c10::Device device, const DeviceOptions& options, std::size_t buffers,
+                       std::uint64_t bytes, std::uint64_t values)
+    : stage_{device, buffers, bytes, values},
       layout_{loader.layout()},
       places_(stage_.policy().buffers()),
       is_pinned_{loader.options().slot_memory != nullptr && loader.options().collate == nullptr},
       losses_{places_.size()} {
     counters_.buffers = places_.size();
+    if (options.normalize)
+        normalize_.emplace(stage_.calls(), *options.normalize, torch_type(options.type), options.channels_last);
 }
 
 DeviceCore::~DeviceCore() {
@@ -169,31 +159,36 @@ void DeviceCore::describe(Recorder& recorder) {
     is_described_ = true;
 }
 
-void DeviceCore::await_next() {
-    if (!is_timing()) {
+void DeviceCore::await_next(const SlotMemory& memory, std::size_t size) {
+    const std::size_t buffer = stage_.policy().drawn_next();
+    if (is_timing()) {
+        record_steps();
+        const c10::Stream stream = stage_.current_stream();
+        const StepRow& step = track_->step();
+        if (!is_described_ && step.phase == Phase::train)
+            describe(*track_->recorder());
+        times_->queue(stream, step.step, step.epoch, step.phase, buffer);
         stage_.await_next();
-        return;
+        times_->arrive(stream);
+    } else {
+        stage_.await_next();
     }
-    record_steps();
-    const c10::Stream stream = stage_.current_stream();
-    const StepRow& step = track_->step();
-    if (!is_described_ && step.phase == Phase::train)
-        describe(*track_->recorder());
-    times_->queue(stream, step.step, step.epoch, step.phase, stage_.policy().drawn_next());
-    stage_.await_next();
-    times_->arrive(stream);
+    if (!normalize_)
+        return;
+    const std::vector<at::Tensor>& of = tensors(buffer, memory, size, {});
+    normalize_->run(stage_.calls(), first_samples(of[1], size), first_samples(of[0], size));
 }
 
 void DeviceCore::prepare(const ReadyBatch& batch) {
     if (ahead() == 0)
         issue(*batch.memory, batch.number, batch.size, batch.parts);
-    await_next();
+    await_next(*batch.memory, batch.size);
 }
 
 void DeviceCore::prepare(const Batch& batch) {
     if (ahead() == 0)
         issue(batch.memory(), batch.number(), batch.size(), batch.parts());
-    await_next();
+    await_next(batch.memory(), batch.size());
 }
 
 DeviceBatch DeviceCore::draw(Batch drawn, std::int64_t waited_ns, std::int64_t transferred_ns) noexcept {
@@ -229,11 +224,14 @@ void DeviceCore::abandon() noexcept {
 }
 
 bool DeviceCore::is_held(std::size_t buffer) const noexcept {
-    const auto of_others = [](const at::Tensor& tensor) { return tensor.use_count() > 1 || tensor.requires_grad(); };
     const std::vector<at::Tensor>& tensors = places_[buffer].tensors;
-    // A view counts on the storage, which the buffer and its tensors share.
-    return !tensors.empty() &&
-           (std::ranges::any_of(tensors, of_others) || tensors.front().storage().use_count() > tensors.size() + 1);
+    return std::ranges::any_of(tensors, [&tensors](const at::Tensor& tensor) {
+        // A view counts on the storage, which the buffer and its tensors share.
+        const auto ours = std::ranges::count_if(
+            tensors, [&](const at::Tensor& other) { return other.storage().is_alias_of(tensor.storage()); });
+        return tensor.use_count() > 1 || tensor.requires_grad() ||
+               tensor.storage().use_count() > static_cast<std::size_t>(ours) + 1;
+    });
 }
 
 bool DeviceCore::keep_loss(std::size_t buffer, const at::Tensor& loss) {
@@ -267,27 +265,29 @@ void DeviceCore::give_back(std::size_t buffer) noexcept {
         release_host(place);
 }
 
-const std::vector<at::Tensor>& DeviceCore::tensors(std::size_t buffer) {
+const std::vector<at::Tensor>& DeviceCore::tensors(std::size_t buffer, const SlotMemory& memory, std::size_t size,
+                                                   std::span<const BatchPart> arrays) {
     Place& place = places_[buffer];
-    Batch& host = *place.host;
-    const auto samples = static_cast<std::int64_t>(host.size());
+    const auto samples = static_cast<std::int64_t>(size);
     if (!place.tensors.empty() && place.samples >= samples)
         return place.tensors;
     place.tensors.clear();
-    const std::span<const BatchPart> arrays = host.parts();
-    lay_out(host.memory(), host.size(), arrays);
+    lay_out(memory, size, arrays);
     const at::Tensor& bytes = stage_.bytes(buffer);
     if (arrays.empty()) {
         std::vector<std::int64_t> shape{samples};
         shape.insert(shape.end(), layout_.shape.begin(), layout_.shape.begin() + layout_.rank);
-        place.tensors.push_back(over(bytes, 0, shape, torch_type(layout_.type)));
-        const std::size_t at = parts_.front().bytes - host.size() * sizeof(std::int64_t);
-        place.tensors.push_back(over(bytes, at, samples, at::kLong));
+        if (normalize_)
+            place.tensors.push_back(normalize_->over(stage_.beside(buffer), shape));
+        place.tensors.push_back(over_bytes(bytes, 0, shape, torch_type(layout_.type)));
+        const std::size_t at = parts_.front().bytes - size * sizeof(std::int64_t);
+        place.tensors.push_back(over_bytes(bytes, at, samples, at::kLong));
     } else {
         for (std::size_t i = 0; i < arrays.size(); ++i)
-            place.tensors.push_back(over(bytes, parts_[i].at, {arrays[i].shape().data(), arrays[i].shape().size()},
-                                         torch_type(arrays[i].type())));
-        place.tensors.push_back(over(bytes, parts_.back().at, samples, at::kLong));
+            place.tensors.push_back(over_bytes(bytes, parts_[i].at,
+                                               {arrays[i].shape().data(), arrays[i].shape().size()},
+                                               torch_type(arrays[i].type())));
+        place.tensors.push_back(over_bytes(bytes, parts_.back().at, samples, at::kLong));
     }
     place.samples = samples;
     return place.tensors;

@@ -12,6 +12,7 @@
 
 #include <drawpoint/pipeline/torch/device_loader.hpp>
 #include <drawpoint/instrumentation/recorder/loop_track.hpp>
+#include "pipeline/torch/device_normalize.hpp"
 #include "pipeline/torch/device_stage.hpp"
 #include "pipeline/torch/device_times.hpp"
 #include "pipeline/torch/late_losses.hpp"
@@ -21,7 +22,9 @@ namespace drawpoint {
 /// Shared by a DeviceLoader, its passes and its batches: the stage, and the batches whose copies are in its buffers.
 class DeviceCore : public std::enable_shared_from_this<DeviceCore> {
 public:
-    DeviceCore(const DataLoader&, c10::Device, std::size_t buffers, std::uint64_t bytes);
+    /// `bytes`: of a batch. `values`: of its normalised form, 0: `options` do not ask for it.
+    DeviceCore(const DataLoader&, c10::Device, const DeviceOptions& options, std::size_t buffers, std::uint64_t bytes,
+               std::uint64_t values);
     ~DeviceCore();
 
     [[nodiscard]] const DeviceStage& stage() const noexcept { return stage_; }
@@ -78,22 +81,28 @@ public:
     // Of a buffer whose batch is out:
     [[nodiscard]] const Batch& host(std::size_t buffer) const noexcept { return *places_[buffer].host; }
     [[nodiscard]] DrawStamps stamps(std::size_t buffer) const noexcept { return places_[buffer].stamps; }
-    /// The samples, or each array of a collated batch; last the targets. For as many samples as the batch, or more.
-    [[nodiscard]] const std::vector<at::Tensor>& tensors(std::size_t buffer);
+    /// The samples, normalised or as they are, or each array of a collated batch; last the targets. For as many samples
+    /// as the batch, or more.
+    [[nodiscard]] const std::vector<at::Tensor>& tensors(std::size_t buffer) {
+        const Batch& host = *places_[buffer].host;
+        return tensors(buffer, host.memory(), host.size(), host.parts());
+    }
 
 private:
     /// A buffer's batch, from its draw until it is back and its copy has ended.
     struct Place {
         std::optional<Batch> host;
         DrawStamps stamps;
-        std::vector<at::Tensor> tensors;   // see tensors(); empty: not made yet
+        std::vector<at::Tensor> tensors;   // see tensors(), before the last those normalised; empty: not made yet
         std::int64_t samples = 0;          // that these have
         TransferRow copy;                  // of its timed copy that is under way
     };
 
     void issue(const SlotMemory&, std::size_t number, std::size_t size, std::span<const BatchPart> arrays);
-    /// The current stream waits for the batch that is drawn next.
-    void await_next();
+    const std::vector<at::Tensor>& tensors(std::size_t buffer, const SlotMemory&, std::size_t size,
+                                           std::span<const BatchPart> arrays);
+    /// The current stream waits for the batch that is drawn next, and normalises it.
+    void await_next(const SlotMemory&, std::size_t size);
     void describe(Recorder&);
     void record_steps();
     void record_copy(std::size_t buffer);
@@ -107,6 +116,7 @@ private:
 
     DeviceStage stage_;
     SampleLayout layout_;
+    std::optional<DeviceNormalize> normalize_;
     std::vector<Place> places_;
     std::vector<TransferPart> parts_;   // of the copy that is being issued
     std::size_t hosts_ = 0;             // places that have a batch

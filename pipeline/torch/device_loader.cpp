@@ -82,12 +82,32 @@ namespace {
     throw std::system_error{asio::error::make_error_code(asio::error::operation_aborted)};
 }
 
-DeviceOptions checked(const DeviceOptions& options) {
+void check(const DeviceOptions& options) {
     constexpr std::size_t most = loader_limits::most_prefetch_depth;
     if (options.device_prefetch > most)
         throw std::invalid_argument{"device_prefetch must be at most " + std::to_string(most) + ", got " +
                                     std::to_string(options.device_prefetch)};
-    return options;
+    const auto is_one_of = [&](auto... types) { return ((options.type == types) || ...); };
+    if (!is_one_of(ScalarType::float32, ScalarType::bfloat16, ScalarType::float16))
+        throw std::invalid_argument{"type must be float32, bfloat16 or float16"};
+    if (!options.normalize && (options.type != ScalarType::float32 || options.channels_last))
+        throw std::invalid_argument{"type and channels_last are those of normalised values: they need normalize"};
+}
+
+/// Throws std::invalid_argument unless samples of the loader can be normalised.
+void check_normalize(const ChannelNormalization& normalize, const DataLoader& loader) {
+    if (loader.options().collate != nullptr)
+        throw std::invalid_argument{"normalize: not with a loader that collates"};
+    const SampleLayout& layout = loader.layout();
+    if (layout.type != ScalarType::uint8)
+        throw std::invalid_argument{
+            "normalize: the samples are not uint8: end the recipe in to_uint8, without Normalize"};
+    if (layout.rank != 3 || layout.shape[0] != 3)
+        throw std::invalid_argument{"normalize: the samples must be images of 3 × height × width"};
+    for (const float deviation : normalize.standard_deviation)
+        if (!(deviation > 0))
+            throw std::invalid_argument{"normalize: standard_deviation must be above 0, got " +
+                                        std::to_string(deviation)};
 }
 
 /// Bytes of a batch on the device; 0: known only with the first batch, since the loader collates.
@@ -98,18 +118,23 @@ std::uint64_t bytes_of_batch(const DataLoader& loader) {
     return targets_offset(loader.layout().bytes() * samples) + samples * sizeof(std::int64_t);
 }
 
-std::shared_ptr<DeviceCore> new_core(const DataLoader& loader, const DeviceOptions& asked) {
-    const DeviceOptions options = checked(asked);
+std::shared_ptr<DeviceCore> new_core(const DataLoader& loader, const DeviceOptions& options) {
+    check(options);
+    if (options.normalize)
+        check_normalize(*options.normalize, loader);
     const c10::Device device = device_named(options.device);
     const std::uint64_t bytes = bytes_of_batch(loader);
+    const std::uint64_t values =
+        options.normalize ? loader.layout().values() * loader.memory_plan().slot_samples * size_of(options.type) : 0;
     std::size_t buffers = options.device_prefetch + 1;
     if (options.memory_budget != 0 && bytes != 0) {
-        if (bytes > options.memory_budget)
+        if (bytes + values > options.memory_budget)
             throw std::invalid_argument{"memory_budget = " + std::to_string(options.memory_budget) +
-                                        " is less than one batch on the device: " + std::to_string(bytes) + " bytes"};
-        buffers = std::min<std::uint64_t>(buffers, options.memory_budget / bytes);
+                                        " is less than one batch on the device: " + std::to_string(bytes + values) +
+                                        " bytes"};
+        buffers = std::min<std::uint64_t>(buffers, options.memory_budget / (bytes + values));
     }
-    return std::make_shared<DeviceCore>(loader, device, buffers, bytes);
+    return std::make_shared<DeviceCore>(loader, device, options, buffers, bytes, values);
 }
 
 }   // namespace

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/ops/empty.h>
@@ -49,9 +50,10 @@ c10::Device device_named(const std::string& name) {
     return {*there_is, at::accelerator::getDeviceIndex()};
 }
 
-DeviceStage::DeviceStage(c10::Device device, std::size_t buffers, std::uint64_t bytes)
+DeviceStage::DeviceStage(c10::Device device, std::size_t buffers, std::uint64_t bytes, std::uint64_t beside)
     : calls_{device},
       bytes_{bytes},
+      beside_{beside},
       copies_{calls_("new stream", [&] { return calls_of(device).getNewStream(device, -1); })},
       policy_{1} {
     const c10::DeviceGuard guard{device};
@@ -61,7 +63,7 @@ DeviceStage::DeviceStage(c10::Device device, std::size_t buffers, std::uint64_t 
             allocate(buffer, bytes);
         } catch (const c10::OutOfMemoryError& error) {
             if (i == 0)
-                throw DeviceError{device.str() + ": a buffer of " + std::to_string(bytes) +
+                throw DeviceError{device.str() + ": a buffer of " + std::to_string(buffer_bytes()) +
                                   " bytes cannot be allocated: " + DeviceCalls::message_of(error)};
             break;
         }
@@ -76,9 +78,14 @@ DeviceStage::~DeviceStage() {
 
 void DeviceStage::allocate(Buffer& buffer, std::uint64_t bytes) {
     const c10::DeviceGuard guard{device()};
-    buffer.bytes = calls_("allocation", [&] {
-        return at::empty({static_cast<std::int64_t>(bytes)}, at::TensorOptions{}.dtype(at::kByte).device(device()));
-    });
+    const auto memory = [this](std::uint64_t of) {
+        return calls_("allocation", [&] {
+            return at::empty({static_cast<std::int64_t>(of)}, at::TensorOptions{}.dtype(at::kByte).device(device()));
+        });
+    };
+    at::Tensor beside = beside_ != 0 ? memory(beside_) : at::Tensor{};
+    buffer.bytes = memory(bytes);
+    buffer.beside = std::move(beside);
     // A caching allocator gives memory that earlier work of the current stream may still use.
     calls_("event record", [&] { buffer.consumed.record(current_stream()); });
 }
@@ -112,8 +119,8 @@ void DeviceStage::make_room(Buffer& buffer, std::uint64_t bytes) {
     } catch (const c10::OutOfMemoryError& error) {
         std::uint64_t held = 0;
         for (const Buffer& other : buffers_)
-            held += other.bytes.defined() ? other.bytes.nbytes() : 0;
-        throw DeviceError{device().str() + ": a buffer of " + std::to_string(wanted) +
+            held += other.bytes.defined() ? other.bytes.nbytes() + beside_ : 0;
+        throw DeviceError{device().str() + ": a buffer of " + std::to_string(wanted + beside_) +
                           " bytes for a batch cannot be allocated beside the " + std::to_string(held) +
                           " of the others: " + DeviceCalls::message_of(error)};
     }

@@ -31,9 +31,9 @@ struct TransferPart {
 /// no further call is made: every function that throws then throws the same DeviceError.
 class DeviceStage {
 public:
-    /// Allocates up to `buffers` buffers of `bytes` bytes, fewer if memory does not suffice. Throws DeviceError if it
-    /// does not suffice for one.
-    DeviceStage(c10::Device, std::size_t buffers, std::uint64_t bytes);
+    /// Allocates up to `buffers` buffers of `bytes` bytes, each with `beside` bytes that are not copied to, fewer if
+    /// memory does not suffice. Throws DeviceError if it does not suffice for one.
+    DeviceStage(c10::Device, std::size_t buffers, std::uint64_t bytes, std::uint64_t beside = 0);
     DeviceStage(const DeviceStage&) = delete;
     DeviceStage& operator=(const DeviceStage&) = delete;
     ~DeviceStage();
@@ -43,8 +43,8 @@ public:
     /// The one that computes. Throws DeviceError.
     [[nodiscard]] c10::Stream current_stream();
     [[nodiscard]] const TransferPolicy& policy() const noexcept { return policy_; }
-    /// Bytes of the largest buffer.
-    [[nodiscard]] std::uint64_t buffer_bytes() const noexcept { return bytes_; }
+    /// Bytes of the largest buffer, and beside it.
+    [[nodiscard]] std::uint64_t buffer_bytes() const noexcept { return bytes_ + beside_; }
 
     /// Throws DeviceError if the current stream captures a graph, or a call has failed before.
     void check();
@@ -84,10 +84,14 @@ public:
     }
     [[nodiscard]] const c10::Event& copied(std::size_t buffer) const noexcept { return buffers_[buffer].copied; }
 
-    /// The buffer's bytes, a tensor of uint8.
+    /// The buffer's bytes, and those beside it: tensors of uint8.
     [[nodiscard]] const at::Tensor& bytes(std::size_t buffer) const noexcept { return buffers_[buffer].bytes; }
+    [[nodiscard]] const at::Tensor& beside(std::size_t buffer) const noexcept { return buffers_[buffer].beside; }
     /// Leaves the buffer's memory to those who still hold it; the next copy allocates another.
-    void leave(std::size_t buffer) noexcept { buffers_[buffer].bytes.reset(); }
+    void leave(std::size_t buffer) noexcept {
+        buffers_[buffer].bytes.reset();
+        buffers_[buffer].beside.reset();
+    }
 
 private:
     struct Buffer {
@@ -95,7 +99,7 @@ private:
             : begun{type, c10::EventFlag::BACKEND_DEFAULT},
               copied{type, c10::EventFlag::BACKEND_DEFAULT},
               consumed{type} {}
-        at::Tensor bytes;
+        at::Tensor bytes, beside;
         c10::Event begun, copied;   // of the last copy to it; begun: if it is timed
         c10::Event consumed;        // of the last work on it
         bool is_timed = false;
@@ -107,7 +111,7 @@ private:
     [[nodiscard]] std::optional<std::size_t> wait_for_copy() noexcept;
 
     DeviceCalls calls_;
-    std::uint64_t bytes_;
+    std::uint64_t bytes_, beside_;
     c10::Stream copies_;
     std::vector<Buffer> buffers_;
     TransferPolicy policy_;

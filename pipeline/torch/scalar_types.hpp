@@ -1,6 +1,9 @@
 #pragma once
 
-#include <c10/core/ScalarType.h>
+#include <cstddef>
+#include <cstdint>
+
+#include <ATen/core/Tensor.h>
 
 #include <drawpoint/pipeline/loader/core/sample_source.hpp>
 
@@ -20,6 +23,12 @@ namespace drawpoint {
     case ScalarType::float32: break;
     }
     return at::kFloat;
+}
+
+/// The tensor, or a view of its first samples.
+[[nodiscard]] inline at::Tensor first_samples(const at::Tensor& tensor, std::size_t samples) {
+    const auto wanted = static_cast<std::int64_t>(samples);
+    return tensor.size(0) == wanted ? tensor : tensor.narrow(0, 0, wanted);
 }
 
 }   // namespace drawpoint

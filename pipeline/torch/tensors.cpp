@@ -59,11 +59,6 @@ const SlotTensors& tensors_of(Batch& batch) {
     return *static_cast<SlotTensors*>(attachment.object);
 }
 
-at::Tensor first_samples(const at::Tensor& tensor, std::size_t samples) {
-    const auto wanted = static_cast<std::int64_t>(samples);
-    return tensor.size(0) == wanted ? tensor : tensor.narrow(0, 0, wanted);
-}
-
 }   // namespace
 
 // Batches that are collated differ in shape, so their tensors are not kept for the next: the memory's references tell

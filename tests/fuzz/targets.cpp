@@ -77,7 +77,7 @@ void image(Bytes file) {
         const CropBox whole{0, 0, size.width, size.height};
         decoder.decode_rgb(whole, rgb.data());
         decoder.open(file);
-        decoder.decode(whole, {24, 16}, false, ResizeFilter::bilinear, {}, planes.data());
+        decoder.decode(whole, {24, 16}, false, ResizeFilter::bilinear, {{}, planes.data()});
     } catch (const ImageError&) {
     }
 }

@@ -409,6 +409,17 @@ BOOST_AUTO_TEST_CASE(every_lever_shows_a_cause_and_settings_alone_have_an_option
                                             "device_prefetch", "pinned",        "no_sync",        "sampler",
                                             "compute",         "variance",      "waiting",        "cores"};
     BOOST_TEST(keys == expected, boost::test_tools::per_element());
+
+    run.stages[1] = "decode+crop+resize+normalize";   // floats that a device could make
+    std::vector<Intervention> of_floats = unit_interventions(run, {});
+    BOOST_TEST(of_floats.size() == expected.size() + 1);
+    const auto uint8 = std::ranges::find(of_floats, "uint8", [](const Intervention& change) { return change.key(); });
+    BOOST_REQUIRE((uint8 != of_floats.end()));
+    BOOST_TEST((uint8->what == Change{.transfer = 0.25}));
+    BOOST_TEST((uint8->verdict == Verdict::copy));
+    run.device_buffers = 0;
+    of_floats = unit_interventions(run, {});
+    BOOST_TEST(std::ranges::none_of(of_floats, [](const Intervention& change) { return change.key() == "uint8"; }));
 }
 
 BOOST_AUTO_TEST_CASE(every_word_names_one_verdict_and_every_key_one_lever) {

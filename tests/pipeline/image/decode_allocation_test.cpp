@@ -65,8 +65,8 @@ BOOST_AUTO_TEST_CASE(reading_and_decoding_stop_allocating_after_one_image_of_eac
             read_file(paths[index % paths.size()].c_str(), file);
             decoder.open(file);
             const CropBox box = random_resized_crop(decoder.size(), {}, random);
-            decoder.decode(box, {224, 224}, index % 2 == 0, ResizeFilter::antialias, ChannelNormalization::imagenet(),
-                           planar.data());
+            decoder.decode(box, {224, 224}, index % 2 == 0, ResizeFilter::antialias,
+                           {ChannelNormalization::imagenet(), planar.data()});
             decoder.decode_rgb(box, pixels.data());
         }
         BOOST_TEST(before > 0u);
@@ -87,7 +87,8 @@ BOOST_AUTO_TEST_CASE(after_one_image_of_a_size_no_crop_of_it_allocates_flipped_o
                         CounterRng random{3, 0, 1};
                         const auto decode = [&](CropBox box, bool flip) {
                             decoder.open(file);
-                            decoder.decode(box, target, flip, filter, ChannelNormalization::imagenet(), planar.data());
+                            decoder.decode(box, target, flip, filter,
+                                           {ChannelNormalization::imagenet(), planar.data()});
                             decoder.decode_rgb(box, pixels.data());
                         };
                         decode({size.width / 2, size.height / 2, 1, 1}, false);

@@ -147,8 +147,9 @@ BOOST_AUTO_TEST_CASE(decode_resizes_the_pixels_of_the_crop) {
         std::vector<float> expected(3 * 12 * 10), planar(expected.size());
         ResizeScratch scratch;
         resize_normalize({rgb.data(), {30, 20}, 90}, {0, 0, 30, 20}, {12, 10}, true, ResizeFilter::antialias,
-                         ChannelNormalization::imagenet(), scratch, expected.data());
-        decoder.decode(crop, {12, 10}, true, ResizeFilter::antialias, ChannelNormalization::imagenet(), planar.data());
+                         {ChannelNormalization::imagenet(), expected.data()}, scratch);
+        decoder.decode(crop, {12, 10}, true, ResizeFilter::antialias,
+                       {ChannelNormalization::imagenet(), planar.data()});
         BOOST_TEST((planar == expected));
     }
 }
@@ -164,8 +165,8 @@ BOOST_AUTO_TEST_CASE(a_jpeg_is_what_the_jpeg_decoder_makes_of_it) {
     jpeg.decode_rgb({0, 0, 50, 40}, expected.data());
     BOOST_TEST((pixels_of(decoder) == expected));
     std::vector<float> a(3 * 8 * 8), b(a.size());
-    decoder.decode({1, 2, 30, 30}, {8, 8}, false, ResizeFilter::antialias, {}, a.data());
-    jpeg.decode({1, 2, 30, 30}, {8, 8}, false, ResizeFilter::antialias, {}, b.data());
+    decoder.decode({1, 2, 30, 30}, {8, 8}, false, ResizeFilter::antialias, {{}, a.data()});
+    jpeg.decode({1, 2, 30, 30}, {8, 8}, false, ResizeFilter::antialias, {{}, b.data()});
     BOOST_TEST((a == b));
 }
 

@@ -22,7 +22,7 @@ std::string verdict(JpegDecoder& decoder, const std::vector<std::byte>& file) {
     try {
         decoder.open(file);
         const ImageSize size = decoder.size();
-        decoder.decode({0, 0, size.width, size.height}, {16, 16}, false, ResizeFilter::antialias, {}, planar.data());
+        decoder.decode({0, 0, size.width, size.height}, {16, 16}, false, ResizeFilter::antialias, {{}, planar.data()});
         return {};
     } catch (const ImageError& error) {
         return error.what();
@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(every_backend_says_and_delivers_the_same_of_a_damaged_file)
         std::vector<float> planar(3 * 16 * 16);
         try {
             decoder.open(file);
-            decoder.decode(crop, {16, 16}, false, ResizeFilter::antialias, {}, planar.data());
+            decoder.decode(crop, {16, 16}, false, ResizeFilter::antialias, {{}, planar.data()});
             return std::pair{std::string{}, planar};
         } catch (const std::exception& error) {
             return std::pair{std::string{error.what()}, std::vector<float>{}};
@@ -251,7 +251,7 @@ BOOST_AUTO_TEST_CASE(a_file_without_its_tables_is_not_decoded_with_those_of_the_
                 std::vector<float> planar(3 * 16 * 16);
                 try {
                     decoder.open(file);
-                    decoder.decode({0, 0, 64, 48}, {16, 16}, false, ResizeFilter::antialias, {}, planar.data());
+                    decoder.decode({0, 0, 64, 48}, {16, 16}, false, ResizeFilter::antialias, {{}, planar.data()});
                 } catch (const ImageError&) {
                     planar.clear();
                 }

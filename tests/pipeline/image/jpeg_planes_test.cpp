@@ -96,7 +96,7 @@ Rgb rows_of(const YccPlanes& planes, CropBox crop, const PixelKernels& kernels) 
 Rgb decode_at_scale_1(JpegDecoder& decoder, CropBox crop, bool flip = false) {
     const std::size_t plane = std::size_t{crop.width} * crop.height;
     std::vector<float> planar(3 * plane);
-    decoder.decode(crop, {crop.width, crop.height}, flip, ResizeFilter::antialias, {}, planar.data());
+    decoder.decode(crop, {crop.width, crop.height}, flip, ResizeFilter::antialias, {{}, planar.data()});
     Rgb image{{crop.width, crop.height}, std::vector<std::uint8_t>(3 * plane)};
     for (std::size_t i = 0; i < plane; ++i)
         for (std::size_t c = 0; c < 3; ++c)
@@ -201,7 +201,7 @@ BOOST_AUTO_TEST_CASE(every_set_of_kernels_gives_the_same_sample) {
                 const auto sample = [&](ResizeBuffers& buffers) {
                     std::vector<float> planar(std::size_t{3} * 96 * 80);
                     resize_normalize(promised.planes, box, {96, 80}, index % 2 == 1, ResizeFilter::antialias,
-                                     ChannelNormalization::imagenet(), buffers, planar.data());
+                                     {ChannelNormalization::imagenet(), planar.data()}, buffers);
                     return planar;
                 };
                 const auto expected = sample(portable);
@@ -268,9 +268,9 @@ BOOST_AUTO_TEST_CASE(the_backends_give_the_same_bytes_and_a_flip_is_the_mirror_i
             CounterRng random{9, 0, index};
             const CropBox box = random_resized_crop(size, {}, random);
             std::vector<float> one(3 * 64 * 64), other(one.size()), flipped(one.size());
-            library.decode(box, {64, 64}, false, ResizeFilter::antialias, {}, one.data());
-            own.decode(box, {64, 64}, false, ResizeFilter::antialias, {}, other.data());
-            own.decode(box, {64, 64}, true, ResizeFilter::antialias, {}, flipped.data());
+            library.decode(box, {64, 64}, false, ResizeFilter::antialias, {{}, one.data()});
+            own.decode(box, {64, 64}, false, ResizeFilter::antialias, {{}, other.data()});
+            own.decode(box, {64, 64}, true, ResizeFilter::antialias, {{}, flipped.data()});
             for (std::size_t row = 0; row < flipped.size(); row += 64)
                 std::reverse(flipped.begin() + static_cast<std::ptrdiff_t>(row),
                              flipped.begin() + static_cast<std::ptrdiff_t>(row) + 64);

@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(decode_and_resize_is_within_one_level_of_the_reference) {
                 const bool flip = index % 2 == 1;
                 const auto filter = index == 5 ? ResizeFilter::bilinear : ResizeFilter::antialias;
                 std::vector<float> planar(3 * 96 * 96);
-                decoder.decode(box, {96, 96}, flip, filter, ChannelNormalization::none(), planar.data());
+                decoder.decode(box, {96, 96}, flip, filter, {ChannelNormalization::none(), planar.data()});
                 Rgb expected = reference::resize(reference::crop(full, box), {96, 96}, filter);
                 if (flip)
                     expected = reference::mirror(expected);
@@ -131,7 +131,7 @@ BOOST_AUTO_TEST_CASE(a_step_at_the_border_of_the_crop_does_not_bleed_in_beyond_t
         const CropBox box{border, border, 64, 48};
         BOOST_TEST(differing(decode_crop(decoder, box), reference::crop(full, box)) == 0u);
         std::vector<float> planar(3 * 40 * 40);
-        decoder.decode(box, {40, 40}, false, ResizeFilter::antialias, {}, planar.data());
+        decoder.decode(box, {40, 40}, false, ResizeFilter::antialias, {{}, planar.data()});
         const Rgb expected = reference::resize(reference::crop(full, box), {40, 40}, ResizeFilter::antialias);
         BOOST_TEST(reference::compare(planar, expected).largest < 1.001);
     }
@@ -142,7 +142,7 @@ BOOST_AUTO_TEST_CASE(a_gray_file_gives_three_equal_channels) {
     JpegDecoder decoder;
     decoder.open(file);
     std::vector<float> planar(3 * 20 * 20);
-    decoder.decode({3, 4, 30, 20}, {20, 20}, false, ResizeFilter::antialias, {}, planar.data());
+    decoder.decode({3, 4, 30, 20}, {20, 20}, false, ResizeFilter::antialias, {{}, planar.data()});
     BOOST_TEST(std::equal(planar.begin(), planar.begin() + 400, planar.begin() + 400));
     BOOST_TEST(std::equal(planar.begin(), planar.begin() + 400, planar.begin() + 800));
 }
@@ -172,12 +172,12 @@ BOOST_AUTO_TEST_CASE(a_crop_that_leaves_the_image_is_refused_and_the_file_stays_
     const auto file = test::jpeg_file({30, 20});
     JpegDecoder decoder;
     std::vector<float> planar(3 * 4);
-    BOOST_CHECK_THROW(decoder.decode({0, 0, 1, 1}, {2, 2}, false, ResizeFilter::antialias, {}, planar.data()),
+    BOOST_CHECK_THROW(decoder.decode({0, 0, 1, 1}, {2, 2}, false, ResizeFilter::antialias, {{}, planar.data()}),
                       std::exception);
     decoder.open(file);
-    BOOST_CHECK_THROW(decoder.decode({1, 0, 30, 20}, {2, 2}, false, ResizeFilter::antialias, {}, planar.data()),
+    BOOST_CHECK_THROW(decoder.decode({1, 0, 30, 20}, {2, 2}, false, ResizeFilter::antialias, {{}, planar.data()}),
                       std::invalid_argument);
-    BOOST_CHECK_THROW(decoder.decode({0, 0, 30, 20}, {0, 2}, false, ResizeFilter::antialias, {}, planar.data()),
+    BOOST_CHECK_THROW(decoder.decode({0, 0, 30, 20}, {0, 2}, false, ResizeFilter::antialias, {{}, planar.data()}),
                       std::invalid_argument);
     BOOST_TEST(differing(decode_crop(decoder, {0, 0, 30, 20}), reference::decode(file)) == 0u);
 }

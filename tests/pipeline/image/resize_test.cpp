@@ -20,10 +20,17 @@ using reference::Rgb;
 
 Rgb rgb(ImageSize size, std::uint64_t seed = 1) { return {size, test::picture(size, 3, seed)}; }
 
+std::vector<std::uint8_t> levels(const Rgb& image, CropBox box, ImageSize target, ResizeScratch& scratch, bool flip,
+                                 ResizeFilter filter) {
+    std::vector<std::uint8_t> planar(std::size_t{3} * target.width * target.height + 64, 7);
+    resize_normalize(image.view(), box, target, flip, filter, PlanarOutput{planar.data()}, scratch);
+    return planar;
+}
+
 std::vector<float> run(const Rgb& image, CropBox box, ImageSize target, ResizeScratch& scratch, bool flip = false,
                        ResizeFilter filter = ResizeFilter::antialias, ChannelNormalization normalization = {}) {
     std::vector<float> planar(std::size_t{3} * target.width * target.height);
-    resize_normalize(image.view(), box, target, flip, filter, normalization, scratch, planar.data());
+    resize_normalize(image.view(), box, target, flip, filter, {normalization, planar.data()}, scratch);
     return planar;
 }
 
@@ -87,6 +94,27 @@ BOOST_AUTO_TEST_CASE(a_resize_is_within_one_level_of_the_reference_at_every_scal
         }
 }
 
+BOOST_AUTO_TEST_CASE(levels_are_those_of_floats_and_nothing_is_written_beyond) {
+    for (const PixelKernels* kernels : {&portable_kernels(), avx2_kernels(), avx512_kernels()}) {
+        if (kernels == nullptr)
+            continue;
+        ResizeScratch scratch;
+        scratch.buffers().kernels = kernels;
+        for (const auto& [from, to] : scales)
+            for (const ResizeFilter filter : {ResizeFilter::antialias, ResizeFilter::bilinear})
+                for (const bool flip : {false, true}) {
+                    const Rgb image = rgb(from);
+                    const std::vector<float> floats = run(image, whole(image), to, scratch, flip, filter);
+                    const std::vector<std::uint8_t> bytes = levels(image, whole(image), to, scratch, flip, filter);
+                    std::size_t wrong = 0;
+                    for (std::size_t i = 0; i < bytes.size(); ++i)
+                        wrong += i < floats.size() ? static_cast<float>(bytes[i]) * (1 / 255.0F) != floats[i]
+                                                   : bytes[i] != 7;
+                    BOOST_TEST(wrong == 0u);
+                }
+    }
+}
+
 BOOST_AUTO_TEST_CASE(every_set_of_kernels_gives_the_same_bytes) {
     ResizeScratch portable;
     portable.buffers().kernels = &portable_kernels();
@@ -123,8 +151,8 @@ BOOST_AUTO_TEST_CASE(memory_that_is_not_aligned_gets_the_same_bytes) {
         scratch.buffers().kernels = kernels;
         const auto resized_to = [&](std::size_t at) {
             std::fill(std::begin(memory), std::end(memory), -1.0F);
-            resize_normalize(image.view(), whole(image), target, false, ResizeFilter::antialias, {}, scratch,
-                             memory + at);
+            resize_normalize(image.view(), whole(image), target, false, ResizeFilter::antialias, {{}, memory + at},
+                             scratch);
             return std::vector<float>(memory + at, memory + at + count);
         };
         const std::vector<float> aligned = resized_to(0);

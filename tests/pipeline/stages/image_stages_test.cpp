@@ -200,8 +200,44 @@ BOOST_AUTO_TEST_CASE(a_failure_carries_the_stage_it_happened_in) {
     BOOST_TEST(other.task.stage_count == 1u);
 }
 
+BOOST_AUTO_TEST_CASE(levels_are_255_times_the_floats_however_the_recipe_is_split) {
+    const auto images = photos | decode_jpeg;
+    const RandomResizedCrop crop{24, 40};
+    const RandomHorizontalFlip flip{};
+    const auto kept = images | cached(std::uint64_t{1} << 20);
+    for (const ImageRecipe& floats :
+         {images | crop | flip, images | touch() | crop | flip, images | crop | flip | touch(),
+          images | crop | touch() | flip, kept | crop | flip}) {
+        const ImageRecipe levels = floats | to_uint8;
+        BOOST_TEST((levels.layout() == SampleLayout{ScalarType::uint8, 3, {3, 24, 40}}));
+        for (std::uint64_t index = 0; index < photos.size(); ++index) {
+            const MadeSample::Key key{.index = index, .seed = 9, .epoch = 1};
+            const std::vector<float> expected = values(floats, key);
+            MadeSample made{levels};
+            made.fill(key);
+            BOOST_TEST(made.task.stage_count == levels.stages().size());
+            std::size_t wrong = 0;
+            for (std::size_t i = 0; i < expected.size(); ++i)
+                wrong += std::to_integer<long>(made.task.data[i]) != std::lround(expected[i] * 255);
+            BOOST_TEST(wrong == 0u);
+            BOOST_TEST(made.task.data.size() == expected.size());
+        }
+    }
+    BOOST_TEST((images | crop | flip | to_uint8).stages() == (Names{"read", "decode+crop+resize"}),
+               boost::test_tools::per_element());
+    BOOST_TEST((images | crop | touch() | to_uint8).stages() ==
+                   (Names{"read", "decode+crop+resize", "augment", "to_planar"}),
+               boost::test_tools::per_element());
+}
+
 BOOST_AUTO_TEST_CASE(orders_and_values_that_make_no_sense_are_refused_by_name) {
     const auto cropped = photos | decode_jpeg | CenterCrop{8, 8};
+    BOOST_TEST(refusal([&] { (void)(cropped | to_uint8 | Normalize{}); }) ==
+               "Normalize: it stands not behind to_uint8");
+    BOOST_TEST(refusal([&] { (void)(cropped | Normalize{} | to_uint8); }) ==
+               "to_uint8: it stands once in a recipe, and not behind Normalize");
+    BOOST_TEST(refusal([&] { (void)(cropped | to_uint8 | touch()); }) ==
+               "stage augment: it takes pixels, so it stands before to_uint8");
     BOOST_TEST(refusal([&] { (void)(cropped | Normalize{} | Normalize{}); }) ==
                "Normalize: it stands once in a recipe");
     BOOST_TEST(refusal([&] { (void)(cropped | Normalize{} | touch()); }) ==

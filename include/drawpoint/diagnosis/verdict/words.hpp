@@ -49,6 +49,7 @@ enum class Lever : std::uint8_t {
     read,              ///< reads ahead twice as fast
     collate,           ///< collating twice as fast
     transfer,          ///< transfers to the device twice as fast
+    uint8,             ///< floats become uint8, which the device normalises: a quarter of the bytes
     pinned,            ///< the loop does not wait for copies to the device: from pinned memory
     sampler,           ///< the order of a pass computed twice as fast
     compute,           ///< the loop's own step twice as fast
@@ -73,7 +74,7 @@ struct LeverWords {
 };
 
 /// All levers, by their value.
-inline constexpr std::array<LeverWords, 19> levers{{
+inline constexpr std::array<LeverWords, 20> levers{{
     {Lever::fewer_workers, "num_workers/2", Verdict::oversubscription, "num-workers"},
     {Lever::out_of_order, "order", Verdict::order, "order"},
     {Lever::more_depth, "prefetch_depth", {}, "prefetch-depth"},
@@ -85,6 +86,7 @@ inline constexpr std::array<LeverWords, 19> levers{{
     {Lever::read, "read", {}, {}},
     {Lever::collate, "collate", Verdict::collate, {}},
     {Lever::transfer, "transfer", Verdict::copy, {}},
+    {Lever::uint8, "uint8", Verdict::copy, {}},
     {Lever::pinned, "pinned", Verdict::copy, {}},
     {Lever::sampler, "sampler", Verdict::sampler, {}},
     {Lever::compute, "compute", Verdict::compute_bound, {}},   // or how that is, on a device

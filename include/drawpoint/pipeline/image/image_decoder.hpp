@@ -29,8 +29,7 @@ public:
     void open(std::span<const std::byte> file);
     [[nodiscard]] ImageSize size() const noexcept;
     /// As JpegDecoder::decode().
-    void decode(CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
-                const ChannelNormalization& normalization, float* planar_out);
+    void decode(CropBox crop, ImageSize target, bool flip, ResizeFilter filter, const PlanarOutput& out);
     /// As JpegDecoder::decode_rgb().
     void decode_rgb(CropBox crop, std::uint8_t* rgb_out);
 

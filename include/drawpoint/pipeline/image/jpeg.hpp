@@ -38,11 +38,10 @@ public:
     /// Size of the opened image; 0x0 if none is open.
     ImageSize size() const noexcept;
 
-    /// Decodes `crop`, resizes it to `target` and writes 3 * target.height * target.width floats: all R, all G, all B.
-    /// May be called again with other crops. Throws ImageError for damaged data, std::invalid_argument as
-    /// resize_normalize() does, std::logic_error if nothing is open. `planar_out` is untouched after an error.
-    void decode(CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
-                const ChannelNormalization& normalization, float* planar_out);
+    /// Decodes `crop`, resizes it to `target` and writes it as `out` says. May be called again with other crops. Throws
+    /// ImageError for damaged data, std::invalid_argument as resize_normalize() does, std::logic_error if nothing is
+    /// open. Nothing is written after an error.
+    void decode(CropBox crop, ImageSize target, bool flip, ResizeFilter filter, const PlanarOutput& out);
 
     /// Decodes `crop` alone: 3 * crop.height * crop.width bytes, interleaved RGB, rows without padding.
     /// Throws as decode() does.

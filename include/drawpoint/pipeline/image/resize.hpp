@@ -26,6 +26,25 @@ struct ChannelNormalization {
     static constexpr ChannelNormalization none() noexcept { return {}; }
 };
 
+/// Where the values of an image go, and as what: 3 * height * width of them, planar: all R, all G, all B.
+class PlanarOutput {
+public:
+    /// Floats, normalised.
+    PlanarOutput(const ChannelNormalization& normalization, float* values) noexcept
+        : normalization_{normalization}, values_{values} {}
+    /// The levels themselves, 0 … 255.
+    explicit PlanarOutput(std::uint8_t* levels) noexcept : levels_{levels} {}
+
+    [[nodiscard]] const ChannelNormalization& normalization() const noexcept { return normalization_; }
+    [[nodiscard]] float* values() const noexcept { return values_; }          ///< null: levels are asked for
+    [[nodiscard]] std::uint8_t* levels() const noexcept { return levels_; }   ///< null: floats are asked for
+
+private:
+    ChannelNormalization normalization_{};
+    float* values_ = nullptr;
+    std::uint8_t* levels_ = nullptr;
+};
+
 struct ResizeBuffers;
 
 /// Working memory of a resize: filter tables and one row, grown when needed and kept. One per thread; movable.
@@ -43,17 +62,16 @@ private:
     std::unique_ptr<ResizeBuffers> buffers_;
 };
 
-/// Resizes `crop` of `image` to `target`, mirrors it left to right if `flip`, normalises it and writes it planar.
-/// `planar_out` takes 3 * target.height * target.width floats: all R, all G, all B. Pixels outside `crop` have no
-/// influence.
+/// Resizes `crop` of `image` to `target`, mirrors it left to right if `flip`, and writes it as `out` says. Pixels
+/// outside `crop` have no influence.
 ///
 /// Each pass rounds to 8 bits, as Pillow's does, but the vertical pass comes first: no value differs by more than 1 of
 /// 255 levels from Pillow's, and the mean difference is 0.13 levels on photographs and up to 0.25 on noise. The result
-/// does not depend on the processor's instruction set. Channels of 32 KB and more are written past the cache if
-/// `planar_out`, rows and channels are aligned to 64 bytes (32 with AVX2). Never allocates once `scratch` has grown.
-/// Throws std::invalid_argument if the crop is empty or leaves the image, if the target is empty, or if a standard
-/// deviation is 0.
+/// does not depend on the processor's instruction set. Channels of 32 KB and more of floats are written past the cache
+/// if they, their rows and the first value are aligned to 64 bytes (32 with AVX2). Never allocates once `scratch` has
+/// grown. Throws std::invalid_argument if the crop is empty or leaves the image, if the target is empty, or if a
+/// standard deviation is 0.
 void resize_normalize(const ImageView& image, CropBox crop, ImageSize target, bool flip, ResizeFilter filter,
-                      const ChannelNormalization& normalization, ResizeScratch& scratch, float* planar_out);
+                      const PlanarOutput& out, ResizeScratch& scratch);
 
 }   // namespace drawpoint

@@ -60,6 +60,11 @@ struct Normalize : ChannelNormalization {
     [[nodiscard]] static constexpr Normalize imagenet() noexcept { return {ChannelNormalization::imagenet()}; }
 };
 
+/// Leaves the values as they are decoded, uint8 0 … 255: a quarter of the bytes of floats. A device normalises them
+/// (`DeviceOptions::normalize`).
+struct ToUint8 {};
+inline constexpr ToUint8 to_uint8{};
+
 /// The box that `CenterCrop` crops from an image. Pure, O(1).
 [[nodiscard]] CropBox center_crop(ImageSize image, const CenterCrop&) noexcept;
 
@@ -146,13 +151,14 @@ private:
     std::size_t cache_place_ = 0;   // number of stages before the cache
 };
 
-/// A source of planar float32 [3, height, width] images and labels from files. Adjacent image stages fuse into one
-/// timed stage that writes into the batch: `read`, `decode+crop+resize+normalize`. A user's stage over pixels splits
-/// it, through the worker's scratch: `read`, `decode+crop+resize`, `augment`, `normalize`. So does a cache: `read`,
-/// `decode`, `crop+resize+normalize`; a cached image takes no time in the stages before the cache, and one that the
-/// cache has no room for is made in one go, all of it counted as `decode`. The pixels are the same with and without a
-/// cache. Without `Normalize`, values are in [0, 1] (and the last stage after a user's stage over pixels is named
-/// `to_float`). A value; copies share the data set and the stages.
+/// A source of planar [3, height, width] images and labels from files, float32 unless it ends in `to_uint8`. Adjacent
+/// image stages fuse into one timed stage that writes into the batch: `read`, `decode+crop+resize+normalize`. A user's
+/// stage over pixels splits it, through the worker's scratch: `read`, `decode+crop+resize`, `augment`, `normalize`. So
+/// does a cache: `read`, `decode`, `crop+resize+normalize`; a cached image takes no time in the stages before the
+/// cache, and one that the cache has no room for is made in one go, all of it counted as `decode`. The pixels are the
+/// same with and without a cache. Without `Normalize` and `to_uint8`, values are in [0, 1]. The last stage after a
+/// user's stage over pixels is then named `to_float`, with `to_uint8` `to_planar`. A value; copies share the data set
+/// and the stages.
 class ImageRecipe final : public SampleSource {
 public:
     using Crop = std::variant<RandomResizedCrop, CenterCrop>;
@@ -161,6 +167,7 @@ public:
     [[nodiscard]] ImageRecipe with(PixelStage) const;
     [[nodiscard]] ImageRecipe with(const RandomHorizontalFlip&) const;
     [[nodiscard]] ImageRecipe with(const Normalize&) const;
+    [[nodiscard]] ImageRecipe with(const ToUint8&) const;
 
     [[nodiscard]] std::size_t size() const noexcept override;
     [[nodiscard]] SampleLayout layout() const noexcept override;
@@ -185,7 +192,7 @@ concept DecodeStage = std::same_as<S, DecodeJpeg> || std::same_as<S, DecodeImage
 template <class S>
 concept CropStage = std::same_as<S, RandomResizedCrop> || std::same_as<S, CenterCrop>;
 template <class S>
-concept CroppedStage = std::same_as<S, RandomHorizontalFlip> || std::same_as<S, Normalize>;
+concept CroppedStage = std::same_as<S, RandomHorizontalFlip> || std::same_as<S, Normalize> || std::same_as<S, ToUint8>;
 template <class S>
 concept ImageStage = DecodeStage<S> || CropStage<S> || CroppedStage<S>;
 template <class T>
@@ -241,14 +248,14 @@ auto operator|(Data&&, const Cached&) {
 template <detail::CroppedStage S>
 auto operator|(const DecodedImages&, const S&) {
     static_assert(detail::never<S>, "drawpoint: decoded images differ in size: put RandomResizedCrop{height, width} or "
-                                    "CenterCrop{height, width} before RandomHorizontalFlip and Normalize");
+                                    "CenterCrop{height, width} before RandomHorizontalFlip, Normalize and to_uint8");
 }
 
 template <detail::ImageStage S>
     requires(!detail::CroppedStage<S>)
 auto operator|(const ImageRecipe&, const S&) {
     static_assert(detail::never<S>, "drawpoint: decode_image and a crop stand once in a recipe, in this order, before "
-                                    "RandomHorizontalFlip and Normalize");
+                                    "RandomHorizontalFlip, Normalize and to_uint8");
 }
 
 template <class Source, detail::ImageStage S>

@@ -30,7 +30,8 @@ namespace drawpoint {
 /// `tensor_of(batch.part(name))`, e.g. of "lengths" or "mask". Throws as Batch::part().
 [[nodiscard]] at::Tensor part_of(const Batch&, std::string_view name);
 
-/// The samples of a batch on a device, as a tensor of shape size() × layout over its buffer: nothing is copied. As
+/// The samples of a batch on a device, as a tensor of shape size() × layout over its buffer: nothing is copied; with
+/// `DeviceOptions::normalize` the normalised ones. As
 /// data_of(Batch&): made once for each buffer; one that is kept beyond the batch stays valid and unchanged
 /// (`DeviceCounters::buffers_replaced`).
 [[nodiscard]] at::Tensor data_of(DeviceBatch&);

@@ -1,12 +1,14 @@
 // Measures a device as batches use it: what its calls cost, how fast copies are and how far they overlap with steps,
 // and the loader and a model on it.
 #include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <functional>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <thread>
 #include <vector>
-
-#include <ATen/DeviceAccelerator.h>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -44,7 +46,7 @@ int measure(Options options, const std::string& command) {
     const std::string device = find_device(options.device);
     std::optional<TemporaryPhotos> generated;
     options.loader.photos =
-        options.data.empty() ? generated.emplace(1280).folder() : std::filesystem::path{options.data};
+        options.data.empty() ? generated.emplace(4096).folder() : std::filesystem::path{options.data};
     std::function<void(const DeviceFigure&)> tell;
     if (!options.json) {
         tell = print;
@@ -75,7 +77,7 @@ int measure(Options options, const std::string& command) {
 
 int main(int argc, char** argv) {
     Options options;
-    options.loader.num_workers = std::max(2u, std::thread::hardware_concurrency()) - 1;
+    options.loader.num_workers = std::clamp(std::thread::hardware_concurrency(), 2u, 65u) - 1;
     CLI::App app{"What calls of the device cost, how fast copies to it are, and how far they overlap with steps; then "
                  "the loader alone and to the device, and ResNet-18 on it",
                  "drawpoint bench device"};

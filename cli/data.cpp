@@ -171,7 +171,7 @@ void open_images(Data& data, const ProfileOptions& options, std::shared_ptr<cons
     const std::uint64_t budget = options.cache.value;
     const DecodedImages decoded = budget == 0 ? images | decode : images | decode | cached(budget);
     data.classes = images->num_classes();
-    data.normalizes_on_device = options.on_device();   // a quarter of the bytes is copied
+    data.normalizes_on_device = options.on_device();   // so only a quarter of the bytes are copied
     const auto ended = [&options](const ImageRecipe& recipe) {
         return with_faults(options.on_device() ? recipe | to_uint8 : recipe | Normalize::imagenet(), options);
     };

@@ -205,7 +205,7 @@ void ProfileOptions::add_training(CLI::App& app) {
                "tells on stderr what the workers do once the loop has waited so many seconds for a batch; 0: never");
     add_read(app, "--valid", valid, share_in, "validation data: an image folder, or the share of --data to hold out");
     add_read(app, "--device", device, "cpu", device_in,
-             "where the model is trained: cpu, cuda, xpu or mps; cuda:1 if there are several");
+             "trains on cpu, cuda, xpu, mps, or e.g. cuda:1; a device also normalises pictures");
     app.add_option("--device-prefetch", device_prefetch,
                    "with --device: batches copied there ahead, at most --prefetch-depth of use [2]")
         ->check(CLI::Range(std::size_t{0}, limits::most_prefetch_depth));

@@ -6,7 +6,6 @@
 #include <optional>
 #include <utility>
 
-#include <ATen/core/Tensor.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <drawpoint/pipeline/loader/data_loader.hpp>
@@ -16,7 +15,6 @@
 #include <drawpoint/pipeline/storage/image_folder.hpp>
 #include <drawpoint/pipeline/torch/device_loader.hpp>
 #include <drawpoint/pipeline/torch/pinned_memory.hpp>
-#include <drawpoint/pipeline/torch/tensors.hpp>
 
 namespace drawpoint::bench {
 namespace {
@@ -160,7 +158,7 @@ private:
                 auto pass = there.epoch(epoch++);
                 std::size_t drawn = 0;
                 std::optional<Clock::time_point> begin;
-                for (std::size_t i = 0; i <= options_.train_steps; ++i) {   // from the first batch on
+                for (std::size_t batches = 0; batches <= options_.train_steps;) {   // from the first one on
                     auto batch = co_await pass.next();
                     if (!batch) {
                         pass = there.epoch(epoch++);
@@ -170,6 +168,7 @@ private:
                         begin = Clock::now();
                     step(learner, *batch);
                     drawn += batch->size();
+                    ++batches;
                 }
                 synchronize(c10::Device{device_});
                 on_new = static_cast<double>(drawn) / seconds_since(*begin);

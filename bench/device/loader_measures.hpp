@@ -14,7 +14,8 @@
 namespace drawpoint::bench {
 
 struct DeviceLoaderOptions {
-    std::filesystem::path photos;   ///< one folder a class
+    /// One folder a class; for `train_steps` and more batches, or the model is also measured with passes that begin.
+    std::filesystem::path photos;
     std::size_t rounds = 5, batch_size = 64, num_workers = 2, train_steps = 50;
     std::uint32_t image_size = 224;
     /// The model that is trained, with its weights on the device; empty: ResNet-18.

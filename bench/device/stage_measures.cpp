@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -81,11 +81,19 @@ private:
     void work(double ms) {
         if (options_.work)
             return options_.work(ms);
-        const auto multiply = [this] { at::mm_out(product_, factor_, factor_); };
-        if (!factor_.defined()) {
-            factor_ = at::zeros({1024, 1024}, at::TensorOptions{}.dtype(at::kFloat).device(device_));
-            product_ = at::zeros({1024, 1024}, factor_.options());
-            constexpr int products = 200;
+        if (!factor_.defined())
+            choose_product();
+        for (double done_ms = 0; done_ms < ms; done_ms += product_ms_)
+            multiply();
+    }
+    void multiply() { at::mm_out(product_, factor_, factor_); }
+    /// Takes a quarter of a millisecond or a little more, so that the queue of launches, some 1000, is not filled.
+    void choose_product() {
+        constexpr std::int64_t largest = 8192;
+        for (std::int64_t side = 512; side <= largest && product_ms_ < 0.25; side = side * 5 / 4 / 64 * 64) {
+            factor_ = at::zeros({side, side}, at::TensorOptions{}.dtype(at::kFloat).device(device_));
+            product_ = at::zeros({side, side}, factor_.options());
+            constexpr int products = 50;
             for (int round = 0; round < 2; ++round) {   // the first warms up
                 end();
                 const std::int64_t begin_ns = now_ns();
@@ -95,8 +103,6 @@ private:
                 product_ms_ = static_cast<double>(now_ns() - begin_ns) * 1e-6 / products;
             }
         }
-        for (double done_ms = 0; done_ms < ms; done_ms += product_ms_)
-            multiply();
     }
 
     // What calls cost the host, while the stream has nothing to do and while it has.
@@ -106,29 +112,30 @@ private:
             const auto load = [&] {
                 end();
                 if (is_loaded)
-                    work(200);
+                    work(50);
             };
+            const std::size_t repeats = is_loaded ? std::min<std::size_t>(options_.repeats, 300) : options_.repeats;
             std::vector<c10::Event> events;
-            for (std::size_t i = 0; i < options_.repeats; ++i)
+            for (std::size_t i = 0; i < repeats; ++i)
                 events.push_back(timed());
             load();
             tell("record of a timed event" + how, "us",
-                 host_us(options_.repeats, [&](std::size_t i) { events[i].record(stream()); }));
+                 host_us(repeats, [&](std::size_t i) { events[i].record(stream()); }));
             c10::Event untimed{device_.type()};
             load();
             tell("record of an untimed event" + how, "us",
-                 host_us(options_.repeats, [&](std::size_t) { untimed.record(stream()); }));
+                 host_us(repeats, [&](std::size_t) { untimed.record(stream()); }));
             const c10::Stream other = calls_.getNewStream(device_, -1);
             load();
             untimed.record(stream());
             tell("wait of a stream for an event" + how, "us",
-                 host_us(options_.repeats, [&](std::size_t) { untimed.block(other); }));
+                 host_us(repeats, [&](std::size_t) { untimed.block(other); }));
             load();
             untimed.record(stream());
             if (!is_loaded)
                 end();
             tell(is_loaded ? "query of an event that is not done" : "query of an event that is done", "us",
-                 host_us(options_.repeats, [&](std::size_t) { (void)untimed.query(); }));
+                 host_us(repeats, [&](std::size_t) { (void)untimed.query(); }));
         }
         end();
         c10::Event first = timed(), last = timed();
@@ -267,10 +274,9 @@ private:
     // What making memory that the device reads takes, and how fast the host writes there.
     void pinning() {
         const std::size_t size = options_.largest_mb * mb;
-        const double gb = static_cast<double>(size) * 1e-9;
-        const auto per_gb = [gb](std::vector<double> us) {
+        const auto per_gb = [](std::vector<double> us, std::size_t bytes) {
             for (double& value : us)
-                value *= 1e-3 / gb;
+                value *= 1e-3 / (static_cast<double>(bytes) * 1e-9);
             return us;
         };
         const auto write_rate = [&](void* memory) {
@@ -284,10 +290,11 @@ private:
         };
         if (pins()) {
             std::optional<c10::DataPtr> pinned;
-            tell("pinning", "ms/GB", per_gb(host_us(1, [&](std::size_t) {
-                     // of a size that nobody gave back before
-                     pinned.emplace(at::getHostAllocator(device_.type())->allocate(size + 4096 * 7));
-                 })));
+            at::HostAllocator* const allocator = at::getHostAllocator(device_.type());
+            allocator->empty_cache();   // what was given back before is pinned
+            tell("pinning", "ms/GB",
+                 per_gb(host_us(1, [&](std::size_t) { pinned.emplace(allocator->allocate(size)); }),
+                        std::bit_ceil(size)));   // LibTorch rounds up
             tell("writing to pinned memory", "GB/s", write_rate(pinned->get()));
         }
         const std::unique_ptr<std::byte[]> ordinary{new std::byte[size]};
@@ -302,7 +309,7 @@ private:
             return;
         int failed = 0;
         tell("registering memory", "ms/GB",
-             per_gb(host_us(1, [&](std::size_t) { failed = lock(ordinary.get(), size, 0); })));
+             per_gb(host_us(1, [&](std::size_t) { failed = lock(ordinary.get(), size, 0); }), size));
         if (failed == 0)
             unlock(ordinary.get());
     }
@@ -412,7 +419,8 @@ private:
         }
         work(1);
         end();
-        tell("a buffer of 64 TB is refused by DeviceError, and the device goes on", "1: yes", {is_refused ? 1.0 : 0.0});
+        tell("a buffer of 64 TiB is refused by DeviceError, and the device goes on", "1: yes",
+             {is_refused ? 1.0 : 0.0});
     }
 
     c10::Device device_;
@@ -420,7 +428,7 @@ private:
     c10::impl::VirtualGuardImpl calls_;
     std::vector<DeviceFigure> figures_;
     at::Tensor factor_, product_;
-    double product_ms_ = 1;
+    double product_ms_ = 0;
 };
 
 }   // namespace

@@ -115,10 +115,15 @@ bool any(const Rows& rows, Of of) {
     return std::ranges::any_of(rows, [&](const auto& row) { return of(row) > 0; });
 }
 
-/// Whether a stage's name says that it makes floats of a picture's levels.
+/// Whether the stages' names say that they decode pictures and make floats of them.
 bool makes_floats(const RecordedRun& run) {
-    return std::ranges::any_of(
-        run.stages, [](std::string_view stage) { return names(stage, "normalize") || names(stage, "to_float"); });
+    return std::ranges::any_of(run.stages, says_decode) && std::ranges::any_of(run.stages, [](std::string_view stage) {
+               return names(stage, "normalize") || names(stage, "to_float");
+           });
+}
+
+bool collates(const RecordedRun& run) {
+    return any(run.batches, [](const BatchDemand& batch) { return batch.collate.ns(); });
 }
 
 /// Changes of how a device is fed.
@@ -128,12 +133,10 @@ void add_for_device(const RecordedRun& run, const auto& add) {
     if (run.device_buffers <= loader_limits::most_prefetch_depth && run.copies != Copies::in_order)
         add(Lever::device_prefetch, fmt::format("device_prefetch {} -> {}", run.device_buffers - 1, run.device_buffers))
             .what.device_buffers = run.device_buffers + 1;
-    if (makes_floats(run))
+    if (makes_floats(run) && !collates(run))
         add(Lever::uint8, "batches of uint8, normalised on the device").what.transfer = 0.25;
     if (run.copies == Copies::pageable)
         add(Lever::pinned, "batches in pinned memory").what.pinned = true;
-    if (any(run.steps, [](const StepDemand& step) { return step.device.first_ns; }))
-        add(Lever::no_sync, "no wait for the device in a step").what.no_sync = true;
 }
 
 }   // namespace
@@ -204,11 +207,13 @@ std::vector<Intervention> unit_interventions(const RecordedRun& run, const Trait
             add(Lever::stage, run.stages[stage] + " twice as fast", run.stages[stage]).what.stages[stage] = 0.5;
     if (reads_ahead)
         add(Lever::read, "reads twice as fast").what.read = 0.5;
-    if (any(run.batches, [](const BatchDemand& batch) { return batch.collate.ns(); }))
+    if (collates(run))
         add(Lever::collate, "collating twice as fast").what.collate = 0.5;
+    add_for_device(run, add);   // before the next: of changes that gain the same, one that can be made is advised
     if (any(run.batches, [](const BatchDemand& batch) { return batch.transfer_ns; }))
         add(Lever::transfer, "transfers twice as fast").what.transfer = 0.5;
-    add_for_device(run, add);
+    if (any(run.steps, [](const StepDemand& step) { return step.device.first_ns; }))
+        add(Lever::no_sync, "no wait for the device in a step").what.no_sync = true;
     if (takes_part_of_a_pass(run))
         add(Lever::sampler, "the sampler twice as fast").what.sampler = 0.5;
     add(Lever::compute, "the loop's own step twice as fast").what.compute = 0.5;

@@ -111,7 +111,7 @@ void pack(const FilterTable& table, PackedWeights& packed) {
 template <bool Stream>
 class FloatStore {
 public:
-    explicit FloatStore(const FloatRows& out) : out_{out} {
+    explicit FloatStore(const FloatRows& out) : red_{out.red}, plane_{out.plane} {
         for (std::size_t c = 0; c < 3; ++c) {
             scale_[c] = _mm512_set1_ps(out.normalization.scale[c]);
             bias_[c] = _mm512_set1_ps(out.normalization.bias[c]);
@@ -120,7 +120,7 @@ public:
     void operator()(std::size_t c, std::uint32_t at, __m512i sums) const {
         const __m512 levels = _mm512_cvtepi32_ps(_mm512_srai_epi32(sums, FilterTable::horizontal_bits));
         const __m512 values = _mm512_add_ps(_mm512_mul_ps(levels, scale_[c]), bias_[c]);
-        float* const to = out_.red + c * out_.plane + at;
+        float* const to = red_ + c * plane_ + at;
         if constexpr (Stream)
             _mm512_stream_ps(to, values);
         else
@@ -128,7 +128,8 @@ public:
     }
 
 private:
-    const FloatRows& out_;
+    float* red_;
+    std::size_t plane_;
     __m512 scale_[3], bias_[3];
 };
 
@@ -141,7 +142,7 @@ public:
     }
 
 private:
-    const LevelRows& out_;
+    LevelRows out_;
 };
 
 template <bool Stream>

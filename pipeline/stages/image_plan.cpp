@@ -173,7 +173,7 @@ ImageRecipe ImageRecipe::with(const RandomHorizontalFlip& flip) const {
 
 ImageRecipe ImageRecipe::with(const ToUint8&) const {
     if (plan_->is_ended())
-        throw std::invalid_argument{"to_uint8: it stands once in a recipe, and not behind Normalize"};
+        throw std::invalid_argument{"to_uint8: it stands once in a recipe, and cannot stand behind Normalize"};
     auto plan = std::make_shared<Plan>(*plan_);
     plan->is_uint8 = true;
     plan->finish();
@@ -182,7 +182,7 @@ ImageRecipe ImageRecipe::with(const ToUint8&) const {
 
 ImageRecipe ImageRecipe::with(const Normalize& normalize) const {
     if (plan_->is_ended())
-        throw std::invalid_argument{plan_->is_uint8 ? "Normalize: it stands not behind to_uint8"
+        throw std::invalid_argument{plan_->is_uint8 ? "Normalize: it cannot stand behind to_uint8"
                                                     : "Normalize: it stands once in a recipe"};
     for (const float deviation : normalize.standard_deviation)
         if (!(deviation > 0))

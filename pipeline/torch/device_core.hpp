@@ -81,8 +81,8 @@ public:
     // Of a buffer whose batch is out:
     [[nodiscard]] const Batch& host(std::size_t buffer) const noexcept { return *places_[buffer].host; }
     [[nodiscard]] DrawStamps stamps(std::size_t buffer) const noexcept { return places_[buffer].stamps; }
-    /// The samples, normalised or as they are, or each array of a collated batch; last the targets. For as many samples
-    /// as the batch, or more.
+    /// The samples, or each array of a collated batch; last the targets. With normalisation: the values, the levels
+    /// that they are made of, the targets. For as many samples as the batch, or more.
     [[nodiscard]] const std::vector<at::Tensor>& tensors(std::size_t buffer) {
         const Batch& host = *places_[buffer].host;
         return tensors(buffer, host.memory(), host.size(), host.parts());
@@ -93,7 +93,7 @@ private:
     struct Place {
         std::optional<Batch> host;
         DrawStamps stamps;
-        std::vector<at::Tensor> tensors;   // see tensors(), before the last those normalised; empty: not made yet
+        std::vector<at::Tensor> tensors;   // see tensors(); empty: not made yet
         std::int64_t samples = 0;          // that these have
         TransferRow copy;                  // of its timed copy that is under way
     };

@@ -13,9 +13,20 @@
 namespace drawpoint {
 namespace {
 
+/// Makes calls of the device, for which a lack of memory is a failure like any other.
+template <class Make>
+auto normalisation(DeviceCalls& calls, Make make) {
+    try {
+        return calls("normalisation", make);
+    } catch (const c10::OutOfMemoryError& error) {
+        throw DeviceError{calls.device().str() +
+                          ": no memory for the normalisation: " + DeviceCalls::message_of(error)};
+    }
+}
+
 at::Tensor on_device(DeviceCalls& calls, std::array<float, 3> factors) {
     const auto options = at::TensorOptions{}.dtype(at::kFloat);
-    return calls("copy of the normalisation", [&] {
+    return normalisation(calls, [&] {
         const c10::DeviceGuard guard{calls.device()};
         at::Tensor tensor = at::empty({3, 1, 1}, options.device(calls.device()));
         tensor.copy_(at::from_blob(factors.data(), {3, 1, 1}, options));
@@ -39,13 +50,8 @@ DeviceNormalize::DeviceNormalize(DeviceCalls& calls, const ChannelNormalization&
         shift[c] = 255 * normalization.mean[c];
         scale[c] = 1 / (255 * normalization.standard_deviation[c]);
     }
-    try {
-        shift_ = on_device(calls, shift);
-        scale_ = on_device(calls, scale);
-    } catch (const c10::OutOfMemoryError& error) {
-        throw DeviceError{calls.device().str() +
-                          ": the normalisation cannot be allocated: " + DeviceCalls::message_of(error)};
-    }
+    shift_ = on_device(calls, shift);
+    scale_ = on_device(calls, scale);
 }
 
 at::Tensor DeviceNormalize::over(const at::Tensor& memory, at::IntArrayRef shape) const {
@@ -57,7 +63,7 @@ at::Tensor DeviceNormalize::over(const at::Tensor& memory, at::IntArrayRef shape
 
 void DeviceNormalize::run(DeviceCalls& calls, const at::Tensor& levels, at::Tensor values) const {
     const at::AutoDispatchBelowADInplaceOrView nothing_to_differentiate;
-    calls("normalisation", [&] {
+    normalisation(calls, [&] {
         at::sub_out(values, levels, shift_);
         values.mul_(scale_);
     });

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 
 #include <ATen/core/Tensor.h>
 
 #include <drawpoint/pipeline/image/resize.hpp>
-#include <drawpoint/pipeline/loader/core/sample_source.hpp>
 
 #include "pipeline/torch/device_calls.hpp"
 
@@ -15,7 +14,7 @@ namespace drawpoint {
 /// product are each computed in float32 and rounded to the values' type. The same on every device, and on the CPU.
 class DeviceNormalize {
 public:
-    /// Throws DeviceError, also if there is no memory for the factors.
+    /// Throws DeviceError.
     DeviceNormalize(DeviceCalls&, const ChannelNormalization&, at::ScalarType type, bool channels_last);
 
     /// A tensor of `shape`, samples × 3 × height × width, over the device's `memory`, for run().

@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_delivered_yet_is_refused_by_name) {
 BOOST_AUTO_TEST_CASE(a_device_that_is_not_there_is_refused_before_anything_is_written) {
     const std::filesystem::path file = std::filesystem::temp_directory_path() / "drawpoint_no_device.pftrace";
     std::filesystem::remove(file);
-    const test::Result refused = run_program(profile({"--device", "cuda:99", "-o", file.string()}));
+    const auto refused = run_program(profile({"--device", "cuda:99", "-o", file.string()}));
     check_complaint(refused, 2, {"--device", "there is no cuda:99"});
     const auto says = [&refused](const char* why) { return refused.err.find(why) != std::string::npos; };
     BOOST_TEST((says("this LibTorch is built for") || says("LibTorch finds no device") || says("numbered from 0")));

@@ -22,7 +22,7 @@ def main():
     for source in SOURCES:
         files = included(compiler, root, torch, source)
         assert any("ATen/core/Tensor.h" in file for file in files), f"{source}: LibTorch was not found"
-        others = [file for file in files if not any(file.startswith(folder) for folder in torch)]
+        others = [file for file in files if not any(file.startswith(folder) for folder in [*torch, f"{root}/"])]
         wrong += [f"{source} includes {file}" for file in others
                   if re.search(rf"/({'|'.join(LIBRARIES)})/|/(asio|simdjson)\.h", file)]
     print("\n".join(wrong) or "they include LibTorch alone")

@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(known_times_are_measured) {
     BOOST_TEST(figure(figures, "9.6 MB a step of 5 ms, 3 buffers") == 5.2, within);
     BOOST_TEST(figure(figures, "9.6 MB a step of 5 ms, 3 buffers: the stage on the host") < 25);
     BOOST_TEST(figure(figures, "20 ms of work alone") == 20.0, within);
-    BOOST_TEST(figure(figures, "a buffer of 64 TB is refused by DeviceError, and the device goes on") == 1.0);
+    BOOST_TEST(figure(figures, "a buffer of 64 TiB is refused by DeviceError, and the device goes on") == 1.0);
 }
 
 BOOST_AUTO_TEST_CASE(the_loader_and_a_model_are_measured_on_it) {

@@ -12,6 +12,7 @@
 #include <ATen/Functions.h>
 #include <boost/test/unit_test.hpp>
 #include <c10/core/ScalarType.h>
+#include <c10/util/Exception.h>
 
 #include <drawpoint/pipeline/loader/core/collate.hpp>
 #include <drawpoint/pipeline/loader/machine/detail/slot_bytes.hpp>
@@ -192,6 +193,47 @@ BOOST_AUTO_TEST_CASE(a_tensor_that_is_kept_stays_unchanged) {
     BOOST_TEST(bench.loader.counters().buffers_replaced == 2u);
     BOOST_TEST(at::equal(whole->cpu(), on_cpu(0, batch_size, at::kFloat)));
     BOOST_TEST(at::equal(view->cpu(), on_cpu(batch_size, 1, at::kFloat)[0][1]));
+}
+
+BOOST_AUTO_TEST_CASE(values_stay_as_long_as_their_batch_is_out) {
+    PictureBench bench{{.device_prefetch = 2, .normalize = imagenet}, pictures, 2};
+    const auto loop = [&]() -> Awaitable<void> {
+        auto pass = bench.loader.epoch(0);
+        auto first = co_await pass.next();
+        auto second = co_await pass.next();
+        auto third = co_await pass.next();
+        BOOST_TEST(at::equal(data_of(*first).cpu(), on_cpu(0, batch_size, at::kFloat)));
+        BOOST_TEST(at::equal(data_of(*second).cpu(), on_cpu(batch_size, batch_size, at::kFloat)));
+        BOOST_TEST(at::equal(data_of(*third).cpu(), on_cpu(2 * batch_size, samples - 2 * batch_size, at::kFloat)));
+    };
+    run(bench.runtime, loop());
+}
+
+BOOST_AUTO_TEST_CASE(a_call_that_fails_takes_no_batch_and_leaves_no_wrong_values) {
+    std::size_t failures = 0;
+    for (std::int64_t calls = 0; calls < 300; ++calls) {
+        std::size_t drawn = 0;
+        try {
+            fake::Settings settings = quick;
+            settings.fails_after = calls;
+            PictureBench bench{{.device_prefetch = 1, .normalize = imagenet}, pictures, 0, settings};
+            bench.train([&](DeviceBatch& batch) {
+                fake::settings().fails_after = -1;   // this reading is not the loader's
+                BOOST_TEST(at::equal(data_of(batch).cpu(), on_cpu(drawn, batch.size(), at::kFloat)));
+                drawn += batch.size();
+                fake::settings().fails_after = calls;
+            });
+            BOOST_TEST(drawn == samples);
+        } catch (const DeviceError& error) {
+            ++failures;
+            BOOST_TEST(std::string{error.what()}.starts_with("fake:0: "));
+        } catch (const c10::AcceleratorError&) {   // of the step's own call
+            ++failures;
+        }
+        fake::reset();
+    }
+    BOOST_TEST(failures > 30u);
+    BOOST_TEST(failures < 300u);   // some number of calls suffices
 }
 
 BOOST_AUTO_TEST_CASE(a_step_neither_waits_nor_allocates_on_the_device) {

@@ -233,9 +233,9 @@ BOOST_AUTO_TEST_CASE(levels_are_255_times_the_floats_however_the_recipe_is_split
 BOOST_AUTO_TEST_CASE(orders_and_values_that_make_no_sense_are_refused_by_name) {
     const auto cropped = photos | decode_jpeg | CenterCrop{8, 8};
     BOOST_TEST(refusal([&] { (void)(cropped | to_uint8 | Normalize{}); }) ==
-               "Normalize: it stands not behind to_uint8");
+               "Normalize: it cannot stand behind to_uint8");
     BOOST_TEST(refusal([&] { (void)(cropped | Normalize{} | to_uint8); }) ==
-               "to_uint8: it stands once in a recipe, and not behind Normalize");
+               "to_uint8: it stands once in a recipe, and cannot stand behind Normalize");
     BOOST_TEST(refusal([&] { (void)(cropped | to_uint8 | touch()); }) ==
                "stage augment: it takes pixels, so it stands before to_uint8");
     BOOST_TEST(refusal([&] { (void)(cropped | Normalize{} | Normalize{}); }) ==

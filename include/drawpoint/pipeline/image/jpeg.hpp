@@ -40,7 +40,7 @@ public:
 
     /// Decodes `crop`, resizes it to `target` and writes it as `out` says. May be called again with other crops. Throws
     /// ImageError for damaged data, std::invalid_argument as resize_normalize() does, std::logic_error if nothing is
-    /// open. Nothing is written after an error.
+    /// open. If it throws, nothing has been written.
     void decode(CropBox crop, ImageSize target, bool flip, ResizeFilter filter, const PlanarOutput& out);
 
     /// Decodes `crop` alone: 3 * crop.height * crop.width bytes, interleaved RGB, rows without padding.

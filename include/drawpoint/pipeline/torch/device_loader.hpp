@@ -67,7 +67,7 @@ public:
     DeviceBatch& operator=(DeviceBatch&& other) noexcept;
     ~DeviceBatch();
 
-    // As those of Batch.
+    // As those of Batch; the layout is that of the host's samples, before they are normalised.
     [[nodiscard]] std::size_t size() const noexcept;
     [[nodiscard]] std::size_t epoch() const noexcept;
     [[nodiscard]] std::size_t number() const noexcept;
@@ -110,10 +110,10 @@ private:
 };
 
 /// Draws from a DataLoader and copies each batch to a device: samples and targets go there as they are, on a stream of
-/// their own and up to P batches ahead, while the device computes and the loop's thread goes on. next()
-/// returns once the copy is issued; the current stream waits for it. Nothing else is changed: the passes, their order,
-/// errors, positions and recordings are those of the DataLoader. Only the loop's thread uses the device. If the
-/// device is behind by as many steps as there are buffers, next() waits for it.
+/// their own and up to P batches ahead, while the device computes and the loop's thread goes on. next() returns once
+/// the copy is issued; the current stream waits for it. Nothing else is changed: the passes, their order, errors,
+/// positions and recordings are those of the DataLoader. Only the loop's thread uses the device. If the device is
+/// behind by as many steps as there are buffers, next() waits for it.
 ///
 /// For copies that do not hold up the loop's thread, the DataLoader needs memory that the device can read:
 /// `LoaderOptions::slot_memory = pinned_memory()`. What a loader collates is not in such memory. The DataLoader must
@@ -148,8 +148,9 @@ public:
     };
 
     /// Allocates the buffers; if memory does not suffice for all, fewer of them. Throws std::invalid_argument for a
-    /// device_prefetch out of range, a device that is none, a memory_budget less than one buffer, and samples that
-    /// cannot be normalised, or are already; DeviceError if there is no such device, or not enough memory for one
+    /// device_prefetch out of range, a device that is none, a memory_budget less than one buffer, samples that
+    /// cannot be normalised, or are already, and a type that values cannot have, or of values that are not normalised;
+    /// DeviceError if there is no such device, or not enough memory for one
     /// buffer.
     explicit DeviceLoader(DataLoader&, const DeviceOptions& = {});
     DeviceLoader(DataLoader&&, const DeviceOptions& = {}) = delete;

@@ -31,9 +31,8 @@ namespace drawpoint {
 [[nodiscard]] at::Tensor part_of(const Batch&, std::string_view name);
 
 /// The samples of a batch on a device, as a tensor of shape size() × layout over its buffer: nothing is copied; with
-/// `DeviceOptions::normalize` the normalised ones. As
-/// data_of(Batch&): made once for each buffer; one that is kept beyond the batch stays valid and unchanged
-/// (`DeviceCounters::buffers_replaced`).
+/// `DeviceOptions::normalize` the normalised ones, of `DeviceOptions::type`. As data_of(Batch&): made once for each
+/// buffer; one that is kept beyond the batch stays valid and unchanged (`DeviceCounters::buffers_replaced`).
 [[nodiscard]] at::Tensor data_of(DeviceBatch&);
 
 /// Its targets, int64, of shape size(), on the device.

@@ -77,6 +77,22 @@ struct OnDevice {
     std::int64_t waited_ns = 0;
 };
 
+/// How far the device is behind the loop where the loss is computed because it works more slowly than it is given work.
+/// A batch whose copy came late puts it behind, too. If the loop waits for nothing, the device catches up after that
+/// place as far as it works faster than it is given work; how fast it works was seen before.
+std::int64_t behind_ns(const StepRow& step, const DeviceStepRow& row) {
+    const auto ns = [](std::int64_t from, std::int64_t to) { return bounded_ns(length_ns(from, to)); };
+    const std::int64_t behind = ns(row.host_forward_ns, row.forward_ns), copy_wait = ns(row.queued_ns, row.begin_ns);
+    const auto speed = [](std::int64_t given, std::int64_t done) {
+        return static_cast<double>(given) / static_cast<double>(std::max<std::int64_t>(done, 1));
+    };
+    const double before = speed(ns(end_ns(step.draw_begin_ns, step.draw_ns), row.host_forward_ns),
+                                ns(row.begin_ns, row.forward_ns)),
+                 after = speed(ns(row.host_forward_ns, row.host_end_ns), ns(row.forward_ns, row.end_ns));
+    constexpr double alike = 1.25;
+    return after <= alike * before ? behind - copy_wait : behind;
+}
+
 /// The piece of the step in which the loop waited for the device, if it did: while it read the loss, or later, if the
 /// device was behind where the loss was computed, but not any more at the end of the step. Null: it did not.
 const SpanRow* wait_in_step(const Ledger& ledger, const StepRow& step, const DeviceStepRow& row, std::int64_t lag_ns,
@@ -91,10 +107,7 @@ const SpanRow* wait_in_step(const Ledger& ledger, const StepRow& step, const Dev
     };
     if (const SpanRow* const read = longest(true))
         return read;
-    // A batch whose copy came late puts the device behind, too.
-    const std::int64_t copy_wait_ns = bounded_ns(length_ns(row.queued_ns, row.begin_ns)),
-                       behind_ns = bounded_ns(length_ns(row.host_forward_ns, row.forward_ns)) - copy_wait_ns;
-    return lag_ns < little_ns && behind_ns - lag_ns >= little_ns ? longest(false) : nullptr;
+    return lag_ns < little_ns && behind_ns(step, row) - lag_ns >= little_ns ? longest(false) : nullptr;
 }
 
 /// Of that time, what copies took that are among the steps (Copies::in_order).

@@ -52,6 +52,11 @@ std::vector<Known> known() {
         of.sync = DeviceCase::Sync::end;
         of.callback_us = 600;
     });
+    add(Verdict::copy, "slow copies, waits at the end", [](DeviceCase& of) {
+        of.copy_us = 5000;   // so the device begins late, and the loop waits for it, although it launches no faster
+        of.launch_us = 100;
+        of.sync = DeviceCase::Sync::end;
+    });
     return all;
 }
 

@@ -15,7 +15,6 @@ struct AffineNormalization {
 
 /// A row of each of three planes of normalised values, `plane` floats apart.
 struct FloatRows {
-    using Value = float;
     float* red;
     std::size_t plane;
     const AffineNormalization& normalization;
@@ -23,7 +22,6 @@ struct FloatRows {
 
 /// A row of each of three planes of levels, `plane` bytes apart.
 struct LevelRows {
-    using Value = std::uint8_t;
     std::uint8_t* red;
     std::size_t plane;
 };

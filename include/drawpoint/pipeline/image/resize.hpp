@@ -26,7 +26,8 @@ struct ChannelNormalization {
     static constexpr ChannelNormalization none() noexcept { return {}; }
 };
 
-/// Where the values of an image go, and as what: 3 * height * width of them, planar: all R, all G, all B.
+/// Where the values of an image go, and as what: 3 * height * width of them, planar: all R, all G, all B. The memory is
+/// the caller's, and must stay until the call that writes there returns.
 class PlanarOutput {
 public:
     /// Floats, normalised.

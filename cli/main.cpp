@@ -32,6 +32,7 @@ constexpr std::array commands{
     Command{"diagnose", diagnose_run,
             "says what holds a run back, with evidence and the predicted gain of each change"},
     Command{"whatif", whatif_run, "predicts what other settings would do, by replaying a recording"},
+    Command{"top", top, "shows a run while it trains, in the terminal"},
     Command{"export", export_run, "writes a recording as a file that other programs read"},
     Command{"dataset", dataset, "crops, generate, pack or info: makes and checks image folders and tar shards"},
     Command{"bench", bench, "runs a suite of benchmarks (this loader beside others, its parts), or compares commands"},

@@ -113,6 +113,11 @@ std::string device_in(std::string_view option, const std::string& text) {
 bool OutputOptions::colour_on_stdout() const { return colour_on(colour, STDOUT_FILENO); }
 bool OutputOptions::colour_on_stderr() const { return colour_on(colour, STDERR_FILENO); }
 
+void add_colour(CLI::App& app, Colour& colour) {
+    add_read(app, "--color", colour, "auto", one_of<Colour>({"auto", "always", "never"}), "auto, always or never")
+        ->configurable(false);
+}
+
 OutputFlags::OutputFlags(CLI::App& app, bool tables) {
     json_ = app.add_flag("--json")->configurable(false);
     json_->description("prints JSON instead of text; --json=FILE writes it beside");
@@ -120,8 +125,7 @@ OutputFlags::OutputFlags(CLI::App& app, bool tables) {
         app.add_flag("--csv", csv_, "prints the rows as CSV instead of text")->configurable(false);
         app.add_flag("--markdown", markdown_, "prints Markdown instead of text")->configurable(false);
     }
-    add_read(app, "--color", colour_, "auto", one_of<Colour>({"auto", "always", "never"}), "auto, always or never")
-        ->configurable(false);
+    add_colour(app, colour_);
 }
 
 OutputOptions OutputFlags::read() const {

@@ -28,6 +28,9 @@ struct OutputOptions {
     [[nodiscard]] bool colour_on_stderr() const;
 };
 
+/// Adds --color, bound to `colour`.
+void add_colour(CLI::App& app, OutputOptions::Colour& colour);
+
 /// Adds --json[=FILE], --color and, if `tables`, --csv and --markdown.
 class OutputFlags {
 public:

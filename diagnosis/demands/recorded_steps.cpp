@@ -93,21 +93,61 @@ std::int64_t behind_ns(const StepRow& step, const DeviceStepRow& row) {
     return after <= alike * before ? behind - copy_wait : behind;
 }
 
-/// The piece of the step in which the loop waited for the device, if it did: while it read the loss, or later, if the
-/// device was behind where the loss was computed, but not any more at the end of the step. Null: it did not.
-const SpanRow* wait_in_step(const Ledger& ledger, const StepRow& step, const DeviceStepRow& row, std::int64_t lag_ns,
-                            std::int64_t little_ns) {
-    const auto longest = [&](bool reads_loss) {
-        const SpanRow* found = nullptr;
-        for (const SpanRow& piece : ledger.spans_of(step))
-            if (piece.begin_ns >= row.host_forward_ns && piece.begin_ns < row.host_end_ns && piece.ns >= little_ns &&
-                (!reads_loss || piece.span == Span::other) && (found == nullptr || piece.ns > found->ns))
-                found = &piece;
-        return found;
+/// By how much longer than for the work up to the loss the loop took to give the device the work after it, in
+/// proportion to the time that the device took for both.
+std::int64_t slower_ns(const StepRow& step, const DeviceStepRow& row) {
+    const auto ns = [](std::int64_t from, std::int64_t to) {
+        return static_cast<double>(bounded_ns(length_ns(from, to)));
     };
-    if (const SpanRow* const read = longest(true))
-        return read;
-    return lag_ns < little_ns && behind_ns(step, row) - lag_ns >= little_ns ? longest(false) : nullptr;
+    const double done = std::max(ns(row.begin_ns, row.forward_ns), 1.0);
+    const double alike_ns =
+        ns(end_ns(step.draw_begin_ns, step.draw_ns), row.host_forward_ns) * ns(row.forward_ns, row.end_ns) / done;
+    return bounded_ns(std::llround(ns(row.host_forward_ns, row.host_end_ns) - std::min(alike_ns, 1e18)));
+}
+
+/// Where the loop waited for the device in a step, and how long.
+struct WaitInStep {
+    const SpanRow* piece = nullptr;   // null: it did not
+    std::int64_t ns = 0;
+    bool is_of_one_kernel = false;   // the device was not further behind
+};
+
+/// The loop waited while it read the loss, or later, if the device was behind where the loss was computed, but not any
+/// more at the end of the step. If it waited for a single kernel, pieces in which it only gives the device work may be
+/// longer; then it is the piece that ended when the loss was computed, or the last one.
+WaitInStep wait_in_step(const Ledger& ledger, const StepRow& step, const DeviceStepRow& row, std::int64_t lag_ns,
+                        std::int64_t span_ns) {
+    constexpr double one_kernel = 0.03;   // of the step's work, at least
+    const auto part = [&](double share) { return static_cast<std::int64_t>(share * static_cast<double>(span_ns)); };
+    const std::int64_t little_ns = part(DeviceTotals::little_lag), kernel_ns = part(one_kernel);
+    const SpanRow *read = nullptr, *read_kernel = nullptr, *longest = nullptr, *last = nullptr;
+    for (const SpanRow& piece : ledger.spans_of(step)) {
+        if (piece.begin_ns < row.host_forward_ns || piece.begin_ns >= row.host_end_ns || piece.ns < kernel_ns)
+            continue;
+        const std::int64_t piece_end_ns = end_ns(piece.begin_ns, piece.ns);
+        last = piece_end_ns <= row.host_end_ns ? &piece : last;
+        const std::int64_t after_loss = length_ns(row.forward_ns, piece_end_ns);
+        if (piece.span == Span::other && row.forward_ns > piece.begin_ns && after_loss >= 0 &&
+            after_loss < piece.ns / 4)
+            read_kernel = &piece;
+        if (piece.ns < little_ns)
+            continue;
+        longest = longest == nullptr || piece.ns > longest->ns ? &piece : longest;
+        if (piece.span == Span::other && (read == nullptr || piece.ns > read->ns))
+            read = &piece;
+    }
+    if (read != nullptr)
+        return {read, bounded_ns(read->ns)};
+    if (read_kernel != nullptr)
+        return {read_kernel, bounded_ns(read_kernel->ns), true};
+
+    const std::int64_t caught_up_ns = behind_ns(step, row) - lag_ns;
+    if (longest != nullptr && lag_ns < little_ns && caught_up_ns >= little_ns)
+        return {longest, bounded_ns(longest->ns)};
+    if (last == nullptr || caught_up_ns < std::max(kernel_ns, 2 * lag_ns))
+        return {};
+    const std::int64_t waited_ns = std::min(bounded_ns(last->ns), std::max(caught_up_ns, slower_ns(step, row)));
+    return {last, waited_ns, waited_ns < little_ns};
 }
 
 /// Of that time, what copies took that are among the steps (Copies::in_order).
@@ -128,20 +168,29 @@ OnDevice on_device(const Ledger& ledger, Copies copies, const StepRow& step, con
     const std::int64_t begin_ns = std::max(row.begin_ns, end_ns(step.draw_begin_ns, step.draw_ns));
     const std::int64_t copies_ns = copies == Copies::in_order ? copied_ns(ledger, row.begin_ns, row.end_ns) : 0;
     demand.ns = bounded_ns(length_ns(begin_ns, row.end_ns) - copies_ns);
-    const auto little_ns = static_cast<std::int64_t>(DeviceTotals::little_lag * static_cast<double>(demand.ns));
     const std::int64_t lag_ns = bounded_ns(length_ns(row.host_end_ns, row.end_ns));
-    const bool keeps_up = lag_ns < little_ns;
-    if (keeps_up)
+    if (static_cast<double>(lag_ns) < DeviceTotals::little_lag * static_cast<double>(demand.ns))
         demand.lag_ns = lag_ns;
-    if (const SpanRow* const wait = demand.ns > 0 ? wait_in_step(ledger, step, row, lag_ns, little_ns) : nullptr) {
-        const std::int64_t own_ns = bounded_ns(bounded_ns(step.batch_ns) - bounded_ns(wait->ns));
-        demand.first_ns = std::min(bounded_ns(length_ns(begin_ns, end_ns(wait->begin_ns, wait->ns))), demand.ns);
-        const std::int64_t before_ns = length_ns(end_ns(step.draw_begin_ns, step.draw_ns), wait->begin_ns);
-        demand.wait_at =
-            own_ns > 0 ? std::clamp(static_cast<double>(before_ns) / static_cast<double>(own_ns), 0.0, 1.0) : 0;
-        found.waited_ns = demand.first_ns > 0 ? bounded_ns(wait->ns) : 0;
+    if (demand.ns <= 0)
+        return found;
+    const WaitInStep wait = wait_in_step(ledger, step, row, lag_ns, demand.ns);
+    if (wait.piece == nullptr)
+        return found;
+    if (wait.is_of_one_kernel) {
+        demand.kernel_wait_ns = std::min(wait.ns, demand.ns);
+        return found;
     }
-    demand.is_launch_bound = keeps_up && demand.first_ns == 0;
+
+    const std::int64_t until_ns = end_ns(wait.piece->begin_ns, wait.piece->ns);
+    demand.first_ns = std::min(bounded_ns(length_ns(begin_ns, until_ns)), demand.ns);
+    if (demand.first_ns == 0)
+        return found;
+    found.waited_ns = wait.ns;
+
+    const std::int64_t own_ns = bounded_ns(bounded_ns(step.batch_ns) - wait.ns);
+    const std::int64_t before_ns = bounded_ns(length_ns(end_ns(step.draw_begin_ns, step.draw_ns), until_ns) - wait.ns);
+    demand.wait_at =
+        own_ns > 0 ? std::clamp(static_cast<double>(before_ns) / static_cast<double>(own_ns), 0.0, 1.0) : 0;
     return found;
 }
 
@@ -232,6 +281,10 @@ void take_up(RecordedRun& run, const Ledger& ledger, std::span<const StepRow* co
         if (devices) {
             step.device = devices->of(i).demand;
             step.compute.wait_ns -= std::min(devices->of(i).waited_ns, step.compute.wait_ns);
+            step.device.is_launch_bound =
+                step.device.ns > 0 &&
+                static_cast<double>(step.compute.wait_ns) + static_cast<double>(step.after.wait_ns) >=
+                    (1 - DeviceTotals::little_lag) * static_cast<double>(step.device.ns);
         }
         if (i + 1 < rows.size()) {
             step.pause_ns = bounded_ns(length_ns(range.to_ns, next.draw_begin_ns));

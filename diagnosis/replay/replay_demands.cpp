@@ -116,6 +116,18 @@ std::size_t block_of(std::span<const StepDemand> steps, std::size_t least) {
     return least;
 }
 
+/// The loop does not wait for the device in this step.
+void leave_out_wait(StepDemand& step) {
+    step.device.first_ns = 0;
+    std::int64_t left_ns = std::exchange(step.device.kernel_wait_ns, 0);
+    step.device.ns -= std::min(left_ns, step.device.ns);
+    for (std::int64_t* const ns : {&step.compute.wait_ns, &step.compute.cpu_ns}) {   // it may spin while it waits
+        const std::int64_t taken_ns = std::min(left_ns, *ns);
+        *ns -= taken_ns;
+        left_ns -= taken_ns;
+    }
+}
+
 }   // namespace
 
 ReplayDemands::ReplayDemands(const RecordedRun& run, const ReplayOptions& options, std::size_t warm_up,
@@ -178,10 +190,13 @@ void ReplayDemands::add_batches_and_steps(const ReplayOptions& options) {
         batch.transfer_ns = asked(batch.transfer_ns, options.change.transfer);
     }
     for (StepDemand& step : steps_) {
+        if (options.change.no_sync)
+            leave_out_wait(step);
         step.compute = asked(step.compute, options.change.compute);
+
         step.after = asked(step.after, options.change.compute);
         step.device.ns = asked(step.device.ns, options.change.compute);
-        step.device.first_ns = options.change.no_sync ? 0 : asked(step.device.first_ns, options.change.compute);
+        step.device.first_ns = asked(step.device.first_ns, options.change.compute);
     }
     order_ = asked(run_->order, options.change.sampler);
     // Checks the largest demands that batch_at and step_at can make.

@@ -212,7 +212,7 @@ std::vector<Intervention> unit_interventions(const RecordedRun& run, const Trait
     add_for_device(run, add);   // before the next: of changes that gain the same, one that can be made is advised
     if (any(run.batches, [](const BatchDemand& batch) { return batch.transfer_ns; }))
         add(Lever::transfer, "transfers twice as fast").what.transfer = 0.5;
-    if (any(run.steps, [](const StepDemand& step) { return step.device.first_ns; }))
+    if (any(run.steps, [](const StepDemand& step) { return step.device.first_ns + step.device.kernel_wait_ns; }))
         add(Lever::no_sync, "no wait for the device in a step").what.no_sync = true;
     if (takes_part_of_a_pass(run))
         add(Lever::sampler, "the sampler twice as fast").what.sampler = 0.5;

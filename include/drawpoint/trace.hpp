@@ -1,6 +1,7 @@
 #pragma once
 
-// Recordings in files: reading `run.pftrace`, exporting to other tools, importing PyTorch's traces.
+// Recordings in files: reading `run.pftrace`, also while it is written, exporting to other tools, importing PyTorch's
+// traces.
 
 #include <drawpoint/instrumentation/export/chrome.hpp>
 #include <drawpoint/instrumentation/export/csv.hpp>
@@ -11,4 +12,6 @@
 #include <drawpoint/instrumentation/export/pprof.hpp>
 #include <drawpoint/instrumentation/export/speedscope.hpp>
 #include <drawpoint/instrumentation/import/chrome_trace.hpp>
+#include <drawpoint/instrumentation/trace/live_recordings.hpp>
 #include <drawpoint/instrumentation/trace/trace.hpp>
+#include <drawpoint/instrumentation/trace/trace_follower.hpp>

@@ -156,6 +156,11 @@ Ledger TraceParser::take() {
     return std::move(*builder_).ledger();
 }
 
+const Ledger& TraceParser::rows() const noexcept {
+    static const Ledger none;
+    return builder_ ? builder_->rows() : none;
+}
+
 void TraceParser::read_packed(pbf_reader& from, std::vector<std::uint64_t>& into) {
     for (const std::uint64_t value : from.get_packed_uint64())
         into.push_back(value);

@@ -34,6 +34,10 @@ public:
     void account_for(std::uint64_t records);
     /// The ledger; call it last.
     [[nodiscard]] Ledger take();
+    /// A copy of it, as far as it came.
+    [[nodiscard]] Ledger ledger() const { return builder_ ? builder_->ledger() : Ledger{}; }
+    /// As `LedgerBuilder::rows()`.
+    [[nodiscard]] const Ledger& rows() const noexcept;
 
 private:
     void tell_lost();

@@ -24,6 +24,8 @@ inline constexpr std::string_view clock = "clock.name";   ///< the clock of the 
 /// `loader.asked_prefetch_depth.NAME`: the prefetch_depth that loader NAME (`PipelineRow::name`, which a recorder keeps
 /// unique) was asked for, if its memory budget allowed only less. Set by the loader.
 inline constexpr std::string_view asked_depth_prefix = "loader.asked_prefetch_depth.";
+/// `loader.batches.NAME`: batches of a whole pass of loader NAME. Set by the loader.
+inline constexpr std::string_view batches_prefix = "loader.batches.";
 /// `loader.on_error.NAME`: "skip" or "substitute", if samples of loader NAME that cannot be made do not end the run.
 /// Set by the loader.
 inline constexpr std::string_view on_error_prefix = "loader.on_error.";

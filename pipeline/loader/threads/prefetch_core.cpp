@@ -96,6 +96,9 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
     if (recorder_ && asked.prefetch_depth != options_.prefetch_depth)
         recorder_->set_fact(std::string{facts::asked_depth_prefix} + recorder_->pipeline_name(pipeline_),
                             std::to_string(asked.prefetch_depth));
+    if (recorder_)
+        recorder_->set_fact(std::string{facts::batches_prefix} + recorder_->pipeline_name(pipeline_),
+                            std::to_string(batches_per_epoch_));
     if (recorder_ && asked.on_error != OnError::raise)
         recorder_->set_fact(std::string{facts::on_error_prefix} + recorder_->pipeline_name(pipeline_),
                             name_of(asked.on_error));

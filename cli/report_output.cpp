@@ -95,12 +95,16 @@ std::string text_of(const Ledger& ledger, const ReportRequest& request) {
                         {.extended = request.style != "lightning", .hannah = request.style == "hannah"});
 }
 
-std::optional<Diagnosis> diagnosis_of(const Ledger& ledger) {
+std::optional<Diagnosis> quick_diagnosis(const Ledger& ledger) {
     constexpr std::size_t quick_samples = 500'000;   // about 0.2 s
     if (ledger.pipelines.empty() || ledger.steps.empty())
         return std::nullopt;
+    return drawpoint::diagnose(ledger, {.most_samples = quick_samples, .defaults = profile_defaults()});
+}
+
+std::optional<Diagnosis> diagnosis_of(const Ledger& ledger) {
     try {
-        return drawpoint::diagnose(ledger, {.most_samples = quick_samples, .defaults = profile_defaults()});
+        return quick_diagnosis(ledger);
     } catch (const std::exception& error) {
         complain(fmt::format("no verdict: {}", error.what()));
         return std::nullopt;

@@ -33,7 +33,9 @@ struct ReportRequest {
 [[nodiscard]] std::string text_of(const Ledger&, const ReportRequest&);
 
 /// The verdict on a ledger, computed from few replayed samples (about 0.2 s). nullopt: the ledger has no loader or no
-/// steps, or cannot be diagnosed, which is said on stderr.
+/// steps. Throws as `diagnose` does.
+[[nodiscard]] std::optional<Diagnosis> quick_diagnosis(const Ledger&);
+/// The same; if the ledger cannot be diagnosed, says so on stderr and returns nullopt.
 [[nodiscard]] std::optional<Diagnosis> diagnosis_of(const Ledger&);
 
 /// Prints a report on stdout in the form asked for, then writes the JSON files asked for. drawpoint's own report ends

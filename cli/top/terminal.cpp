@@ -27,7 +27,10 @@ void write_all(std::string_view bytes) noexcept {
         const ssize_t n = ::write(STDOUT_FILENO, bytes.data(), bytes.size());
         if (n > 0)
             bytes.remove_prefix(static_cast<std::size_t>(n));
-        else if (errno != EINTR && errno != EAGAIN)
+        else if (errno == EAGAIN) {
+            pollfd room{STDOUT_FILENO, POLLOUT, 0};
+            (void)::poll(&room, 1, -1);
+        } else if (errno != EINTR)
             return;   // the terminal is gone
     }
 }
@@ -51,12 +54,16 @@ Terminal::Terminal() {
         throw std::system_error{ENOTTY, std::generic_category(), "terminal"};
     sigset_t set;
     sigemptyset(&set);
-    for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGWINCH})
+    for (const int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP})
         sigaddset(&set, signal);
     pthread_sigmask(SIG_BLOCK, &set, &before_);
     signals_ = ::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    if (signals_ < 0)
-        throw std::system_error{errno, std::generic_category(), "signals"};
+    if (signals_ < 0) {
+        const int error = errno;
+        pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+        throw std::system_error{error, std::generic_category(), "signals"};
+    }
+
     for (const int signal : crashes) {
         struct sigaction action{};
         action.sa_handler = restore_and_crash;
@@ -92,7 +99,7 @@ void Terminal::leave() noexcept {
 
 void Terminal::stop_here() {
     leave();
-    (void)::raise(SIGTSTP);
+    (void)::raise(SIGSTOP);
     enter();   // after SIGCONT
 }
 
@@ -107,48 +114,64 @@ void Terminal::show(std::string_view lines) {
     std::string out = "\x1b[H";
     while (true) {
         const std::size_t end = lines.find('\n');
-        out.append(lines.substr(0, end)).append("\x1b[K");
+        // Before the text: behind a line as wide as the screen the cursor stands on its last column.
+        out.append(end == lines.npos ? "\x1b[J" : "\x1b[K").append(lines.substr(0, end));
         if (end == lines.npos)
             break;
         out += "\r\n";
         lines.remove_prefix(end + 1);
     }
-    write_all(out + "\x1b[J");
+    write_all(out);
 }
 
 std::optional<KeyPress> Terminal::wait(std::chrono::milliseconds most) {
+    if (!typed_.empty())
+        return from_input();
     std::array<pollfd, 2> files{pollfd{signals_, POLLIN, 0}, pollfd{STDIN_FILENO, POLLIN, 0}};
     if (::poll(files.data(), files.size(), static_cast<int>(most.count())) <= 0)
         return std::nullopt;
     if ((files[0].revents & POLLIN) != 0)
         return from_signal();
-    return files[1].revents != 0 ? from_input() : std::nullopt;
+    if (files[1].revents == 0)
+        return std::nullopt;
+    std::array<char, 64> bytes{};
+    const ssize_t n = ::read(STDIN_FILENO, bytes.data(), bytes.size());
+    if (n <= 0)
+        return (files[1].revents & (POLLHUP | POLLERR)) != 0 || (n < 0 && errno != EINTR && errno != EAGAIN)
+                   ? std::optional{KeyPress{Key::stop}}
+                   : std::nullopt;
+    typed_.append(bytes.data(), static_cast<std::size_t>(n));
+    return from_input();
 }
 
 std::optional<KeyPress> Terminal::from_signal() {
     signalfd_siginfo info{};
     if (::read(signals_, &info, sizeof info) != sizeof info)
         return std::nullopt;
-    return KeyPress{info.ssi_signo == SIGWINCH ? Key::resized : Key::stop};
+    if (info.ssi_signo == SIGTSTP)
+        stop_here();
+    return KeyPress{info.ssi_signo == SIGWINCH || info.ssi_signo == SIGTSTP ? Key::resized : Key::stop};
 }
 
 std::optional<KeyPress> Terminal::from_input() {
-    std::array<char, 16> bytes{};   // one key press arrives at once
-    const ssize_t n = ::read(STDIN_FILENO, bytes.data(), bytes.size());
-    if (n <= 0)
-        return n < 0 && (errno == EINTR || errno == EAGAIN) ? std::nullopt : std::optional{KeyPress{Key::stop}};
-    const std::string_view text{bytes.data(), static_cast<std::size_t>(n)};
-    if (text == "\x1b[C" || text == "\x1bOC")
-        return KeyPress{Key::right};
-    if (text == "\x1b[D" || text == "\x1bOD")
-        return KeyPress{Key::left};
-    if (text.find(ctrl_c) != text.npos)
+    const std::string_view text{typed_};
+    if (text.size() >= 3 && text[0] == '\x1b' && (text[1] == '[' || text[1] == 'O')) {
+        const std::size_t end = text.find_first_not_of("0123456789;", 2);   // of the sequence
+        const char last = end < text.size() ? text[end] : '\0';
+        typed_.erase(0, end == text.npos ? end : end + 1);
+        return last == 'C'   ? std::optional{KeyPress{Key::right}}
+               : last == 'D' ? std::optional{KeyPress{Key::left}}
+                             : std::nullopt;
+    }
+    const char typed = typed_.front();
+    typed_.erase(0, 1);
+    if (typed == ctrl_c)
         return KeyPress{Key::stop};
-    if (text.front() == ctrl_z) {
+    if (typed == ctrl_z) {
         stop_here();
         return KeyPress{Key::resized};
     }
-    return text.front() == '\x1b' ? std::nullopt : std::optional{KeyPress{Key::character, text.front()}};
+    return typed == '\x1b' ? std::nullopt : std::optional{KeyPress{Key::character, typed}};
 }
 
 }   // namespace drawpoint::cli

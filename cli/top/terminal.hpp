@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include <signal.h>
@@ -10,7 +11,7 @@
 
 namespace drawpoint::cli {
 
-/// What a user or the system asks of a full-screen program. `stop`: Ctrl-C, SIGTERM or SIGHUP.
+/// What a user or the system asks of a full-screen program. `stop`: Ctrl-C, SIGTERM, SIGHUP or SIGQUIT.
 enum class Key : std::uint8_t { character, left, right, resized, stop };
 struct KeyPress {
     Key key{};
@@ -23,13 +24,12 @@ struct ScreenSize {
 /// That of the terminal on stdout; the default if it is none.
 [[nodiscard]] ScreenSize screen_size() noexcept;
 
-/// The terminal as a screen of its own: the alternate screen, without cursor and echo. Whatever ends the program, the
-/// terminal is as before: the destructor restores it, and handlers of SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT do.
-/// Ctrl-Z stops the program with the terminal restored. At most one at a time; make it before any other thread. All
-/// calls from one thread.
+/// The terminal as a screen of its own: the alternate screen, without cursor and echo. The destructor restores it, and
+/// handlers of SIGSEGV, SIGBUS, SIGFPE, SIGILL and SIGABRT do. Ctrl-Z stops the program with the terminal restored. At
+/// most one at a time; make it before any other thread. All calls from one thread.
 class Terminal {
 public:
-    /// Throws std::system_error if stdin and stdout are no terminal.
+    /// Throws std::system_error if stdin or stdout is no terminal.
     Terminal();
     ~Terminal();
     Terminal(const Terminal&) = delete;
@@ -48,6 +48,8 @@ private:
     [[nodiscard]] std::optional<KeyPress> from_input();
 
     int signals_ = -1;
+    std::string typed_;   // and not taken yet
+
     sigset_t before_{};
 };
 

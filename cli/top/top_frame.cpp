@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <iterator>
+#include <functional>
+
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -98,8 +99,8 @@ public:
     Frame(const TopView& view, const TopFrame& options)
         : view_{view},
           options_{options},
-          width_{std::max<std::size_t>(options.width, 20)},
-          height_{std::max<std::size_t>(options.height, 4)} {}
+          width_{std::max<std::size_t>(options.width, 1)},
+          height_{std::max<std::size_t>(options.height, 1)} {}
 
     std::string text() {
         head();
@@ -147,6 +148,7 @@ private:
         ScreenLine second = line();
         if (!view_.progress) {
             put(second.add("no step has ended yet", Style::dim));
+            blank();
             return;
         }
         const TopProgress& progress = *view_.progress;
@@ -218,7 +220,7 @@ private:
             if (shown == most)
                 break;
             if (shown + 1 == most && left > 1) {
-                put(line().to(2).add(fmt::format("and {} more: page 3", left), Style::dim));
+                put(line().to(2).add(fmt::format("and {} more", left), Style::dim));
                 return;
             }
             worker_bar(worker);
@@ -307,7 +309,10 @@ private:
     }
 
     void run_page() {
-        constexpr std::size_t others = 9;   // rows besides causes, workers and samples
+        // Rows besides causes, workers and samples.
+        const std::size_t others =
+            8 + (view_.diagnosis ? std::max<std::size_t>(view_.diagnosis->diagnosis.trust.reasons.size(), 1) : 1);
+
         const std::size_t spare = room() > others ? room() - others : 0;
         const std::size_t slow_rows = std::min<std::size_t>(spare / 5, 8);
         const std::size_t cause_rows = std::min<std::size_t>({(spare - slow_rows) / 2, view_.causes.size(), 10});
@@ -410,8 +415,11 @@ private:
                     .before_last(columns)
                     .add(gain, change.gain.median > 0.03 ? Style::green : Style::plain));
         }
+        if (room() > 0 && std::ranges::any_of(diagnosis.interventions, std::not_fn(&Intervention::can_be_set)))
+            put(line().to(2).add("* no setting does this", Style::dim));
         if (!diagnosis.how_to_refute.empty()) {
             blank();
+
             paragraph("to refute it: ", diagnosis.how_to_refute);
         }
     }
@@ -439,8 +447,9 @@ private:
                   {"?", "this page"}}})
             put(line().to(2).add(key, Style::bold).to(16).add(what));
         blank();
-        paragraph("", fmt::format("\"now\" is the last {} of the recording. Everything else is of the whole run. A "
-                                  "recording is written about once a second; this view is that far behind.",
+        paragraph("", fmt::format("\"now\" is the last {} of the recording, and so are causes, workers and the queue. "
+                                  "The verdict is of the last minutes, all else of the whole run. This view is 1 to 2 "
+                                  "seconds behind the run.",
                                   view_.now_s > 0 ? format_duration(view_.now_s) : "5 s"));
     }
 

@@ -11,7 +11,8 @@ namespace drawpoint::cli {
 enum class TopPage : std::uint8_t { run = 1, draws, workers, samples, verdict, help };
 
 struct TopFrame {
-    std::size_t width = 80, height = 24;   ///< of the screen; a frame is at least 20 columns and 4 lines
+    std::size_t width = 80, height = 24;   ///< of the screen
+
     bool colour = false;
     TopPage page = TopPage::run;
     bool paused = false;

@@ -78,7 +78,9 @@ std::pair<std::int64_t, std::int64_t> window_of(const Ledger& ledger, std::int64
     const auto begin_of = [&](std::ptrdiff_t last_steps) {
         return after == kept ? first_ns : (after - std::min(after - kept, last_steps))->draw_begin_ns;
     };
-    return {std::clamp(to_ns - window_ns, begin_of(most_steps), begin_of(least_steps)), to_ns};
+    const std::int64_t from_ns = std::clamp(to_ns - window_ns, begin_of(most_steps), begin_of(least_steps));
+    const auto first = std::ranges::lower_bound(kept, after, from_ns, {}, &StepRow::draw_begin_ns);   // whole steps
+    return {first != after ? first->draw_begin_ns : from_ns, to_ns};
 }
 
 /// What the draws of the steps from `from_ns` on waited for, the longest first, in nanoseconds.
@@ -87,7 +89,8 @@ std::vector<std::pair<std::string, double>> causes_of(const Ledger& ledger, cons
     for (const DrawBlame& draw : blame.draws)
         if (ledger.steps[draw.step].draw_begin_ns >= from_ns)
             for (const BlamePiece& piece : std::span{blame.pieces}.subspan(draw.pieces.first, draw.pieces.count))
-                sums[name_of(ledger, draw, piece)] += piece.ns;
+                if (piece.cause != Cause::hidden)   // it cost nothing
+                    sums[name_of(ledger, draw, piece)] += piece.ns;
     std::vector<std::pair<std::string, double>> causes;
     for (const auto& [name, ns] : sums)
         if (ns > 0)
@@ -99,8 +102,6 @@ std::vector<std::pair<std::string, double>> causes_of(const Ledger& ledger, cons
 std::vector<TopSample> slow_samples_of(const Ledger& ledger, const Blame& blame) {
     std::vector<TopSample> samples;
     for (const SlowSample& slow : blame.slow_samples) {
-        if (slow.sample >= ledger.samples.size())
-            break;   // of rows that are folded by now
         const SampleRow& row = ledger.samples[slow.sample];
         const auto& stages = ledger.pipelines[row.pipeline].stages;
         samples.push_back({.index = row.index,
@@ -113,10 +114,6 @@ std::vector<TopSample> slow_samples_of(const Ledger& ledger, const Blame& blame)
 
 }   // namespace
 
-std::optional<std::int64_t> last_record_ns(const Ledger& ledger) noexcept {
-    return ledger.steps.empty() ? std::nullopt : std::optional{end_of(ledger.steps.back())};
-}
-
 TopDiagnosis top_diagnosis(const Ledger& ledger, Diagnosis diagnosis) {
     TopDiagnosis of{.diagnosis = std::move(diagnosis), .slow_samples = {}};
     of.slow_samples = slow_samples_of(ledger, of.diagnosis.blame);
@@ -124,9 +121,11 @@ TopDiagnosis top_diagnosis(const Ledger& ledger, Diagnosis diagnosis) {
     return of;
 }
 
-TopView top_view(const Ledger& ledger, TopView::State state, std::int64_t earlier_ns) {
-    TopView view{.state = state};
-    view.run = summarize(ledger);
+TopView top_view(const Ledger& ledger, std::int64_t earlier_ns) {
+    TopView view;
+    const auto drops_first = ledger.fact(std::string{facts::option_prefix} + "drop-first-batch");
+    view.run = summarize(ledger, {.drop_first_batch = drops_first != "false"});
+
     view.progress = progress_of(ledger, view.run);
     for (const HostRow& row : ledger.host)
         if (row.resident_bytes != no_stamp)
@@ -141,7 +140,8 @@ TopView top_view(const Ledger& ledger, TopView::State state, std::int64_t earlie
         view.earlier_s = seconds(last_ns - to_ns);
     view.now_s = seconds(to_ns - from_ns);
     const Ledger now = window(ledger, from_ns, to_ns);
-    view.now = summarize(now);
+    view.now = summarize(now, {.drop_first_batch = false});
+
     // Batches drawn in the window were begun before it.
     const std::int64_t wider_ns = std::max(from_ns - (to_ns - from_ns), ledger.folded.until_ns);
     const Ledger wider = window(ledger, wider_ns, to_ns);

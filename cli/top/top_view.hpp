@@ -53,19 +53,16 @@ struct TopView {
     std::vector<double> rates;             ///< samples/s over time, the latest last
     double rates_s = 0;                    ///< that `rates` are of
     std::vector<std::pair<std::string, double>> causes;   ///< in the window, what its draws waited for, in seconds
-    std::vector<WorkerBlame> workers;                     ///< in the window and as long before it
+    std::vector<WorkerBlame> workers;                     ///< in it and as long before, without a warm-up
 
     std::vector<std::string> stages;              ///< that the columns of `workers` are of
     std::optional<std::int64_t> resident_bytes;   ///< of the process, by its last record
     std::optional<TopDiagnosis> diagnosis;
 };
 
-/// Makes the view of a followed run, without `rates` and `diagnosis`, which its caller has. `earlier_ns`: how long
-/// before the last record the window shall end; at most as long as rows are kept.
-[[nodiscard]] TopView top_view(const Ledger&, TopView::State, std::int64_t earlier_ns);
-
-/// When the last step, or validation step, ended; nullopt before the first one.
-[[nodiscard]] std::optional<std::int64_t> last_record_ns(const Ledger&) noexcept;
+/// Makes the view of a followed run, without `state`, `rates` and `diagnosis`, which its caller has. `earlier_ns`: how
+/// long before the last record the window shall end; at most as long as rows are kept.
+[[nodiscard]] TopView top_view(const Ledger&, std::int64_t earlier_ns);
 
 /// Samples drawn so far over time, from which rates are made: at most 512 points, about equally far apart.
 class TopRates {

@@ -144,7 +144,8 @@ WaitInStep wait_in_step(const Ledger& ledger, const StepRow& step, const DeviceS
     const std::int64_t caught_up_ns = behind_ns(step, row) - lag_ns;
     if (longest != nullptr && lag_ns < little_ns && caught_up_ns >= little_ns)
         return {longest, bounded_ns(longest->ns)};
-    if (last == nullptr || caught_up_ns < std::max(kernel_ns, 2 * lag_ns))
+    if (last == nullptr || lag_ns >= little_ns || caught_up_ns < std::max(kernel_ns, 2 * lag_ns))
+
         return {};
     const std::int64_t waited_ns = std::min(bounded_ns(last->ns), std::max(caught_up_ns, slower_ns(step, row)));
     return {last, waited_ns, waited_ns < little_ns};
@@ -169,8 +170,13 @@ OnDevice on_device(const Ledger& ledger, Copies copies, const StepRow& step, con
     const std::int64_t copies_ns = copies == Copies::in_order ? copied_ns(ledger, row.begin_ns, row.end_ns) : 0;
     demand.ns = bounded_ns(length_ns(begin_ns, row.end_ns) - copies_ns);
     const std::int64_t lag_ns = bounded_ns(length_ns(row.host_end_ns, row.end_ns));
-    if (static_cast<double>(lag_ns) < DeviceTotals::little_lag * static_cast<double>(demand.ns))
+    const bool keeps_up = static_cast<double>(lag_ns) < DeviceTotals::little_lag * static_cast<double>(demand.ns);
+    if (keeps_up)
         demand.lag_ns = lag_ns;
+    // Or it is behind no longer than it waited for its batch. One that is behind for another reason is the limit: it
+    // may hold up the loop, which then takes as long as the device.
+    demand.is_launch_bound = keeps_up || length_ns(row.free_ns, row.begin_ns) >= lag_ns;
+
     if (demand.ns <= 0)
         return found;
     const WaitInStep wait = wait_in_step(ledger, step, row, lag_ns, demand.ns);
@@ -233,7 +239,9 @@ private:
             OnDevice& one = found_[i] = found_[like];
             const double factor = one.demand.ns > 0 ? mean_ns / static_cast<double>(one.demand.ns) : 1;
             one.demand.ns = bounded_ns(std::llround(mean_ns));
-            one.demand.first_ns = bounded_ns(std::llround(static_cast<double>(one.demand.first_ns) * factor));
+            for (std::int64_t* const part_ns : {&one.demand.first_ns, &one.demand.kernel_wait_ns})
+                *part_ns = bounded_ns(std::llround(static_cast<double>(*part_ns) * factor));
+
             if (one.waited_ns > 0)
                 one.waited_ns =
                     bounded_ns(bounded_ns(rows[i]->batch_ns) - bounded_ns(rows[like]->batch_ns) + one.waited_ns);
@@ -282,7 +290,7 @@ void take_up(RecordedRun& run, const Ledger& ledger, std::span<const StepRow* co
             step.device = devices->of(i).demand;
             step.compute.wait_ns -= std::min(devices->of(i).waited_ns, step.compute.wait_ns);
             step.device.is_launch_bound =
-                step.device.ns > 0 &&
+                step.device.is_launch_bound && step.device.ns > 0 &&
                 static_cast<double>(step.compute.wait_ns) + static_cast<double>(step.after.wait_ns) >=
                     (1 - DeviceTotals::little_lag) * static_cast<double>(step.device.ns);
         }

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <fstream>
+
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -16,7 +18,6 @@
 
 namespace drawpoint {
 namespace {
-
 namespace fs = std::filesystem;
 
 std::optional<int> number_of(const fs::path& name) {
@@ -49,23 +50,32 @@ bool begins_as_recording(const fs::path& file) {
     return n > 0 && parse_header({bytes.data(), static_cast<std::size_t>(n)}, 0).state == ParsedHeader::State::whole;
 }
 
-/// Calls `found` for each file that the process has open for writing. It may end meanwhile.
+/// Whether something was written through the descriptor. A recording opens the file that it will replace, and then
+/// writes to another one.
+bool was_written_through(int pid, const fs::path& descriptor) {
+    std::ifstream info{fs::path{"/proc"} / std::to_string(pid) / "fdinfo" / descriptor.filename()};
+    std::string name;
+    std::uint64_t position = 0;
+    return info >> name >> position && name == "pos:" && position > 0;
+}
+
+/// Calls `found` for each file that the process has open and has written to. It may end meanwhile.
 template <class Found>
 void each_written_file(int pid, Found found) {
     std::error_code gone;
     const fs::path folder = fs::path{"/proc"} / std::to_string(pid) / "fd";
     for (fs::directory_iterator at{folder, gone}, end; !gone && at != end; at.increment(gone))
-        if (auto file = written_file(pid, at->path()))
+        if (auto file = written_file(pid, at->path()); file && was_written_through(pid, at->path()))
             found(std::move(*file));
 }
 
-std::vector<int> processes_of_user() {
+std::vector<int> processes(bool of_this_user) {
     std::vector<int> pids;
     std::error_code error;
     for (fs::directory_iterator at{"/proc", error}, end; !error && at != end; at.increment(error)) {
         struct stat status{};
         if (const auto pid = number_of(at->path());
-            pid && ::stat(at->path().c_str(), &status) == 0 && status.st_uid == ::geteuid())
+            pid && (!of_this_user || (::stat(at->path().c_str(), &status) == 0 && status.st_uid == ::geteuid())))
             pids.push_back(*pid);
     }
     return pids;
@@ -75,7 +85,7 @@ std::vector<int> processes_of_user() {
 
 std::vector<LiveRecording> live_recordings(std::optional<int> pid) {
     std::vector<LiveRecording> all;
-    for (const int process : pid ? std::vector{*pid} : processes_of_user())
+    for (const int process : pid ? std::vector{*pid} : processes(true))
         each_written_file(process, [&](LiveRecording file) {
             if (begins_as_recording(file.path))
                 all.push_back(std::move(file));
@@ -89,7 +99,7 @@ std::optional<LiveRecording> writer_of(const fs::path& file) {
     if (::stat(file.c_str(), &status) != 0)
         return std::nullopt;
     std::optional<LiveRecording> writer;
-    for (const int process : processes_of_user())
+    for (const int process : processes(false))
         each_written_file(process, [&](LiveRecording open) {
             if (open.device == status.st_dev && open.inode == status.st_ino)
                 writer = std::move(open);

@@ -84,13 +84,15 @@ std::uint64_t find_header(BlockFile& file, std::uint64_t at) {
 }   // namespace
 
 void TraceBlocks::read_all() {
+    file_.look();
+
     while (cut_.empty() && at_ < file_.size())
         at_ = read_block(at_, End::of_file);
     if (file_.size() == 0)
         cut_ = "cut at byte 0";
 }
 
-std::uint64_t TraceBlocks::read_some(std::uint64_t most_bytes) {
+void TraceBlocks::read_some(std::uint64_t most_bytes) {
     file_.look();
     const std::uint64_t from = at_;
     while (at_ < file_.size() && at_ - from < most_bytes) {
@@ -99,7 +101,6 @@ std::uint64_t TraceBlocks::read_some(std::uint64_t most_bytes) {
             break;
         at_ = next;
     }
-    return at_ - from;
 }
 
 std::string TraceBlocks::message() const {

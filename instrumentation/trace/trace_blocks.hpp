@@ -19,8 +19,10 @@ public:
     /// Parses the rest of the file, with the packets that are whole in a block that is cut at its end.
     void read_all();
     /// Parses blocks that are in the file now, until they are `most_bytes` or more. What may still be being written at
-    /// the file's end is left to the next call. Returns how many bytes it has parsed.
-    std::uint64_t read_some(std::uint64_t most_bytes);
+    /// the file's end is left to the next call.
+    void read_some(std::uint64_t most_bytes);
+    /// Where the next block begins.
+    [[nodiscard]] std::uint64_t position() const noexcept { return at_; }
 
     /// What is damaged or cut so far, as a message; empty if nothing is.
     [[nodiscard]] std::string message() const;

@@ -17,18 +17,26 @@ TraceFollower::TraceFollower(const std::filesystem::path& path, std::uint64_t mo
 
 TraceFollower::~TraceFollower() = default;
 
-bool TraceFollower::read(std::uint64_t most_bytes) {
+bool TraceFollower::read(std::uint64_t most_bytes) { return read(false, most_bytes); }
+
+void TraceFollower::read_rest() { (void)read(true, 0); }
+
+bool TraceFollower::read(bool rest, std::uint64_t most_bytes) {
     if (!impl_->unreadable.empty())
         return false;
+    const std::uint64_t before = impl_->blocks.position();
     try {
-        return impl_->blocks.read_some(most_bytes) > 0;
+        if (rest)
+            impl_->blocks.read_all();
+        else
+            impl_->blocks.read_some(most_bytes);
     } catch (const TraceDamage& damage) {
         if (!impl_->blocks.parser().has_run())
             throw TraceError(impl_->path + ": " + (impl_->blocks.is_ours() ? "" : "not a recording, or damaged: ") +
                              damage.what);
         impl_->unreadable = damage.what;
-        return false;
     }
+    return impl_->blocks.position() > before;
 }
 
 Ledger TraceFollower::ledger() const { return impl_->blocks.parser().ledger(); }

@@ -14,7 +14,6 @@
 
 namespace drawpoint {
 namespace {
-
 namespace f = trace_fields;
 using protozero::pbf_reader;
 

@@ -22,7 +22,8 @@ using namespace drawpoint::cli;
 Ledger kept_run() { return read_trace(DRAWPOINT_KEPT_RUN).ledger; }
 
 TopView view_of(const Ledger& ledger, TopView::State state = TopView::State::running) {
-    TopView view = top_view(ledger, state, 0);
+    TopView view = top_view(ledger, 0);
+    view.state = state;
     view.diagnosis = top_diagnosis(ledger, diagnose(ledger, {.most_samples = 100'000}));
     view.rates = {10, 20, 15};
     return view;
@@ -60,8 +61,8 @@ BOOST_AUTO_TEST_CASE(no_line_is_wider_and_no_frame_higher_than_the_screen) {
     odd.pipelines.front().stages.front() = "デコード\n" + std::string(90, 'y');
     for (const Ledger& ledger : {kept_run(), odd, Ledger{}})
         for (const TopPage page : pages)
-            for (const std::size_t width : {20u, 33u, 80u, 100u, 160u, 400u})
-                for (const std::size_t height : {4u, 10u, 24u, 50u}) {
+            for (const std::size_t width : {1u, 7u, 20u, 33u, 80u, 100u, 160u, 400u})
+                for (const std::size_t height : {1u, 3u, 10u, 24u, 50u}) {
                     const TopView view = view_of(ledger);
                     const std::string text = frame_text(view, {.width = width, .height = height, .page = page});
                     const auto lines = lines_of(text);
@@ -125,16 +126,15 @@ BOOST_AUTO_TEST_CASE(what_distrusts_a_run_and_how_it_ended_stand_on_every_page) 
 
 BOOST_AUTO_TEST_CASE(an_earlier_moment_is_shown_as_far_back_as_rows_are_kept) {
     const Ledger ledger = kept_run();
-    const TopView now = top_view(ledger, TopView::State::running, 0);
+    const TopView now = top_view(ledger, 0);
     BOOST_TEST(!now.earlier_s);
     const double step_s = now.run.run.wall_s / static_cast<double>(now.run.run.steps);
-    const TopView earlier =
-        top_view(ledger, TopView::State::running, static_cast<std::int64_t>(1e9 * now.run.run.wall_s / 2));
+    const TopView earlier = top_view(ledger, static_cast<std::int64_t>(1e9 * now.run.run.wall_s / 2));
     BOOST_REQUIRE(earlier.earlier_s);
     BOOST_TEST(*earlier.earlier_s > 0);
     BOOST_TEST((earlier.run == now.run));
     BOOST_TEST(earlier.now.run.steps < now.run.run.steps);
-    const TopView first = top_view(ledger, TopView::State::running, std::int64_t{1} << 60);
+    const TopView first = top_view(ledger, std::int64_t{1} << 60);
     BOOST_TEST(first.earlier_s.value() <= now.run.run.wall_s + step_s);
     BOOST_TEST(first.now.run.steps >= 1u);
 }

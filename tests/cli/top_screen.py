@@ -120,10 +120,11 @@ def main():
                     top.resize(other_width, other_height)
                     top.read(0.8)
                     top.check(f"resized to {other_width}x{other_height}")
-                top.press(b"q")
+                assert top.screen.display[0].rstrip().endswith("running"), "a line as wide as the screen is cut"
+                top.press(b"\x1b[D\x1b[D3q")   # several keys at once
                 top.ended(f"q at {width}x{height}", 0)
-            for what, end, code in (("Ctrl-C", lambda top: top.press(b"\x03"), 0),
-                                    ("SIGTERM", lambda top: top.process.send_signal(signal.SIGTERM), 0),
+            for what, end, code in (("Ctrl-C", lambda top: top.press(b"\x03"), 130),
+                                    ("SIGTERM", lambda top: top.process.send_signal(signal.SIGTERM), 130),
                                     ("a crash", lambda top: top.process.send_signal(signal.SIGSEGV), -signal.SIGSEGV),
                                     ("an abort", lambda top: top.process.send_signal(signal.SIGABRT), -signal.SIGABRT)):
                 top = Screen(pyte, [program, "top", recording], 80, 24)

@@ -10,7 +10,6 @@
 #include <drawpoint/instrumentation/host/host.hpp>
 
 namespace drawpoint {
-
 namespace {
 
 bool reads_ahead(const SampleSource& source, const LoaderOptions& options) {

@@ -88,11 +88,11 @@ BOOST_AUTO_TEST_CASE(however_a_file_grows_its_ledger_is_that_of_the_whole_file) 
 }
 
 BOOST_AUTO_TEST_CASE(damage_is_told_once_something_is_behind_it) {
-    Growing file;
-    const auto blocks = file.blocks();
-    for (const std::size_t place : {blocks[4] + 3, blocks[4] + 200}) {   // in the header; in the packets
+    for (const std::size_t place : {3, 200}) {   // in the header; in the packets
         Growing damaged;
-        damaged.content[place] ^= 1;
+        const auto blocks = damaged.blocks();
+        damaged.content[blocks[4] + place] ^= 1;
+
         TraceFollower follower{damaged.grown.path()};
         damaged.grow_to(blocks[5]);
         while (follower.read()) {
@@ -104,6 +104,49 @@ BOOST_AUTO_TEST_CASE(damage_is_told_once_something_is_behind_it) {
         BOOST_TEST(follower.warning().find("damaged") != std::string::npos, follower.warning());
         BOOST_TEST((follower.ledger() == read_trace(damaged.grown.path()).ledger));
     }
+}
+
+BOOST_AUTO_TEST_CASE(what_a_killed_run_wrote_last_is_read_in_the_end) {
+    Growing file;
+    file.grow_to(file.content.size() - 100);
+    TraceFollower follower{file.grown.path()};
+    while (follower.read()) {
+    }
+    BOOST_TEST(follower.warning().empty());
+    follower.read_rest();
+    BOOST_TEST(follower.warning().find("cut at byte") != std::string::npos, follower.warning());
+    BOOST_TEST((follower.ledger() == read_trace(file.grown.path()).ledger));
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_begins_a_new_file_at_its_limit_is_found_again) {
+    const TemporaryFile file;
+    Recorder recorder{file.path(), {.limit_bytes = 200'000}, AnyClock{SteadyClock{}}};
+    LoopTrack track{recorder};
+    track.begin_pass(PassKind::fit, 0);
+    track.begin_pass(PassKind::train, 0);
+    std::optional<LiveRecording> first;
+    for (std::uint32_t i = 0; i < 200'000 && (!first || is_being_written(*first)); ++i) {
+        track.begin_step(Phase::train, 0, i);
+        track.mark(Span::starved);
+        track.end_draw(4);
+        track.mark(Span::forward);
+        track.end_step(StepStatus::complete, std::nullopt);
+        track.mark(Span::between);
+        if (i % 100 == 0) {
+            std::this_thread::sleep_for(std::chrono::milliseconds{1});
+            if (!first)
+                first = writer_of(file.path());
+        }
+    }
+    BOOST_REQUIRE(first);
+    BOOST_TEST(!is_being_written(*first));
+    const auto next = live_recordings(::getpid());
+    BOOST_REQUIRE(!next.empty());
+    BOOST_TEST(next.front().inode != first->inode);
+    TraceFollower follower{next.front().path};
+    while (follower.read()) {
+    }
+    BOOST_TEST(follower.rows().folded.steps > 0u);   // it begins with the totals
 }
 
 BOOST_AUTO_TEST_CASE(what_is_no_recording_is_refused) {

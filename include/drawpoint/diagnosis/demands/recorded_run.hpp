@@ -48,11 +48,10 @@ struct DeviceDemand {
     std::int64_t ns = 0;   ///< for all its work; proportional to the batch's size, as is `first_ns`
     /// From the loop's last command to the end of that work, at least.
     std::int64_t lag_ns = 0;
-        /// Of the loop's `compute`, waiting for a single kernel of the device: without this wait, `ns` would be as much
+    /// Of the loop's `compute`, waiting for a single kernel of the device: without this wait, `ns` would be as much
     /// shorter, too. Only where `first_ns` is 0.
     std::int64_t kernel_wait_ns = 0;
     /// The loop itself takes about as long as `ns`, which may be the time it took to give the device this work.
-
     bool is_launch_bound = false;
     /// The loop waits in the step, after `wait_at` of its `compute` (0 … 1), until the device has worked for first_ns;
     /// 0: it does not wait.

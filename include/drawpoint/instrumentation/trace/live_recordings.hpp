@@ -18,14 +18,16 @@ struct LiveRecording {
 };
 
 /// The recordings that process `pid` is writing; without `pid`, those of all processes of this user. The one that was
-/// written to last comes first. Reads /proc: about 10 µs for each open file. Processes that can't be looked into have
-/// none. Any thread.
+/// written to last comes first. One whose first block is not written yet is none. Reads /proc: about 10 µs for each
+/// open file. Processes that can't be looked into have none. Any thread.
 [[nodiscard]] std::vector<LiveRecording> live_recordings(std::optional<int> pid = std::nullopt);
 
-/// Who is writing this file, if a process of this user is.
+/// Who is writing this file, if it is a process that can be looked into.
 [[nodiscard]] std::optional<LiveRecording> writer_of(const std::filesystem::path& file);
 
-/// Whether it is still being written: false once its process has closed it or has ended in whatever way.
+/// Whether it is still being written: false once its process has closed it or has ended in whatever way. A process
+/// that reaches the limit of its recording (`RecorderOptions::limit_bytes`) goes on in a new file: ask
+/// `live_recordings(pid)` for it.
 [[nodiscard]] bool is_being_written(const LiveRecording&);
 
 }   // namespace drawpoint

@@ -22,17 +22,24 @@ public:
     TraceFollower& operator=(const TraceFollower&) = delete;
 
     /// Reads the next blocks: at least one if there is a whole one, no further one once they are `most_bytes`. False:
-    /// nothing new is there. Throws TraceError for a file that is no recording, or has another format.
+    /// nothing new is there. Throws TraceError for a file that is no recording, or has another format, and
+    /// std::system_error.
     bool read(std::uint64_t most_bytes = 1u << 20);
+    /// Reads what is left once nobody writes it any more: also what is whole of a block that is cut. Throws as `read`.
+    void read_rest();
+
     /// What was read so far, sorted; passes and operators that have not ended are not `ended`. Copies the rows kept.
     [[nodiscard]] Ledger ledger() const;
     /// The rows without copying or sorting them, as they came, without passes that have not ended.
     [[nodiscard]] const Ledger& rows() const noexcept;
-    /// What is damaged, as `ReadTrace::warning`; empty if nothing is.
+    /// What is damaged, as `ReadTrace::warning`; after `read_rest` also where it is cut. Empty if nothing is.
     [[nodiscard]] std::string warning() const;
 
 private:
+    bool read(bool rest, std::uint64_t most_bytes);
+
     struct Impl;
+
     std::unique_ptr<Impl> impl_;
 };
 

@@ -71,12 +71,22 @@ class Screen:
                 return
         raise AssertionError(f"{text!r} is not on the screen:\n" + "\n".join(self.screen.display))
 
-    def check(self, what):
+    def wrong(self):
+        """What is wrong with the screen; None if nothing is."""
         lines = [line.rstrip() for line in self.screen.display]
-        assert lines[-1].startswith("q quit"), f"{what}: the last line is {lines[-1]!r}"
-        assert sum("q quit" in line for line in lines) == 1, f"{what}: a frame is left over:\n" + "\n".join(lines)
-        assert "running" in lines[0] or "paused" in lines[0], f"{what}: the first line is {lines[0]!r}"
-        assert self.screen.cursor.hidden, f"{what}: the cursor shows"
+        if not lines[-1].startswith("q quit"):
+            return f"the last line is {lines[-1]!r}"
+        if sum("q quit" in line for line in lines) != 1:
+            return "a frame is left over:\n" + "\n".join(lines)
+        if "running" not in lines[0] and "paused" not in lines[0]:
+            return f"the first line is {lines[0]!r}"
+        return None if self.screen.cursor.hidden else "the cursor shows"
+
+    def check(self, what, seconds=20):
+        until = time.monotonic() + seconds
+        while (found := self.wrong()) is not None:
+            assert time.monotonic() < until, f"{what}: {found}"
+            self.read(0.2)
 
     def ended(self, what, code=None):
         self.read(1)
@@ -135,7 +145,7 @@ def main():
             top.wait_for("running")
             run.kill()
             run.wait()
-            top.wait_for("ended without its last records", 2)
+            top.wait_for("ended without its last records")
             print("ok a killed run", flush=True)
             top.press(b"q")
             top.ended("q after the run", 0)

@@ -23,6 +23,7 @@
 #include "cli/report_output.hpp"
 #include "cli/top/terminal.hpp"
 #include "cli/top/top_frame.hpp"
+#include <drawpoint/diagnosis/rows/detail/loader_rows.hpp>
 #include <drawpoint/instrumentation/trace/live_recordings.hpp>
 #include <drawpoint/instrumentation/trace/trace_follower.hpp>
 
@@ -100,7 +101,7 @@ private:
         std::int64_t last_ns = rows.start_ns;
         for (const StepRow& step : rows.steps) {
             samples += step.size;
-            last_ns = std::max(last_ns, step.draw_begin_ns + step.draw_ns + step.batch_ns);
+            last_ns = std::max(last_ns, end_ns(step));
         }
         rates_.add(last_ns, samples);
     }

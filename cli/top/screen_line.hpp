@@ -29,7 +29,6 @@ public:
     /// The same, so that a text of this many columns then ends at the right edge.
     ScreenLine& before_last(std::size_t columns) { return to(width_ > columns ? width_ - columns : 0); }
     [[nodiscard]] std::size_t left() const noexcept { return width_ > columns_ ? width_ - columns_ : 0; }
-
     [[nodiscard]] const std::string& text() const noexcept { return text_; }
 
 private:

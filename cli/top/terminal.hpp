@@ -49,7 +49,6 @@ private:
 
     int signals_ = -1;
     std::string typed_;   // and not taken yet
-
     sigset_t before_{};
 };
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <functional>
-
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -312,7 +311,6 @@ private:
         // Rows besides causes, workers and samples.
         const std::size_t others =
             8 + (view_.diagnosis ? std::max<std::size_t>(view_.diagnosis->diagnosis.trust.reasons.size(), 1) : 1);
-
         const std::size_t spare = room() > others ? room() - others : 0;
         const std::size_t slow_rows = std::min<std::size_t>(spare / 5, 8);
         const std::size_t cause_rows = std::min<std::size_t>({(spare - slow_rows) / 2, view_.causes.size(), 10});
@@ -419,7 +417,6 @@ private:
             put(line().to(2).add("* no setting does this", Style::dim));
         if (!diagnosis.how_to_refute.empty()) {
             blank();
-
             paragraph("to refute it: ", diagnosis.how_to_refute);
         }
     }
@@ -448,8 +445,8 @@ private:
             put(line().to(2).add(key, Style::bold).to(16).add(what));
         blank();
         paragraph("", fmt::format("\"now\" is the last {} of the recording, and so are causes, workers and the queue. "
-                                  "The verdict is of the last minutes, all else of the whole run. This view is 1 to 2 "
-                                  "seconds behind the run.",
+                                  "The verdict is of the rows kept, all else of the whole run. A recording is written "
+                                  "about once a second.",
                                   view_.now_s > 0 ? format_duration(view_.now_s) : "5 s"));
     }
 

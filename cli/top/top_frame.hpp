@@ -12,7 +12,6 @@ enum class TopPage : std::uint8_t { run = 1, draws, workers, samples, verdict, h
 
 struct TopFrame {
     std::size_t width = 80, height = 24;   ///< of the screen
-
     bool colour = false;
     TopPage page = TopPage::run;
     bool paused = false;

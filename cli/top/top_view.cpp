@@ -1,11 +1,12 @@
 #include "cli/top/top_view.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <span>
 #include <utility>
 
+#include <drawpoint/diagnosis/demands/detail/number_fact.hpp>
+#include <drawpoint/diagnosis/rows/detail/loader_rows.hpp>
 #include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/instrumentation/ledger/ledger_window.hpp>
 
@@ -17,14 +18,11 @@ constexpr std::ptrdiff_t least_steps = 8, most_steps = 50;   // the window is lo
 
 double seconds(std::int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
-std::int64_t end_of(const StepRow& step) noexcept { return step.draw_begin_ns + step.draw_ns + step.batch_ns; }
+constexpr auto end_of = [](const StepRow& step) { return end_ns(step); };
 
-std::uint64_t number_fact(const Ledger& ledger, const std::string& key) {
-    const auto text = ledger.fact(key);
-    std::uint64_t number = 0;
-    if (!text || std::from_chars(text->data(), text->data() + text->size(), number).ec != std::errc{})
-        return 0;
-    return number;
+std::uint64_t count_in(const Ledger& ledger, const std::string& fact) {
+    constexpr double most = 1e15;
+    return static_cast<std::uint64_t>(number_fact(ledger, fact, most).value_or(0));
 }
 
 /// The loader whose batches are drawn in this phase: the first one trains, a second one validates.
@@ -39,12 +37,12 @@ std::optional<TopProgress> progress_of(const Ledger& ledger, const Summary& run)
     const StepRow &first = ledger.steps.front(), &last = ledger.steps.back();
     const auto batches_of = [&](Phase phase) {
         const PipelineRow* const loader = loader_of(ledger, phase);
-        return loader ? number_fact(ledger, std::string{facts::batches_prefix} + loader->name) : 0;
+        return loader ? count_in(ledger, std::string{facts::batches_prefix} + loader->name) : 0;
     };
     const std::string option{facts::option_prefix};
     TopProgress progress{.phase = last.phase,
                          .epoch = last.epoch + std::uint64_t{1},
-                         .epochs = number_fact(ledger, option + "epochs"),
+                         .epochs = count_in(ledger, option + "epochs"),
                          .batch = last.batch + std::uint64_t{1},
                          .batches = batches_of(last.phase),
                          .left_s = std::nullopt};
@@ -57,7 +55,7 @@ std::optional<TopProgress> progress_of(const Ledger& ledger, const Summary& run)
     };
     const std::uint64_t before = place(first), done = place(last) + (last.phase == Phase::train ? 1 : 0);
     std::uint64_t all = progress.epochs * batches;
-    if (const std::uint64_t steps = number_fact(ledger, option + "steps"); steps != 0)
+    if (const std::uint64_t steps = count_in(ledger, option + "steps"); steps != 0)
         all = std::min(all, before + steps);
     if (done > before && done <= all)
         progress.left_s = run.run.wall_s * static_cast<double>(all - done) / static_cast<double>(done - before);
@@ -125,7 +123,6 @@ TopView top_view(const Ledger& ledger, std::int64_t earlier_ns) {
     TopView view;
     const auto drops_first = ledger.fact(std::string{facts::option_prefix} + "drop-first-batch");
     view.run = summarize(ledger, {.drop_first_batch = drops_first != "false"});
-
     view.progress = progress_of(ledger, view.run);
     for (const HostRow& row : ledger.host)
         if (row.resident_bytes != no_stamp)
@@ -151,7 +148,6 @@ TopView top_view(const Ledger& ledger, std::int64_t earlier_ns) {
 
     for (const PipelineRow& loader : ledger.pipelines)
         view.stages.insert(view.stages.end(), loader.stages.begin(), loader.stages.end());
-
     return view;
 }
 

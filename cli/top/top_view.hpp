@@ -37,8 +37,8 @@ struct TopDiagnosis {
 };
 [[nodiscard]] TopDiagnosis top_diagnosis(const Ledger&, Diagnosis);
 
-/// What `drawpoint top` shows of a run: the report of all of it, the report of a window of it, and the diagnosis. No
-/// number of it is computed for this view alone.
+/// What `drawpoint top` shows of a run: the report of all of it, the report of a window of it, and the diagnosis. For
+/// this view alone, it computes the time left and the rates over time.
 struct TopView {
     enum class State : std::uint8_t {
         running,
@@ -54,9 +54,8 @@ struct TopView {
     double rates_s = 0;                    ///< that `rates` are of
     std::vector<std::pair<std::string, double>> causes;   ///< in the window, what its draws waited for, in seconds
     std::vector<WorkerBlame> workers;                     ///< in it and as long before, without a warm-up
-
-    std::vector<std::string> stages;              ///< that the columns of `workers` are of
-    std::optional<std::int64_t> resident_bytes;   ///< of the process, by its last record
+    std::vector<std::string> stages;                      ///< that the columns of `workers` are of
+    std::optional<std::int64_t> resident_bytes;           ///< of the process, by its last record
     std::optional<TopDiagnosis> diagnosis;
 };
 

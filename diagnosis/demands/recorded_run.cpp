@@ -16,7 +16,7 @@
 
 #include <drawpoint/diagnosis/rows/detail/loader_rows.hpp>
 #include "diagnosis/demands/cpu_shares.hpp"
-#include "diagnosis/demands/number_fact.hpp"
+#include <drawpoint/diagnosis/demands/detail/number_fact.hpp>
 #include "diagnosis/demands/recorded_steps.hpp"
 #include "diagnosis/demands/wake_times.hpp"
 #include "diagnosis/demands/demand_limit.hpp"

@@ -140,12 +140,10 @@ WaitInStep wait_in_step(const Ledger& ledger, const StepRow& step, const DeviceS
         return {read, bounded_ns(read->ns)};
     if (read_kernel != nullptr)
         return {read_kernel, bounded_ns(read_kernel->ns), true};
-
     const std::int64_t caught_up_ns = behind_ns(step, row) - lag_ns;
     if (longest != nullptr && lag_ns < little_ns && caught_up_ns >= little_ns)
         return {longest, bounded_ns(longest->ns)};
     if (last == nullptr || lag_ns >= little_ns || caught_up_ns < std::max(kernel_ns, 2 * lag_ns))
-
         return {};
     const std::int64_t waited_ns = std::min(bounded_ns(last->ns), std::max(caught_up_ns, slower_ns(step, row)));
     return {last, waited_ns, waited_ns < little_ns};
@@ -176,7 +174,6 @@ OnDevice on_device(const Ledger& ledger, Copies copies, const StepRow& step, con
     // Or it is behind no longer than it waited for its batch. One that is behind for another reason is the limit: it
     // may hold up the loop, which then takes as long as the device.
     demand.is_launch_bound = keeps_up || length_ns(row.free_ns, row.begin_ns) >= lag_ns;
-
     if (demand.ns <= 0)
         return found;
     const WaitInStep wait = wait_in_step(ledger, step, row, lag_ns, demand.ns);
@@ -186,13 +183,11 @@ OnDevice on_device(const Ledger& ledger, Copies copies, const StepRow& step, con
         demand.kernel_wait_ns = std::min(wait.ns, demand.ns);
         return found;
     }
-
     const std::int64_t until_ns = end_ns(wait.piece->begin_ns, wait.piece->ns);
     demand.first_ns = std::min(bounded_ns(length_ns(begin_ns, until_ns)), demand.ns);
     if (demand.first_ns == 0)
         return found;
     found.waited_ns = wait.ns;
-
     const std::int64_t own_ns = bounded_ns(bounded_ns(step.batch_ns) - wait.ns);
     const std::int64_t before_ns = bounded_ns(length_ns(end_ns(step.draw_begin_ns, step.draw_ns), until_ns) - wait.ns);
     demand.wait_at =
@@ -241,7 +236,6 @@ private:
             one.demand.ns = bounded_ns(std::llround(mean_ns));
             for (std::int64_t* const part_ns : {&one.demand.first_ns, &one.demand.kernel_wait_ns})
                 *part_ns = bounded_ns(std::llround(static_cast<double>(*part_ns) * factor));
-
             if (one.waited_ns > 0)
                 one.waited_ns =
                     bounded_ns(bounded_ns(rows[i]->batch_ns) - bounded_ns(rows[like]->batch_ns) + one.waited_ns);

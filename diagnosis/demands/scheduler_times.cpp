@@ -6,7 +6,7 @@
 
 #include <drawpoint/instrumentation/facts.hpp>
 
-#include "diagnosis/demands/number_fact.hpp"
+#include <drawpoint/diagnosis/demands/detail/number_fact.hpp>
 
 namespace drawpoint {
 namespace {

@@ -193,7 +193,6 @@ void ReplayDemands::add_batches_and_steps(const ReplayOptions& options) {
         if (options.change.no_sync)
             leave_out_wait(step);
         step.compute = asked(step.compute, options.change.compute);
-
         step.after = asked(step.after, options.change.compute);
         step.device.ns = asked(step.device.ns, options.change.compute);
         step.device.first_ns = asked(step.device.first_ns, options.change.compute);

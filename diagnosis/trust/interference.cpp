@@ -4,7 +4,7 @@
 #include <cmath>
 #include <string_view>
 
-#include "diagnosis/demands/number_fact.hpp"
+#include <drawpoint/diagnosis/demands/detail/number_fact.hpp>
 #include "diagnosis/trust/host_pieces.hpp"
 #include <drawpoint/instrumentation/facts.hpp>
 

@@ -284,7 +284,6 @@ std::int64_t max_residual_ns(const Ledger& ledger) noexcept {
                 continue;
             if (!passes[pass].ended && begin_of(row) < ledger.folded.until_ns)   // kept where its neighbours are folded
                 continue;
-
             if (!passes[pass].ended && !judged[pass]) {
                 left[pass] = passes[pass].end_ns - begin_of(row);
                 for (const SpanRow& piece : ledger.spans_of(passes[pass]))   // in a window: of steps that it cuts

@@ -8,7 +8,6 @@
 #include <array>
 #include <charconv>
 #include <fstream>
-
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -18,6 +17,7 @@
 
 namespace drawpoint {
 namespace {
+
 namespace fs = std::filesystem;
 
 std::optional<int> number_of(const fs::path& name) {

@@ -57,6 +57,15 @@ struct Growing {
     std::size_t length = 0;
 };
 
+void record_step(LoopTrack& track, std::uint32_t batch) {
+    track.begin_step(Phase::train, 0, batch);
+    track.mark(Span::starved);
+    track.end_draw(4);
+    track.mark(Span::forward);
+    track.end_step(StepStatus::complete, std::nullopt);
+    track.mark(Span::between);
+}
+
 BOOST_AUTO_TEST_SUITE(trace_follower)
 
 BOOST_AUTO_TEST_CASE(however_a_file_grows_its_ledger_is_that_of_the_whole_file) {
@@ -92,7 +101,6 @@ BOOST_AUTO_TEST_CASE(damage_is_told_once_something_is_behind_it) {
         Growing damaged;
         const auto blocks = damaged.blocks();
         damaged.content[blocks[4] + place] ^= 1;
-
         TraceFollower follower{damaged.grown.path()};
         damaged.grow_to(blocks[5]);
         while (follower.read()) {
@@ -126,12 +134,7 @@ BOOST_AUTO_TEST_CASE(a_run_that_begins_a_new_file_at_its_limit_is_found_again) {
     track.begin_pass(PassKind::train, 0);
     std::optional<LiveRecording> first;
     for (std::uint32_t i = 0; i < 200'000 && (!first || is_being_written(*first)); ++i) {
-        track.begin_step(Phase::train, 0, i);
-        track.mark(Span::starved);
-        track.end_draw(4);
-        track.mark(Span::forward);
-        track.end_step(StepStatus::complete, std::nullopt);
-        track.mark(Span::between);
+        record_step(track, i);
         if (i % 100 == 0) {
             std::this_thread::sleep_for(std::chrono::milliseconds{1});
             if (!first)
@@ -183,12 +186,7 @@ BOOST_AUTO_TEST_CASE(a_pass_that_has_not_ended_is_whole_though_its_old_steps_are
         for (const PassKind kind : {PassKind::fit, PassKind::epoch, PassKind::train})
             track.begin_pass(kind, 0);
         for (std::uint32_t i = 0; i < 2000; ++i) {
-            track.begin_step(Phase::train, 0, i);
-            track.mark(Span::starved);
-            track.end_draw(4);
-            track.mark(Span::forward);
-            track.end_step(StepStatus::complete, std::nullopt);
-            track.mark(Span::between);
+            record_step(track, i);
         }
     }
     for (const std::uint64_t most_bytes : {0u, 50'000u}) {
@@ -226,7 +224,6 @@ BOOST_AUTO_TEST_CASE(a_recording_that_is_being_written_is_found_and_followed) {
             std::this_thread::sleep_for(std::chrono::milliseconds{10});
         }
         BOOST_TEST((follower.ledger().fact("a") == "1"));
-
         // The file is the one that the process has open, whatever has its name.
         std::filesystem::rename(file.path(), file.path().string() + ".moved");
         BOOST_TEST(is_being_written(*writer));

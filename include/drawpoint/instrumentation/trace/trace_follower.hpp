@@ -30,7 +30,8 @@ public:
 
     /// What was read so far, sorted; passes and operators that have not ended are not `ended`. Copies the rows kept.
     [[nodiscard]] Ledger ledger() const;
-    /// The rows without copying or sorting them, as they came, without passes that have not ended.
+    /// The rows without copying or sorting them, as they came, without passes that have not ended. Valid
+    /// until the next read.
     [[nodiscard]] const Ledger& rows() const noexcept;
     /// What is damaged, as `ReadTrace::warning`; after `read_rest` also where it is cut. Empty if nothing is.
     [[nodiscard]] std::string warning() const;

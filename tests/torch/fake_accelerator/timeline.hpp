@@ -47,6 +47,8 @@ public:
 
 private:
     struct Stream {
+        /// With room for some work, so that a busier moment of a steady loop allocates nothing.
+        Stream() { ends.reserve(64); }
         std::int64_t tail = 0;
         std::vector<std::int64_t> ends;   // of work that is enqueued
     };

@@ -79,7 +79,7 @@ int main(int argc, char** argv) {
     Options options;
     options.loader.num_workers = std::clamp(std::thread::hardware_concurrency(), 2u, 65u) - 1;
     CLI::App app{"What calls of the device cost, how fast copies to it are, and how far they overlap with steps; then "
-                 "the loader alone and to the device, and ResNet-18 on it",
+                 "the loader alone and to the device, and ResNet-50 on it",
                  "drawpoint bench device"};
     add_data_option(app, options.data);
     app.add_option("--device", options.device, "as of drawpoint profile [the one that LibTorch has]");

@@ -162,8 +162,8 @@ void ProfileOptions::add_training(CLI::App& app) {
     app.add_option("--targets", targets, "classes of a .npy or idx file: a file of the same format");
     add_read(app, "--record", record, record_in,
              "with --format raw: a record's fields, e.g. label:uint8+uint8:3x32x32");
-    add_read(app, "--model", model, one_of<ModelKind>({"small_cnn", "mlp", "resnet18", "none"}),
-             "small_cnn, mlp, resnet18, or none: a loop that only waits --compute-ms");
+    add_read(app, "--model", model, one_of<ModelKind>({"small_cnn", "mlp", "resnet18", "resnet50", "none"}),
+             "small_cnn, mlp, resnet18, resnet50, or none: a loop that only waits --compute-ms");
     add_number(app, "--compute-ms", compute_ms, 0, 1e9, "with --model none: milliseconds a step takes");
     add_read(app, "--optimizer", optimizer, one_of<OptimizerKind>({"sgd", "adam"}), "sgd or adam");
     const auto take_rate = [this](const std::optional<double>& rate) {
@@ -173,6 +173,8 @@ void ProfileOptions::add_training(CLI::App& app) {
     };
     app.add_option_function<std::optional<double>>("--learning-rate", take_rate,
                                                    "of the optimizer [adam: 0.001, sgd: 0.01]");
+    add_read(app, "--precision", precision, one_of<Precision>({"32", "bf16-mixed"}),
+             "of the model: 32, or bf16-mixed (autocast to bfloat16)");
     add_number(app, "--epochs", epochs, 1, UINT32_MAX, "passes over the data");
     add_number(app, "--steps", steps, 0, UINT32_MAX, "stops after so many training steps; 0: no such limit");
     add_number(app, "--batch-size", loader.batch_size, 1, limits::most_batch_size, "samples a batch");
@@ -295,7 +297,7 @@ void ProfileOptions::check_together() const {
 bool ProfileOptions::validates_elsewhere() const { return !valid.value && valid.text != "none" && !valid.text.empty(); }
 
 bool ProfileOptions::needs_images() const {
-    return model.value == ModelKind::small_cnn || model.value == ModelKind::resnet18;
+    return model.value != ModelKind::mlp && model.value != ModelKind::none;
 }
 
 CLI::Option* add_report_style(CLI::App& app, const std::string& option, std::string& style) {

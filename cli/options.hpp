@@ -49,7 +49,8 @@ enum class DataFormat : std::uint8_t { automatic, folder, tar, idx, cifar, npy, 
 /// "auto", "folder", …
 [[nodiscard]] std::string_view name_of(DataFormat) noexcept;
 
-enum class ModelKind : std::uint8_t { small_cnn, mlp, resnet18, none };
+enum class ModelKind : std::uint8_t { small_cnn, mlp, resnet18, resnet50, none };
+enum class Precision : std::uint8_t { float32, bf16_mixed };
 enum class OptimizerKind : std::uint8_t { sgd, adam };
 enum class ProfilerKind : std::uint8_t { simple, throughput, advanced, pytorch, none };
 
@@ -63,6 +64,7 @@ struct ProfileOptions {
     Given<ModelKind> model{"small_cnn"};
     Given<OptimizerKind> optimizer{"adam"};
     std::optional<double> learning_rate;
+    Given<Precision> precision{"32"};
     double compute_ms = 0;
     std::size_t epochs = 1, steps = 0;
     LoaderSetting loader{.prefetch_depth = 4, .batch_size = 64, .read_concurrency = 64};

@@ -188,6 +188,15 @@ TrainingPosition resume(const ProfileOptions& options, TorchLearner& learner, st
     return position;
 }
 
+Model make_model(const ProfileOptions& options, std::size_t inputs, std::size_t classes) {
+    switch (options.model.value) {
+    case ModelKind::mlp: return mlp(inputs, classes, {256}, options.seed);
+    case ModelKind::resnet18: return resnet18(classes, options.seed);
+    case ModelKind::resnet50: return resnet50(classes, options.seed);
+    default: return small_cnn(classes, options.seed);
+    }
+}
+
 }   // namespace
 
 void check_device(const ProfileOptions& options) {
@@ -242,15 +251,14 @@ Outcome train_model(const ProfileOptions& options, std::size_t classes, Runtime&
         return train(learner, trained, runtime, loaders, fit_options, 0, callbacks, stop);
     }
     SlowForward slow{delay};
-    Model model = options.model.value == ModelKind::mlp        ? mlp(loaders.inputs, classes, {256}, options.seed)
-                  : options.model.value == ModelKind::resnet18 ? resnet18(classes, options.seed)
-                                                               : small_cnn(classes, options.seed);
+    Model model = make_model(options, loaders.inputs, classes);
     if (loaders.train_on_device)
         model.to(loaders.train_on_device->device());
     const bool adam = options.optimizer.value == OptimizerKind::adam;
     TorchLearner learner{model,
                          {.optimizer = adam ? Optimizer::adam : Optimizer::sgd,
-                          .learning_rate = options.learning_rate.value_or(adam ? 1e-3 : 1e-2)}};
+                          .learning_rate = options.learning_rate.value_or(adam ? 1e-3 : 1e-2),
+                          .bf16 = options.precision.value == Precision::bf16_mixed}};
     LoaderPosition drawn{loaders.train};
     const std::vector<Stateful*> states{&trained, &drawn};
     const TrainingPosition position =

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include <ATen/autocast_mode.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <drawpoint/pipeline/loader/data_loader.hpp>
@@ -137,7 +138,9 @@ private:
         DataLoader loader{runtime, levels_, order_, loader_options(true)};
         DeviceLoader there{loader, {.device = device_, .normalize = Normalize::imagenet(), .channels_last = true}};
         const std::size_t classes = photos_.num_classes();
-        TorchLearner learner{options_.model ? options_.model(classes, device_) : resnet18(classes, 7).to(device_)};
+        const bool bf16 = !options_.model && at::autocast::is_autocast_available(c10::Device{device_}.type());
+        TorchLearner learner{options_.model ? options_.model(classes, device_) : resnet50(classes, 7).to(device_),
+                             {.optimizer = Optimizer::sgd, .bf16 = bf16}};
         std::vector<double> fed, resident, ratios;
         std::size_t epoch = 0;
         const auto loop = [&]() -> Awaitable<void> {

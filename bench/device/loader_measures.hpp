@@ -18,7 +18,8 @@ struct DeviceLoaderOptions {
     std::filesystem::path photos;
     std::size_t rounds = 5, batch_size = 64, num_workers = 2, train_steps = 50;
     std::uint32_t image_size = 224;
-    /// The model that is trained, with its weights on the device; empty: ResNet-18.
+    /// The model that is trained, with its weights on the device; empty: ResNet-50, in bfloat16 where LibTorch
+    /// can autocast.
     std::function<Model(std::size_t classes, const std::string& device)> model{};
 };
 

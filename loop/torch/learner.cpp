@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
 
 #include <ATen/Parallel.h>
+#include <ATen/autocast_mode.h>
 #include <fmt/format.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/utils/clip_grad.h>
@@ -44,6 +46,32 @@ std::unique_ptr<torch::optim::Optimizer> make_optimizer(const torch::nn::Module&
         parameters, torch::optim::AdamOptions{options.learning_rate}.weight_decay(options.weight_decay));
 }
 
+/// Convolutions and matrix products in bfloat16 while it lives, as `torch.autocast`.
+class Autocast {
+public:
+    explicit Autocast(at::DeviceType type)
+        : type_{type},
+          was_enabled_{at::autocast::is_autocast_enabled(type)},
+          dtype_before_{at::autocast::get_autocast_dtype(type)} {
+        at::autocast::set_autocast_enabled(type, true);
+        at::autocast::set_autocast_dtype(type, at::kBFloat16);
+        at::autocast::increment_nesting();
+    }
+    ~Autocast() {
+        if (at::autocast::decrement_nesting() == 0)
+            at::autocast::clear_cache();   // of weights in bfloat16, which the next step changes
+        at::autocast::set_autocast_enabled(type_, was_enabled_);
+        at::autocast::set_autocast_dtype(type_, dtype_before_);
+    }
+    Autocast(const Autocast&) = delete;
+    Autocast& operator=(const Autocast&) = delete;
+
+private:
+    at::DeviceType type_;
+    bool was_enabled_;
+    at::ScalarType dtype_before_;
+};
+
 }   // namespace
 
 TorchLearner::TorchLearner(Model model, const LearnerOptions& options) {
@@ -53,10 +81,13 @@ TorchLearner::TorchLearner(Model model, const LearnerOptions& options) {
     auto optimizer = make_optimizer(*model.impl_->module, options);
     const std::vector<at::Tensor> parameters = model.impl_->module->parameters();
     const at::Device device = parameters.empty() ? at::Device{at::kCPU} : parameters.front().device();
+    if (options.bf16 && !at::autocast::is_autocast_available(device.type()))
+        throw std::invalid_argument{fmt::format("bf16: LibTorch has no autocast on {}", device.str())};
     const at::TensorOptions counts = at::TensorOptions{}.dtype(at::kLong).device(device);
     const at::ScalarType sums = device.is_mps() ? at::kFloat : at::kDouble;   // which MPS does not have
     impl_ = std::make_unique<Impl>(Impl{.model = std::move(model),
                                         .kind = options.optimizer,
+                                        .bf16 = options.bf16,
                                         .top_k = options.top_k,
                                         .optimizer = std::move(optimizer),
                                         .correct = at::zeros({}, counts),
@@ -81,7 +112,10 @@ void TorchLearner::Impl::compute_output(at::Tensor samples) {
     const at::AutoGradMode graph{training};
     if (samples.scalar_type() == at::kByte)
         samples = samples.to(at::kFloat).div_(255);
-    output = model.impl_->forward(samples);
+    std::optional<Autocast> autocast;
+    if (bf16)
+        autocast.emplace(samples.device().type());
+    output = model.impl_->forward(samples).to(at::kFloat);
 }
 
 void TorchLearner::Impl::compute_loss(const at::Tensor& targets, std::span<const std::int64_t> in_host_memory) {

@@ -15,6 +15,7 @@ namespace drawpoint {
 struct TorchLearner::Impl {
     Model model;
     Optimizer kind;
+    bool bf16;
     std::size_t top_k;
     std::unique_ptr<torch::optim::Optimizer> optimizer;
     bool training = true;
@@ -23,7 +24,7 @@ struct TorchLearner::Impl {
     at::Tensor correct, in_top_k, loss_sum;   // on the model's device, read only on request, so that no step waits
     std::uint64_t seen = 0;
 
-    void compute_output(at::Tensor samples);
+    void compute_output(at::Tensor samples);   // float32
     /// `in_host_memory`: the same targets.
     void compute_loss(const at::Tensor& targets, std::span<const std::int64_t> in_host_memory);
 

@@ -1,6 +1,10 @@
 #include <drawpoint/loop/torch/model.hpp>
 
+#include <array>
+#include <cstdint>
+#include <memory>
 #include <stdexcept>
+#include <utility>
 
 #include <fmt/format.h>
 #include <torch/nn/functional/activation.h>
@@ -34,29 +38,62 @@ void push_head(nn::Sequential& net, std::int64_t channels, std::int64_t num_clas
     net->push_back(nn::Linear{channels, num_classes});
 }
 
-/// Two 3 × 3 convolutions with a shortcut around them.
+/// Convolutions with a shortcut around them.
 class ResidualBlock : public nn::Module {
 public:
-    ResidualBlock(std::int64_t in, std::int64_t out, std::int64_t stride)
-        : first_{register_module("conv1", convolution(in, out, 3, stride))},
-          second_{register_module("conv2", convolution(out, out, 3, 1))},
-          first_norm_{register_module("bn1", nn::BatchNorm2d{out})},
-          second_norm_{register_module("bn2", nn::BatchNorm2d{out})} {
-        if (in != out || stride != 1)
-            shortcut_ =
-                register_module("downsample", nn::Sequential{convolution(in, out, 1, stride), nn::BatchNorm2d{out}});
+    ResidualBlock(nn::Sequential inner, nn::Sequential shortcut)
+        : inner_{register_module("inner", std::move(inner))} {
+        if (shortcut)
+            shortcut_ = register_module("shortcut", std::move(shortcut));
     }
 
     at::Tensor forward(const at::Tensor& x) {
-        const at::Tensor inner = first_norm_(first_(x)).relu_();
-        return second_norm_(second_(inner)).add_(shortcut_ ? shortcut_->forward(x) : x).relu_();
+        return inner_->forward(x).add_(shortcut_ ? shortcut_->forward(x) : x).relu_();
     }
 
 private:
-    nn::Conv2d first_, second_;
-    nn::BatchNorm2d first_norm_, second_norm_;
-    nn::Sequential shortcut_{nullptr};
+    nn::Sequential inner_, shortcut_{nullptr};
 };
+
+enum class Block : std::uint8_t { basic, bottleneck };
+
+std::shared_ptr<ResidualBlock> residual_block(Block kind, std::int64_t in, std::int64_t width, std::int64_t stride) {
+    const std::int64_t out = kind == Block::basic ? width : 4 * width;
+    nn::Sequential inner;
+    if (kind == Block::basic) {
+        push_block(inner, in, width, 3, stride);
+        inner->push_back(convolution(width, out, 3, 1));
+    } else {
+        push_block(inner, in, width, 1, 1);
+        push_block(inner, width, width, 3, stride);
+        inner->push_back(convolution(width, out, 1, 1));
+    }
+    inner->push_back(nn::BatchNorm2d{out});
+    nn::Sequential shortcut{nullptr};
+    if (in != out || stride != 1)
+        shortcut = nn::Sequential{convolution(in, out, 1, stride), nn::BatchNorm2d{out}};
+    return std::make_shared<ResidualBlock>(inner, shortcut);
+}
+
+Model resnet(Block kind, const std::array<int, 4>& blocks, std::int64_t classes, std::uint64_t seed) {
+    torch::manual_seed(seed);
+    nn::Sequential net;
+    push_block(net, 3, 64, 7, 2);
+    net->push_back(nn::MaxPool2d{nn::MaxPool2dOptions{3}.stride(2).padding(1)});
+    std::int64_t channels = 64, width = 64;
+    for (const int count : blocks) {
+        for (int i = 0; i < count; ++i) {
+            net->push_back(residual_block(kind, channels, width, i == 0 && width != 64 ? 2 : 1));
+            channels = kind == Block::basic ? width : 4 * width;
+        }
+        width *= 2;
+    }
+    push_head(net, channels, classes);
+    for (const auto& module : net->modules(false))
+        if (auto* conv = module->as<nn::Conv2d>())
+            nn::init::kaiming_normal_(conv->weight, 0.0, torch::kFanOut, torch::kReLU);
+    return model_of(net);
+}
 
 }   // namespace
 
@@ -99,22 +136,11 @@ Model mlp(std::size_t num_inputs, std::size_t num_classes, const std::vector<std
 }
 
 Model resnet18(std::size_t num_classes, std::uint64_t seed) {
-    const std::int64_t classes = at_least_1("resnet18", "num_classes", num_classes);
-    torch::manual_seed(seed);
-    nn::Sequential net;
-    push_block(net, 3, 64, 7, 2);
-    net->push_back(nn::MaxPool2d{nn::MaxPool2dOptions{3}.stride(2).padding(1)});
-    std::int64_t channels = 64;
-    for (const std::int64_t out : {64, 128, 256, 512}) {
-        net->push_back(std::make_shared<ResidualBlock>(channels, out, out == 64 ? 1 : 2));
-        net->push_back(std::make_shared<ResidualBlock>(out, out, 1));
-        channels = out;
-    }
-    push_head(net, channels, classes);
-    for (const auto& module : net->modules(false))
-        if (auto* conv = module->as<nn::Conv2d>())
-            nn::init::kaiming_normal_(conv->weight, 0.0, torch::kFanOut, torch::kReLU);
-    return model_of(net);
+    return resnet(Block::basic, {2, 2, 2, 2}, at_least_1("resnet18", "num_classes", num_classes), seed);
+}
+
+Model resnet50(std::size_t num_classes, std::uint64_t seed) {
+    return resnet(Block::bottleneck, {3, 4, 6, 3}, at_least_1("resnet50", "num_classes", num_classes), seed);
 }
 
 }   // namespace drawpoint

@@ -34,6 +34,7 @@ BOOST_AUTO_TEST_CASE(a_value_out_of_range_is_named_with_its_option) {
                                                                                         {"--valid", "0.9"},
                                                                                         {"--model", "vgg"},
                                                                                         {"--optimizer", "lion"},
+                                                                                        {"--precision", "16"},
                                                                                         {"--resize-filter", "cubic"},
                                                                                         {"--format", "zip"},
                                                                                         {"--order", "random"},

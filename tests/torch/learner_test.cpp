@@ -1,9 +1,11 @@
 #include <drawpoint/loop/torch/learner.hpp>
 
 #include <cmath>
+#include <vector>
 
+#include <ATen/autocast_mode.h>
 #include <boost/test/unit_test.hpp>
-#include <torch/nn/modules/linear.h>
+#include <torch/nn/modules.h>
 
 #include <drawpoint/loop/fit.hpp>
 #include <drawpoint/loop/learner.hpp>
@@ -243,7 +245,7 @@ BOOST_AUTO_TEST_CASE(bytes_are_taken_as_values_from_0_to_1) {
 
 BOOST_AUTO_TEST_CASE(each_model_trains_on_images) {
     const SyntheticImages images{8, 3, 64};
-    for (const Model& model : {small_cnn(3), resnet18(3), mlp(3 * 64 * 64, 3)}) {
+    for (const Model& model : {small_cnn(3), resnet18(3), resnet50(3), mlp(3 * 64 * 64, 3)}) {
         Drawn drawn{images, 8};
         TorchLearner learner{model, {.learning_rate = 1e-3}};
         learner.begin_phase(true);
@@ -258,7 +260,34 @@ BOOST_AUTO_TEST_CASE(each_model_trains_on_images) {
     }
 }
 
-BOOST_AUTO_TEST_CASE(resnet18_is_the_published_network) { BOOST_TEST(resnet18(1000).num_parameters() == 11'689'512u); }
+BOOST_AUTO_TEST_CASE(resnets_are_the_published_networks) {
+    BOOST_TEST(resnet18(1000).num_parameters() == 11'689'512u);
+    BOOST_TEST(resnet50(1000).num_parameters() == 25'557'032u);
+}
+
+BOOST_AUTO_TEST_CASE(bf16_computes_products_in_bfloat16_and_all_else_in_float32) {
+    const SyntheticImages images{8, 3, 64};
+    std::vector<at::ScalarType> seen;
+    const auto look = [&](const at::Tensor& x) {
+        seen.push_back(x.scalar_type());
+        return x;
+    };
+    torch::nn::Sequential net{torch::nn::Flatten{}, torch::nn::Linear{3 * 64 * 64, 3}, torch::nn::Functional{look}};
+    Drawn drawn{images, 8};
+    TorchLearner learner{model_of(net), {.bf16 = true}};
+    learner.begin_phase(true);
+    double first = 0;
+    for (int i = 0; i < 8; ++i) {
+        Batch batch = drawn.next();
+        step(learner, batch);
+        first = i == 0 ? learner.loss_value() : first;
+    }
+    BOOST_TEST((seen == std::vector<at::ScalarType>(8, at::kBFloat16)));
+    BOOST_TEST(learner.loss_value() < 0.8 * first);
+    BOOST_TEST(!at::autocast::is_autocast_enabled(at::kCPU));
+    for (const at::Tensor& weight : net->parameters())
+        BOOST_TEST((weight.scalar_type() == at::kFloat));
+}
 
 BOOST_AUTO_TEST_CASE(a_target_that_is_no_class_is_named) {
     const auto source = test::numbered(4);

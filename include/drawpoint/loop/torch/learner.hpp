@@ -15,8 +15,8 @@ namespace drawpoint {
 
 class Checkpoint;   // loop/callbacks/checkpoint_file.hpp
 
-/// A LibTorch model, made by `small_cnn`, `mlp` or `resnet18`, or by `model_of` (loop/torch/model.hpp) from a user's
-/// own module. A handle; copies share the weights.
+/// A LibTorch model, made by `small_cnn`, `mlp`, `resnet18` or `resnet50`, or by `model_of` (loop/torch/model.hpp)
+/// from a user's own module. A handle; copies share the weights.
 class Model {
 public:
     struct Impl;
@@ -41,8 +41,10 @@ private:
 [[nodiscard]] Model mlp(std::size_t num_inputs, std::size_t num_classes, const std::vector<std::size_t>& hidden = {256},
                         std::uint64_t seed = 0);
 
-/// ResNet-18: [n, 3, h, w] → [n, num_classes]. He et al., "Deep residual learning for image recognition", 2015.
+/// ResNets: [n, 3, h, w] → [n, num_classes]. He et al., "Deep residual learning for image recognition", 2015; in
+/// ResNet-50 the 3 × 3 convolutions have the strides, as in torchvision.
 [[nodiscard]] Model resnet18(std::size_t num_classes, std::uint64_t seed = 0);
+[[nodiscard]] Model resnet50(std::size_t num_classes, std::uint64_t seed = 0);
 
 enum class Optimizer : std::uint8_t { sgd, adam };
 
@@ -52,6 +54,7 @@ struct LearnerOptions {
     double momentum = 0.9;         ///< of SGD, 0 ≤ momentum < 1
     double weight_decay = 0;       ///< ≥ 0
     int threads = 0;               ///< for LibTorch's operators, in the whole process, ≥ 1; 0: unchanged
+    bool bf16 = false;             ///< autocast: convolutions and matrix products of forward in bfloat16
     std::size_t top_k = 0;         ///< count samples whose target is among the k largest outputs; 0: do not
 };
 static_assert(std::is_trivially_destructible_v<LearnerOptions>);
@@ -62,7 +65,7 @@ static_assert(std::is_trivially_destructible_v<LearnerOptions>);
 /// step.
 class TorchLearner {
 public:
-    /// Throws std::invalid_argument naming the option and value.
+    /// Throws std::invalid_argument naming the option and value, also where LibTorch cannot autocast on the device.
     explicit TorchLearner(Model model, const LearnerOptions& options = {});
     ~TorchLearner();
     TorchLearner(TorchLearner&&) noexcept;

@@ -11,7 +11,9 @@
 #include "cli/options.hpp"
 #include "cli/recording.hpp"
 #include "cli/report_output.hpp"
+#include "cli/run_page.hpp"
 #include <drawpoint/diagnosis/blame/explain.hpp>
+#include <drawpoint/diagnosis/run_page/run_page.hpp>
 #include <drawpoint/diagnosis/traces/trace_split.hpp>
 #include <drawpoint/diagnosis/verdict/verdict_report.hpp>
 #include <drawpoint/instrumentation/import/chrome_trace.hpp>
@@ -96,6 +98,10 @@ int diagnose_run(const Invocation& invocation) {
             ->type_name("[STEP]")
             ->configurable(false);
     line.app().add_flag("--markdown", markdown, "prints Markdown instead of text")->configurable(false);
+    std::string html;
+    bool svg = false;
+    line.app().add_option("--html", html, "also writes the run as a page of HTML with pictures to this file");
+    line.app().add_flag("--svg", svg, "with --explain: prints a picture as SVG instead of text")->configurable(false);
     OutputFlags flags{line.app(), false};
     if (!line.parse())
         return exit_ok;
@@ -104,6 +110,8 @@ int diagnose_run(const Invocation& invocation) {
         throw UsageError{
             "--json and --markdown choose the form of one output: give one of them (--json=FILE writes beside)"};
     const bool explains = explained->count() > 0;
+    if (svg && (!explains || markdown || output.form == Form::json || !output.json_files.empty()))
+        throw UsageError{"--svg prints the picture of --explain, in no other form"};
     const auto step = number_in<std::uint32_t>(step_text);
     if (explains && !step && !step_text.empty()) {
         if (!file.empty())
@@ -113,10 +121,14 @@ int diagnose_run(const Invocation& invocation) {
     if (file.empty())
         throw UsageError{"RUN is missing: the recording to diagnose"};
     check_files(output, "RUN", file);
+    check_page(html, "RUN", file);
 
     if (is_chrome_trace(file)) {
         if (explains)
             throw UsageError{fmt::format("--explain needs a recording of drawpoint's own (.pftrace), got {}", file)};
+        if (!html.empty())
+            throw UsageError{
+                fmt::format("--html: {} has no records of a loader; drawpoint report makes its page", file)};
         print_split(file, invocation, output);
         return exit_ok;
     }
@@ -124,18 +136,22 @@ int diagnose_run(const Invocation& invocation) {
     std::string chain;
     if (explains) {
         try {
-            chain = explain(ledger, blame(ledger), step);
+            const Blame found = blame(ledger);
+            chain = svg ? explain_svg(ledger, found, step) : explain(ledger, found, step);
         } catch (const std::invalid_argument& error) {
             throw UsageError{fmt::format("--explain {}: {}", step_text, error.what())};
         }
-        if (output.form != Form::json && output.json_files.empty()) {
+        if (output.form != Form::json && output.json_files.empty() && html.empty()) {
             print(markdown ? fmt::format("```\n{}```\n", chain) : chain);
             return exit_ok;
         }
     }
     const Diagnosis found = drawpoint::diagnose(ledger, {.defaults = profile_defaults()});
-    Json document =
-        to_json(found, {.version = DRAWPOINT_VERSION, .command = invocation.line}, summary_of(ledger, true).machine);
+    Summary summary = summary_of(ledger, true);
+    summary.recording.file = file;
+    if (!html.empty())
+        write_run_page(html, ledger, summary, &found, invocation.line);
+    Json document = to_json(found, {.version = DRAWPOINT_VERSION, .command = invocation.line}, summary.machine);
     if (explains)
         document["explain"] = chain;
     print_output(explains ? chain : markdown ? to_markdown(found) : to_text(found), document, output);

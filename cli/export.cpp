@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <filesystem>
 #include <iostream>
 
 #include <fmt/format.h>
@@ -9,27 +10,43 @@
 #include "cli/command_line.hpp"
 #include "cli/options.hpp"
 #include "cli/recording.hpp"
+#include "cli/report_output.hpp"
+#include "cli/run_logs.hpp"
 #include <drawpoint/instrumentation/export/file.hpp>
 #include <drawpoint/instrumentation/report/detail/output_file.hpp>
 
 namespace drawpoint::cli {
 namespace {
 
-constexpr std::array<std::string_view, 7> later{"tensorboard", "xplane", "wandb",   "mlflow",
-                                                "prometheus",  "nvtx",   "perfetto"};
+constexpr std::array<std::string_view, 4> later{"perfetto-sql", "otava", "nvtx", "opentelemetry"};
 
-ExportFormat chosen_format(const std::string& name) {
+/// The formats of single files, then those of logs; csv, which is both, once.
+std::vector<std::string> all_formats() {
     std::vector<std::string> names;
     for (std::size_t i = 0; i < export_format_count; ++i)
         names.emplace_back(name_of(static_cast<ExportFormat>(i)));
+    for (const std::string_view name : run_log_formats)
+        if (!export_format(name))
+            names.emplace_back(name);
+    return names;
+}
+
+void check_format(const std::string& name) {
+    const std::vector<std::string> names = all_formats();
     if (name.empty())
         throw UsageError{fmt::format("--to is missing: one of {}", fmt::join(names, ", "))};
-    if (const auto format = export_format(name))
-        return *format;
     if (std::ranges::find(later, name) != later.end())
         throw UsageError{fmt::format("--to {} is not delivered yet", name)};
-    throw UsageError{
-        fmt::format("--to {}: no such format, only {}{}", name, fmt::join(names, ", "), did_you_mean(name, names))};
+    if (std::ranges::find(names, name) == names.end())
+        throw UsageError{
+            fmt::format("--to {}: no such format, only {}{}", name, fmt::join(names, ", "), did_you_mean(name, names))};
+}
+
+/// Where XProf looks for a profile: in a folder of TensorBoard's, a folder for each of its own.
+std::string in_profile_folder(const std::string& folder, const std::string& run) {
+    return (std::filesystem::path{folder} / "plugins/profile" / std::filesystem::path{run}.stem() /
+            "drawpoint.xplane.pb")
+        .string();
 }
 
 /// `run.pftrace` → `run.pt.trace.json`, in the same folder.
@@ -47,19 +64,25 @@ int export_run(const Invocation& invocation) {
     CommandLine line{invocation, "Writes a recording as a file that other programs read."};
     std::string file, to, output;
     line.app().add_option("RUN", file, "the recording: a .pftrace file, or a PyTorch Chrome trace (.json, .json.gz)");
-    line.app().add_option("--to", to, "chrome, speedscope, folded, pprof, csv or json");
+    line.app().add_option("--to", to, fmt::format("{}", fmt::join(all_formats(), ", ")));
     line.app().add_option(
         "-o,--output", output,
-        "where to; compressed if it ends in .gz; - is standard output [RUN's name with the format's ending]");
+        "where to: a file, compressed if it ends in .gz, or - for standard output; of tensorboard, wandb and mlflow a "
+        "folder [RUN's name with the format's ending; runs/NAME, wandb, mlruns]");
     if (!line.parse())
         return exit_ok;
-    const ExportFormat format = chosen_format(to);
+    check_format(to);
     if (file.empty())
         throw UsageError{"RUN is missing: the recording to export"};
+    const auto format = export_format(to);
     if (output.empty())
-        output = derived_name(file, format);
-    if (output == "-" && format == ExportFormat::pprof)
-        throw UsageError{"-o -: a pprof profile is no text; name a file"};
+        output = format ? derived_name(file, *format) : usual_path(to, file);
+    if (output == "-" && (!format || *format == ExportFormat::pprof || *format == ExportFormat::xplane))
+        throw UsageError{fmt::format("-o -: {} is no text; name a file or folder", to)};
+    if (format == ExportFormat::xplane && std::filesystem::is_directory(output)) {
+        output = in_profile_folder(output, file);
+        std::filesystem::create_directories(std::filesystem::path{output}.parent_path());
+    }
     if (same_file(file, output))
         throw UsageError{fmt::format("RUN {} and -o {} name the same file", file, output)};
 
@@ -67,14 +90,23 @@ int export_run(const Invocation& invocation) {
     const ReadTrace run = read_run(file);
     if (!run.warning.empty())
         complain(run.warning);
+    if (!format) {
+        Summary summary = summary_of(run.ledger, true);
+        summary.recording.file = file;
+        const auto diagnosis = diagnosis_of(run.ledger);
+        if (diagnosis)
+            add_diagnosis(summary, *diagnosis);
+        write_run_log({to, output}, run.ledger, summary, diagnosis ? &*diagnosis : nullptr);
+        return exit_ok;
+    }
     if (output == "-") {
-        write_export(run.ledger, format, std::cout, file);
+        write_export(run.ledger, *format, std::cout, file);
         std::cout.flush();
         if (!std::cout)
             throw Failure{"writing to standard output failed"};
         return exit_ok;
     }
-    export_file(run.ledger, format, output);
+    export_file(run.ledger, *format, output);
     complain(fmt::format("wrote {}", output));
     return exit_ok;
 }

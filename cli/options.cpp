@@ -240,6 +240,19 @@ void ProfileOptions::add_recording(CLI::App& app) {
     app.add_option("--resume", resume, "a checkpoint to go on from; --epochs counts those it has");
     app.add_option("-o,--output", output, "the recording");
     add_report_style(app, "--report", report);
+    app.add_option("--html", html, "also writes the run as a page of HTML with pictures to this file");
+    app.add_option_function<std::vector<std::string>>(
+           "--log",
+           [this](const std::vector<std::string>& texts) {
+               logs.clear();
+               for (const std::string& text : texts)
+                   logs.push_back(run_log_in("--log", text));
+           },
+           "FORMAT=PATH: also logs the run, when it ends, for tensorboard, wandb, mlflow (folders), prometheus, csv, "
+           "jsonl (files); repeatable")
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->default_str("[]");
     app.add_option_function<std::vector<std::string>>(
            "--inject", [this](const std::vector<std::string>& texts) { inject = injections_in(texts); },
            "a fault for experiments, e.g. read-latency=5ms or decode=x3; repeatable")
@@ -296,9 +309,7 @@ void ProfileOptions::check_together() const {
 
 bool ProfileOptions::validates_elsewhere() const { return !valid.value && valid.text != "none" && !valid.text.empty(); }
 
-bool ProfileOptions::needs_images() const {
-    return model.value != ModelKind::mlp && model.value != ModelKind::none;
-}
+bool ProfileOptions::needs_images() const { return model.value != ModelKind::mlp && model.value != ModelKind::none; }
 
 CLI::Option* add_report_style(CLI::App& app, const std::string& option, std::string& style) {
     const auto read = [](std::string_view name, const std::string& text) {

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/log_targets.hpp"
 #include "cli/option_values.hpp"
 #include "cli/program.hpp"   // UsageError, which all readers of options throw
 #include <drawpoint/instrumentation/schedule.hpp>
@@ -67,6 +68,8 @@ struct ProfileOptions {
     Given<Precision> precision{"32"};
     double compute_ms = 0;
     std::size_t epochs = 1, steps = 0;
+    std::string html;   ///< page; empty: none
+    std::vector<RunLog> logs;
     LoaderSetting loader{.prefetch_depth = 4, .batch_size = 64, .read_concurrency = 64};
     std::string memory_budget;    ///< as given; `loader` has its bytes
     Given<std::uint64_t> cache;   ///< bytes; 0: none

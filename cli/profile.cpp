@@ -18,6 +18,7 @@
 #include "cli/machine.hpp"
 #include "cli/profiling.hpp"
 #include "cli/report_output.hpp"
+#include "cli/run_page.hpp"
 #include "cli/training.hpp"
 #include <drawpoint/instrumentation/detail/replaced_file.hpp>
 #include <drawpoint/instrumentation/facts.hpp>
@@ -182,7 +183,8 @@ void print_run(Recorder& recorder, ReportRequest request, ProfilerKind profiler,
         summary.recording.bytes = static_cast<std::int64_t>(recording.bytes);
     if (!recording.error.empty())
         summary.recording.error = recording.error;
-    if (!ledger.steps.empty() || output.form == OutputOptions::Form::json)
+    if (!ledger.steps.empty() || output.form == OutputOptions::Form::json || !request.html.empty() ||
+        !request.logs.empty())
         print_report(ledger, summary, request, output);
     const bool is_own = request.style == "drawpoint";
     request.style = style_of(profiler);
@@ -201,8 +203,12 @@ int profile(const Invocation& invocation) {
         return exit_ok;
     options.check_together();
     const OutputOptions output = flags.read();
-    const ReportRequest request{
-        .style = options.report, .drop_first_batch = options.drop_first_batch, .command_line = invocation.line};
+    const ReportRequest request{.style = options.report,
+                                .drop_first_batch = options.drop_first_batch,
+                                .command_line = invocation.line,
+                                .html = options.html,
+                                .logs = options.logs,
+                                .picture = std::nullopt};
     check_request(request, output);
     check_device(options);
 
@@ -219,6 +225,7 @@ int profile(const Invocation& invocation) {
         check_checkpoint_file(options.checkpoint);
     check_files(output, "-o", has_file ? options.output : "");
     check_files(output, "--checkpoint", options.checkpoint);
+    check_page(options.html, "-o", has_file ? options.output : "");
     const Data data = open_data(options);
     const auto recorder = make_recorder(options);
     record_facts(*recorder, invocation, line, data);

@@ -1,13 +1,16 @@
 #include <filesystem>
+#include <string>
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "cli/command_line.hpp"
 #include "cli/recording.hpp"
 #include "cli/report_output.hpp"
+#include "cli/run_page.hpp"
 #include <drawpoint/instrumentation/facts.hpp>
 
 namespace drawpoint::cli {
@@ -27,6 +30,12 @@ int report(const Invocation& invocation) {
     const CLI::Option* const drop_first =
         line.app().add_flag("--drop-first-batch,!--no-drop-first-batch", request.drop_first_batch,
                             "leaves the first batch of each phase out of the rows (as the run did)");
+    line.app().add_option("--html", request.html, "also writes the run as a page of HTML with pictures to this file");
+    std::string picture;
+    line.app()
+        .add_option("--svg", picture,
+                    "prints one picture as SVG, instead of the report: steps, draws, workers or flame")
+        ->configurable(false);
     OutputFlags flags{line.app(), true};
     if (!line.parse())
         return exit_ok;
@@ -36,9 +45,18 @@ int report(const Invocation& invocation) {
             throw UsageError{fmt::format("{} needs --style {}, got {}", option->get_name(), styles, request.style)};
     const OutputOptions output = flags.read();
     check_request(request, output);
+    if (!picture.empty()) {
+        std::vector<std::string_view> names;
+        for (std::size_t i = 0; i < run_picture_count; ++i)
+            names.push_back(name_of(static_cast<RunPicture>(i)));
+        request.picture = static_cast<RunPicture>(position_in(names, "--svg", picture));
+        if (output.form != OutputOptions::Form::text || !output.json_files.empty())
+            throw UsageError{"--svg prints a picture: --json, --csv and --markdown choose another form"};
+    }
     if (file.empty())
         throw UsageError{"RUN is missing: the recording to report on"};
     check_files(output, "RUN", file);
+    check_page(request.html, "RUN", file);
 
     const Ledger ledger = read_steps(file, true, needs_every_row(request.style));
     if (drop_first->count() == 0)

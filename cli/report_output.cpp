@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command_line.hpp"
+#include "cli/run_page.hpp"
 #include <drawpoint/diagnosis/verdict/verdict_report.hpp>
 #include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/instrumentation/report/advanced.hpp>
@@ -32,14 +33,6 @@ std::optional<ProfileMode> fastxtend_mode(std::string_view style) {
            : style == "simple"     ? std::optional{ProfileMode::simple}
            : style == "simple-old" ? std::optional{ProfileMode::simple_old}
                                    : std::nullopt;
-}
-
-void add_diagnosis(Summary& summary, const Diagnosis& diagnosis) {
-    summary.blame.emplace();
-    for (const BlameRow& row : diagnosis.blame_rows)
-        summary.blame->push_back({row.cause, static_cast<double>(row.ns) / 1e9, row.share});
-    const Trust& trust = diagnosis.trust;
-    summary.trust = TrustSummary{trust.trusted, trust.interference_share, trust.steal_share, trust.texts()};
 }
 
 /// Turns what the library throws of a file into what a command ends with.
@@ -111,8 +104,34 @@ std::optional<Diagnosis> diagnosis_of(const Ledger& ledger) {
     }
 }
 
+void add_diagnosis(Summary& summary, const Diagnosis& diagnosis) {
+    summary.blame.emplace();
+    for (const BlameRow& row : diagnosis.blame_rows)
+        summary.blame->push_back({row.cause, static_cast<double>(row.ns) / 1e9, row.share});
+    const Trust& trust = diagnosis.trust;
+    summary.trust = TrustSummary{trust.trusted, trust.interference_share, trust.steal_share, trust.texts()};
+}
+
 void print_report(const Ledger& ledger, Summary summary, const ReportRequest& request, const OutputOptions& output) {
     check_request(request, output);
+    const bool needs_diagnosis =
+        request.style == "drawpoint" && (output.form != Form::csv || !output.json_files.empty());
+    const auto diagnosis = needs_diagnosis || !request.html.empty() || !request.logs.empty() || request.picture
+                               ? diagnosis_of(ledger)
+                               : std::nullopt;
+    if (diagnosis)
+        add_diagnosis(summary, *diagnosis);
+    for (const RunLog& log : request.logs)
+        write_run_log(log, ledger, summary, diagnosis ? &*diagnosis : nullptr);
+    if (!request.html.empty())
+        write_run_page(request.html, ledger, summary, diagnosis ? &*diagnosis : nullptr, request.command_line);
+    if (request.picture) {
+        const auto picture = to_svg(ledger, summary, diagnosis ? &*diagnosis : nullptr, *request.picture);
+        if (!picture)
+            throw Failure{fmt::format("--svg {}: the recording has nothing to draw", name_of(*request.picture))};
+        print(*picture);
+        return;
+    }
     if (const auto mode = fastxtend_mode(request.style)) {
         const FastxtendReport report = fastxtend_report(fastxtend_values(ledger), *mode, request.drop_first_batch);
         print(output.form == Form::csv        ? to_csv(report)
@@ -124,9 +143,6 @@ void print_report(const Ledger& ledger, Summary summary, const ReportRequest& re
         print(text_of(ledger, request));
         return;
     }
-    const auto diagnosis = output.form == Form::csv && output.json_files.empty() ? std::nullopt : diagnosis_of(ledger);
-    if (diagnosis)
-        add_diagnosis(summary, *diagnosis);
     const JsonHead head{.version = DRAWPOINT_VERSION, .command = request.command_line};
     const auto document = [&] {
         nlohmann::ordered_json json = to_json(summary, head);

@@ -4,10 +4,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
 #include "cli/options.hpp"
+#include "cli/run_logs.hpp"
+#include <drawpoint/diagnosis/run_page/run_page.hpp>
 #include <drawpoint/diagnosis/verdict/verdict.hpp>
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
 #include <drawpoint/instrumentation/report/summary.hpp>
@@ -21,6 +24,9 @@ struct ReportRequest {
     std::string sort_by;                 ///< op: a key of `sort_keys()`; empty: by time
     std::int64_t row_limit = 20;         ///< op: rows; advanced: functions an action; -1: all
     bool group_by_input_shape = false;   ///< op
+    std::string html;                    ///< also write a page to this file; empty: none
+    std::vector<RunLog> logs;            ///< also write these
+    std::optional<RunPicture> picture;   ///< print this picture, instead of a report
 };
 
 /// Whether the style shows rows one by one, so that none may be folded.
@@ -38,8 +44,12 @@ struct ReportRequest {
 /// The same; if the ledger cannot be diagnosed, says so on stderr and returns nullopt.
 [[nodiscard]] std::optional<Diagnosis> diagnosis_of(const Ledger&);
 
-/// Prints a report on stdout in the form asked for, then writes the JSON files asked for. drawpoint's own report ends
-/// with the verdict. Throws Failure naming a file that cannot be written, and UsageError if the style has no such form.
+/// Sets what a summary has from a diagnosis: blame and trust.
+void add_diagnosis(Summary&, const Diagnosis&);
+
+/// Writes the logs and the page asked for, prints a report on stdout in the form asked for, then writes the JSON files
+/// asked for. drawpoint's own report ends with the verdict. Throws Failure naming a file that cannot be written, and
+/// UsageError if the style has no such form.
 void print_report(const Ledger&, Summary, const ReportRequest&, const OutputOptions&);
 
 /// Prints a result on stdout, as text or as JSON, then writes the JSON files asked for. Throws Failure naming a file

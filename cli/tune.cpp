@@ -101,7 +101,7 @@ std::string to_config(const Tuning& tuning, const ProfileOptions& options, const
 void refuse_without_effect(CLI::App& app) {
     for (const char* name : {"--epochs", "--steps", "--valid", "--profiler", "--schedule", "--record-shapes",
                              "--profile-memory", "--with-stack", "--with-flops", "--recording-limit", "--checkpoint",
-                             "--resume", "--report", "--drop-first-batch"})
+                             "--resume", "--report", "--html", "--log", "--drop-first-batch"})
         if (app.get_option(name)->count() > 0)
             throw UsageError{fmt::format("{} has no effect on tune, which runs as many steps as it needs", name)};
 }

@@ -13,6 +13,7 @@
 #include "cli/command_line.hpp"
 #include "cli/recording.hpp"
 #include "cli/report_output.hpp"
+#include "cli/run_page.hpp"
 #include "cli/verification.hpp"
 #include <drawpoint/diagnosis/steady/detail/steady_run.hpp>
 #include <drawpoint/diagnosis/whatif/whatif_report.hpp>
@@ -137,6 +138,9 @@ int whatif_run(const Invocation& invocation) {
     bool without_variance = false;
     app.add_flag("--without-variance", without_variance, "as if every sample and step took the mean");
     app.add_option("--html", html, "writes a page with charts to this file");
+    bool svg = false;
+    app.add_flag("--svg", svg, "prints the map of the recommended order and batch size as SVG instead of text")
+        ->configurable(false);
     app.add_flag("--verify", verify,
                  "runs the recommended setting and the recorded one in turns, and prints predicted against measured");
     add_number(app, "--rounds", rounds, 1, 100, "with --verify: runs of each");
@@ -151,10 +155,9 @@ int whatif_run(const Invocation& invocation) {
     if (file.empty())
         throw UsageError{"RUN is missing: the recording to predict from"};
     check_files(output, "RUN", file);
-    if (same_file(file, html))
-        throw UsageError{fmt::format("RUN {} and --html {} name the same file", file, html)};
-    if (!html.empty())
-        check_files({.json_files = {html}}, "RUN", "");   // throws if it cannot be written
+    check_page(html, "RUN", file);
+    if (svg && (verify || output.form == OutputOptions::Form::json || !output.json_files.empty()))
+        throw UsageError{"--svg prints a picture: --json and --verify choose another form"};
 
     const Ledger ledger = read_steps(file);
     const SteadyRun steady = prepare(ledger);
@@ -165,7 +168,7 @@ int whatif_run(const Invocation& invocation) {
     const Whatif found = predict(file, steady, grid);
     nlohmann::ordered_json document =
         to_json(found, {.version = DRAWPOINT_VERSION, .command = invocation.line}, summary_of(ledger, true).machine);
-    std::string text = to_text(found);
+    std::string text = svg ? to_svg(found) : to_text(found);
     if (!html.empty()) {
         write_file(html, to_html(found, fmt::format("What if: {}", file)));
         complain(fmt::format("wrote {}", html));

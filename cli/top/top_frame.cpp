@@ -81,17 +81,6 @@ std::string progress_text(const TopProgress& progress) {
                        of(progress.epoch, progress.epochs), of(progress.batch, progress.batches));
 }
 
-std::string verdict_text(const Diagnosis& diagnosis) {
-    return fmt::format("{}{}", to_string(diagnosis.verdict),
-                       diagnosis.abstained ? fmt::format(" (no verdict: {})", printable(*diagnosis.abstained)) : "");
-}
-
-std::string advice_text(const Diagnosis& diagnosis) {
-    if (diagnosis.advice)
-        return fmt::format("{}: {}", printable(diagnosis.advice->change), gain_text(diagnosis.advice->gain));
-    return diagnosis.abstained ? "" : "no change of the settings gains 3 %";
-}
-
 /// Composes the lines of a screen.
 class Frame {
 public:
@@ -289,8 +278,8 @@ private:
             return put(at.add("none yet", Style::dim));
         const Diagnosis& diagnosis = view_.diagnosis->diagnosis;
         put(at.add(verdict_text(diagnosis), diagnosis.abstained ? Style::dim : Style::bold));
-        if (const std::string advice = advice_text(diagnosis); !advice.empty())
-            put(row("").add(advice, diagnosis.advice ? Style::green : Style::dim));
+        if (!diagnosis.abstained)
+            put(row("").add(advice_text(diagnosis), diagnosis.advice ? Style::green : Style::dim));
     }
 
     void slow(std::size_t most) {

@@ -11,13 +11,12 @@
 #include <drawpoint/instrumentation/text/printable.hpp>
 
 #include "diagnosis/blame/blame_parts.hpp"
+#include "diagnosis/blame/draw_timeline.hpp"
 #include "diagnosis/blame/stage_spending.hpp"
 #include "diagnosis/rows/time_axis.hpp"
 
 namespace drawpoint {
 namespace {
-
-constexpr std::size_t most_samples = 32;
 
 std::string duration(std::int64_t ns) { return format_duration(static_cast<double>(ns) * 1e-9); }
 
@@ -52,23 +51,6 @@ std::string letters_for(const std::vector<std::string>& stages) {
     return letters;
 }
 
-std::string sample_label(const SampleRow& sample) {
-    std::string label = "sample " + std::to_string(sample.index);
-    if (sample.samples > 1)
-        label += " + " + std::to_string(sample.samples - 1);
-    return label + ", worker " + std::to_string(sample.worker);
-}
-
-std::string how(Spent spent) {
-    switch (spent) {
-    case Spent::computing: return "computing";
-    case Spent::run_queue: return "waiting for a core";
-    case Spent::waiting: return "waiting off its core";
-    case Spent::unknown: break;
-    }
-    return {};
-}
-
 class Explanation {
 public:
     Explanation(const Ledger& ledger, const Blame& blame, const DrawBlame& draw, std::size_t width)
@@ -76,6 +58,7 @@ public:
           blame_{blame},
           draw_{draw},
           step_{ledger.steps[draw.step]},
+          rows_{ledger},
           width_{std::max<std::size_t>(width, 60)} {
         if (draw.batch != nothing)
             batch_ = &ledger.batches[draw.batch];
@@ -89,7 +72,8 @@ public:
         if (batch_)
             timeline();
         pieces();
-        sentence();
+        line("");
+        prose(draw_sentence(ledger_, blame_, draw_));
         return std::move(out_);
     }
 
@@ -121,34 +105,23 @@ private:
     }
 
     void timeline() {
-        const LoaderRows rows{ledger_};
-        std::vector<std::uint32_t> samples{rows.samples_of(draw_.batch).begin(), rows.samples_of(draw_.batch).end()};
-        const std::size_t all = samples.size();
-        std::ranges::stable_sort(samples, {}, [&](std::uint32_t i) { return end_ns(ledger_, ledger_.samples[i]); });
-        samples.erase(samples.begin(), samples.end() - static_cast<std::ptrdiff_t>(std::min(all, most_samples)));
-        std::ranges::stable_sort(samples, {}, [&](std::uint32_t i) { return ledger_.samples[i].begin_ns; });
-
-        std::int64_t from_ns = step_.draw_begin_ns;
-        if (batch_->admitted_ns != no_stamp)
-            from_ns = std::min(from_ns, batch_->admitted_ns);
+        const DrawTimeline timeline = draw_timeline(ledger_, rows_, draw_);
         std::size_t label_width = std::string_view{"stamps"}.size();
-        for (const std::uint32_t i : samples) {
-            from_ns = std::min(from_ns, ledger_.samples[i].begin_ns);
+        for (const std::uint32_t i : timeline.samples)
             label_width = std::max(label_width, sample_label(ledger_.samples[i]).size());
-        }
-        const std::int64_t to_ns = draw_end_ns(step_);
         const std::size_t cells = std::max<std::size_t>(width_ - std::min(width_, label_width + 2), 20);
-        TimeAxis axis{from_ns, to_ns, cells};
+        TimeAxis axis{timeline.from_ns, timeline.to_ns, cells};
         const auto row = [&](std::string_view label) {
             line(padded(std::string{label}, label_width) + " |" + axis.take());
         };
 
-        const std::string left = moment(from_ns, step_.draw_begin_ns), right = moment(to_ns, step_.draw_begin_ns);
+        const std::string left = moment(timeline.from_ns, step_.draw_begin_ns),
+                          right = moment(timeline.to_ns, step_.draw_begin_ns);
         line("");
         line(padded("", label_width + 2) + left + padded(right, cells - std::min(cells, left.size()), true));
-        axis.paint(step_.draw_begin_ns, to_ns, "█");
+        axis.paint(step_.draw_begin_ns, timeline.to_ns, "█");
         row("draw");
-        for (const std::uint32_t i : samples) {
+        for (const std::uint32_t i : timeline.samples) {
             paint(axis, ledger_.samples[i]);
             row(sample_label(ledger_.samples[i]));
         }
@@ -156,9 +129,10 @@ private:
             axis.paint(batch_->collate_begin_ns, batch_->collate_end_ns, "C");
             row("collate");
         }
-        stamps(axis);
+        for (const auto& [name, ns] : timeline.moments)
+            axis.mark(ns, name.substr(0, 1));
         row("stamps");
-        legend(all, samples.size());
+        legend(timeline);
     }
 
     void paint(TimeAxis& axis, const SampleRow& sample) const {
@@ -186,34 +160,14 @@ private:
         }
     }
 
-    [[nodiscard]] std::vector<std::pair<std::string_view, std::int64_t>> stamps_of() const {
-        std::vector<std::pair<std::string_view, std::int64_t>> all;
-        const auto add = [&](std::string_view name, std::int64_t ns) {
-            if (ns != no_stamp)
-                all.emplace_back(name, ns);
-        };
-        add("admitted", batch_->admitted_ns);
-        add("first claimed", batch_->first_claim_ns);
-        add("draw began", step_.draw_begin_ns);
-        add("last done", batch_->last_done_ns);
-        add("offered", batch_->offered_ns);
-        add("resumed", draw_end_ns(step_));
-        return all;
-    }
-
-    void stamps(TimeAxis& axis) const {
-        for (const auto& [name, ns] : stamps_of())
-            axis.mark(ns, name.substr(0, 1));
-    }
-
-    void legend(std::size_t all, std::size_t shown) {
+    void legend(const DrawTimeline& timeline) {
         std::string words;
         const auto add = [&](const std::string& word) {
             if (!words.empty() && columns_of(words) + columns_of(word) + 3 > width_)
                 line(std::exchange(words, {}));
             words += (words.empty() ? "" : "   ") + word;
         };
-        for (const auto& [name, ns] : stamps_of())
+        for (const auto& [name, ns] : timeline.moments)
             add(std::string{name.substr(0, 1)} + " " + std::string{name} + " " + moment(ns, step_.draw_begin_ns));
         line(std::exchange(words, {}));
         for (std::size_t i = 0; i < stages_.size(); ++i)
@@ -222,12 +176,13 @@ private:
                                  "~ waiting for a read ahead", "· read ahead"})
             add(sign);
         line(words);
+        const std::size_t all = timeline.all_samples, shown = timeline.samples.size();
         if (all == 0)
             line("The samples of this batch are not recorded.");
         else if (shown < all)
             line("Of " + std::to_string(all) + " records of samples, the " + std::to_string(shown) +
                  " that ended last.");
-        if (!LoaderRows{ledger_}.whole(draw_.batch) && all > 0)
+        if (!rows_.whole(draw_.batch) && all > 0)
             line("Not all samples of this batch are recorded.");
     }
 
@@ -246,8 +201,8 @@ private:
                                padded(percent(piece.ns, draw_ns), 7, true);
             if (piece.sample != nothing)
                 text += "  sample " + std::to_string(ledger_.samples[piece.sample].index);
-            if (const std::string spent = how(piece.spent); !spent.empty())
-                text += ", " + spent;
+            if (const std::string_view spent = words_of(piece.spent); !spent.empty())
+                (text += ", ") += spent;
             line(text);
         }
         line(padded("draw", name_width) + "  " + format_count(draw_ns) + " ns");
@@ -255,42 +210,11 @@ private:
             line("Of these, for " + format_count(draw_.order_ns) + " ns a later batch was already complete (order).");
     }
 
-    /// Says what most of the draw was.
-    void sentence() {
-        line("");
-        const auto all = pieces_of(blame_, draw_);
-        if (all.empty())
-            return line("The loop waited for nothing: the draw took no time.");
-        const auto same = [](const BlamePiece& a, const BlamePiece& b) {
-            return a.cause == b.cause && a.stage == b.stage;
-        };
-        const auto sum_of = [&](const BlamePiece& like, bool with_spent) {
-            std::int64_t sum = 0;
-            for (const BlamePiece& piece : all)
-                sum += same(piece, like) && (!with_spent || piece.spent == like.spent) ? piece.ns : 0;
-            return sum;
-        };
-        const BlamePiece* most = &all.front();
-        for (const BlamePiece& piece : all)
-            if (sum_of(piece, false) > sum_of(*most, false))
-                most = &piece;
-        for (const BlamePiece& piece : all)   // and how most of that cause was spent
-            if (same(piece, *most) && sum_of(piece, true) > sum_of(*most, true))
-                most = &piece;
-        const char* const link = most->cause == Cause::unknown  ? ": "
-                                 : most->cause == Cause::hidden ? ", "
-                                                                : " because ";
-        std::string text =
-            "The loop waited " + duration(sum_of(*most, false)) + link + reason_of(ledger_, draw_, *most);
-        if (const std::string spent = how(most->spent); most->cause == Cause::stage && !spent.empty())
-            text += ", mostly " + spent;
-        prose(text + ".");
-    }
-
     const Ledger& ledger_;
     const Blame& blame_;
     const DrawBlame& draw_;
     const StepRow& step_;
+    LoaderRows rows_;
     std::size_t width_;
     const BatchRow* batch_ = nullptr;
     std::vector<std::string> stages_;
@@ -300,25 +224,7 @@ private:
 }   // namespace
 
 std::string explain(const Ledger& ledger, const Blame& blame, std::optional<std::uint32_t> step, std::size_t width) {
-    if (blame.draws.empty())
-        throw std::invalid_argument{"explain: this recording has no step"};
-    const DrawBlame* chosen = nullptr;
-    if (step) {
-        for (const DrawBlame& draw : blame.draws)
-            if (ledger.steps[draw.step].step == *step)
-                chosen = &draw;
-        if (!chosen)
-            throw std::invalid_argument{
-                "explain: no step " + std::to_string(*step) + " in this recording, whose steps are " +
-                std::to_string(ledger.steps.front().step) + " to " + std::to_string(ledger.steps.back().step)};
-    } else {
-        const auto rank = [&](const DrawBlame& draw) {
-            return std::pair{kind_of(draw) == DrawKind::steady && ledger.steps[draw.step].phase == Phase::train,
-                             ledger.steps[draw.step].draw_ns};
-        };
-        chosen = &*std::ranges::max_element(blame.draws, {}, rank);
-    }
-    return Explanation{ledger, blame, *chosen, width}.text();
+    return Explanation{ledger, blame, explained_draw(ledger, blame, step), width}.text();
 }
 
 }   // namespace drawpoint

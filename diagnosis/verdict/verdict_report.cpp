@@ -21,23 +21,6 @@ std::vector<std::string_view> words_of(const std::vector<Verdict>& verdicts) {
     return words;
 }
 
-std::string headline(const Diagnosis& diagnosis) {
-    const std::string_view word = to_string(diagnosis.verdict);
-    if (diagnosis.abstained)
-        return fmt::format("{} (no verdict: {})", word, printable(*diagnosis.abstained));
-    return diagnosis.co_verdicts.empty()
-               ? std::string{word}
-               : fmt::format("{}, together with {}", word, fmt::join(words_of(diagnosis.co_verdicts), ", "));
-}
-
-std::string advice_text(const Diagnosis& diagnosis) {
-    if (diagnosis.advice)
-        return fmt::format("{}: {}", printable(diagnosis.advice->change), gain_text(diagnosis.advice->gain));
-    return diagnosis.abstained                     ? "none"
-           : diagnosis.verdict == Verdict::warm_up ? "a longer run, or a loader that outlives its passes"
-                                                   : "leave the settings as they are: no change of them gains 3 %";
-}
-
 std::string replayed_text(const Diagnosis& diagnosis) {
     return fmt::format("measured {:.4g} batches/s; simulating the same setting gives {:.4g}: {:.1f} % of a step's time "
                        "{}",
@@ -64,8 +47,25 @@ std::string gain_text(const Interval& gain, bool with_interval) {
                          : fmt::format("{:+.0f} %", gain.median * 100 + 0.0);
 }
 
+std::string verdict_text(const Diagnosis& diagnosis) {
+    const std::string_view word = to_string(diagnosis.verdict);
+    if (diagnosis.abstained)
+        return fmt::format("{} (no verdict: {})", word, printable(*diagnosis.abstained));
+    return diagnosis.co_verdicts.empty()
+               ? std::string{word}
+               : fmt::format("{}, together with {}", word, fmt::join(words_of(diagnosis.co_verdicts), ", "));
+}
+
+std::string advice_text(const Diagnosis& diagnosis) {
+    if (diagnosis.advice)
+        return fmt::format("{}: {}", printable(diagnosis.advice->change), gain_text(diagnosis.advice->gain));
+    return diagnosis.abstained                     ? "none"
+           : diagnosis.verdict == Verdict::warm_up ? "a longer run, or a loader that outlives its passes"
+                                                   : "leave the settings as they are: no change of them gains 3 %";
+}
+
 std::string to_text(const Diagnosis& diagnosis) {
-    std::string text = fmt::format("verdict: {}\n\n", headline(diagnosis));
+    std::string text = fmt::format("verdict: {}\n\n", verdict_text(diagnosis));
     for (const std::string& line : diagnosis.evidence)
         text += fmt::format("  - {}\n", line);
     if (!diagnosis.blame_rows.empty()) {
@@ -100,7 +100,7 @@ std::string to_markdown(const Diagnosis& diagnosis) {
                                                                                      : std::string(1, c);
         return text;
     };
-    std::string text = fmt::format("**Verdict**: {}\n\n", cell(headline(diagnosis)));
+    std::string text = fmt::format("**Verdict**: {}\n\n", cell(verdict_text(diagnosis)));
     for (const std::string& line : diagnosis.evidence)
         text += fmt::format("- {}\n", cell(line));
     text += "\n| the steady draws waited for | time | share |\n| --- | ---: | ---: |\n";
@@ -123,7 +123,7 @@ std::string to_markdown(const Diagnosis& diagnosis) {
 }
 
 std::string verdict_lines(const Diagnosis& diagnosis) {
-    std::string text = fmt::format("why the draw waits: {}\n", headline(diagnosis));
+    std::string text = fmt::format("why the draw waits: {}\n", verdict_text(diagnosis));
     if (!diagnosis.abstained)
         text += fmt::format("  predicted: {}\n", advice_text(diagnosis));
     return text;

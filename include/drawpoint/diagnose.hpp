@@ -9,9 +9,11 @@
 #include <drawpoint/diagnosis/comparison/replay_explanation.hpp>
 #include <drawpoint/diagnosis/comparison/run_comparison.hpp>
 #include <drawpoint/diagnosis/demands/recorded_run.hpp>
+#include <drawpoint/diagnosis/logging/run_log.hpp>
 #include <drawpoint/diagnosis/paired/symmetry_test.hpp>
 #include <drawpoint/diagnosis/replay/prediction.hpp>
 #include <drawpoint/diagnosis/replay/replay.hpp>
+#include <drawpoint/diagnosis/run_page/run_page.hpp>
 #include <drawpoint/diagnosis/traces/trace_split.hpp>
 #include <drawpoint/diagnosis/trust/interference.hpp>
 #include <drawpoint/diagnosis/verdict/verdict.hpp>

@@ -23,6 +23,7 @@
 #include <drawpoint/loop/learner.hpp>
 #include <drawpoint/loop/loggers/file_loggers.hpp>
 #include <drawpoint/loop/loggers/logger.hpp>
+#include <drawpoint/loop/loggers/tracker_loggers.hpp>
 #include <drawpoint/loop/profilers/advanced.hpp>
 #include <drawpoint/loop/profilers/fastxtend.hpp>
 #include <drawpoint/loop/profilers/profile_iterable.hpp>

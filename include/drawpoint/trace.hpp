@@ -11,6 +11,7 @@
 #include <drawpoint/instrumentation/export/memory_timeline.hpp>
 #include <drawpoint/instrumentation/export/pprof.hpp>
 #include <drawpoint/instrumentation/export/speedscope.hpp>
+#include <drawpoint/instrumentation/export/xplane.hpp>
 #include <drawpoint/instrumentation/import/chrome_trace.hpp>
 #include <drawpoint/instrumentation/trace/live_recordings.hpp>
 #include <drawpoint/instrumentation/trace/trace.hpp>

@@ -22,6 +22,7 @@
 #include <drawpoint/instrumentation/export/json.hpp>
 #include <drawpoint/instrumentation/export/pprof.hpp>
 #include <drawpoint/instrumentation/export/speedscope.hpp>
+#include <drawpoint/instrumentation/export/xplane.hpp>
 
 #include <drawpoint/instrumentation/detail/replaced_file.hpp>
 
@@ -42,6 +43,7 @@ constexpr std::array<FormatRow, export_format_count> formats{{
     {ExportFormat::pprof, "pprof", ".pb.gz"},
     {ExportFormat::csv, "csv", ".csv"},
     {ExportFormat::json, "json", ".ledger.json"},
+    {ExportFormat::xplane, "xplane", ".xplane.pb"},
 }};
 
 [[noreturn]] void fail(int error, const fs::path& file) {
@@ -145,6 +147,7 @@ void write_export(const Ledger& ledger, ExportFormat format, std::ostream& out, 
     case ExportFormat::pprof: return write_pprof(ledger, out);
     case ExportFormat::csv: return write_csv_steps(ledger, out);
     case ExportFormat::json: return write_json_ledger(ledger, out);
+    case ExportFormat::xplane: return write_xplane(ledger, out);
     }
 }
 

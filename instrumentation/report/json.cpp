@@ -42,11 +42,17 @@ Json row_json(const SummaryRow& row) {
 }
 
 Json stage_json(const StageSummary& stage) {
-    return {{"stage", stage.stage},           {"calls", stage.calls},
-            {"mean_s", number(stage.mean_s)}, {"median_s", number(stage.median_s)},
-            {"p90_s", number(stage.p90_s)},   {"p99_s", number(stage.p99_s)},
-            {"cpu_s", number(stage.cpu_s)},   {"run_queue_s", number(stage.run_queue_s)},
-            {"bytes", stage.bytes},           {"failures", stage.failures}};
+    return {{"stage", stage.stage},
+            {"calls", stage.calls},
+            {"mean_s", number(stage.mean_s)},
+            {"median_s", number(stage.median_s)},
+            {"p90_s", number(stage.p90_s)},
+            {"p99_s", number(stage.p99_s)},
+            {"total_s", number(stage.total_s)},
+            {"cpu_s", number(stage.cpu_s)},
+            {"run_queue_s", number(stage.run_queue_s)},
+            {"bytes", stage.bytes},
+            {"failures", stage.failures}};
 }
 
 Json blame_json(const BlameSummary& blame) {

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cmath>
-#include <numeric>
+#include <charconv>
+#include <optional>
 #include <system_error>
+#include <utility>
 
 #include <boost/crc.hpp>
 #include <fmt/format.h>
@@ -13,6 +14,7 @@
 #include <unistd.h>
 
 #include "loop/loggers/record_file.hpp"
+#include "loop/loggers/value_histogram.hpp"
 
 // Field numbers are those of TensorBoard's event.proto, summary.proto and tensor.proto.
 namespace drawpoint {
@@ -49,10 +51,10 @@ enum ValueField : protozero::pbf_tag_type { tag = 1, simple_value = 2, histogram
 
 /// An event with one summary, into which `add` writes its values.
 template <class Add>
-std::string summary_event(std::uint64_t step, Add add) {
+std::string summary_event(double time_s, std::uint64_t step, Add add) {
     std::string event;
     pbf_writer writer{event};
-    writer.add_double(EventField::wall_time, wall_time_s());
+    writer.add_double(EventField::wall_time, time_s);
     writer.add_int64(EventField::step_number, static_cast<std::int64_t>(step));
     {
         pbf_writer values{writer, EventField::summary};
@@ -80,6 +82,36 @@ std::string markdown(const LogTable& table) {
     text += "|\n";
     std::ranges::for_each(table.rows, add_row);
     return text;
+}
+
+/// A value that is a text, for the plugin that shows it.
+void add_string_value(pbf_writer& values, std::string_view name, std::string_view text, std::string_view plugin_name) {
+    constexpr std::int32_t string_type = 7, data_class_tensor = 2;
+    pbf_writer value{values, value_field};
+    value.add_string(ValueField::tag, name.data(), name.size());
+    {
+        pbf_writer tensor{value, ValueField::tensor};
+        tensor.add_enum(1, string_type);
+        {
+            pbf_writer shape{tensor, 2}, dimension{shape, 2};
+            dimension.add_int64(1, 1);
+        }
+        tensor.add_bytes(8, text.data(), text.size());
+    }
+    pbf_writer about{value, ValueField::metadata};
+    {
+        pbf_writer plugin{about, 1};
+        plugin.add_string(1, plugin_name.data(), plugin_name.size());
+    }
+    about.add_enum(4, data_class_tensor);
+}
+
+/// The number that the text is, if it is one.
+std::optional<double> number_in(std::string_view text) {
+    double number = 0;
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return failed == std::errc{} && end == text.data() + text.size() && !text.empty() ? std::optional{number}
+                                                                                      : std::nullopt;
 }
 
 std::filesystem::path new_file_name(unsigned number) {
@@ -114,7 +146,7 @@ TensorBoardLogger::~TensorBoardLogger() = default;
 
 void TensorBoardLogger::log_scalars(std::span<const Scalar> scalars, std::uint64_t step) {
     last_step_ = step;
-    file_->write(summary_event(step, [&](pbf_writer& values) {
+    file_->write(summary_event(time_s_.value_or(wall_time_s()), step, [&](pbf_writer& values) {
         for (const Scalar& scalar : scalars) {
             pbf_writer value{values, value_field};
             value.add_string(ValueField::tag, scalar.name.data(), scalar.name.size());
@@ -123,54 +155,111 @@ void TensorBoardLogger::log_scalars(std::span<const Scalar> scalars, std::uint64
     }));
 }
 
-void TensorBoardLogger::log_summary(std::string_view name, std::span<const double> all) {
-    std::vector<double> values;
-    std::ranges::copy_if(all, std::back_inserter(values), [](double value) { return std::isfinite(value); });
-    if (values.empty())
+void TensorBoardLogger::log_summary(std::string_view name, std::span<const double> values) {
+    const auto histogram = histogram_of(values);
+    if (!histogram)
         return;
-    const auto [low, high] = std::ranges::minmax(values);
-    const std::size_t buckets = low == high ? 1 : 30;
-    const double width = (high - low) / static_cast<double>(buckets);
-    std::vector<double> right_edges(buckets, high), counts(buckets, 0);
-    for (std::size_t bucket = 0; bucket + 1 < buckets; ++bucket)
-        right_edges[bucket] = low + width * static_cast<double>(bucket + 1);
-    for (const double value : values)
-        ++counts[std::min(static_cast<std::size_t>(std::ranges::lower_bound(right_edges, value) - right_edges.begin()),
-                          buckets - 1)];
-    file_->write(summary_event(last_step_, [&](pbf_writer& summary_values) {
+    file_->write(summary_event(time_s_.value_or(wall_time_s()), last_step_, [&](pbf_writer& summary_values) {
         pbf_writer value{summary_values, value_field};
         value.add_string(ValueField::tag, name.data(), name.size());
         pbf_writer histo{value, ValueField::histogram};
-        histo.add_double(1, low);
-        histo.add_double(2, high);
-        histo.add_double(3, static_cast<double>(values.size()));
-        histo.add_double(4, std::accumulate(values.begin(), values.end(), 0.0));
-        histo.add_double(5, std::inner_product(values.begin(), values.end(), values.begin(), 0.0));
-        histo.add_packed_double(6, right_edges.begin(), right_edges.end());
-        histo.add_packed_double(7, counts.begin(), counts.end());
+        histo.add_double(1, histogram->low);
+        histo.add_double(2, histogram->right_edges.back());
+        histo.add_double(3, histogram->count);
+        histo.add_double(4, histogram->sum);
+        histo.add_double(5, histogram->sum_of_squares);
+        histo.add_packed_double(6, histogram->right_edges.begin(), histogram->right_edges.end());
+        histo.add_packed_double(7, histogram->counts.begin(), histogram->counts.end());
     }));
 }
 
-void TensorBoardLogger::log_table(std::string_view name, const LogTable& table) {
-    constexpr std::int32_t string_type = 7, data_class_tensor = 2;
-    file_->write(summary_event(last_step_, [&](pbf_writer& values) {
+void TensorBoardLogger::log_table(std::string_view name, const LogTable& table) { log_text(name, markdown(table)); }
+
+void TensorBoardLogger::log_text(std::string_view name, std::string_view text) {
+    file_->write(summary_event(time_s_.value_or(wall_time_s()), last_step_,
+                               [&](pbf_writer& values) { add_string_value(values, name, text, "text"); }));
+}
+
+void TensorBoardLogger::log_charts(std::string_view category, std::span<const ScalarChart> charts) {
+    std::string layout;
+    pbf_writer writer{layout};
+    {
+        pbf_writer group{writer, 2};
+        group.add_string(1, category.data(), category.size());
+        for (const ScalarChart& chart : charts) {
+            pbf_writer one{group, 2};
+            one.add_string(1, chart.title.data(), chart.title.size());
+            pbf_writer lines{one, 2};
+            for (const std::string_view tag : chart.names)
+                lines.add_string(1, fmt::format("^{}$", tag));
+        }
+    }
+    file_->write(summary_event(time_s_.value_or(wall_time_s()), 0, [&](pbf_writer& values) {
+        add_string_value(values, "custom_scalars__config__", layout, "custom_scalars");
+    }));
+}
+
+void TensorBoardLogger::log_settings(std::span<const LogSetting> settings, std::span<const std::string_view> metrics) {
+    has_settings_ = true;
+    std::string experiment, start;
+    {
+        pbf_writer writer{experiment};
+        pbf_writer data{writer, 2};
+        for (const LogSetting& setting : settings) {
+            pbf_writer info{data, 4};
+            info.add_string(1, setting.name.data(), setting.name.size());
+            info.add_enum(4, number_in(setting.value) ? 3 : 1);   // a number or a text
+        }
+        for (const std::string_view metric : metrics) {
+            pbf_writer info{data, 5};
+            pbf_writer name{info, 1};
+            name.add_string(2, metric.data(), metric.size());
+        }
+    }
+    {
+        pbf_writer writer{start};
+        pbf_writer data{writer, 3};
+        for (const LogSetting& setting : settings) {
+            pbf_writer entry{data, 1};
+            entry.add_string(1, setting.name.data(), setting.name.size());
+            pbf_writer value{entry, 2};
+            if (const auto number = number_in(setting.value))
+                value.add_double(2, *number);
+            else
+                value.add_string(3, setting.value.data(), setting.value.size());
+        }
+        data.add_double(5, time_s_.value_or(wall_time_s()));
+    }
+    write_hparams("_hparams_/experiment", experiment);
+    write_hparams("_hparams_/session_start_info", start);
+}
+
+void TensorBoardLogger::finish() {
+    if (!std::exchange(has_settings_, false))
+        return;
+    std::string end;
+    {
+        pbf_writer writer{end};
+        pbf_writer data{writer, 4};
+        data.add_enum(1, end_ == RunEnd::finished ? 1 : 2);
+        data.add_double(2, time_s_.value_or(wall_time_s()));
+    }
+    write_hparams("_hparams_/session_end_info", end);
+}
+
+void TensorBoardLogger::write_hparams(std::string_view name, std::string_view content) {
+    file_->write(summary_event(time_s_.value_or(wall_time_s()), 0, [&](pbf_writer& values) {
         pbf_writer value{values, value_field};
         value.add_string(ValueField::tag, name.data(), name.size());
         {
-            pbf_writer text{value, ValueField::tensor};
-            text.add_enum(1, string_type);
-            {
-                pbf_writer shape{text, 2}, dimension{shape, 2};
-                dimension.add_int64(1, 1);
-            }
-            text.add_bytes(8, markdown(table));
+            pbf_writer nothing{value, ValueField::tensor};   // which TensorBoard asks for
+            nothing.add_enum(1, 1);
+            pbf_writer shape{nothing, 2};
         }
         pbf_writer about{value, ValueField::metadata};
-        {
-            pbf_writer plugin{about, 1};
-            plugin.add_string(1, "text");
-        }
-        about.add_enum(4, data_class_tensor);
+        pbf_writer plugin{about, 1};
+        plugin.add_string(1, "hparams");
+        plugin.add_bytes(2, content.data(), content.size());
     }));
 }
 

@@ -70,6 +70,42 @@ BOOST_AUTO_TEST_CASE(the_exported_steps_are_those_of_the_recording) {
     BOOST_TEST(csv.find(draw) != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(a_run_is_logged_for_trackers_and_prometheus_with_the_numbers_of_its_report) {
+    const TemporaryFolder folder;
+    for (const auto& [format, path] : std::vector<std::pair<std::string, std::string>>{{"tensorboard", "runs"},
+                                                                                       {"wandb", "wandb"},
+                                                                                       {"mlflow", "mlruns"},
+                                                                                       {"prometheus", "run.prom"},
+                                                                                       {"jsonl", "run.jsonl"}}) {
+        const Result result = run_program({"export", recorded().run, "--to", format, "-o", folder.file(path)});
+        BOOST_TEST(result.code == 0, result.err);
+        BOOST_TEST(result.err.starts_with("drawpoint: wrote " + folder.file(path)), result.err);
+    }
+    const Json report = Json::parse(run_program({"report", recorded().run, "--json"}).out);
+    std::ifstream lines{folder.file("run.jsonl")};
+    std::size_t steps = 0;
+    Json last;
+    for (std::string line; std::getline(lines, line);)
+        if (const Json record = Json::parse(line); record.contains("scalars")) {
+            steps += record["scalars"].contains("drawpoint/draw_s") ? 1 : 0;
+            last = record["scalars"];
+        }
+    BOOST_TEST(steps == report["run"]["steps"].get<std::size_t>());
+    BOOST_TEST(last["report/wall_s"] == report["run"]["wall_s"]);
+    BOOST_TEST(last["report/starved_s"] == report["draw"]["starved_s"]);
+    const std::string metrics = contents(folder.file("run.prom"));
+    BOOST_TEST(metrics.find("\ndrawpoint_steps_total 6\n") != std::string::npos, metrics);
+    for (const Json& row : report["rows"]) {
+        const std::string name = "drawpoint_action_seconds_sum{phase=\"" + row["phase"].get<std::string>() +
+                                 "\",action=\"" + row["action"].get<std::string>() + "\"} ";
+        const std::size_t at = metrics.find(name);
+        BOOST_REQUIRE(at != std::string::npos);
+        BOOST_TEST(std::stod(metrics.substr(at + name.size())) == row["total_s"].get<double>());
+    }
+    const Result profile = run_program({"export", recorded().run, "--to", "xplane", "-o", folder.path().string()});
+    BOOST_TEST(std::filesystem::exists(folder / "plugins/profile/run/drawpoint.xplane.pb"), profile.err);
+}
+
 BOOST_AUTO_TEST_CASE(an_exported_chrome_trace_can_be_exported_again) {
     const TemporaryFolder folder;
     const std::string trace = folder.file("a.pt.trace.json.gz");
@@ -87,9 +123,12 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
     check_complaint(run_program({"export", run}), 2, {"--to", "chrome"});
     check_complaint(run_program({"export", "--to", "csv"}), 2, {"RUN"});
     check_complaint(run_program({"export", run, "--to", "chrom"}), 2, {"--to chrom", "did you mean chrome?"});
-    for (const std::string later : {"xplane", "tensorboard", "wandb", "mlflow", "prometheus"})
+    for (const std::string later : {"perfetto-sql", "otava", "opentelemetry"})
         check_complaint(run_program({"export", run, "--to", later}), 2, {"--to " + later, "not delivered yet"});
-    check_complaint(run_program({"export", run, "--to", "pprof", "-o", "-"}), 2, {"-o -", "pprof"});
+    for (const std::string binary : {"pprof", "xplane", "tensorboard"})
+        check_complaint(run_program({"export", run, "--to", binary, "-o", "-"}), 2, {"-o -", binary});
+    for (const std::string tracker : {"tensorboard", "wandb", "mlflow", "prometheus", "jsonl"})
+        check_complaint(run_program({"export", run, "--to", tracker, "-o", "/proc/none/x"}), 1, {"/proc/none"});
     check_complaint(run_program({"export", run, "--to", "csv", "-o", run}), 2, {run, "same file"});
     check_complaint(run_program({"export", folder.file("none.pftrace"), "--to", "csv"}), 1,
                     {folder.file("none.pftrace")});

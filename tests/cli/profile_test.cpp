@@ -243,6 +243,25 @@ BOOST_AUTO_TEST_CASE(a_batch_of_one_sample_is_said_where_a_model_cannot_take_it)
                     1, {"--drop-last"});
 }
 
+BOOST_AUTO_TEST_CASE(a_run_is_also_written_as_a_page_and_as_logs) {
+    const TemporaryFolder folder;
+    const std::string page = folder.file("run.html"), metrics = folder.file("run.prom"), runs = folder.file("runs");
+    const Result result = run_program(
+        profile_into(folder, {"--data", "synthetic:40", "--image-size", "8", "--model", "none", "--batch-size", "4",
+                              "--html", page, "--log", "prometheus=" + metrics, "--log", "tensorboard=" + runs}));
+    BOOST_TEST(result.code == 0, result.err);
+    BOOST_TEST(bytes_in(page).find("Why the draw waits") != std::string::npos);
+    BOOST_TEST(bytes_in(metrics).find("drawpoint_samples_total 40") != std::string::npos);
+    BOOST_TEST(!std::filesystem::is_empty(runs));
+    BOOST_TEST(result.err.find("wrote " + page) != std::string::npos, result.err);
+    check_complaint(run_program({"profile", "--data", "synthetic:40", "--html", folder.file("none/x.html")}), 1,
+                    {folder.file("none/x.html")});
+    check_complaint(run_program({"profile", "--data", "synthetic:40", "-o", page, "--html", page}), 2,
+                    {"--html", "same file"});
+    check_complaint(run_program({"tune", "--data", "synthetic:40", "--html", page}), 2,
+                    {"--html", "no effect on tune"});
+}
+
 BOOST_AUTO_TEST_CASE(steps_end_the_run_early_and_it_says_so) {
     const TemporaryFolder folder;
     const Json report =

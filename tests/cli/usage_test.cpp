@@ -35,6 +35,8 @@ BOOST_AUTO_TEST_CASE(a_value_out_of_range_is_named_with_its_option) {
                                                                                         {"--model", "vgg"},
                                                                                         {"--optimizer", "lion"},
                                                                                         {"--precision", "16"},
+                                                                                        {"--log", "tensorbord=x"},
+                                                                                        {"--log", "wandb"},
                                                                                         {"--resize-filter", "cubic"},
                                                                                         {"--format", "zip"},
                                                                                         {"--order", "random"},

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Asks other programs' own readers ("referees") whether they take what drawpoint writes, and whether they find in it what
-was recorded: Perfetto's trace processor (r1_perfetto_tp.py), Perfetto's protobuf classes (r1_perfetto_proto.py) and the
-rules of speedscope's importer (r9_stacks.py). They are shown a recording of a run that ended, of one that was killed and an
-imported PyTorch trace, and what each exports to. One line a question, ACCEPT or REJECT; exit 1 if anything is rejected,
-77 if there are no referees.
-usage: referees.py --program DRAWPOINT [live | killed | imported | refusals]..."""
+was recorded: Perfetto's trace processor and protobuf classes (r1), TensorBoard (r3), XProf (r4), W&B (r6), MLflow (r7),
+Prometheus (r8) and the rules of speedscope's importer (r9). They are shown a recording of a run that ended, of one that was
+killed and an imported PyTorch trace, and what each exports to; pages of HTML are shown to a browser. One line a question,
+ACCEPT or REJECT, or "not run" where a reader is missing; exit 1 if anything is rejected, 77 if there are no referees.
+usage: referees.py --program DRAWPOINT [KIND]..."""
 
 import argparse
 import json
@@ -17,8 +17,20 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PYTHON = ROOT / ".deps/referees/bin/python3"
-SCRIPTS = {"processor": "r1_perfetto_tp.py", "classes": "r1_perfetto_proto.py", "stacks": "r9_stacks.py"}
+# The scripts, and the virtual environment in .deps that each needs.
+SCRIPTS = {"processor": "r1_perfetto_tp.py", "classes": "r1_perfetto_proto.py", "stacks": "r9_stacks.py",
+           "tensorboard": "r3_tensorboard.py", "xprof": "r4_xprof.py", "wandb": "r6_wandb.py", "mlflow": "r7_mlflow.py",
+           "prometheus": "r8_prometheus.py"}
+ALWAYS_THERE = ("processor", "classes", "stacks", "tensorboard")
+# Which kind of question is put about which format of `drawpoint export`; a format that is missing here fails `refusals`.
+ASKED_BY = {"chrome": "live", "speedscope": "live", "folded": "live", "xplane": "xprof", "tensorboard": "tensorboard",
+            "wandb": "trackers", "mlflow": "trackers", "prometheus": "trackers"}
+UNREAD = ("pprof", "csv", "json", "jsonl")   # without a reader of their own here; tests parse them
+
+
+def python_of(name):
+    return ROOT / ".deps" / ("referees" if name in ("processor", "classes", "stacks") else name) / "bin/python3"
+
 IMPORTED = ROOT / "tests/golden/g6_kineto/cpu_workers2_gz"
 DRAW, DRAW_OF_PYTORCH = (f"enumerate(DataLoader)#{name}.__next__" for name in ("drawpoint", "_MultiProcessingDataLoaderIter"))
 SKIPPED = 77
@@ -44,7 +56,10 @@ class Court:
 
     def ask(self, referee, file, *expected, may_be_open=(), refuses=""):
         """Whether `referee` reads `file` and finds what is expected; with `refuses`, whether it rejects it in these words."""
-        command = [PYTHON, "-B", self.referees / SCRIPTS[referee], file, *expected]
+        if not python_of(referee).exists():
+            print(f"not run: {SCRIPTS[referee]} {Path(file).name}: no {python_of(referee)}; ./run referees makes it", flush=True)
+            return
+        command = [python_of(referee), "-B", self.referees / SCRIPTS[referee], file, *expected]
         answer = subprocess.run(command, capture_output=True, text=True, env=self.environment)
         verdict = (answer.stdout.strip().splitlines() or [""])[-1]
         open_at_the_kill = only_open(verdict, may_be_open)
@@ -71,6 +86,14 @@ class Court:
         ledger = Path(str(recording) + ".ledger.json")
         self.drawpoint("export", recording, "--to", "json", "-o", ledger)
         return len(json.loads(ledger.read_text())["steps"])
+
+    def report_of(self, recording):
+        return json.loads(subprocess.run([self.program, "report", recording, "--json"], check=True, capture_output=True).stdout)
+
+    def formats(self):
+        """Those that the program names when it is asked for none."""
+        answer = subprocess.run([self.program, "export", "x"], capture_output=True, text=True).stderr
+        return answer.strip().split("one of ")[1].split(", ")
 
 
 def node_folders():
@@ -118,8 +141,77 @@ def imported(court, folder):
     court.ask_of_exports(trace, sum(step["recorded"] for step in truth["steps"]), DRAW_OF_PYTORCH)
 
 
+def recorded(court, folder):
+    """A run that waits for its loader, and its report."""
+    recording = folder / "run.pftrace"
+    court.drawpoint("profile", "--data", "synthetic:640", "--image-size", "32", "--model", "none", "--compute-ms", "1",
+                    "--batch-size", "16", "--num-workers", "1", "--inject", "read-latency=500us", "-o", recording)
+    return recording, court.report_of(recording)
+
+
+def row_of(report, phase, action):
+    return next(row for row in report["rows"] if (row["phase"], row["action"]) == (phase, action))
+
+
+def tensorboard(court, folder):
+    recording, report = recorded(court, folder)
+    court.drawpoint("export", recording, "--to", "tensorboard", "-o", folder / "runs")
+    steps = report["run"]["steps"]
+    expected = [f"--scalar=drawpoint/{name}={steps}" for name in ("draw_s", "batch_s", "samples_per_s", "ready_batches")]
+    court.ask("tensorboard", folder / "runs", *expected, "--scalar=report/wall_s=1", "--histogram=drawpoint/draws_s",
+              "--text=drawpoint/report", "--text=drawpoint/verdict", "--hparam=num-workers", "--metric=report/samples_per_s",
+              "--layout=where a step's time goes", "--serve")
+    cut = next((folder / "runs").iterdir())
+    cut.write_bytes(cut.read_bytes()[:-1])
+    court.ask("tensorboard", folder / "runs", refuses="truncated")
+
+
+def xprof(court, folder):
+    recording, report = recorded(court, folder)
+    court.drawpoint("export", recording, "--to", "xplane", "-o", folder / "run.xplane.pb")
+    ledger = folder / "run.ledger.json"
+    court.drawpoint("export", recording, "--to", "json", "-o", ledger)
+    steps = json.loads(ledger.read_text())["steps"][1:-1]   # XProf leaves the first and the last out
+    draw, whole = sum(step["draw_ns"] for step in steps), sum(step["draw_ns"] + step["batch_ns"] for step in steps)
+    court.ask("xprof", folder / "run.xplane.pb", "--steps", str(len(steps)), "--input-percent", str(100 * draw / whole),
+              "--step-ms", str(whole / len(steps) / 1e6), "--tol", "0.01", "--event", "generate")
+
+
+def trackers(court, folder):
+    recording, report = recorded(court, folder)
+    steps = report["run"]["steps"]
+    for form, output in (("wandb", "wandb"), ("mlflow", "mlruns"), ("prometheus", "run.prom")):
+        court.drawpoint("export", recording, "--to", form, "-o", folder / output)
+    court.ask("wandb", next((folder / "wandb").glob("*/*.wandb")), f"--history=drawpoint/draw_s={steps}",
+              "--config=num-workers", "--summary=report/wall_s", "--exit-code=0")
+    court.ask("mlflow", folder / "mlruns", f"--metric=drawpoint/draw_s={steps}", "--param=num-workers=1", "--runs=1",
+              "--status=FINISHED")
+    court.ask("prometheus", folder / "run.prom", "--family=drawpoint_action_seconds=summary",
+              "--family=drawpoint_steps_total=counter", "--family=drawpoint_draw_blame_seconds_total=counter")
+
+
+def pages(court, folder):
+    recording, report = recorded(court, folder)
+    for command, name in (("report", "run"), ("whatif", "whatif"), ("diagnose", "diagnosis")):
+        court.drawpoint(command, recording, "--html", folder / f"{name}.html")
+    other = folder / "other.pftrace"
+    court.drawpoint("profile", "--data", "synthetic:96", "--image-size", "8", "--model", "none", "--batch-size", "16",
+                    "-o", other, "--html", folder / "six.html")
+    court.drawpoint("compare", recording, other, "--html", folder / "compared.html")
+    python = python_of("pages")
+    if not python.exists():
+        print(f"not run: pages.py: no {python}; ./run referees makes it", flush=True)
+        return
+    look = subprocess.run([python, "-B", ROOT / "tests/referees/pages.py", *sorted(folder.glob("*.html"))])
+    court.rejected += look.returncode not in (0, SKIPPED)
+
+
 def refusals(court, folder):
     """A referee that accepted everything would be no referee."""
+    for form in court.formats():
+        if form not in ASKED_BY and form not in UNREAD:
+            court.rejected += 1
+            print(f"REJECT: no reader is asked about the format {form}", flush=True)
     recording = folder / "run.pftrace"
     court.drawpoint("profile", "--data", "synthetic:64", "--image-size", "8", "--model", "none", "--batch-size", "16",
                     "-o", recording)
@@ -139,20 +231,22 @@ def the_referees():
     named = os.environ.get("DRAWPOINT_REFEREES_DIR")
     if not named:
         print("skipped: DRAWPOINT_REFEREES_DIR is not set. It names the folder of the scripts", ", ".join(SCRIPTS.values()) +
-              ", which read recordings and exports as Perfetto and speedscope do.")
+              ", which read recordings and exports as other programs do.")
         sys.exit(SKIPPED)
     for script in SCRIPTS.values():
         if not (Path(named) / script).is_file():
             sys.exit(f"referees.py: DRAWPOINT_REFEREES_DIR={named} has no {script}")
-    if not PYTHON.exists():
-        sys.exit(f"referees.py: no {PYTHON}: ./run referees installs what the referees need")
+    for name in ALWAYS_THERE:
+        if not python_of(name).exists():
+            sys.exit(f"referees.py: no {python_of(name)}: ./run referees installs what the referees need")
     return Path(named).resolve()
 
 
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--program", type=Path, required=True, help="drawpoint")
-    kinds = {"live": live, "killed": killed, "imported": imported, "refusals": refusals}
+    kinds = {"live": live, "killed": killed, "imported": imported, "tensorboard": tensorboard, "xprof": xprof,
+             "trackers": trackers, "pages": pages, "refusals": refusals}
     options.add_argument("kinds", nargs="*", metavar="KIND", help="of " + ", ".join(kinds) + " [all]")
     options = options.parse_args()
     if unknown := [kind for kind in options.kinds if kind not in kinds]:

@@ -185,7 +185,8 @@ BOOST_AUTO_TEST_CASE(a_chart_and_a_page_have_each_row_and_no_markup_of_a_recordi
     const std::string svg = to_svg(found), html = to_html(found, "a <&> b", "one\n<two>\n");
     BOOST_TEST(svg.find("train draw: decode: +") != std::string::npos, svg);
     BOOST_TEST(svg.find("train forward: -") != std::string::npos, svg);
-    BOOST_TEST(html.find(svg) != std::string::npos);
+    const std::size_t bars = svg.find("<text"), end = svg.rfind("</svg>");
+    BOOST_TEST(html.find(svg.substr(bars, end - bars)) != std::string::npos);
     BOOST_TEST(html.find("<h1>a &lt;&amp;&gt; b</h1>") != std::string::npos);
     BOOST_TEST(html.find("one\n&lt;two&gt;\n</pre>") != std::string::npos);
     BOOST_TEST(html.find("&lt;b&gt;&amp;&quot;") != std::string::npos);

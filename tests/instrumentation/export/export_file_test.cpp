@@ -98,7 +98,7 @@ BOOST_AUTO_TEST_CASE(every_format_is_found_by_its_name) {
         const auto format = static_cast<ExportFormat>(i);
         BOOST_TEST((export_format(name_of(format)) == format));
     }
-    BOOST_TEST(!export_format("xplane"));
+    BOOST_TEST(!export_format("perfetto-sql"));
     BOOST_TEST(!export_format(""));
 }
 

@@ -43,8 +43,8 @@ BOOST_AUTO_TEST_CASE(the_document_has_its_keys_in_order) {
                                         "total_s", "share_of_total", "samples_per_s"});
     check_keys(document["draw"], {"callbacks_s", "starved_s", "handoff_s", "transfer_s", "order", "blame"});
     check_keys(document["draw"]["order"], {"lost_s", "share"});
-    check_keys(document["stages"].at(0),
-               {"stage", "calls", "mean_s", "median_s", "p90_s", "p99_s", "cpu_s", "run_queue_s", "bytes", "failures"});
+    check_keys(document["stages"].at(0), {"stage", "calls", "mean_s", "median_s", "p90_s", "p99_s", "total_s", "cpu_s",
+                                          "run_queue_s", "bytes", "failures"});
     check_keys(document["workers"].at(0), {"worker", "busy_share", "samples"});
     check_keys(document["queue"], {"mean_ready", "occupancy", "empty_share"});
     check_keys(document["memory"], {"planned_bytes", "loader_peak_bytes", "slots_bytes", "peak_bytes", "slots_replaced",

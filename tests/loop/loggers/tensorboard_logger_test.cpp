@@ -126,6 +126,39 @@ std::vector<Value> values_of(const std::string& event) {
 
 BOOST_AUTO_TEST_SUITE(tensorboard_logger)
 
+BOOST_AUTO_TEST_CASE(settings_charts_and_texts_are_for_the_plugins_that_show_them) {
+    const test::TemporaryFolder folder;
+    TensorBoardLogger logger{folder / "run"};
+    logger.set_time(1000.25);
+    const std::vector<LogSetting> settings{{"num-workers", "2"}, {"order", "in"}};
+    const std::vector<std::string_view> metrics{"report/wall_s"};
+    logger.log_settings(settings, metrics);
+    const std::vector<ScalarChart> charts{{"draws", {"a/b", "c"}}};
+    logger.log_charts("drawpoint", charts);
+    logger.log_text("verdict", "# decode");
+    logger.set_end(RunEnd::killed);
+    logger.finish();
+    logger.finish();
+    const auto events = events_of(logger.file());
+    BOOST_REQUIRE_EQUAL(events.size(), 1u + 2 + 1 + 1 + 1);
+    std::vector<Value> values;
+    for (std::size_t i = 1; i < events.size(); ++i) {
+        pbf_reader fields{events[i]};
+        BOOST_TEST(fields.next(1));
+        BOOST_TEST(fields.get_double() == 1000.25);
+        for (const Value& value : values_of(events[i]))
+            values.push_back(value);
+    }
+    BOOST_TEST(values[0].tag == "_hparams_/experiment");
+    BOOST_TEST(values[1].tag == "_hparams_/session_start_info");
+    BOOST_TEST(values[1].plugin == "hparams");
+    BOOST_TEST(values[2].tag == "custom_scalars__config__");
+    BOOST_TEST(values[2].plugin == "custom_scalars");
+    BOOST_TEST(values[2].text.find("^a/b$") != std::string::npos);
+    BOOST_TEST(values[3].text == "# decode");
+    BOOST_TEST(values[4].tag == "_hparams_/session_end_info");
+}
+
 BOOST_AUTO_TEST_CASE(the_checksum_is_crc_32c) { BOOST_TEST(crc32c("123456789") == 0xE3069283u); }
 
 BOOST_AUTO_TEST_CASE(a_file_begins_with_its_version_and_is_named_as_tensorboard_finds_it) {

@@ -19,6 +19,11 @@ namespace drawpoint {
 /// One or two lines that end a report: why the draw waits, and what the advised change is predicted to gain.
 [[nodiscard]] std::string verdict_lines(const Diagnosis&);
 
+/// "decode, together with workers", or why there is no verdict.
+[[nodiscard]] std::string verdict_text(const Diagnosis&);
+/// "num_workers 2 -> 4: +41 % (35 … 47 %)", or what to do instead.
+[[nodiscard]] std::string advice_text(const Diagnosis&);
+
 /// JSON of the schema `drawpoint.diagnosis/1`, which docs/formats.md describes.
 [[nodiscard]] nlohmann::ordered_json to_json(const Diagnosis&, const JsonHead&, const Machine&);
 

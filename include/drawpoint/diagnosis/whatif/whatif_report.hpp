@@ -23,4 +23,7 @@ namespace drawpoint {
 /// A self-contained HTML page: SVG charts, and all rows as a table. `title` is any text; it is escaped.
 [[nodiscard]] std::string to_html(const Whatif&, std::string_view title);
 
+/// The map of batches per second by workers and depth, for the recommended order and batch size, as a file of SVG.
+[[nodiscard]] std::string to_svg(const Whatif&);
+
 }   // namespace drawpoint

@@ -13,9 +13,9 @@
 namespace drawpoint {
 
 /// The formats in which a ledger can be exported for other programs: write_chrome_trace, write_speedscope,
-/// write_folded, write_pprof, write_csv_steps, write_json_ledger.
-enum class ExportFormat : std::uint8_t { chrome, speedscope, folded, pprof, csv, json };
-inline constexpr std::size_t export_format_count = 6;
+/// write_folded, write_pprof, write_csv_steps, write_json_ledger, write_xplane.
+enum class ExportFormat : std::uint8_t { chrome, speedscope, folded, pprof, csv, json, xplane };
+inline constexpr std::size_t export_format_count = 7;
 
 /// The format's name: "chrome", "speedscope" … Static storage.
 [[nodiscard]] std::string_view name_of(ExportFormat) noexcept;

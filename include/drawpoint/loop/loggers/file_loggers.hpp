@@ -2,6 +2,7 @@
 
 #include <filesystem>
 #include <memory>
+#include <vector>
 
 #include <drawpoint/loop/loggers/logger.hpp>
 
@@ -52,9 +53,16 @@ private:
     std::unique_ptr<RecordFile> file_;
 };
 
+/// Scalars shown in one chart.
+struct ScalarChart {
+    std::string_view title;
+    std::vector<std::string_view> names;
+};
+
 /// Writes an event file for TensorBoard (`tensorboard --logdir FOLDER`): scalars in single precision, a summary as a
-/// histogram of 30 buckets over its finite values, a table as Markdown text. Each logger makes a new file. Every record
-/// is passed to the system when it is logged.
+/// histogram of 30 buckets over its finite values, a table and a text as Markdown, settings as hyperparameters of the
+/// run, which the folder's name is. Each logger makes a new file. Every record is passed to the system when it is
+/// logged.
 class TensorBoardLogger final : public Logger {
 public:
     /// Makes a file `events.out.tfevents.TIME.HOST.PID.N` in `folder`, creating the folder if necessary. Throws
@@ -64,12 +72,20 @@ public:
     void log_scalars(std::span<const Scalar>, std::uint64_t step) override;
     void log_summary(std::string_view name, std::span<const double> values) override;
     void log_table(std::string_view name, const LogTable&) override;
+    void log_text(std::string_view name, std::string_view markdown) override;
+    void log_settings(std::span<const LogSetting>, std::span<const std::string_view> metrics) override;
+    /// Charts of several scalars each, for TensorBoard's page of custom scalars.
+    void log_charts(std::string_view category, std::span<const ScalarChart>);
+    void finish() override;
     [[nodiscard]] std::string error() const override;
     [[nodiscard]] const std::filesystem::path& file() const noexcept;
 
 private:
     std::unique_ptr<RecordFile> file_;
     std::uint64_t last_step_ = 0;   // used for records without a step of their own
+    bool has_settings_ = false;
+
+    void write_hparams(std::string_view name, std::string_view content);
 };
 
 }   // namespace drawpoint

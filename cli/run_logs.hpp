@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cli/log_targets.hpp"
+#include <drawpoint/diagnosis/verdict/verdict.hpp>
+#include <drawpoint/instrumentation/ledger/ledger.hpp>
+#include <drawpoint/instrumentation/report/summary.hpp>
+
+namespace drawpoint::cli {
+
+/// Where a recording goes by its format's convention: `runs/NAME`, `wandb`, `mlruns`, `NAME.prom`.
+[[nodiscard]] std::string usual_path(std::string_view format, const std::string& recording);
+
+/// Writes a run's log and says where on stderr. Throws Failure naming what cannot be written.
+void write_run_log(const RunLog&, const Ledger&, const Summary&, const Diagnosis*);
+
+}   // namespace drawpoint::cli

@@ -1,0 +1,58 @@
+#include "cli/run_page.hpp"
+
+#include <exception>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "cli/command_line.hpp"
+#include "cli/report_output.hpp"
+#include <drawpoint/diagnosis/run_page/run_page.hpp>
+#include <drawpoint/diagnosis/steady/detail/steady_run.hpp>
+#include <drawpoint/diagnosis/whatif/whatif.hpp>
+#include <drawpoint/instrumentation/report/detail/output_file.hpp>
+
+namespace drawpoint::cli {
+namespace {
+
+/// What other settings would do. nullopt if the run cannot be replayed.
+std::optional<Whatif> other_settings(const Ledger& ledger) {
+    try {
+        const SteadyRun steady = prepare(ledger);
+        if (!steady.run.unusable.empty())
+            return std::nullopt;
+        WhatifGrid grid;
+        grid.num_workers = {1, 2, 3, 4, 6, 8};
+        grid.prefetch_depth = {1, 2, 4, 8};
+        constexpr std::size_t quick_samples = 400'000;
+        return whatif(steady.run, grid, {.predict = {.replications = 6}, .most_samples = quick_samples});
+    } catch (const std::exception&) {
+        return std::nullopt;
+    }
+}
+
+}   // namespace
+
+void write_run_page(const std::string& file, const Ledger& ledger, const Summary& summary, const Diagnosis* diagnosis,
+                    const std::string& command_line) {
+    const std::optional<Whatif> others =
+        diagnosis && !diagnosis->abstained ? other_settings(ledger) : std::optional<Whatif>{};
+    write_file(file,
+               to_html(ledger, summary,
+                       {.title = summary.recording.file.empty() ? std::string{"drawpoint"} : summary.recording.file,
+                        .version = DRAWPOINT_VERSION,
+                        .command = command_line,
+                        .diagnosis = diagnosis,
+                        .whatif = others ? &*others : nullptr}));
+    complain(fmt::format("wrote {}", file));
+}
+
+void check_page(const std::string& page, std::string_view option, const std::string& other) {
+    if (page.empty())
+        return;
+    if (same_file(page, other))
+        throw UsageError{fmt::format("{} {} and --html {} name the same file", option, other, page)};
+    check_files({.json_files = {page}}, "--html", "");   // throws if it cannot be written
+}
+
+}   // namespace drawpoint::cli

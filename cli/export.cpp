@@ -9,6 +9,7 @@
 
 #include "cli/command_line.hpp"
 #include "cli/options.hpp"
+#include "cli/perfetto_sql.hpp"
 #include "cli/recording.hpp"
 #include "cli/report_output.hpp"
 #include "cli/run_logs.hpp"
@@ -18,7 +19,9 @@
 namespace drawpoint::cli {
 namespace {
 
-constexpr std::array<std::string_view, 4> later{"perfetto-sql", "otava", "nvtx", "opentelemetry"};
+constexpr std::array<std::string_view, 3> later{"otava", "nvtx", "opentelemetry"};
+
+constexpr std::string_view views_of_perfetto = "perfetto-sql";
 
 /// The formats of single files, then those of logs; csv, which is both, once.
 std::vector<std::string> all_formats() {
@@ -28,6 +31,7 @@ std::vector<std::string> all_formats() {
     for (const std::string_view name : run_log_formats)
         if (!export_format(name))
             names.emplace_back(name);
+    names.emplace_back(views_of_perfetto);
     return names;
 }
 
@@ -72,6 +76,13 @@ int export_run(const Invocation& invocation) {
     if (!line.parse())
         return exit_ok;
     check_format(to);
+    if (to == views_of_perfetto) {   // the same for all recordings
+        if (output.empty() || output == "-")
+            print(perfetto_sql());
+        else
+            write_file(output, perfetto_sql());
+        return exit_ok;
+    }
     if (file.empty())
         throw UsageError{"RUN is missing: the recording to export"};
     const auto format = export_format(to);

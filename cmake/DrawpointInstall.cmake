@@ -12,6 +12,8 @@ if(DRAWPOINT_ROOMS)
   install(FILES ${PROJECT_SOURCE_DIR}/bench/suite/drawpoint_suite.py DESTINATION ${CMAKE_INSTALL_DATADIR}/drawpoint/python)
   if(TARGET drawpoint)
     install(TARGETS drawpoint)
+    install(FILES ${PROJECT_SOURCE_DIR}/instrumentation/trace/drawpoint.sql
+      DESTINATION ${CMAKE_INSTALL_DATADIR}/drawpoint)
   endif()
   add_custom_target(installed DEPENDS ${DRAWPOINT_ROOMS} $<TARGET_NAME_IF_EXISTS:drawpoint>)
 

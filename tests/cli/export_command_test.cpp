@@ -106,6 +106,13 @@ BOOST_AUTO_TEST_CASE(a_run_is_logged_for_trackers_and_prometheus_with_the_number
     BOOST_TEST(std::filesystem::exists(folder / "plugins/profile/run/drawpoint.xplane.pb"), profile.err);
 }
 
+BOOST_AUTO_TEST_CASE(views_for_perfetto_are_printed_without_a_recording) {
+    const Result result = run_program({"export", "--to", "perfetto-sql"});
+    BOOST_TEST(result.code == 0, result.err);
+    for (const std::string view : {"step", "draw", "piece", "batch", "sample", "stage", "worker", "setting"})
+        BOOST_TEST(result.out.find("create view drawpoint_" + view + " as\n") != std::string::npos, view);
+}
+
 BOOST_AUTO_TEST_CASE(an_exported_chrome_trace_can_be_exported_again) {
     const TemporaryFolder folder;
     const std::string trace = folder.file("a.pt.trace.json.gz");
@@ -123,7 +130,7 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
     check_complaint(run_program({"export", run}), 2, {"--to", "chrome"});
     check_complaint(run_program({"export", "--to", "csv"}), 2, {"RUN"});
     check_complaint(run_program({"export", run, "--to", "chrom"}), 2, {"--to chrom", "did you mean chrome?"});
-    for (const std::string later : {"perfetto-sql", "otava", "opentelemetry"})
+    for (const std::string later : {"otava", "opentelemetry"})
         check_complaint(run_program({"export", run, "--to", later}), 2, {"--to " + later, "not delivered yet"});
     for (const std::string binary : {"pprof", "xplane", "tensorboard"})
         check_complaint(run_program({"export", run, "--to", binary, "-o", "-"}), 2, {"-o -", binary});

@@ -7,8 +7,10 @@ ACCEPT or REJECT, or "not run" where a reader is missing; exit 1 if anything is 
 usage: referees.py --program DRAWPOINT [KIND]..."""
 
 import argparse
+import ast
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -24,7 +26,7 @@ SCRIPTS = {"processor": "r1_perfetto_tp.py", "classes": "r1_perfetto_proto.py", 
 ALWAYS_THERE = ("processor", "classes", "stacks", "tensorboard")
 # Which kind of question is put about which format of `drawpoint export`; a format that is missing here fails `refusals`.
 ASKED_BY = {"chrome": "live", "speedscope": "live", "folded": "live", "xplane": "xprof", "tensorboard": "tensorboard",
-            "wandb": "trackers", "mlflow": "trackers", "prometheus": "trackers"}
+            "wandb": "trackers", "mlflow": "trackers", "prometheus": "trackers", "perfetto-sql": "sql"}
 UNREAD = ("pprof", "csv", "json", "jsonl")   # without a reader of their own here; tests parse them
 
 
@@ -190,6 +192,26 @@ def trackers(court, folder):
               "--family=drawpoint_steps_total=counter", "--family=drawpoint_draw_blame_seconds_total=counter")
 
 
+def sql(court, folder):
+    """The questions of docs/perfetto.md: each is a block of SQL and one of its answer."""
+    recording = ROOT / "tests/cli/kept_run.pftrace"
+    views = subprocess.run([court.program, "export", "--to", "perfetto-sql"], check=True, capture_output=True, text=True).stdout
+    page = (ROOT / "docs/perfetto.md").read_text()
+    questions = re.findall(r"```sql\n(.*?)```\n```text\n(.*?)```", page, re.DOTALL)
+    if len(questions) < 10:
+        raise RuntimeError(f"docs/perfetto.md has {len(questions)} questions")
+    command = [python_of("processor"), "-B", court.referees / SCRIPTS["processor"], recording, "--sql"]
+    for query, answer in questions:
+        said = subprocess.run([*command, views + query], capture_output=True, text=True, env=court.environment).stdout
+        rows = [ast.literal_eval(line[4:]) for line in said.splitlines() if line.startswith("sql ")]
+        got = "".join(" | ".join(str(cell) for cell in row) + "\n" for row in rows)
+        good = got == answer and len(query.splitlines()) <= 3
+        print("ACCEPT" if good else "REJECT", "docs/perfetto.md:", query.splitlines()[0], flush=True)
+        if not good:
+            court.rejected += 1
+            print(f"  it says: {got}", flush=True)
+
+
 def pages(court, folder):
     recording, report = recorded(court, folder)
     for command, name in (("report", "run"), ("whatif", "whatif"), ("diagnose", "diagnosis")):
@@ -246,7 +268,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--program", type=Path, required=True, help="drawpoint")
     kinds = {"live": live, "killed": killed, "imported": imported, "tensorboard": tensorboard, "xprof": xprof,
-             "trackers": trackers, "pages": pages, "refusals": refusals}
+             "trackers": trackers, "sql": sql, "pages": pages, "refusals": refusals}
     options.add_argument("kinds", nargs="*", metavar="KIND", help="of " + ", ".join(kinds) + " [all]")
     options = options.parse_args()
     if unknown := [kind for kind in options.kinds if kind not in kinds]:

@@ -115,7 +115,8 @@ void CommandLine::add_from_environment(std::vector<std::string>& arguments) cons
             if (const char* value = std::getenv(variable_of(name).c_str());
                 value && *value && !is_given(arguments_, *option))
                 for (std::string_view rest = value; !rest.empty();) {   // repeatable ones are separated by blanks
-                    const std::size_t end = name == "inject" ? rest.find(' ') : rest.npos;
+                    const bool is_list = option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeAll;
+                    const std::size_t end = is_list ? rest.find(' ') : rest.npos;
                     if (end != 0)
                         arguments.push_back(fmt::format("--{}={}", name, rest.substr(0, end)));
                     rest.remove_prefix(end == rest.npos ? rest.size() : end + 1);

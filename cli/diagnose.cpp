@@ -133,7 +133,7 @@ int diagnose_run(const Invocation& invocation) {
         return exit_ok;
     }
     const Ledger ledger = read_steps(file);
-    std::string chain;
+    std::string chain, shown;   // as it is, and in the form asked for
     if (explains) {
         try {
             const Blame found = blame(ledger);
@@ -141,20 +141,21 @@ int diagnose_run(const Invocation& invocation) {
         } catch (const std::invalid_argument& error) {
             throw UsageError{fmt::format("--explain {}: {}", step_text, error.what())};
         }
+        shown = markdown ? fmt::format("```\n{}```\n", chain) : chain;
         if (output.form != Form::json && output.json_files.empty() && html.empty()) {
-            print(markdown ? fmt::format("```\n{}```\n", chain) : chain);
+            print(shown);
             return exit_ok;
         }
     }
     const Diagnosis found = drawpoint::diagnose(ledger, {.defaults = profile_defaults()});
-    Summary summary = summary_of(ledger, true);
+    Summary summary = summary_of(ledger, drops_first_batch(ledger));
     summary.recording.file = file;
     if (!html.empty())
         write_run_page(html, ledger, summary, &found, invocation.line);
     Json document = to_json(found, {.version = DRAWPOINT_VERSION, .command = invocation.line}, summary.machine);
     if (explains)
         document["explain"] = chain;
-    print_output(explains ? chain : markdown ? to_markdown(found) : to_text(found), document, output);
+    print_output(explains ? shown : markdown ? to_markdown(found) : to_text(found), document, output);
     return exit_ok;
 }
 

@@ -89,8 +89,8 @@ int export_run(const Invocation& invocation) {
     if (output.empty())
         output = format ? derived_name(file, *format) : usual_path(to, file);
     if (output == "-" && (!format || *format == ExportFormat::pprof || *format == ExportFormat::xplane))
-        throw UsageError{fmt::format("-o -: {} is no text; name a file or folder", to)};
-    if (format == ExportFormat::xplane && std::filesystem::is_directory(output)) {
+        throw UsageError{fmt::format("-o -: {} goes into a file or folder; name it", to)};
+    if (format == ExportFormat::xplane && (output.ends_with('/') || std::filesystem::is_directory(output))) {
         output = in_profile_folder(output, file);
         std::filesystem::create_directories(std::filesystem::path{output}.parent_path());
     }
@@ -102,7 +102,7 @@ int export_run(const Invocation& invocation) {
     if (!run.warning.empty())
         complain(run.warning);
     if (!format) {
-        Summary summary = summary_of(run.ledger, true);
+        Summary summary = summary_of(run.ledger, drops_first_batch(run.ledger));
         summary.recording.file = file;
         const auto diagnosis = diagnosis_of(run.ledger);
         if (diagnosis)

@@ -48,7 +48,7 @@ void print_usage(std::FILE* to) {
         text += fmt::format("  {:<10}{}\n", command.name, command.what);
     write_to(
         to,
-        text + "\ndrawpoint COMMAND --help lists a command's options; drawpoint --version prints the version.\n"
+        text + "\ndrawpoint help COMMAND lists a command's options; drawpoint --version prints the version.\n"
                "Exit codes: 0 ok, 1 failed, 2 bad usage, 3 slower (gate), 130 stopped by Ctrl-C, SIGTERM or SIGHUP.\n");
 }
 
@@ -85,6 +85,11 @@ int dispatch(const std::vector<std::string>& words) {
         throw UsageError{"no command given"};
     }
     const std::string& name = words.front();
+    if (name == "help" && words.size() > 1) {   // as git's
+        std::vector<std::string> asked{words.begin() + 1, words.end()};
+        asked.emplace_back("--help");
+        return dispatch(asked);
+    }
     if (name == "--help" || name == "-h" || name == "help") {
         print_usage(stdout);
         return exit_ok;

@@ -296,6 +296,8 @@ void ProfileOptions::check_together() const {
             throw UsageError{fmt::format("--{} needs --device cuda, xpu or mps, got --device cpu", option)};
     if (on_device() && model.value == ModelKind::none)
         throw UsageError{fmt::format("--device {} needs a model, got --model none", device)};
+    if (precision.value != Precision::float32 && model.value == ModelKind::none)
+        throw UsageError{fmt::format("--precision {} needs a model, got --model none", precision.text)};
     if (compute_ms > 0 && model.value != ModelKind::none)
         throw UsageError{
             fmt::format("--compute-ms {} needs --model none (--inject compute={}ms makes a model's steps longer)",

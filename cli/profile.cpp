@@ -17,9 +17,11 @@
 #include "cli/data.hpp"
 #include "cli/machine.hpp"
 #include "cli/profiling.hpp"
+#include "cli/recording.hpp"
 #include "cli/report_output.hpp"
 #include "cli/run_page.hpp"
 #include "cli/training.hpp"
+#include <drawpoint/instrumentation/report/detail/output_file.hpp>
 #include <drawpoint/instrumentation/detail/replaced_file.hpp>
 #include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/instrumentation/host/detail/signals.hpp>
@@ -173,11 +175,35 @@ Outcome train_and_record(const ProfileOptions& options, const Data& data, Record
     return outcome;
 }
 
+/// Throws UsageError if two of the files that the run reads or writes are the same.
+void check_apart(const ProfileOptions& options, const OutputOptions& output, bool has_file) {
+    std::vector<std::pair<std::string, std::string>> files{
+        {"--html", options.html}, {"--checkpoint", options.checkpoint}, {"--resume", options.resume}};
+    if (has_file)
+        files.emplace_back("-o", options.output);
+    for (const std::string& file : output.json_files)
+        files.emplace_back("--json", file);
+    for (const RunLog& log : options.logs)
+        files.emplace_back("--log " + log.format, log.path);
+    for (std::size_t i = 0; i < files.size(); ++i)
+        for (std::size_t other = 0; other < i; ++other) {
+            const bool is_checkpoint = files[i].first == "--resume" && files[other].first == "--checkpoint";
+            if (!files[i].second.empty() && !is_checkpoint && same_file(files[i].second, files[other].second))
+                throw UsageError{fmt::format("{} {} and {} {} name the same file", files[other].first,
+                                             files[other].second, files[i].first, files[i].second)};
+        }
+}
+
 /// Prints the report asked for; after drawpoint's own as text also the one on what only this --profiler records.
 void print_run(Recorder& recorder, ReportRequest request, ProfilerKind profiler, const OutputOptions& output) {
-    const Ledger ledger = recorder.ledger();
     const RecordingState recording = recorder.state();
+    // Logs and pages show steps one by one: the file has more of them than the ledger of a running program.
+    const bool shows_steps = !request.logs.empty() || !request.html.empty();
+    const Ledger ledger = shows_steps && !recording.file.empty() && recording.error.empty()
+                              ? read_run(recording.file.string()).ledger
+                              : recorder.ledger();
     Summary summary = summary_of(ledger, request.drop_first_batch);
+    FirstFailure failures;
     summary.recording.file = recording.file.string();
     if (!recording.file.empty())
         summary.recording.bytes = static_cast<std::int64_t>(recording.bytes);
@@ -185,11 +211,12 @@ void print_run(Recorder& recorder, ReportRequest request, ProfilerKind profiler,
         summary.recording.error = recording.error;
     if (!ledger.steps.empty() || output.form == OutputOptions::Form::json || !request.html.empty() ||
         !request.logs.empty())
-        print_report(ledger, summary, request, output);
+        failures.run([&] { print_report(ledger, summary, request, output); });
     const bool is_own = request.style == "drawpoint";
     request.style = style_of(profiler);
     if (is_own && output.form == OutputOptions::Form::text && !request.style.empty())
         print("\n" + text_of(ledger, request));
+    failures.rethrow();
 }
 
 }   // namespace
@@ -226,6 +253,8 @@ int profile(const Invocation& invocation) {
     check_files(output, "-o", has_file ? options.output : "");
     check_files(output, "--checkpoint", options.checkpoint);
     check_page(options.html, "-o", has_file ? options.output : "");
+    check_run_logs(options.logs);
+    check_apart(options, output, has_file);
     const Data data = open_data(options);
     const auto recorder = make_recorder(options);
     record_facts(*recorder, invocation, line, data);

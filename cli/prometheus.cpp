@@ -73,7 +73,7 @@ void add_run(Families& to, const Summary& summary, const Diagnosis* diagnosis) {
     to.gauge("drawpoint_batch_size", "Samples a batch.", run.batch_size);
 }
 
-void add_draws(Families& to, const Summary& summary) {
+void add_draws(Families& to, const Summary& summary, const Diagnosis* diagnosis) {
     for (const SummaryRow& row : summary.rows)
         to.summary("drawpoint_action_seconds", "Time of what the loop did, by phase and action.", row,
                    {{"phase", std::string{row.phase}}, {"action", std::string{name_of(row.action)}}});
@@ -85,10 +85,10 @@ void add_draws(Families& to, const Summary& summary) {
                                   {"transfer", summary.draw.transfer_s},
                                   {"callbacks", summary.draw.callbacks_s}})
         to.counter("drawpoint_draw_seconds_total", "Time in draws, by part.", s, {{"part", part}});
-    if (summary.blame)
-        for (const BlameSummary& blame : *summary.blame)
+    if (diagnosis)   // two causes may have the same name, but not the same key
+        for (const BlameRow& row : diagnosis->blame_rows)
             to.counter("drawpoint_draw_blame_seconds_total", "Time that steady training draws waited, by cause.",
-                       blame.total_s, {{"cause", blame.cause}});
+                       static_cast<double>(row.ns) / 1e9, {{"cause", row.cause}, {"key", row.key}});
     to.counter("drawpoint_order_seconds_total", "Time that complete batches waited behind older ones.",
                summary.draw.order_s);
     to.gauge("drawpoint_draw_gain_ratio", "Gain of throughput if draws took no time.",
@@ -134,7 +134,7 @@ void add_trust(Families& to, const Summary& summary) {
 std::string to_prometheus(const Summary& summary, const Diagnosis* diagnosis) {
     Families families;
     add_run(families, summary, diagnosis);
-    add_draws(families, summary);
+    add_draws(families, summary, diagnosis);
     add_loader(families, summary);
     add_trust(families, summary);
     return families.text();

@@ -52,15 +52,19 @@ int report(const Invocation& invocation) {
         request.picture = static_cast<RunPicture>(position_in(names, "--svg", picture));
         if (output.form != OutputOptions::Form::text || !output.json_files.empty())
             throw UsageError{"--svg prints a picture: --json, --csv and --markdown choose another form"};
+        if (request.style != "drawpoint")
+            throw UsageError{fmt::format("--svg prints a picture instead of a report, got --style {}", request.style)};
     }
     if (file.empty())
         throw UsageError{"RUN is missing: the recording to report on"};
     check_files(output, "RUN", file);
     check_page(request.html, "RUN", file);
+    for (const std::string& json : output.json_files)
+        check_page(request.html, "--json", json);
 
     const Ledger ledger = read_steps(file, true, needs_every_row(request.style));
     if (drop_first->count() == 0)
-        request.drop_first_batch = ledger.fact(std::string{facts::option_prefix} + "drop-first-batch") != "false";
+        request.drop_first_batch = drops_first_batch(ledger);
     Summary summary = summary_of(ledger, request.drop_first_batch);
     summary.recording.file = file;
     std::error_code unknown;

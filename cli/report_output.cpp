@@ -49,6 +49,10 @@ void as_failure(F&& action) {
 
 bool needs_every_row(std::string_view style) noexcept { return style != "drawpoint" && style != "throughput"; }
 
+bool drops_first_batch(const Ledger& ledger) {
+    return ledger.fact(std::string{facts::option_prefix} + "drop-first-batch") != "false";
+}
+
 Summary summary_of(const Ledger& ledger, bool drop_first_batch) {
     Summary summary = summarize(ledger, {.drop_first_batch = drop_first_batch});
     if (ledger.fact(std::string{facts::option_prefix} + "profiler") == "throughput")
@@ -112,74 +116,92 @@ void add_diagnosis(Summary& summary, const Diagnosis& diagnosis) {
     summary.trust = TrustSummary{trust.trusted, trust.interference_share, trust.steal_share, trust.texts()};
 }
 
+namespace {
+
+void print_on_stdout(const Ledger& ledger, const Summary& summary, const std::optional<Diagnosis>& diagnosis,
+                     const ReportRequest& request, const OutputOptions& output, const std::string& document) {
+    if (request.picture) {
+        const auto picture = to_svg(ledger, summary, diagnosis ? &*diagnosis : nullptr, *request.picture);
+        if (!picture)
+            throw Failure{fmt::format("--svg {}: the recording has nothing to draw", name_of(*request.picture))};
+        return print(*picture);
+    }
+    if (const auto mode = fastxtend_mode(request.style)) {
+        const FastxtendReport report = fastxtend_report(fastxtend_values(ledger), *mode, request.drop_first_batch);
+        return print(output.form == Form::csv        ? to_csv(report)
+                     : output.form == Form::markdown ? to_markdown(report)
+                                                     : to_plain(report));
+    }
+    if (request.style != "drawpoint")
+        return print(text_of(ledger, request));
+    switch (output.form) {
+    case Form::json: return print(document);
+    case Form::csv: return print(to_csv(summary));
+    case Form::markdown:
+        return print(to_markdown(summary) + (diagnosis ? "\n## Diagnosis\n\n" + to_markdown(*diagnosis) : ""));
+    case Form::text:
+        return print(to_text(summary, {.colour = output.colour_on_stdout()}) +
+                     (diagnosis ? "\n" + verdict_lines(*diagnosis) : ""));
+    }
+}
+
+}   // namespace
+
 void print_report(const Ledger& ledger, Summary summary, const ReportRequest& request, const OutputOptions& output) {
     check_request(request, output);
-    const bool needs_diagnosis =
-        request.style == "drawpoint" && (output.form != Form::csv || !output.json_files.empty());
+    const bool is_own = request.style == "drawpoint";
+    const bool needs_diagnosis = is_own && (output.form != Form::csv || !output.json_files.empty());
     const auto diagnosis = needs_diagnosis || !request.html.empty() || !request.logs.empty() || request.picture
                                ? diagnosis_of(ledger)
                                : std::nullopt;
     if (diagnosis)
         add_diagnosis(summary, *diagnosis);
-    for (const RunLog& log : request.logs)
-        write_run_log(log, ledger, summary, diagnosis ? &*diagnosis : nullptr);
-    if (!request.html.empty())
-        write_run_page(request.html, ledger, summary, diagnosis ? &*diagnosis : nullptr, request.command_line);
-    if (request.picture) {
-        const auto picture = to_svg(ledger, summary, diagnosis ? &*diagnosis : nullptr, *request.picture);
-        if (!picture)
-            throw Failure{fmt::format("--svg {}: the recording has nothing to draw", name_of(*request.picture))};
-        print(*picture);
-        return;
-    }
-    if (const auto mode = fastxtend_mode(request.style)) {
-        const FastxtendReport report = fastxtend_report(fastxtend_values(ledger), *mode, request.drop_first_batch);
-        print(output.form == Form::csv        ? to_csv(report)
-              : output.form == Form::markdown ? to_markdown(report)
-                                              : to_plain(report));
-        return;
-    }
-    if (request.style != "drawpoint") {
-        print(text_of(ledger, request));
-        return;
-    }
-    const JsonHead head{.version = DRAWPOINT_VERSION, .command = request.command_line};
-    const auto document = [&] {
+    std::string document;
+    if (output.form == Form::json || !output.json_files.empty()) {
+        const JsonHead head{.version = DRAWPOINT_VERSION, .command = request.command_line};
         nlohmann::ordered_json json = to_json(summary, head);
         if (diagnosis) {
             const nlohmann::ordered_json found = to_json(*diagnosis, head, summary.machine);
             for (const char* const key : {"verdict", "co_verdicts", "abstained", "advice"})
                 json["diagnosis"][key] = found[key];
         }
-        return json_text(json);
-    };
-    switch (output.form) {
-    case Form::json: print(document()); break;
-    case Form::csv: print(to_csv(summary)); break;
-    case Form::markdown:
-        print(to_markdown(summary) + (diagnosis ? "\n## Diagnosis\n\n" + to_markdown(*diagnosis) : ""));
-        break;
-    case Form::text:
-        print(to_text(summary, {.colour = output.colour_on_stdout()}) +
-              (diagnosis ? "\n" + verdict_lines(*diagnosis) : ""));
-        break;
+        document = json_text(json);
     }
+    // What cannot be written must not cost the rest, which an hour of training may have made.
+    FirstFailure failures;
+    failures.run([&] { print_on_stdout(ledger, summary, diagnosis, request, output, document); });
     for (const std::string& file : output.json_files)
-        write_file(file, document());
+        failures.run([&] { write_file(file, document); });
+    for (const RunLog& log : request.logs)
+        failures.run([&] { write_run_log(log, ledger, summary, diagnosis ? &*diagnosis : nullptr); });
+    if (!request.html.empty())
+        failures.run([&] {
+            write_run_page(request.html, ledger, summary, diagnosis ? &*diagnosis : nullptr, request.command_line);
+        });
+    failures.rethrow();
+}
+
+void FirstFailure::run(const std::function<void()>& action) {
+    try {
+        action();
+    } catch (const Failure&) {
+        if (!first_)
+            first_ = std::current_exception();
+    }
+}
+
+void FirstFailure::rethrow() const {
+    if (first_)
+        std::rethrow_exception(first_);
 }
 
 void print_output(std::string_view text, const nlohmann::ordered_json& document, const OutputOptions& output) {
     const std::string json = json_text(document);
-    std::exception_ptr failed;
+    FirstFailure failures;
     for (const std::string& file : output.json_files)   // before stdout, whose reader may be gone
-        try {
-            write_file(file, json);
-        } catch (const Failure&) {
-            failed = std::current_exception();
-        }
+        failures.run([&] { write_file(file, json); });
     print(output.form == Form::json ? json : text);
-    if (failed)
-        std::rethrow_exception(failed);
+    failures.rethrow();
 }
 
 void check_files(const OutputOptions& output, std::string_view option, const std::string& other) {

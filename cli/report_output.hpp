@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -32,6 +34,20 @@ struct ReportRequest {
 /// Whether the style shows rows one by one, so that none may be folded.
 [[nodiscard]] bool needs_every_row(std::string_view style) noexcept;
 
+/// Runs actions that may throw Failure, so that one does not keep the others from being done.
+class FirstFailure {
+public:
+    void run(const std::function<void()>& action);
+    /// Throws the first one there was.
+    void rethrow() const;
+
+private:
+    std::exception_ptr first_;
+};
+
+/// Whether the run was to leave the first batch of each phase out of the rows.
+[[nodiscard]] bool drops_first_batch(const Ledger&);
+
 /// drawpoint's own report on a ledger. With --profiler throughput it has the rows of steps, draws and batches alone.
 [[nodiscard]] Summary summary_of(const Ledger&, bool drop_first_batch);
 
@@ -47,8 +63,8 @@ struct ReportRequest {
 /// Sets what a summary has from a diagnosis: blame and trust.
 void add_diagnosis(Summary&, const Diagnosis&);
 
-/// Writes the logs and the page asked for, prints a report on stdout in the form asked for, then writes the JSON files
-/// asked for. drawpoint's own report ends with the verdict. Throws Failure naming a file that cannot be written, and
+/// Prints a report on stdout in the form asked for, then writes the JSON files, logs and page asked for. drawpoint's own
+/// report ends with the verdict. Throws Failure naming the first file that cannot be written, after all others are, and
 /// UsageError if the style has no such form.
 void print_report(const Ledger&, Summary, const ReportRequest&, const OutputOptions&);
 

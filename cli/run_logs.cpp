@@ -8,6 +8,7 @@
 
 #include "cli/command_line.hpp"
 #include "cli/prometheus.hpp"
+#include "cli/report_output.hpp"
 #include <drawpoint/diagnosis/logging/run_log.hpp>
 #include <drawpoint/instrumentation/export/file.hpp>
 #include <drawpoint/loop/loggers/file_loggers.hpp>
@@ -22,6 +23,8 @@ std::string name_of_run(const std::string& recording) {
     const std::string name = fs::path{recording}.stem().string();
     return name.empty() ? "drawpoint" : name;
 }
+
+bool is_folder(std::string_view format) { return format == "tensorboard" || format == "wandb" || format == "mlflow"; }
 
 }   // namespace
 
@@ -39,12 +42,25 @@ std::string usual_path(std::string_view format, const std::string& recording) {
         .string();
 }
 
+void check_run_logs(const std::vector<RunLog>& logs) {
+    for (const RunLog& log : logs) {
+        if (is_folder(log.format)) {
+            std::error_code failed;
+            fs::create_directories(log.path, failed);
+            if (failed)
+                throw Failure{fmt::format("{}: {}", log.path, failed.message())};
+        } else {
+            check_files({.json_files = {log.path}}, "--log", "");   // throws if it cannot be written
+        }
+    }
+}
+
 void write_run_log(const RunLog& log, const Ledger& ledger, const Summary& summary, const Diagnosis* diagnosis) {
     try {
         std::string where = log.path;
         if (log.format == "prometheus") {   // written whole and renamed: its reader may come at any time
             const std::string text = to_prometheus(summary, diagnosis);
-            write_file_whole(log.path, false, [&](std::ostream& out) { out << text; });
+            write_file_whole(log.path, log.path.ends_with(".gz"), [&](std::ostream& out) { out << text; });
         } else {
             std::unique_ptr<Logger> logger;
             if (log.format == "tensorboard") {

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/log_targets.hpp"
 #include <drawpoint/diagnosis/verdict/verdict.hpp>
@@ -12,6 +13,10 @@ namespace drawpoint::cli {
 
 /// Where a recording goes by its format's convention: `runs/NAME`, `wandb`, `mlruns`, `NAME.prom`.
 [[nodiscard]] std::string usual_path(std::string_view format, const std::string& recording);
+
+/// Makes sure that the logs can be written, before the work that they are of. Throws Failure naming the first that
+/// cannot.
+void check_run_logs(const std::vector<RunLog>&);
 
 /// Writes a run's log and says where on stderr. Throws Failure naming what cannot be written.
 void write_run_log(const RunLog&, const Ledger&, const Summary&, const Diagnosis*);

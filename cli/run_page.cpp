@@ -1,7 +1,9 @@
 #include "cli/run_page.hpp"
 
+#include <algorithm>
 #include <exception>
 #include <optional>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -15,6 +17,14 @@
 namespace drawpoint::cli {
 namespace {
 
+/// Some numbers, the recorded one and twice that, in order.
+std::vector<std::size_t> with_recorded(std::vector<std::size_t> numbers, std::size_t recorded, std::size_t most) {
+    numbers.insert(numbers.end(), {std::min(recorded, most), std::min(2 * recorded, most)});
+    std::ranges::sort(numbers);
+    numbers.erase(std::ranges::unique(numbers).begin(), numbers.end());
+    return numbers;
+}
+
 /// What other settings would do. nullopt if the run cannot be replayed.
 std::optional<Whatif> other_settings(const Ledger& ledger) {
     try {
@@ -22,8 +32,10 @@ std::optional<Whatif> other_settings(const Ledger& ledger) {
         if (!steady.run.unusable.empty())
             return std::nullopt;
         WhatifGrid grid;
-        grid.num_workers = {1, 2, 3, 4, 6, 8};
-        grid.prefetch_depth = {1, 2, 4, 8};
+        grid.num_workers =
+            with_recorded({1, 2, 3, 4, 6, 8}, steady.run.setting.num_workers, loader_limits::most_workers);
+        grid.prefetch_depth =
+            with_recorded({1, 2, 4, 8}, steady.run.setting.prefetch_depth, loader_limits::most_prefetch_depth);
         constexpr std::size_t quick_samples = 400'000;
         return whatif(steady.run, grid, {.predict = {.replications = 6}, .most_samples = quick_samples});
     } catch (const std::exception&) {

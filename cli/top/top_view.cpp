@@ -101,7 +101,8 @@ std::vector<TopSample> slow_samples_of(const Ledger& ledger, const Blame& blame)
     std::vector<TopSample> samples;
     for (const SlowSample& slow : blame.slow_samples) {
         const SampleRow& row = ledger.samples[slow.sample];
-        const auto& stages = ledger.pipelines[row.pipeline].stages;
+        const auto stages =
+            row.pipeline < ledger.pipelines.size() ? ledger.pipelines[row.pipeline].stages : std::vector<std::string>{};
         samples.push_back({.index = row.index,
                            .stage = slow.stage < stages.size() ? stages[slow.stage] : "",
                            .times = slow.times,

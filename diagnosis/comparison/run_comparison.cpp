@@ -234,12 +234,17 @@ void add_steps(std::vector<WaterfallRow>& rows, const std::string& phase, const 
     rows.push_back(std::move(number));
 }
 
+/// Whether the fact is an option that says where to something is written.
+bool names_output(std::string_view key) {
+    return key.ends_with(".output") || key.ends_with(".html") || key.ends_with(".log");
+}
+
 /// What reports print of a run and its surroundings, by name; without what only says how the run went. Loaders of one
 /// recorder have different names.
 std::map<std::string, std::string> circumstances_of(const Ledger& ledger) {
     std::map<std::string, std::string> all;
     for (const auto& [key, value] : ledger.facts)
-        if ((key.starts_with(facts::option_prefix) && !key.ends_with(".output")) || key.starts_with("machine.") ||
+        if ((key.starts_with(facts::option_prefix) && !names_output(key)) || key.starts_with("machine.") ||
             key == facts::digest || key == facts::version)
             all[key] = value;
     for (const PipelineRow& pipeline : ledger.pipelines) {

@@ -12,6 +12,7 @@
 
 #include <drawpoint/diagnosis/rows/detail/loader_rows.hpp>
 #include <drawpoint/diagnosis/verdict/verdict_report.hpp>
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 #include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/instrumentation/report/text.hpp>
 
@@ -120,13 +121,16 @@ void log_run(const Ledger& ledger, const Summary& summary, const Diagnosis* diag
 
     const LoaderRows rows{ledger};
     std::vector<double> draws, batches;
-    std::uint64_t step = summary.run.steps > ledger.steps.size() ? summary.run.steps - ledger.steps.size() : 0;
+    std::uint64_t step = 0;   // training steps so far, with those of which only totals are kept
+    for (const FoldedAction& action : ledger.folded.actions)
+        if (action.phase == Phase::train && action.action == Action::step)
+            step = action.durations.calls();
     for (std::size_t i = 0; i < ledger.steps.size(); ++i) {
         const StepRow& row = ledger.steps[i];
         if (row.phase != Phase::train || row.size == 0 || row.status == StepStatus::failed)
             continue;
         const double draw_s = seconds(row.draw_ns), batch_s = seconds(row.batch_ns),
-                     step_s = seconds(row.draw_ns + row.batch_ns);
+                     step_s = seconds(wrapping_sum(row.draw_ns, row.batch_ns));
         Scalars scalars{{"drawpoint/draw_s", draw_s}, {"drawpoint/batch_s", batch_s}, {"drawpoint/step_s", step_s}};
         if (step_s > 0) {
             scalars.push_back({"drawpoint/samples_per_s", static_cast<double>(row.size) / step_s});
@@ -147,7 +151,9 @@ void log_run(const Ledger& ledger, const Summary& summary, const Diagnosis* diag
     logger.log_text("drawpoint/report", to_markdown(summary));
     if (diagnosis)
         logger.log_text("drawpoint/verdict", to_markdown(*diagnosis));
-    logger.set_end(summary.run.ended ? RunEnd::finished : RunEnd::killed);
+    const bool failed =
+        summary.left_out.failed > 0 || (summary.run.stopped && summary.run.stopped->starts_with("error: "));
+    logger.set_end(!summary.run.ended ? RunEnd::killed : failed ? RunEnd::failed : RunEnd::finished);
 }
 
 std::span<const ScalarChart> run_charts() {

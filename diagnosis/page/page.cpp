@@ -32,7 +32,7 @@ th.t,td.t{text-align:left}td.t{white-space:normal;overflow-wrap:anywhere;min-wid
 .keys{display:flex;flex-wrap:wrap;gap:.5rem 2rem;padding:0;list-style:none}.keys b{display:block;font-size:1.3rem}
 button{font:inherit;margin:.2rem .4rem .2rem 0;padding:.2rem .7rem;color:var(--fg);background:var(--bg);
 border:1px solid var(--dim);border-radius:4px}
-.plot{cursor:zoom-in;overflow:hidden}.fine{display:none}
+.plot{cursor:zoom-in;overflow:hidden}
 .hidden{position:absolute;width:0;height:0}
 @media print{th,td{white-space:normal;padding:.1rem .3rem}table{font-size:.8rem}.wide{overflow:visible}.wide svg{min-width:0}button{display:none}figure,tr{break-inside:avoid}}
 )";

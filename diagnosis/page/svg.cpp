@@ -126,7 +126,7 @@ svg .w5{fill:var(--w5)}svg .half{opacity:.45}
 svg ._w0{fill:url(#hatch0)}svg ._w1{fill:url(#hatch1)}svg ._w2{fill:url(#hatch2)}svg ._w3{fill:url(#hatch3)}
 svg ._w4{fill:url(#hatch4)}svg ._w5{fill:url(#hatch5)}
 svg .h0{fill:var(--h0)}svg .h1{fill:var(--h1)}svg .h2{fill:var(--h2)}svg .h3{fill:var(--h3)}svg .h4{fill:var(--h4)}
-svg .t3,svg .t4{fill:var(--bg)}
+svg .fine{display:none}svg .t3,svg .t4{fill:var(--bg)}
 svg .f0{fill:var(--f0)}svg .f1{fill:var(--f1)}svg .f2{fill:var(--f2)}svg .f3{fill:var(--f3)}svg .f4{fill:var(--f4)}
 )";
 }

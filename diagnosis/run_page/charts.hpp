@@ -28,7 +28,7 @@ namespace drawpoint {
 /// What each worker did over the run, and how many batches were ready.
 [[nodiscard]] std::optional<Svg> worker_chart(const Ledger&, const LoaderRows&);
 
-/// One draw and the samples of its batch, as `explain` prints them.
+/// One draw and the samples of its batch: the picture of what `explain` prints.
 [[nodiscard]] Svg draw_picture(const Ledger&, const LoaderRows&, const DrawBlame&);
 
 /// What draws waited for, one bar each. `rows` are not empty.

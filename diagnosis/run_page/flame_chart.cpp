@@ -35,9 +35,9 @@ public:
     /// Every frame stands on its caller, the outermost ones at the top.
     [[nodiscard]] Svg picture(std::string_view about) const {
         std::size_t depth = 0;
-        each(0, left, [&](const Node& node, double, double) { depth = std::max(depth, node.depth); });
+        each(0, left, left + width, [&](const Node& node, double, double) { depth = std::max(depth, node.depth); });
         Svg svg{960, row_height * static_cast<double>(depth + 1) + 8, about};
-        each(0, left, [&](const Node& node, double x, double wide) {
+        each(0, left, left + width, [&](const Node& node, double x, double wide) {
             const double y = 4 + row_height * static_cast<double>(node.depth);
             const std::string tip = fmt::format("{}: {}, {:.1f} %", node.name, weight_text(node.weight),
                                                 100 * node.weight / nodes_.front().weight);
@@ -57,16 +57,18 @@ private:
         std::vector<std::size_t> children;
     };
 
+    /// Calls `use` with the frame and those on it that are wide enough to be seen; none goes beyond `end`.
     template <class Use>
-    void each(std::size_t index, double x, const Use& use) const {
+    void each(std::size_t index, double x, double end, const Use& use) const {
         const Node& node = nodes_[index];
-        const double wide = width * node.weight / nodes_.front().weight;
-        if (wide < least_width || node.depth > most_depth)
+        const double wide = std::min(width * node.weight / nodes_.front().weight, end - x);
+        if (!(wide >= least_width) || node.depth > most_depth)
             return;
         use(node, x, wide);
+        end = x + wide;
         for (const std::size_t child : node.children) {
-            each(child, x, use);
-            x += width * nodes_[child].weight / nodes_.front().weight;
+            each(child, x, end, use);
+            x = std::min(x + width * nodes_[child].weight / nodes_.front().weight, end);
         }
     }
 

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <drawpoint/diagnosis/verdict/verdict_report.hpp>
 #include <drawpoint/instrumentation/text/format.hpp>
@@ -76,7 +74,9 @@ private:
 
     void verdict() {
         if (!page_.diagnosis) {
-            add(paragraph_of("No verdict: the recording has no records of a loader.", "verdict"));
+            add(paragraph_of(ledger_.pipelines.empty() ? "No verdict: the recording has no records of a loader."
+                                                       : "No verdict.",
+                             "verdict"));
             return;
         }
         const Diagnosis& found = *page_.diagnosis;
@@ -219,7 +219,8 @@ private:
                         .rows = {}};
         for (std::size_t i = 0; i < std::min(slow.size(), listed_samples); ++i) {
             const SampleRow& row = ledger_.samples[slow[i].sample];
-            const auto& stages = ledger_.pipelines[row.pipeline].stages;
+            const auto stages = row.pipeline < ledger_.pipelines.size() ? ledger_.pipelines[row.pipeline].stages
+                                                                        : std::vector<std::string>{};
             table.rows.push_back({fmt::format("{}", row.index), duration(static_cast<double>(slow[i].stall_ns) / 1e9),
                                   count(slow[i].times),
                                   slow[i].stage < stages.size() ? stages[slow[i].stage] : std::string{"-"}});
@@ -373,7 +374,10 @@ std::optional<std::string> to_svg(const Ledger& ledger, const Summary& summary, 
         case RunPicture::steps: return step_chart(ledger, diagnosis ? &diagnosis->blame : nullptr);
         case RunPicture::draws: return draw_histogram(ledger, summary);
         case RunPicture::workers: return worker_chart(ledger, LoaderRows{ledger});
-        case RunPicture::flame: return ledger.operators.empty() ? stack_flame(ledger) : operator_flame(ledger);
+        case RunPicture::flame: {
+            auto operators = ledger.stack_samples.empty() ? operator_flame(ledger) : std::nullopt;
+            return operators ? std::move(operators) : stack_flame(ledger);
+        }
         }
         return std::nullopt;
     }();

@@ -194,7 +194,7 @@ std::optional<Svg> step_chart(const Ledger& ledger, const Blame* blame) {
     }
     svg.end_plot();
     if (cut > 0)
-        svg.text(left + width, top + 12, fmt::format("{} longer than {}", cut, format_duration(most / 1e9)),
+        svg.text(left + width, top + 12, fmt::format("{} higher than {}", cut, format_duration(most / 1e9)),
                  "end small");
     svg.line(left, top + height, left + width, top + height, "axis");
     const std::int64_t start_ns = ledger.steps.front().draw_begin_ns;

@@ -26,8 +26,10 @@ public:
     explicit Columns(TimeRange range) : range_{range}, ns_(columns, 0) {}
     void add(std::int64_t begin_ns, std::int64_t end, double weight = 1) {
         const double scale = static_cast<double>(columns) / static_cast<double>(std::max<std::int64_t>(length(), 1));
-        const double from = std::clamp(static_cast<double>(begin_ns - range_.from_ns) * scale, 0.0, double{columns}),
-                     to = std::clamp(static_cast<double>(end - range_.from_ns) * scale, from, double{columns});
+        const double from = std::clamp(static_cast<double>(length_ns(range_.from_ns, begin_ns)) * scale, 0.0,
+                                       double{columns}),
+                     to =
+                         std::clamp(static_cast<double>(length_ns(range_.from_ns, end)) * scale, from, double{columns});
         for (auto column = static_cast<std::size_t>(from); column < columns && static_cast<double>(column) < to;
              ++column)
             ns_[column] +=
@@ -107,7 +109,10 @@ private:
     [[nodiscard]] std::size_t kind_of(const WorkerPart& part) const {
         using What = WorkerPart::What;
         switch (part.what) {
-        case What::stage: return std::min(first_stage_[part.pipeline] + part.stage, stages_ - 1);
+        case What::stage:   // a stage that its loader does not name is work without a name
+            return part.pipeline < first_stage_.size() && part.stage < ledger_.pipelines[part.pipeline].stages.size()
+                       ? first_stage_[part.pipeline] + part.stage
+                       : stages_ + overhead;
         case What::collate: return stages_ + collate;
         case What::sampler: return stages_ + sampler;
         case What::overhead: return stages_ + overhead;

@@ -37,7 +37,7 @@ std::string recorded_command(const Ledger& ledger, std::string_view without, con
 }   // namespace
 
 OptionValues recorded_options(const Ledger& ledger) {
-    constexpr std::array<std::string_view, 30> known{"allow-inexact",
+    constexpr std::array<std::string_view, 31> known{"allow-inexact",
                                                      "batch-size",
                                                      "cache",
                                                      "compute-ms",
@@ -59,6 +59,7 @@ OptionValues recorded_options(const Ledger& ledger) {
                                                      "on-error",
                                                      "optimizer",
                                                      "order",
+                                                     "precision",
                                                      "prefetch-depth",
                                                      "read-concurrency",
                                                      "record",

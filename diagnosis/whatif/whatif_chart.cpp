@@ -1,7 +1,6 @@
 #include "diagnosis/whatif/whatif_chart.hpp"
 
 #include <algorithm>
-#include <iterator>
 
 #include <fmt/format.h>
 

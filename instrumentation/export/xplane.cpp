@@ -6,12 +6,12 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include <protozero/pbf_writer.hpp>
 
 #include <drawpoint/instrumentation/facts.hpp>
 #include "instrumentation/export/tracks.hpp"
+#include <drawpoint/instrumentation/detail/wrapping.hpp>
 
 // Field numbers are those of XProf's xplane.proto.
 namespace drawpoint {
@@ -44,7 +44,8 @@ public:
     void write(std::ostream& out) {
         plane_.add_string(plane::name, "/host:CPU");
         for_each_track(ledger_, [this](const Track& track) {
-            if (track.device < 0)
+            const Kind first = track.slices.front().kind;
+            if (track.device < 0 && first != Kind::device_step && first != Kind::copy)
                 add_line(track);
         });
         for (const auto& [name, id] : names_)
@@ -72,7 +73,7 @@ private:
         pbf_writer to{plane_, plane::lines};
         to.add_int64(line::id, static_cast<std::int64_t>(track.tid));
         to.add_string(line::name, track.name);
-        to.add_int64(line::timestamp_ns, begin_ns + unix_offset_ns_);
+        to.add_int64(line::timestamp_ns, wrapping_sum(begin_ns, unix_offset_ns_));
         for (const TrackSlice& slice : track.slices)
             add_event(to, slice, begin_ns);
     }
@@ -82,8 +83,8 @@ private:
         const bool is_draw = slice.kind == Kind::draw || slice.name.starts_with("enumerate(DataLoader)#");
         pbf_writer one{to, line::events};
         one.add_int64(event::metadata_id, id_of(slice.name));
-        one.add_int64(event::offset_ps, (slice.begin_ns - base_ns) * 1000);
-        one.add_int64(event::duration_ps, (slice.end_ns - slice.begin_ns) * 1000);
+        one.add_int64(event::offset_ps, picoseconds(base_ns, slice.begin_ns));
+        one.add_int64(event::duration_ps, picoseconds(slice.begin_ns, slice.end_ns));
         if (is_step) {
             add_stat(one, root, 1);
             add_stat(one, step_num, step_of(slice));
@@ -93,6 +94,10 @@ private:
             value.add_int64(stat::metadata_id, stage_name);
             value.add_string(stat::str_value, "draw");
         }
+    }
+
+    static std::int64_t picoseconds(std::int64_t from_ns, std::int64_t to_ns) noexcept {
+        return static_cast<std::int64_t>(wrapping_difference(to_ns, from_ns) * 1000);
     }
 
     static void add_stat(pbf_writer& to, StatName name, std::int64_t number) {

@@ -1,5 +1,6 @@
 #include <drawpoint/loop/loggers/tracker_loggers.hpp>
 
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 #include <system_error>
@@ -28,17 +29,35 @@ std::string random_id() {
 
 /// A text as a scalar of YAML that nothing can break.
 std::string yaml_text(std::string_view text) {
-    return Json(std::string{text}).dump(-1, ' ', true, Json::error_handler_t::replace);
+    return Json(std::string{text}).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// A key as MLflow allows it: letters, digits, "_", "-", ".", " " and "/".
+/// A key as MLflow allows it, with letters, digits, "_", "-", ".", " " and "/", as a path that stays in its folder.
 std::string key_of(std::string_view name) {
     std::string key{name};
     for (char& c : key)
         if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-' ||
               c == '.' || c == ' ' || c == '/'))
             c = '_';
+    for (std::size_t at = 0; at <= key.size();) {   // no part may be empty, "." or ".."
+        const std::size_t end = std::min(key.find('/', at), key.size());
+        if (key.find_first_not_of('.', at) >= end) {
+            key.replace(at, end - at, "_");
+            at += 2;
+        } else {
+            at = end + 1;
+        }
+    }
     return key;
+}
+
+/// At most so many bytes, of whole characters of UTF-8.
+std::string_view shortened(std::string_view text, std::size_t bytes) {
+    if (text.size() <= bytes)
+        return text;
+    while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xC0) == 0x80)
+        --bytes;
+    return text.substr(0, bytes);
 }
 
 std::string user_name() {
@@ -112,7 +131,7 @@ void MlflowLogger::log_settings(std::span<const LogSetting> settings, std::span<
     write_file("tags/mlflow.user", user_name());
     constexpr std::size_t longest = 6000;   // which MLflow allows
     for (const LogSetting& setting : settings)
-        write_file(fs::path{"params"} / key_of(setting.name), setting.value.substr(0, longest));
+        write_file(fs::path{"params"} / key_of(setting.name), shortened(setting.value, longest));
 }
 
 void MlflowLogger::log_scalars(std::span<const Scalar> scalars, std::uint64_t step) {

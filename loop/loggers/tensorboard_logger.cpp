@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
-#include <optional>
 #include <system_error>
 #include <utility>
 
@@ -14,6 +12,7 @@
 #include <unistd.h>
 
 #include "loop/loggers/record_file.hpp"
+#include "loop/loggers/setting_number.hpp"
 #include "loop/loggers/value_histogram.hpp"
 
 // Field numbers are those of TensorBoard's event.proto, summary.proto and tensor.proto.
@@ -104,14 +103,6 @@ void add_string_value(pbf_writer& values, std::string_view name, std::string_vie
         plugin.add_string(1, plugin_name.data(), plugin_name.size());
     }
     about.add_enum(4, data_class_tensor);
-}
-
-/// The number that the text is, if it is one.
-std::optional<double> number_in(std::string_view text) {
-    double number = 0;
-    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-    return failed == std::errc{} && end == text.data() + text.size() && !text.empty() ? std::optional{number}
-                                                                                      : std::nullopt;
 }
 
 std::filesystem::path new_file_name(unsigned number) {

@@ -15,6 +15,7 @@
 #include <zlib.h>
 
 #include "loop/loggers/record_file.hpp"
+#include "loop/loggers/setting_number.hpp"
 #include "loop/loggers/value_histogram.hpp"
 
 // Field numbers are those of W&B's wandb_internal.proto.
@@ -60,6 +61,13 @@ void add_item(pbf_writer& to, std::string_view key, std::string_view json) {
     pbf_writer item{to, item_field};
     item.add_string(key_field, key.data(), key.size());
     item.add_string(json_field, json.data(), json.size());
+}
+
+/// The step of a record of the history.
+void add_step(pbf_writer& to, std::uint64_t step) {
+    add_item(to, "_step", fmt::format("{}", step));
+    pbf_writer at{to, 2};
+    at.add_int64(1, static_cast<std::int64_t>(step));
 }
 
 std::filesystem::path run_folder(const std::filesystem::path& folder, const std::string& id, double start_s) {
@@ -126,7 +134,8 @@ void WandbLogger::write(std::uint32_t field, std::string_view message) {
     }
     std::string chunks;
     enum Place : unsigned char { whole = 1, first = 2, middle = 3, last = 4 };
-    for (std::size_t at = 0; at == 0 || at < record.size();) {
+    bool is_first = true;
+    for (std::size_t at = 0; is_first || at < record.size(); is_first = false) {
         std::size_t left = block_bytes - bytes_ % block_bytes;
         if (left < header_bytes) {
             chunks.append(left, '\0');
@@ -135,7 +144,7 @@ void WandbLogger::write(std::uint32_t field, std::string_view message) {
         }
         const std::size_t length = std::min(record.size() - at, left - header_bytes);
         const bool ends = at + length == record.size();
-        std::string body(1, static_cast<char>(at == 0 ? (ends ? whole : first) : (ends ? last : middle)));
+        std::string body(1, static_cast<char>(is_first ? (ends ? whole : first) : (ends ? last : middle)));
         body.append(record, at, length);
         const auto sum = static_cast<std::uint32_t>(
             ::crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size())));
@@ -146,8 +155,6 @@ void WandbLogger::write(std::uint32_t field, std::string_view message) {
         chunks += body;
         bytes_ += header_bytes + length;
         at += length;
-        if (record.empty())
-            break;
     }
     file_->write(chunks);
 }
@@ -157,10 +164,9 @@ void WandbLogger::log_settings(std::span<const LogSetting> settings, std::span<c
     std::string message;
     pbf_writer to{message};
     for (const LogSetting& setting : settings) {
-        const Json number = Json::parse(setting.value, nullptr, false);
-        const bool is_plain = number.is_number() || number.is_boolean();
+        const auto number = number_in(setting.value);
         // W&B keeps each setting as an object.
-        add_item(to, setting.name, json_of({{"value", is_plain ? number : Json(setting.value)}}));
+        add_item(to, setting.name, json_of({{"value", number ? Json(*number) : Json(setting.value)}}));
     }
     write(RecordField::config, message);
 }
@@ -177,11 +183,7 @@ void WandbLogger::log_scalars(std::span<const Scalar> scalars, std::uint64_t ste
     }
     add_item(to, "_timestamp", json_of_number(now_s));
     add_item(to, "_runtime", json_of_number(now_s - start_s_));
-    add_item(to, "_step", fmt::format("{}", last_step_));
-    {
-        pbf_writer at{to, 2};
-        at.add_int64(1, static_cast<std::int64_t>(last_step_));
-    }
+    add_step(to, last_step_);
     write(RecordField::history, message);
 }
 
@@ -195,11 +197,7 @@ void WandbLogger::log_summary(std::string_view name, std::span<const double> val
     std::string message;
     pbf_writer to{message};
     add_item(to, name, json_of({{"_type", "histogram"}, {"values", histogram->counts}, {"bins", edges}}));
-    add_item(to, "_step", fmt::format("{}", ++last_step_));
-    {
-        pbf_writer at{to, 2};
-        at.add_int64(1, static_cast<std::int64_t>(last_step_));
-    }
+    add_step(to, ++last_step_);
     write(RecordField::history, message);
 }
 
@@ -238,11 +236,7 @@ void WandbLogger::log_table(std::string_view name, const LogTable& table) {
                       {"size", content.size()},
                       {"ncols", table.titles.size()},
                       {"nrows", table.rows.size()}}));
-    add_item(to, "_step", fmt::format("{}", ++last_step_));
-    {
-        pbf_writer at{to, 2};
-        at.add_int64(1, static_cast<std::int64_t>(last_step_));
-    }
+    add_step(to, ++last_step_);
     write(RecordField::history, message);
 }
 
@@ -265,7 +259,7 @@ void WandbLogger::finish() {
     message.clear();
     pbf_writer to{message};
     to.add_int32(1, end_ == RunEnd::finished ? 0 : 1);
-    to.add_int32(2, static_cast<std::int32_t>(time_s_.value_or(wall_time_s()) - start_s_));
+    to.add_int32(2, static_cast<std::int32_t>(std::clamp(time_s_.value_or(wall_time_s()) - start_s_, 0.0, 2e9)));
     write(RecordField::exit_of_run, message);
 }
 

@@ -258,6 +258,20 @@ BOOST_AUTO_TEST_CASE(a_run_is_also_written_as_a_page_and_as_logs) {
                     {folder.file("none/x.html")});
     check_complaint(run_program({"profile", "--data", "synthetic:40", "-o", page, "--html", page}), 2,
                     {"--html", "same file"});
+    check_complaint(run_program({"profile", "--data", "synthetic:40", "-o", page, "--log", "csv=" + page}), 2,
+                    {"--log csv", "same file"});
+    check_complaint(run_program({"profile", "--data", "synthetic:40", "--model", "none", "--precision", "bf16-mixed"}),
+                    2, {"--precision bf16-mixed", "--model none"});
+    // What cannot be written is said before the training, and what cannot be written any more costs nothing else.
+    check_complaint(run_program({"profile", "--data", "synthetic:40", "--log", "csv=/proc/none/x"}), 1,
+                    {"/proc/none/x"});
+    const Result partial = run_program(
+        profile_into(folder, {"--data", "synthetic:40", "--image-size", "8", "--model", "none", "--batch-size", "4",
+                              "--json", "--log", "prometheus=/dev/full", "--html", page}));
+    BOOST_TEST(partial.code == 1);
+    BOOST_TEST(partial.err.find("/dev/full") != std::string::npos, partial.err);
+    BOOST_TEST(Json::parse(partial.out)["run"]["steps"] == 10);
+    BOOST_TEST(partial.err.find("wrote " + page) != std::string::npos, partial.err);
     check_complaint(run_program({"tune", "--data", "synthetic:40", "--html", page}), 2,
                     {"--html", "no effect on tune"});
 }

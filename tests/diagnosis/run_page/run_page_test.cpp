@@ -165,6 +165,18 @@ BOOST_AUTO_TEST_CASE(what_a_run_lacks_is_left_out) {
     BOOST_CHECK_THROW((void)explain_svg({}, {}), std::invalid_argument);
 }
 
+BOOST_AUTO_TEST_CASE(rows_of_loaders_that_there_are_not_are_no_harm) {
+    Ledger ledger = waiting_run(60);
+    for (SampleRow& row : ledger.samples)
+        row.pipeline = row.index % 2 == 0 ? 5 : 0;
+    ledger.pipelines[0].stages = {"read"};   // samples have two
+    ledger.sort();
+    const Made made = made_of(ledger);
+    BOOST_TEST(fault_of(made.page) == "");
+    ledger.pipelines[0].stages.clear();
+    BOOST_TEST(fault_of(made_of(ledger).page) == "");
+}
+
 BOOST_AUTO_TEST_CASE(pictures_alone_are_files_of_svg_and_have_their_words) {
     const Made made = made_of(waiting_run(80));
     const auto drawn = [&](RunPicture picture) {

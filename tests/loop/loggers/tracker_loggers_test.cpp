@@ -197,6 +197,15 @@ BOOST_AUTO_TEST_CASE(wandb_reads_a_run_with_its_settings_history_files_and_end) 
 
 BOOST_AUTO_TEST_CASE(records_of_any_length_cross_the_blocks_of_wandb) {
     const test::TemporaryFolder folder;
+    for (std::size_t length = 32'650; length < 32'760; ++length) {   // whatever the first record leaves of its block
+        WandbLogger logger{folder / "all"};
+        const std::string name(length, 'n');
+        const std::vector<Scalar> scalars{{name, 1.0}};
+        for (std::uint64_t step = 1; step < 3; ++step)
+            logger.log_scalars(scalars, step);
+        logger.finish();
+        BOOST_TEST(parsed(logger.file()).size() == 1u + 2 + 2);
+    }
     for (const std::size_t length : {32'700u, 32'740u, 32'760u, 40'000u, 100'000u}) {
         WandbLogger logger{folder / "wandb"};
         const std::string name(length, 'n');
@@ -249,6 +258,48 @@ BOOST_AUTO_TEST_CASE(mlflow_reads_metrics_parameters_and_artifacts_from_files) {
     BOOST_TEST(test::bytes_in(folder / "mlruns/0/meta.yaml").find("\nexperiment_id: '0'\n") != std::string::npos);
     const MlflowLogger second{folder / "mlruns"};   // beside it
     BOOST_TEST(second.folder() != run_folder);
+}
+
+BOOST_AUTO_TEST_CASE(no_name_leads_out_of_the_run) {
+    const test::TemporaryFolder folder;
+    MlflowLogger logger{folder / "mlruns"};
+    const std::string outside = folder.file("outside");
+    const std::vector<LogSetting> settings{
+        {outside, "1"},
+        {"../../../x", "2"},
+        {"a/../../b", "3"},
+    };
+    logger.log_settings(settings, {});
+    const std::vector<Scalar> scalars{{"/../../y", 1.0}};
+    logger.log_scalars(scalars, 1);
+    logger.log_text("../../../../z", "text");
+    logger.finish();
+    BOOST_TEST(logger.error() == "");
+    for (const fs::directory_entry& entry : fs::directory_iterator{folder.path()})
+        BOOST_TEST(entry.path() == folder / "mlruns");
+    std::size_t parameters = 0;
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator{logger.folder() / "params"})
+        parameters += entry.is_regular_file();
+    BOOST_TEST(parameters == 3u);
+    BOOST_TEST(test::bytes_in(logger.folder() / "metrics/_/_/_/y") != "");
+    MlflowLogger other{folder / "mlruns"};
+    const std::vector<LogSetting> dots{{"..", "4"}, {"...", "5"}, {"", "6"}};
+    other.log_settings(dots, {});
+    BOOST_TEST(other.error() == "");
+    BOOST_TEST(test::bytes_in(other.folder() / "params/_") == "6");
+}
+
+BOOST_AUTO_TEST_CASE(a_digest_is_no_number) {
+    const test::TemporaryFolder folder;
+    WandbLogger logger{folder / "wandb"};
+    const std::vector<LogSetting> settings{
+        {"digest", "1234567890123e45"}, {"other", "1234567890123456"}, {"rate", "0.25"}};
+    logger.log_settings(settings, {});
+    logger.finish();
+    const auto items = parsed(logger.file())[1].items();
+    BOOST_TEST(json::parse(items.at("digest"))["value"] == "1234567890123e45");
+    BOOST_TEST(json::parse(items.at("other"))["value"] == "1234567890123456");
+    BOOST_TEST(json::parse(items.at("rate"))["value"] == 0.25);
 }
 
 BOOST_AUTO_TEST_CASE(a_folder_that_cannot_be_made_is_named) {

@@ -23,9 +23,9 @@ struct RunPage {
 /// A run as a page of HTML that needs nothing from elsewhere: the verdict with its advice and what speaks against it,
 /// pictures of steps, draws, workers and the longest draws, tables of all numbers of the report, call stacks and
 /// operators. Numbers are elements `<data value="…">` whose values are those of the report's JSON. Pictures go over the
-/// rows that the ledger keeps, numbers over the whole run. Less than 1 MB, however long the run. Works without scripts;
-/// with them, a part of the steps can be looked at more closely. Sorted ledger; the summary and the diagnosis must be
-/// of it. O(rows log rows). Any thread.
+/// rows that the ledger keeps, numbers over the whole run. Some hundred kilobytes, however long the run. Works without
+/// scripts; with them, a part of the steps can be looked at more closely. Sorted ledger; the summary and the diagnosis
+/// must be of it. O(rows log rows). Any thread.
 [[nodiscard]] std::string to_html(const Ledger&, const Summary&, const RunPage&);
 
 /// Pictures of a run that can be had alone.

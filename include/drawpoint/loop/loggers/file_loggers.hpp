@@ -36,7 +36,8 @@ private:
 /// Logs one JSON object per line, with `time_s` in seconds since 1970:
 /// `{"step":12,"time_s":…,"scalars":{"throughput/step":1645.5}}`,
 /// `{"time_s":…,"summary":"fit/duration","values":[…]}`,
-/// `{"time_s":…,"table":"profile_report","columns":[…],"rows":[[…]]}`.
+/// `{"time_s":…,"table":"profile_report","columns":[…],"rows":[[…]]}`,
+/// `{"time_s":…,"settings":{"num-workers":"2"}}`, `{"time_s":…,"text":"verdict","markdown":"…"}`.
 /// Values that are not finite become null; bytes that are not UTF-8 are replaced. If the process is killed, all records
 /// are in the file except perhaps part of the last.
 class JsonLinesLogger final : public Logger {
@@ -47,6 +48,8 @@ public:
     void log_scalars(std::span<const Scalar>, std::uint64_t step) override;
     void log_summary(std::string_view name, std::span<const double> values) override;
     void log_table(std::string_view name, const LogTable&) override;
+    void log_text(std::string_view name, std::string_view markdown) override;
+    void log_settings(std::span<const LogSetting>, std::span<const std::string_view> metrics) override;
     [[nodiscard]] std::string error() const override;
 
 private:

@@ -6,8 +6,8 @@
 
 namespace drawpoint {
 
-/// The number that a setting's text is, if it is a plain one: no exponent, and few enough digits for a double, so that a
-/// digest is none.
+/// The number that a setting's text is, if it is a plain one: no exponent, and few enough digits for a double, so that
+/// a digest is none.
 [[nodiscard]] inline std::optional<double> number_in(std::string_view text) {
     constexpr std::size_t most_digits = 15;
     double number = 0;

@@ -41,8 +41,7 @@ void push_head(nn::Sequential& net, std::int64_t channels, std::int64_t num_clas
 /// Convolutions with a shortcut around them.
 class ResidualBlock : public nn::Module {
 public:
-    ResidualBlock(nn::Sequential inner, nn::Sequential shortcut)
-        : inner_{register_module("inner", std::move(inner))} {
+    ResidualBlock(nn::Sequential inner, nn::Sequential shortcut) : inner_{register_module("inner", std::move(inner))} {
         if (shortcut)
             shortcut_ = register_module("shortcut", std::move(shortcut));
     }

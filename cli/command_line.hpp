@@ -20,6 +20,8 @@ public:
     CommandLine(const Invocation&, std::string description);
 
     [[nodiscard]] CLI::App& app() noexcept { return app_; }
+    /// The file of --config; empty: none.
+    [[nodiscard]] const std::string& config() const noexcept { return config_; }
 
     /// Reads all values. False: the help, or what --print-config asks for, was printed instead. Throws UsageError: one
     /// line that names the option or value.

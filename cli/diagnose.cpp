@@ -122,6 +122,8 @@ int diagnose_run(const Invocation& invocation) {
         throw UsageError{"RUN is missing: the recording to diagnose"};
     check_files(output, "RUN", file);
     check_page(html, "RUN", file);
+    for (const std::string& json : output.json_files)
+        check_page(html, "--json", json);
 
     if (is_chrome_trace(file)) {
         if (explains)

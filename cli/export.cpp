@@ -10,6 +10,7 @@
 #include "cli/command_line.hpp"
 #include "cli/options.hpp"
 #include "cli/perfetto_sql.hpp"
+#include "cli/prometheus.hpp"
 #include "cli/recording.hpp"
 #include "cli/report_output.hpp"
 #include "cli/run_logs.hpp"
@@ -76,11 +77,13 @@ int export_run(const Invocation& invocation) {
     if (!line.parse())
         return exit_ok;
     check_format(to);
+    if (same_file(file, output))
+        throw UsageError{fmt::format("RUN {} and -o {} name the same file", file, output)};
     if (to == views_of_perfetto) {   // the same for all recordings
         if (output.empty() || output == "-")
             print(perfetto_sql());
         else
-            write_file(output, perfetto_sql());
+            write_file_whole(output, output.ends_with(".gz"), [](std::ostream& out) { out << perfetto_sql(); });
         return exit_ok;
     }
     if (file.empty())
@@ -88,13 +91,16 @@ int export_run(const Invocation& invocation) {
     const auto format = export_format(to);
     if (output.empty())
         output = format ? derived_name(file, *format) : usual_path(to, file);
-    if (output == "-" && (!format || *format == ExportFormat::pprof || *format == ExportFormat::xplane))
+    const bool is_metrics = to == "prometheus";
+    if (output == "-" && (format ? *format == ExportFormat::pprof || *format == ExportFormat::xplane : !is_metrics))
         throw UsageError{fmt::format("-o -: {} goes into a file or folder; name it", to)};
+    if (!format)
+        check_log_path({to, output});
     if (format == ExportFormat::xplane && (output.ends_with('/') || std::filesystem::is_directory(output))) {
         output = in_profile_folder(output, file);
         std::filesystem::create_directories(std::filesystem::path{output}.parent_path());
     }
-    if (same_file(file, output))
+    if (same_file(file, output))   // by the name that was derived
         throw UsageError{fmt::format("RUN {} and -o {} name the same file", file, output)};
 
     std::signal(SIGXFSZ, SIG_IGN);   // a file at its size limit is an error to report, not the end of the process
@@ -107,7 +113,11 @@ int export_run(const Invocation& invocation) {
         const auto diagnosis = diagnosis_of(run.ledger);
         if (diagnosis)
             add_diagnosis(summary, *diagnosis);
-        write_run_log({to, output}, run.ledger, summary, diagnosis ? &*diagnosis : nullptr);
+        const Diagnosis* const found = diagnosis ? &*diagnosis : nullptr;
+        if (output == "-")
+            print(to_prometheus(summary, found));
+        else
+            write_run_log({to, output}, run.ledger, summary, found);
         return exit_ok;
     }
     if (output == "-") {

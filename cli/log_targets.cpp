@@ -18,7 +18,22 @@ RunLog run_log_in(std::string_view option, std::string_view text) {
     if (std::ranges::find(formats, log.format) == formats.end() || log.path.empty())
         throw UsageError{fmt::format("{} must be FORMAT=PATH with a format of {}, got '{}'{}", option,
                                      fmt::join(formats, ", "), text, did_you_mean(log.format, formats))};
+    check_log_path(log);
     return log;
+}
+
+void check_log_path(const RunLog& log) {
+    if (log.path.ends_with(".gz") && (log.format == "csv" || log.format == "jsonl"))
+        throw UsageError{fmt::format("{} {}: a log that grows line by line is not compressed", log.format, log.path)};
+}
+
+std::vector<std::string> files_of(const RunLog& log) {
+    if (log.format == "csv")   // the second one is of histograms
+        return {log.path,
+                (log.path.ends_with(".csv") ? log.path.substr(0, log.path.size() - 4) : log.path) + ".summary.csv"};
+    if (log.format == "jsonl" || log.format == "prometheus")
+        return {log.path};
+    return {};
 }
 
 }   // namespace drawpoint::cli

@@ -3,6 +3,7 @@
 #include <array>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace drawpoint::cli {
 
@@ -14,6 +15,12 @@ inline constexpr std::array<std::string_view, 6> run_log_formats{"tensorboard", 
 struct RunLog {
     std::string format, path;
 };
+
+/// Throws UsageError for a compressed file, which only Prometheus' text may be.
+void check_log_path(const RunLog&);
+
+/// The files that a log of this path replaces; of trackers none, for they add a run to a folder.
+[[nodiscard]] std::vector<std::string> files_of(const RunLog&);
 
 /// Reads "tensorboard=DIR". Throws UsageError naming `option`.
 [[nodiscard]] RunLog run_log_in(std::string_view option, std::string_view text);

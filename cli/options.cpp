@@ -168,7 +168,7 @@ void ProfileOptions::add_training(CLI::App& app) {
     add_read(app, "--optimizer", optimizer, one_of<OptimizerKind>({"sgd", "adam"}), "sgd or adam");
     const auto take_rate = [this](const std::optional<double>& rate) {
         if (rate && !(*rate > 0 && *rate <= 1e6))
-            throw UsageError{fmt::format("--learning-rate must be above 0, got {}", *rate)};
+            throw UsageError{fmt::format("--learning-rate must be above 0 and at most 1e6, got {}", *rate)};
         learning_rate = rate;
     };
     app.add_option_function<std::optional<double>>("--learning-rate", take_rate,

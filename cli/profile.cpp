@@ -175,23 +175,35 @@ Outcome train_and_record(const ProfileOptions& options, const Data& data, Record
     return outcome;
 }
 
-/// Throws UsageError if two of the files that the run reads or writes are the same.
-void check_apart(const ProfileOptions& options, const OutputOptions& output, bool has_file) {
-    std::vector<std::pair<std::string, std::string>> files{
-        {"--html", options.html}, {"--checkpoint", options.checkpoint}, {"--resume", options.resume}};
+/// Throws UsageError if a file that the run writes is another one that it writes or reads. The checkpoint may be the one
+/// that the run goes on from.
+void check_apart(const ProfileOptions& options, const OutputOptions& output, const std::string& config, bool has_file) {
+    using Named = std::pair<std::string, std::string>;
+    std::vector<Named> read{{"--config", config}, {"--targets", options.targets}};
+    if (!options.data.value)
+        read.emplace_back("--data", options.data.text);
+    if (options.validates_elsewhere())
+        read.emplace_back("--valid", options.valid.text);
+    std::vector<Named> written{{"--html", options.html}, {"--checkpoint", options.checkpoint}};
     if (has_file)
-        files.emplace_back("-o", options.output);
+        written.emplace_back("-o", options.output);
     for (const std::string& file : output.json_files)
-        files.emplace_back("--json", file);
+        written.emplace_back("--json", file);
     for (const RunLog& log : options.logs)
-        files.emplace_back("--log " + log.format, log.path);
-    for (std::size_t i = 0; i < files.size(); ++i)
-        for (std::size_t other = 0; other < i; ++other) {
-            const bool is_checkpoint = files[i].first == "--resume" && files[other].first == "--checkpoint";
-            if (!files[i].second.empty() && !is_checkpoint && same_file(files[i].second, files[other].second))
-                throw UsageError{fmt::format("{} {} and {} {} name the same file", files[other].first,
-                                             files[other].second, files[i].first, files[i].second)};
-        }
+        for (const std::string& file : files_of(log))
+            written.emplace_back("--log " + log.format, file);
+    const auto check = [](const Named& a, const Named& b) {
+        if (!a.second.empty() && same_file(a.second, b.second))
+            throw UsageError{fmt::format("{} {} and {} {} name the same file", a.first, a.second, b.first, b.second)};
+    };
+    for (std::size_t i = 0; i < written.size(); ++i) {
+        for (const Named& one : read)
+            check(one, written[i]);
+        if (written[i].first != "--checkpoint")
+            check({"--resume", options.resume}, written[i]);
+        for (std::size_t other = 0; other < i; ++other)
+            check(written[other], written[i]);
+    }
 }
 
 /// Prints the report asked for; after drawpoint's own as text also the one on what only this --profiler records.
@@ -246,6 +258,7 @@ int profile(const Invocation& invocation) {
     Signals signals{[&stop](int signal) { stop.ask(signal); }};
 
     const bool has_file = options.profiler.value != ProfilerKind::none;
+    check_apart(options, output, line.config(), has_file);
     if (has_file)
         check_recording_file(options.output);
     if (!options.checkpoint.empty())
@@ -253,9 +266,8 @@ int profile(const Invocation& invocation) {
     check_files(output, "-o", has_file ? options.output : "");
     check_files(output, "--checkpoint", options.checkpoint);
     check_page(options.html, "-o", has_file ? options.output : "");
-    check_run_logs(options.logs);
-    check_apart(options, output, has_file);
     const Data data = open_data(options);
+    check_run_logs(options.logs);
     const auto recorder = make_recorder(options);
     record_facts(*recorder, invocation, line, data);
     ProgressBar progress{recorder->clock(), {.colour = output.colour_on_stderr(), .prefix = "drawpoint: "}};

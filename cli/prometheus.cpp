@@ -9,6 +9,7 @@
 #include <prometheus/text_serializer.h>
 
 #include <drawpoint/diagnosis/verdict/verdict_report.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
 
 namespace drawpoint::cli {
 namespace {
@@ -43,6 +44,8 @@ private:
         if (all_.empty() || all_.back().name != name)
             all_.push_back({name, help, type, {}});
         ClientMetric& one = all_.back().metric.emplace_back();
+        for (ClientMetric::Label& label : labels)   // names of a recording need not be UTF-8
+            label.value = printable(label.value);
         one.label = std::move(labels);
         return one;
     }

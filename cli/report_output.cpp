@@ -167,9 +167,9 @@ void print_report(const Ledger& ledger, Summary summary, const ReportRequest& re
         }
         document = json_text(json);
     }
-    // What cannot be written must not cost the rest, which an hour of training may have made.
+    // What cannot be written must not cost the rest, which an hour of training may have made; stdout comes last, whose
+    // reader may be gone.
     FirstFailure failures;
-    failures.run([&] { print_on_stdout(ledger, summary, diagnosis, request, output, document); });
     for (const std::string& file : output.json_files)
         failures.run([&] { write_file(file, document); });
     for (const RunLog& log : request.logs)
@@ -178,6 +178,7 @@ void print_report(const Ledger& ledger, Summary summary, const ReportRequest& re
         failures.run([&] {
             write_run_page(request.html, ledger, summary, diagnosis ? &*diagnosis : nullptr, request.command_line);
         });
+    print_on_stdout(ledger, summary, diagnosis, request, output, document);
     failures.rethrow();
 }
 

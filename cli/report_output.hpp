@@ -63,7 +63,7 @@ private:
 /// Sets what a summary has from a diagnosis: blame and trust.
 void add_diagnosis(Summary&, const Diagnosis&);
 
-/// Prints a report on stdout in the form asked for, then writes the JSON files, logs and page asked for. drawpoint's
+/// Writes the JSON files, logs and page asked for, then prints a report on stdout in the form asked for. drawpoint's
 /// own report ends with the verdict. Throws Failure naming the first file that cannot be written, after all others are,
 /// and UsageError if the style has no such form.
 void print_report(const Ledger&, Summary, const ReportRequest&, const OutputOptions&);

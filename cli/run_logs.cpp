@@ -1,10 +1,12 @@
 #include "cli/run_logs.hpp"
 
+#include <cerrno>
 #include <filesystem>
 #include <memory>
 #include <system_error>
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include "cli/command_line.hpp"
 #include "cli/prometheus.hpp"
@@ -12,6 +14,7 @@
 #include <drawpoint/diagnosis/logging/run_log.hpp>
 #include <drawpoint/instrumentation/export/file.hpp>
 #include <drawpoint/loop/loggers/file_loggers.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
 #include <drawpoint/loop/loggers/tracker_loggers.hpp>
 
 namespace drawpoint::cli {
@@ -47,6 +50,8 @@ void check_run_logs(const std::vector<RunLog>& logs) {
         if (is_folder(log.format)) {
             std::error_code failed;
             fs::create_directories(log.path, failed);
+            if (!failed && ::access(log.path.c_str(), W_OK | X_OK) != 0)
+                failed = {errno, std::generic_category()};
             if (failed)
                 throw Failure{fmt::format("{}: {}", log.path, failed.message())};
         } else {
@@ -73,7 +78,7 @@ void write_run_log(const RunLog& log, const Ledger& ledger, const Summary& summa
                 where = offline->file().string();
                 logger = std::move(offline);
             } else if (log.format == "mlflow") {
-                auto store = std::make_unique<MlflowLogger>(log.path, name_of_run(summary.recording.file));
+                auto store = std::make_unique<MlflowLogger>(log.path, printable(name_of_run(summary.recording.file)));
                 where = store->folder().string();
                 logger = std::move(store);
             } else if (log.format == "csv") {

@@ -156,6 +156,8 @@ int whatif_run(const Invocation& invocation) {
         throw UsageError{"RUN is missing: the recording to predict from"};
     check_files(output, "RUN", file);
     check_page(html, "RUN", file);
+    for (const std::string& json : output.json_files)
+        check_page(html, "--json", json);
     if (svg && (verify || output.form == OutputOptions::Form::json || !output.json_files.empty()))
         throw UsageError{"--svg prints a picture: --json and --verify choose another form"};
 

@@ -15,6 +15,7 @@
 #include <drawpoint/instrumentation/detail/wrapping.hpp>
 #include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/instrumentation/report/text.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
 
 namespace drawpoint {
 namespace {
@@ -112,10 +113,13 @@ void log_run(const Ledger& ledger, const Summary& summary, const Diagnosis* diag
     std::vector<std::string_view> metrics;
     for (const Scalar& scalar : report)
         metrics.push_back(scalar.name);
-    const auto settings = settings_of(summary, diagnosis);
+    auto settings = settings_of(summary, diagnosis);
     std::vector<LogSetting> all;
-    for (const auto& [name, value] : settings)
+    for (auto& [name, value] : settings) {   // trackers take nothing but UTF-8
+        name = printable(name);
+        value = printable(value);
         all.push_back({name, value});
+    }
     logger.set_time(time.at(ledger.start_ns));
     logger.log_settings(all, metrics);
 
@@ -151,9 +155,11 @@ void log_run(const Ledger& ledger, const Summary& summary, const Diagnosis* diag
     logger.log_text("drawpoint/report", to_markdown(summary));
     if (diagnosis)
         logger.log_text("drawpoint/verdict", to_markdown(*diagnosis));
+    constexpr std::array<std::string_view, 3> signals{"Ctrl-C", "SIGTERM", "SIGHUP"};   // as `stopped` names them
     const bool failed =
         summary.left_out.failed > 0 || (summary.run.stopped && summary.run.stopped->starts_with("error: "));
-    logger.set_end(!summary.run.ended ? RunEnd::killed : failed ? RunEnd::failed : RunEnd::finished);
+    const bool interrupted = summary.run.stopped && std::ranges::find(signals, *summary.run.stopped) != signals.end();
+    logger.set_end(!summary.run.ended || interrupted ? RunEnd::killed : failed ? RunEnd::failed : RunEnd::finished);
 }
 
 std::span<const ScalarChart> run_charts() {

@@ -10,6 +10,7 @@
 #include <protozero/pbf_writer.hpp>
 
 #include <drawpoint/instrumentation/facts.hpp>
+#include <drawpoint/instrumentation/text/printable.hpp>
 #include "instrumentation/export/tracks.hpp"
 #include <drawpoint/instrumentation/detail/wrapping.hpp>
 
@@ -49,7 +50,7 @@ public:
                 add_line(track);
         });
         for (const auto& [name, id] : names_)
-            add_metadata(plane::event_metadata, id, name);
+            add_metadata(plane::event_metadata, id, printable(name));
         add_metadata(plane::stat_metadata, root, "_r");
         add_metadata(plane::stat_metadata, step_num, "step_num");
         add_metadata(plane::stat_metadata, stage_name, "_ipl_stage_name");
@@ -72,7 +73,7 @@ private:
         const std::int64_t begin_ns = track.slices.front().begin_ns;
         pbf_writer to{plane_, plane::lines};
         to.add_int64(line::id, static_cast<std::int64_t>(track.tid));
-        to.add_string(line::name, track.name);
+        to.add_string(line::name, printable(track.name));
         to.add_int64(line::timestamp_ns, wrapping_sum(begin_ns, unix_offset_ns_));
         for (const TrackSlice& slice : track.slices)
             add_event(to, slice, begin_ns);

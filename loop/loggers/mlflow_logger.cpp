@@ -32,6 +32,16 @@ std::string yaml_text(std::string_view text) {
     return Json(std::string{text}).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+/// The address of a file, with what addresses reserve escaped.
+std::string address_of(const fs::path& path) {
+    std::string address = "file://";
+    for (const char c : path.string())
+        address += std::string_view{"%#? "}.find(c) == std::string_view::npos
+                       ? std::string(1, c)
+                       : fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    return address;
+}
+
 /// A key as MLflow allows it, with letters, digits, "_", "-", ".", " " and "/", as a path that stays in its folder.
 std::string key_of(std::string_view name) {
     std::string key{name};
@@ -80,7 +90,7 @@ MlflowLogger::MlflowLogger(const fs::path& folder, std::string_view run_name)
         RecordFile{meta, RecordFile::Mode::anew}.write(
             fmt::format("artifact_location: {}\ncreation_time: {}\nexperiment_id: '0'\nlast_update_time: {}\n"
                         "lifecycle_stage: active\nname: Default\n",
-                        yaml_text("file://" + experiment.string()), now, now));
+                        yaml_text(address_of(experiment)), now, now));
     }
 }
 
@@ -118,7 +128,7 @@ void MlflowLogger::write_meta(int status) {
                fmt::format("artifact_uri: {}\nend_time: {}\nentry_point_name: ''\nexperiment_id: '0'\nlifecycle_stage: "
                            "active\nrun_id: {}\nrun_name: {}\nrun_uuid: {}\nsource_name: ''\nsource_type: 4\n"
                            "source_version: ''\nstart_time: {}\nstatus: {}\ntags: []\nuser_id: {}\n",
-                           yaml_text("file://" + (run_ / "artifacts").string()),
+                           yaml_text(address_of(run_ / "artifacts")),
                            status == running ? "null" : fmt::format("{}", end_ms_), yaml_text(id), yaml_text(name_),
                            yaml_text(id), start_ms_, status, yaml_text(user_name())));
 }

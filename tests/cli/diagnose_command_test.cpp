@@ -190,6 +190,22 @@ BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {
                     {recorded().run, "same file"});
 }
 
+BOOST_AUTO_TEST_CASE(a_page_and_a_picture_are_of_the_same_run) {
+    const TemporaryFolder folder;
+    const std::string run = folder.file("run.pftrace"), page = folder.file("run.html");
+    BOOST_REQUIRE(run_program({"profile", "--data", "synthetic:96", "--image-size", "8", "--model", "none",
+                               "--batch-size", "16", "-o", run})
+                      .code == 0);
+    const Result result = run_program({"diagnose", run, "--html", page});
+    BOOST_TEST(result.code == 0, result.err);
+    BOOST_TEST(bytes_in(page).find("Why the draw waits") != std::string::npos);
+    BOOST_TEST(run_program({"diagnose", run, "--explain", "--svg"}).out.starts_with("<svg "));
+    BOOST_TEST(run_program({"report", run, "--svg", "workers"}).out.starts_with("<svg "));
+    check_complaint(run_program({"diagnose", run, "--html", page, "--json=" + page}), 2, {"--html", "same file"});
+    check_complaint(run_program({"diagnose", run, "--svg"}), 2, {"--svg", "--explain"});
+    check_complaint(run_program({"report", run, "--svg", "pie"}), 2, {"--svg", "flame"});
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }   // namespace

@@ -106,6 +106,22 @@ BOOST_AUTO_TEST_CASE(a_run_is_logged_for_trackers_and_prometheus_with_the_number
     BOOST_TEST(std::filesystem::exists(folder / "plugins/profile/run/drawpoint.xplane.pb"), profile.err);
 }
 
+BOOST_AUTO_TEST_CASE(no_export_replaces_its_recording_or_is_compressed_in_name_alone) {
+    const TemporaryFolder folder;
+    const std::string run = folder.file("run.pftrace");
+    std::filesystem::copy_file(recorded().run, run);
+    for (const std::string format : {"perfetto-sql", "prometheus", "jsonl", "xplane"})
+        check_complaint(run_program({"export", run, "--to", format, "-o", run}), 2, {run, "same file"});
+    BOOST_TEST(contents(run) == contents(recorded().run));
+    check_complaint(run_program({"export", run, "--to", "jsonl", "-o", folder.file("a.jsonl.gz")}), 2,
+                    {"jsonl", "compressed"});
+    const std::string packed = folder.file("a.prom.gz");
+    BOOST_TEST(run_program({"export", run, "--to", "prometheus", "-o", packed}).code == 0);
+    BOOST_TEST(contents(packed).substr(0, 2) == "\x1f\x8b");
+    const Result printed = run_program({"export", run, "--to", "prometheus", "-o", "-"});
+    BOOST_TEST(printed.out.find("\ndrawpoint_steps_total 6\n") != std::string::npos, printed.err);
+}
+
 BOOST_AUTO_TEST_CASE(views_for_perfetto_are_printed_without_a_recording) {
     const Result result = run_program({"export", "--to", "perfetto-sql"});
     BOOST_TEST(result.code == 0, result.err);

@@ -260,6 +260,14 @@ BOOST_AUTO_TEST_CASE(a_run_is_also_written_as_a_page_and_as_logs) {
                     {"--html", "same file"});
     check_complaint(run_program({"profile", "--data", "synthetic:40", "-o", page, "--log", "csv=" + page}), 2,
                     {"--log csv", "same file"});
+    const std::string config = folder.file("c.toml");
+    std::ofstream{config} << "model = \"none\"\n";
+    check_complaint(run_program({"profile", "--data", "synthetic:40", "--config", config, "--html", config}), 2,
+                    {"--config", "--html", "same file"});
+    check_complaint(run_program({"profile", "--data", config, "--html", config}), 2, {"--data", "--html", "same file"});
+    check_complaint(run_program({"profile", "--data", "synthetic:40", "-o", folder.file("a.summary.csv"), "--log",
+                                 "csv=" + folder.file("a.csv")}),
+                    2, {"-o", "--log csv", "same file"});
     check_complaint(run_program({"profile", "--data", "synthetic:40", "--model", "none", "--precision", "bf16-mixed"}),
                     2, {"--precision bf16-mixed", "--model none"});
     // What cannot be written is said before the training, and what cannot be written any more costs nothing else.

@@ -175,8 +175,8 @@ Outcome train_and_record(const ProfileOptions& options, const Data& data, Record
     return outcome;
 }
 
-/// Throws UsageError if a file that the run writes is another one that it writes or reads. The checkpoint may be the one
-/// that the run goes on from.
+/// Throws UsageError if a file that the run writes is another one that it writes or reads. The checkpoint may be the
+/// one that the run goes on from.
 void check_apart(const ProfileOptions& options, const OutputOptions& output, const std::string& config, bool has_file) {
     using Named = std::pair<std::string, std::string>;
     std::vector<Named> read{{"--config", config}, {"--targets", options.targets}};

@@ -13,8 +13,8 @@
 #include "cli/report_output.hpp"
 #include <drawpoint/diagnosis/logging/run_log.hpp>
 #include <drawpoint/instrumentation/export/file.hpp>
-#include <drawpoint/loop/loggers/file_loggers.hpp>
 #include <drawpoint/instrumentation/text/printable.hpp>
+#include <drawpoint/loop/loggers/file_loggers.hpp>
 #include <drawpoint/loop/loggers/tracker_loggers.hpp>
 
 namespace drawpoint::cli {
@@ -38,11 +38,7 @@ std::string usual_path(std::string_view format, const std::string& recording) {
         return "wandb";
     if (format == "mlflow")
         return "mlruns";
-    return fs::path{recording}
-        .replace_extension(format == "prometheus" ? "prom"
-                           : format == "csv"      ? "scalars.csv"
-                                                  : "jsonl")
-        .string();
+    return fs::path{recording}.replace_extension(format == "prometheus" ? "prom" : "jsonl").string();
 }
 
 void check_run_logs(const std::vector<RunLog>& logs) {

@@ -11,7 +11,8 @@
 
 namespace drawpoint::cli {
 
-/// Where a recording goes by its format's convention: `runs/NAME`, `wandb`, `mlruns`, `NAME.prom`.
+/// Where a recording goes by its format's convention: `runs/NAME`, `wandb`, `mlruns`,
+/// `NAME.prom`, `NAME.jsonl`.
 [[nodiscard]] std::string usual_path(std::string_view format, const std::string& recording);
 
 /// Makes sure that the logs can be written, before the work that they are of. Throws Failure naming the first that

@@ -114,11 +114,11 @@ std::string_view picture_style() noexcept {
 --k0:#3d9bd6;--k6:#7aa7d9;--k9:#c2c2c2;--w3:#ff8a80;--h0:#1d2a36;--h1:#23415c;--h2:#2c618f;--h3:#86bbe8;--h4:#b9dcf8;
 --f0:#6b3f14;--f1:#5f4a12;--f2:#6a2f24;--f3:#4c4a1c;--f4:#5c372b}}
 svg text{font:13px system-ui,sans-serif;fill:var(--fg)}
-svg .mid{text-anchor:middle}svg .end{text-anchor:end}svg .bold{font-weight:600}svg .small{font-size:11px}
-svg .dim{fill:var(--dim)}svg .paper{fill:var(--bg)}svg .on{fill:#fff}
+svg .mid{text-anchor:middle}svg .end{text-anchor:end}svg .small{font-size:11px}
+svg .paper{fill:var(--bg)}
 svg .axis{fill:none;stroke:var(--dim)}svg .grid{fill:none;stroke:var(--grid)}
 svg .mark{fill:none;stroke:var(--fg);stroke-dasharray:4 3}svg .bad{fill:var(--bad)}
-svg .best{fill:none;stroke:var(--bad);stroke-width:3}svg .curve{fill:none;stroke:var(--k0);stroke-width:1.5}
+svg .best{fill:none;stroke:var(--bad);stroke-width:3}
 svg .k0{fill:var(--k0)}svg .k1{fill:var(--k1)}svg .k2{fill:var(--k2)}svg .k3{fill:var(--k3)}svg .k4{fill:var(--k4)}
 svg .k5{fill:var(--k5)}svg .k6{fill:var(--k6)}svg .k7{fill:var(--k7)}svg .k8{fill:var(--k8)}svg .k9{fill:var(--k9)}
 svg .w0{fill:var(--w0)}svg .w1{fill:var(--w1)}svg .w2{fill:var(--w2)}svg .w3{fill:var(--w3)}svg .w4{fill:var(--w4)}

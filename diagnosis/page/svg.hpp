@@ -44,8 +44,8 @@ private:
 };
 
 /// The classes that pictures use. Kinds of work: k0 … k9; of waiting: w0 … w5, which also have a hatching each (`_w0`
-/// over them); shares of the best, light to dark: h0 … h4, and the text on them t0 … t4; frames: f0 … f4. `dim`,
-/// `grid`, `axis`, `mark`, `best`; for texts `mid`, `end`, `bold`, `small`, and `fine`, which only a script shows.
+/// over them); shares of the best, light to dark: h0 … h4, and the text on them t0 … t4; frames: f0 … f4.
+/// `grid`, `axis`, `mark`, `best`; for texts `mid`, `end`, `small`, and `fine`, which only a script shows.
 [[nodiscard]] std::string_view picture_style() noexcept;
 /// The hatchings; once in a page.
 [[nodiscard]] std::string_view picture_patterns() noexcept;

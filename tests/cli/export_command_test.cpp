@@ -83,13 +83,20 @@ BOOST_AUTO_TEST_CASE(a_run_is_logged_for_trackers_and_prometheus_with_the_number
     }
     const Json report = Json::parse(run_program({"report", recorded().run, "--json"}).out);
     std::ifstream lines{folder.file("run.jsonl")};
-    std::size_t steps = 0;
-    Json last;
-    for (std::string line; std::getline(lines, line);)
-        if (const Json record = Json::parse(line); record.contains("scalars")) {
+    std::size_t steps = 0, texts = 0;
+    Json last, settings;
+    for (std::string line; std::getline(lines, line);) {
+        const Json record = Json::parse(line);
+        if (record.contains("scalars")) {
             steps += record["scalars"].contains("drawpoint/draw_s") ? 1 : 0;
             last = record["scalars"];
         }
+        texts += record.contains("markdown") ? 1 : 0;
+        if (record.contains("settings"))
+            settings = record["settings"];
+    }
+    BOOST_TEST(settings["num-workers"] == "2");
+    BOOST_TEST(texts == 2u);   // the report and the verdict
     BOOST_TEST(steps == report["run"]["steps"].get<std::size_t>());
     BOOST_TEST(last["report/wall_s"] == report["run"]["wall_s"]);
     BOOST_TEST(last["report/starved_s"] == report["draw"]["starved_s"]);

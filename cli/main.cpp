@@ -1,21 +1,13 @@
 #include <algorithm>
-#include <filesystem>
 #include <array>
 #include <cstdio>
-#include <exception>
-#include <new>
-#include <system_error>
 #include <utility>
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
-#include <pthread.h>
-#include <unistd.h>
 
 #include "cli/program.hpp"
+#include "cli/run_program.hpp"
 #include <drawpoint/instrumentation/text/detail/shell.hpp>
-#include <drawpoint/instrumentation/text/printable.hpp>
 
 namespace drawpoint::cli {
 namespace {
@@ -33,6 +25,8 @@ constexpr std::array commands{
             "says what holds a run back, with evidence and the predicted gain of each change"},
     Command{"whatif", whatif_run, "predicts what other settings would do, by replaying a recording"},
     Command{"top", top, "shows a run while it trains, in the terminal"},
+    Command{"serve", serve, "shows a run, also while it trains, to browsers and Prometheus; answers profile captures"},
+    Command{"view", view, "opens a recording in Perfetto"},
     Command{"export", export_run, "writes a recording as a file that other programs read"},
     Command{"dataset", dataset, "crops, generate, pack or info: makes and checks image folders and tar shards"},
     Command{"bench", bench, "runs a suite of benchmarks (this loader beside others, its parts), or compares commands"},
@@ -50,33 +44,6 @@ void print_usage(std::FILE* to) {
         to,
         text + "\ndrawpoint help COMMAND lists a command's options; drawpoint --version prints the version.\n"
                "Exit codes: 0 ok, 1 failed, 2 bad usage, 3 slower (gate), 130 stopped by Ctrl-C, SIGTERM or SIGHUP.\n");
-}
-
-/// Opens /dev/null for each closed standard stream. Otherwise the next file that is opened would take the stream's
-/// number and receive its output.
-void fill_closed_streams() noexcept {
-    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-        if (fcntl(stream, F_GETFD) < 0)
-            (void)open("/dev/null", O_RDONLY);   // takes the lowest free number
-}
-
-/// Gives new threads stacks of at least 1 MiB, also under a small `ulimit -s`: they decompress and compute.
-void enlarge_thread_stacks() noexcept {
-    constexpr std::size_t least_bytes = std::size_t{1} << 20;
-    pthread_attr_t attributes;
-    std::size_t bytes = least_bytes;
-    if (pthread_getattr_default_np(&attributes) != 0)
-        return;
-    if (pthread_attr_getstacksize(&attributes, &bytes) == 0 && bytes < least_bytes &&
-        pthread_attr_setstacksize(&attributes, least_bytes) == 0)
-        (void)pthread_setattr_default_np(&attributes);
-    pthread_attr_destroy(&attributes);
-}
-
-/// Whether the reader of our output has closed it, as in `drawpoint … | head`.
-bool reader_has_gone() noexcept {
-    pollfd out{STDOUT_FILENO, 0, 0};
-    return poll(&out, 1, 0) == 1 && (out.revents & POLLERR) != 0;
 }
 
 int dispatch(const std::vector<std::string>& words) {
@@ -119,29 +86,4 @@ int dispatch(const std::vector<std::string>& words) {
 
 }   // namespace drawpoint::cli
 
-int main(int count, char** words) {
-    using namespace drawpoint::cli;
-    fill_closed_streams();
-    enlarge_thread_stacks();
-    int code = exit_failed;
-    try {
-        code = dispatch({words + 1, words + count});
-    } catch (const UsageError& error) {
-        complain(error.what());
-        return exit_usage;
-    } catch (const std::bad_alloc&) {
-        complain("out of memory");
-    } catch (const std::system_error& error) {
-        const bool no_thread = error.code() == std::errc::resource_unavailable_try_again &&
-                               dynamic_cast<const std::filesystem::filesystem_error*>(&error) == nullptr;
-        complain(no_thread ? fmt::format("cannot start a thread: {}", error.what()) : error.what());
-    } catch (const std::exception& error) {
-        complain(error.what());
-    }
-    if (std::fflush(stdout) != 0 || std::ferror(stdout)) {
-        if (!reader_has_gone())
-            complain("writing to standard output failed");
-        return exit_failed;
-    }
-    return code;
-}
+int main(int count, char** words) { return drawpoint::cli::run_program(count, words, drawpoint::cli::dispatch); }

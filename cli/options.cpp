@@ -221,9 +221,12 @@ void ProfileOptions::add_training(CLI::App& app) {
 
 void ProfileOptions::add_recording(CLI::App& app) {
     add_read(
-        app, "--profiler", profiler, one_of<ProfilerKind>({"simple", "throughput", "advanced", "pytorch", "none"}),
+        app, "--profiler", profiler,
+        one_of<ProfilerKind>({"simple", "throughput", "advanced", "pytorch", "xla", "none"}),
         "simple, throughput (rows of steps, draws and batches alone), advanced (samples every thread's functions), "
-        "pytorch (LibTorch's operators), or none (no file)");
+        "pytorch (LibTorch's operators), xla (hooks as regions), or none (no file)");
+    add_number(app, "--profiler-port", profiler_port, 0, UINT16_MAX,
+               "with --profiler xla: answers TensorBoard's \"Capture profile\" on this port of 127.0.0.1; 0: does not");
     add_read(app, "--schedule", schedule, schedule_in,
              "with --profiler pytorch: whose steps' operators to record, e.g. wait=1,warmup=1,active=3,repeat=2 [all]");
     app.add_flag("--record-shapes", record_shapes, "with --profiler pytorch: the sizes of operators' inputs");
@@ -271,6 +274,9 @@ void ProfileOptions::check_together() const {
                                         {"with-flops", with_flops}})
         if (given && profiler.value != ProfilerKind::pytorch)
             throw UsageError{fmt::format("--{} needs --profiler pytorch, got --profiler {}", option, profiler.text)};
+    if (profiler_port != 0 && profiler.value != ProfilerKind::xla)
+        throw UsageError{
+            fmt::format("--profiler-port {} needs --profiler xla, got --profiler {}", profiler_port, profiler.text)};
     for (const auto& [style, needed] : {std::pair{"op", "pytorch"}, {"advanced", "advanced"}})
         if (report == style && profiler.text != needed)
             throw UsageError{

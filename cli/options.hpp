@@ -53,7 +53,7 @@ enum class DataFormat : std::uint8_t { automatic, folder, tar, idx, cifar, npy, 
 enum class ModelKind : std::uint8_t { small_cnn, mlp, resnet18, resnet50, none };
 enum class Precision : std::uint8_t { float32, bf16_mixed };
 enum class OptimizerKind : std::uint8_t { sgd, adam };
-enum class ProfilerKind : std::uint8_t { simple, throughput, advanced, pytorch, none };
+enum class ProfilerKind : std::uint8_t { simple, throughput, advanced, pytorch, xla, none };
 
 /// What `profile` was asked to do. `add_to` sets the defaults that are not set here.
 struct ProfileOptions {
@@ -85,6 +85,7 @@ struct ProfileOptions {
     Given<std::uint64_t> device_memory_budget;   ///< bytes; 0: none
     bool drop_last = false, drop_first_batch = true;
     Given<ProfilerKind> profiler{"simple"};
+    std::uint16_t profiler_port = 0;   ///< 0: none
     Given<std::optional<ScheduleOptions>> schedule;
     bool record_shapes = false, profile_memory = false, with_stack = false, with_flops = false;
     std::uint64_t recording_limit = 0;   ///< bytes

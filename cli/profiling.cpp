@@ -1,5 +1,7 @@
 #include "cli/profiling.hpp"
 
+#include <stdexcept>
+
 #include <fmt/format.h>
 
 namespace drawpoint::cli {
@@ -27,6 +29,14 @@ Profiling::Profiling(const ProfileOptions& options, Recorder& recorder, Callback
     } else if (options.profiler.value == ProfilerKind::pytorch) {
         operators_.emplace(recorder, torch_options(options));
         callbacks.add(steps_.emplace(*operators_));
+    } else if (options.profiler.value == ProfilerKind::xla) {
+        try {
+            regions_.emplace(recorder,
+                             options.profiler_port != 0 ? std::optional<int>{options.profiler_port} : std::nullopt);
+        } catch (const std::runtime_error& error) {
+            throw Failure{fmt::format("--profiler-port {}: {}", options.profiler_port, error.what())};
+        }
+        hooks_.emplace(*regions_).add_to(callbacks);
     }
 }
 

@@ -43,6 +43,8 @@ int bench_commands(const Invocation&);   // bench --command
 int gate_run(const Invocation&);
 int tune_loader(const Invocation&);
 int top(const Invocation&);
+int serve(const Invocation&);
+int view(const Invocation&);
 
 /// Writes and flushes. Errors are ignored: a closed pipe or a full disk must not end a run.
 void write_to(std::FILE*, std::string_view text) noexcept;

@@ -88,10 +88,10 @@ void add_draws(Families& to, const Summary& summary, const Diagnosis* diagnosis)
                                   {"transfer", summary.draw.transfer_s},
                                   {"callbacks", summary.draw.callbacks_s}})
         to.counter("drawpoint_draw_seconds_total", "Time in draws, by part.", s, {{"part", part}});
-    if (diagnosis)   // two causes may have the same name, but not the same key
+    if (diagnosis)   // two causes may have the same name, but not the same key; what is steady changes as a run goes on
         for (const BlameRow& row : diagnosis->blame_rows)
-            to.counter("drawpoint_draw_blame_seconds_total", "Time that steady training draws waited, by cause.",
-                       static_cast<double>(row.ns) / 1e9, {{"cause", row.cause}, {"key", row.key}});
+            to.gauge("drawpoint_draw_blame_seconds", "Time that steady training draws waited, by cause.",
+                     static_cast<double>(row.ns) / 1e9, {{"cause", row.cause}, {"key", row.key}});
     to.counter("drawpoint_order_seconds_total", "Time that complete batches waited behind older ones.",
                summary.draw.order_s);
     to.gauge("drawpoint_draw_gain_ratio", "Gain of throughput if draws took no time.",

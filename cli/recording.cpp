@@ -10,13 +10,6 @@
 
 namespace drawpoint::cli {
 
-namespace {
-
-// What a report needs of a recording of any length: the older steps are folded into totals beyond it.
-constexpr std::uint64_t most_report_bytes = 128u << 20;
-
-}   // namespace
-
 ReadTrace read_run(const std::string& file, std::uint64_t most_bytes) {
     if (!file.ends_with(".json") && !file.ends_with(".json.gz"))
         return read_trace(file, most_bytes);

@@ -11,8 +11,11 @@ namespace drawpoint::cli {
 /// read_trace(). Throws as the readers do.
 [[nodiscard]] ReadTrace read_run(const std::string& file, std::uint64_t most_bytes = 0);
 
-/// The ledger of RUN. Unless `every_row`, the older steps of one with more than 128 MiB of rows are folded. Complains
-/// of what the file lacks. Throws Failure if there are no steps, nor, with `or_operators`, any operators.
+/// What a report needs of a recording of any length: beyond it, the older steps are folded into totals.
+inline constexpr std::uint64_t most_report_bytes = 128u << 20;
+
+/// The ledger of RUN. Unless `every_row`, the older steps of one with more than `most_report_bytes` of rows are folded.
+/// Complains of what the file lacks. Throws Failure if there are no steps, nor, with `or_operators`, any operators.
 [[nodiscard]] Ledger read_steps(const std::string& file, bool or_operators = false, bool every_row = false);
 
 }   // namespace drawpoint::cli

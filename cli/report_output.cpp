@@ -147,6 +147,17 @@ void print_on_stdout(const Ledger& ledger, const Summary& summary, const std::op
 
 }   // namespace
 
+std::string report_document(const Summary& summary, const Diagnosis* diagnosis, const std::string& command_line) {
+    const JsonHead head{.version = DRAWPOINT_VERSION, .command = command_line};
+    nlohmann::ordered_json json = to_json(summary, head);
+    if (diagnosis) {
+        const nlohmann::ordered_json found = to_json(*diagnosis, head, summary.machine);
+        for (const char* const key : {"verdict", "co_verdicts", "abstained", "advice"})
+            json["diagnosis"][key] = found[key];
+    }
+    return json_text(json);
+}
+
 void print_report(const Ledger& ledger, Summary summary, const ReportRequest& request, const OutputOptions& output) {
     check_request(request, output);
     const bool is_own = request.style == "drawpoint";
@@ -156,28 +167,19 @@ void print_report(const Ledger& ledger, Summary summary, const ReportRequest& re
                                : std::nullopt;
     if (diagnosis)
         add_diagnosis(summary, *diagnosis);
-    std::string document;
-    if (output.form == Form::json || !output.json_files.empty()) {
-        const JsonHead head{.version = DRAWPOINT_VERSION, .command = request.command_line};
-        nlohmann::ordered_json json = to_json(summary, head);
-        if (diagnosis) {
-            const nlohmann::ordered_json found = to_json(*diagnosis, head, summary.machine);
-            for (const char* const key : {"verdict", "co_verdicts", "abstained", "advice"})
-                json["diagnosis"][key] = found[key];
-        }
-        document = json_text(json);
-    }
+    const Diagnosis* const found = diagnosis ? &*diagnosis : nullptr;
+    const std::string document = output.form == Form::json || !output.json_files.empty()
+                                     ? report_document(summary, found, request.command_line)
+                                     : std::string{};
     // What cannot be written must not cost the rest, which an hour of training may have made; stdout comes last, whose
     // reader may be gone.
     FirstFailure failures;
     for (const std::string& file : output.json_files)
         failures.run([&] { write_file(file, document); });
     for (const RunLog& log : request.logs)
-        failures.run([&] { write_run_log(log, ledger, summary, diagnosis ? &*diagnosis : nullptr); });
+        failures.run([&] { write_run_log(log, ledger, summary, found); });
     if (!request.html.empty())
-        failures.run([&] {
-            write_run_page(request.html, ledger, summary, diagnosis ? &*diagnosis : nullptr, request.command_line);
-        });
+        failures.run([&] { write_run_page(request.html, ledger, summary, found, request.command_line); });
     print_on_stdout(ledger, summary, diagnosis, request, output, document);
     failures.rethrow();
 }

@@ -63,6 +63,9 @@ private:
 /// Sets what a summary has from a diagnosis: blame and trust.
 void add_diagnosis(Summary&, const Diagnosis&);
 
+/// drawpoint's own report as JSON, with the verdict if there is a diagnosis.
+[[nodiscard]] std::string report_document(const Summary&, const Diagnosis*, const std::string& command_line);
+
 /// Writes the JSON files, logs and page asked for, then prints a report on stdout in the form asked for. drawpoint's
 /// own report ends with the verdict. Throws Failure naming the first file that cannot be written, after all others are,
 /// and UsageError if the style has no such form.

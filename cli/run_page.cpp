@@ -9,7 +9,6 @@
 
 #include "cli/command_line.hpp"
 #include "cli/report_output.hpp"
-#include <drawpoint/diagnosis/run_page/run_page.hpp>
 #include <drawpoint/diagnosis/steady/detail/steady_run.hpp>
 #include <drawpoint/diagnosis/whatif/whatif.hpp>
 #include <drawpoint/instrumentation/report/detail/output_file.hpp>
@@ -45,17 +44,22 @@ std::optional<Whatif> other_settings(const Ledger& ledger) {
 
 }   // namespace
 
+std::string run_page(const Ledger& ledger, const Summary& summary, const Diagnosis* diagnosis,
+                     const std::string& command_line, const std::optional<LivePage>& live) {
+    const bool predicts = diagnosis && !diagnosis->abstained && !(live && live->is_running);
+    const std::optional<Whatif> others = predicts ? other_settings(ledger) : std::optional<Whatif>{};
+    return to_html(ledger, summary,
+                   {.title = summary.recording.file.empty() ? std::string{"drawpoint"} : summary.recording.file,
+                    .version = DRAWPOINT_VERSION,
+                    .command = command_line,
+                    .diagnosis = diagnosis,
+                    .whatif = others ? &*others : nullptr,
+                    .live = live});
+}
+
 void write_run_page(const std::string& file, const Ledger& ledger, const Summary& summary, const Diagnosis* diagnosis,
                     const std::string& command_line) {
-    const std::optional<Whatif> others =
-        diagnosis && !diagnosis->abstained ? other_settings(ledger) : std::optional<Whatif>{};
-    write_file(file,
-               to_html(ledger, summary,
-                       {.title = summary.recording.file.empty() ? std::string{"drawpoint"} : summary.recording.file,
-                        .version = DRAWPOINT_VERSION,
-                        .command = command_line,
-                        .diagnosis = diagnosis,
-                        .whatif = others ? &*others : nullptr}));
+    write_file(file, run_page(ledger, summary, diagnosis, command_line));
     complain(fmt::format("wrote {}", file));
 }
 

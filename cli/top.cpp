@@ -4,28 +4,23 @@
 #include <cstdint>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
-
-#include <time.h>
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "cli/command_line.hpp"
+#include "cli/followed_run.hpp"
 #include "cli/options.hpp"
 #include "cli/report_output.hpp"
 #include "cli/top/terminal.hpp"
 #include "cli/top/top_frame.hpp"
 #include <drawpoint/diagnosis/rows/detail/loader_rows.hpp>
-#include <drawpoint/instrumentation/trace/live_recordings.hpp>
-#include <drawpoint/instrumentation/trace/trace_follower.hpp>
 
 namespace drawpoint::cli {
 namespace {
@@ -37,66 +32,40 @@ constexpr std::chrono::milliseconds look_every{200}, line_every{5000}, longest_p
 constexpr std::uint64_t kept_bytes = 2u << 20;
 constexpr double view_share = 0.006, diagnosis_share = 0.003;   // of a core, that they may take
 
-double cpu_s() noexcept {
-    timespec time{};
-    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
-}
-
-/// After work of this CPU time, so that it takes that share of a core.
-std::chrono::milliseconds pause_after(double used_s, double share) {
-    return std::chrono::milliseconds{static_cast<std::int64_t>(1e3 * used_s / share)};
-}
-
 /// A run that is followed, and the view of it.
-class FollowedRun {
+class ShownRun {
 public:
-    /// `file` as the user named it, or as its writer has it open.
-    FollowedRun(const std::filesystem::path& file, std::optional<LiveRecording> writer)
-        : writer_{std::move(writer)}, follower_{std::in_place, file, kept_bytes} {}
+    explicit ShownRun(FollowedRun run) : run_{std::move(run)} {}
 
     /// Reads what is new, but not within a second of the last time if that cost much. Whether the view has changed.
     bool look() {
-        if (writer_ && std::chrono::steady_clock::now() < next_look_)
+        if (!run_.is_over() && std::chrono::steady_clock::now() < next_look_)
             return false;
-        const double before_s = cpu_s();
-        const bool was_written = writer_ && is_being_written(*writer_);   // before reading what it wrote last
-        bool is_new = read();
-        if (!was_written && !is_over_)
-            is_new = find_again() || is_new;
-        if (!is_new)
+        const double before_s = process_cpu_s();
+        if (!run_.read([this](const Ledger& rows) { add_rate(rows); }))
             return false;
-        ledger_ = follower_->ledger();
+        ledger_ = run_.ledger();
         view_ = top_view(ledger_, 0);
-        next_look_ =
-            std::chrono::steady_clock::now() + std::min(pause_after(cpu_s() - before_s, view_share), longest_pause);
+        next_look_ = std::chrono::steady_clock::now() +
+                     std::min(pause_after(process_cpu_s() - before_s, view_share), longest_pause);
         diagnose_if_due();
         return true;
     }
 
     [[nodiscard]] TopView view(std::chrono::seconds earlier) const {
         TopView view = earlier == 0s ? view_ : top_view(ledger_, std::chrono::nanoseconds{earlier}.count());
-        if (is_over_)
+        if (is_over())
             view.state = view.run.run.ended ? TopView::State::ended : TopView::State::cut;
         view.rates = rates_.rates();
         view.rates_s = rates_.span_s();
         view.diagnosis = diagnosis_;
         return view;
     }
-    [[nodiscard]] bool is_over() const noexcept { return is_over_; }
-    [[nodiscard]] std::string warning() const { return follower_->warning(); }
+    [[nodiscard]] bool is_over() const noexcept { return run_.is_over(); }
+    [[nodiscard]] std::string warning() const { return run_.warning(); }
 
 private:
-    bool read() {
-        bool is_new = false;
-        while (follower_->read()) {
-            is_new = true;
-            add_rate();
-        }
-        return is_new;
-    }
-    void add_rate() {
-        const Ledger& rows = follower_->rows();
+    void add_rate(const Ledger& rows) {
         std::uint64_t samples = rows.folded.samples;
         std::int64_t last_ns = rows.start_ns;
         for (const StepRow& step : rows.steps) {
@@ -105,39 +74,22 @@ private:
         }
         rates_.add(last_ns, samples);
     }
-    /// The file is not written any more: the run goes on in another one, which begins with its totals, or it is over.
-    bool find_again() {
-        const auto next = writer_ ? live_recordings(writer_->pid) : std::vector<LiveRecording>{};
-        try {
-            if (!next.empty()) {
-                follower_.emplace(next.front().path, kept_bytes);
-                writer_ = next.front();
-                return read();
-            }
-        } catch (const std::system_error&) {   // that process has ended just now
-        }
-        is_over_ = true;
-        follower_->read_rest();
-        return true;
-    }
     /// Looking for the cause takes some tenths of a second: so rarely that it costs little, and at the end.
     void diagnose_if_due() {
         const SteadyTime now = std::chrono::steady_clock::now();
-        if (now < next_diagnosis_ && !is_over_)
+        if (now < next_diagnosis_ && !is_over())
             return;
-        const double before_s = cpu_s();
+        const double before_s = process_cpu_s();
         try {
             if (auto found = quick_diagnosis(ledger_))
                 diagnosis_ = top_diagnosis(ledger_, std::move(*found));
         } catch (const std::exception&) {   // `diagnose` says why
             diagnosis_.reset();
         }
-        next_diagnosis_ = now + 2s + pause_after(cpu_s() - before_s, diagnosis_share);
+        next_diagnosis_ = now + 2s + pause_after(process_cpu_s() - before_s, diagnosis_share);
     }
 
-    std::optional<LiveRecording> writer_;
-    std::optional<TraceFollower> follower_;
-    bool is_over_ = false;
+    FollowedRun run_;
     Ledger ledger_;
     TopView view_;   // of it, at its end
     TopRates rates_;
@@ -146,25 +98,6 @@ private:
     SteadyTime next_diagnosis_{};
 };
 
-/// The run that the argument means.
-FollowedRun run_named(const std::string& name) {
-    const auto newest = [](std::vector<LiveRecording> live, const std::string& complaint) {
-        if (live.empty())
-            throw Failure{complaint};
-        return live.front();
-    };
-    if (name.empty()) {
-        const LiveRecording live = newest(live_recordings(), "no recording of yours is being written: name RUN or PID");
-        return {live.path, live};
-    }
-    if (const auto pid = number_in<int>(name); pid && !std::filesystem::exists(name)) {
-        const LiveRecording live = newest(
-            live_recordings(*pid), fmt::format("process {} is writing no recording that can be read from here", *pid));
-        return {live.path, live};
-    }
-    return {name, writer_of(name)};
-}
-
 bool is_dumb() noexcept {
     const char* const term = std::getenv("TERM");
     return term == nullptr || *term == '\0' || std::string_view{term} == "dumb" || isatty(STDOUT_FILENO) == 0 ||
@@ -172,7 +105,7 @@ bool is_dumb() noexcept {
 }
 
 /// A line every few seconds, until the run ends.
-void print_lines(FollowedRun& run) {
+void print_lines(ShownRun& run) {
     SteadyTime next = std::chrono::steady_clock::now();
     for (;; std::this_thread::sleep_for(look_every)) {
         run.look();
@@ -187,7 +120,7 @@ void print_lines(FollowedRun& run) {
 }
 
 /// The full screen, until the user leaves it. Whether by Ctrl-C or a signal.
-bool show_screen(FollowedRun& run, bool colour) {
+bool show_screen(ShownRun& run, bool colour) {
     Terminal terminal;
     TopFrame frame{.colour = colour};
     std::chrono::seconds earlier{0};
@@ -243,7 +176,7 @@ int top(const Invocation& invocation) {
     if (!line.parse())
         return exit_ok;
     const bool coloured = OutputOptions{.colour = colour}.colour_on_stdout();
-    FollowedRun run = run_named(name);
+    ShownRun run{followed_run(name, kept_bytes)};
     bool stopped = false;
     if (once) {
         run.look();

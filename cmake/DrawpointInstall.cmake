@@ -11,11 +11,12 @@ if(DRAWPOINT_ROOMS)
   install(FILES ${doors} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/drawpoint)
   install(FILES ${PROJECT_SOURCE_DIR}/bench/suite/drawpoint_suite.py DESTINATION ${CMAKE_INSTALL_DATADIR}/drawpoint/python)
   if(TARGET drawpoint)
-    install(TARGETS drawpoint)
+    install(TARGETS drawpoint drawpoint_serve)
     install(FILES ${PROJECT_SOURCE_DIR}/instrumentation/trace/drawpoint.sql
       DESTINATION ${CMAKE_INSTALL_DATADIR}/drawpoint)
   endif()
-  add_custom_target(installed DEPENDS ${DRAWPOINT_ROOMS} $<TARGET_NAME_IF_EXISTS:drawpoint>)
+  add_custom_target(installed DEPENDS ${DRAWPOINT_ROOMS} $<TARGET_NAME_IF_EXISTS:drawpoint>
+    $<TARGET_NAME_IF_EXISTS:drawpoint_serve>)
 
   # Static libraries pass on everything they link, so the package looks for all of it.
   set(DRAWPOINT_DEPENDENCIES Threads ZLIB fmt nlohmann_json simdjson JPEG PkgConfig)

@@ -38,13 +38,13 @@ border:1px solid var(--dim);border-radius:4px}
 )";
 
 // Shows a part of a plot: drag over it, or use the buttons, which exist only where scripts run.
-constexpr std::string_view script = R"(
-for(const plot of document.querySelectorAll("svg.plot")){
+constexpr std::string_view plot_script = R"(
+function plots(){for(const plot of document.querySelectorAll("svg.plot")){
 const picture=plot.ownerSVGElement,ticks=[...picture.querySelectorAll(".tick")],
 left=+plot.getAttribute("x"),wide=+plot.getAttribute("width"),high=plot.getAttribute("height");
 let from=0,width=1000,down=null;
 const show=(f,w)=>{width=Math.min(1000,Math.max(4,w));from=Math.min(1000-width,Math.max(0,f));
-plot.setAttribute("viewBox",`${from} 0 ${width} ${high}`);let last=-1e9;
+plot.setAttribute("viewBox",`${from} 0 ${width} ${high}`);plot.toggleAttribute("data-part",width<1000);let last=-1e9;
 for(const t of ticks){const x=left+(t.dataset.at-from)/width*wide,ok=x>=left-1&&x<=left+wide+1&&x-last>=110;
 t.style.display=ok?"inline":"none";if(ok){t.setAttribute("x",x);last=x}}};
 const at=e=>{const r=picture.getBoundingClientRect();
@@ -57,7 +57,30 @@ const tools=document.createElement("div");
 for(const[name,act]of[["Zoom in",()=>show(from+width/4,width/2)],["Zoom out",()=>show(from-width/2,width*2)],
 ["Earlier",()=>show(from-width/2,width)],["Later",()=>show(from+width/2,width)],["Whole run",()=>show(0,1000)]]){
 const b=document.createElement("button");b.type="button";b.textContent=name;b.addEventListener("click",act);tools.append(b)}
-picture.parentElement.after(tools)}
+picture.parentElement.after(tools)}}
+plots();
+)";
+
+// Replaces what the page shows by what its server has now, but not under the hands of its reader: while something in it
+// has the focus, is selected or is looked at closely, or it is paused. Waits longer where the page takes long to make.
+constexpr std::string_view renewing_script = R"(
+let paused=false;
+function pausing(){const b=document.createElement("button");b.type="button";b.textContent=paused?"Go on":"Pause";
+b.addEventListener("click",()=>{paused=!paused;b.textContent=paused?"Go on":"Pause";b.blur()});
+document.getElementById("state")?.append(" ",b)}
+const busy=()=>paused||document.hidden||getSelection().toString()!==""||document.activeElement!==document.body||
+document.querySelector("[data-part]");
+async function renew(){let wait=1000;
+if(!busy())try{const begin=performance.now(),answer=await fetch(location.href);
+if(!answer.ok)throw 0;
+const next=new DOMParser().parseFromString(await answer.text(),"text/html"),goes_on=next.querySelector("script[data-renews]");
+if(!busy()){const y=scrollY;for(const s of next.querySelectorAll("script"))s.remove();
+document.title=next.title;document.body.replaceChildren(...next.body.childNodes);scrollTo(0,y);
+if(typeof plots==="function")plots();if(!goes_on)return;pausing()}
+wait=Math.max(wait,20*(performance.now()-begin))}
+catch{wait=5000;const state=document.getElementById("state");if(state)state.textContent="The server does not answer."}
+setTimeout(renew,wait)}
+pausing();setTimeout(renew,1000);
 )";
 
 std::string alignment_of(const PageTable& table, std::size_t column) {
@@ -107,18 +130,21 @@ std::string paragraph_of(std::string_view text, std::string_view style_name) {
 
 std::string heading_of(std::string_view text) { return fmt::format("<h2>{}</h2>\n", printable_markup(text)); }
 
-std::string page_of(std::string_view title, std::string_view body) {
+std::string page_of(std::string_view title, std::string_view body, bool renews) {
     const std::string name = printable_markup(title);
+    const bool has_plot = renews || body.find("<svg class=\"plot\"") != body.npos;   // or will have
     return fmt::format(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" "
         "content=\"width=device-width,initial-scale=1\"><meta name=\"color-scheme\" content=\"light dark\"><link "
-        "rel=\"icon\" href=\"data:,\"><title>{0}</title>\n<style>{1}{2}</style></head>\n<body>{3}<main>\n<h1>{0}</h1>\n"
-        "{4}</main>{5}</body></html>\n",
+        "rel=\"icon\" href=\"data:,\"><title>{0}</title>\n{6}<style>{1}{2}</style></head>\n<body>{3}<main>\n"
+        "<h1>{0}</h1>\n{4}</main>{5}{7}</body></html>\n",
         name, picture_style(), style,
         body.find("class=\"_w") == body.npos
             ? ""
             : fmt::format("<svg class=\"hidden\" aria-hidden=\"true\">{}</svg>", picture_patterns()),
-        body, body.find("<svg class=\"plot\"") == body.npos ? "" : fmt::format("<script>{}</script>", script));
+        body, has_plot ? fmt::format("<script>{}</script>", plot_script) : "",
+        renews ? "<noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>" : "",
+        renews ? fmt::format("<script data-renews>{}</script>", renewing_script) : "");
 }
 
 }   // namespace drawpoint

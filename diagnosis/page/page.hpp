@@ -40,7 +40,8 @@ struct PageTable {
 [[nodiscard]] std::string number_of(double value, std::string_view text);
 
 /// A page that needs nothing from anywhere else: style, pictures and, to look closer at a plot, a script, without which
-/// all else works. `body` follows the title, which is also the page's first heading.
-[[nodiscard]] std::string page_of(std::string_view title, std::string_view body);
+/// all else works. `body` follows the title, which is also the page's first heading. `renews`: the page asks its server
+/// for itself again and again, unless its reader is at work in it, until one does not renew.
+[[nodiscard]] std::string page_of(std::string_view title, std::string_view body, bool renews = false);
 
 }   // namespace drawpoint

@@ -42,6 +42,8 @@ public:
         : ledger_{ledger}, summary_{summary}, page_{page} {}
 
     std::string text() {
+        if (page_.live)
+            live(*page_.live);
         verdict();
         keys();
         if (page_.diagnosis)
@@ -62,7 +64,7 @@ public:
         memory();
         errors();
         run();
-        return page_of(page_.title, html_);
+        return page_of(page_.title, html_, page_.live && page_.live->is_running);
     }
 
 private:
@@ -70,6 +72,13 @@ private:
     void figure(const std::optional<Svg>& picture, std::string_view caption) {
         if (picture)
             add(figure_of(*picture, caption));
+    }
+
+    void live(const LivePage& live) {
+        add(fmt::format("<p id=\"state\">{}</p>\n<p>Of this run: <a href=\"perfetto\">the timeline in Perfetto</a>, "
+                        "<a href=\"run.pftrace\">the recording</a>, <a href=\"report.json\">the report as JSON</a>, "
+                        "<a href=\"metrics\">metrics for Prometheus</a>.</p>\n",
+                        printable_markup(live.state)));
     }
 
     void verdict() {
@@ -94,10 +103,7 @@ private:
 
     void keys() {
         std::vector<std::pair<std::string_view, PageCell>> keys;
-        for (const SummaryRow& row : summary_.rows)
-            if (row.samples_per_s && (row.action == Action::train || row.action == Action::valid))
-                keys.emplace_back(row.action == Action::train ? "samples/s, training" : "samples/s, validation",
-                                  rate(row.samples_per_s));
+        keys.emplace_back("samples/s", rate(summary_.run.samples_per_s()));
         keys.emplace_back("of the time in draws", percent(summary_.headroom.draw_share));
         keys.emplace_back("more throughput if draws took no time",
                           percent(summary_.headroom.throughput_gain_if_draw_were_zero));

@@ -68,6 +68,7 @@ Json run_json(const Summary::Run& run) {
             {"steps", run.steps},
             {"samples", run.samples},
             {"wall_s", number(run.wall_s)},
+            {"samples_per_s", number(run.samples_per_s())},
             {"stopped", run.ended ? known(run.stopped) : Json("the recording stops inside the run")},
             {"digest", known(run.digest)}};
 }

@@ -213,11 +213,10 @@ std::vector<Line> headline(const Summary& summary) {
     if (!run.ended)
         lines.push_back({"cut", {"the recording stops inside the run: what follows is about the time before"}});
 
-    lines.push_back(
-        {"wall",
-         {format_duration(run.wall_s), counted(run.epochs, "epoch"), counted(run.steps, "step"),
-          counted(run.samples, "sample"),
-          run.wall_s > 0 ? rate(static_cast<double>(run.samples) / run.wall_s) + " samples/s" : "- samples/s"}});
+    lines.push_back({"wall",
+                     {format_duration(run.wall_s), counted(run.epochs, "epoch"), counted(run.steps, "step"),
+                      counted(run.samples, "sample"),
+                      run.samples_per_s() ? rate(*run.samples_per_s()) + " samples/s" : "- samples/s"}});
     lines.push_back({"draw", draw_sentences(summary)});
     if (summary.device) {
         lines.push_back({"device", device_sentences(*summary.device, summary.run.steps)});

@@ -2,8 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <iterator>
+#include <limits>
 #include <stdexcept>
+
+#include <drawpoint/instrumentation/facts.hpp>
+
+#include "loop/profilers/capture_service.hpp"
 
 namespace drawpoint {
 namespace {
@@ -22,10 +28,21 @@ std::size_t hook_of(std::string_view action) noexcept {
 }   // namespace
 
 XlaProfiler::XlaProfiler(Recorder& recorder, std::optional<int> port) : recorder_{&recorder} {
-    if (port)
-        throw std::invalid_argument{"XlaProfiler: port " + std::to_string(*port) +
-                                    ": there is no capture service yet; without a port the recording has the regions"};
+    if (!port)
+        return;
+    const std::string what = "XlaProfiler: port " + std::to_string(*port);
+    if (*port < 1 || *port > std::numeric_limits<std::uint16_t>::max())
+        throw std::invalid_argument{what + " is none"};
+    if (recorder.state().file.empty())
+        throw std::invalid_argument{what +
+                                    ": what is captured is cut out of a recording, and this recorder has no file"};
+    const auto unix_ns =   // which tells what of the recording is now
+        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch());
+    recorder.set_fact(facts::unix_offset_ns, std::to_string(unix_ns.count() - recorder.now_ns()));
+    service_ = std::make_unique<CaptureService>(static_cast<std::uint16_t>(*port));
 }
+
+XlaProfiler::~XlaProfiler() = default;
 
 void XlaProfiler::start(std::string_view action) {
     const std::size_t hook = hook_of(action);

@@ -68,6 +68,8 @@ Program::~Program() {
     }
 }
 
+std::string Program::printed() const { return bytes_in(folder_ / "out"); }
+
 bool Program::running() {
     if (!ended_)
         ended_ = waitpid(id_, &status_, WNOHANG) == id_;

@@ -35,6 +35,8 @@ public:
     Program& operator=(const Program&) = delete;
 
     [[nodiscard]] bool running();
+    [[nodiscard]] pid_t id() const noexcept { return id_; }
+    [[nodiscard]] std::string printed() const;   ///< on stdout so far
     void interrupt(int signal = SIGINT);
     [[nodiscard]] Result wait();
 

@@ -2,7 +2,9 @@
 """Looks at pages of HTML in a headless Chromium: light, dark and printed, on 400 and 1600 pixels, with and without scripts.
 A page must ask for nothing, say nothing on the console, not scroll sideways, and break no rule of WCAG 2.1 AA that axe
 knows. One line a page, ACCEPT or REJECT; exit 1 if any is rejected, 77 where there is no Chromium.
-usage: pages.py [--screenshots FOLDER] PAGE..."""
+With --live it looks at what `drawpoint serve` shows of a run that trains: the page must renew itself, but not while it is
+paused, and its page for Perfetto must hand the recording over.
+usage: pages.py [--screenshots FOLDER] [--live URL] [PAGE...]"""
 
 import argparse
 import shutil
@@ -29,10 +31,10 @@ def faults_of(browser, page_file, scheme, width, scripts, screenshots):
     page.on("pageerror", lambda error: faults.append(f"error: {error}"))
     if scheme == "print":
         page.emulate_media(media="print")
-    page.goto(page_file.resolve().as_uri())
-    faults += [f"asks for {url}" for url in asked if not url.startswith("data:") and url != page_file.resolve().as_uri()]
+    page.goto(url_of(page_file))
+    faults += [f"asks for {url}" for url in asked if not url.startswith("data:") and url != url_of(page_file)]
     if screenshots and scripts:
-        page.screenshot(path=screenshots / f"{page_file.stem}-{scheme}-{width}.png", full_page=True)
+        page.screenshot(path=screenshots / f"{name_of(page_file)}-{scheme}-{width}.png", full_page=True)
     if scripts:   # they are how the page is examined
         if (wide := page.evaluate("document.documentElement.scrollWidth")) > width:
             faults.append(f"is {wide} px wide")
@@ -44,6 +46,58 @@ def faults_of(browser, page_file, scheme, width, scripts, screenshots):
         faults.append("without scripts: pictures are missing, or buttons that do nothing are there")
     context.close()
     return [f"{scheme} {width}{'' if scripts else ' without scripts'}: {fault}" for fault in faults]
+
+
+def url_of(page_file):
+    return page_file if isinstance(page_file, str) else page_file.resolve().as_uri()
+
+
+def name_of(page_file):
+    return "live" if isinstance(page_file, str) else page_file.stem
+
+
+def renewing_faults(browser, url):
+    """What is wrong with how the page of a run that trains renews itself."""
+    page, faults = browser.new_page(), []
+    page.on("pageerror", lambda error: faults.append(f"error: {error}"))
+    page.goto(url)
+    steps = lambda: page.locator(".keys li", has_text="steps").locator("data").get_attribute("value")
+    first = steps()
+    page.wait_for_timeout(4000)
+    if steps() == first:
+        faults.append(f"after 4 seconds it still says {first} steps")
+    page.get_by_role("button", name="Pause").click()
+    page.wait_for_timeout(1500)   # one that was on its way
+    paused = steps()
+    page.wait_for_timeout(3000)
+    if steps() != paused:
+        faults.append("it renews itself while it is paused")
+    page.get_by_role("button", name="Go on").click()
+    page.wait_for_timeout(4000)
+    if steps() == paused:
+        faults.append("it does not go on after a pause")
+    page.close()
+    return faults
+
+
+PERFETTO = """<script>addEventListener("message", e => {
+if (e.data === "PING") e.source.postMessage("PONG", "*");
+else if (e.data.perfetto) document.title = e.data.perfetto.buffer.byteLength + " bytes of " + e.data.perfetto.title})</script>"""
+
+
+def handing_faults(browser, url):
+    """What is wrong with how a recording is handed over to Perfetto, whose place another page takes here."""
+    context = browser.new_context()
+    context.route("https://ui.perfetto.dev/**", lambda route: route.fulfill(content_type="text/html", body=PERFETTO))
+    page = context.new_page()
+    page.goto(url + "perfetto")
+    if page.evaluate("document.getElementById('state').textContent").startswith("The browser did not"):
+        page.get_by_role("button", name="Open in Perfetto").click()
+    page.locator("#state", has_text="Perfetto has").wait_for()
+    page.wait_for_timeout(500)
+    title = next(other for other in context.pages if other is not page).title()
+    context.close()
+    return [] if int(title.split()[0]) > 1000 and title.endswith("run.pftrace") else [f"Perfetto gets {title}"]
 
 
 def zooms(page, faults):
@@ -62,7 +116,8 @@ def zooms(page, faults):
 
 def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("pages", nargs="+", type=Path, metavar="PAGE")
+    options.add_argument("pages", nargs="*", type=Path, metavar="PAGE")
+    options.add_argument("--live", metavar="URL", help="where drawpoint serve shows a run that trains")
     options.add_argument("--screenshots", type=Path, help="puts pictures of the pages into this folder")
     options = options.parse_args()
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -74,9 +129,12 @@ def main():
     rejected = False
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        for page_file in options.pages:
+        for page_file in options.pages + ([options.live] if options.live else []):
             faults = [fault for view in VIEWS for fault in faults_of(browser, page_file, *view, options.screenshots)]
-            print("REJECT" if faults else "ACCEPT", "pages.py", page_file.name, *(f"\n  {fault}" for fault in faults), flush=True)
+            if page_file is options.live:
+                faults += renewing_faults(browser, page_file) + handing_faults(browser, page_file)
+            print("REJECT" if faults else "ACCEPT", "pages.py", name_of(page_file), *(f"\n  {fault}" for fault in faults),
+                  flush=True)
             rejected |= bool(faults)
         browser.close()
     sys.exit(1 if rejected else 0)

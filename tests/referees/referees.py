@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Asks other programs' own readers ("referees") whether they take what drawpoint writes, and whether they find in it what
-was recorded: Perfetto's trace processor and protobuf classes (r1), TensorBoard (r3), XProf (r4), W&B (r6), MLflow (r7),
+was recorded: Perfetto's trace processor and protobuf classes (r1), TensorBoard (r3), XProf (r4) and its client (r5), W&B (r6), MLflow (r7),
 Prometheus (r8) and the rules of speedscope's importer (r9). They are shown a recording of a run that ended, of one that was
 killed and an imported PyTorch trace, and what each exports to; pages of HTML are shown to a browser. One line a question,
 ACCEPT or REJECT, or "not run" where a reader is missing; exit 1 if anything is rejected, 77 if there are no referees.
@@ -12,17 +12,19 @@ import json
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
 import time
+import urllib.request
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 # The scripts, and the virtual environment in .deps that each needs.
 SCRIPTS = {"processor": "r1_perfetto_tp.py", "classes": "r1_perfetto_proto.py", "stacks": "r9_stacks.py",
            "tensorboard": "r3_tensorboard.py", "xprof": "r4_xprof.py", "wandb": "r6_wandb.py", "mlflow": "r7_mlflow.py",
-           "prometheus": "r8_prometheus.py"}
+           "prometheus": "r8_prometheus.py", "capture": "r5_capture.py"}
 ALWAYS_THERE = ("processor", "classes", "stacks", "tensorboard")
 # Which kind of question is put about which format of `drawpoint export`; a format that is missing here fails `refusals`.
 ASKED_BY = {"chrome": "live", "speedscope": "live", "folded": "live", "xplane": "xprof", "tensorboard": "tensorboard",
@@ -31,7 +33,8 @@ UNREAD = ("pprof", "csv", "json", "jsonl")   # without a reader of their own her
 
 
 def python_of(name):
-    return ROOT / ".deps" / ("referees" if name in ("processor", "classes", "stacks") else name) / "bin/python3"
+    folder = {"processor": "referees", "classes": "referees", "stacks": "referees", "capture": "xprof"}.get(name, name)
+    return ROOT / ".deps" / folder / "bin/python3"
 
 IMPORTED = ROOT / "tests/golden/g6_kineto/cpu_workers2_gz"
 DRAW, DRAW_OF_PYTORCH = (f"enumerate(DataLoader)#{name}.__next__" for name in ("drawpoint", "_MultiProcessingDataLoaderIter"))
@@ -43,6 +46,12 @@ LIVE = ["--data", "synthetic:128", "--valid", "0.25", "--epochs", "2", "--batch-
         "--model", "mlp", "--num-workers", "2", "--profiler", "pytorch", "--record-shapes", "--profile-memory", "--with-stack"]
 ENDLESS = ["--data", "synthetic:1000000", "--image-size", "8", "--model", "none", "--compute-ms", "1", "--batch-size", "16",
            "--num-workers", "2"]
+OPENMETRICS = """
+import sys
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+families = {family.name: family.type for family in text_string_to_metric_families(open(sys.argv[1]).read())}
+assert families["drawpoint_steps"] == "counter" and families["drawpoint_action_seconds"] == "summary", families
+"""
 KILLED_AT_BYTES = 512 * 1024   # several of the blocks of at most 64 KiB that a recording is written in
 
 
@@ -72,6 +81,17 @@ class Court:
         if not good:
             self.rejected += 1
             print(f"  {verdict or 'no verdict'}", flush=True)
+            print(answer.stderr[-2000:], file=sys.stderr)
+
+    def ask_in_python(self, referee, file, program):
+        """Whether a short program, in the environment of `referee`, ends well on `file`."""
+        if not python_of(referee).exists():
+            print(f"not run: {Path(file).name}: no {python_of(referee)}; ./run referees makes it", flush=True)
+            return
+        answer = subprocess.run([python_of(referee), "-B", "-c", program, file], capture_output=True, text=True)
+        print("REJECT" if answer.returncode else "ACCEPT", Path(file).name, flush=True)
+        if answer.returncode:
+            self.rejected += 1
             print(answer.stderr[-2000:], file=sys.stderr)
 
     def ask_of_exports(self, recording, draws, draw=DRAW):
@@ -189,7 +209,80 @@ def trackers(court, folder):
     court.ask("mlflow", folder / "mlruns", f"--metric=drawpoint/draw_s={steps}", "--param=num-workers=1", "--runs=1",
               "--status=FINISHED")
     court.ask("prometheus", folder / "run.prom", "--family=drawpoint_action_seconds=summary",
-              "--family=drawpoint_steps_total=counter", "--family=drawpoint_draw_blame_seconds_total=counter")
+              "--family=drawpoint_steps_total=counter", "--family=drawpoint_draw_blame_seconds=gauge")
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def captures(court, folder):
+    """XProf's own client captures a second of a run, 20 times in a row, two at once and one that is cancelled. Meanwhile the
+    run trains on what it would train on alone, without gRPC in its process."""
+    words = ["profile", "--data", "synthetic:2048", "--image-size", "16", "--model", "mlp", "--batch-size", "16", "--seed", "7",
+             "--num-workers", "1", "--epochs", "4", "-o"]
+    court.drawpoint(*words, folder / "alone.pftrace")
+    port = free_port()
+    run = subprocess.Popen([court.program, *words, folder / "run.pftrace", "--profiler", "xla", "--profiler-port", str(port),
+                            "--inject", "compute=120ms"],   # a minute
+                           stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+    while run.poll() is None and not (folder / "run.pftrace").exists():
+        time.sleep(0.1)
+    time.sleep(2)   # until the service listens and a block is written
+    address = f"127.0.0.1:{port}"
+    command = [python_of("capture"), "-B", court.referees / SCRIPTS["capture"], address, "--ms", "1000"]
+    if python_of("capture").exists():
+        cancelled = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        time.sleep(0.5)
+        cancelled.kill()
+        cancelled.wait()
+        both = [subprocess.Popen([*command, "--", "--event", "draw"], stdout=subprocess.PIPE, text=True) for _ in range(2)]
+        for one in both:
+            said = one.communicate()[0].strip().splitlines()[-1]
+            print("ACCEPT" if said == "ACCEPT" else f"REJECT: {said}", SCRIPTS["capture"], "one of two at once", flush=True)
+            court.rejected += said != "ACCEPT"
+    for _ in range(20):
+        court.ask("capture", address, "--ms", "1000", "--", "--event", "draw", "--event", "forward")
+    has_grpc = "grpc" in Path(f"/proc/{run.pid}/maps").read_text() if run.poll() is None else None
+    complaints = run.communicate()[1]
+    digests = [court.report_of(folder / name)["run"]["digest"] for name in ("alone.pftrace", "run.pftrace")]
+    good = run.returncode == 0 and has_grpc is False and digests[0] == digests[1]
+    print("ACCEPT" if good else "REJECT", "the captured run: digests", *digests, "gRPC in it:", has_grpc, flush=True)
+    if not good:
+        court.rejected += 1
+        print(complaints[-2000:], file=sys.stderr)
+
+
+def served(court, folder):
+    """Prometheus' own tools on what is served of a run that trains, and a browser on its page."""
+    recording = folder / "run.pftrace"
+    run = subprocess.Popen([court.program, "profile", *ENDLESS, "-o", recording], stdout=subprocess.DEVNULL,
+                           stderr=subprocess.DEVNULL)
+    while run.poll() is None and not recording.exists():
+        time.sleep(0.1)
+    url = f"http://127.0.0.1:{(port := free_port())}/"
+    server = subprocess.Popen([court.program, "serve", recording, "--port", str(port)], stdout=subprocess.PIPE, text=True)
+    server.stdout.readline()
+    try:
+        for name, accept in (("served.prom", "text/plain"), ("served.openmetrics", "application/openmetrics-text")):
+            time.sleep(1)
+            asked = urllib.request.Request(url + "metrics", headers={"Accept": accept})
+            (folder / name).write_bytes(urllib.request.urlopen(asked).read())
+        court.ask("prometheus", folder / "served.prom", "--family=drawpoint_steps_total=counter")
+        court.ask_in_python("prometheus", folder / "served.openmetrics", OPENMETRICS)
+        python = python_of("pages")
+        if not python.exists():
+            print(f"not run: pages.py {url}: no {python}; ./run referees makes it", flush=True)
+            return
+        look = subprocess.run([python, "-B", ROOT / "tests/referees/pages.py", "--live", url])
+        court.rejected += look.returncode not in (0, SKIPPED)
+    finally:
+        run.kill()
+        server.kill()
+        run.wait()
+        server.wait()
 
 
 def sql(court, folder):
@@ -268,7 +361,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--program", type=Path, required=True, help="drawpoint")
     kinds = {"live": live, "killed": killed, "imported": imported, "tensorboard": tensorboard, "xprof": xprof,
-             "trackers": trackers, "sql": sql, "pages": pages, "refusals": refusals}
+             "trackers": trackers, "captures": captures, "served": served, "sql": sql, "pages": pages, "refusals": refusals}
     options.add_argument("kinds", nargs="*", metavar="KIND", help="of " + ", ".join(kinds) + " [all]")
     options = options.parse_args()
     if unknown := [kind for kind in options.kinds if kind not in kinds]:

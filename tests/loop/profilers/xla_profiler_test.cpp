@@ -1,10 +1,13 @@
 #include <drawpoint/loop/profilers/xla.hpp>
 
+#include <cstdlib>
 #include <stdexcept>
 
 #include <boost/test/unit_test.hpp>
 
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
+
+#include "support/temporary_folder.hpp"
 
 namespace {
 
@@ -48,11 +51,22 @@ BOOST_AUTO_TEST_CASE(stopping_what_never_started_is_no_error) {
     BOOST_TEST(regions_of(recorder.ledger()).empty());
 }
 
-BOOST_AUTO_TEST_CASE(a_port_is_refused_by_name) {
-    Recorder recorder;
-    BOOST_CHECK_EXCEPTION((XlaProfiler{recorder, 9012}), std::invalid_argument, [](const std::invalid_argument& error) {
-        return std::string_view{error.what()}.find("port 9012") != std::string_view::npos;
-    });
+BOOST_AUTO_TEST_CASE(a_port_needs_a_recording_and_the_program_that_answers) {
+    const auto names = [](const char* text) {
+        return [text](const std::exception& error) {
+            return std::string_view{error.what()}.find(text) != std::string_view::npos;
+        };
+    };
+    Recorder without_file;
+    BOOST_CHECK_EXCEPTION((XlaProfiler{without_file, 9012}), std::invalid_argument, names("port 9012"));
+    const test::TemporaryFolder folder;
+    Recorder recorder{folder / "run.pftrace"};
+    BOOST_CHECK_EXCEPTION((XlaProfiler{recorder, 70'000}), std::invalid_argument, names("port 70000"));
+    ::setenv("DRAWPOINT_SERVE", "/no/drawpoint-serve", 1);
+    BOOST_CHECK_EXCEPTION((XlaProfiler{recorder, 9012}), std::runtime_error, names("/no/drawpoint-serve"));
+    ::setenv("DRAWPOINT_SERVE", "/bin/false", 1);   // ends without a word
+    BOOST_CHECK_EXCEPTION((XlaProfiler{recorder, 9012}), std::runtime_error, names("does not listen"));
+    ::unsetenv("DRAWPOINT_SERVE");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -11,6 +11,12 @@
 
 namespace drawpoint {
 
+/// What a page says of a run that is looked at through a server, whose page may be asked for again.
+struct LivePage {
+    std::string state;         ///< a sentence: whether the run goes on, and of when the numbers are
+    bool is_running = false;   ///< then the page renews itself, each second with scripts, each five without
+};
+
 /// What a page shows besides the ledger. What is absent is left out.
 struct RunPage {
     std::string title;     ///< any text; it is escaped, as all texts of the page are
@@ -18,13 +24,15 @@ struct RunPage {
     std::string command;   ///< the command line that made the page
     const Diagnosis* diagnosis = nullptr;
     const Whatif* whatif = nullptr;
+    std::optional<LivePage> live = std::nullopt;
 };
 
 /// A run as a page of HTML that needs nothing from elsewhere: the verdict with its advice and what speaks against it,
 /// pictures of steps, draws, workers and the longest draws, tables of all numbers of the report, call stacks and
 /// operators. Numbers are elements `<data value="…">` whose values are those of the report's JSON. Pictures go over the
 /// rows that the ledger keeps, numbers over the whole run. Some hundred kilobytes, however long the run. Works without
-/// scripts; with them, a part of the steps can be looked at more closely. Sorted ledger; the summary and the diagnosis
+/// scripts; with them, a part of the steps can be looked at more closely. A page that is `live` links what else its
+/// server has. Sorted ledger; the summary and the diagnosis
 /// must be of it. O(rows log rows). Any thread.
 [[nodiscard]] std::string to_html(const Ledger&, const Summary&, const RunPage&);
 

@@ -107,6 +107,10 @@ struct Summary {
         /// drawpoint's version, and the name of the clock that all times were read from (`AnyClock::name`).
         std::optional<std::string> version, clock;
         std::vector<std::pair<std::string, std::string>> options;   ///< `facts::option_prefix`: name and value
+        /// Of both phases, over the wall time. Absent: it is 0.
+        [[nodiscard]] std::optional<double> samples_per_s() const {
+            return wall_s > 0 ? std::optional{static_cast<double>(samples) / wall_s} : std::nullopt;
+        }
         bool operator==(const Run&) const = default;
     } run;
     /// fit, train, valid; each in the order of `Action`. An action without calls has no row. The row `between` of fit

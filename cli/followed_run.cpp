@@ -1,0 +1,119 @@
+#include "cli/followed_run.hpp"
+
+#include <cerrno>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+
+#include "cli/option_values.hpp"
+#include "cli/program.hpp"
+#include <drawpoint/instrumentation/facts.hpp>
+
+namespace drawpoint::cli {
+namespace {
+
+/// Whether a file has this inode.
+bool is_file(const std::filesystem::path& file, const LiveRecording& recording) {
+    struct stat found{};
+    return ::stat(file.c_str(), &found) == 0 && found.st_dev == recording.device && found.st_ino == recording.inode;
+}
+
+double clock_s(clockid_t clock) noexcept {
+    timespec time{};
+    ::clock_gettime(clock, &time);
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
+}
+
+}   // namespace
+
+FollowedRun::FollowedRun(const std::filesystem::path& file, std::optional<LiveRecording> writer,
+                         std::uint64_t kept_bytes)
+    : kept_bytes_{kept_bytes}, writer_{std::move(writer)} {
+    open(file);
+}
+
+void FollowedRun::open(const std::filesystem::path& file) {
+    file_ = file;
+    follower_ = std::make_unique<TraceFollower>(file, kept_bytes_);
+    const int number = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);   // beside the follower's, which is its own
+    if (number < 0)
+        throw std::system_error{errno, std::generic_category(), file.string()};
+    opened_ = std::shared_ptr<const void>{nullptr, [number](const void*) { ::close(number); }};
+    content_ = fmt::format("/proc/self/fd/{}", number);
+}
+
+std::string FollowedRun::name() const {
+    if (!writer_ || file_ != writer_->path)
+        return file_.string();
+    std::error_code unknown;
+    const auto written = std::filesystem::read_symlink(writer_->path, unknown);
+    if (!unknown && is_file(written, *writer_))
+        return written.string();
+    const std::filesystem::path named{rows().fact(std::string{facts::option_prefix} + "output").value_or("")};
+    const auto folder = std::filesystem::read_symlink(fmt::format("/proc/{}/cwd", writer_->pid), unknown);
+    const auto beside = folder / named;   // a recording is made without a name, which it gets once it is begun
+    return !unknown && is_file(beside, *writer_) ? beside.string() : fmt::format("process {}", writer_->pid);
+}
+
+bool FollowedRun::read(const std::function<void(const Ledger&)>& seen) {
+    const bool was_written = writer_ && is_being_written(*writer_);   // before reading what it wrote last
+    bool is_new = read_pieces(seen);
+    if (!was_written && !is_over_)
+        is_new = find_again(seen) || is_new;
+    return is_new;
+}
+
+bool FollowedRun::read_pieces(const std::function<void(const Ledger&)>& seen) {
+    bool is_new = false;
+    while (follower_->read()) {
+        is_new = true;
+        seen(follower_->rows());
+    }
+    return is_new;
+}
+
+/// The file is not written any more: the run goes on in another one, which begins with its totals, or it is over.
+bool FollowedRun::find_again(const std::function<void(const Ledger&)>& seen) {
+    const auto next = writer_ ? live_recordings(writer_->pid) : std::vector<LiveRecording>{};
+    try {
+        if (!next.empty()) {
+            open(next.front().path);
+            writer_ = next.front();
+            return read_pieces(seen);
+        }
+    } catch (const std::system_error&) {   // that process has ended just now
+    }
+    is_over_ = true;
+    follower_->read_rest();
+    return true;
+}
+
+FollowedRun followed_run(const std::string& run_or_pid, std::uint64_t kept_bytes) {
+    const auto newest = [&](const std::vector<LiveRecording>& live, const std::string& complaint) {
+        if (live.empty())
+            throw Failure{complaint};
+        return FollowedRun{live.front().path, live.front(), kept_bytes};
+    };
+    if (run_or_pid.empty())
+        return newest(live_recordings(), "no recording of yours is being written: name RUN or PID");
+    if (const auto pid = number_in<int>(run_or_pid); pid && !std::filesystem::exists(run_or_pid))
+        return newest(live_recordings(*pid),
+                      fmt::format("process {} is writing no recording that can be read from here", *pid));
+    return {run_or_pid, writer_of(run_or_pid), kept_bytes};
+}
+
+double process_cpu_s() noexcept { return clock_s(CLOCK_PROCESS_CPUTIME_ID); }
+double thread_cpu_s() noexcept { return clock_s(CLOCK_THREAD_CPUTIME_ID); }
+
+std::chrono::milliseconds pause_after(double used_s, double share) {
+    return std::chrono::milliseconds{static_cast<std::int64_t>(1e3 * used_s / share)};
+}
+
+}   // namespace drawpoint::cli

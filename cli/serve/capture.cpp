@@ -1,0 +1,88 @@
+#include "cli/serve/capture.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <sstream>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "cli/program.hpp"
+#include <drawpoint/diagnosis/rows/detail/loader_rows.hpp>
+#include <drawpoint/instrumentation/export/xplane.hpp>
+#include <drawpoint/instrumentation/facts.hpp>
+#include <drawpoint/instrumentation/ledger/ledger_window.hpp>
+
+namespace drawpoint::cli {
+namespace {
+
+using namespace std::chrono_literals;
+using SteadyClock = std::chrono::steady_clock;
+
+constexpr std::uint64_t kept_bytes = 32u << 20;             // more than 10 s of 10,000 samples/s
+constexpr auto look_every = 20ms, longest_delay = 2000ms;   // of a record on its way into the file
+
+std::int64_t last_step_end(const Ledger& rows) {
+    std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
+    for (const StepRow& step : rows.steps)
+        last_ns = std::max(last_ns, end_ns(step));
+    return last_ns;
+}
+
+/// Now, on the recording's clock; of one that does not say how that differs from Unix time, its last record.
+std::int64_t now_of(const Ledger& rows) {
+    std::int64_t offset_ns = 0;
+    const auto text = rows.fact(facts::unix_offset_ns);
+    if (!text || std::from_chars(text->data(), text->data() + text->size(), offset_ns).ec != std::errc{})
+        return last_step_end(rows);
+    return std::chrono::nanoseconds{std::chrono::system_clock::now().time_since_epoch()}.count() - offset_ns;
+}
+
+}   // namespace
+
+std::optional<std::string> Captures::capture(std::chrono::milliseconds length,
+                                             const std::function<bool()>& is_cancelled) {
+    const std::int64_t from_ns = begin();
+    const std::int64_t to_ns = from_ns + std::chrono::nanoseconds{length}.count();
+    const auto end = SteadyClock::now() + length;
+    while (SteadyClock::now() < end || (!has_until(to_ns) && SteadyClock::now() < end + longest_delay)) {
+        if (is_cancelled())
+            return std::nullopt;
+        std::this_thread::sleep_for(look_every);
+    }
+    const Ledger part = cut(from_ns, to_ns);
+    if (part.steps.empty() && part.samples.empty() && part.operators.empty())
+        return std::string{};
+    std::ostringstream space;
+    write_xplane(part, space);
+    return std::move(space).str();
+}
+
+std::int64_t Captures::begin() {
+    const std::scoped_lock lock{mutex_};
+    if (!run_)
+        run_.emplace(followed_run(run_or_pid_, kept_bytes));
+    run_->read();
+    if (run_->is_over())
+        throw Failure{fmt::format("{}: the run has ended", run_->name())};
+    return now_of(run_->rows());
+}
+
+bool Captures::has_until(std::int64_t ns) {
+    const std::scoped_lock lock{mutex_};
+    run_->read();
+    return run_->is_over() || last_step_end(run_->rows()) >= ns;
+}
+
+Ledger Captures::cut(std::int64_t from_ns, std::int64_t to_ns) {
+    const Ledger all = [this] {
+        const std::scoped_lock lock{mutex_};
+        return run_->ledger();
+    }();
+    return window(all, std::max(from_ns, all.folded.until_ns), to_ns);   // of more than is kept, the end
+}
+
+}   // namespace drawpoint::cli

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "cli/followed_run.hpp"
+
+namespace drawpoint::cli {
+
+/// What a running program does in a stretch of time, cut out of its recording. Follows the recording from the first
+/// capture on. Several threads may capture at once.
+class Captures {
+public:
+    /// As followed_run, which the first capture calls.
+    explicit Captures(std::string run_or_pid) : run_or_pid_{std::move(run_or_pid)} {}
+
+    /// Waits for that long and until it is recorded, then returns that part of the run as an XSpace (write_xplane);
+    /// empty: nothing happened. nullopt: cancelled. Throws Failure if the run is over or there is none.
+    [[nodiscard]] std::optional<std::string> capture(std::chrono::milliseconds length,
+                                                     const std::function<bool()>& is_cancelled);
+
+private:
+    [[nodiscard]] std::int64_t begin();
+    [[nodiscard]] bool has_until(std::int64_t ns);
+    [[nodiscard]] Ledger cut(std::int64_t from_ns, std::int64_t to_ns);
+
+    std::mutex mutex_;   // of all that follows
+    const std::string run_or_pid_;
+    std::optional<FollowedRun> run_;
+};
+
+}   // namespace drawpoint::cli

@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "cli/command_page.hpp"
 #include "cli/program.hpp"
 
 namespace drawpoint::cli {
@@ -47,18 +48,28 @@ std::string names_of(const std::map<std::string, fs::path>& suites) {
 int bench(const Invocation& invocation) {
     const auto suites = find_suites();
     const auto& arguments = invocation.arguments;
+    if (invocation.page) {
+        (void)bench_commands(invocation);
+        invocation.page->options.insert(
+            invocation.page->options.begin(),
+            {.names = {},
+             .value = fmt::format("{}", fmt::join(std::views::keys(suites), "|")),
+             .by_default = {},
+             .group = {},
+             .what = "the suite, whose options `drawpoint bench SUITE --help` lists; without one: --command"});
+        return exit_ok;
+    }
     if (arguments.empty())
         throw UsageError{fmt::format("bench: which suite? There are: {}", names_of(suites))};
     const std::string& suite = arguments.front();
     if (suite.starts_with("--") && suite != "--help")
         return bench_commands(invocation);
     if (suite == "--help" || suite == "-h") {
-        write_to(stdout,
-                 fmt::format("usage: drawpoint bench SUITE [OPTIONS]\n"
-                             "       drawpoint bench --command NAME='COMMAND LINE'... [OPTIONS]\n\nsuites: {}\n\n"
-                             "drawpoint bench SUITE --help lists a suite's options, and drawpoint bench --rounds 0 "
-                             "--help those of commands.\n",
-                             names_of(suites)));
+        write_to(stdout, fmt::format("usage: drawpoint bench SUITE [OPTIONS]\n"
+                                     "       drawpoint bench --command NAME='COMMAND LINE'... [OPTIONS]\n\n{}\n"
+                                     "drawpoint bench SUITE --help lists a suite's options,\n"
+                                     "drawpoint bench --rounds 0 --help those of commands.\n",
+                                     two_columns("suites:", names_of(suites), 8, text_width())));
         return exit_ok;
     }
     const auto found = suites.find(suite);

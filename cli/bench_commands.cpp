@@ -40,7 +40,8 @@ int bench_commands(const Invocation& invocation) {
     std::size_t rounds = 0;
     app.add_option("--command", commands, "NAME='COMMAND LINE'; repeatable: the first one is the base")
         ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->type_name("NAME=LINE");
     add_number(app, "--rounds", rounds, 0, 10'000, "turns of each; 0: at least 15, and 5 seconds");
     ExperimentFlags flags{app};
     if (!line.parse())

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "cli/command_page.hpp"
 #include "cli/option_values.hpp"
 #include "cli/options.hpp"
 
@@ -89,16 +90,45 @@ std::string read_config(const std::string& file) {
 }   // namespace
 
 CommandLine::CommandLine(const Invocation& invocation, std::string description)
-    : command_{invocation.command},
+    : asked_page_{invocation.page},
+      command_{invocation.command},
       arguments_{invocation.arguments},
       commands_{invocation.commands},
       app_{std::move(description), "drawpoint " + invocation.command} {
     app_.allow_extras();
     app_.option_defaults()->always_capture_default()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-    app_.get_formatter()->column_width(34);
-    app_.add_option("--config", config_, "takes options from this TOML file")->configurable(false);
+    app_.option_defaults()->group(group_of_all);
+    app_.set_help_flag("-h,--help", "prints this list and ends");
+    app_.add_option("--config", config_, "takes options from this TOML file")->type_name("FILE")->configurable(false);
     app_.add_flag("--print-config", print_config_, "prints the options in effect, as TOML, and ends")
         ->configurable(false);
+    app_.option_defaults()->group(group_of_others);
+}
+
+CommandPage CommandLine::page() const {
+    CommandPage page{.command = command_, .what = app_.get_description(), .options = {}};
+    for (const CLI::Option* option : app_.get_options()) {
+        if (option->get_group().empty())
+            continue;
+        OptionEntry entry{.names = {},
+                          .value = option->get_items_expected_max() == 0 ? "" : option->get_type_name(),
+                          .by_default = option->get_default_str(),
+                          .group = option->get_group(),
+                          .what = option->get_description()};
+        for (const std::string& name : option->get_snames())
+            entry.names.push_back("-" + name);
+        for (const std::string& name : option->get_lnames())
+            entry.names.push_back("--" + name);
+        if (option->get_positional()) {   // also one that has names, too
+            OptionEntry argument = entry;
+            argument.names.clear();
+            argument.value = option->get_name(true);
+            page.options.push_back(argument);
+        }
+        if (!entry.names.empty())
+            page.options.push_back(std::move(entry));
+    }
+    return page;
 }
 
 std::vector<std::string> CommandLine::option_names() const {
@@ -178,10 +208,14 @@ std::string CommandLine::source_of(std::string_view complaint) const {
 }
 
 bool CommandLine::parse() {
+    if (asked_page_) {
+        *asked_page_ = page();
+        return false;
+    }
     std::vector<std::string> arguments = arguments_;
     add_from_environment(arguments);
     if (is_given(arguments, *app_.get_help_ptr())) {   // whatever else is wrong
-        fmt::print("{}", app_.help());
+        write_to(stdout, help_text(page(), text_width()));
         return false;
     }
     add_from_config(arguments);

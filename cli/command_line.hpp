@@ -9,6 +9,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 
+#include "cli/command_page.hpp"
 #include "cli/program.hpp"
 
 namespace drawpoint::cli {
@@ -23,8 +24,8 @@ public:
     /// The file of --config; empty: none.
     [[nodiscard]] const std::string& config() const noexcept { return config_; }
 
-    /// Reads all values. False: the help, or what --print-config asks for, was printed instead. Throws UsageError: one
-    /// line that names the option or value.
+    /// Reads all values. False: the help, or what --print-config asks for, was printed instead, or `Invocation::page`
+    /// was filled. Throws UsageError: one line that names the option or value.
     [[nodiscard]] bool parse();
 
     /// Name and value of every option that can stand in a configuration file, as parse() left them; empty values are
@@ -32,11 +33,13 @@ public:
     [[nodiscard]] std::vector<std::pair<std::string, std::string>> effective() const;
 
 private:
+    [[nodiscard]] CommandPage page() const;
     [[nodiscard]] std::vector<std::string> option_names() const;
     void add_from_environment(std::vector<std::string>& arguments) const;
     void add_from_config(std::vector<std::string>& arguments) const;
     [[nodiscard]] std::string source_of(std::string_view complaint) const;
 
+    CommandPage* const asked_page_;
     std::string command_;
     std::vector<std::string> arguments_, commands_;
     CLI::App app_;

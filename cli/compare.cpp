@@ -92,8 +92,10 @@ int compare(const Invocation& invocation) {
         "two or more, compared with the first: recordings (.pftrace files, or PyTorch Chrome traces), or results "
         "(JSON of `bench`, `gate`, a suite, or Google Benchmark)");
     line.app().add_flag("--markdown", markdown, "prints Markdown instead of text")->configurable(false);
-    line.app().add_option("--html", charts.html, "of recordings: writes a page with a chart to this file");
-    line.app().add_option("--svg", charts.svg, "of recordings: writes the chart to this file");
+    line.app()
+        .add_option("--html", charts.html, "of recordings: writes a page with a chart to this file")
+        ->type_name("FILE");
+    line.app().add_option("--svg", charts.svg, "of recordings: writes the chart to this file")->type_name("FILE");
     OutputFlags flags{line.app(), false};
     if (!line.parse())
         return exit_ok;

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "cli/machine.hpp"
@@ -44,10 +45,10 @@ int crops(const Invocation& invocation) {
     CommandLine line{invocation, "Cuts a labelled image folder out of photographs: the label is the photograph."};
     std::string from, out;
     PhotoCropOptions options;
-    line.app().add_option("--from", from, "a folder of photographs");
-    line.app().add_option("--out", out, "the folder that gets train/ and valid/");
+    line.app().add_option("--from", from, "a folder of photographs")->type_name("FOLDER");
+    line.app().add_option("--out", out, "the folder that gets train/ and valid/")->type_name("FOLDER");
     add_number(line.app(), "--per-image", options.per_image, 1, 1'000'000, "crops of each photograph to train on");
-    add_read(line.app(), "--size", options.size, "500x375", size_in, "of a crop, in pixels");
+    add_read(line.app(), "--size", options.size, "500x375", size_in, "of a crop, in pixels")->type_name("WIDTHxHEIGHT");
     add_number(line.app(), "--quality", options.quality, 1, 100, "of the JPEG files, 1 to 100");
     add_number(line.app(), "--seed", options.seed, 0, INT64_MAX, "of where crops lie");
     add_number(line.app(), "--held-out", options.held_out, 0, 0.5,
@@ -79,7 +80,7 @@ int generate(const Invocation& invocation) {
     std::string out;
     std::uint32_t count = 12;
     std::uint64_t seed = 7;
-    line.app().add_option("--out", out, "the folder that gets the pictures");
+    line.app().add_option("--out", out, "the folder that gets the pictures")->type_name("FOLDER");
     add_number(line.app(), "--count", count, 1, 10'000, "how many");
     add_number(line.app(), "--seed", seed, 0, INT64_MAX, "of what they show");
     if (!line.parse())
@@ -104,10 +105,13 @@ int pack(const Invocation& invocation) {
     TarPackOptions options{.stop = stop.get_token()};
     std::uint64_t seed = 0;
     bool shuffle = false;
-    line.app().add_option("--from", from, "the image folder");
-    line.app().add_option("--out", out, "the folder that gets the shards; it must not exist, or be empty");
+    line.app().add_option("--from", from, "the image folder")->type_name("FOLDER");
+    line.app()
+        .add_option("--out", out, "the folder that gets the shards; it must not exist, or be empty")
+        ->type_name("FOLDER");
     add_read(line.app(), "--shard-size", options.shard_bytes, "256MiB", shard_bytes_in,
-             "the most bytes of a shard, before compression");
+             "the most bytes of a shard, before compression")
+        ->type_name("SIZE");
     add_read(line.app(), "--compress", options.compression, "none", one_of<TarCompression>({"none", "gz", "zst"}),
              "none, gz or zst; compressed shards are read forward only");
     line.app().add_flag("--shuffle,!--no-shuffle", shuffle, "pack the images in random order, not by class");
@@ -221,7 +225,9 @@ int info(const Invocation& invocation) {
     CommandLine line{invocation, "Says what is in an image folder or in tar shards and checks it."};
     std::string place;
     bool check = false;
-    line.app().add_option("--data,DIR", place, "the image folder, shard, folder of shards or {0000..0146} pattern");
+    line.app()
+        .add_option("--data,DIR", place, "the image folder, shard, folder of shards or {0000..0146} pattern")
+        ->type_name("FOLDER|FILE");
     line.app().add_flag("--check", check,
                         "decode every image, on one core; else a folder's are checked by header and end");
     OutputFlags flags{line.app(), false};
@@ -245,15 +251,15 @@ int info(const Invocation& invocation) {
 
 int dataset(const Invocation& invocation) {
     std::signal(SIGXFSZ, SIG_IGN);   // a file at its size limit is an error to report, not the end of the process
-    const std::vector<std::string> names{"crops", "generate", "info", "pack"};
+    const std::vector<std::string> names{dataset_actions.begin(), dataset_actions.end()};
     constexpr std::array actions{crops, generate, info, pack};
     if (invocation.arguments.empty())
-        throw UsageError{"dataset needs one of crops, generate, info, pack"};
+        throw UsageError{fmt::format("dataset needs one of {}", fmt::join(names, ", "))};
     const std::string& action = invocation.arguments.front();
     if (action == "--help" || action == "-h") {
         print(
-            "usage: drawpoint dataset crops|generate|info|pack [OPTIONS]\n\ndrawpoint dataset ACTION --help lists its "
-            "options.\n");
+            fmt::format("usage: drawpoint dataset {} [OPTIONS]\n\ndrawpoint dataset ACTION --help lists its options.\n",
+                        fmt::join(names, "|")));
         return exit_ok;
     }
     const auto found = static_cast<std::size_t>(std::ranges::find(names, action) - names.begin());

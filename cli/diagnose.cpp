@@ -100,7 +100,9 @@ int diagnose_run(const Invocation& invocation) {
     line.app().add_flag("--markdown", markdown, "prints Markdown instead of text")->configurable(false);
     std::string html;
     bool svg = false;
-    line.app().add_option("--html", html, "also writes the run as a page of HTML with pictures to this file");
+    line.app()
+        .add_option("--html", html, "also writes the run as a page of HTML with pictures to this file")
+        ->type_name("FILE");
     line.app().add_flag("--svg", svg, "with --explain: prints a picture as SVG instead of text")->configurable(false);
     OutputFlags flags{line.app(), false};
     if (!line.parse())

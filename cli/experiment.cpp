@@ -29,7 +29,7 @@ ExperimentFlags::ExperimentFlags(CLI::App& app) : output_flags_{app, true} {
             throw UsageError{fmt::format("{} must be a whole number, got '{}'", option, text)};
         return *number;
     };
-    add_read(app, "--seed", seed_, "", seed, "of the orders of turns [drawn anew]");
+    add_read(app, "--seed", seed_, "", seed, "of the orders of turns [drawn anew]")->type_name("N");
     add_read(app, "--reports", reports_, "nothing",
              one_of<bench::Reports>({"nothing", "google-benchmark", "numbers", "suite", "row"}),
              "what the commands write to stdout and are compared by; nothing: by their time");
@@ -37,7 +37,8 @@ ExperimentFlags::ExperimentFlags(CLI::App& app) : output_flags_{app, true} {
                    fmt::format("FORMAT=FILE, repeatable: writes a file for another program; FORMAT is {}",
                                fmt::join(bench::experiment_formats(), ", ")))
         ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->type_name(fmt::format("{}=FILE", fmt::join(bench::experiment_formats(), "=FILE|")));
 }
 
 void ExperimentFlags::read() {

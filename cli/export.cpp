@@ -69,11 +69,15 @@ int export_run(const Invocation& invocation) {
     CommandLine line{invocation, "Writes a recording as a file that other programs read."};
     std::string file, to, output;
     line.app().add_option("RUN", file, "the recording: a .pftrace file, or a PyTorch Chrome trace (.json, .json.gz)");
-    line.app().add_option("--to", to, fmt::format("{}", fmt::join(all_formats(), ", ")));
-    line.app().add_option(
-        "-o,--output", output,
-        "where to: a file, compressed if it ends in .gz, or - for standard output; of tensorboard, wandb and mlflow a "
-        "folder [RUN's name with the format's ending; runs/NAME, wandb, mlruns]");
+    line.app()
+        .add_option("--to", to, fmt::format("{}", fmt::join(all_formats(), ", ")))
+        ->type_name(fmt::format("{}", fmt::join(all_formats(), "|")));
+    line.app()
+        .add_option("-o,--output", output,
+                    "where to: a file, compressed if it ends in .gz, or - for standard output; of tensorboard, wandb "
+                    "and mlflow a "
+                    "folder [RUN's name with the format's ending; runs/NAME, wandb, mlruns]")
+        ->type_name("PATH");
     if (!line.parse())
         return exit_ok;
     check_format(to);

@@ -40,16 +40,18 @@ FollowedRun::FollowedRun(const std::filesystem::path& file, std::optional<LiveRe
 }
 
 void FollowedRun::open(const std::filesystem::path& file) {
-    file_ = file;
-    follower_ = std::make_unique<TraceFollower>(file, kept_bytes_);
-    const int number = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);   // beside the follower's, which is its own
+    const int number = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (number < 0)
         throw std::system_error{errno, std::generic_category(), file.string()};
-    opened_ = std::shared_ptr<const void>{nullptr, [number](const void*) { ::close(number); }};
+    const std::shared_ptr<const void> opened{nullptr, [number](const void*) { ::close(number); }};
+    follower_ = std::make_unique<TraceFollower>(file, kept_bytes_);
+    opened_ = opened;
     content_ = fmt::format("/proc/self/fd/{}", number);
+    file_ = file;
 }
 
-std::string FollowedRun::name() const {
+/// Of a file that is known as its writer's: where it is, if that can be found.
+std::string FollowedRun::find_name() const {
     if (!writer_ || file_ != writer_->path)
         return file_.string();
     std::error_code unknown;
@@ -62,11 +64,15 @@ std::string FollowedRun::name() const {
     return !unknown && is_file(beside, *writer_) ? beside.string() : fmt::format("process {}", writer_->pid);
 }
 
+std::string FollowedRun::source() const { return writer_ ? std::to_string(writer_->pid) : file_.string(); }
+
 bool FollowedRun::read(const std::function<void(const Ledger&)>& seen) {
     const bool was_written = writer_ && is_being_written(*writer_);   // before reading what it wrote last
     bool is_new = read_pieces(seen);
+    if (name_.empty())
+        name_ = find_name();
     if (!was_written && !is_over_)
-        is_new = find_again(seen) || is_new;
+        is_new = find_next(seen) || is_new;
     return is_new;
 }
 
@@ -79,19 +85,20 @@ bool FollowedRun::read_pieces(const std::function<void(const Ledger&)>& seen) {
     return is_new;
 }
 
-/// The file is not written any more: the run goes on in another one, which begins with its totals, or it is over.
-bool FollowedRun::find_again(const std::function<void(const Ledger&)>& seen) {
-    const auto next = writer_ ? live_recordings(writer_->pid) : std::vector<LiveRecording>{};
-    try {
-        if (!next.empty()) {
-            open(next.front().path);
-            writer_ = next.front();
-            return read_pieces(seen);
-        }
-    } catch (const std::system_error&) {   // that process has ended just now
+/// The file is not written any more: another one, which begins with its totals, has taken its place, or the run is
+/// over.
+bool FollowedRun::find_next(const std::function<void(const Ledger&)>& seen) {
+    struct stat mine{}, named{};
+    const bool was_replaced = writer_ && ::stat(content_.c_str(), &mine) == 0 && ::stat(name_.c_str(), &named) == 0 &&
+                              (mine.st_ino != named.st_ino || mine.st_dev != named.st_dev);
+    if (was_replaced) {
+        open(name_);
+        writer_ = writer_of(name_);
+        if (const bool is_new = read_pieces(seen); writer_)
+            return is_new;
     }
-    is_over_ = true;
     follower_->read_rest();
+    is_over_ = true;
     return true;
 }
 

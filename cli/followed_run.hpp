@@ -14,7 +14,8 @@
 
 namespace drawpoint::cli {
 
-/// A run that is followed while it is recorded, from one recording into the next if it reaches the limit of one.
+/// A run that is followed while it is recorded, also into the recording that takes the place of one that has reached
+/// its limit.
 class FollowedRun {
 public:
     /// `writer`: who writes it now. As TraceFollower's constructor.
@@ -30,7 +31,9 @@ public:
     [[nodiscard]] bool is_over() const noexcept { return is_over_; }
     /// The recording's name. A run that is known by its process alone may have none that can be found: then it is that
     /// of the process.
-    [[nodiscard]] std::string name() const;
+    [[nodiscard]] const std::string& name() const noexcept { return name_; }
+    /// The process that writes it, or else the recording: what followed_run takes to follow the same.
+    [[nodiscard]] std::string source() const;
     /// A path by which this process can read the recording, also once it was moved or its writer has ended; as long as
     /// this lives.
     [[nodiscard]] const std::string& content() const noexcept { return content_; }
@@ -39,14 +42,15 @@ public:
 private:
     void open(const std::filesystem::path& file);
     bool read_pieces(const std::function<void(const Ledger&)>& seen);
-    bool find_again(const std::function<void(const Ledger&)>& seen);
+    bool find_next(const std::function<void(const Ledger&)>& seen);
+    [[nodiscard]] std::string find_name() const;
 
     std::uint64_t kept_bytes_;
     std::filesystem::path file_;   // as given, or as its writer has it open
     std::optional<LiveRecording> writer_;
     std::unique_ptr<TraceFollower> follower_;
     std::shared_ptr<const void> opened_;
-    std::string content_;
+    std::string content_, name_;
     bool is_over_ = false;
 };
 

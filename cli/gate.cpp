@@ -48,8 +48,9 @@ struct GateRequest {
                "in place of --base: one file judges the rounds that `bench --command --json=FILE`, a suite or a gate "
                "wrote; two judge what both count: recordings, or results")
             ->expected(0, -1);
-        app.add_option("--base", base, "the command that the new one is to replace");
-        app.add_option("--new", candidate, "the new command; with FILE: the name of a contender there");
+        app.add_option("--base", base, "the command that the new one is to replace")->type_name("COMMAND");
+        app.add_option("--new", candidate, "the new command; with FILE: the name of a contender there")
+            ->type_name("COMMAND");
         app.add_flag(
             "--self-test", self_test,
             "runs --base against itself, and says how often gates like this one are wrong or miss a slow-down");

@@ -1,6 +1,10 @@
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <utility>
+
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 
@@ -12,6 +16,16 @@ namespace drawpoint::cli {
 void write_to(std::FILE* to, std::string_view text) noexcept {
     (void)std::fwrite(text.data(), 1, text.size(), to);
     (void)std::fflush(to);
+}
+
+std::size_t text_width() noexcept {
+    constexpr std::size_t usual = 80, least = 40;
+    winsize size{};
+    if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+        return std::max<std::size_t>(size.ws_col, least);
+    const char* const columns = std::getenv("COLUMNS");
+    const long said = columns ? std::strtol(columns, nullptr, 10) : 0;
+    return said > 0 ? std::max(static_cast<std::size_t>(said), least) : usual;
 }
 
 void complain(std::string_view text) { write_to(stderr, fmt::format("drawpoint: {}\n", printable(text))); }

@@ -16,10 +16,14 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "cli/program.hpp"
 
 namespace drawpoint::cli {
+
+/// The group, in lists of options, of those that are in no other, and of those that all commands have.
+inline constexpr const char *group_of_others = "Options", *group_of_all = "General";
 
 /// The number that all of `text` is; nullopt if it is none.
 template <class Number>
@@ -39,15 +43,44 @@ struct Given {
     T value{};
 };
 
+/// Where `text` is in `names`. Throws UsageError listing them if it is none of them.
+[[nodiscard]] std::size_t position_in(std::span<const std::string_view> names, std::string_view option,
+                                      std::string_view text);
+
+/// Reads one of `names`, which are in the order of the enumerators. For add_read, which offers the names.
+template <class Enum>
+struct OneOf {
+    std::vector<std::string_view> names;
+    [[nodiscard]] Enum operator()(std::string_view option, std::string_view text) const {
+        return static_cast<Enum>(position_in(names, option, text));
+    }
+};
+
+template <class Enum>
+[[nodiscard]] OneOf<Enum> one_of(std::vector<std::string_view> names) {
+    return {std::move(names)};
+}
+
+/// What stands for the value of an option that `read` reads: names, or a word of CLI11's.
+template <class Read>
+void name_value(CLI::Option& option, const Read& read) {
+    if constexpr (requires { read.names; })
+        option.type_name(fmt::format("{}", fmt::join(read.names, "|")));
+    else
+        option.type_name("TEXT");
+}
+
 /// Adds an option: whenever it is given, and for its default, `read(option, text)` turns its text into `value`, which
 /// must outlive `app`. Option names include the dashes. `read` throws UsageError.
 template <class T, class Read>
 CLI::Option* add_read(CLI::App& app, const std::string& option, T& value, const std::string& by_default, Read read,
                       const std::string& description) {
     const auto take = [option, read, &value](const std::string& text) { value = read(option, text); };
-    return app.add_option_function<std::string>(option, take, description)
-        ->run_callback_for_default()
-        ->default_val(by_default);
+    CLI::Option* const added = app.add_option_function<std::string>(option, take, description)
+                                   ->run_callback_for_default()
+                                   ->default_val(by_default);
+    name_value(*added, read);
+    return added;
 }
 
 /// The same for an option whose text is kept; its default is the text that `to` has.
@@ -57,7 +90,9 @@ CLI::Option* add_read(CLI::App& app, const std::string& option, Given<T>& to, Re
     const auto read_both = [read](const std::string& name, const std::string& text) {
         return Given<T>{text, read(name, text)};
     };
-    return add_read(app, option, to, to.text, read_both, description);
+    CLI::Option* const added = add_read(app, option, to, to.text, read_both, description);
+    name_value(*added, read);
+    return added;
 }
 
 /// Adds an option that takes a number from `low` to `high`. Its default is what `value` is.
@@ -71,19 +106,9 @@ CLI::Option* add_number(CLI::App& app, const std::string& option, Number& value,
                                  : fmt::format("{} must be between {} and {}, got {}", option, low, high, number)};
         value = static_cast<Number>(number);
     };
-    return app.add_option_function<Raw>(option, take, description)->default_str(fmt::format("{}", value));
-}
-
-/// Where `text` is in `names`. Throws UsageError listing them if it is none of them.
-[[nodiscard]] std::size_t position_in(std::span<const std::string_view> names, std::string_view option,
-                                      std::string_view text);
-
-/// A reader, for add_read, of one of `names`, which are in the order of the enumerators.
-template <class Enum>
-[[nodiscard]] auto one_of(std::vector<std::string_view> names) {
-    return [names = std::move(names)](std::string_view option, std::string_view text) {
-        return static_cast<Enum>(position_in(names, option, text));
-    };
+    return app.add_option_function<Raw>(option, take, description)
+        ->default_str(fmt::format("{}", value))
+        ->type_name(std::is_floating_point_v<Raw> ? "X" : "N");
 }
 
 /// Reads a size like 64MiB, in bytes.

@@ -37,7 +37,9 @@ void add_only(CLI::App& app, const std::string& option, std::string_view only, s
             throw UsageError{fmt::format("{} {} is not delivered yet", option, text)};
         (void)position_in({&only, 1}, option, text);
     };
-    app.add_option_function<std::string>(option, take, description)->default_str(std::string{only});
+    app.add_option_function<std::string>(option, take, description)
+        ->default_str(std::string{only})
+        ->type_name(std::string{only});
 }
 
 std::uint64_t bytes_or_none(std::string_view option, std::string_view text) {
@@ -119,6 +121,7 @@ void add_colour(CLI::App& app, Colour& colour) {
 }
 
 OutputFlags::OutputFlags(CLI::App& app, bool tables) {
+    app.option_defaults()->group("Output");
     json_ = app.add_flag("--json")->configurable(false);
     json_->description("prints JSON instead of text; --json=FILE writes it beside");
     if (tables) {
@@ -126,6 +129,7 @@ OutputFlags::OutputFlags(CLI::App& app, bool tables) {
         app.add_flag("--markdown", markdown_, "prints Markdown instead of text")->configurable(false);
     }
     add_colour(app, colour_);
+    app.option_defaults()->group(group_of_others);
 }
 
 OutputOptions OutputFlags::read() const {
@@ -147,53 +151,24 @@ OutputOptions OutputFlags::read() const {
 std::string_view name_of(DataFormat format) noexcept { return format_names[static_cast<std::size_t>(format)]; }
 
 void ProfileOptions::add_to(CLI::App& app) {
+    add_data(app);
+    add_loading(app);
     add_training(app);
     add_recording(app);
+    app.option_defaults()->group(group_of_others);
 }
 
-void ProfileOptions::add_training(CLI::App& app) {
-    namespace limits = loader_limits;
-    loader.num_workers = std::min(static_cast<std::size_t>(whole_usable_cores()), limits::most_workers);
+void ProfileOptions::add_data(CLI::App& app) {
+    app.option_defaults()->group("Data");
     add_read(app, "--data", data, synthetic_in,
              "an image folder (one folder a class), tar shards, MNIST as torchvision lays it out, CIFAR's binary "
-             "files, a .npy file, or synthetic[:COUNT]");
+             "files, a .npy file, or synthetic[:COUNT]")
+        ->type_name("FOLDER|FILE|synthetic[:COUNT]");
     add_read(app, "--format", format, one_of<DataFormat>({format_names.begin(), format_names.end() - 1}),
              "auto, folder, tar, idx, cifar, npy or raw");
-    app.add_option("--targets", targets, "classes of a .npy or idx file: a file of the same format");
-    add_read(app, "--record", record, record_in,
-             "with --format raw: a record's fields, e.g. label:uint8+uint8:3x32x32");
-    add_read(app, "--model", model, one_of<ModelKind>({"small_cnn", "mlp", "resnet18", "resnet50", "none"}),
-             "small_cnn, mlp, resnet18, resnet50, or none: a loop that only waits --compute-ms");
-    add_number(app, "--compute-ms", compute_ms, 0, 1e9, "with --model none: milliseconds a step takes");
-    add_read(app, "--optimizer", optimizer, one_of<OptimizerKind>({"sgd", "adam"}), "sgd or adam");
-    const auto take_rate = [this](const std::optional<double>& rate) {
-        if (rate && !(*rate > 0 && *rate <= 1e6))
-            throw UsageError{fmt::format("--learning-rate must be above 0 and at most 1e6, got {}", *rate)};
-        learning_rate = rate;
-    };
-    app.add_option_function<std::optional<double>>("--learning-rate", take_rate,
-                                                   "of the optimizer [adam: 0.001, sgd: 0.01]");
-    add_read(app, "--precision", precision, one_of<Precision>({"32", "bf16-mixed"}),
-             "of the model: 32, or bf16-mixed (autocast to bfloat16)");
-    add_number(app, "--epochs", epochs, 1, UINT32_MAX, "passes over the data");
-    add_number(app, "--steps", steps, 0, UINT32_MAX, "stops after so many training steps; 0: no such limit");
-    add_number(app, "--batch-size", loader.batch_size, 1, limits::most_batch_size, "samples a batch");
-    app.add_flag("--drop-last", drop_last, "leaves a short last batch out");
-    add_number(app, "--num-workers", loader.num_workers, 0, limits::most_workers,
-               "threads that load; 0: the loop's own thread does")
-        ->type_name("N");
-    add_number(app, "--prefetch-depth", loader.prefetch_depth, 1, limits::most_prefetch_depth, "batches loaded ahead");
-    add_number(app, "--read-concurrency", loader.read_concurrency, 0, limits::most_read_concurrency,
-               "reads in flight, whatever --num-workers is; 0: workers read for themselves");
-    const auto read_budget = [this](std::string_view option, std::string_view text) {
-        return bytes_or_none(option, memory_budget = text);
-    };
-    add_read(app, "--memory-budget", loader.memory_budget, memory_budget, read_budget,
-             "most bytes of batches, samples in flight and cache, e.g. 1GiB [none]");
-    add_read(app, "--cache", cache, bytes_or_none, "keeps decoded samples, up to so many bytes, e.g. 2GiB [none]");
-    add_read(app, "--order", loader.order, to_string(loader.order), order_in,
-             "in: batches come in the sampler's order; out: as they are ready; K: none is overtaken by more than K");
-    add_number(app, "--seed", seed, 0, INT64_MAX, "of everything random");
+    app.add_option("--targets", targets, "classes of a .npy or idx file: a file of the same format")->type_name("FILE");
+    add_read(app, "--record", record, record_in, "with --format raw: a record's fields, e.g. label:uint8+uint8:3x32x32")
+        ->type_name("FIELDS");
     add_number(app, "--image-size", image_size, 1, 65'500, "pixels a side");
     add_read(app, "--resize-filter", resize_filter, one_of<ResizeFilter>({"antialias", "bilinear"}),
              "antialias (as PIL) or bilinear");
@@ -206,20 +181,78 @@ void ProfileOptions::add_training(CLI::App& app) {
         "raise: a sample that can't be loaded ends the run; skip: batches come without it; substitute: with a copy "
         "of another one");
     app.add_option("--max-errors", max_errors,
-                   "most samples an epoch that --on-error skips or substitutes [0.1 %, at least 10]");
+                   "most samples an epoch that --on-error skips or substitutes [0.1 %, at least 10]")
+        ->type_name("N");
+    add_read(app, "--valid", valid, share_in, "validation data: an image folder, or the share of --data to hold out")
+        ->type_name("none|FOLDER|SHARE");
+    app.add_flag("--drop-last", drop_last, "leaves a short last batch out");
+    add_number(app, "--seed", seed, 0, INT64_MAX, "of everything random");
+}
+
+void ProfileOptions::add_loading(CLI::App& app) {
+    namespace limits = loader_limits;
+    app.option_defaults()->group("Loading");
+    loader.num_workers = std::min(static_cast<std::size_t>(whole_usable_cores()), limits::most_workers);
+    add_number(app, "--batch-size", loader.batch_size, 1, limits::most_batch_size, "samples a batch");
+    add_number(app, "--num-workers", loader.num_workers, 0, limits::most_workers,
+               "threads that load; 0: the loop's own thread does");
+    add_number(app, "--prefetch-depth", loader.prefetch_depth, 1, limits::most_prefetch_depth, "batches loaded ahead");
+    add_number(app, "--read-concurrency", loader.read_concurrency, 0, limits::most_read_concurrency,
+               "reads in flight, whatever --num-workers is; 0: workers read for themselves");
+    const auto read_budget = [this](std::string_view option, std::string_view text) {
+        return bytes_or_none(option, memory_budget = text);
+    };
+    add_read(app, "--memory-budget", loader.memory_budget, memory_budget, read_budget,
+             "most bytes of batches, samples in flight and cache, e.g. 1GiB [none]")
+        ->type_name("SIZE");
+    add_read(app, "--cache", cache, bytes_or_none, "keeps decoded samples, up to so many bytes, e.g. 2GiB [none]")
+        ->type_name("SIZE");
+    add_read(app, "--order", loader.order, to_string(loader.order), order_in,
+             "in: batches come in the sampler's order; out: as they are ready; K: none is overtaken by more than K")
+        ->type_name("in|out|K");
     add_number(app, "--stall-timeout", stall_timeout, 0, 86'400,
                "tells on stderr what the workers do once the loop has waited so many seconds for a batch; 0: never");
-    add_read(app, "--valid", valid, share_in, "validation data: an image folder, or the share of --data to hold out");
+}
+
+void ProfileOptions::add_training(CLI::App& app) {
+    namespace limits = loader_limits;
+    app.option_defaults()->group("Training");
+    add_read(app, "--model", model, one_of<ModelKind>({"small_cnn", "mlp", "resnet18", "resnet50", "none"}),
+             "small_cnn, mlp, resnet18, resnet50, or none: a loop that only waits --compute-ms");
+    add_number(app, "--compute-ms", compute_ms, 0, 1e9, "with --model none: milliseconds a step takes");
+    add_read(app, "--optimizer", optimizer, one_of<OptimizerKind>({"sgd", "adam"}), "sgd or adam");
+    const auto take_rate = [this](const std::optional<double>& rate) {
+        if (rate && !(*rate > 0 && *rate <= 1e6))
+            throw UsageError{fmt::format("--learning-rate must be above 0 and at most 1e6, got {}", *rate)};
+        learning_rate = rate;
+    };
+    app.add_option_function<std::optional<double>>("--learning-rate", take_rate,
+                                                   "of the optimizer [adam: 0.001, sgd: 0.01]")
+        ->type_name("X");
+    add_read(app, "--precision", precision, one_of<Precision>({"32", "bf16-mixed"}),
+             "of the model: 32, or bf16-mixed (autocast to bfloat16)");
+    add_number(app, "--epochs", epochs, 1, UINT32_MAX, "passes over the data");
+    add_number(app, "--steps", steps, 0, UINT32_MAX, "stops after so many training steps; 0: no such limit");
     add_read(app, "--device", device, "cpu", device_in,
-             "trains on cpu, cuda, xpu, mps, or e.g. cuda:1; a device also normalises pictures");
+             "trains on cpu, cuda, xpu, mps, or e.g. cuda:1; a device also normalises pictures")
+        ->type_name("cpu|cuda|xpu|mps|cuda:N");
     app.add_option("--device-prefetch", device_prefetch,
                    "with --device: batches copied there ahead, at most --prefetch-depth of use [2]")
-        ->check(CLI::Range(std::size_t{0}, limits::most_prefetch_depth));
+        ->check(CLI::Range(std::size_t{0}, limits::most_prefetch_depth).description(""))
+        ->type_name("N");
     add_read(app, "--device-memory-budget", device_memory_budget, bytes_or_none,
-             "with --device: most bytes of its memory for batches [none]");
+             "with --device: most bytes of its memory for batches [none]")
+        ->type_name("SIZE");
+    app.add_option("--checkpoint", checkpoint, "writes model, optimizer and position to this file at each epoch's end")
+        ->type_name("FILE");
+    add_number(app, "--checkpoint-every", checkpoint_every, 0, UINT32_MAX,
+               "also writes the checkpoint after so many steps; 0: only at epochs' ends");
+    app.add_option("--resume", resume, "a checkpoint to go on from; --epochs counts those it has")
+        ->type_name("CHECKPOINT");
 }
 
 void ProfileOptions::add_recording(CLI::App& app) {
+    app.option_defaults()->group("Recording");
     add_read(
         app, "--profiler", profiler,
         one_of<ProfilerKind>({"simple", "throughput", "advanced", "pytorch", "xla", "none"}),
@@ -228,22 +261,22 @@ void ProfileOptions::add_recording(CLI::App& app) {
     add_number(app, "--profiler-port", profiler_port, 0, UINT16_MAX,
                "with --profiler xla: answers TensorBoard's \"Capture profile\" on this port of 127.0.0.1; 0: does not");
     add_read(app, "--schedule", schedule, schedule_in,
-             "with --profiler pytorch: whose steps' operators to record, e.g. wait=1,warmup=1,active=3,repeat=2 [all]");
+             "with --profiler pytorch: whose steps' operators to record, e.g. wait=1,warmup=1,active=3,repeat=2 [all]")
+        ->type_name("PARTS");
     app.add_flag("--record-shapes", record_shapes, "with --profiler pytorch: the sizes of operators' inputs");
     app.add_flag("--profile-memory", profile_memory, "with --profiler pytorch: allocations of tensor memory");
     app.add_flag("--with-stack", with_stack, "with --profiler pytorch: who called each operator");
     app.add_flag("--with-flops", with_flops, "with --profiler pytorch: operations of products and convolutions");
+    add_read(app, "--recording-limit", recording_limit, "256MiB", bytes_in,
+             "most bytes of the recording; beyond them, older steps are kept as totals")
+        ->type_name("SIZE");
+    app.add_option("-o,--output", output, "the recording")->type_name("FILE");
+    app.option_defaults()->group("Report");
     app.add_flag("--drop-first-batch,!--no-drop-first-batch", drop_first_batch,
                  "leaves the first batch of each phase out of the rows (on)");
-    add_read(app, "--recording-limit", recording_limit, "256MiB", bytes_in,
-             "most bytes of the recording; beyond them, older steps are kept as totals");
-    app.add_option("--checkpoint", checkpoint, "writes model, optimizer and position to this file at each epoch's end");
-    add_number(app, "--checkpoint-every", checkpoint_every, 0, UINT32_MAX,
-               "also writes the checkpoint after so many steps; 0: only at epochs' ends");
-    app.add_option("--resume", resume, "a checkpoint to go on from; --epochs counts those it has");
-    app.add_option("-o,--output", output, "the recording");
     add_report_style(app, "--report", report);
-    app.add_option("--html", html, "also writes the run as a page of HTML with pictures to this file");
+    app.add_option("--html", html, "also writes the run as a page of HTML with pictures to this file")
+        ->type_name("FILE");
     app.add_option_function<std::vector<std::string>>(
            "--log",
            [this](const std::vector<std::string>& texts) {
@@ -255,13 +288,16 @@ void ProfileOptions::add_recording(CLI::App& app) {
            "jsonl (files); repeatable")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-        ->default_str("[]");
+        ->default_str("[]")
+        ->type_name(fmt::format("{}=PATH", fmt::join(run_log_formats, "=PATH|")));
+    app.option_defaults()->group("Experiments");
     app.add_option_function<std::vector<std::string>>(
            "--inject", [this](const std::vector<std::string>& texts) { inject = injections_in(texts); },
            "a fault for experiments, e.g. read-latency=5ms or decode=x3; repeatable")
         ->expected(1)
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-        ->default_str("[]");
+        ->default_str("[]")
+        ->type_name("KIND=VALUE");
 }
 
 void ProfileOptions::check_together() const {
@@ -324,7 +360,8 @@ CLI::Option* add_report_style(CLI::App& app, const std::string& option, std::str
         (void)position_in(report_styles, name, text);
         return text;
     };
-    return add_read(app, option, style, style, read, fmt::format("{}", fmt::join(report_styles, ", ")));
+    return add_read(app, option, style, style, read, fmt::format("{}", fmt::join(report_styles, ", ")))
+        ->type_name(fmt::format("{}", fmt::join(report_styles, "|")));
 }
 
 }   // namespace drawpoint::cli

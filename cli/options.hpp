@@ -106,6 +106,8 @@ struct ProfileOptions {
     [[nodiscard]] bool needs_images() const;
 
 private:
+    void add_data(CLI::App& app);
+    void add_loading(CLI::App& app);
     void add_training(CLI::App& app);
     void add_recording(CLI::App& app);
 };

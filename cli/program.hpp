@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdio>
 #include <span>
 #include <stdexcept>
@@ -22,12 +23,15 @@ struct Failure : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+struct CommandPage;
+
 /// One command's arguments, without the program's and the command's own names.
 struct Invocation {
     std::string command;   ///< "profile" or "dataset crops"
     std::string line;      ///< the whole command line, for the record
     std::vector<std::string> arguments;
     std::vector<std::string> commands = {};   ///< all of the program's: sections that a --config file may have
+    CommandPage* page = nullptr;              ///< if set, the command does nothing but say what it takes
 };
 
 int profile(const Invocation&);
@@ -37,6 +41,7 @@ int diagnose_run(const Invocation&);
 int whatif_run(const Invocation&);
 int doctor(const Invocation&);
 int dataset(const Invocation&);
+inline constexpr std::array<std::string_view, 4> dataset_actions{"crops", "generate", "info", "pack"};
 int bench(const Invocation&);
 int compare(const Invocation&);
 int bench_commands(const Invocation&);   // bench --command
@@ -48,6 +53,9 @@ int view(const Invocation&);
 
 /// Writes and flushes. Errors are ignored: a closed pipe or a full disk must not end a run.
 void write_to(std::FILE*, std::string_view text) noexcept;
+
+/// Columns of a line on stdout: the terminal's, or what COLUMNS says, or 80.
+[[nodiscard]] std::size_t text_width() noexcept;
 
 /// Prints "drawpoint: TEXT" as one line on stderr, with control characters escaped.
 void complain(std::string_view text);

@@ -21,21 +21,28 @@ int report(const Invocation& invocation) {
     std::string file;
     line.app().add_option("RUN", file, "the recording: a .pftrace file, or a PyTorch Chrome trace (.json, .json.gz)");
     add_report_style(line.app(), "--style", request.style);
-    const CLI::Option* const sort_by = line.app().add_option(
-        "--sort-by", request.sort_by, "style op: a key such as self_cpu_time_total or count [time]");
+    const CLI::Option* const sort_by =
+        line.app()
+            .add_option("--sort-by", request.sort_by, "style op: a key such as self_cpu_time_total or count [time]")
+            ->type_name("KEY");
     const CLI::Option* const row_limit =
-        line.app().add_option("--row-limit", request.row_limit, "styles op and advanced: rows of a table; -1: all");
+        line.app()
+            .add_option("--row-limit", request.row_limit, "styles op and advanced: rows of a table; -1: all")
+            ->type_name("N");
     const CLI::Option* const by_shape =
         line.app().add_flag("--group-by-input-shape", request.group_by_input_shape, "style op: a row for each shape");
     const CLI::Option* const drop_first =
         line.app().add_flag("--drop-first-batch,!--no-drop-first-batch", request.drop_first_batch,
                             "leaves the first batch of each phase out of the rows (as the run did)");
-    line.app().add_option("--html", request.html, "also writes the run as a page of HTML with pictures to this file");
+    line.app()
+        .add_option("--html", request.html, "also writes the run as a page of HTML with pictures to this file")
+        ->type_name("FILE");
     std::string picture;
     line.app()
         .add_option("--svg", picture,
                     "prints one picture as SVG, instead of the report: steps, draws, workers or flame")
-        ->configurable(false);
+        ->configurable(false)
+        ->type_name("steps|draws|workers|flame");
     OutputFlags flags{line.app(), true};
     if (!line.parse())
         return exit_ok;

@@ -21,7 +21,8 @@ void ServeOptions::add_to(CLI::App& app) {
     app.add_option("RUN|PID", run, "the recording, or the process that writes one [your newest live one]");
     add_number(app, "--port", port, 0, most_port, "of the pages and metrics; 0: any that is free");
     app.add_option("--listen", listen,
-                   "the address to listen on; anything but this machine's own shows the run to others");
+                   "the address to listen on; anything but this machine's own shows the run to others")
+        ->type_name("ADDRESS");
     app.add_option_function<std::string>(
            "--capture",
            [this](const std::string& text) {
@@ -35,6 +36,8 @@ void ServeOptions::add_to(CLI::App& app) {
 }
 
 void ServeOptions::check_together() const {
+    if (listen.empty())
+        throw UsageError{"--listen must name an address"};
     if (no_http && !capture)
         throw UsageError{"--no-http needs --capture: nothing else would be served"};
 }

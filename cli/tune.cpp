@@ -97,11 +97,34 @@ std::string to_config(const Tuning& tuning, const ProfileOptions& options, const
     return text;
 }
 
-/// Throws UsageError for options of `profile` that have no effect here.
+constexpr std::array without_effect{"--epochs",
+                                    "--steps",
+                                    "--valid",
+                                    "--profiler",
+                                    "--profiler-port",
+                                    "--schedule",
+                                    "--record-shapes",
+                                    "--profile-memory",
+                                    "--with-stack",
+                                    "--with-flops",
+                                    "--recording-limit",
+                                    "--checkpoint",
+                                    "--checkpoint-every",
+                                    "--resume",
+                                    "--report",
+                                    "--html",
+                                    "--log",
+                                    "--drop-first-batch"};
+
+/// Leaves options of `profile` that have no effect here out of the list of options.
+void hide_without_effect(CLI::App& app) {
+    for (const char* const name : without_effect)
+        app.get_option(name)->group("");
+}
+
+/// Throws UsageError for those.
 void refuse_without_effect(CLI::App& app) {
-    for (const char* name : {"--epochs", "--steps", "--valid", "--profiler", "--schedule", "--record-shapes",
-                             "--profile-memory", "--with-stack", "--with-flops", "--recording-limit", "--checkpoint",
-                             "--resume", "--report", "--html", "--log", "--drop-first-batch"})
+    for (const char* const name : without_effect)
         if (app.get_option(name)->count() > 0)
             throw UsageError{fmt::format("{} has no effect on tune, which runs as many steps as it needs", name)};
 }
@@ -150,17 +173,15 @@ int tune_loader(const Invocation& invocation) {
                      "Finds the smallest setting within 2 % of the best: simulates all, races the likeliest live."};
     options.output = "tuned.toml";
     options.add_to(line.app());
+    hide_without_effect(line.app());
     line.app().get_option("--output")->description("the setting, as a file for `drawpoint profile --config`");
     TuneOptions limits;
     bool whole_data = false;
     add_number(line.app(), "--most-workers", limits.most_workers, 0, loader_limits::most_workers,
-               "of --num-workers; 0: twice the cores and 8, or 64")
-        ->type_name("UINT");
+               "of --num-workers; 0: twice the cores and 8, or 64");
     add_number(line.app(), "--most-depth", limits.most_depth, 1, loader_limits::most_prefetch_depth,
-               "of --prefetch-depth")
-        ->type_name("UINT");
-    add_number(line.app(), "--most-steps", limits.most_steps, 200, INT64_MAX, "training steps in all")
-        ->type_name("UINT");
+               "of --prefetch-depth");
+    add_number(line.app(), "--most-steps", limits.most_steps, 200, INT64_MAX, "training steps in all");
     line.app().add_flag("--allow-out-of-order", limits.may_leave_order, "--order out may be chosen");
     line.app().add_flag(
         "--whole-data", whole_data,

@@ -134,10 +134,11 @@ int whatif_run(const Invocation& invocation) {
            "--speedup", speedups,
            "STAGE=X: as if a stage, read, collate, transfer, sampler or compute were X times as fast; repeatable")
         ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->type_name("STAGE=X");
     bool without_variance = false;
     app.add_flag("--without-variance", without_variance, "as if every sample and step took the mean");
-    app.add_option("--html", html, "writes a page with charts to this file");
+    app.add_option("--html", html, "writes a page with charts to this file")->type_name("FILE");
     bool svg = false;
     app.add_flag("--svg", svg, "prints the map of the recommended order and batch size as SVG instead of text")
         ->configurable(false);

@@ -12,11 +12,24 @@ if(DRAWPOINT_ROOMS)
   install(FILES ${PROJECT_SOURCE_DIR}/bench/suite/drawpoint_suite.py DESTINATION ${CMAKE_INSTALL_DATADIR}/drawpoint/python)
   if(TARGET drawpoint)
     install(TARGETS drawpoint drawpoint_serve)
+    # Manual pages and completions are what the program prints of its own options.
+    set(manual ${PROJECT_BINARY_DIR}/manual)
+    add_custom_command(OUTPUT ${manual}/drawpoint.1 ${manual}/drawpoint.bash ${manual}/_drawpoint ${manual}/drawpoint.fish
+      COMMAND drawpoint man --to ${manual}
+      COMMAND drawpoint completion bash > ${manual}/drawpoint.bash
+      COMMAND drawpoint completion zsh > ${manual}/_drawpoint
+      COMMAND drawpoint completion fish > ${manual}/drawpoint.fish
+      DEPENDS drawpoint VERBATIM)
+    add_custom_target(drawpoint_manual DEPENDS ${manual}/drawpoint.1)
+    install(DIRECTORY ${manual}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1")
+    install(FILES ${manual}/drawpoint.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME drawpoint)
+    install(FILES ${manual}/_drawpoint DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+    install(FILES ${manual}/drawpoint.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
     install(FILES ${PROJECT_SOURCE_DIR}/instrumentation/trace/drawpoint.sql
       DESTINATION ${CMAKE_INSTALL_DATADIR}/drawpoint)
   endif()
   add_custom_target(installed DEPENDS ${DRAWPOINT_ROOMS} $<TARGET_NAME_IF_EXISTS:drawpoint>
-    $<TARGET_NAME_IF_EXISTS:drawpoint_serve>)
+    $<TARGET_NAME_IF_EXISTS:drawpoint_serve> $<TARGET_NAME_IF_EXISTS:drawpoint_manual>)
 
   # Static libraries pass on everything they link, so the package looks for all of it.
   set(DRAWPOINT_DEPENDENCIES Threads ZLIB fmt nlohmann_json simdjson JPEG PkgConfig)

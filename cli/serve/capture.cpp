@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 using SteadyClock = std::chrono::steady_clock;
 
 constexpr std::uint64_t kept_bytes = 32u << 20;             // more than 10 s of 10,000 samples/s
-constexpr auto look_every = 20ms, longest_delay = 2000ms;   // of a record on its way into the file
+constexpr auto look_every = 50ms, longest_delay = 2000ms;   // of a record on its way into the file
 
 std::int64_t last_step_end(const Ledger& rows) {
     std::int64_t last_ns = std::numeric_limits<std::int64_t>::min();
@@ -48,7 +48,10 @@ std::optional<std::string> Captures::capture(std::chrono::milliseconds length,
     const std::int64_t from_ns = begin();
     const std::int64_t to_ns = from_ns + std::chrono::nanoseconds{length}.count();
     const auto end = SteadyClock::now() + length;
-    while (SteadyClock::now() < end || (!has_until(to_ns) && SteadyClock::now() < end + longest_delay)) {
+    const auto is_done = [&] {
+        return SteadyClock::now() < end ? is_over() : has_until(to_ns) || SteadyClock::now() >= end + longest_delay;
+    };
+    while (!is_done()) {
         if (is_cancelled())
             return std::nullopt;
         std::this_thread::sleep_for(look_every);
@@ -61,20 +64,42 @@ std::optional<std::string> Captures::capture(std::chrono::milliseconds length,
     return std::move(space).str();
 }
 
+/// Waits for the run's first records if it has only just begun.
 std::int64_t Captures::begin() {
-    const std::scoped_lock lock{mutex_};
-    if (!run_)
-        run_.emplace(followed_run(run_or_pid_, kept_bytes));
-    run_->read();
-    if (run_->is_over())
-        throw Failure{fmt::format("{}: the run has ended", run_->name())};
-    return now_of(run_->rows());
+    const auto end = SteadyClock::now() + longest_delay;
+    for (;; std::this_thread::sleep_for(look_every)) {
+        const bool is_late = SteadyClock::now() >= end;
+        const std::scoped_lock lock{mutex_};
+        try {
+            if (!run_)
+                run_.emplace(followed_run(run_or_pid_, kept_bytes));
+        } catch (const Failure&) {
+            if (is_late)
+                throw;
+            continue;
+        }
+        run_->read();
+        if (run_->is_over())
+            throw Failure{fmt::format("{}: the run has ended", run_->name())};
+        if (const std::int64_t now_ns = now_of(run_->rows()); now_ns > std::numeric_limits<std::int64_t>::min())
+            return now_ns;
+        if (is_late)
+            throw Failure{fmt::format("{}: no step yet", run_->name())};
+    }
 }
 
 bool Captures::has_until(std::int64_t ns) {
+    return is_over() || [&] {
+        const std::scoped_lock lock{mutex_};
+        return last_step_end(run_->rows()) >= ns;
+    }();
+}
+
+bool Captures::is_over() {
     const std::scoped_lock lock{mutex_};
-    run_->read();
-    return run_->is_over() || last_step_end(run_->rows()) >= ns;
+    if (run_)
+        run_->read();
+    return run_ && run_->is_over();
 }
 
 Ledger Captures::cut(std::int64_t from_ns, std::int64_t to_ns) {

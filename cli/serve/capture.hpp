@@ -17,10 +17,14 @@ public:
     /// As followed_run, which the first capture calls.
     explicit Captures(std::string run_or_pid) : run_or_pid_{std::move(run_or_pid)} {}
 
-    /// Waits for that long and until it is recorded, then returns that part of the run as an XSpace (write_xplane);
-    /// empty: nothing happened. nullopt: cancelled. Throws Failure if the run is over or there is none.
+    /// Waits for that long, or until the run is over, and until it is recorded, then returns that part of the run as an
+    /// XSpace (write_xplane); empty: nothing happened. nullopt: cancelled. Throws Failure if the run is over or there
+    /// is none.
     [[nodiscard]] std::optional<std::string> capture(std::chrono::milliseconds length,
                                                      const std::function<bool()>& is_cancelled);
+
+    /// Whether the run that is followed is over.
+    [[nodiscard]] bool is_over();
 
 private:
     [[nodiscard]] std::int64_t begin();

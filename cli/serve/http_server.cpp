@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <istream>
@@ -24,7 +25,8 @@ namespace {
 using httplib::Request;
 using httplib::Response;
 
-constexpr std::size_t answering_threads = 4;
+constexpr std::size_t answering_threads = 8;
+constexpr time_t longest_wait_s = 1;   // for a client, which has a thread meanwhile
 constexpr const char* page_type = "text/html; charset=utf-8";
 
 /// "127.0.0.1" of "127.0.0.1:9464", "::1" of "[::1]:9464".
@@ -32,6 +34,15 @@ std::string_view host_of(std::string_view field) {
     if (field.starts_with('['))
         return field.substr(1, field.find(']') - 1);
     return field.substr(0, field.find(':'));
+}
+
+/// Answers with a text. httplib would compress one that it has whole, which costs more than making it.
+void send(Response& response, std::string text, const char* type) {
+    const auto kept = std::make_shared<const std::string>(std::move(text));
+    response.set_content_provider(kept->size(), type,
+                                  [kept](std::size_t offset, std::size_t length, httplib::DataSink& sink) {
+                                      return sink.write(kept->data() + offset, length);
+                                  });
 }
 
 bool is_any_address(std::string_view address) { return address == "0.0.0.0" || address == "::"; }
@@ -58,11 +69,15 @@ void send_file(const std::shared_ptr<std::istream>& file, Response& response, co
 
 struct HttpServer::Impl {
     httplib::Server server;
+    std::atomic<bool> has_ended{false};
 };
 
 HttpServer::HttpServer(LiveRun& run, const Options& options) : impl_{std::make_unique<Impl>()} {
     httplib::Server& server = impl_->server;
     server.new_task_queue = [] { return new httplib::ThreadPool(answering_threads); };
+    server.set_keep_alive_timeout(longest_wait_s);
+    server.set_read_timeout(longest_wait_s);
+    server.set_write_timeout(longest_wait_s);
     server.set_keep_alive_max_count(1);               // a kept connection has a thread that wakes 100 times a second
     server.set_socket_options([](socket_t socket) {   // without SO_REUSEPORT, by which two servers would share a port
         const int yes = 1;
@@ -77,10 +92,14 @@ HttpServer::HttpServer(LiveRun& run, const Options& options) : impl_{std::make_u
     server.set_pre_routing_handler([address = options.address](const Request& request, Response& response) {
         const std::string field = request.get_header_value("Host");
         const std::string_view host = host_of(field);
-        if (is_any_address(address) || host == address || host == "localhost" || host == "127.0.0.1" || host == "::1")
+        const bool is_read = request.method == "GET" || request.method == "HEAD";   // others are sent away unread
+        if (is_read &&
+            (is_any_address(address) || host == address || host == "localhost" || host == "127.0.0.1" || host == "::1"))
             return httplib::Server::HandlerResponse::Unhandled;
-        response.status = 403;
-        response.set_content("This run is served to the address it listens on alone.\n", "text/plain");
+        response.status = is_read ? 403 : 405;
+        response.set_content(is_read ? "This run is served to the address it listens on alone.\n"
+                                     : "This is for reading.\n",
+                             "text/plain");
         return httplib::Server::HandlerResponse::Handled;
     });
     server.set_exception_handler([](const Request&, Response& response, const std::exception_ptr& thrown) {
@@ -92,21 +111,21 @@ HttpServer::HttpServer(LiveRun& run, const Options& options) : impl_{std::make_u
         } catch (...) {
         }
     });
-    server.Get("/", [&run](const Request&, Response& response) { response.set_content(run.page(), page_type); });
+    server.Get("/", [&run](const Request&, Response& response) { send(response, run.page(), page_type); });
     server.Get("/metrics", [&run](const Request& request, Response& response) {
         const bool open = request.get_header_value("Accept").find("application/openmetrics-text") != std::string::npos;
         if (open)
-            response.set_content(open_metrics_of(run.metrics()), open_metrics_type);
+            send(response, open_metrics_of(run.metrics()), open_metrics_type);
         else
-            response.set_content(run.metrics(), "text/plain; version=0.0.4; charset=utf-8");
+            send(response, run.metrics(), "text/plain; version=0.0.4; charset=utf-8");
     });
-    server.Get("/report.json",
-               [&run](const Request&, Response& response) { response.set_content(run.report(), "application/json"); });
-    server.Get("/run.pftrace", [&run, sent = options.on_recording_sent](const Request&, Response& response) {
+    server.Get(R"(/report\.json)",   // paths are regular expressions
+               [&run](const Request&, Response& response) { send(response, run.report(), "application/json"); });
+    server.Get(R"(/run\.pftrace)", [&run, sent = options.on_recording_sent](const Request&, Response& response) {
         send_file(run.recording(), response, sent);
     });
     server.Get("/perfetto", [&run](const Request&, Response& response) {
-        response.set_content(perfetto_page(std::filesystem::path{run.name()}.filename().string()), page_type);
+        send(response, perfetto_page(std::filesystem::path{run.name()}.filename().string()), page_type);
     });
 
     errno = 0;
@@ -115,14 +134,20 @@ HttpServer::HttpServer(LiveRun& run, const Options& options) : impl_{std::make_u
                                                                           : -1;
     if (port < 0)
         throw Failure{fmt::format("cannot listen on {}, port {}: {}", options.address, options.port,
-                                  errno != 0 ? std::generic_category().message(errno) : "no such address")};
+                                  errno == EADDRINUSE || errno == EACCES ? std::generic_category().message(errno)
+                                                                         : "no such address here")};
     const bool has_colons = options.address.find(':') != options.address.npos;
     url_ = fmt::format("http://{}:{}/", has_colons ? fmt::format("[{}]", options.address) : options.address, port);
-    thread_ = std::thread{[this] { impl_->server.listen_after_bind(); }};
+    thread_ = std::thread{[this] {
+        impl_->server.listen_after_bind();
+        impl_->has_ended = true;
+    }};
 }
 
+bool HttpServer::has_ended() const noexcept { return impl_->has_ended; }
+
 HttpServer::~HttpServer() {
-    while (!impl_->server.is_running())   // stop() does nothing before
+    while (!impl_->server.is_running() && !impl_->has_ended)   // stop() does nothing before
         std::this_thread::yield();
     impl_->server.stop();
     thread_.join();

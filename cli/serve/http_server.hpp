@@ -12,7 +12,8 @@ class LiveRun;
 
 /// Serves a run: `/` its page, `/metrics` for Prometheus, `/report.json`, `/run.pftrace` the recording, `/perfetto` a
 /// page that hands it to Perfetto's. Nothing else, and nothing is changed by it. A request that names another host than
-/// it listens on is refused, so that no page of another site can read a run through its visitor's browser.
+/// it listens on is refused, so that no page of another site can read a run through its visitor's browser (unless it
+/// listens on all addresses, which have any name).
 class HttpServer {
 public:
     struct Options {
@@ -25,6 +26,7 @@ public:
     ~HttpServer();
 
     [[nodiscard]] const std::string& url() const noexcept { return url_; }   ///< "http://127.0.0.1:9464/"
+    [[nodiscard]] bool has_ended() const noexcept;   ///< by an error of the system: it does not answer any more
 
 private:
     struct Impl;

@@ -51,17 +51,13 @@ void LiveRun::read() {
     if (run_.is_over() || now < read_at_ + least_pause)
         return;
     read_at_ = now;
-    if (!run_.read())
-        return;
-    has_new_ = true;
-    if (name_.empty() || !run_.is_over())   // it may go on in another recording
-        name_ = run_.name();
+    has_new_ = run_.read() || has_new_;
 }
 
-/// Reads what is new, and shows it unless that was done so shortly ago that it would take more than this share.
-std::shared_ptr<const LiveRun::Shown> LiveRun::shown(double share) {
+/// Reads what is new, and shows it unless that, at this cost, would take more than this share of a core.
+std::shared_ptr<const LiveRun::Shown> LiveRun::shown(double cost_s, double share) {
     read();
-    const bool is_due = SteadyClock::now() >= shown_at_ + pause_after(shown_cost_s_, share);
+    const bool is_due = SteadyClock::now() >= shown_at_ + pause_after(cost_s, share);
     if (has_new_ && (is_due || run_.is_over()))
         show_anew();
     return shown_;
@@ -73,7 +69,7 @@ void LiveRun::show_anew() {
     shown->is_over = run_.is_over();
     shown->ledger = shown->is_over ? whole_run() : run_.ledger();
     shown->summary = summary_of(shown->ledger, drops_first_batch(shown->ledger));
-    shown->summary.recording.file = name_;
+    shown->summary.recording.file = run_.name();
     std::error_code unknown;
     if (const auto bytes = std::filesystem::file_size(run_.content(), unknown); !unknown)
         shown->summary.recording.bytes = static_cast<std::int64_t>(bytes);
@@ -115,7 +111,7 @@ double LiveRun::diagnose_if_due(Shown& shown) {
 
 std::string LiveRun::metrics() {
     const std::scoped_lock lock{mutex_};
-    const auto now = shown(metrics_share);
+    const auto now = shown(shown_cost_s_, metrics_share);
     if (metrics_.of != now)
         metrics_ = {now, to_prometheus(now->summary, now->diagnosis ? &*now->diagnosis : nullptr)};
     return metrics_.text;
@@ -123,19 +119,21 @@ std::string LiveRun::metrics() {
 
 std::string LiveRun::report() {
     const std::scoped_lock lock{mutex_};
-    const auto now = shown(page_share);
-    return report_document(now->summary, now->diagnosis ? &*now->diagnosis : nullptr, command_line_);
+    const auto now = shown(shown_cost_s_, page_share);
+    if (report_.of != now)
+        report_ = {now, report_document(now->summary, now->diagnosis ? &*now->diagnosis : nullptr, command_line_)};
+    return report_.text;
 }
 
 std::string LiveRun::page() {
     const std::scoped_lock lock{mutex_};
-    const auto now = shown(page_share);
+    const auto now = shown(shown_cost_s_ + page_cost_s_, page_share);
     if (page_.of != now) {
         const double before_s = thread_cpu_s();
         const LivePage live{.state = state_of(*now), .is_running = !now->is_over};
         page_ = {now,
                  run_page(now->ledger, now->summary, now->diagnosis ? &*now->diagnosis : nullptr, command_line_, live)};
-        shown_cost_s_ += thread_cpu_s() - before_s;
+        page_cost_s_ = thread_cpu_s() - before_s;
     }
     return page_.text;
 }
@@ -153,13 +151,21 @@ std::string LiveRun::state_of(const Shown& shown) {
 std::string LiveRun::name() {
     const std::scoped_lock lock{mutex_};
     read();
-    return name_;
+    return run_.name();
+}
+
+std::string LiveRun::source() {
+    const std::scoped_lock lock{mutex_};
+    return run_.source();
 }
 
 std::shared_ptr<std::istream> LiveRun::recording() {
     const std::scoped_lock lock{mutex_};
     read();
-    return std::make_shared<std::ifstream>(run_.content(), std::ios::binary | std::ios::ate);
+    auto file = std::make_shared<std::ifstream>(run_.content(), std::ios::binary | std::ios::ate);
+    if (!*file)
+        throw Failure{fmt::format("{}: cannot be opened again", run_.name())};
+    return file;
 }
 
 bool LiveRun::is_over() {

@@ -14,8 +14,8 @@
 namespace drawpoint::cli {
 
 /// What is shown of a run to programs and browsers, made when it is asked for from what the recording has by then.
-/// Where nobody asks, it costs nothing; where many ask often, they get the same again until making it anew takes a
-/// small share of a core. Once the run is over, its numbers are those of `drawpoint report`. Any thread.
+/// Where nobody asks, it costs nothing; where many ask often, it is made anew only so often that it takes a small share
+/// of a core. Once the run is over, its numbers are those of `drawpoint report`. Any thread.
 class LiveRun {
 public:
     /// Throws as FollowedRun::read.
@@ -25,7 +25,8 @@ public:
     [[nodiscard]] std::string report();    ///< JSON
     [[nodiscard]] std::string metrics();   ///< Prometheus' text format 0.0.4
     [[nodiscard]] std::string name();      ///< FollowedRun::name
-    /// The recording as it is now, for as long as it is held: from one file to the next, it is another.
+    [[nodiscard]] std::string source();    ///< FollowedRun::source
+    /// The recording as it is now, at its end. Throws Failure if it cannot be opened.
     [[nodiscard]] std::shared_ptr<std::istream> recording();
     [[nodiscard]] bool is_over();
 
@@ -42,7 +43,7 @@ private:
         std::string text;
     };
     void read();
-    std::shared_ptr<const Shown> shown(double share);
+    std::shared_ptr<const Shown> shown(double cost_s, double share);
     void show_anew();
     [[nodiscard]] Ledger whole_run() const;
     double diagnose_if_due(Shown&);
@@ -54,10 +55,9 @@ private:
     std::shared_ptr<const Shown> shown_;
     bool has_new_ = true;   // the recording has more than `shown_`
     std::chrono::steady_clock::time_point read_at_{}, shown_at_{}, next_diagnosis_{};
-    double shown_cost_s_ = 0;
+    double shown_cost_s_ = 0, page_cost_s_ = 0;
     std::optional<Diagnosis> diagnosis_;
-    std::string name_;   // once it was found: its process's folder goes with the process
-    Text page_, metrics_;
+    Text page_, metrics_, report_;
 };
 
 }   // namespace drawpoint::cli

@@ -1,17 +1,18 @@
 #include <atomic>
-#include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <functional>
-#include <memory>
 #include <optional>
 #include <semaphore>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
+#include <poll.h>
 #include <spawn.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cli/command_line.hpp"
@@ -33,48 +34,91 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t kept_bytes = 2u << 20;
-constexpr auto look_every = 500ms;
+constexpr std::chrono::milliseconds look_every{500};
 
-/// Why the program ends: a signal came, or there is nothing left to do.
-struct Ending {
-    std::binary_semaphore now{0};
-    std::atomic<bool> by_signal{false};
-    Signals signals{[this](int) {
-        by_signal = true;
-        now.release();
+/// When the program ends: a signal came, or there is nothing left to do.
+class Ending {
+public:
+    void release() {
+        if (!released_.test_and_set())
+            now_.release();
+    }
+    [[nodiscard]] bool wait_for(std::chrono::milliseconds time) { return now_.try_acquire_for(time); }
+    [[nodiscard]] int code() const { return by_signal_ ? exit_interrupted : exit_ok; }
+
+private:
+    std::binary_semaphore now_{0};
+    std::atomic_flag released_{};
+    std::atomic<bool> by_signal_{false};
+    Signals signals_{[this](int) {
+        by_signal_ = true;
+        release();
     }};
 };
 
-/// Whether nobody records what is served.
-bool is_over(const std::string& run_or_pid, LiveRun* run) {
-    if (run)
-        return run->is_over();
-    if (const auto pid = number_in<int>(run_or_pid); pid && !std::filesystem::exists(run_or_pid))
-        return ::kill(*pid, 0) != 0 && errno == ESRCH;
-    return run_or_pid.empty() ? live_recordings().empty() : !writer_of(run_or_pid);
+/// A process, also once its number may be another one's.
+class Process {
+public:
+    explicit Process(int id) : file_{static_cast<int>(::syscall(SYS_pidfd_open, id, 0))} {}
+    ~Process() {
+        if (file_ >= 0)
+            ::close(file_);
+    }
+    Process(const Process&) = delete;
+    Process& operator=(const Process&) = delete;
+    [[nodiscard]] bool has_ended() const {
+        pollfd file{file_, POLLIN, 0};
+        return file_ < 0 || ::poll(&file, 1, 0) == 1;
+    }
+
+private:
+    int file_;
+};
+
+std::optional<int> pid_in(const std::string& run_or_pid) {
+    return std::filesystem::exists(run_or_pid) ? std::nullopt : number_in<int>(run_or_pid);
+}
+
+/// Answers captures alone. A process need not have begun its recording.
+int serve_captures(const ServeOptions& options, Ending& ending) {
+    const auto pid = pid_in(options.run);
+    const std::optional<Process> process = pid ? std::optional<Process>{std::in_place, *pid} : std::nullopt;
+    if (process && process->has_ended())
+        throw Failure{fmt::format("there is no process {}", *pid)};
+    std::optional<FollowedRun> run;
+    if (!pid)
+        run.emplace(followed_run(options.run, kept_bytes));
+    Captures captures{run ? run->source() : options.run};
+    const CaptureServer capturing{captures, options.listen, *options.capture};
+    fmt::print("captures {}\n", capturing.address());
+    std::fflush(stdout);
+    while (!ending.wait_for(look_every))
+        if (options.until_end && (process ? process->has_ended() : (run->read(), run->is_over())))
+            break;
+    return ending.code();
 }
 
 int serve_run(const ServeOptions& options, const std::string& command_line) {
     Ending ending;   // before other threads
-    std::optional<LiveRun> run;
-    std::optional<HttpServer> pages;
-    if (!options.no_http) {
-        run.emplace(followed_run(options.run, kept_bytes), command_line);
-        pages.emplace(*run, HttpServer::Options{.address = options.listen, .port = options.port});
-    }
-    Captures captures{options.run};
+    if (options.no_http)
+        return serve_captures(options, ending);
+    LiveRun run{followed_run(options.run, kept_bytes), command_line};
+    const HttpServer pages{run, {.address = options.listen, .port = options.port}};
+    Captures captures{run.source()};
     std::optional<CaptureServer> capturing;
     if (options.capture)
         capturing.emplace(captures, options.listen, *options.capture);
-    if (pages)
-        fmt::print("page     {0}\nmetrics  {0}metrics\nreport   {0}report.json\nPerfetto {0}perfetto\n", pages->url());
+    fmt::print("page     {0}\nmetrics  {0}metrics\nreport   {0}report.json\nPerfetto {0}perfetto\n", pages.url());
     if (capturing)
         fmt::print("captures {}\n", capturing->address());
     std::fflush(stdout);
-    while (!ending.now.try_acquire_for(look_every))
-        if (options.until_end && is_over(options.run, run ? &*run : nullptr))
+    while (!ending.wait_for(look_every)) {
+        if (pages.has_ended())
+            throw Failure{fmt::format("{}: the system accepts no more connections", pages.url())};
+        if (options.until_end && run.is_over())
             break;
-    return ending.by_signal ? exit_interrupted : exit_ok;
+    }
+    return ending.code();
 }
 
 bool has_display() {
@@ -84,12 +128,22 @@ bool has_display() {
     return false;
 }
 
-/// Whether the desktop's program for it was started.
-bool open_in_browser(const std::string& url) {
+/// Starts the desktop's program for it, with the usual signals. 0: it could not be started.
+pid_t open_in_browser(const std::string& url) {
     std::string words[]{"xdg-open", url};
     char* const pointers[]{words[0].data(), words[1].data(), nullptr};
+    posix_spawnattr_t attributes;
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    ::posix_spawnattr_init(&attributes);
+    ::posix_spawnattr_setsigmask(&attributes, &none);
+    ::posix_spawnattr_setsigdefault(&attributes, &all);
+    ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
     pid_t id = 0;
-    return ::posix_spawnp(&id, pointers[0], nullptr, nullptr, pointers, environ) == 0;
+    const int error = ::posix_spawnp(&id, pointers[0], nullptr, &attributes, pointers, environ);
+    ::posix_spawnattr_destroy(&attributes);
+    return error == 0 ? id : 0;
 }
 
 void print_ways(const std::string& run) {
@@ -102,19 +156,21 @@ void print_ways(const std::string& run) {
 
 int view_run(const ViewOptions& options, const std::string& command_line) {
     Ending ending;
-    LiveRun run{FollowedRun{options.run, std::nullopt, kept_bytes}, command_line};
+    LiveRun run{FollowedRun{options.run, writer_of(options.run), kept_bytes}, command_line};
     if (options.no_browser || !has_display()) {
         print_ways(options.run);
         return exit_ok;
     }
-    const HttpServer pages{run, {.port = options.port, .on_recording_sent = [&] { ending.now.release(); }}};
-    if (!open_in_browser(pages.url() + "perfetto")) {
+    const HttpServer pages{run, {.port = options.port, .on_recording_sent = [&] { ending.release(); }}};
+    pid_t browser = open_in_browser(pages.url() + "perfetto");
+    if (browser != 0)
+        complain(fmt::format("opening {}perfetto: this ends when the browser has the recording", pages.url()));
+    for (int status = 0; browser != 0 && !ending.wait_for(look_every);)
+        if (::waitpid(browser, &status, WNOHANG) == browser)   // it ends once the browser has the address
+            browser = WIFEXITED(status) && WEXITSTATUS(status) == 0 ? -1 : 0;
+    if (browser == 0)
         print_ways(options.run);
-        return exit_ok;
-    }
-    complain(fmt::format("opening {}perfetto: this ends when the browser has the recording", pages.url()));
-    ending.now.acquire();
-    return ending.by_signal ? exit_interrupted : exit_ok;
+    return ending.code();
 }
 
 template <class Options>

@@ -105,13 +105,15 @@ CaptureService::CaptureService(std::uint16_t port) {
     output.close_writing();
     if (writes(output.reading()))
         return;
-    ::kill(id_, SIGKILL);
-    while (::waitpid(id_, nullptr, 0) < 0 && errno == EINTR) {
-    }
+    end();
     throw std::runtime_error{what + " does not listen"};
 }
 
-CaptureService::~CaptureService() {
+CaptureService::~CaptureService() { end(); }
+
+void CaptureService::end() const noexcept {
+    if (::waitpid(id_, nullptr, WNOHANG) != 0)   // it has ended, or somebody else has waited for it
+        return;
     ::kill(id_, SIGKILL);
     while (::waitpid(id_, nullptr, 0) < 0 && errno == EINTR) {
     }

@@ -18,6 +18,8 @@ public:
     CaptureService& operator=(const CaptureService&) = delete;
 
 private:
+    void end() const noexcept;
+
     pid_t id_ = 0;
 };
 

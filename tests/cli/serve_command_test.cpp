@@ -161,6 +161,29 @@ BOOST_AUTO_TEST_CASE(what_is_served_of_a_run_that_ended_is_what_report_and_expor
     BOOST_TEST(server.get("/run.pftrace") == bytes_in(file));
 }
 
+BOOST_AUTO_TEST_CASE(a_recording_that_is_written_anew_is_followed_to_its_end_whenever_it_is_asked_for) {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("run.pftrace");
+    std::vector<std::string> words = with(endless, file);
+    words.insert(words.end(), {"--recording-limit", "1MiB", "--steps", "2500"});
+    Program run{words};
+    for (int i = 0; i < 300 && !std::filesystem::exists(file); ++i)
+        std::this_thread::sleep_for(50ms);
+    Server server{file};
+    Server by_process{std::to_string(run.id())};   // nobody asks them while it trains
+    BOOST_TEST(run.wait().code == 0);
+    const std::string reported = run_program({"export", file, "--to", "prometheus", "-o", "-"}).out;
+    BOOST_TEST(counters_of(reported).at("drawpoint_steps_total") == 2500);
+    for (Server* const one : {&server, &by_process}) {
+        std::string metrics;
+        for (int i = 0; i < 20 && metrics != reported; ++i, std::this_thread::sleep_for(100ms))
+            metrics = one->get("/metrics");
+        BOOST_TEST(metrics == reported);
+        BOOST_TEST(one->get("/").find("This run has ended.") != std::string::npos);
+        BOOST_TEST(one->get("/run.pftrace") == bytes_in(file));
+    }
+}
+
 BOOST_AUTO_TEST_CASE(counters_never_go_back) {
     LongRun run;
     Server server{run.file};
@@ -179,7 +202,7 @@ BOOST_AUTO_TEST_CASE(counters_never_go_back) {
     BOOST_TEST(before.at("drawpoint_steps_total") > 0);
 }
 
-BOOST_AUTO_TEST_CASE(metrics_are_openmetrics_for_who_asks_for_them) {
+BOOST_AUTO_TEST_CASE(metrics_are_openmetrics_for_whoever_asks_for_them) {
     const TemporaryFolder folder;
     const std::string file = folder.file("run.pftrace");
     BOOST_REQUIRE(run_program(with(short_run, file)).code == 0);
@@ -196,10 +219,11 @@ BOOST_AUTO_TEST_CASE(nothing_else_is_served_nor_to_pages_of_other_sites) {
     const std::string file = folder.file("run.pftrace");
     BOOST_REQUIRE(run_program(with(short_run, file)).code == 0);
     Server server{file};
-    for (const char* const path : {"/etc/passwd", "/../run.pftrace", "/run.pftrace/", "/%2e%2e/run.pftrace"})
+    for (const char* const path :
+         {"/etc/passwd", "/../run.pftrace", "/run.pftrace/", "/%2e%2e/run.pftrace", "/runXpftrace"})
         BOOST_TEST(server.http().Get(path)->status == 404, path);
-    BOOST_TEST(server.http().Post("/", "", "text/plain")->status == 404);
-    BOOST_TEST(server.http().Delete("/run.pftrace")->status == 404);
+    BOOST_TEST(server.http().Post("/", "", "text/plain")->status == 405);
+    BOOST_TEST(server.http().Delete("/run.pftrace")->status == 405);
     BOOST_TEST(std::filesystem::exists(file));
     for (const char* const host : {"evil.example", "evil.example:80", "127.0.0.1.evil.example"})
         BOOST_TEST(server.http().Get("/", {{"Host", host}})->status == 403, host);

@@ -53,10 +53,10 @@ int bench(const Invocation& invocation) {
         invocation.page->options.insert(
             invocation.page->options.begin(),
             {.names = {},
-             .value = fmt::format("{}", fmt::join(std::views::keys(suites), "|")),
+             .value = "SUITE",
              .by_default = {},
              .group = {},
-             .what = "the suite, whose options `drawpoint bench SUITE --help` lists; without one: --command"});
+             .what = "a suite, whose options `drawpoint bench SUITE --help` lists; without one: --command"});
         return exit_ok;
     }
     if (arguments.empty())
@@ -69,7 +69,7 @@ int bench(const Invocation& invocation) {
                                      "       drawpoint bench --command NAME='COMMAND LINE'... [OPTIONS]\n\n{}\n"
                                      "drawpoint bench SUITE --help lists a suite's options,\n"
                                      "drawpoint bench --rounds 0 --help those of commands.\n",
-                                     two_columns("suites:", names_of(suites), 8, text_width())));
+                                     two_columns("suites:", names_of(suites), 9, text_width())));
         return exit_ok;
     }
     const auto found = suites.find(suite);

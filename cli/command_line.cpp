@@ -118,15 +118,24 @@ CommandPage CommandLine::page() const {
         for (const std::string& name : option->get_snames())
             entry.names.push_back("-" + name);
         for (const std::string& name : option->get_lnames())
-            entry.names.push_back("--" + name);
+            if (std::ranges::find(option->get_fnames(), name) == option->get_fnames().end())
+                entry.names.push_back("--" + name);
         if (option->get_positional()) {   // also one that has names, too
             OptionEntry argument = entry;
             argument.names.clear();
             argument.value = option->get_name(true);
             page.options.push_back(argument);
         }
-        if (!entry.names.empty())
-            page.options.push_back(std::move(entry));
+        if (entry.names.empty())
+            continue;
+        const std::string name = entry.names.back(), group = entry.group;
+        page.options.push_back(std::move(entry));
+        for (const std::string& negation : option->get_fnames())
+            page.options.push_back({.names = {"--" + negation},
+                                    .value = {},
+                                    .by_default = {},
+                                    .group = group,
+                                    .what = "the opposite of " + name});
     }
     return page;
 }

@@ -52,7 +52,7 @@ std::string arguments_of(const CommandPage& page) {
     std::string text;
     for (const OptionEntry& option : page.options)
         if (option.names.empty())
-            text += fmt::format(" [{}]", option.value);
+            text += fmt::format("{}[{}]", text.empty() ? "" : " ", option.value);
     return text;
 }
 
@@ -65,13 +65,13 @@ std::string upper_case(std::string text) {
 std::string roff(std::string_view text) {
     std::string escaped = text.starts_with('.') || text.starts_with('\'') ? "\\&" : "";
     for (const char c : text)
-        escaped += c == '\\' ? "\\e" : c == '-' ? "\\-" : std::string{c};
+        escaped += c == '\\' ? "\\e" : c == '-' ? "\\-" : c == '\'' ? "\\(aq" : c == '`' ? "\\(ga" : std::string{c};
     return escaped;
 }
 
 /// The same as a paragraph, in lines of a usual length, of which none is taken for a request.
 std::string roff_lines(std::string_view text) {
-    constexpr std::size_t usual = 76;
+    constexpr std::size_t usual = 66;   // what is escaped takes more
     const std::string lines = two_columns("", text, 0, usual);
     std::string out;
     for (const std::string_view line : split(std::string_view{lines}.substr(0, lines.size() - 1), '\n'))
@@ -92,14 +92,14 @@ std::string man_head(const std::string& name, std::string_view what) {
 std::vector<std::string> OptionEntry::values() const {
     std::vector<std::string> all;
     for (const std::string_view word : split(value, '|'))
-        if (const std::string_view known = without_rest(word); !known.empty() && !is_place(known))
+        if (const std::string_view known = without_rest(word);
+            !known.empty() && !is_place(known) && std::ranges::find(all, known) == all.end())
             all.emplace_back(known);
     return all;
 }
 
 bool OptionEntry::takes_file() const {
     return std::ranges::any_of(split(value, '|'), [](std::string_view word) {
-        word = word.substr(word.find('=') == word.npos ? 0 : word.find('=') + 1);
         for (const std::string_view place : {"FILE", "FOLDER", "DIR", "RUN", "CHECKPOINT", "PATH"})
             if (word.starts_with(place))
                 return true;
@@ -143,8 +143,9 @@ std::string two_columns(std::string_view name, std::string_view text, std::size_
 }
 
 std::string help_text(const CommandPage& page, std::size_t width) {
-    std::string text = fmt::format("{}usage: drawpoint {}{} [OPTIONS]\n", two_columns("", page.what, 0, width),
-                                   page.command, arguments_of(page));
+    const std::string arguments = arguments_of(page);
+    std::string text = fmt::format("{}usage: drawpoint {}{}{} [OPTIONS]\n", two_columns("", page.what, 0, width),
+                                   page.command, arguments.empty() ? "" : " ", arguments);
     for (const OptionEntry& option : page.options)
         if (option.names.empty())
             text += "\n" + two_columns("  " + option.value, text_of(option), text_column, width);
@@ -166,7 +167,7 @@ std::string man_name(const CommandPage& page) {
 std::string man_page(const CommandPage& page) {
     std::string text =
         man_head(man_name(page), page.what) + fmt::format(".B drawpoint {}\n", roff(page.command)) +
-        fmt::format(".RI \"{} [ OPTIONS ]\"\n.SH DESCRIPTION\n{}", roff(arguments_of(page)), roff_lines(page.what));
+        fmt::format(".RI \"{} [\" OPTIONS ]\n.SH DESCRIPTION\n{}", roff(arguments_of(page)), roff_lines(page.what));
     for (const OptionEntry& option : page.options)
         if (option.names.empty())
             text += fmt::format(".TP\n.I {}\n{}", roff(option.value), roff_lines(text_of(option)));

@@ -30,7 +30,7 @@ struct CommandPage {
     std::vector<OptionEntry> options;
 };
 
-/// What --help prints, in lines of at most `width` columns.
+/// What --help prints, in lines of at most `width` columns where words allow that.
 [[nodiscard]] std::string help_text(const CommandPage&, std::size_t width);
 /// In the language man(7), for `man drawpoint-profile`.
 [[nodiscard]] std::string man_page(const CommandPage&);

@@ -43,6 +43,9 @@ std::vector<Command> commands_of(std::span<const CommandPage> pages) {
         if (blank != page.command.npos)
             all.back().actions.push_back(page.command.substr(blank + 1));
     }
+    for (Command& command : all)
+        if (!command.actions.empty())
+            command.what = fmt::format("One of {}.", joined(command.actions, ", "));
     return all;
 }
 
@@ -69,8 +72,20 @@ Arguments arguments_of(const CommandPage& page) {
     return found;
 }
 
+/// The values of an option; those that something must follow end with "=".
+std::vector<std::string> words_of(const OptionEntry& option) {
+    std::vector<std::string> words = option.values();
+    for (std::string& word : words)
+        if (option.value.find(word + "=") != option.value.npos)
+            word += "=";
+    return words;
+}
+
+bool is_optional(const OptionEntry& option) { return option.value.starts_with('['); }
+
 std::string bash_script(std::span<const CommandPage> pages) {
     const std::vector<Command> commands = commands_of(pages);
+    const std::string names = joined(names_of(commands));
     std::string two_words, cases;
     for (const Command& command : commands)
         if (!command.actions.empty()) {
@@ -82,31 +97,46 @@ std::string bash_script(std::span<const CommandPage> pages) {
         std::string values;
         for (const OptionEntry& option : page.options) {
             std::ranges::copy(option.names, std::back_inserter(words));
-            if (!option.names.empty() && !option.value.empty())
-                put(values, "        {}) words='{}' files={} ;;\n", joined(option.names, "|"), joined(option.values()),
+            if (!option.names.empty() && !option.value.empty() && !is_optional(option))
+                put(values, "        {}) words='{}' files={} ;;\n", joined(option.names, "|"), joined(words_of(option)),
                     option.takes_file() ? "yes" : "");
         }
-        put(cases, "    '{}')\n      words='{}' files={}\n      case $option in\n{}      esac ;;\n", page.command,
-            joined(words), may_be_file ? "yes" : "", values);
+        put(cases,
+            "    '{}')\n      words='{}' files={}\n      case $option in\n{}        *) [[ -z $equals ]] || words= "
+            "files=yes ;;\n      esac ;;\n",
+            page.command, joined(words), may_be_file ? "yes" : "", values);
     }
     std::string script = R"(# bash completion for drawpoint
 _drawpoint() {
-  local word=${COMP_WORDS[COMP_CWORD]} option=${COMP_WORDS[COMP_CWORD-1]} command=${COMP_WORDS[1]} words= files=
-  if [[ $word == = ]]; then
-    word=
-  elif [[ $option == = ]]; then
-    option=${COMP_WORDS[COMP_CWORD-2]}
+  local word=${COMP_WORDS[COMP_CWORD]} at=$((COMP_CWORD - 1)) command=${COMP_WORDS[1]} words= files= equals= inner=
+  if [[ $word == = ]]; then   # bash takes "--option=value" for three words
+    word= at=$COMP_CWORD
   fi
+  if [[ ${COMP_WORDS[at]} == = ]]; then
+    equals=yes
+    ((at -= 1))
+    if [[ ${COMP_WORDS[at]} != -* ]]; then   # "--option FORMAT=PATH", "--option=FORMAT=PATH"
+      inner=yes
+      ((at -= 1))
+      [[ ${COMP_WORDS[at]} != = ]] || ((at -= 1))
+    fi
+  fi
+  local option=${COMP_WORDS[at]}
   ((COMP_CWORD > 1)) || command=
 )";
     put(script,
         "  case $command in\n    {}) ((COMP_CWORD < 3)) || command+=\" ${{COMP_WORDS[2]}}\" ;;\n  esac\n"
-        "  case $command in\n    '') words='{} --help --version' ;;\n    help) words='{}' ;;\n{}  esac\n",
-        two_words, joined(names_of(commands)), joined(names_of(commands)), cases);
-    return script + R"(  COMPREPLY=($(compgen -W "$words" -- "$word"))
+        "  case $command in\n    '') words='{} help --help --version' ;;\n    help) words='{}' ;;\n{}  esac\n",
+        two_words, names, names, cases);
+    return script + R"(  if [[ -n $inner ]]; then
+    words= files=yes
+  elif [[ $words == *= ]]; then
+    compopt -o nospace 2>/dev/null
+  fi
+  mapfile -t COMPREPLY < <(compgen -W "$words" -- "$word")
   if [[ -n $files ]]; then
     compopt -o filenames 2>/dev/null
-    COMPREPLY+=($(compgen -f -- "$word"))
+    mapfile -t -O "${#COMPREPLY[@]}" COMPREPLY < <(compgen -f -- "$word")
   fi
 }
 complete -F _drawpoint drawpoint
@@ -170,7 +200,11 @@ _drawpoint() {{
   case $command in
 {}  esac
 }}
-compdef _drawpoint drawpoint
+if [[ $funcstack[1] == _drawpoint ]]; then   # found on the path of functions, at its first use
+  _drawpoint "$@"
+else
+  compdef _drawpoint drawpoint
+fi
 )",
                        list, cases, arguments);
 }
@@ -209,10 +243,10 @@ std::string fish_script(std::span<const CommandPage> pages) {
             for (const std::string& name : option.names)
                 put(script, " -{} {}", name.starts_with("--") ? "l" : "s", name.substr(name.find_first_not_of('-')));
             if (!option.value.empty())
-                script += (option.value.starts_with('[') ? ""
-                           : option.takes_file()         ? " -r"
-                                                         : " -x") +
-                          fish_value(option.values(), option.takes_file());
+                script += (is_optional(option)   ? ""
+                           : option.takes_file() ? " -r"
+                                                 : " -x") +
+                          fish_value(words_of(option), option.takes_file());
             put(script, " -d {}\n", fish_text(option.what));
         }
         if (const Arguments found = arguments_of(page); found.may_be_file || !found.words.empty())

@@ -1,6 +1,8 @@
 #include "cli/followed_run.hpp"
 
 #include <cerrno>
+#include <exception>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -24,6 +26,8 @@ bool is_file(const std::filesystem::path& file, const LiveRecording& recording) 
     struct stat found{};
     return ::stat(file.c_str(), &found) == 0 && found.st_dev == recording.device && found.st_ino == recording.inode;
 }
+
+constexpr std::string_view process_prefix = "process ";
 
 double clock_s(clockid_t clock) noexcept {
     timespec time{};
@@ -61,16 +65,20 @@ std::string FollowedRun::find_name() const {
     const std::filesystem::path named{rows().fact(std::string{facts::option_prefix} + "output").value_or("")};
     const auto folder = std::filesystem::read_symlink(fmt::format("/proc/{}/cwd", writer_->pid), unknown);
     const auto beside = folder / named;   // a recording is made without a name, which it gets once it is begun
-    return !unknown && is_file(beside, *writer_) ? beside.string() : fmt::format("process {}", writer_->pid);
+    return !unknown && is_file(beside, *writer_) ? beside.string() : fmt::format("{}{}", process_prefix, writer_->pid);
 }
 
-std::string FollowedRun::source() const { return writer_ ? std::to_string(writer_->pid) : file_.string(); }
+std::string FollowedRun::source() const {
+    return writer_ && file_ == writer_->path ? std::to_string(writer_->pid) : file_.string();
+}
 
 bool FollowedRun::read(const std::function<void(const Ledger&)>& seen) {
     const bool was_written = writer_ && is_being_written(*writer_);   // before reading what it wrote last
     bool is_new = read_pieces(seen);
-    if (name_.empty())
+    if (!has_name_) {
         name_ = find_name();
+        has_name_ = !name_.starts_with(process_prefix);
+    }
     if (!was_written && !is_over_)
         is_new = find_next(seen) || is_new;
     return is_new;
@@ -88,18 +96,39 @@ bool FollowedRun::read_pieces(const std::function<void(const Ledger&)>& seen) {
 /// The file is not written any more: another one, which begins with its totals, has taken its place, or the run is
 /// over.
 bool FollowedRun::find_next(const std::function<void(const Ledger&)>& seen) {
-    struct stat mine{}, named{};
-    const bool was_replaced = writer_ && ::stat(content_.c_str(), &mine) == 0 && ::stat(name_.c_str(), &named) == 0 &&
-                              (mine.st_ino != named.st_ino || mine.st_dev != named.st_dev);
-    if (was_replaced) {
-        open(name_);
-        writer_ = writer_of(name_);
-        if (const bool is_new = read_pieces(seen); writer_)
-            return is_new;
+    if (writer_) {
+        const auto live = has_name_ ? writer_of(name_) : std::nullopt;
+        const auto others = has_name_ ? std::vector<LiveRecording>{} : live_recordings(writer_->pid);
+        const std::filesystem::path next = has_name_        ? std::filesystem::path{name_}
+                                           : others.empty() ? std::filesystem::path{}
+                                                            : others.front().path;
+        if (!next.empty() && goes_on_in(next)) {
+            writer_ = has_name_ ? live : others.front();
+            if (const bool is_new = read_pieces(seen); writer_)
+                return is_new;
+        }
     }
     follower_->read_rest();
     is_over_ = true;
     return true;
+}
+
+/// Whether another file is of the same run, which is followed there then. One that took its place may be of a later
+/// run.
+bool FollowedRun::goes_on_in(const std::filesystem::path& other) {
+    struct stat mine{}, its{};
+    if (::stat(content_.c_str(), &mine) != 0 || ::stat(other.c_str(), &its) != 0 ||
+        (mine.st_ino == its.st_ino && mine.st_dev == its.st_dev))
+        return false;
+    try {
+        TraceFollower first{other, kept_bytes_};
+        if (!first.read() || first.rows().start_ns != follower_->rows().start_ns)
+            return false;
+        open(other);
+        return true;
+    } catch (const std::exception&) {   // it is no recording, or is gone
+        return false;
+    }
 }
 
 FollowedRun followed_run(const std::string& run_or_pid, std::uint64_t kept_bytes) {

@@ -29,10 +29,10 @@ public:
     [[nodiscard]] const Ledger& rows() const noexcept { return follower_->rows(); }   ///< as TraceFollower::rows
     /// Nobody writes it any more, and all of it was read.
     [[nodiscard]] bool is_over() const noexcept { return is_over_; }
-    /// The recording's name. A run that is known by its process alone may have none that can be found: then it is that
-    /// of the process.
+    /// The recording's name, once it was read. A run that is known by its process alone may have none that can be
+    /// found: then it is "process PID".
     [[nodiscard]] const std::string& name() const noexcept { return name_; }
-    /// The process that writes it, or else the recording: what followed_run takes to follow the same.
+    /// What followed_run takes to follow the same: the recording, or the process if that is how it is known.
     [[nodiscard]] std::string source() const;
     /// A path by which this process can read the recording, also once it was moved or its writer has ended; as long as
     /// this lives.
@@ -43,6 +43,7 @@ private:
     void open(const std::filesystem::path& file);
     bool read_pieces(const std::function<void(const Ledger&)>& seen);
     bool find_next(const std::function<void(const Ledger&)>& seen);
+    [[nodiscard]] bool goes_on_in(const std::filesystem::path& other);
     [[nodiscard]] std::string find_name() const;
 
     std::uint64_t kept_bytes_;
@@ -51,6 +52,7 @@ private:
     std::unique_ptr<TraceFollower> follower_;
     std::shared_ptr<const void> opened_;
     std::string content_, name_;
+    bool has_name_ = false;   // and not only its process's
     bool is_over_ = false;
 };
 

@@ -76,6 +76,10 @@ std::vector<CommandPage> all_pages() {
                 ask(command, {std::string{action}});
         else
             ask(command, {});
+    std::vector<std::string> names;
+    for (const Command& command : commands)
+        names.emplace_back(command.name);
+    pages.back().options.front().value = fmt::format("{}", fmt::join(names, "|"));   // of man, which is the last
     return pages;
 }
 
@@ -96,7 +100,7 @@ int print_man_page(const Invocation& invocation) {
     std::vector<std::string> words;
     std::string folder;
     line.app().add_option("COMMAND", words, "the command, e.g. dataset crops [drawpoint itself]")->expected(0, 2);
-    line.app().add_option("--to", folder, "writes all pages to this folder instead")->type_name("FOLDER");
+    line.app().add_option("--folder", folder, "writes all pages to this folder instead")->type_name("FOLDER");
     if (!line.parse())
         return exit_ok;
     const std::vector<CommandPage> pages = all_pages();
@@ -113,8 +117,14 @@ int print_man_page(const Invocation& invocation) {
         return exit_ok;
     }
     const auto found = std::ranges::find(pages, name, &CommandPage::command);
-    if (found == pages.end())
-        throw UsageError{fmt::format("there is no command {}", name)};
+    if (found == pages.end()) {
+        std::vector<std::string> names;
+        for (const CommandPage& page : pages)
+            names.push_back(page.command);
+        throw UsageError{name == "dataset"
+                             ? fmt::format("man dataset needs one of {}", fmt::join(dataset_actions, ", "))
+                             : fmt::format("there is no command {}{}", name, did_you_mean(name, names))};
+    }
     write_to(stdout, man_page(*found));
     return exit_ok;
 }

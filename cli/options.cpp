@@ -24,9 +24,22 @@ constexpr std::array<std::string_view, 10> report_styles{
     "drawpoint",          "throughput", "simple", "simple-old", "lightning",
     "lightning-extended", "hannah",     "op",     "advanced",   "tree"};
 
+bool is_set(const char* variable) {
+    const char* const value = std::getenv(variable);
+    return value && *value;
+}
+
+/// As no-color.org and bixense.com/clicolors have it.
 bool colour_on(Colour wish, int file) {
-    const char* no_color = std::getenv("NO_COLOR");
-    return wish == Colour::always || (wish == Colour::automatic && !(no_color && *no_color) && isatty(file) != 0);
+    if (wish != Colour::automatic)
+        return wish == Colour::always;
+    if (is_set("NO_COLOR"))
+        return false;
+    const char* const force = std::getenv("CLICOLOR_FORCE");
+    if (is_set("CLICOLOR_FORCE") && std::string_view{force} != "0")
+        return true;
+    const char* const terminal = std::getenv("TERM");
+    return isatty(file) != 0 && !(terminal && std::string_view{terminal} == "dumb");
 }
 
 /// Adds an option that has one value so far; those in `promised` are refused as not delivered yet.
@@ -195,7 +208,7 @@ void ProfileOptions::add_loading(CLI::App& app) {
     loader.num_workers = std::min(static_cast<std::size_t>(whole_usable_cores()), limits::most_workers);
     add_number(app, "--batch-size", loader.batch_size, 1, limits::most_batch_size, "samples a batch");
     add_number(app, "--num-workers", loader.num_workers, 0, limits::most_workers,
-               "threads that load; 0: the loop's own thread does");
+               "threads that load; 0: the loop's own thread does [the usable cores]");
     add_number(app, "--prefetch-depth", loader.prefetch_depth, 1, limits::most_prefetch_depth, "batches loaded ahead");
     add_number(app, "--read-concurrency", loader.read_concurrency, 0, limits::most_read_concurrency,
                "reads in flight, whatever --num-workers is; 0: workers read for themselves");

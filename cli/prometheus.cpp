@@ -66,7 +66,7 @@ void add_run(Families& to, const Summary& summary, const Diagnosis* diagnosis) {
         labels.push_back({"advice", diagnosis->advice ? diagnosis->advice->change : ""});
     }
     to.gauge("drawpoint_run_info", "The run, and what holds it back.", 1, std::move(labels));
-    to.gauge("drawpoint_run_ended", "Whether the recording has the run's end.", run.ended ? 1 : 0);
+    to.gauge("drawpoint_run_ended", "Whether the recording has the run's end.", run.ended && run.steps > 0 ? 1 : 0);
     to.counter("drawpoint_run_seconds_total", "Wall time of the run.", run.wall_s);
     to.counter("drawpoint_steps_total", "Steps begun.", static_cast<double>(run.steps));
     to.counter("drawpoint_samples_total", "Samples in the batches drawn.", static_cast<double>(run.samples));

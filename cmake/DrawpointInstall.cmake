@@ -15,12 +15,13 @@ if(DRAWPOINT_ROOMS)
     # Manual pages and completions are what the program prints of its own options.
     set(manual ${PROJECT_BINARY_DIR}/manual)
     add_custom_command(OUTPUT ${manual}/drawpoint.1 ${manual}/drawpoint.bash ${manual}/_drawpoint ${manual}/drawpoint.fish
-      COMMAND drawpoint man --to ${manual}
+      COMMAND ${CMAKE_COMMAND} -E rm -rf ${manual}   # with pages of commands that are no more
+      COMMAND drawpoint man --folder ${manual}
       COMMAND drawpoint completion bash > ${manual}/drawpoint.bash
       COMMAND drawpoint completion zsh > ${manual}/_drawpoint
       COMMAND drawpoint completion fish > ${manual}/drawpoint.fish
       DEPENDS drawpoint VERBATIM)
-    add_custom_target(drawpoint_manual DEPENDS ${manual}/drawpoint.1)
+    add_custom_target(drawpoint_manual ALL DEPENDS ${manual}/drawpoint.1)
     install(DIRECTORY ${manual}/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "*.1")
     install(FILES ${manual}/drawpoint.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions RENAME drawpoint)
     install(FILES ${manual}/_drawpoint DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)

@@ -49,7 +49,10 @@ std::optional<std::string> Captures::capture(std::chrono::milliseconds length,
     const std::int64_t to_ns = from_ns + std::chrono::nanoseconds{length}.count();
     const auto end = SteadyClock::now() + length;
     const auto is_done = [&] {
-        return SteadyClock::now() < end ? is_over() : has_until(to_ns) || SteadyClock::now() >= end + longest_delay;
+        if (stopped_)
+            return true;
+        const bool is_late = SteadyClock::now() >= end + longest_delay;
+        return SteadyClock::now() < end ? is_over() : is_late || has_until(to_ns);
     };
     while (!is_done()) {
         if (is_cancelled())

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <mutex>
@@ -17,20 +18,22 @@ public:
     /// As followed_run, which the first capture calls.
     explicit Captures(std::string run_or_pid) : run_or_pid_{std::move(run_or_pid)} {}
 
-    /// Waits for that long, or until the run is over, and until it is recorded, then returns that part of the run as an
-    /// XSpace (write_xplane); empty: nothing happened. nullopt: cancelled. Throws Failure if the run is over or there
-    /// is none.
+    /// Waits for that long, or until the run is over or `stop`, and until it is recorded, then returns that part of the
+    /// run as an XSpace (write_xplane); empty: nothing happened. nullopt: cancelled. Throws Failure if the run is over
+    /// or there is none.
     [[nodiscard]] std::optional<std::string> capture(std::chrono::milliseconds length,
                                                      const std::function<bool()>& is_cancelled);
 
-    /// Whether the run that is followed is over.
-    [[nodiscard]] bool is_over();
+    /// Ends captures that go on: they return what they have. Later ones return at once.
+    void stop() noexcept { stopped_ = true; }
 
 private:
+    [[nodiscard]] bool is_over();
     [[nodiscard]] std::int64_t begin();
     [[nodiscard]] bool has_until(std::int64_t ns);
     [[nodiscard]] Ledger cut(std::int64_t from_ns, std::int64_t to_ns);
 
+    std::atomic<bool> stopped_{false};
     std::mutex mutex_;   // of all that follows
     const std::string run_or_pid_;
     std::optional<FollowedRun> run_;

@@ -16,6 +16,7 @@
 namespace drawpoint::cli {
 namespace {
 
+constexpr std::chrono::seconds longest_answer{5};
 constexpr std::uint64_t usual_ms = 1000, most_ms = 3'600'000;
 
 class Service final : public tensorflow::ProfilerService::Service {
@@ -50,12 +51,13 @@ private:
 }   // namespace
 
 struct CaptureServer::Impl {
+    Captures* captures;
     Service service;
     std::unique_ptr<grpc::Server> server;
 };
 
 CaptureServer::CaptureServer(Captures& captures, const std::string& address, std::uint16_t port)
-    : impl_{new Impl{.service = Service{captures}, .server = nullptr}} {
+    : impl_{new Impl{.captures = &captures, .service = Service{captures}, .server = nullptr}} {
     const std::string host = address.find(':') != address.npos ? fmt::format("[{}]", address) : address;
     ::setenv("GRPC_VERBOSITY", "NONE", 0);   // what it would say of a port that is taken is in our own complaint
     int bound = 0;
@@ -70,6 +72,9 @@ CaptureServer::CaptureServer(Captures& captures, const std::string& address, std
     address_ = fmt::format("{}:{}", host, bound);
 }
 
-CaptureServer::~CaptureServer() { impl_->server->Shutdown(std::chrono::system_clock::now()); }
+CaptureServer::~CaptureServer() {
+    impl_->captures->stop();
+    impl_->server->Shutdown(std::chrono::system_clock::now() + longest_answer);
+}
 
 }   // namespace drawpoint::cli

@@ -15,7 +15,7 @@ public:
     /// Listens at once, and answers on threads of its own. `port` 0: any that is free. Throws Failure if it cannot. The
     /// captures must outlive it.
     CaptureServer(Captures&, const std::string& address, std::uint16_t port);
-    /// Cancels captures that go on.
+    /// Ends captures that go on, and waits until they are answered.
     ~CaptureServer();
 
     [[nodiscard]] const std::string& address() const noexcept { return address_; }   ///< "127.0.0.1:9012"

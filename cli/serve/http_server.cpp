@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cctype>
 #include <cerrno>
 #include <filesystem>
 #include <istream>
@@ -25,12 +26,14 @@ namespace {
 using httplib::Request;
 using httplib::Response;
 
-constexpr std::size_t answering_threads = 8;
-constexpr time_t longest_wait_s = 1;   // for a client, which has a thread meanwhile
+constexpr std::size_t answering_threads = 32;   // a slow client holds one
+// For a client, which has a thread meanwhile: to ask; to take a part of a long recording.
+constexpr time_t longest_request_s = 1, longest_stall_s = 30;
 constexpr const char* page_type = "text/html; charset=utf-8";
 
-/// "127.0.0.1" of "127.0.0.1:9464", "::1" of "[::1]:9464".
-std::string_view host_of(std::string_view field) {
+/// "127.0.0.1" of "127.0.0.1:9464", "::1" of "[::1]:9464", "localhost" of "LOCALHOST".
+std::string host_of(std::string field) {
+    std::ranges::transform(field, field.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     if (field.starts_with('['))
         return field.substr(1, field.find(']') - 1);
     return field.substr(0, field.find(':'));
@@ -41,7 +44,8 @@ void send(Response& response, std::string text, const char* type) {
     const auto kept = std::make_shared<const std::string>(std::move(text));
     response.set_content_provider(kept->size(), type,
                                   [kept](std::size_t offset, std::size_t length, httplib::DataSink& sink) {
-                                      return sink.write(kept->data() + offset, length);
+                                      return offset <= kept->size() && length <= kept->size() - offset &&
+                                             sink.write(kept->data() + offset, length);
                                   });
 }
 
@@ -75,9 +79,9 @@ struct HttpServer::Impl {
 HttpServer::HttpServer(LiveRun& run, const Options& options) : impl_{std::make_unique<Impl>()} {
     httplib::Server& server = impl_->server;
     server.new_task_queue = [] { return new httplib::ThreadPool(answering_threads); };
-    server.set_keep_alive_timeout(longest_wait_s);
-    server.set_read_timeout(longest_wait_s);
-    server.set_write_timeout(longest_wait_s);
+    server.set_keep_alive_timeout(longest_request_s);
+    server.set_read_timeout(longest_request_s);
+    server.set_write_timeout(longest_stall_s);
     server.set_keep_alive_max_count(1);               // a kept connection has a thread that wakes 100 times a second
     server.set_socket_options([](socket_t socket) {   // without SO_REUSEPORT, by which two servers would share a port
         const int yes = 1;
@@ -90,13 +94,16 @@ HttpServer::HttpServer(LiveRun& run, const Options& options) : impl_{std::make_u
          {"Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
                                      "img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'"}});
     server.set_pre_routing_handler([address = options.address](const Request& request, Response& response) {
-        const std::string field = request.get_header_value("Host");
-        const std::string_view host = host_of(field);
+        // httplib does not compare ranges with sizes: whoever asks for a part gets all, as HTTP allows.
+        const_cast<Request&>(request).ranges.clear();
+        const std::string host = host_of(request.get_header_value("Host"));
         const bool is_read = request.method == "GET" || request.method == "HEAD";   // others are sent away unread
-        if (is_read &&
-            (is_any_address(address) || host == address || host == "localhost" || host == "127.0.0.1" || host == "::1"))
+        if (is_read && (is_any_address(address) || host == address || host == "localhost" || host == "127.0.0.1" ||
+                        host == "::1" || host.empty()))
             return httplib::Server::HandlerResponse::Unhandled;
         response.status = is_read ? 403 : 405;
+        if (!is_read)
+            response.set_header("Allow", "GET, HEAD");
         response.set_content(is_read ? "This run is served to the address it listens on alone.\n"
                                      : "This is for reading.\n",
                              "text/plain");

@@ -67,6 +67,8 @@ void LiveRun::show_anew() {
     const double before_s = thread_cpu_s();
     auto shown = std::make_shared<Shown>();
     shown->is_over = run_.is_over();
+    if (shown->is_over)   // which has the most rows: not with those of before beside them
+        shown_.reset(), page_ = metrics_ = report_ = {};
     shown->ledger = shown->is_over ? whole_run() : run_.ledger();
     shown->summary = summary_of(shown->ledger, drops_first_batch(shown->ledger));
     shown->summary.recording.file = run_.name();
@@ -127,13 +129,16 @@ std::string LiveRun::report() {
 
 std::string LiveRun::page() {
     const std::scoped_lock lock{mutex_};
-    const auto now = shown(shown_cost_s_ + page_cost_s_, page_share);
+    read();
+    if (page_.of && SteadyClock::now() < next_page_ && (page_.of->is_over || !run_.is_over()))
+        return page_.text;
+    const auto now = shown(shown_cost_s_, page_share);
     if (page_.of != now) {
         const double before_s = thread_cpu_s();
         const LivePage live{.state = state_of(*now), .is_running = !now->is_over};
         page_ = {now,
                  run_page(now->ledger, now->summary, now->diagnosis ? &*now->diagnosis : nullptr, command_line_, live)};
-        page_cost_s_ = thread_cpu_s() - before_s;
+        next_page_ = SteadyClock::now() + pause_after(shown_cost_s_ + thread_cpu_s() - before_s, page_share);
     }
     return page_.text;
 }
@@ -141,6 +146,8 @@ std::string LiveRun::page() {
 std::string LiveRun::state_of(const Shown& shown) {
     const auto last = last_record(shown.ledger);
     const std::string as_of = last ? fmt::format(" The last step recorded ended at {:%F %T} UTC.", *last) : "";
+    if (shown.ledger.passes.empty())
+        return shown.is_over ? "The recording has no steps." : "Nothing of the run is recorded yet.";
     return (!shown.is_over            ? "This run goes on."
             : shown.summary.run.ended ? "This run has ended."
                                       : "This run ended without its last records: its program was killed, or does not "

@@ -26,7 +26,7 @@ public:
     [[nodiscard]] std::string metrics();   ///< Prometheus' text format 0.0.4
     [[nodiscard]] std::string name();      ///< FollowedRun::name
     [[nodiscard]] std::string source();    ///< FollowedRun::source
-    /// The recording as it is now, at its end. Throws Failure if it cannot be opened.
+    /// The recording as it is now, opened and positioned at its end. Throws Failure if it cannot be opened.
     [[nodiscard]] std::shared_ptr<std::istream> recording();
     [[nodiscard]] bool is_over();
 
@@ -54,8 +54,8 @@ private:
     const std::string command_line_;
     std::shared_ptr<const Shown> shown_;
     bool has_new_ = true;   // the recording has more than `shown_`
-    std::chrono::steady_clock::time_point read_at_{}, shown_at_{}, next_diagnosis_{};
-    double shown_cost_s_ = 0, page_cost_s_ = 0;
+    std::chrono::steady_clock::time_point read_at_{}, shown_at_{}, next_page_{}, next_diagnosis_{};
+    double shown_cost_s_ = 0;
     std::optional<Diagnosis> diagnosis_;
     Text page_, metrics_, report_;
 };

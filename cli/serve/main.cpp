@@ -1,4 +1,5 @@
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -59,7 +60,7 @@ private:
 /// A process, also once its number may be another one's.
 class Process {
 public:
-    explicit Process(int id) : file_{static_cast<int>(::syscall(SYS_pidfd_open, id, 0))} {}
+    explicit Process(int id) : id_{id}, file_{static_cast<int>(::syscall(SYS_pidfd_open, id, 0))} {}
     ~Process() {
         if (file_ >= 0)
             ::close(file_);
@@ -68,15 +69,21 @@ public:
     Process& operator=(const Process&) = delete;
     [[nodiscard]] bool has_ended() const {
         pollfd file{file_, POLLIN, 0};
-        return file_ < 0 || ::poll(&file, 1, 0) == 1;
+        return file_ >= 0 ? ::poll(&file, 1, 0) == 1 : ::kill(id_, 0) != 0 && errno == ESRCH;   // of an old kernel
     }
 
 private:
-    int file_;
+    int id_, file_;
 };
 
 std::optional<int> pid_in(const std::string& run_or_pid) {
     return std::filesystem::exists(run_or_pid) ? std::nullopt : number_in<int>(run_or_pid);
+}
+
+/// Throws Failure if nobody can know where to ask.
+void check_printed() {
+    if (std::fflush(stdout) != 0)
+        throw Failure{"writing to standard output failed"};
 }
 
 /// Answers captures alone. A process need not have begun its recording.
@@ -86,12 +93,16 @@ int serve_captures(const ServeOptions& options, Ending& ending) {
     if (process && process->has_ended())
         throw Failure{fmt::format("there is no process {}", *pid)};
     std::optional<FollowedRun> run;
-    if (!pid)
+    if (!pid) {
         run.emplace(followed_run(options.run, kept_bytes));
+        run->read();   // throws if it is no recording
+        if (run->is_over())
+            throw Failure{fmt::format("{}: the run has ended", run->name())};
+    }
     Captures captures{run ? run->source() : options.run};
     const CaptureServer capturing{captures, options.listen, *options.capture};
     fmt::print("captures {}\n", capturing.address());
-    std::fflush(stdout);
+    check_printed();
     while (!ending.wait_for(look_every))
         if (options.until_end && (process ? process->has_ended() : (run->read(), run->is_over())))
             break;
@@ -111,7 +122,7 @@ int serve_run(const ServeOptions& options, const std::string& command_line) {
     fmt::print("page     {0}\nmetrics  {0}metrics\nreport   {0}report.json\nPerfetto {0}perfetto\n", pages.url());
     if (capturing)
         fmt::print("captures {}\n", capturing->address());
-    std::fflush(stdout);
+    check_printed();
     while (!ending.wait_for(look_every)) {
         if (pages.has_ended())
             throw Failure{fmt::format("{}: the system accepts no more connections", pages.url())};
@@ -162,13 +173,16 @@ int view_run(const ViewOptions& options, const std::string& command_line) {
         return exit_ok;
     }
     const HttpServer pages{run, {.port = options.port, .on_recording_sent = [&] { ending.release(); }}};
-    pid_t browser = open_in_browser(pages.url() + "perfetto");
-    if (browser != 0)
+    const pid_t browser = open_in_browser(pages.url() + "perfetto");
+    bool has_failed = browser == 0, runs = !has_failed;
+    if (runs)
         complain(fmt::format("opening {}perfetto: this ends when the browser has the recording", pages.url()));
-    for (int status = 0; browser != 0 && !ending.wait_for(look_every);)
-        if (::waitpid(browser, &status, WNOHANG) == browser)   // it ends once the browser has the address
-            browser = WIFEXITED(status) && WEXITSTATUS(status) == 0 ? -1 : 0;
-    if (browser == 0)
+    while (!has_failed && !pages.has_ended() && !ending.wait_for(look_every))
+        if (int status = 0; runs && ::waitpid(browser, &status, WNOHANG) == browser) {
+            runs = false;   // as it does once the browser has the address
+            has_failed = !WIFEXITED(status) || WEXITSTATUS(status) != 0;
+        }
+    if (has_failed)
         print_ways(options.run);
     return ending.code();
 }

@@ -2,12 +2,16 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <system_error>
+#include <thread>
+#include <vector>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -20,7 +24,7 @@ extern char** environ;
 namespace drawpoint {
 namespace {
 
-constexpr int longest_start_ms = 10'000;
+constexpr int longest_start_ms = 10'000, longest_end_ms = 6'000, look_every_ms = 10;
 constexpr const char* program_name = "drawpoint-serve";
 
 /// A path, or a name to look for on the PATH.
@@ -75,7 +79,12 @@ int spawn(pid_t& id, const std::string& path, std::array<std::string, 7> words, 
     std::array<char*, 8> pointers{};
     for (std::size_t i = 0; i < words.size(); ++i)
         pointers[i] = words[i].data();
-    const int error = ::posix_spawnp(&id, path.c_str(), &files, &attributes, pointers.data(), environ);
+    std::vector<char*> variables;
+    for (char** variable = environ; *variable; ++variable)
+        if (!std::string_view{*variable}.starts_with("DRAWPOINT_"))   // options of the program that trains
+            variables.push_back(*variable);
+    variables.push_back(nullptr);
+    const int error = ::posix_spawnp(&id, path.c_str(), &files, &attributes, pointers.data(), variables.data());
     ::posix_spawnattr_destroy(&attributes);
     ::posix_spawn_file_actions_destroy(&files);
     return error;
@@ -114,6 +123,12 @@ CaptureService::~CaptureService() { end(); }
 void CaptureService::end() const noexcept {
     if (::waitpid(id_, nullptr, WNOHANG) != 0)   // it has ended, or somebody else has waited for it
         return;
+    ::kill(id_, SIGTERM);   // it ends captures that go on with what they have
+    for (int waited_ms = 0; waited_ms < longest_end_ms; waited_ms += look_every_ms) {
+        if (::waitpid(id_, nullptr, WNOHANG) != 0)
+            return;
+        std::this_thread::sleep_for(std::chrono::milliseconds{look_every_ms});
+    }
     ::kill(id_, SIGKILL);
     while (::waitpid(id_, nullptr, 0) < 0 && errno == EINTR) {
     }

@@ -7,7 +7,8 @@
 namespace drawpoint {
 
 /// The program `drawpoint-serve` beside this process, answering requests to capture what it records. So nothing of it
-/// runs here. It ends with this object, or when this process has ended in whatever way.
+/// runs here. It ends with this object, which waits for captures that go on to be answered with what they have, or when
+/// this process has ended in whatever way.
 class CaptureService {
 public:
     /// Waits until it listens on this port of 127.0.0.1. The program is `DRAWPOINT_SERVE`, or lies beside this one, or

@@ -41,7 +41,7 @@ def completed(script, words):
     """What bash offers for the last of these words."""
     quoted = " ".join(f"'{word}'" for word in words)
     program = f"source {script}; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; _drawpoint; printf '%s\\n' \"${{COMPREPLY[@]}}\""
-    return subprocess.run(["bash", "-c", program], capture_output=True, text=True).stdout.split()
+    return subprocess.run(["bash", "-c", program], capture_output=True, text=True).stdout.splitlines()
 
 
 def main():
@@ -64,7 +64,8 @@ def main():
             options = options_of(text)
             check("--help" in options, f"{name} --help lists no options")
             offered = completed(script, ["drawpoint", *command, ""])
-            check(set(options) <= set(offered), f"{name}: bash does not offer {set(options) - set(offered)}")
+            names = {word for word in offered if word.startswith("-")}
+            check(set(options) == names, f"{name}: bash and --help differ in {set(options) ^ names}")
             manual = output_of(program, "man", *command).replace("\\-", "-")
             for option, values in options.items():
                 check(re.search(rf"\\fB(.*, )?{option}(, .*)?\\fR", manual), f"the manual page of {name} lacks {option}")
@@ -73,14 +74,19 @@ def main():
                         offered = completed(script, ["drawpoint", *command, *words])
                         check(set(values) <= set(offered), f"{name} {' '.join(words)}: bash offers {offered}, not {values}")
         check({"auto", "always", "never"} <= set(completed(script, ["drawpoint", "report", "--color", ""])), "--color's values")
-        check("jsonl=" in " ".join(completed(script, ["drawpoint", "profile", "--log", "j"])) or
-              "jsonl" in completed(script, ["drawpoint", "profile", "--log", "j"]), "--log's formats")
+        check(completed(script, ["drawpoint", "profile", "--log", "j"]) == ["jsonl="], "--log's formats")
+        check("perfetto-sql" in completed(script, ["drawpoint", "export", "--to", ""]), "--to's formats")
+        Path("my run.pftrace").touch()
+        for command, *words in (["profile", "--log", "jsonl", "=", "my"], ["profile", "--log", "=", "jsonl", "=", "my"],
+                                ["report", "--html", "my"], ["report", "--json", "=", "my"], ["report", "my"]):
+            offered = completed(script, ["drawpoint", command, *words])
+            check(offered == ["my run.pftrace"], f"{command} {words}: bash offers {offered}")
         for shell, form in (("zsh", "_drawpoint"), ("fish", "drawpoint.fish")):
             Path(form).write_text(output_of(program, "completion", shell))
             if shutil.which(shell):
                 read = subprocess.run([shell, "-n", form], capture_output=True, text=True)
                 check(read.returncode == 0, f"{shell} -n: {read.stderr}")
-        subprocess.run([program, "man", "--to", "man"], check=True)
+        subprocess.run([program, "man", "--folder", "man"], check=True)
         pages = sorted(Path("man").iterdir())
         check(len(pages) == len(commands) + len(ACTIONS), f"{len(pages)} manual pages")
         if shutil.which("mandoc"):

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <chrono>
+#include <fstream>
 #include <map>
 #include <sstream>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <grpcpp/create_channel.h>
@@ -83,6 +85,12 @@ private:
     std::optional<httplib::Client> http_;
     std::string captures_;
 };
+
+std::uint64_t inode_of(const std::string& file) {
+    struct stat found{};
+    BOOST_REQUIRE(::stat(file.c_str(), &found) == 0);
+    return found.st_ino;
+}
 
 /// One that was free just now.
 std::string free_port() {
@@ -171,7 +179,9 @@ BOOST_AUTO_TEST_CASE(a_recording_that_is_written_anew_is_followed_to_its_end_whe
         std::this_thread::sleep_for(50ms);
     Server server{file};
     Server by_process{std::to_string(run.id())};   // nobody asks them while it trains
+    const std::uint64_t before = inode_of(file);
     BOOST_TEST(run.wait().code == 0);
+    BOOST_TEST(inode_of(file) != before);
     const std::string reported = run_program({"export", file, "--to", "prometheus", "-o", "-"}).out;
     BOOST_TEST(counters_of(reported).at("drawpoint_steps_total") == 2500);
     for (Server* const one : {&server, &by_process}) {
@@ -182,6 +192,24 @@ BOOST_AUTO_TEST_CASE(a_recording_that_is_written_anew_is_followed_to_its_end_whe
         BOOST_TEST(one->get("/").find("This run has ended.") != std::string::npos);
         BOOST_TEST(one->get("/run.pftrace") == bytes_in(file));
     }
+}
+
+BOOST_AUTO_TEST_CASE(a_later_run_that_takes_the_files_name_is_not_taken_for_the_same) {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("run.pftrace");
+    Program run{with(endless, file)};
+    for (int i = 0; i < 300 && !std::filesystem::exists(file); ++i)
+        std::this_thread::sleep_for(50ms);
+    Server server{file};
+    run.interrupt(SIGKILL);
+    (void)run.wait();
+    BOOST_REQUIRE(run_program(with(short_run, file)).code == 0);
+    std::string page;
+    for (int i = 0; i < 20 && page.find("ended without its last records") == page.npos; ++i) {
+        page = server.get("/");
+        std::this_thread::sleep_for(100ms);
+    }
+    BOOST_TEST(page.find("ended without its last records") != page.npos);
 }
 
 BOOST_AUTO_TEST_CASE(counters_never_go_back) {
@@ -227,7 +255,13 @@ BOOST_AUTO_TEST_CASE(nothing_else_is_served_nor_to_pages_of_other_sites) {
     BOOST_TEST(std::filesystem::exists(file));
     for (const char* const host : {"evil.example", "evil.example:80", "127.0.0.1.evil.example"})
         BOOST_TEST(server.http().Get("/", {{"Host", host}})->status == 403, host);
-    BOOST_TEST(server.http().Get("/", {{"Host", "localhost:9464"}})->status == 200);
+    for (const char* const host : {"localhost:9464", "LOCALHOST", ""})
+        BOOST_TEST(server.http().Get("/", {{"Host", host}})->status == 200, host);
+    const std::string metrics = server.get("/metrics"), recording = server.get("/run.pftrace");
+    for (const char* const range : {"bytes=0-999999999", "bytes=999999-", "bytes=11000-3800000", "bytes=-0"}) {
+        BOOST_TEST(server.http().Get("/metrics", {{"Range", range}})->body == metrics, range);
+        BOOST_TEST(server.http().Get("/run.pftrace", {{"Range", range}})->body == recording, range);
+    }
 }
 
 BOOST_AUTO_TEST_CASE(captures_are_of_the_time_asked_for_may_overlap_and_can_be_cancelled) {
@@ -306,6 +340,33 @@ BOOST_AUTO_TEST_CASE(profile_answers_captures_by_a_process_of_its_own_that_ends_
     BOOST_TEST(state != GRPC_CHANNEL_READY);
 }
 
+BOOST_AUTO_TEST_CASE(a_capture_that_outlasts_the_run_gets_what_there_was) {
+    const TemporaryFolder folder;
+    const std::string port = free_port();
+    std::vector<std::string> words = with(endless, folder.file("run.pftrace"));
+    words.insert(words.end(), {"--steps", "1500", "--profiler", "xla", "--profiler-port", port});
+    Program run{words};
+    const auto channel = grpc::CreateChannel("127.0.0.1:" + port, grpc::InsecureChannelCredentials());
+    BOOST_REQUIRE(channel->WaitForConnected(std::chrono::system_clock::now() + 30s));
+    const auto stub = tensorflow::ProfilerService::NewStub(channel);
+    grpc::ClientContext context;
+    tensorflow::ProfileRequest request;
+    request.set_duration_ms(60'000);
+    tensorflow::ProfileResponse response;
+    const grpc::Status status = stub->Profile(&context, request, &response);
+    BOOST_TEST(status.ok(), status.error_message());
+    BOOST_TEST(response.tool_data_size() == 1);
+    BOOST_TEST(run.wait().code == 0);
+}
+
+BOOST_AUTO_TEST_CASE(a_recording_without_steps_did_not_end_well) {
+    const TemporaryFolder folder;
+    std::ofstream{folder.file("empty.pftrace")};
+    Server server{folder.file("empty.pftrace")};
+    BOOST_TEST(server.get("/").find("The recording has no steps.") != std::string::npos);
+    BOOST_TEST(server.get("/metrics").find("\ndrawpoint_run_ended 0\n") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(what_cannot_be_served_is_named) {
     const TemporaryFolder folder;
     const std::string file = folder.file("run.pftrace");
@@ -324,7 +385,8 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_served_is_named) {
     const std::string printed = server.program().printed();
     const std::string port = printed.substr(26, printed.find("/\n") - 26);
     check_complaint(run_program({"serve", file, "--port", port}), 1, {"port " + port, "in use"});
-    check_complaint(run_program({"serve", file, "--no-http", "--capture", port}), 1, {"--capture " + port});
+    check_complaint(run_program({"serve", file, "--port", "0", "--capture", port}), 1, {"--capture " + port});
+    check_complaint(run_program({"serve", file, "--no-http", "--capture", "0"}), 1, {file, "has ended"});
 }
 
 BOOST_AUTO_TEST_CASE(view_says_what_to_do_where_there_is_no_browser) {

@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(the_document_has_its_keys_in_order) {
     BOOST_TEST(document["command"] == "drawpoint report x");
     check_keys(document["machine"], {"cpu", "cores_usable", "kernel", "compiler", "libraries"});
     check_keys(document["run"], {"batch_size", "num_workers", "prefetch_depth", "order", "epochs", "steps", "samples",
-                                 "wall_s", "stopped", "digest"});
+                                 "wall_s", "samples_per_s", "stopped", "digest"});
     check_keys(document["rows"].at(0), {"phase", "action", "calls", "mean_s", "std_s", "median_s", "p90_s", "p99_s",
                                         "total_s", "share_of_total", "samples_per_s"});
     check_keys(document["draw"], {"callbacks_s", "starved_s", "handoff_s", "transfer_s", "order", "blame"});

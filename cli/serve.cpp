@@ -6,14 +6,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include "cli/command_line.hpp"
 #include "cli/serve_options.hpp"
 
 namespace drawpoint::cli {
 namespace {
 
 /// Becomes the program that serves, which lies beside this one: it has no LibTorch in it, and this one no gRPC.
-[[noreturn]] void become_server(const Invocation& invocation) {
+int become_server(const Invocation& invocation) {
     const std::string program =
         (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "drawpoint-serve").string();
     std::vector<std::string> words{program, invocation.command};
@@ -26,21 +25,14 @@ namespace {
     throw Failure{fmt::format("{}: {}", program, std::generic_category().message(errno))};
 }
 
-template <class Options>
-int check_and_serve(const Invocation& invocation, const char* description) {
-    Options options;
-    CommandLine line{invocation, description};
-    options.add_to(line.app());
-    if (!line.parse())
-        return exit_ok;
-    options.check_together();
-    become_server(invocation);
-}
-
 }   // namespace
 
-int serve(const Invocation& invocation) { return check_and_serve<ServeOptions>(invocation, serve_description); }
+int serve(const Invocation& invocation) {
+    return read_options<ServeOptions>(invocation, serve_description) ? become_server(invocation) : exit_ok;
+}
 
-int view(const Invocation& invocation) { return check_and_serve<ViewOptions>(invocation, view_description); }
+int view(const Invocation& invocation) {
+    return read_options<ViewOptions>(invocation, view_description) ? become_server(invocation) : exit_ok;
+}
 
 }   // namespace drawpoint::cli

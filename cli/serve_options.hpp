@@ -4,9 +4,7 @@
 #include <optional>
 #include <string>
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
+#include "cli/command_line.hpp"
 
 namespace drawpoint::cli {
 
@@ -37,5 +35,17 @@ struct ViewOptions {
     void add_to(CLI::App& app);
     void check_together() const;
 };
+
+/// The options of a command line. nullopt: what CommandLine::parse prints instead was printed. Throws UsageError.
+template <class Options>
+std::optional<Options> read_options(const Invocation& invocation, const char* description) {
+    Options options;
+    CommandLine line{invocation, description};
+    options.add_to(line.app());
+    if (!line.parse())
+        return std::nullopt;
+    options.check_together();
+    return options;
+}
 
 }   // namespace drawpoint::cli

@@ -22,7 +22,7 @@ namespace {
 using namespace std::chrono_literals;
 using SteadyClock = std::chrono::steady_clock;
 
-constexpr std::uint64_t kept_bytes = 32u << 20;             // more than 10 s of 10,000 samples/s
+constexpr std::uint64_t kept_bytes = 32u << 20;             // of rows, out of which captures are cut
 constexpr auto look_every = 50ms, longest_delay = 2000ms;   // of a record on its way into the file
 
 std::int64_t last_step_end(const Ledger& rows) {

@@ -16,7 +16,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/command_line.hpp"
 #include "cli/option_values.hpp"
 #include "cli/run_program.hpp"
 #include "cli/serve/capture.hpp"
@@ -187,18 +186,6 @@ int view_run(const ViewOptions& options, const std::string& command_line) {
     return ending.code();
 }
 
-template <class Options>
-int with_options(const Invocation& invocation, const char* description,
-                 int (*action)(const Options&, const std::string&)) {
-    Options options;
-    CommandLine line{invocation, description};
-    options.add_to(line.app());
-    if (!line.parse())
-        return exit_ok;
-    options.check_together();
-    return action(options, invocation.line);
-}
-
 /// `drawpoint serve` and `drawpoint view` become this program with their words.
 int dispatch(const std::vector<std::string>& words) {
     if (words.empty() || (words.front() != "serve" && words.front() != "view"))
@@ -206,8 +193,12 @@ int dispatch(const std::vector<std::string>& words) {
     Invocation invocation{.command = words.front(), .line = "drawpoint", .arguments = {words.begin() + 1, words.end()}};
     for (const std::string& word : words)
         invocation.line += " " + shell_word(word);
-    return invocation.command == "serve" ? with_options<ServeOptions>(invocation, serve_description, serve_run)
-                                         : with_options<ViewOptions>(invocation, view_description, view_run);
+    if (invocation.command == "serve") {
+        const auto options = read_options<ServeOptions>(invocation, serve_description);
+        return options ? serve_run(*options, invocation.line) : exit_ok;
+    }
+    const auto options = read_options<ViewOptions>(invocation, view_description);
+    return options ? view_run(*options, invocation.line) : exit_ok;
 }
 
 }   // namespace

@@ -65,11 +65,12 @@ int bench(const Invocation& invocation) {
     if (suite.starts_with("--") && suite != "--help")
         return bench_commands(invocation);
     if (suite == "--help" || suite == "-h") {
-        write_to(stdout, fmt::format("usage: drawpoint bench SUITE [OPTIONS]\n"
-                                     "       drawpoint bench --command NAME='COMMAND LINE'... [OPTIONS]\n\n{}\n"
-                                     "drawpoint bench SUITE --help lists a suite's options,\n"
-                                     "drawpoint bench --rounds 0 --help those of commands.\n",
-                                     two_columns("suites:", names_of(suites), 9, text_width())));
+        write_to(stdout,
+                 fmt::format("usage: drawpoint bench SUITE [OPTIONS]\n"
+                             "       drawpoint bench --command NAME='COMMAND LINE'... [OPTIONS]\n\n{}\n"
+                             "drawpoint bench SUITE --help lists a suite's options,\n"
+                             "drawpoint bench --rounds 0 --help those of commands.\n",
+                             two_columns("suites:", names_of(suites), 9, width_of_stdout().value_or(usual_width))));
         return exit_ok;
     }
     const auto found = suites.find(suite);

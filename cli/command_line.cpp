@@ -224,7 +224,7 @@ bool CommandLine::parse() {
     std::vector<std::string> arguments = arguments_;
     add_from_environment(arguments);
     if (is_given(arguments, *app_.get_help_ptr())) {   // whatever else is wrong
-        write_to(stdout, help_text(page(), text_width()));
+        write_to(stdout, help_text(page(), width_of_stdout().value_or(usual_width)));
         return false;
     }
     add_from_config(arguments);

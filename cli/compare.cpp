@@ -29,7 +29,7 @@ void compare_results(const std::vector<std::string>& files, bool markdown, const
     for (const std::string& file : files)
         all.push_back(read_results(file));
     print_output(
-        markdown ? bench::results_to_markdown(all) : bench::results_to_text(all),
+        markdown ? bench::results_to_markdown(all) : bench::results_to_text(all, output.text_options()),
         bench::results_to_json(all, {.version = DRAWPOINT_VERSION, .command = invocation.line}, this_machine()),
         output);
 }
@@ -64,7 +64,7 @@ void compare_recordings(const std::vector<std::string>& files, bool markdown, co
         if (several)
             text += fmt::format("{}{}{} and {}\n\n", text.empty() ? "" : "\n", markdown ? "## " : "",
                                 printable(files[0]), printable(file));
-        text += (markdown ? to_markdown(found) : to_text(found)) + "\n" + to_text(replayed);
+        text += (markdown ? to_markdown(found) : to_text(found, output.text_options())) + "\n" + to_text(replayed);
         if (!charts.html.empty())
             write_file(charts.html, to_html(found, fmt::format("{} and {}", files[0], file), to_text(replayed)));
         if (!charts.svg.empty())

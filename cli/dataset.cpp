@@ -67,7 +67,7 @@ int crops(const Invocation& invocation) {
         throw Failure{done.skipped.empty() ? fmt::format("{}: no crops: no photograph (.jpg, .jpeg) found", from)
                                            : fmt::format("{}: no crops: every photograph was left out, {} in all", from,
                                                          done.skipped.size())};
-    print(fmt::format(
+    print_text(fmt::format(
         "{}: {} training crops in {}, {} held-out crops in {}, of {} photographs, {}\n", printable(out),
         format_count(static_cast<std::int64_t>(done.training_crops)), printable((options.out / "train").string()),
         format_count(static_cast<std::int64_t>(done.held_out_crops)), printable((options.out / "valid").string()),
@@ -87,7 +87,7 @@ int generate(const Invocation& invocation) {
         return exit_ok;
     require("--out", out);
     make_generated_photos(out, count, seed);
-    print(fmt::format("{}: {} generated pictures\n", printable(out), count));
+    print_text(fmt::format("{}: {} generated pictures\n", printable(out), count));
     return exit_ok;
 }
 
@@ -143,8 +143,9 @@ int pack(const Invocation& invocation) {
             "the shards are in the order of the classes, and compressed ones are shuffled only a little when read: "
             "consider --shuffle");
     const auto count = [](std::size_t n) { return format_count(static_cast<std::int64_t>(n)); };
-    print(fmt::format("{}: {} images of {} classes in {} shards, {}\n", printable(out), count(done.samples),
-                      count(images.num_classes()), count(done.shards), format_bytes(static_cast<double>(done.bytes))));
+    print_text(fmt::format("{}: {} images of {} classes in {} shards, {}\n", printable(out), count(done.samples),
+                           count(images.num_classes()), count(done.shards),
+                           format_bytes(static_cast<double>(done.bytes))));
     return exit_ok;
 }
 

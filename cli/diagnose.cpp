@@ -81,7 +81,7 @@ void print_split(const std::string& file, const Invocation& invocation, const Ou
                             summary_of(trace.ledger, true).machine);
     document["trust"] = nullptr;   // the trace says nothing of the machine
     document["split"] = split_json(split);
-    print_output(to_text(split), document, output);
+    print_output(to_text(split, output.text_options()), document, output);
 }
 
 }   // namespace
@@ -142,10 +142,15 @@ int diagnose_run(const Invocation& invocation) {
         try {
             const Blame found = blame(ledger);
             chain = svg ? explain_svg(ledger, found, step) : explain(ledger, found, step);
+            if (!svg)
+                shown = explain(ledger, found, step,
+                                {.colour = output.colour_on_stdout(),
+                                 .width = std::min<std::size_t>(output.text_options().width, 100)});
         } catch (const std::invalid_argument& error) {
             throw UsageError{fmt::format("--explain {}: {}", step_text, error.what())};
         }
-        shown = markdown ? fmt::format("```\n{}```\n", chain) : chain;
+        if (svg || markdown)
+            shown = markdown ? fmt::format("```\n{}```\n", chain) : chain;
         if (output.form != Form::json && output.json_files.empty() && html.empty()) {
             print(shown);
             return exit_ok;
@@ -159,7 +164,10 @@ int diagnose_run(const Invocation& invocation) {
     Json document = to_json(found, {.version = DRAWPOINT_VERSION, .command = invocation.line}, summary.machine);
     if (explains)
         document["explain"] = chain;
-    print_output(explains ? shown : markdown ? to_markdown(found) : to_text(found), document, output);
+    print_output(explains   ? shown
+                 : markdown ? to_markdown(found)
+                            : to_text(found, output.text_options()),
+                 document, output);
     return exit_ok;
 }
 

@@ -33,6 +33,8 @@ ExperimentFlags::ExperimentFlags(CLI::App& app) : output_flags_{app, true} {
     add_read(app, "--reports", reports_, "nothing",
              one_of<bench::Reports>({"nothing", "google-benchmark", "numbers", "suite", "row"}),
              "what the commands write to stdout and are compared by; nothing: by their time");
+    app.add_option("--html", html_, "also writes a page of HTML with a picture of the ratios; as --to html=FILE")
+        ->type_name("FILE");
     app.add_option("--to", to_,
                    fmt::format("FORMAT=FILE, repeatable: writes a file for another program; FORMAT is {}",
                                fmt::join(bench::experiment_formats(), ", ")))
@@ -44,6 +46,8 @@ ExperimentFlags::ExperimentFlags(CLI::App& app) : output_flags_{app, true} {
 void ExperimentFlags::read() {
     output_ = output_flags_.read();
     check_files(output_, "--json", "");
+    if (!html_.empty())
+        to_.push_back("html=" + html_);
     for (const std::string& text : to_) {
         const auto [format, file] = [&] {
             try {
@@ -83,9 +87,9 @@ const OutputOptions& ExperimentFlags::output_without_exports() const {
 }
 
 ExperimentFlags::Report ExperimentFlags::report(const bench::Measurements& measured, double error,
-                                                const Invocation& invocation) {
+                                                const Invocation& invocation) const {
     Report report{.comparisons = bench::compare(measured, error)};
-    report.text = to_text(measured, report.comparisons, error);
+    report.text = to_text(measured, report.comparisons, error, output_.text_options());
     report.document = to_json(measured, report.comparisons, error,
                               {.version = DRAWPOINT_VERSION, .command = invocation.line}, this_machine());
     return report;

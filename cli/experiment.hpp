@@ -42,7 +42,7 @@ public:
         nlohmann::ordered_json document;
     };
     /// `error`: the probability that any of the bounds is wrong.
-    [[nodiscard]] static Report report(const bench::Measurements&, double error, const Invocation&);
+    [[nodiscard]] Report report(const bench::Measurements&, double error, const Invocation&) const;
     /// Prints it on stdout in the form asked for, and writes the files asked for. Returns false if one of --to could
     /// not be written, which is said on stderr. Throws Failure naming another file.
     [[nodiscard]] bool print(const Report&, const bench::Measurements&) const;
@@ -54,6 +54,7 @@ private:
     OutputOptions output_;
     bench::Reports reports_{};
     std::vector<std::string> to_;
+    std::string html_;
     std::vector<bench::ExportFile> exports_;
     double turn_ms_ = 200, error_percent_ = 1;
     std::uint64_t seed_ = 0;

@@ -81,7 +81,7 @@ int gate_counts(const std::string& base, const std::string& candidate, double er
     document["verdict_text"] = verdict;
     document["no_verdict_on_times"] = of_times;
     const bool markdown = output.form == OutputOptions::Form::markdown;
-    text += (markdown ? bench::counts_to_markdown(rows) : bench::counts_to_text(rows)) +
+    text += (markdown ? bench::counts_to_markdown(rows) : bench::counts_to_text(rows, output.text_options())) +
             fmt::format("\n{}\n{}\n", verdict, of_times);
     print_output(text, document, output);
     const bool is_told =

@@ -48,7 +48,7 @@ constexpr std::array commands{
 };
 
 void print_usage(std::FILE* to) {
-    const std::size_t width = text_width();
+    const std::size_t width = width_of_stdout().value_or(usual_width);
     std::string text = "usage: drawpoint COMMAND [OPTIONS]\n\n";
     for (const Command& command : commands)
         text += two_columns(fmt::format("  {}", command.name), command.what, 14, width);

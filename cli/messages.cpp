@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <utility>
 
 #include <sys/ioctl.h>
@@ -18,17 +19,27 @@ void write_to(std::FILE* to, std::string_view text) noexcept {
     (void)std::fflush(to);
 }
 
-std::size_t text_width() noexcept {
-    constexpr std::size_t usual = 80, least = 40;
+namespace {
+
+std::optional<std::size_t> columns_of_terminal(int file) noexcept {
+    constexpr std::size_t least = 40;
     winsize size{};
-    if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    if (::ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         return std::max<std::size_t>(size.ws_col, least);
     const char* const columns = std::getenv("COLUMNS");
     const long said = columns ? std::strtol(columns, nullptr, 10) : 0;
-    return said > 0 ? std::max(static_cast<std::size_t>(said), least) : usual;
+    return said > 0 ? std::optional{std::max(static_cast<std::size_t>(said), least)} : std::nullopt;
 }
 
-void complain(std::string_view text) { write_to(stderr, fmt::format("drawpoint: {}\n", printable(text))); }
+}   // namespace
+
+std::optional<std::size_t> width_of_stdout() noexcept { return columns_of_terminal(STDOUT_FILENO); }
+
+void complain(std::string_view text) {
+    const std::string line = fmt::format("drawpoint: {}\n", printable(text));
+    const auto columns = ::isatty(STDERR_FILENO) != 0 ? columns_of_terminal(STDERR_FILENO) : std::nullopt;
+    write_to(stderr, columns ? fitted(line, *columns) : line);
+}
 
 std::string did_you_mean(std::string_view word, std::span<const std::string> candidates) {
     const auto distance = [&](std::string_view other) {   // insertions, removals and replacements

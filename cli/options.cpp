@@ -126,6 +126,10 @@ std::string device_in(std::string_view option, const std::string& text) {
 }   // namespace
 
 bool OutputOptions::colour_on_stdout() const { return colour_on(colour, STDOUT_FILENO); }
+TextOptions OutputOptions::text_options() const {
+    constexpr std::size_t widest = 120;   // longer lines are hard to read
+    return {.colour = colour_on_stdout(), .width = std::min(width_of_stdout().value_or(widest), widest)};
+}
 bool OutputOptions::colour_on_stderr() const { return colour_on(colour, STDERR_FILENO); }
 
 void add_colour(CLI::App& app, Colour& colour) {
@@ -375,6 +379,12 @@ CLI::Option* add_report_style(CLI::App& app, const std::string& option, std::str
     };
     return add_read(app, option, style, style, read, fmt::format("{}", fmt::join(report_styles, ", ")))
         ->type_name(fmt::format("{}", fmt::join(report_styles, "|")));
+}
+
+void add_full(CLI::App& app, bool& full) {
+    app.add_flag("--full", full, "prints all of drawpoint's own report, not what fits on one screen")
+        ->configurable(false)
+        ->group("Output");
 }
 
 }   // namespace drawpoint::cli

@@ -10,6 +10,7 @@
 #include "cli/option_values.hpp"
 #include "cli/program.hpp"   // UsageError, which all readers of options throw
 #include <drawpoint/instrumentation/schedule.hpp>
+#include <drawpoint/instrumentation/text/terminal.hpp>
 #include <drawpoint/pipeline/errors.hpp>
 #include <drawpoint/pipeline/image/jpeg.hpp>
 #include <drawpoint/pipeline/image/resize.hpp>
@@ -27,6 +28,8 @@ struct OutputOptions {
 
     [[nodiscard]] bool colour_on_stdout() const;
     [[nodiscard]] bool colour_on_stderr() const;
+    /// Of text on stdout.
+    [[nodiscard]] TextOptions text_options() const;
 };
 
 /// Adds --color, bound to `colour`.
@@ -114,5 +117,8 @@ private:
 
 /// Adds an option that takes the name of a style of report.
 CLI::Option* add_report_style(CLI::App&, const std::string& option, std::string& style);
+
+/// Adds --full.
+void add_full(CLI::App&, bool& full);
 
 }   // namespace drawpoint::cli

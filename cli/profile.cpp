@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -21,6 +22,7 @@
 #include "cli/report_output.hpp"
 #include "cli/run_page.hpp"
 #include "cli/training.hpp"
+#include <drawpoint/diagnosis/blame/blame.hpp>
 #include <drawpoint/instrumentation/report/detail/output_file.hpp>
 #include <drawpoint/instrumentation/detail/replaced_file.hpp>
 #include <drawpoint/instrumentation/facts.hpp>
@@ -137,6 +139,19 @@ void record_outcome(Recorder& recorder, const Outcome& outcome, const Loaders& l
         recorder.set_fact(facts::accuracy, fmt::format("{}", *outcome.accuracy));
 }
 
+/// Names where the samples come from that held the loop up: a recording has their numbers alone.
+void record_paths(Recorder& recorder, const Data& data) {
+    constexpr std::size_t most = 20;   // more than a page shows
+    const Ledger ledger = recorder.ledger();
+    const Blame found = blame(ledger);
+    for (const SlowSample& slow : std::span{found.slow_samples}.first(std::min(found.slow_samples.size(), most))) {
+        const SampleRow& row = ledger.samples[slow.sample];
+        const SampleSource* const source = row.pipeline == 0 ? data.train.get() : data.valid.get();
+        if (source != nullptr && row.index < source->size())
+            recorder.set_fact(facts::sample_path(row.pipeline, row.index), source->path(row.index));
+    }
+}
+
 void record_cost(Recorder& recorder, double cpu_s) {
     const RecordingState state = recorder.state();
     recorder.set_fact(facts::recording_events, std::to_string(state.events));
@@ -170,6 +185,7 @@ Outcome train_and_record(const ProfileOptions& options, const Data& data, Record
         record_outcome(recorder, outcome, loaders, same_cache ? held_out : nullptr, before, after);
         set_cache_facts(recorder, {data.train->cache(), same_cache ? nullptr : held_out});
     }
+    record_paths(recorder, data);
     record_cost(recorder, after.cpu_s - before.cpu_s);
     recorder.finish();   // before ledger() is called, so that the last reading of the machine is in it as in the file
     return outcome;
@@ -226,8 +242,10 @@ void print_run(Recorder& recorder, ReportRequest request, ProfilerKind profiler,
         failures.run([&] { print_report(ledger, summary, request, output); });
     const bool is_own = request.style == "drawpoint";
     request.style = style_of(profiler);
-    if (is_own && output.form == OutputOptions::Form::text && !request.style.empty())
-        print("\n" + text_of(ledger, request));
+    if (is_own && output.form == OutputOptions::Form::text && !request.style.empty()) {
+        print("\n");
+        print_style(ledger, request);
+    }
     failures.rethrow();
 }
 
@@ -237,12 +255,15 @@ int profile(const Invocation& invocation) {
     ProfileOptions options;
     CommandLine line{invocation, "Trains a model on a data set through the DataLoader, records, prints the report."};
     options.add_to(line.app());
+    bool full = false;
+    add_full(line.app(), full);
     OutputFlags flags{line.app(), true};
     if (!line.parse())
         return exit_ok;
     options.check_together();
     const OutputOptions output = flags.read();
     const ReportRequest request{.style = options.report,
+                                .full = full,
                                 .drop_first_batch = options.drop_first_batch,
                                 .command_line = invocation.line,
                                 .html = options.html,

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdio>
+#include <optional>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -54,8 +55,9 @@ int view(const Invocation&);
 /// Writes and flushes. Errors are ignored: a closed pipe or a full disk must not end a run.
 void write_to(std::FILE*, std::string_view text) noexcept;
 
-/// Columns of a line on stdout: the terminal's, or what COLUMNS says, or 80.
-[[nodiscard]] std::size_t text_width() noexcept;
+/// Columns of a line on stdout: the terminal's, or what COLUMNS says, at least 40. nullopt: neither is known.
+[[nodiscard]] std::optional<std::size_t> width_of_stdout() noexcept;
+inline constexpr std::size_t usual_width = 80;
 
 /// Prints "drawpoint: TEXT" as one line on stderr, with control characters escaped.
 void complain(std::string_view text);

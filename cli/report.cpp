@@ -43,6 +43,7 @@ int report(const Invocation& invocation) {
                     "prints one picture as SVG, instead of the report: steps, draws, workers or flame")
         ->configurable(false)
         ->type_name("steps|draws|workers|flame");
+    add_full(line.app(), request.full);
     OutputFlags flags{line.app(), true};
     if (!line.parse())
         return exit_ok;

@@ -21,6 +21,7 @@
 #include <drawpoint/instrumentation/report/lightning.hpp>
 #include <drawpoint/instrumentation/report/operators.hpp>
 #include <drawpoint/instrumentation/report/text.hpp>
+#include <drawpoint/instrumentation/text/detail/shell.hpp>
 
 namespace drawpoint::cli {
 
@@ -33,6 +34,23 @@ std::optional<ProfileMode> fastxtend_mode(std::string_view style) {
            : style == "simple"     ? std::optional{ProfileMode::simple}
            : style == "simple-old" ? std::optional{ProfileMode::simple_old}
                                    : std::nullopt;
+}
+
+/// The report in a style of another program.
+std::string text_of(const Ledger& ledger, const ReportRequest& request) {
+    if (request.style == "op")
+        return to_op_report(ledger, {.group = {.group_by_input_shape = request.group_by_input_shape},
+                                     .table = {.sort_by = request.sort_by, .row_limit = request.row_limit}});
+    if (request.style == "advanced" && ledger.stack_samples.empty())
+        return "No stack sample was recorded: drawpoint profile --profiler advanced takes them.\n";
+    if (request.style == "advanced")
+        return advanced_report(ledger,
+                               {.line_count_restriction =
+                                    request.row_limit < 0 ? LineRestriction{1.0} : LineRestriction{request.row_limit}});
+    if (request.style == "tree")
+        return action_tree_text(action_tree(ledger));
+    return to_lightning(lightning_actions(ledger),
+                        {.extended = request.style != "lightning", .hannah = request.style == "hannah"});
 }
 
 /// Turns what the library throws of a file into what a command ends with.
@@ -69,27 +87,13 @@ void check_request(const ReportRequest& request, const OutputOptions& output) {
         throw UsageError{fmt::format("--json has drawpoint's own report alone, not the style {}", style)};
     if (style != "drawpoint" && !fastxtend_mode(style) && output.form != Form::text)
         throw UsageError{fmt::format("--{} has no style {}", output.form == Form::csv ? "csv" : "markdown", style)};
+    if (request.full && (style != "drawpoint" || output.form != Form::text))
+        throw UsageError{"--full prints all of drawpoint's own report as text: no other style or form has more"};
     if (!request.sort_by.empty() && std::ranges::find(sort_keys(), request.sort_by) == sort_keys().end())
         throw UsageError{
             fmt::format("--sort-by must be one of {}, got '{}'", fmt::join(sort_keys(), ", "), request.sort_by)};
     if (request.row_limit < -1)
         throw UsageError{fmt::format("--row-limit must be at least -1 (all), got {}", request.row_limit)};
-}
-
-std::string text_of(const Ledger& ledger, const ReportRequest& request) {
-    if (request.style == "op")
-        return to_op_report(ledger, {.group = {.group_by_input_shape = request.group_by_input_shape},
-                                     .table = {.sort_by = request.sort_by, .row_limit = request.row_limit}});
-    if (request.style == "advanced" && ledger.stack_samples.empty())
-        return "No stack sample was recorded: drawpoint profile --profiler advanced takes them.\n";
-    if (request.style == "advanced")
-        return advanced_report(ledger,
-                               {.line_count_restriction =
-                                    request.row_limit < 0 ? LineRestriction{1.0} : LineRestriction{request.row_limit}});
-    if (request.style == "tree")
-        return action_tree_text(action_tree(ledger));
-    return to_lightning(lightning_actions(ledger),
-                        {.extended = request.style != "lightning", .hannah = request.style == "hannah"});
 }
 
 std::optional<Diagnosis> quick_diagnosis(const Ledger& ledger) {
@@ -118,6 +122,13 @@ void add_diagnosis(Summary& summary, const Diagnosis& diagnosis) {
 
 namespace {
 
+std::string where_there_is_more(const Summary& summary) {
+    if (summary.recording.file.empty())
+        return "more: --full";
+    const std::string file = shell_word(summary.recording.file);
+    return fmt::format("more: drawpoint report --full {0}; why: drawpoint diagnose {0}", file);
+}
+
 void print_on_stdout(const Ledger& ledger, const Summary& summary, const std::optional<Diagnosis>& diagnosis,
                      const ReportRequest& request, const OutputOptions& output, const std::string& document) {
     if (request.picture) {
@@ -130,18 +141,23 @@ void print_on_stdout(const Ledger& ledger, const Summary& summary, const std::op
         const FastxtendReport report = fastxtend_report(fastxtend_values(ledger), *mode, request.drop_first_batch);
         return print(output.form == Form::csv        ? to_csv(report)
                      : output.form == Form::markdown ? to_markdown(report)
-                                                     : to_plain(report));
+                                                     : to_plain(report, width_of_stdout()));
     }
     if (request.style != "drawpoint")
-        return print(text_of(ledger, request));
+        return print_style(ledger, request);
     switch (output.form) {
     case Form::json: return print(document);
     case Form::csv: return print(to_csv(summary));
     case Form::markdown:
         return print(to_markdown(summary) + (diagnosis ? "\n## Diagnosis\n\n" + to_markdown(*diagnosis) : ""));
-    case Form::text:
-        return print(to_text(summary, {.colour = output.colour_on_stdout()}) +
-                     (diagnosis ? "\n" + verdict_lines(*diagnosis) : ""));
+    case Form::text: {
+        const TextOptions options = output.text_options();
+        const std::string verdict = diagnosis ? fitted(verdict_lines(*diagnosis, options), options.width) : "";
+        if (request.full)
+            return print_text(verdict + (verdict.empty() ? "" : "\n") + to_text(summary, options));
+        return print_text(to_short_text(summary, verdict, options) +
+                          styled(where_there_is_more(summary), TextStyle::dim, options.colour) + "\n");
+    }
     }
 }
 
@@ -203,7 +219,10 @@ void print_output(std::string_view text, const nlohmann::ordered_json& document,
     FirstFailure failures;
     for (const std::string& file : output.json_files)   // before stdout, whose reader may be gone
         failures.run([&] { write_file(file, json); });
-    print(output.form == Form::json ? json : text);
+    if (output.form == Form::text)
+        print_text(text);
+    else
+        print(output.form == Form::json ? json : text);
     failures.rethrow();
 }
 
@@ -218,6 +237,24 @@ void check_files(const OutputOptions& output, std::string_view option, const std
 void print(std::string_view text) {
     std::fwrite(text.data(), 1, text.size(), stdout);
     std::fflush(stdout);
+}
+
+void print_style(const Ledger& ledger, const ReportRequest& request) {
+    const std::string text = text_of(ledger, request);
+    const auto width = width_of_stdout();
+    if (!width)
+        return print(text);
+    if (request.style != "advanced")
+        return print(fitted_tables(text, *width));
+    std::string all;
+    for (const std::string_view line : split(std::string_view{text}.substr(0, text.size() - 1), '\n'))
+        all.append(cut(line, *width)) += '\n';   // the name of a function may be a thousand columns wide
+    print(all);
+}
+
+void print_text(std::string_view text) {
+    const auto width = width_of_stdout();
+    print(width ? fitted(text, *width) : text);
 }
 
 void write_file(const std::string& file, std::string_view text) {

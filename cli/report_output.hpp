@@ -21,6 +21,7 @@ namespace drawpoint::cli {
 
 struct ReportRequest {
     std::string style = "drawpoint";   ///< a name that `add_report_style` takes
+    bool full = false;                 ///< drawpoint's own as text: all of it, not what fits on one screen
     bool drop_first_batch = true;
     std::string command_line;
     std::string sort_by;                 ///< op: a key of `sort_keys()`; empty: by time
@@ -51,8 +52,9 @@ private:
 /// drawpoint's own report on a ledger. With --profiler throughput it has the rows of steps, draws and batches alone.
 [[nodiscard]] Summary summary_of(const Ledger&, bool drop_first_batch);
 
-/// The report in a style that exists only as text: lightning, lightning-extended, hannah, op, advanced or tree.
-[[nodiscard]] std::string text_of(const Ledger&, const ReportRequest&);
+/// Prints the report in a style that exists only as text: lightning, lightning-extended, hannah, op, advanced or tree.
+/// On a terminal its tables are made to fit, names cut.
+void print_style(const Ledger&, const ReportRequest&);
 
 /// The verdict on a ledger, computed from few replayed samples (about 0.2 s). nullopt: the ledger has no loader or no
 /// steps. Throws as `diagnose` does.
@@ -67,12 +69,12 @@ void add_diagnosis(Summary&, const Diagnosis&);
 [[nodiscard]] std::string report_document(const Summary&, const Diagnosis*, const std::string& command_line);
 
 /// Writes the JSON files, logs and page asked for, then prints a report on stdout in the form asked for. drawpoint's
-/// own report ends with the verdict. Throws Failure naming the first file that cannot be written, after all others are,
-/// and UsageError if the style has no such form.
+/// own report begins with the verdict. Throws Failure naming the first file that cannot be written, after all others
+/// are, and UsageError if the style has no such form.
 void print_report(const Ledger&, Summary, const ReportRequest&, const OutputOptions&);
 
-/// Prints a result on stdout, as text or as JSON, then writes the JSON files asked for. Throws Failure naming a file
-/// that cannot be written.
+/// Prints a result on stdout, as text (on a terminal in lines of its width) or as JSON, then writes the JSON files
+/// asked for. Throws Failure naming a file that cannot be written.
 void print_output(std::string_view text, const nlohmann::ordered_json& document, const OutputOptions&);
 
 /// Throws UsageError if the style has no such form, or a value of the request is wrong.
@@ -84,6 +86,8 @@ void check_files(const OutputOptions&, std::string_view option, const std::strin
 
 /// Prints on stdout and flushes.
 void print(std::string_view text);
+/// The same of text for people: on a terminal in lines of its width, except for words longer than that.
+void print_text(std::string_view text);
 /// Replaces the content of the file. Throws Failure naming it.
 void write_file(const std::string& file, std::string_view text);
 

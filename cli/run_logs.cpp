@@ -2,7 +2,9 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <span>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -27,7 +29,9 @@ std::string name_of_run(const std::string& recording) {
     return name.empty() ? "drawpoint" : name;
 }
 
-bool is_folder(std::string_view format) { return format == "tensorboard" || format == "wandb" || format == "mlflow"; }
+bool is_folder(std::string_view format) noexcept {
+    return format == "tensorboard" || format == "wandb" || format == "mlflow";
+}
 
 }   // namespace
 
@@ -56,41 +60,81 @@ void check_run_logs(const std::vector<RunLog>& logs) {
     }
 }
 
-void write_run_log(const RunLog& log, const Ledger& ledger, const Summary& summary, const Diagnosis* diagnosis) {
+namespace {
+
+/// A logger and where it writes.
+struct Opened {
+    std::unique_ptr<Logger> logger;
+    std::string where;
+};
+
+/// Of a format that has a logger. `charts` are for TensorBoard.
+Opened open_logger(const RunLog& log, const std::string& run, std::span<const ScalarChart> charts) {
+    if (log.format == "tensorboard") {
+        auto events = std::make_unique<TensorBoardLogger>(log.path);
+        if (!charts.empty())
+            events->log_charts("drawpoint", charts);
+        std::string file = events->file().string();
+        return {std::move(events), std::move(file)};
+    }
+    if (log.format == "wandb") {
+        auto offline = std::make_unique<WandbLogger>(log.path);
+        std::string file = offline->file().string();
+        return {std::move(offline), std::move(file)};
+    }
+    if (log.format == "mlflow") {
+        auto store = std::make_unique<MlflowLogger>(log.path, printable(run));
+        std::string folder = store->folder().string();
+        return {std::move(store), std::move(folder)};
+    }
+    if (log.format == "csv")
+        return {std::make_unique<CsvLogger>(log.path), log.path};
+    return {std::make_unique<JsonLinesLogger>(log.path), log.path};
+}
+
+/// Opens a logger, has it written to and ends it. Returns where that was. Throws Failure naming what cannot be written.
+std::string write_with(const RunLog& log, const std::string& run, std::span<const ScalarChart> charts,
+                       const std::function<void(Logger&)>& write) {
     try {
-        std::string where = log.path;
-        if (log.format == "prometheus") {   // written whole and renamed: its reader may come at any time
-            const std::string text = to_prometheus(summary, diagnosis);
-            write_file_whole(log.path, log.path.ends_with(".gz"), [&](std::ostream& out) { out << text; });
-        } else {
-            std::unique_ptr<Logger> logger;
-            if (log.format == "tensorboard") {
-                auto events = std::make_unique<TensorBoardLogger>(log.path);
-                events->log_charts("drawpoint", run_charts());
-                where = events->file().string();
-                logger = std::move(events);
-            } else if (log.format == "wandb") {
-                auto offline = std::make_unique<WandbLogger>(log.path);
-                where = offline->file().string();
-                logger = std::move(offline);
-            } else if (log.format == "mlflow") {
-                auto store = std::make_unique<MlflowLogger>(log.path, printable(name_of_run(summary.recording.file)));
-                where = store->folder().string();
-                logger = std::move(store);
-            } else if (log.format == "csv") {
-                logger = std::make_unique<CsvLogger>(log.path);
-            } else {
-                logger = std::make_unique<JsonLinesLogger>(log.path);
-            }
-            log_run(ledger, summary, diagnosis, *logger);
-            logger->finish();
-            if (const std::string error = logger->error(); !error.empty())
-                throw Failure{error};
-        }
-        complain(fmt::format("wrote {}", where));
+        const auto [logger, where] = open_logger(log, run, charts);
+        write(*logger);
+        logger->finish();
+        if (const std::string error = logger->error(); !error.empty())
+            throw Failure{error};
+        return where;
     } catch (const std::system_error& error) {
         throw Failure{error.what()};
     }
 }
+
+}   // namespace
+
+void write_run_log(const RunLog& log, const Ledger& ledger, const Summary& summary, const Diagnosis* diagnosis) {
+    std::string where = log.path;
+    if (log.format == "prometheus") {   // written whole and renamed: its reader may come at any time
+        const std::string text = to_prometheus(summary, diagnosis);
+        try {
+            write_file_whole(log.path, log.path.ends_with(".gz"), [&](std::ostream& out) { out << text; });
+        } catch (const std::system_error& error) {
+            throw Failure{error.what()};
+        }
+    } else {
+        where = write_with(log, name_of_run(summary.recording.file), run_charts(),
+                           [&](Logger& logger) { log_run(ledger, summary, diagnosis, logger); });
+    }
+    complain(fmt::format("wrote {}", where));
+}
+
+void write_trials(const RunLog& log, const Tuning& tuning) {
+    for (const TuneTrial& trial : tuning.log) {
+        RunLog of_trial = log;
+        if (log.format == "tensorboard")   // a run is a folder there
+            of_trial.path = (fs::path{log.path} / name_of(trial)).string();
+        (void)write_with(of_trial, name_of(trial), {}, [&](Logger& logger) { log_trial(trial, logger); });
+    }
+    complain(fmt::format("wrote {} runs to {}", tuning.log.size(), log.path));
+}
+
+bool takes_runs(std::string_view format) noexcept { return is_folder(format); }
 
 }   // namespace drawpoint::cli

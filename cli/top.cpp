@@ -180,8 +180,10 @@ int top(const Invocation& invocation) {
     bool stopped = false;
     if (once) {
         run.look();
-        print(frame_text(run.view(0s),
-                         {.width = screen_size().width, .height = 50, .colour = coloured, .has_keys = false}) +
+        print(frame_text(run.view(0s), {.width = width_of_stdout().value_or(usual_width),
+                                        .height = 50,
+                                        .colour = coloured,
+                                        .has_keys = false}) +
               "\n");
     } else if (is_dumb()) {
         print_lines(run);

@@ -14,9 +14,12 @@
 #include "cli/data.hpp"
 #include "cli/machine.hpp"
 #include "cli/report_output.hpp"
+#include "cli/run_logs.hpp"
+#include "cli/run_page.hpp"
 #include "cli/training.hpp"
 #include <drawpoint/diagnosis/tuner/live_target.hpp>
 #include <drawpoint/diagnosis/tuner/tuner.hpp>
+#include <drawpoint/diagnosis/tuner/tuning_report.hpp>
 #include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/instrumentation/host/detail/signals.hpp>
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
@@ -28,53 +31,6 @@ namespace drawpoint::cli {
 namespace {
 
 constexpr std::size_t blocks_of_pass = 10;   // about one round of the race; the next round has other samples
-
-std::string to_text(const Tuning& tuning) {
-    std::string text = fmt::format("{:>8} {:>6} {:>6} {:>26} {:>10} {:>7}  {}\n", "workers", "depth", "order",
-                                   "predicted batches/s", "measured", "blocks", "decision");
-    for (const TuneTrial& trial : tuning.log)
-        text += fmt::format(
-            "{:>8} {:>6} {:>6} {:>26} {:>10} {:>7}  {}\n", trial.tried.num_workers, trial.tried.prefetch_depth,
-            to_string(trial.tried.order),
-            fmt::format("{:.4g} ({:.4g} - {:.4g})", trial.predicted.median, trial.predicted.low, trial.predicted.high),
-            trial.blocks != 0 ? fmt::format("{:.4g}", trial.measured) : "-", trial.blocks, trial.decision);
-    return text +
-           fmt::format("\n--num-workers {} --prefetch-depth {} --order {}: {:.4g} batches/s, best seen {:.4g}; {} "
-                       "steps; {}\n",
-                       tuning.chosen.num_workers, tuning.chosen.prefetch_depth, to_string(tuning.chosen.order),
-                       tuning.batches_per_s, tuning.best_seen, tuning.steps_used, tuning.why);
-}
-
-nlohmann::ordered_json to_json(const LoaderSetting& setting) {
-    return {{"num_workers", setting.num_workers},
-            {"prefetch_depth", setting.prefetch_depth},
-            {"order", to_string(setting.order)},
-            {"batch_size", setting.batch_size},
-            {"read_concurrency", setting.read_concurrency},
-            {"memory_budget_bytes", setting.memory_budget}};
-}
-
-nlohmann::ordered_json to_json(const Tuning& tuning, const JsonHead& head) {
-    nlohmann::ordered_json document = json_document("drawpoint.tuning/1", head, this_machine());
-    document["chosen"] = to_json(tuning.chosen);
-    document["batches_per_s"] = tuning.batches_per_s;
-    document["best_seen"] = tuning.best_seen;
-    document["steps_used"] = tuning.steps_used;
-    document["separated"] = tuning.separated;
-    document["trusted"] = tuning.trusted;
-    document["foreign_cores"] = tuning.foreign_cores;
-    document["why"] = tuning.why;
-    document["log"] = nlohmann::ordered_json::array();
-    for (const TuneTrial& trial : tuning.log)
-        document["log"].push_back({{"tried", to_json(trial.tried)},
-                                   {"predicted", trial.predicted.median},
-                                   {"low", trial.predicted.low},
-                                   {"high", trial.predicted.high},
-                                   {"measured", trial.blocks != 0 ? nlohmann::ordered_json(trial.measured) : nullptr},
-                                   {"blocks", trial.blocks},
-                                   {"decision", trial.decision}});
-    return document;
-}
 
 /// The setting as a file for `profile --config`, with comments that say where it was found.
 std::string to_config(const Tuning& tuning, const ProfileOptions& options, const Data& data,
@@ -97,24 +53,10 @@ std::string to_config(const Tuning& tuning, const ProfileOptions& options, const
     return text;
 }
 
-constexpr std::array without_effect{"--epochs",
-                                    "--steps",
-                                    "--valid",
-                                    "--profiler",
-                                    "--profiler-port",
-                                    "--schedule",
-                                    "--record-shapes",
-                                    "--profile-memory",
-                                    "--with-stack",
-                                    "--with-flops",
-                                    "--recording-limit",
-                                    "--checkpoint",
-                                    "--checkpoint-every",
-                                    "--resume",
-                                    "--report",
-                                    "--html",
-                                    "--log",
-                                    "--drop-first-batch"};
+constexpr std::array without_effect{"--epochs",           "--steps",      "--valid",           "--profiler",
+                                    "--profiler-port",    "--schedule",   "--record-shapes",   "--profile-memory",
+                                    "--with-stack",       "--with-flops", "--recording-limit", "--checkpoint",
+                                    "--checkpoint-every", "--resume",     "--report",          "--drop-first-batch"};
 
 /// Leaves options of `profile` that have no effect here out of the list of options.
 void hide_without_effect(CLI::App& app) {
@@ -199,6 +141,15 @@ int tune_loader(const Invocation& invocation) {
     const OutputOptions output = flags.read();
     check_files(output, "-o", options.output);
     check_files({.json_files = {options.output}}, "-o", "");
+    check_page(options.html, "-o", options.output);
+    for (const std::string& json : output.json_files)
+        check_page(options.html, "--json", json);
+    for (const RunLog& log : options.logs)
+        if (!takes_runs(log.format))
+            throw UsageError{
+                fmt::format("--log {}={}: each trial of tune is a run: tensorboard, wandb and mlflow have runs",
+                            log.format, log.path)};
+    check_run_logs(options.logs);
 
     std::signal(SIGXFSZ, SIG_IGN);
     std::signal(SIGPIPE, SIG_IGN);
@@ -215,8 +166,16 @@ int tune_loader(const Invocation& invocation) {
     if (!tuning)
         return exit_interrupted;
     write_file(options.output, to_config(*tuning, options, data, invocation));
-    print_output(to_text(*tuning) + fmt::format("wrote {0}: drawpoint profile --config {0} …\n", options.output),
-                 to_json(*tuning, {.version = DRAWPOINT_VERSION, .command = invocation.line}), output);
+    FirstFailure failures;   // none of these must cost the others
+    if (!options.html.empty())
+        failures.run(
+            [&] { write_file(options.html, to_html(*tuning, fmt::format("Tuning on {}", options.data.text))); });
+    for (const RunLog& log : options.logs)
+        failures.run([&] { write_trials(log, *tuning); });
+    print_output(to_text(*tuning, output.text_options()) +
+                     fmt::format("wrote {0}: drawpoint profile --config {0} …\n", options.output),
+                 to_json(*tuning, {.version = DRAWPOINT_VERSION, .command = invocation.line}, this_machine()), output);
+    failures.rethrow();
     return exit_ok;
 }
 

@@ -173,22 +173,23 @@ Verification verify_setting(const Ledger& ledger, const Whatif& predicted, std::
     return found;
 }
 
-std::string to_text(const Verification& found) {
-    std::string text = fmt::format("verified by {} runs of each, in turns:\n{:<52}{:>10}{:>22}{:>10}{:>8}\n",
-                                   found.recorded.measured_batches_per_s.size(), "  batches/s", "predicted", "90 %",
-                                   "measured", "error");
+std::string to_text(const Verification& found, TextOptions options) {
+    TextTable table{.titles = {"  batches/s", "predicted", "90 %", "measured", "error"}};
     for (const auto* side : {&found.recorded, &found.recommended})
-        text += fmt::format("  {:<50}{:>10.4g}{:>22}{:>10.4g}{:>+6.1f} %\n",
-                            fmt::format("num_workers {}, prefetch_depth {}, order {}", side->setting.num_workers,
-                                        side->setting.prefetch_depth, to_string(side->setting.order)),
-                            side->predicted.median,
-                            fmt::format("{:.4g} … {:.4g}", side->predicted.low, side->predicted.high), side->measured(),
-                            100 * gain_of(side->predicted.median, side->measured()));
-    text += fmt::format("  gain: predicted {:+.1f} %, measured {:+.1f} %\n",
-                        100 * gain_of(found.recommended.predicted.median, found.recorded.predicted.median),
-                        100 * gain_of(found.recommended.measured(), found.recorded.measured()));
+        table.rows.push_back({fmt::format("  num_workers {}, prefetch_depth {}, order {}", side->setting.num_workers,
+                                          side->setting.prefetch_depth, to_string(side->setting.order)),
+                              fmt::format("{:.4g}", side->predicted.median),
+                              fmt::format("{:.4g} … {:.4g}", side->predicted.low, side->predicted.high),
+                              fmt::format("{:.4g}", side->measured()),
+                              fmt::format("{:+.1f} %", 100 * gain_of(side->predicted.median, side->measured()))});
+    const double gain = gain_of(found.recommended.measured(), found.recorded.measured());
+    std::string text = fmt::format(
+        "verified by {} runs of each, in turns:\n{}  gain: predicted {:+.1f} %, measured {}\n",
+        found.recorded.measured_batches_per_s.size(), to_text(table, options),
+        100 * gain_of(found.recommended.predicted.median, found.recorded.predicted.median),
+        styled(fmt::format("{:+.1f} %", 100 * gain), gain > 0 ? TextStyle::green : TextStyle::red, options.colour));
     for (const std::string& doubt : found.doubts)
-        text += fmt::format("  not to be trusted: {}\n", doubt);
+        text += fmt::format("  {} {}\n", styled("not to be trusted:", TextStyle::red, options.colour), doubt);
     return text;
 }
 

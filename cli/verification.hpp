@@ -8,6 +8,7 @@
 
 #include <drawpoint/diagnosis/whatif/whatif.hpp>
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
+#include <drawpoint/instrumentation/text/terminal.hpp>
 
 namespace drawpoint::cli {
 
@@ -28,7 +29,7 @@ struct Verification {
 /// Progress goes to stderr. Throws Failure if the recording is not from `drawpoint profile`, or a run fails.
 [[nodiscard]] Verification verify_setting(const Ledger&, const Whatif& predicted, std::size_t rounds);
 
-[[nodiscard]] std::string to_text(const Verification&);
+[[nodiscard]] std::string to_text(const Verification&, TextOptions = {});
 [[nodiscard]] nlohmann::ordered_json to_json(const Verification&);
 
 }   // namespace drawpoint::cli

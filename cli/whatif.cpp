@@ -171,14 +171,16 @@ int whatif_run(const Invocation& invocation) {
     const Whatif found = predict(file, steady, grid);
     nlohmann::ordered_json document =
         to_json(found, {.version = DRAWPOINT_VERSION, .command = invocation.line}, summary_of(ledger, true).machine);
-    std::string text = svg ? to_svg(found) : to_text(found);
+    std::string text = svg ? to_svg(found) : to_text(found, output.text_options());
     if (!html.empty()) {
         write_file(html, to_html(found, fmt::format("What if: {}", file)));
         complain(fmt::format("wrote {}", html));
     }
+    if (svg)
+        return print(text), exit_ok;
     if (verify) {
         const Verification verified = verify_setting(ledger, found, rounds);
-        text += "\n" + to_text(verified);
+        text += "\n" + to_text(verified, output.text_options());
         document["verified"] = to_json(verified);
     }
     print_output(text, document, output);

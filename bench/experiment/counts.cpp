@@ -165,17 +165,18 @@ std::vector<std::string> counted_by_one(const Results& a, const Results& b) {
 
 std::string_view to_text(CountFinding finding) noexcept { return findings[static_cast<std::size_t>(finding)]; }
 
-std::string counts_to_text(std::span<const CountComparison> all) {
+std::string counts_to_text(std::span<const CountComparison> all, TextOptions options) {
     if (all.empty())
         return std::string{nothing_counted};
-    std::size_t widest = 16;
-    for (const CountComparison& one : all)
-        widest = std::max(widest, printable(one.name).size());
-    std::string text = fmt::format("{:<{}}  {:>20}  {:>20}\n", "", widest, "base", "new");
-    for (const CountComparison& one : all)
-        text += fmt::format("{:<{}}  {:>20}  {:>20}  {}\n", printable(one.name), widest, range_text(one.base, one.unit),
-                            range_text(one.value, one.unit), to_text(one.finding));
-    return text;
+    TextTable table{.titles = {"", "base", "new", ""}, .align = "lrrl"};
+    for (const CountComparison& one : all) {
+        const TextStyle style = one.finding == CountFinding::more    ? TextStyle::red
+                                : one.finding == CountFinding::fewer ? TextStyle::green
+                                                                     : TextStyle::plain;
+        table.rows.push_back({printable(one.name), range_text(one.base, one.unit), range_text(one.value, one.unit),
+                              styled(to_text(one.finding), style, options.colour)});
+    }
+    return to_text(table, options);
 }
 
 std::string counts_to_markdown(std::span<const CountComparison> all) {

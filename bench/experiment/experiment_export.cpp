@@ -1,5 +1,6 @@
 #include <drawpoint/bench/experiment/experiment_export.hpp>
 
+#include "bench/experiment/experiment_page.hpp"
 #include "bench/experiment/rows.hpp"
 
 #include <algorithm>
@@ -283,8 +284,8 @@ std::string otava(const Measurements& measured) {
     return columns + "\n" + values + "\n";
 }
 
-constexpr std::array<std::string_view, 7> formats{
-    "google-benchmark", "github-action-benchmark", "bencher", "junit", "markdown", "csv", "otava"};
+constexpr std::array<std::string_view, 8> formats{
+    "html", "google-benchmark", "github-action-benchmark", "bencher", "junit", "markdown", "csv", "otava"};
 
 }   // namespace
 
@@ -302,6 +303,8 @@ ExportFile export_file_in(std::string_view text) {
 }
 
 std::string export_experiment(std::string_view format, const Measurements& measured, Comparisons comparisons) {
+    if (format == "html")
+        return experiment_page(measured, comparisons);
     if (format == "google-benchmark")
         return json_text(google_benchmark(measured));
     if (format == "github-action-benchmark")

@@ -125,13 +125,9 @@ std::string to_text(const Comparison& comparison) {
     return "too few rounds to say";
 }
 
-std::string to_text(const Measurements& measured, std::span<const Comparison> comparisons, double error) {
-    std::size_t widest_metric = 16, widest = 9;
-    for (const Metric& metric : measured.metrics)
-        widest_metric = std::max(widest_metric, printable(metric.name).size());
-    for (const std::string& name : measured.contenders)
-        widest = std::max(widest, printable(name).size());
-    std::string text;
+std::string to_text(const Measurements& measured, std::span<const Comparison> comparisons, double error,
+                    TextOptions options) {
+    TextTable table{.titles = {}, .align = "llrll", .spare = {3}};
     for (std::size_t metric = 0; metric < measured.metrics.size(); ++metric) {
         const Metric& what = measured.metrics[metric];
         std::string name = printable(what.name);
@@ -140,11 +136,16 @@ std::string to_text(const Measurements& measured, std::span<const Comparison> co
                 continue;
             const double median = statistics::quantile(measured.values(contender, metric), 0.5);
             const Comparison* compared = find(comparisons, contender, metric);
-            text += fmt::format("{:<{}}  {:<{}}  {:>10}", std::exchange(name, ""), widest_metric,
-                                printable(measured.contenders[contender]), widest, value_text(median, what.unit));
-            text += compared ? fmt::format("   {:<23}  {}\n", ratio_text(compared->ratio), to_text(*compared)) : "\n";
+            const Finding finding = compared ? compared->finding : Finding::no_difference_shown;
+            const TextStyle style = finding == Finding::slower   ? TextStyle::red
+                                    : finding == Finding::faster ? TextStyle::green
+                                                                 : TextStyle::plain;
+            table.rows.push_back({std::exchange(name, ""), printable(measured.contenders[contender]),
+                                  value_text(median, what.unit), compared ? ratio_text(compared->ratio) : "",
+                                  compared ? styled(to_text(*compared), style, options.colour) : ""});
         }
     }
+    std::string text = to_text(table, options);
     for (const std::string& reason : measured.not_run)
         if (!reason.empty())
             text += fmt::format("not run: {}\n", printable(reason));

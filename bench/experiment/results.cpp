@@ -186,31 +186,14 @@ Results results_in(std::string name, const nlohmann::json& document) {
     return results;
 }
 
-std::string results_to_text(std::span<const Results> files) {
-    std::vector<std::vector<std::string>> lines{titles_of(files)};
-    lines.front().insert(lines.front().begin(), "");
+std::string results_to_text(std::span<const Results> files, TextOptions options) {
+    TextTable table{.titles = titles_of(files)};
+    table.titles.insert(table.titles.begin(), "");
     for_each_row(files, [&](const std::string& name, const std::vector<std::string>& cells) {
-        lines.push_back(cells);
-        lines.back().insert(lines.back().begin(), name);
+        table.rows.push_back(cells);
+        table.rows.back().insert(table.rows.back().begin(), name);
     });
-    std::vector<std::size_t> widths(lines.front().size());
-    const auto width_of = [](const std::string& text) {   // in characters: of UTF-8, bytes that begin one
-        return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
-    };
-    for (const auto& line : lines)
-        for (std::size_t i = 0; i < line.size(); ++i)
-            widths[i] = std::max(widths[i], width_of(line[i]));
-    std::string text;
-    for (const auto& line : lines) {
-        std::string row;
-        for (std::size_t i = 0; i < line.size(); ++i) {
-            const std::string padding(widths[i] - width_of(line[i]), ' ');
-            row += i == 0 ? line[i] + padding : "  " + padding + line[i];
-        }
-        row.erase(row.find_last_not_of(' ') + 1);
-        text += row + "\n";
-    }
-    return text + fmt::format("\n{}\n", no_verdict);
+    return to_text(table, options) + fmt::format("\n{}\n", no_verdict);
 }
 
 std::string results_to_markdown(std::span<const Results> files) {

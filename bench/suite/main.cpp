@@ -44,7 +44,7 @@ struct Options {
     std::size_t rounds = 0, runs = 1;
     double turn_ms = 200, error_percent = 1;
     std::optional<std::uint64_t> seed;
-    std::string json, once;
+    std::string json, html, once;
     bool prints_json = false, lists = false, digest = false, in_steps = false;
 
     void add_to(CLI::App& app, const Suite& suite) {
@@ -69,6 +69,7 @@ struct Options {
             ->check(CLI::Range(1e-6, 50.0));
         app.add_option("--seed", seed, "of the orders of turns [drawn anew]");
         app.add_option("--json", json, "JSON on stdout in place of the table; --json=FILE: beside it")->expected(0, 1);
+        app.add_option("--html", html, "writes a page of HTML with a picture of the ratios; as --to html=FILE");
         app.add_option("--to", to,
                        fmt::format("FORMAT=FILE, repeatable: writes a file for another program; FORMAT is {}",
                                    fmt::join(experiment_formats(), ", ")))
@@ -210,6 +211,8 @@ int main(const Suite& suite, int argc, char** argv, bool optimised) {
         std::ranges::reverse(words);
         app.parse(words);
         options.prints_json = app.get_option("--json")->count() > 0;
+        if (!options.html.empty())
+            options.to.push_back("html=" + options.html);
         if (suite.rows().empty())
             throw std::runtime_error{"the suite has no rows"};
         int status = exit_ok;

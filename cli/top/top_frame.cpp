@@ -114,7 +114,7 @@ private:
     /// A row with a name.
     [[nodiscard]] ScreenLine row(std::string_view label) const {
         ScreenLine at = line();
-        at.add(label, Style::bold).to(label_width);
+        at.add(label, TextStyle::bold).to(label_width);
         return at;
     }
     void put(const ScreenLine& line) { lines_.push_back(line.text()); }
@@ -130,12 +130,12 @@ private:
                         state_text(view_, options_.paused));
         const std::size_t columns = columns_of(state);
         put(line()
-                .add(cut(title_of(view_.run.run), width_ > columns + 2 ? width_ - columns - 2 : 0), Style::bold)
+                .add(cut(title_of(view_.run.run), width_ > columns + 2 ? width_ - columns - 2 : 0), TextStyle::bold)
                 .before_last(columns)
-                .add(state, distrusted ? Style::red : Style::cyan));
+                .add(state, distrusted ? TextStyle::red : TextStyle::cyan));
         ScreenLine second = line();
         if (!view_.progress) {
-            put(second.add("no step has ended yet", Style::dim));
+            put(second.add("no step has ended yet", TextStyle::dim));
             blank();
             return;
         }
@@ -148,7 +148,7 @@ private:
         const std::size_t room_for_bar = second.left() > times.size() + 2 ? second.left() - times.size() - 2 : 0;
         if (progress.batches > 0 && room_for_bar > 4) {
             const double done = static_cast<double>(progress.batch) / static_cast<double>(progress.batches);
-            second.add(bar_text(done, std::min<std::size_t>(room_for_bar, 40)), Style::cyan);
+            second.add(bar_text(done, std::min<std::size_t>(room_for_bar, 40)), TextStyle::cyan);
         }
         put(second.before_last(times.size()).add(times));
         blank();
@@ -156,11 +156,11 @@ private:
 
     void rates() {
         ScreenLine at = row("samples/s");
-        at.add("now ").add(rate(rate_of(view_.now)), Style::bold).add("  mean ").add(rate(rate_of(view_.run)));
+        at.add("now ").add(rate(rate_of(view_.now)), TextStyle::bold).add("  mean ").add(rate(rate_of(view_.run)));
         const std::string over = " over " + clock_text(view_.rates_s);
         if (!view_.rates.empty() && at.left() > over.size() + 6)
             at.add("  ")
-                .add(sparkline(view_.rates, std::min<std::size_t>(at.left() - over.size(), 60)), Style::cyan)
+                .add(sparkline(view_.rates, std::min<std::size_t>(at.left() - over.size(), 60)), TextStyle::cyan)
                 .add(over);
         put(at);
     }
@@ -168,10 +168,10 @@ private:
     void draw() {
         const auto share = view_.now.headroom.draw_share;
         ScreenLine at = row("draw");
-        const Style style = share.value_or(0) >= 0.2    ? Style::red
-                            : share.value_or(0) >= 0.05 ? Style::yellow
-                                                        : Style::green;
-        at.add("now ").add(percent(share), style).add("  mean ").add(percent(view_.run.headroom.draw_share));
+        at.add("now ")
+            .add(percent(share), style_of_draw(share.value_or(0)))
+            .add("  mean ")
+            .add(percent(view_.run.headroom.draw_share));
         at.add(" of the time");
         if (const auto gain = view_.run.headroom.throughput_gain_if_draw_were_zero)
             at.add(fmt::format("; if {} were free: ×{:.2f}", view_.run.device ? "data" : "the draw", 1 + *gain));
@@ -189,13 +189,14 @@ private:
                 .add(printable(name))
                 .to(std::min<std::size_t>(34, width_ / 2))
                 .add(fmt::format("{:>8}  ", percent(share)));
-            put(at.add(bar_text(share, at.left() > 4 ? std::min<std::size_t>(at.left() - 2, 50) : 0), Style::yellow));
+            put(at.add(bar_text(share, at.left() > 4 ? std::min<std::size_t>(at.left() - 2, 50) : 0),
+                       TextStyle::yellow));
         }
     }
 
     /// What the signs in the workers' bars mean.
     static constexpr std::array<std::string_view, 4> fills{"█", "▓", "▒", "░"};
-    static constexpr std::array fill_styles{Style::cyan, Style::yellow, Style::green, Style::red};
+    static constexpr std::array fill_styles{TextStyle::cyan, TextStyle::yellow, TextStyle::green, TextStyle::red};
 
     void workers(std::size_t most) {
         ScreenLine legend = row("workers");
@@ -208,7 +209,7 @@ private:
             if (shown == most)
                 break;
             if (shown + 1 == most && left > 1) {
-                put(line().to(2).add(fmt::format("and {} more", left), Style::dim));
+                put(line().to(2).add(fmt::format("and {} more", left), TextStyle::dim));
                 return;
             }
             worker_bar(worker);
@@ -216,7 +217,8 @@ private:
             --left;
         }
         if (view_.workers.empty())
-            put(line().to(2).add("none: the loop loads by itself, or nothing was recorded in this window", Style::dim));
+            put(line().to(2).add("none: the loop loads by itself, or nothing was recorded in this window",
+                                 TextStyle::dim));
     }
 
     void worker_bar(const WorkerBlame& worker) {
@@ -228,7 +230,7 @@ private:
         const std::size_t width = at.left() > busy.size() + 2 ? at.left() - busy.size() - 2 : 0;
         double sum = 0;
         std::size_t filled = 0;
-        const auto fill = [&](std::int64_t ns, std::string_view sign, Style style) {
+        const auto fill = [&](std::int64_t ns, std::string_view sign, TextStyle style) {
             sum += static_cast<double>(ns) / span * static_cast<double>(width);
             std::string part;
             for (; filled < std::min(width, static_cast<std::size_t>(sum + 0.5)); ++filled)
@@ -237,9 +239,9 @@ private:
         };
         for (std::size_t i = 0; i < worker.stages_ns.size(); ++i)
             fill(worker.stages_ns[i], fills[i % fills.size()], fill_styles[i % fills.size()]);
-        fill(worker.collate_ns + worker.sampler_ns, "+", Style::plain);
-        fill(worker.run_queue_ns + worker.overhead_ns, "-", Style::red);
-        fill(idle_ns, "·", Style::dim);
+        fill(worker.collate_ns + worker.sampler_ns, "+", TextStyle::plain);
+        fill(worker.run_queue_ns + worker.overhead_ns, "-", TextStyle::red);
+        fill(idle_ns, "·", TextStyle::dim);
         put(at.before_last(busy.size()).add(busy));
     }
 
@@ -269,17 +271,17 @@ private:
         if (trust.trusted)
             return put(row("trust").add("nothing speaks against these numbers"));
         for (const std::string& reason : trust.texts())
-            put(row("DISTRUST").add(printable(reason), Style::red));
+            put(row("DISTRUST").add(printable(reason), TextStyle::red));
     }
 
     void verdict() {
         ScreenLine at = row("verdict");
         if (!view_.diagnosis)
-            return put(at.add("none yet", Style::dim));
+            return put(at.add("none yet", TextStyle::dim));
         const Diagnosis& diagnosis = view_.diagnosis->diagnosis;
-        put(at.add(verdict_text(diagnosis), diagnosis.abstained ? Style::dim : Style::bold));
+        put(at.add(verdict_text(diagnosis), diagnosis.abstained ? TextStyle::dim : TextStyle::bold));
         if (!diagnosis.abstained)
-            put(row("").add(advice_text(diagnosis), diagnosis.advice ? Style::green : Style::dim));
+            put(row("").add(advice_text(diagnosis), diagnosis.advice ? TextStyle::green : TextStyle::dim));
     }
 
     void slow(std::size_t most) {
@@ -289,10 +291,10 @@ private:
         for (std::size_t i = 0; i < std::min(most, view_.diagnosis->slow_samples.size()); ++i) {
             const TopSample& sample = view_.diagnosis->slow_samples[i];
             put(row(std::exchange(label, ""))
-                    .add(fmt::format("sample {} held the loop up for {}{}{}", sample.index,
-                                     format_duration(sample.stall_s),
-                                     sample.times > 1 ? fmt::format(", {} times", sample.times) : "",
-                                     sample.stage.empty() ? "" : ", in " + printable(sample.stage))));
+                    .add(fmt::format("sample {} held up {}{}{}{}", sample.index, format_duration(sample.stall_s),
+                                     sample.times > 1 ? fmt::format(" in {} times", sample.times) : "",
+                                     sample.stage.empty() ? "" : ", in " + printable(sample.stage),
+                                     sample.path.empty() ? "" : ": " + printable(sample.path))));
         }
     }
 
@@ -339,7 +341,7 @@ private:
         blank();
         put(line().add(fmt::format("{:<7}{:<12}{:>9}{:>10}{:>10}{:>10}{:>10}{:>9}", "phase", "action", "calls", "mean",
                                    "median", "p90", "p99", "share"),
-                       Style::bold));
+                       TextStyle::bold));
         for (const SummaryRow& each : view_.run.rows)
             put(line().add(fmt::format("{:<7}{:<12}{:>9}{:>10}{:>10}{:>10}{:>10}{:>9}", each.phase,
                                        name_of(each.action), format_count(static_cast<std::int64_t>(each.calls)),
@@ -356,7 +358,7 @@ private:
         blank();
         put(line().add(
             fmt::format("{:<28}{:>9}{:>10}{:>10}{:>10}{:>9}", "stage", "calls", "mean", "p90", "p99", "failed"),
-            Style::bold));
+            TextStyle::bold));
         for (const StageSummary& stage : view_.run.stages)
             put(line()
                     .add(printable(stage.stage))
@@ -369,7 +371,7 @@ private:
 
     void samples_page() {
         if (!view_.diagnosis || view_.diagnosis->slow_samples.empty())
-            put(line().add("no sample has held the loop up", Style::dim));
+            put(line().add("no sample has held the loop up", TextStyle::dim));
         const std::size_t errors = std::min(view_.run.errors.size(), room() / 2);
         slow(room() > errors + 1 ? room() - errors - 1 : 0);
         for (std::size_t i = 0; i < errors; ++i) {
@@ -377,7 +379,7 @@ private:
             put(row(i == 0 ? "failed" : "")
                     .add(fmt::format("sample {} {}: {}: {}", error.index, printable(error.path), printable(error.stage),
                                      printable(error.message)),
-                         Style::red));
+                         TextStyle::red));
         }
     }
 
@@ -400,10 +402,10 @@ private:
                     .to(2)
                     .add(cut(printable(name), width_ > columns + 4 ? width_ - columns - 4 : 0))
                     .before_last(columns)
-                    .add(gain, change.gain.median > 0.03 ? Style::green : Style::plain));
+                    .add(gain, change.gain.median > 0.03 ? TextStyle::green : TextStyle::plain));
         }
         if (room() > 0 && std::ranges::any_of(diagnosis.interventions, std::not_fn(&Intervention::can_be_set)))
-            put(line().to(2).add("* no setting does this", Style::dim));
+            put(line().to(2).add("* no setting does this", TextStyle::dim));
         if (!diagnosis.how_to_refute.empty()) {
             blank();
             paragraph("to refute it: ", diagnosis.how_to_refute);
@@ -431,7 +433,7 @@ private:
                   {"5", "the verdict: evidence, and the predicted gain of each change"},
                   {"left, right", "an earlier moment, a later one: as far back as rows are kept"},
                   {"?", "this page"}}})
-            put(line().to(2).add(key, Style::bold).to(16).add(what));
+            put(line().to(2).add(key, TextStyle::bold).to(16).add(what));
         blank();
         paragraph("", fmt::format("\"now\" is the last {} of the recording, and so are causes, workers and the queue. "
                                   "The verdict is of the rows kept, all else of the whole run. A recording is written "
@@ -453,7 +455,7 @@ private:
                                                                            {"←→", "time"}}}) {
             if (at.left() < columns_of(key) + what.size() + 3)
                 break;
-            at.add(key, Style::bold).add(" ").add(what, Style::dim).add("  ");
+            at.add(key, TextStyle::bold).add(" ").add(what, TextStyle::dim).add("  ");
         }
         put(at);
     }

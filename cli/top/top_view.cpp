@@ -105,6 +105,7 @@ std::vector<TopSample> slow_samples_of(const Ledger& ledger, const Blame& blame)
             row.pipeline < ledger.pipelines.size() ? ledger.pipelines[row.pipeline].stages : std::vector<std::string>{};
         samples.push_back({.index = row.index,
                            .stage = slow.stage < stages.size() ? stages[slow.stage] : "",
+                           .path = path_of(ledger, slow).value_or(""),
                            .times = slow.times,
                            .stall_s = seconds(slow.stall_ns)});
     }

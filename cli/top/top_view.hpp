@@ -25,7 +25,7 @@ struct TopProgress {
 /// A sample that made the loop wait, with its stall (SlowSample).
 struct TopSample {
     std::uint64_t index = 0;
-    std::string stage;   ///< its longest
+    std::string stage, path;   ///< its longest stage; where it comes from, if that is known
     std::uint32_t times = 1;
     double stall_s = 0;
 };

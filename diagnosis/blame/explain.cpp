@@ -31,12 +31,6 @@ std::string percent(std::int64_t part, std::int64_t whole) {
     return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " %";
 }
 
-std::string padded(std::string text, std::size_t width, bool right = false) {
-    if (const std::size_t now = columns_of(text); now < width)
-        text.insert(right ? 0 : text.size(), width - now, ' ');
-    return text;
-}
-
 /// One letter per stage, its first one if that is free. 'C' stands for collating.
 std::string letters_for(const std::vector<std::string>& stages) {
     std::string letters;
@@ -53,13 +47,14 @@ std::string letters_for(const std::vector<std::string>& stages) {
 
 class Explanation {
 public:
-    Explanation(const Ledger& ledger, const Blame& blame, const DrawBlame& draw, std::size_t width)
+    Explanation(const Ledger& ledger, const Blame& blame, const DrawBlame& draw, TextOptions options)
         : ledger_{ledger},
           blame_{blame},
           draw_{draw},
           step_{ledger.steps[draw.step]},
           rows_{ledger},
-          width_{std::max<std::size_t>(width, 60)} {
+          width_{std::max<std::size_t>(options.width, 60)},
+          colour_{options.colour} {
         if (draw.batch != nothing)
             batch_ = &ledger.batches[draw.batch];
         if (batch_ && batch_->pipeline < ledger.pipelines.size())
@@ -73,7 +68,8 @@ public:
             timeline();
         pieces();
         line("");
-        prose(draw_sentence(ledger_, blame_, draw_));
+        for (const std::string& part : wrapped(draw_sentence(ledger_, blame_, draw_), width_))
+            line(styled(part, TextStyle::bold, colour_));
         return std::move(out_);
     }
 
@@ -82,14 +78,8 @@ private:
 
     /// A sentence, wrapped to the width.
     void prose(std::string_view text) {
-        while (text.size() > width_) {
-            const std::size_t blank = text.rfind(' ', width_);
-            if (blank == text.npos || blank == 0)
-                break;
-            line(text.substr(0, blank));
-            text.remove_prefix(blank + 1);
-        }
-        line(text);
+        for (const std::string& part : wrapped(text, width_))
+            line(part);
     }
 
     void head() {
@@ -111,8 +101,8 @@ private:
             label_width = std::max(label_width, sample_label(ledger_.samples[i]).size());
         const std::size_t cells = std::max<std::size_t>(width_ - std::min(width_, label_width + 2), 20);
         TimeAxis axis{timeline.from_ns, timeline.to_ns, cells};
-        const auto row = [&](std::string_view label) {
-            line(padded(std::string{label}, label_width) + " |" + axis.take());
+        const auto row = [&](std::string_view label, TextStyle style = TextStyle::plain) {
+            line(padded(label, label_width) + " |" + styled(axis.take(), style, colour_));
         };
 
         const std::string left = moment(timeline.from_ns, step_.draw_begin_ns),
@@ -120,7 +110,7 @@ private:
         line("");
         line(padded("", label_width + 2) + left + padded(right, cells - std::min(cells, left.size()), true));
         axis.paint(step_.draw_begin_ns, timeline.to_ns, "█");
-        row("draw");
+        row("draw", TextStyle::yellow);
         for (const std::uint32_t i : timeline.samples) {
             paint(axis, ledger_.samples[i]);
             row(sample_label(ledger_.samples[i]));
@@ -216,6 +206,7 @@ private:
     const StepRow& step_;
     LoaderRows rows_;
     std::size_t width_;
+    bool colour_;
     const BatchRow* batch_ = nullptr;
     std::vector<std::string> stages_;
     std::string letters_, out_;
@@ -223,8 +214,8 @@ private:
 
 }   // namespace
 
-std::string explain(const Ledger& ledger, const Blame& blame, std::optional<std::uint32_t> step, std::size_t width) {
-    return Explanation{ledger, blame, explained_draw(ledger, blame, step), width}.text();
+std::string explain(const Ledger& ledger, const Blame& blame, std::optional<std::uint32_t> step, TextOptions options) {
+    return Explanation{ledger, blame, explained_draw(ledger, blame, step), options}.text();
 }
 
 }   // namespace drawpoint

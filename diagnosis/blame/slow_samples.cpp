@@ -1,5 +1,7 @@
 #include "diagnosis/blame/blame_parts.hpp"
 
+#include <drawpoint/instrumentation/facts.hpp>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -15,6 +17,12 @@ std::uint8_t longest_stage(const Ledger& ledger, const SampleRow& sample) {
 }
 
 }   // namespace
+
+std::optional<std::string> path_of(const Ledger& ledger, const SlowSample& slow) {
+    const SampleRow& row = ledger.samples[slow.sample];
+    const auto path = ledger.fact(facts::sample_path(row.pipeline, row.index));
+    return path ? std::optional{std::string{*path}} : std::nullopt;
+}
 
 void add_slow_samples(Blame& blame, const Ledger& ledger, const LoaderRows& rows) {
     struct Stalls {

@@ -13,12 +13,13 @@
 #include "diagnosis/page/page.hpp"
 #include <drawpoint/instrumentation/text/format.hpp>
 #include <drawpoint/instrumentation/text/printable.hpp>
+#include <drawpoint/instrumentation/text/terminal.hpp>
 
 namespace drawpoint {
 namespace {
 
 constexpr std::size_t most_rows = 14;
-constexpr double left = 290, right = 110, bars = 560, row_height = 26, top = 8;
+constexpr double left = 310, right = 110, bars = 560, row_height = 26, top = 8;
 
 /// A bar of the waterfall, in seconds.
 struct Bar {
@@ -66,7 +67,7 @@ Svg waterfall(const RunComparison& found) {
         const Bar& bar = all[i];
         const double x = std::min(place(bar.from), place(bar.to)), end = std::max(place(bar.from), place(bar.to));
         const double y = top + row_height * static_cast<double>(i);
-        svg.text(left - 8, y + 17, bar.name, "end");
+        svg.text(left - 8, y + 17, cut(bar.name, 42), "end");
         svg.rect(x, y + 3, std::max(end - x, 1.0), row_height - 6, bar.style, bar.name + ": " + bar.value);
         svg.text(end + 6, y + 17, bar.value);
         if (i + 1 < all.size())

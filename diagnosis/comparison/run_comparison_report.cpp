@@ -53,27 +53,31 @@ std::string or_none(const std::string& text) { return text.empty() ? "none" : pr
 
 }   // namespace
 
-std::string to_text(const RunComparison& found) {
+std::string to_text(const RunComparison& found, TextOptions options) {
     std::string text = headline(found) + "\n\n";
     if (!found.differences.empty())
         text += "not the same in both runs:\n";
     for (const RunDifference& one : found.differences)
         text += fmt::format("  {}: {} -> {}\n", printable(one.name), or_none(one.a), or_none(one.b));
-    std::size_t widest = 4;
-    for (const WaterfallRow& row : found.rows)
-        widest = std::max(widest, printable(row.name).size());
-    text += fmt::format("{}{:<5}  {:<{}}  {:>10}  {:>10}  {:>10}  {:>7}  {}\n", found.differences.empty() ? "" : "\n",
-                        "phase", "what", widest, "before", "after", "difference", "of all", "90 % interval");
-    for (const WaterfallRow& row : found.rows)
-        text += fmt::format("{:<5}  {:<{}}  {:>10}  {:>10}  {:>10}  {:>7}  {}\n", row.phase, printable(row.name),
-                            widest, format_duration(static_cast<double>(row.a_ns) * 1e-9),
-                            format_duration(static_cast<double>(row.b_ns) * 1e-9),
-                            signed_duration(static_cast<double>(row.difference_ns)), share_text(found, row),
-                            interval_text(row));
-    text += fmt::format("{:<5}  {:<{}}  {:>10}  {:>10}  {:>10}\n", "", "sum", widest,
-                        format_duration(static_cast<double>(found.a_wall_ns) * 1e-9),
-                        format_duration(static_cast<double>(found.b_wall_ns) * 1e-9),
-                        signed_duration(static_cast<double>(longer_ns(found))));
+    TextTable table{.titles = {"phase", "what", "before", "after", "difference", "of all", "90 % interval"},
+                    .align = "llrrrrl",
+                    .spare = {5},
+                    .name = 1};
+    for (const WaterfallRow& row : found.rows) {
+        const bool is_sure = row.interval_ns && (row.interval_ns->low > 0 || row.interval_ns->high < 0);
+        const TextStyle style = !is_sure                    ? TextStyle::plain
+                                : row.interval_ns->high < 0 ? TextStyle::green
+                                                            : TextStyle::red;
+        table.rows.push_back({std::string{row.phase}, printable(row.name),
+                              format_duration(static_cast<double>(row.a_ns) * 1e-9),
+                              format_duration(static_cast<double>(row.b_ns) * 1e-9),
+                              styled(signed_duration(static_cast<double>(row.difference_ns)), style, options.colour),
+                              share_text(found, row), interval_text(row)});
+    }
+    table.rows.push_back({"", "sum", format_duration(static_cast<double>(found.a_wall_ns) * 1e-9),
+                          format_duration(static_cast<double>(found.b_wall_ns) * 1e-9),
+                          signed_duration(static_cast<double>(longer_ns(found))), "", ""});
+    text += (found.differences.empty() ? "" : "\n") + to_text(table, options);
     return text + "\nOne run of each says nothing about chance between runs; drawpoint gate does.\n";
 }
 

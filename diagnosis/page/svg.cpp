@@ -7,8 +7,7 @@
 #include <fmt/format.h>
 
 #include <drawpoint/instrumentation/text/printable.hpp>
-
-#include "diagnosis/rows/time_axis.hpp"
+#include <drawpoint/instrumentation/text/terminal.hpp>
 
 namespace drawpoint {
 namespace {

@@ -11,11 +11,6 @@
 
 namespace drawpoint {
 
-/// Terminal columns of UTF-8 text, assuming one per character.
-[[nodiscard]] inline std::size_t columns_of(std::string_view text) noexcept {
-    return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xc0) != 0x80; }));
-}
-
 /// A line of terminal cells that represents [from, to).
 class TimeAxis {
 public:

@@ -23,7 +23,7 @@ namespace drawpoint {
 [[nodiscard]] std::optional<Svg> step_chart(const Ledger&, const Blame* blame);
 
 /// How many training draws (without any, validation draws) took how long, with the percentiles of the summary.
-[[nodiscard]] std::optional<Svg> draw_histogram(const Ledger&, const Summary&);
+[[nodiscard]] std::optional<Svg> draw_histogram(const Summary&);
 
 /// What each worker did over the run, and how many batches were ready.
 [[nodiscard]] std::optional<Svg> worker_chart(const Ledger&, const LoaderRows&);

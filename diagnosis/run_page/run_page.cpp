@@ -164,7 +164,7 @@ private:
                 add(element_of(table));
             }
         }
-        figure(draw_histogram(ledger_, summary_), "How many draws took how long.");
+        figure(draw_histogram(summary_), "How many draws took how long.");
         const Summary::Draw& parts = summary_.draw;
         PageTable table{.caption = "Parts of all draws", .titles = {"part", "time"}, .rows = {}};
         for (const auto& [name, s] : {std::pair{"starved: the batch did not exist yet", parts.starved_s},
@@ -221,7 +221,7 @@ private:
             return;
         add(heading_of("Samples that held the loop up"));
         PageTable table{.caption = "By how much earlier their batches would have been complete without them",
-                        .titles = {"sample", "stall", "times", "longest stage"},
+                        .titles = {"sample", "stall", "times", "longest stage", "from"},
                         .rows = {}};
         for (std::size_t i = 0; i < std::min(slow.size(), listed_samples); ++i) {
             const SampleRow& row = ledger_.samples[slow[i].sample];
@@ -229,7 +229,8 @@ private:
                                                                         : std::vector<std::string>{};
             table.rows.push_back({fmt::format("{}", row.index), duration(static_cast<double>(slow[i].stall_ns) / 1e9),
                                   count(slow[i].times),
-                                  slow[i].stage < stages.size() ? stages[slow[i].stage] : std::string{"-"}});
+                                  slow[i].stage < stages.size() ? stages[slow[i].stage] : std::string{"-"},
+                                  path_of(ledger_, slow[i]).value_or("-")});
         }
         add(element_of(table));
     }
@@ -378,7 +379,7 @@ std::optional<std::string> to_svg(const Ledger& ledger, const Summary& summary, 
     const auto drawn = [&]() -> std::optional<Svg> {
         switch (picture) {
         case RunPicture::steps: return step_chart(ledger, diagnosis ? &diagnosis->blame : nullptr);
-        case RunPicture::draws: return draw_histogram(ledger, summary);
+        case RunPicture::draws: return draw_histogram(summary);
         case RunPicture::workers: return worker_chart(ledger, LoaderRows{ledger});
         case RunPicture::flame: {
             auto operators = ledger.stack_samples.empty() ? operator_flame(ledger) : std::nullopt;

@@ -9,21 +9,9 @@ namespace {
 
 double ms(std::int64_t ns) noexcept { return static_cast<double>(ns) / 1e6; }
 
-/// Appends a sentence in indented lines of at most 120 columns.
-void put_wrapped(std::string& text, std::string_view mark, std::string_view sentence) {
-    constexpr std::size_t columns = 120;
-    std::string indent = "  ";
-    text += indent;
-    text += mark;
-    indent.append(mark.size(), ' ');
-    while (sentence.size() + indent.size() > columns) {
-        const std::size_t space = sentence.rfind(' ', columns - indent.size());
-        if (space == sentence.npos || space == 0)
-            break;
-        text.append(sentence.substr(0, space)) += '\n' + indent;
-        sentence.remove_prefix(space + 1);
-    }
-    text.append(sentence) += '\n';
+/// Appends a sentence in indented lines.
+void put_wrapped(std::string& text, std::string_view mark, std::string_view sentence, TextOptions options) {
+    text += fitted(fmt::format("  {}{}", mark, sentence), options.width);
 }
 
 std::string_view words_of(LoaderIterator iterator) noexcept {
@@ -37,7 +25,7 @@ std::string_view words_of(LoaderIterator iterator) noexcept {
 
 }   // namespace
 
-std::string to_text(const TraceSplit& split) {
+std::string to_text(const TraceSplit& split, TextOptions options) {
     std::string text;
     const auto line = [&]<class... T>(fmt::format_string<T...> form, T&&... values) {
         fmt::format_to(std::back_inserter(text), form, std::forward<T>(values)...);
@@ -48,7 +36,8 @@ std::string to_text(const TraceSplit& split) {
          split.has_draws ? split.steady_steps : split.steps.size() - split.warm_up_steps, split.warm_up_steps,
          split.boundaries);
     if (split.has_draws) {
-        line("draw           {:5.1f} % of the steady steps' time, {:.1f} % of all", 100 * split.draw_share,
+        line("draw           {} of the steady steps' time, {:.1f} % of all",
+             styled(fmt::format("{:5.1f} %", 100 * split.draw_share), style_of_draw(split.draw_share), options.colour),
              100 * split.draw_share_of_all);
         line("a draw, ms     median {:.3f}, p90 {:.3f}, p99 {:.3f}, longest {:.3f}; a step {:.3f}",
              ms(split.steady_draw.p50_ns), ms(split.steady_draw.p90_ns), ms(split.steady_draw.p99_ns),
@@ -81,16 +70,16 @@ std::string to_text(const TraceSplit& split) {
                                    : "");
     if (!split.hint.empty()) {
         text += "by rule of thumb (no verdict: the trace has nothing of the loader)\n";
-        put_wrapped(text, "", split.hint);
+        put_wrapped(text, "", split.hint, options);
     }
     if (!split.notes.empty()) {
         text += "notes\n";
         for (const std::string& note : split.notes)
-            put_wrapped(text, "- ", note);
+            put_wrapped(text, "- ", note, options);
     }
     text += "this trace cannot tell\n";
     for (const std::string& question : split.cannot_tell)
-        put_wrapped(text, "- ", question);
+        put_wrapped(text, "- ", question, options);
     return text;
 }
 

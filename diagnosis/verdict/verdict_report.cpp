@@ -64,29 +64,48 @@ std::string advice_text(const Diagnosis& diagnosis) {
                                                    : "leave the settings as they are: no change of them gains 3 %";
 }
 
-std::string to_text(const Diagnosis& diagnosis) {
-    std::string text = fmt::format("verdict: {}\n\n", verdict_text(diagnosis));
+TextStyle style_of_gain(const Interval& gain) noexcept {
+    return gain.low > 0 ? TextStyle::green : gain.high < 0 ? TextStyle::red : TextStyle::plain;
+}
+
+namespace {
+
+std::string styled_verdict(const Diagnosis& diagnosis, TextOptions options) {
+    return styled(verdict_text(diagnosis), diagnosis.abstained ? TextStyle::dim : TextStyle::bold, options.colour);
+}
+
+std::string styled_advice(const Diagnosis& diagnosis, TextOptions options) {
+    return styled(advice_text(diagnosis), diagnosis.advice ? style_of_gain(diagnosis.advice->gain) : TextStyle::plain,
+                  options.colour);
+}
+
+}   // namespace
+
+std::string to_text(const Diagnosis& diagnosis, TextOptions options) {
+    std::string text = fmt::format("verdict: {}\n\n", styled_verdict(diagnosis, options));
     for (const std::string& line : diagnosis.evidence)
         text += fmt::format("  - {}\n", line);
     if (!diagnosis.blame_rows.empty()) {
-        text += fmt::format("\n{:<44}{:>12}{:>10}\n", "what the steady draws waited for", "time", "share");
+        TextTable table{.titles = {"what the steady draws waited for", "time", "share"}};
         for (const BlameRow& row : diagnosis.blame_rows)
             if (row.ns > 0)
-                text += fmt::format("  {:<42}{:>12}{:>8.1f} %\n", printable(row.cause),
-                                    format_duration(static_cast<double>(row.ns) / 1e9), row.share * 100);
+                table.rows.push_back({"  " + printable(row.cause), format_duration(static_cast<double>(row.ns) / 1e9),
+                                      fmt::format("{:.1f} %", row.share * 100)});
+        text += "\n" + to_text(table, options);
     }
     if (!diagnosis.interventions.empty()) {
-        text += fmt::format("\n{:<44}{:>12}{:>20}\n", "what one change alone is predicted to do", "throughput", "90 %");
+        TextTable table{.titles = {"what one change alone is predicted to do", "throughput", "90 %"}};
         for (const Intervention& change : diagnosis.interventions)
-            text += fmt::format("  {:<42}{:>12}{:>20}\n", printable(change.change) + (change.can_be_set() ? "" : " *"),
-                                gain_text(change.gain, false),
-                                fmt::format("{:.0f} … {:.0f} %", change.gain.low * 100, change.gain.high * 100));
+            table.rows.push_back({"  " + printable(change.change) + (change.can_be_set() ? "" : " *"),
+                                  styled(gain_text(change.gain, false), style_of_gain(change.gain), options.colour),
+                                  fmt::format("{:.0f} … {:.0f} %", change.gain.low * 100, change.gain.high * 100)});
+        text += "\n" + to_text(table, options);
         text += fmt::format("  * hypothetical: no setting does this\n  {}\n", replayed_text(diagnosis));
         if (!diagnosis.assumed_of_scheduler.empty())
             text += fmt::format("  of the recorded machine's scheduler, Linux's defaults are assumed: {}\n",
                                 diagnosis.assumed_of_scheduler);
     }
-    text += fmt::format("\nadvice: {}\n", advice_text(diagnosis));
+    text += fmt::format("\nadvice: {}\n", styled_advice(diagnosis, options));
     if (!diagnosis.how_to_refute.empty())
         text += fmt::format("to refute it: {}\n", printable(diagnosis.how_to_refute));
     return text;
@@ -122,10 +141,10 @@ std::string to_markdown(const Diagnosis& diagnosis) {
     return text;
 }
 
-std::string verdict_lines(const Diagnosis& diagnosis) {
-    std::string text = fmt::format("why the draw waits: {}\n", verdict_text(diagnosis));
+std::string verdict_lines(const Diagnosis& diagnosis, TextOptions options) {
+    std::string text = fmt::format("why the draw waits: {}\n", styled_verdict(diagnosis, options));
     if (!diagnosis.abstained)
-        text += fmt::format("  predicted: {}\n", advice_text(diagnosis));
+        text += fmt::format("  predicted: {}\n", styled_advice(diagnosis, options));
     return text;
 }
 

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <string_view>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -19,58 +22,90 @@ std::string setting_text(const LoaderSetting& setting, const LoaderSetting& reco
                                                                  : fmt::format(", batch_size {}", setting.batch_size));
 }
 
-std::string expected_text(const WhatifRow& row) {
+std::string waiting_text(double share, TextOptions options) {
+    return fmt::format("waiting for data {} of the time",
+                       styled(fmt::format("{:.0f} %", share * 100), style_of_draw(share), options.colour));
+}
+
+std::string expected_text(const WhatifRow& row, TextOptions options) {
     const Interval& rate = row.prediction.batches_per_s;
-    return fmt::format("{:.4g} batches/s ({:.4g} … {:.4g}), waiting for data {:.0f} % of the time, memory up to {}",
-                       rate.median, rate.low, rate.high, row.prediction.draw_share.median * 100,
+    return fmt::format("{:.4g} batches/s ({:.4g} … {:.4g}), {}, memory up to {}", rate.median, rate.low, rate.high,
+                       waiting_text(row.prediction.draw_share.median, options),
                        format_bytes(static_cast<double>(row.prediction.peak_bytes)));
 }
 
 }   // namespace
 
-std::string to_text(const Whatif& found) {
+namespace {
+
+/// A map of one order and batch size: a row for each number of workers, and as many depths beside each other as fit.
+void append_map(std::string& text, const Whatif& found, std::span<const WhatifRow> rows, TextOptions options) {
     constexpr std::array<std::string_view, 5> shades{" ", "░", "▒", "▓", "█"};
-    const WhatifRow& chosen = found.rows[found.recommended];
-    std::string text = fmt::format("recorded: {}\n  measured: {:.4g} batches/s, waiting for data {:.0f} % of the time\n"
-                                   "  (simulating the same setting gives {:.4g}, {:.4g} … {:.4g})\n",
-                                   setting_text(found.recorded, found.recorded), found.recorded_batches_per_s,
-                                   found.recorded_draw_share * 100, found.as_recorded.batches_per_s.median,
-                                   found.as_recorded.batches_per_s.low, found.as_recorded.batches_per_s.high);
+    constexpr std::size_t label = 13, cell = 11;
     const double most = std::max(found.rows[found.best].samples_per_s, 1e-12);
-    const WhatifRow* last = nullptr;
-    for (const WhatifRow& row : found.rows) {
-        const auto& now = row.setting;
-        const bool new_table = !last || last->setting.batch_size != now.batch_size || last->setting.order != now.order;
-        if (new_table) {
-            text += last ? "\n" : "";
-            text += fmt::format("\nbatches/s, order {}, batch_size {}\n  num_workers  prefetch_depth\n             ",
-                                to_string(now.order), now.batch_size);
-            for (const WhatifRow& other : found.rows)
-                if (other.setting.batch_size == now.batch_size && other.setting.order == now.order &&
-                    other.setting.num_workers == now.num_workers)
-                    text += fmt::format("{:>9}  ", other.setting.prefetch_depth);
+    std::vector<std::size_t> depths;
+    for (const WhatifRow& row : rows)
+        if (row.setting.num_workers == rows.front().setting.num_workers)
+            depths.push_back(row.setting.prefetch_depth);
+    const std::size_t beside = std::max<std::size_t>((std::max(options.width, label) - label) / cell, 1);
+    for (std::size_t from = 0; from < depths.size(); from += beside) {
+        const auto shown = std::span{depths}.subspan(from, std::min(beside, depths.size() - from));
+        text += "  num_workers  prefetch_depth\n             ";
+        for (const std::size_t depth : shown)
+            text += fmt::format("{:>9}  ", depth);
+        const WhatifRow* last = nullptr;
+        for (const WhatifRow& row : rows) {
+            if (std::ranges::find(shown, row.setting.prefetch_depth) == shown.end())
+                continue;
+            if (!last || last->setting.num_workers != row.setting.num_workers)
+                text += fmt::format("\n  {:>9}  ", row.setting.num_workers);
+            const double share = row.samples_per_s / most;
+            const auto shade = static_cast<std::size_t>(std::clamp((share - 0.5) * 10, 0.0, 4.0));
+            const bool is_chosen = &row == &found.rows[found.recommended];
+            text += shades[shade];
+            text += styled(fmt::format("{:>7.4g}{}{}", row.prediction.batches_per_s.median,
+                                       is_chosen      ? ">"
+                                       : row.recorded ? "*"
+                                                      : " ",
+                                       is_chosen && row.recorded ? "* " : "  "),
+                           is_chosen ? TextStyle::green : TextStyle::plain, options.colour);
+            last = &row;
         }
-        if (new_table || last->setting.num_workers != now.num_workers)
-            text += fmt::format("\n  {:>9}  ", now.num_workers);
-        const double share = row.samples_per_s / most;
-        const auto shade = static_cast<std::size_t>(std::clamp((share - 0.5) * 10, 0.0, 4.0));
-        const bool is_chosen = &row == &chosen;
-        text += fmt::format("{}{:>7.4g}{}{}", shades[shade], row.prediction.batches_per_s.median,
-                            is_chosen      ? ">"
-                            : row.recorded ? "*"
-                                           : " ",
-                            is_chosen && row.recorded ? "* " : "  ");
-        last = &row;
+        text += '\n';
     }
-    text += "\n\n* recorded   shade: share of the best, from half to all\n"
+}
+
+}   // namespace
+
+std::string to_text(const Whatif& found, TextOptions options) {
+    const WhatifRow& chosen = found.rows[found.recommended];
+    std::string text =
+        fmt::format("recorded: {}\n  measured: {:.4g} batches/s, {}\n"
+                    "  (simulating the same setting gives {:.4g}, {:.4g} … {:.4g})\n",
+                    setting_text(found.recorded, found.recorded), found.recorded_batches_per_s,
+                    waiting_text(found.recorded_draw_share, options), found.as_recorded.batches_per_s.median,
+                    found.as_recorded.batches_per_s.low, found.as_recorded.batches_per_s.high);
+    for (std::span<const WhatifRow> rows{found.rows}; !rows.empty();) {
+        const LoaderSetting& now = rows.front().setting;
+        const auto end = std::ranges::find_if(rows, [&](const WhatifRow& row) {
+            return row.setting.batch_size != now.batch_size || row.setting.order != now.order;
+        });
+        const auto count = static_cast<std::size_t>(end - rows.begin());
+        text += fmt::format("\nbatches/s, order {}, batch_size {}\n", to_string(now.order), now.batch_size);
+        append_map(text, found, rows.first(count), options);
+        rows = rows.subspan(count);
+    }
+    text += "\n* recorded   shade: share of the best, from half to all\n"
             "> the cheapest (fewest workers, then least memory) within 2 % of the best\n";
-    text += fmt::format("\nrecommended: {}\n  predicted: {}\n", setting_text(chosen.setting, found.recorded),
-                        expected_text(chosen));
+    text += fmt::format("\nrecommended: {}\n  predicted: {}\n",
+                        styled(setting_text(chosen.setting, found.recorded), TextStyle::bold, options.colour),
+                        expected_text(chosen, options));
     for (const Doubt& doubt : found.trust.reasons)
-        text += fmt::format("  not to be trusted: {}\n", printable(doubt.text));
+        text += fmt::format("  {} {}\n", styled("not to be trusted:", TextStyle::red, options.colour),
+                            printable(doubt.text));
     if (found.recommended != found.best)
         text += fmt::format("best: {}\n  predicted: {}\n", setting_text(found.rows[found.best].setting, found.recorded),
-                            expected_text(found.rows[found.best]));
+                            expected_text(found.rows[found.best], options));
     if (found.on_edge)
         text += "the recommended setting is the largest that was asked for: a larger one may be better\n";
     return text;

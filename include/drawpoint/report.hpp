@@ -15,3 +15,4 @@
 #include <drawpoint/instrumentation/statistics.hpp>
 #include <drawpoint/instrumentation/text/format.hpp>
 #include <drawpoint/instrumentation/text/printable.hpp>
+#include <drawpoint/instrumentation/text/terminal.hpp>

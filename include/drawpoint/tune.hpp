@@ -6,3 +6,4 @@
 #include <drawpoint/diagnosis/tuner/online_tuner.hpp>
 #include <drawpoint/diagnosis/tuner/race.hpp>
 #include <drawpoint/diagnosis/tuner/tuner.hpp>
+#include <drawpoint/diagnosis/tuner/tuning_report.hpp>

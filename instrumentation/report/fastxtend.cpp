@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <numeric>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -12,6 +13,7 @@
 #include <drawpoint/instrumentation/event.hpp>
 #include <drawpoint/instrumentation/report/scale_time.hpp>
 #include <drawpoint/instrumentation/statistics.hpp>
+#include <drawpoint/instrumentation/text/terminal.hpp>
 
 #include "instrumentation/report/fastxtend_rates.hpp"
 
@@ -223,13 +225,19 @@ Table raw_cells(const FastxtendReport& report) {
     return table;
 }
 
-std::string to_plain(const FastxtendReport& report) {
+std::string to_plain(const FastxtendReport& report, std::optional<std::size_t> width) {
     const auto titles = column_titles(report);
     const Table cells = formatted_cells(report);
     // The column of numbers reserves room for a sign before its title.
     const auto widths =
         widths_of(titles, cells, [](std::string_view title) { return width_of(title) + (title == calls_title); });
     std::string text = report.mode == ProfileMode::simple_old ? "Simple Profiler Results\n" : "\nProfiling Results:\n";
+    if (width && std::accumulate(widths.begin(), widths.end(), widths.size() - 1) > *width) {
+        TextTable table{.titles = titles, .align = "", .rows = cells};
+        for (const std::string_view title : {"Duration Std Dev", "Number of Calls", "Samples/Second", "Mean Duration"})
+            table.spare.push_back(static_cast<std::size_t>(std::ranges::find(titles, title) - titles.begin()));
+        return text + to_text(table, {.width = *width}) + fitted(notices(report), *width);
+    }
     const auto add_line = [&](const std::vector<std::string>& line) {
         for (std::size_t column = 0; column < line.size(); ++column)
             text += (column ? " " : "") + padding(line[column], widths[column]) + line[column];

@@ -73,6 +73,16 @@ Json run_json(const Summary::Run& run) {
             {"digest", known(run.digest)}};
 }
 
+/// Each bin that has draws.
+Json draws_json(const Summary::Draws& draws) {
+    Json histogram = Json::array();
+    for (std::size_t i = 0; i < draws.counts.size(); ++i)
+        if (draws.counts[i] > 0)
+            histogram.push_back(
+                {{"from_s", draws.begin_s(i)}, {"to_s", draws.begin_s(i + 1)}, {"draws", draws.counts[i]}});
+    return {{"phase", draws.phase}, {"over_run_s", draws.over_run_s}, {"histogram", histogram}};
+}
+
 Json draw_json(const Summary& summary) {
     const Summary::Draw& draw = summary.draw;
     return {{"callbacks_s", number(draw.callbacks_s)},
@@ -196,6 +206,7 @@ Json to_json(const Summary& summary, const JsonHead& head) {
     document["run"] = run_json(summary.run);
     document["rows"] = array_of(summary.rows, row_json);
     document["draw"] = draw_json(summary);
+    document["draws"] = summary.draws ? draws_json(*summary.draws) : Json(nullptr);
     document["device"] = summary.device ? device_json(*summary.device) : Json(nullptr);
     document["stages"] = array_of(summary.stages, stage_json);
     document["workers"] = array_of(summary.workers, worker_json);

@@ -1,8 +1,10 @@
 #include <drawpoint/instrumentation/report/summary.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -178,6 +180,37 @@ void add_steps(Summary& summary, const Ledger& ledger, bool drop_first_batch, st
         summary.headroom.throughput_gain_if_draw_were_zero = *gain - 1;
 }
 
+/// How long draws took, from the durations in the order of steps.
+Summary::Draws draws_of(std::string_view phase, const std::vector<double>& ns) {
+    Summary::Draws draws{.phase = phase, .over_run_s = {}, .counts = {}};
+    const std::size_t parts = std::min<std::size_t>(ns.size(), 60);
+    for (std::size_t i = 0; i < parts; ++i) {
+        const std::size_t from = i * ns.size() / parts, to = (i + 1) * ns.size() / parts;
+        draws.over_run_s.push_back(statistics::mean(std::span{ns}.subspan(from, to - from)) / 1e9);
+    }
+    const auto bin_of = [](double duration) {
+        constexpr double shortest_ns = 100;
+        return static_cast<int>(
+            std::floor(std::log10(std::max(duration, shortest_ns)) * Summary::Draws::bins_a_decade));
+    };
+    const auto [shortest, longest] = std::ranges::minmax(ns);
+    draws.first_bin = bin_of(shortest);
+    draws.counts.resize(static_cast<std::size_t>(bin_of(longest) - draws.first_bin) + 1);
+    for (const double duration : ns)
+        ++draws.counts[static_cast<std::size_t>(bin_of(duration) - draws.first_bin)];
+    return draws;
+}
+
+/// Before `add_rows`, which sorts the durations.
+void add_draws(Summary& summary, const std::array<PhaseColumns, 2>& columns) {
+    for (const Phase phase : {Phase::train, Phase::valid}) {
+        const auto& draws =
+            columns[static_cast<std::size_t>(phase)].durations[static_cast<std::size_t>(Action::draw)].ns;
+        if (!draws.empty() && !summary.draws)
+            summary.draws = draws_of(name_of(phase), draws);
+    }
+}
+
 void add_rows(Summary& summary, const Ledger& ledger, std::array<PhaseColumns, 2>& columns) {
     const auto add = [&](std::string_view phase, Action action, Durations& durations, std::optional<double> rate) {
         if (durations.calls() == 0)
@@ -213,12 +246,17 @@ void add_rows(Summary& summary, const Ledger& ledger, std::array<PhaseColumns, 2
 
 }   // namespace
 
+double Summary::Draws::begin_s(std::size_t i) const noexcept {
+    return std::pow(10.0, (first_bin + static_cast<double>(i)) / bins_a_decade) / 1e9;
+}
+
 Summary summarize(const Ledger& ledger, SummaryOptions options) {
     Summary summary;
     summary.run.wall_s = seconds(wall_ns(ledger));
     std::array<PhaseColumns, 2> columns;
     add_device(summary, ledger);
     add_steps(summary, ledger, options.drop_first_batch, columns);
+    add_draws(summary, columns);
     add_rows(summary, ledger, columns);
     add_loader(summary, ledger);
     add_facts(summary, ledger);

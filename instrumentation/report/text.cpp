@@ -6,6 +6,7 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -15,29 +16,12 @@
 
 #include <drawpoint/instrumentation/text/format.hpp>
 #include <drawpoint/instrumentation/text/printable.hpp>
+#include <drawpoint/instrumentation/text/terminal.hpp>
 
 namespace drawpoint {
 namespace {
 
-constexpr std::size_t line_width = 120;
 constexpr std::string_view unknown = "-";
-
-/// A table of texts; the first `left` columns are aligned left, the others right.
-struct Table {
-    std::vector<std::string> titles;
-    std::size_t left = 1;
-    std::vector<std::vector<std::string>> rows;
-};
-
-/// Width on a terminal, taken as the number of code points: our own names have no wide characters.
-std::size_t width_of(std::string_view text) noexcept {
-    return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
-std::string padded(std::string_view text, std::size_t width, bool left) {
-    const std::string blanks(width - std::min(width, width_of(text)), ' ');
-    return left ? std::string{text} + blanks : blanks + std::string{text};
-}
 
 std::string percent(std::optional<double> share) {
     if (!share)
@@ -75,11 +59,16 @@ std::size_t depth_of(Action action) noexcept {
     }
 }
 
-Table rows_table(const Summary& summary, bool indent) {
-    Table table{.titles = {"phase", "action", "calls", "mean", "median", "p90", "p99", "total", "share", "samples/s"},
-                .left = 2};
+TextTable rows_table(const Summary& summary, bool indent, const std::function<bool(const SummaryRow&)>& shows) {
+    TextTable table{
+        .titles = {"phase", "action", "calls", "mean", "median", "p90", "p99", "total", "share", "samples/s"},
+        .align = "ll",
+        .spare = {5, 4, 8, 6},
+        .name = 1};
     std::string_view phase;
     for (const SummaryRow& row : summary.rows) {
+        if (!shows(row))
+            continue;
         const std::size_t depth = indent ? depth_of(row.action) : 0;
         table.rows.push_back({std::string{std::exchange(phase, row.phase) == row.phase ? "" : row.phase},
                               std::string(2 * depth, ' ') + std::string{name_of(row.action)},
@@ -89,9 +78,11 @@ Table rows_table(const Summary& summary, bool indent) {
     }
     return table;
 }
+bool every_row(const SummaryRow&) { return true; }
 
-Table stages_table(const Summary& summary) {
-    Table table{.titles = {"stage", "calls", "mean", "median", "p90", "p99", "total", "read", "failed"}};
+TextTable stages_table(const Summary& summary) {
+    TextTable table{.titles = {"stage", "calls", "mean", "median", "p90", "p99", "total", "read", "failed"},
+                    .spare = {4, 3}};
     for (const StageSummary& stage : summary.stages)
         table.rows.push_back({printable(stage.stage), format_count(static_cast<std::int64_t>(stage.calls)),
                               format_duration(stage.mean_s), format_duration(stage.median_s),
@@ -158,9 +149,11 @@ Sentences copies_sentences(const Summary::Device& device) {
 }
 
 /// The cost of drawing and its parts.
-Sentences draw_sentences(const Summary& summary) {
-    Sentences draw{
-        fmt::format("{} of wall ({})", percent(summary.headroom.draw_share), format_duration(summary.headroom.draw_s))};
+Sentences draw_sentences(const Summary& summary, TextOptions options) {
+    Sentences draw{fmt::format("{} of wall ({})",
+                               styled(percent(summary.headroom.draw_share),
+                                      style_of_draw(summary.headroom.draw_share.value_or(0)), options.colour),
+                               format_duration(summary.headroom.draw_s))};
     if (summary.device) {
         const Summary::Device& device = *summary.device;
         const bool is_all = device.steps >= summary.run.steps;   // else the seconds are of the timed steps alone
@@ -191,7 +184,7 @@ Sentences draw_sentences(const Summary& summary) {
 }
 
 /// The lines at the top of the report.
-std::vector<Line> headline(const Summary& summary) {
+std::vector<Line> headline(const Summary& summary, TextOptions options) {
     const Summary::Run& run = summary.run;
     std::vector<Line> lines;
     std::vector<std::string> what;
@@ -217,7 +210,7 @@ std::vector<Line> headline(const Summary& summary) {
                      {format_duration(run.wall_s), counted(run.epochs, "epoch"), counted(run.steps, "step"),
                       counted(run.samples, "sample"),
                       run.samples_per_s() ? rate(*run.samples_per_s()) + " samples/s" : "- samples/s"}});
-    lines.push_back({"draw", draw_sentences(summary)});
+    lines.push_back({"draw", draw_sentences(summary, options)});
     if (summary.device) {
         lines.push_back({"device", device_sentences(*summary.device, summary.run.steps)});
         if (summary.device->copies > 0)
@@ -422,59 +415,57 @@ std::vector<Line> footing(const Summary& summary) {
     return lines;
 }
 
-class TextWriter {
-public:
-    explicit TextWriter(bool colour) noexcept : colour_{colour} {}
+constexpr std::size_t label_width = 11;
 
-    void lines(const std::vector<Line>& all) {
-        for (const auto& [label, parts] : all) {
-            std::string line = bold(padded(label, label_width, true));
-            std::size_t width = label_width;
-            for (std::size_t i = 0; i < parts.size(); ++i) {
-                const std::string part = parts[i] + (i + 1 < parts.size() ? "," : "");
-                if (width > label_width && width + 1 + width_of(part) > line_width) {
-                    text_ += line + "\n";
-                    line = std::string(label_width, ' ');
-                    width = label_width;
-                }
-                line += (width > label_width ? " " : "") + part;
-                width += (width > label_width ? 1 : 0) + width_of(part);
-            }
-            text_ += line + "\n";
+/// The lines of a label and its text, which is broken between its parts, and within a part that is longer than a line.
+std::vector<std::string> lines_of(const Line& line, TextOptions options) {
+    const auto& [label, parts] = line;
+    const std::size_t room = std::max(options.width, label_width + 20) - label_width;
+    std::vector<std::string> texts{""};
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+        const std::string part = parts[i] + (i + 1 < parts.size() ? "," : "");
+        const std::size_t width = columns_of(texts.back());
+        if (width > 0 && width + 1 + columns_of(part) > room)
+            texts.emplace_back();
+        texts.back() += (texts.back().empty() ? "" : " ") + part;
+        while (columns_of(texts.back()) > room) {
+            const std::vector<std::string> broken = wrapped(texts.back(), room);
+            texts.back() = broken.front();
+            std::string rest;
+            for (std::size_t k = 1; k < broken.size(); ++k)
+                rest += (k > 1 ? " " : "") + broken[k];
+            texts.push_back(std::move(rest));
         }
     }
+    const TextStyle style = label == "DISTRUST" ? TextStyle::red : TextStyle::bold;
+    std::vector<std::string> lines;
+    for (const std::string& text : texts)
+        lines.push_back((lines.empty() ? styled(padded(label, label_width), style, options.colour)
+                                       : std::string(label_width, ' ')) +
+                        text);
+    return lines;
+}
 
-    void table(const Table& table) {
-        std::vector<std::size_t> widths;
-        for (std::size_t column = 0; column < table.titles.size(); ++column) {
-            widths.push_back(width_of(table.titles[column]));
-            for (const auto& row : table.rows)
-                widths[column] = std::max(widths[column], width_of(row[column]));
-        }
-        const auto line_of = [&](const std::vector<std::string>& cells) {
-            std::string line;
-            for (std::size_t column = 0; column < cells.size(); ++column)
-                line += (column > 0 ? "  " : "") + padded(cells[column], widths[column], column < table.left);
-            line.erase(line.find_last_not_of(' ') + 1);
-            return line;
-        };
-        text_ += "\n" + bold(line_of(table.titles)) + "\n";
-        for (const auto& row : table.rows)
-            text_ += line_of(row) + "\n";
-    }
+std::string text_of(const std::vector<Line>& all, TextOptions options) {
+    std::string text;
+    for (const Line& line : all)
+        for (const std::string& one : lines_of(line, options))
+            text += one + "\n";
+    return text;
+}
 
-    void blank() { text_ += "\n"; }
-    [[nodiscard]] std::string take() { return std::move(text_); }
-
-private:
-    static constexpr std::size_t label_width = 11;
-    [[nodiscard]] std::string bold(const std::string& text) const {
-        return colour_ ? "\x1b[1m" + text + "\x1b[0m" : text;
-    }
-
-    bool colour_;
-    std::string text_;
-};
+/// The draws over the run and by duration, as two small charts.
+std::vector<Line> draws_lines(const Summary::Draws& draws) {
+    std::vector<double> counts;
+    for (const std::uint64_t count : draws.counts)
+        counts.push_back(static_cast<double>(count));
+    return {{"draws",
+             {sparkline(draws.over_run_s, 48) + " over the run, up to " +
+              format_duration(std::ranges::max(draws.over_run_s))}},
+            {"",
+             {sparkline(counts, counts.size()) + " by duration, from " + format_duration(draws.begin_s(0)) + " to " +
+              format_duration(draws.begin_s(draws.counts.size()))}}};
+}
 
 std::vector<Line> error_lines(const Summary& summary) {
     constexpr std::size_t shown = 10;
@@ -493,7 +484,7 @@ std::vector<Line> error_lines(const Summary& summary) {
     return lines;
 }
 
-std::string markdown_of(const Table& table) {
+std::string markdown_of(const TextTable& table) {
     std::string text = "|";
     const auto cell = [](std::string_view content) {
         std::string escaped;
@@ -505,7 +496,7 @@ std::string markdown_of(const Table& table) {
         text += cell(title);
     text += "\n|";
     for (std::size_t column = 0; column < table.titles.size(); ++column)
-        text += column < table.left ? ":--|" : "--:|";
+        text += column < table.align.size() ? ":--|" : "--:|";
     for (const auto& row : table.rows) {
         text += "\n|";
         for (const std::string& content : row)
@@ -527,23 +518,73 @@ std::string shortest(std::optional<double> value) { return value ? fmt::format("
 }   // namespace
 
 std::string to_text(const Summary& summary, TextOptions options) {
-    TextWriter writer{options.colour};
     if (summary.run.steps == 0)
         return "no steps\n";
-    writer.lines(headline(summary));
-    writer.table(rows_table(summary, true));
+    std::string text =
+        text_of(headline(summary, options), options) + "\n" + to_text(rows_table(summary, true, every_row), options);
     if (!summary.stages.empty())
-        writer.table(stages_table(summary));
-    writer.blank();
-    writer.lines(footing(summary));
-    writer.lines(error_lines(summary));
-    return writer.take();
+        text += "\n" + to_text(stages_table(summary), options);
+    return text + "\n" + text_of(footing(summary), options) + text_of(error_lines(summary), options);
+}
+
+std::string to_short_text(const Summary& summary, std::string_view verdict, TextOptions options) {
+    if (summary.run.steps == 0)
+        return "no steps\n";
+    constexpr std::size_t most_lines = 22;
+    const auto rows_of = [&](bool with_valid) {
+        const auto shows = [with_valid](const SummaryRow& row) {
+            const bool trains = row.phase == name_of(Phase::train);
+            return (row.action == Action::batch && trains) ||
+                   ((row.action == Action::step || row.action == Action::draw) && (trains || with_valid));
+        };
+        return "\n" + to_text(rows_table(summary, true, shows), options);
+    };
+    // What is said, in this order. Of what is not needed the highest goes first where there is no room for all.
+    struct Piece {
+        std::string text;
+        int not_needed = 0;
+    };
+    std::vector<Piece> pieces;
+    if (!verdict.empty())
+        pieces.push_back({std::string{verdict} + "\n"});
+    for (const Line& line : headline(summary, options)) {
+        const std::string_view label = line.first;
+        pieces.push_back({text_of({line}, options), label.empty()       ? 5   // the second reason to distrust
+                                                    : label == "copies" ? 4
+                                                    : label == "model"  ? 3
+                                                    : label == "blame"  ? 1
+                                                                        : 0});
+        if (label == "draw" && summary.draws && summary.draws->over_run_s.size() > 1)
+            pieces.push_back({text_of(draws_lines(*summary.draws), options), 2});
+    }
+    if (!summary.errors.empty())
+        pieces.push_back(
+            {text_of({{"errors", {counted(summary.errors.size(), "sample") + " could not be loaded"}}}, options)});
+    if (summary.recording.dropped > 0)
+        pieces.push_back({text_of({{"recording", recording_sentences(summary)}}, options)});
+    if (summary.recording.error)
+        pieces.push_back({text_of({{"cut", damage_sentences(summary)}}, options)});
+    pieces.push_back({rows_of(true)});
+    const auto lines = [&] {
+        std::ptrdiff_t sum = 0;
+        for (const Piece& piece : pieces)
+            sum += std::ranges::count(piece.text, '\n');
+        return static_cast<std::size_t>(sum);
+    };
+    for (int least = 5; least > 0 && lines() > most_lines; --least)
+        std::erase_if(pieces, [&](const Piece& piece) { return piece.not_needed == least; });
+    if (lines() > most_lines)
+        pieces.back().text = rows_of(false);
+    std::string text;
+    for (const Piece& piece : pieces)
+        text += piece.text;
+    return text;
 }
 
 std::string to_markdown(const Summary& summary) {
     if (summary.run.steps == 0)
         return "no steps\n";
-    std::string text = markdown_of(headline(summary)) + "\n" + markdown_of(rows_table(summary, false));
+    std::string text = markdown_of(headline(summary, {})) + "\n" + markdown_of(rows_table(summary, false, every_row));
     if (!summary.stages.empty())
         text += "\n" + markdown_of(stages_table(summary));
     text += "\n" + markdown_of(footing(summary)) + markdown_of(error_lines(summary));

@@ -5,9 +5,11 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <drawpoint/instrumentation/text/format.hpp>
+#include <drawpoint/instrumentation/text/terminal.hpp>
 
 namespace drawpoint {
 namespace {
@@ -26,6 +28,13 @@ std::string bar_of(double done, bool colour) {
 bool is_terminal(std::FILE* file) noexcept {
     const int number = ::fileno(file);
     return number >= 0 && ::isatty(number) != 0;
+}
+
+/// 0: not known.
+std::size_t columns_of_terminal(std::FILE* file) noexcept {
+    winsize size{};
+    const int number = ::fileno(file);
+    return number >= 0 && ::ioctl(number, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
 }
 
 bool colour_wanted() noexcept {
@@ -83,7 +92,9 @@ void ProgressBar::show(const LoopState& state, std::int64_t now_ns) {
     if (terminal_) {
         const double done =
             state.batches ? static_cast<double>(state.batch + 1) / static_cast<double>(*state.batches) : 0;
-        write(fmt::format("\r{}  {}\x1b[K", bar_of(done, colour_), line));
+        const std::string text = fmt::format("{}  {}", bar_of(done, colour_), line);
+        const std::size_t columns = columns_of_terminal(options_.to);
+        write(fmt::format("\r{}\x1b[K", columns > 1 ? cut(text, columns - 1) : text));
         shown_ = true;
     } else {
         write(fmt::format("{}{}  ({})\n", options_.prefix, line, passed(now_ns - begin_ns_)));

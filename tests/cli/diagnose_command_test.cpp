@@ -162,7 +162,7 @@ BOOST_AUTO_TEST_CASE(a_torch_trace_is_split_and_no_verdict_is_made_up) {
     check_complaint(run_program({"diagnose", file, "--explain"}), 2, {"--explain", file});
 }
 
-BOOST_AUTO_TEST_CASE(the_report_ends_with_the_verdict_and_has_blame_and_trust) {
+BOOST_AUTO_TEST_CASE(the_report_begins_with_the_verdict_and_has_blame_and_trust) {
     const Json report = json_of(run_program({"report", recorded().run, "--json"}));
     BOOST_REQUIRE(report["draw"]["blame"].is_array());
     double share = 0;
@@ -174,9 +174,13 @@ BOOST_AUTO_TEST_CASE(the_report_ends_with_the_verdict_and_has_blame_and_trust) {
     BOOST_TEST(report["trust"]["trusted"].is_boolean());
     BOOST_TEST(report["trust"]["reasons"].is_array());
     const std::string text = run_program({"report", recorded().run}).out;
-    const std::size_t at = text.rfind("\nwhy the draw waits: ");
-    BOOST_REQUIRE(at != std::string::npos);
-    BOOST_TEST(std::count(text.begin() + static_cast<std::ptrdiff_t>(at) + 1, text.end(), '\n') <= 3);
+    BOOST_TEST(text.starts_with("why the draw waits: "), text);
+    BOOST_TEST(std::ranges::count(text, '\n') <= 24, text);
+    BOOST_TEST(text.find("drawpoint report --full " + recorded().run) != std::string::npos, text);
+    const std::string full = run_program({"report", recorded().run, "--full"}).out;
+    BOOST_TEST(full.starts_with("why the draw waits: "), full);
+    BOOST_TEST(std::ranges::count(full, '\n') > 40, full);
+    check_complaint(run_program({"report", recorded().run, "--full", "--style", "tree"}), 2, {"--full"});
 }
 
 BOOST_AUTO_TEST_CASE(what_is_wrong_is_named) {

@@ -182,7 +182,7 @@ BOOST_AUTO_TEST_CASE(forms_of_output_are_chosen_and_files_written_beside) {
     const TemporaryFolder folder;
     const std::string json = folder.file("run.json");
     const Result text = run_program(profile_into(folder, {"--data", "synthetic:8", "--image-size", "8", "--model",
-                                                          "none", "--batch-size", "2", "--json=" + json}));
+                                                          "none", "--batch-size", "2", "--full", "--json=" + json}));
     BOOST_TEST(text.code == 0, text.err);
     for (const std::string part :
          {"samples/s", "starved", "handoff", "if the draw were free", "stage", "workers", "clock", "machine"})

@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(every_style_of_report_is_printed_from_one_recording) {
     const TemporaryFolder folder;
     BOOST_REQUIRE(run_small(folder, {}).code == 0);
     for (const auto& [style, words] :
-         std::vector<std::pair<std::string, std::string>>{{"drawpoint", "ns unaccounted for"},
+         std::vector<std::pair<std::string, std::string>>{{"drawpoint", "why the draw waits"},
                                                           {"throughput", "Profiling Results:"},
                                                           {"simple", "zero_grad"},
                                                           {"simple-old", "Simple Profiler Results"},
@@ -89,7 +89,7 @@ BOOST_AUTO_TEST_CASE(the_advanced_profiler_says_what_each_action_ran_and_what_sa
     BOOST_REQUIRE_MESSAGE(run.code == 0, run.err);
     BOOST_TEST(count(run.out, "Ordered by: cumulative time") >= 1u, run.out);
     BOOST_TEST(run.out.find("own cost") != std::string::npos, run.out);
-    BOOST_TEST(run.out.find("0 ns unaccounted for") != std::string::npos);
+    BOOST_TEST(run.out.starts_with("why the draw waits"), run.out);
 }
 
 BOOST_AUTO_TEST_CASE(a_resumed_run_ends_where_an_uninterrupted_one_does) {

@@ -150,23 +150,6 @@ BOOST_AUTO_TEST_CASE(rates_are_thinned_and_stay_true) {
     BOOST_TEST(rates.span_s() > 99'000);
 }
 
-BOOST_AUTO_TEST_CASE(texts_are_measured_cut_and_wrapped_by_columns) {
-    BOOST_TEST(columns_of("abc") == 3u);
-    BOOST_TEST(columns_of("写真") == 4u);
-    BOOST_TEST(columns_of("e\xCC\x81") == 1u);   // a combining accent
-    BOOST_TEST(cut("abcdef", 4) == "abc…");
-    BOOST_TEST(cut("abcd", 4) == "abcd");
-    BOOST_TEST(cut("写真写真", 4) == "写…");
-    BOOST_TEST(cut("abc", 0).empty());
-    BOOST_TEST((wrapped("one two three", 8) == std::vector<std::string>{"one two", "three"}));
-    BOOST_TEST((wrapped("abcdefgh", 3) == std::vector<std::string>{"abc", "def", "gh"}));
-    BOOST_TEST(bar_text(0.5, 4) == "██");
-    BOOST_TEST(bar_text(2, 2) == "██");
-    BOOST_TEST(sparkline({0, 1, 2}, 3) == "▁▅█");
-    BOOST_TEST(columns_of(sparkline(std::vector<double>(1000, 1.0), 40)) == 40u);
-    BOOST_TEST(sparkline({}, 5).empty());
-}
-
 BOOST_AUTO_TEST_SUITE_END()
 
 }   // namespace

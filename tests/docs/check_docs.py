@@ -548,7 +548,8 @@ class Program:
         grid = ("--num-workers", "1..8", "--prefetch-depth", "1,2,4")
         nothing = "leave the settings as they are: no change of them gains 3 %"
         nothing = f"  predicted: {nothing}" if nothing in text_of(self.project, "diagnosis/verdict/*.cpp") else ""
-        return {"profile": trained + "\n" + self("report", "slow.pftrace") + "\n" + nothing,
+        reports = [self("report", "run.pftrace", "--full"), self("report", "slow.pftrace")]
+        return {"profile": "\n".join([trained, *reports, nothing]),
                 "diagnose": self("diagnose", "slow.pftrace"), "whatif": self("whatif", "slow.pftrace", *grid)}
 
     def documents(self):

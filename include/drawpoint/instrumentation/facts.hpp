@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <string_view>
 
 /// Keys of the facts (`Ledger::facts`) that reports and exports read besides the rows, so that a report made later from
@@ -29,6 +31,12 @@ inline constexpr std::string_view batches_prefix = "loader.batches.";
 /// `loader.on_error.NAME`: "skip" or "substitute", if samples of loader NAME that cannot be made do not end the run.
 /// Set by the loader.
 inline constexpr std::string_view on_error_prefix = "loader.on_error.";
+/// `sample.path.LOADER.INDEX`: where sample INDEX of the loader with this number (of `Ledger::pipelines`) comes from.
+/// Set by the program at the end of the run, for samples that held the loop up.
+inline constexpr std::string_view sample_path_prefix = "sample.path.";
+[[nodiscard]] inline std::string sample_path(std::uint32_t loader, std::uint64_t index) {
+    return std::string{sample_path_prefix} + std::to_string(loader) + "." + std::to_string(index);
+}
 
 // Memory. Set by the program at the end of the run, from the sums of its loaders' counters and memory plans.
 inline constexpr std::string_view slots_bytes = "memory.slots_bytes";   ///< batch memory of the loaders, at the end

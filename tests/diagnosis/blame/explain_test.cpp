@@ -35,7 +35,7 @@ DrawnLedger stalled() {
 }
 
 std::string explained(const Ledger& ledger, std::optional<std::uint32_t> step = {}, std::size_t width = 100) {
-    return explain(ledger, drawpoint::blame(ledger), step, width);
+    return explain(ledger, drawpoint::blame(ledger), step, {.width = width});
 }
 
 bool has(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }

@@ -30,9 +30,9 @@ BOOST_AUTO_TEST_CASE(the_document_has_its_keys_in_order) {
     ledger.samples.push_back({.begin_ns = 0});
     ledger.failures.push_back({.index = 17, .path = "a.jpg", .stage = "decode+crop", .message = "no"});
     const Json document = to_json(summarize(ledger), head);
-    check_keys(document, {"schema",       "version",  "command",   "machine", "run",    "rows",    "draw",
-                          "device",       "stages",   "workers",   "queue",   "memory", "reading", "cache",
-                          "conservation", "headroom", "recording", "trust",   "model",  "errors"});
+    check_keys(document, {"schema", "version",      "command",  "machine",   "run",   "rows",   "draw",
+                          "draws",  "device",       "stages",   "workers",   "queue", "memory", "reading",
+                          "cache",  "conservation", "headroom", "recording", "trust", "model",  "errors"});
     BOOST_TEST(document["schema"] == "drawpoint.report/1");
     BOOST_TEST(document["version"] == "1.2.3");
     BOOST_TEST(document["command"] == "drawpoint report x");

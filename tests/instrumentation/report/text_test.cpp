@@ -16,10 +16,6 @@ using namespace drawpoint;
 
 bool contains(std::string_view text, std::string_view part) { return text.find(part) != text.npos; }
 
-std::size_t columns(std::string_view line) {
-    return static_cast<std::size_t>(std::ranges::count_if(line, [](char c) { return (c & 0xC0) != 0x80; }));
-}
-
 Summary whole_report() {
     Ledger ledger = hand_made::one_epoch();
     ledger.set_fact(std::string{facts::option_prefix} + "model", "small_cnn");
@@ -97,11 +93,63 @@ BOOST_AUTO_TEST_CASE(the_first_lines_say_what_the_run_was_and_what_drawing_cost)
 }
 
 BOOST_AUTO_TEST_CASE(no_line_is_wider_than_a_terminal) {
-    std::istringstream lines{to_text(whole_report())};
-    for (std::string line; std::getline(lines, line);) {
-        BOOST_TEST(columns(line) <= 120u, line);
-        BOOST_TEST(!line.ends_with(' '), line);
-    }
+    Summary report = whole_report();
+    report.stages.push_back({.stage = "a stage whose name is as long as a line of a terminal is wide, and then some"});
+    report.errors.push_back({.index = 3, .path = "a.jpg", .stage = "decode", .message = std::string(300, 'x')});
+    for (const std::size_t width : {120u, 80u, 60u})
+        for (const std::string& text :
+             {to_text(report, {.width = width}), to_short_text(report, "why: x\n", {.width = width})}) {
+            std::istringstream lines{text};
+            for (std::string line; std::getline(lines, line);) {
+                BOOST_TEST(columns_of(line) <= width, line);
+                BOOST_TEST(!line.ends_with(' '), line);
+            }
+        }
+}
+
+BOOST_AUTO_TEST_CASE(the_short_report_fits_on_a_screen_whatever_there_is_to_say) {
+    Summary report = whole_report();
+    report.blame.emplace();
+    for (int i = 0; i < 6; ++i)
+        report.blame->push_back({.cause = "a cause with a long name " + std::to_string(i), .total_s = 1, .share = 0.1});
+    report.trust = {.trusted = false, .reasons = std::vector<std::string>(8, "a reason that takes a line of its own")};
+    report.model = {.loss_first = 3, .loss_last = 1, .accuracy = 0.5};
+    report.errors.resize(100);
+    report.device = Summary::Device{.name = "cuda:0", .steps = 5, .time_s = 1, .copies = 3};
+    const std::string verdict = "why the draw waits: decode\n  predicted: num_workers 2 -> 4\n";
+    const std::string text = to_short_text(report, verdict, {.width = 80});
+    BOOST_TEST(text.starts_with(verdict), text);
+    BOOST_TEST(std::ranges::count(text, '\n') <= 22, text);
+    for (const std::string_view part : {"DISTRUST", "100 samples could not be loaded", "7 events DROPPED", "headroom"})
+        BOOST_TEST(contains(text, part), part << " is missing in:\n" << text);
+    BOOST_TEST(contains(to_short_text(whole_report(), verdict, {.width = 80}), "by duration, from "));
+}
+
+BOOST_AUTO_TEST_CASE(draws_are_counted_by_duration_and_averaged_over_the_run) {
+    Ledger ledger = hand_made::one_epoch();
+    const Summary few = summarize(ledger);
+    BOOST_REQUIRE(few.draws.has_value());
+    BOOST_TEST(few.draws->phase == "train");
+    std::uint64_t draws = 0;
+    for (const std::uint64_t count : few.draws->counts)
+        draws += count;
+    const auto row = std::ranges::find_if(
+        few.rows, [](const SummaryRow& one) { return one.phase == "train" && one.action == Action::draw; });
+    BOOST_REQUIRE(row != few.rows.end());
+    BOOST_TEST(draws == row->calls);
+    BOOST_TEST(few.draws->over_run_s.size() == row->calls);
+    BOOST_TEST(few.draws->counts.front() > 0u);
+    BOOST_TEST(few.draws->counts.back() > 0u);
+    BOOST_TEST(few.draws->begin_s(few.draws->counts.size()) > row->median_s);
+
+    const StepRow step = ledger.steps[1];
+    for (int i = 0; i < 240; ++i)
+        ledger.steps.push_back(step);
+    const Summary many = summarize(ledger);
+    BOOST_REQUIRE(many.draws.has_value());
+    BOOST_TEST(many.draws->over_run_s.size() == 60u);
+    ledger.steps.clear();
+    BOOST_TEST(!summarize(ledger).draws.has_value());
 }
 
 BOOST_AUTO_TEST_CASE(a_cache_has_a_line_where_there_is_one) {
@@ -126,9 +174,8 @@ BOOST_AUTO_TEST_CASE(colour_changes_nothing_but_adds_escapes) {
     const std::string plain = to_text(report);
     BOOST_TEST(!contains(plain, "\x1b"));
     BOOST_TEST(contains(coloured, "\x1b[1m"));
-    for (const std::string_view escape : {"\x1b[1m", "\x1b[0m"})
-        for (auto at = coloured.find(escape); at != coloured.npos; at = coloured.find(escape))
-            coloured.erase(at, escape.size());
+    for (auto at = coloured.find("\x1b["); at != coloured.npos; at = coloured.find("\x1b["))
+        coloured.erase(at, coloured.find('m', at) + 1 - at);
     BOOST_TEST(coloured == plain);
 }
 

@@ -12,6 +12,7 @@
 #include <drawpoint/diagnosis/replay/prediction.hpp>
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
+#include <drawpoint/instrumentation/text/terminal.hpp>
 
 namespace drawpoint::bench {
 
@@ -58,7 +59,7 @@ struct CountComparison {
 /// "equal", "more", …
 [[nodiscard]] std::string_view to_text(CountFinding) noexcept;
 /// A table, one row a line.
-[[nodiscard]] std::string counts_to_text(std::span<const CountComparison>);
+[[nodiscard]] std::string counts_to_text(std::span<const CountComparison>, TextOptions = {});
 [[nodiscard]] std::string counts_to_markdown(std::span<const CountComparison>);
 /// Schema `drawpoint.count-comparison/1`, which docs/formats.md describes.
 [[nodiscard]] nlohmann::ordered_json counts_to_json(std::span<const CountComparison>, const JsonHead&, const Machine&);

@@ -9,7 +9,8 @@
 
 namespace drawpoint::bench {
 
-/// Formats in which other programs read measurements: "google-benchmark" (JSON: a repetition a round, for compare.py),
+/// Formats to write measurements in: "html" (a page with a picture of the ratios), and for other programs
+/// "google-benchmark" (JSON: a repetition a round, for compare.py),
 /// "github-action-benchmark" (customSmallerIsBetter), "bencher" (Bencher Metric Format), "junit" (a test a comparison,
 /// which fails if `Comparison::is_failure`), "markdown", "csv", and "otava" (CSV for Apache Otava: a line a
 /// measurement, with time, commit (DRAWPOINT_COMMIT, GITHUB_SHA or CI_COMMIT_SHA) and medians).

@@ -8,6 +8,7 @@
 #include <drawpoint/bench/experiment/experiment.hpp>
 #include <drawpoint/bench/experiment/gate.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
+#include <drawpoint/instrumentation/text/terminal.hpp>
 
 namespace drawpoint::bench {
 
@@ -15,7 +16,7 @@ namespace drawpoint::bench {
 [[nodiscard]] std::string to_text(const Comparison&);
 
 /// Medians of every metric by contender, ratios with their bounds, and what can be said; then how it was measured.
-[[nodiscard]] std::string to_text(const Measurements&, std::span<const Comparison>, double error);
+[[nodiscard]] std::string to_text(const Measurements&, std::span<const Comparison>, double error, TextOptions = {});
 
 /// Schema `drawpoint.experiment/1`, which docs/formats.md describes: the comparisons and every round.
 [[nodiscard]] nlohmann::ordered_json to_json(const Measurements&, std::span<const Comparison>, double error,

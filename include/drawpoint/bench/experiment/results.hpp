@@ -10,6 +10,7 @@
 
 #include <drawpoint/bench/experiment/contender.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
+#include <drawpoint/instrumentation/text/terminal.hpp>
 
 namespace drawpoint::bench {
 
@@ -39,7 +40,7 @@ struct Results {
 /// Files of results, which were measured one after the other, beside the first one: medians and their ratios. Of times
 /// there is no verdict, because their ratios also have what changed on the machine meanwhile; what is counted is told
 /// to be equal or not. At least two files.
-[[nodiscard]] std::string results_to_text(std::span<const Results>);
+[[nodiscard]] std::string results_to_text(std::span<const Results>, TextOptions = {});
 [[nodiscard]] std::string results_to_markdown(std::span<const Results>);
 /// Schema `drawpoint.result-comparison/1`, which docs/formats.md describes.
 [[nodiscard]] nlohmann::ordered_json results_to_json(std::span<const Results>, const JsonHead&, const Machine&);

@@ -72,6 +72,9 @@ struct SlowSample {
     bool operator==(const SlowSample&) const = default;
 };
 
+/// Where the sample comes from, if the program that recorded said so (`facts::sample_path_prefix`). Any thread.
+[[nodiscard]] std::optional<std::string> path_of(const Ledger&, const SlowSample&);
+
 /// Where a worker's time went, from the begin of the first steady step to the end of the last step. The columns sum to
 /// `span_ns`.
 struct WorkerBlame {

@@ -11,6 +11,7 @@
 #include <drawpoint/diagnosis/replay/prediction.hpp>
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
+#include <drawpoint/instrumentation/text/terminal.hpp>
 
 namespace drawpoint {
 
@@ -50,7 +51,7 @@ struct RunComparison {
 /// number of steps and passes the rows are differences of totals. Sorted ledgers. O(rows log rows). Any thread.
 [[nodiscard]] RunComparison compare_runs(const Ledger& a, const Ledger& b);
 
-[[nodiscard]] std::string to_text(const RunComparison&);
+[[nodiscard]] std::string to_text(const RunComparison&, TextOptions = {});
 [[nodiscard]] std::string to_markdown(const RunComparison&);
 /// A waterfall from the first wall time to the second one, a bar a row: the 14 largest, and the others together.
 [[nodiscard]] std::string to_svg(const RunComparison&);

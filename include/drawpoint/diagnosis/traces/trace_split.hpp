@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
+#include <drawpoint/instrumentation/text/terminal.hpp>
 
 namespace drawpoint {
 
@@ -88,6 +89,6 @@ struct TraceSplit {
 [[nodiscard]] TraceSplit split_trace(const Ledger&);
 
 /// The split in about 20 lines of at most 120 columns.
-[[nodiscard]] std::string to_text(const TraceSplit&);
+[[nodiscard]] std::string to_text(const TraceSplit&, TextOptions = {});
 
 }   // namespace drawpoint

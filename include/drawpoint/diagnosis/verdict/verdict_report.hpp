@@ -6,18 +6,19 @@
 
 #include <drawpoint/diagnosis/verdict/verdict.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
+#include <drawpoint/instrumentation/text/terminal.hpp>
 
 namespace drawpoint {
 
-/// Text for a terminal: the verdict, its evidence, the predicted gain of each change, the advice. UTF-8; lines are not
-/// wrapped. Names from the recording pass through `printable`. Any thread.
-[[nodiscard]] std::string to_text(const Diagnosis&);
+/// Text for a terminal: the verdict, its evidence, the predicted gain of each change, the advice. UTF-8; sentences are
+/// not wrapped. Names from the recording pass through `printable`. Any thread.
+[[nodiscard]] std::string to_text(const Diagnosis&, TextOptions = {});
 
 /// The same as Markdown.
 [[nodiscard]] std::string to_markdown(const Diagnosis&);
 
-/// One or two lines that end a report: why the draw waits, and what the advised change is predicted to gain.
-[[nodiscard]] std::string verdict_lines(const Diagnosis&);
+/// One or two lines that begin a report: why the draw waits, and what the advised change is predicted to gain.
+[[nodiscard]] std::string verdict_lines(const Diagnosis&, TextOptions = {});
 
 /// "decode, together with workers", or why there is no verdict.
 [[nodiscard]] std::string verdict_text(const Diagnosis&);
@@ -29,5 +30,8 @@ namespace drawpoint {
 
 /// "+41 %" or "+41 % (35 … 47 %)".
 [[nodiscard]] std::string gain_text(const Interval&, bool with_interval = true);
+
+/// Green if all of the interval is a gain, red if all of it is a loss. Any thread.
+[[nodiscard]] TextStyle style_of_gain(const Interval&) noexcept;
 
 }   // namespace drawpoint

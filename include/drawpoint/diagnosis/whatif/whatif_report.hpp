@@ -7,6 +7,7 @@
 
 #include <drawpoint/diagnosis/whatif/whatif.hpp>
 #include <drawpoint/instrumentation/report/json.hpp>
+#include <drawpoint/instrumentation/text/terminal.hpp>
 
 namespace drawpoint {
 
@@ -15,7 +16,7 @@ namespace drawpoint {
 /// For a terminal: for each order and batch size a table of batches per second by workers and depth, each with a
 /// character that shows its speed ("░▒▓█"; no escape codes); then the recommendation. UTF-8; lines have at most 100
 /// columns unless there are many depths.
-[[nodiscard]] std::string to_text(const Whatif&);
+[[nodiscard]] std::string to_text(const Whatif&, TextOptions = {});
 
 /// JSON of the schema `drawpoint.whatif/1`, which docs/formats.md describes.
 [[nodiscard]] nlohmann::ordered_json to_json(const Whatif&, const JsonHead&, const Machine&);

@@ -70,8 +70,9 @@ struct FastxtendReport {
 [[nodiscard]] std::vector<std::vector<std::string>> raw_cells(const FastxtendReport& report);
 
 /// The text that the original prints after a fit, byte for byte, including its notice about a dropped batch. A notice
-/// about folded steps follows if there are any. UTF-8.
-[[nodiscard]] std::string to_plain(const FastxtendReport& report);
+/// about folded steps follows if there are any. UTF-8. If a line would be wider than `width` columns, the table is
+/// drawn closer and without the columns that say least.
+[[nodiscard]] std::string to_plain(const FastxtendReport& report, std::optional<std::size_t> width = std::nullopt);
 [[nodiscard]] std::string to_markdown(const FastxtendReport& report);
 
 /// The file that the original saves, byte for byte: seconds in the shortest form that reads back exactly.

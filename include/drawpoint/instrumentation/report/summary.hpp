@@ -126,6 +126,21 @@ struct Summary {
         std::optional<double> order_share;   ///< share of the wall time
         bool operator==(const Draw&) const = default;
     } draw;
+    /// How long the draws of the phase `phase` took: training, or without training steps validation. Of the steps in
+    /// the rows, folded ones excepted.
+    struct Draws {
+        static constexpr int bins_a_decade = 6;
+        std::string_view phase;
+        std::vector<double> over_run_s;   ///< means of at most 60 equal parts of the steps, in their order
+        /// `counts[i]` draws took from 10^((first_bin + i) / 6) ns up to where the next bin begins; the first bin there
+        /// can be, that of 100 ns, has all shorter ones, too. Neither first nor last is 0.
+        int first_bin = 0;
+        std::vector<std::uint64_t> counts;
+        /// Where bin `first_bin + i` begins, in seconds.
+        [[nodiscard]] double begin_s(std::size_t i) const noexcept;
+        bool operator==(const Draws&) const = default;
+    };
+    std::optional<Draws> draws;                       ///< absent without such steps
     std::optional<std::vector<BlameSummary>> blame;   ///< largest first
     /// What a device did in the steps that were timed there (DeviceStepRow): all, or some chosen at random. Absent
     /// without such steps. Shares are of `time_s`.

@@ -1,22 +1,22 @@
 #pragma once
 
 #include <string>
-#include <type_traits>
+#include <string_view>
 
 #include <drawpoint/instrumentation/report/summary.hpp>
 #include <drawpoint/instrumentation/text/format.hpp>
 #include <drawpoint/instrumentation/text/printable.hpp>
+#include <drawpoint/instrumentation/text/terminal.hpp>
 
 namespace drawpoint {
 
-struct TextOptions {
-    bool colour = false;   ///< ANSI bold and dim; the text is the same without
-};
-static_assert(std::is_trivially_destructible_v<TextOptions>);
-
-/// The report for a terminal: first a description of the run and the cost of drawing, then the tables. UTF-8, lines of
-/// at most 120 columns unless a name is longer; names from outside are made `printable`. Any thread.
+/// The report for a terminal: first a description of the run and the cost of drawing, then the tables. UTF-8; names
+/// from outside are made `printable`. Any thread.
 [[nodiscard]] std::string to_text(const Summary&, TextOptions = {});
+
+/// The report on one screen of 24 lines: at most 22, in 80 columns and more. It begins with `verdict`, which is lines
+/// of text, or empty. Any thread.
+[[nodiscard]] std::string to_short_text(const Summary&, std::string_view verdict, TextOptions = {});
 
 /// The same as Markdown tables.
 [[nodiscard]] std::string to_markdown(const Summary&);

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <random>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -46,24 +47,28 @@ ExperimentFlags::ExperimentFlags(CLI::App& app) : output_flags_{app, true} {
 void ExperimentFlags::read() {
     output_ = output_flags_.read();
     check_files(output_, "--json", "");
+    std::vector<std::pair<std::string_view, std::string>> wishes;   // the option, and FORMAT=FILE
+    for (const std::string& text : to_)
+        wishes.emplace_back("--to", text);
     if (!html_.empty())
-        to_.push_back("html=" + html_);
-    for (const std::string& text : to_) {
+        wishes.emplace_back("--html", "html=" + html_);
+    for (const auto& [option, text] : wishes) {
         const auto [format, file] = [&] {
             try {
                 return bench::export_file_in(text);
             } catch (const std::invalid_argument& error) {
-                throw UsageError{fmt::format("--to {}", error.what())};
+                throw UsageError{fmt::format("{} {}", option, error.what())};
             }
         }();
         if (format == "google-benchmark" &&
             (reports_ == bench::Reports::google_benchmark || reports_ == bench::Reports::numbers))
             throw UsageError{"--to google-benchmark needs wall times, which --reports replaces"};
-        check_files({.json_files = {file}}, "--to", "");   // throws if it cannot be written
-        check_files(output_, "--to", file);
+        check_files({.json_files = {file}}, option, "");   // throws if it cannot be written
+        check_files(output_, option, file);
         for (const bench::ExportFile& one : exports_)
             if (same_file(one.file, file))
-                throw UsageError{fmt::format("--to {} and --to {}={} name the same file", text, one.format, one.file)};
+                throw UsageError{
+                    fmt::format("{} {} and --to {}={} name the same file", option, text, one.format, one.file)};
         exports_.push_back({format, file});
     }
 }
@@ -81,8 +86,10 @@ void ExperimentFlags::check_not_written(const std::string& file) const {
 
 const OutputOptions& ExperimentFlags::output_without_exports() const {
     if (!exports_.empty() || output_.form == OutputOptions::Form::csv)
-        throw UsageError{fmt::format("{} needs rounds: two files are judged by what they count",
-                                     exports_.empty() ? "--csv" : "--to")};
+        throw UsageError{
+            fmt::format("{} needs rounds: two files are judged by what they count", exports_.empty() ? "--csv"
+                                                                                    : html_.empty()  ? "--to"
+                                                                                                     : "--html")};
     return output_;
 }
 

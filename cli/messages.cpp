@@ -22,13 +22,13 @@ void write_to(std::FILE* to, std::string_view text) noexcept {
 namespace {
 
 std::optional<std::size_t> columns_of_terminal(int file) noexcept {
-    constexpr std::size_t least = 40;
+    constexpr std::size_t least = 40, most = 1000;
     winsize size{};
     if (::ioctl(file, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
         return std::max<std::size_t>(size.ws_col, least);
     const char* const columns = std::getenv("COLUMNS");
     const long said = columns ? std::strtol(columns, nullptr, 10) : 0;
-    return said > 0 ? std::optional{std::max(static_cast<std::size_t>(said), least)} : std::nullopt;
+    return said > 0 ? std::optional{std::clamp(static_cast<std::size_t>(said), least, most)} : std::nullopt;
 }
 
 }   // namespace

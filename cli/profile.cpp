@@ -139,16 +139,23 @@ void record_outcome(Recorder& recorder, const Outcome& outcome, const Loaders& l
         recorder.set_fact(facts::accuracy, fmt::format("{}", *outcome.accuracy));
 }
 
-/// Names where the samples come from that held the loop up: a recording has their numbers alone.
+/// Names where the samples come from that held the loop up: a recording has their numbers alone. What goes wrong here
+/// must not cost the rest.
 void record_paths(Recorder& recorder, const Data& data) {
     constexpr std::size_t most = 20;   // more than a page shows
-    const Ledger ledger = recorder.ledger();
-    const Blame found = blame(ledger);
-    for (const SlowSample& slow : std::span{found.slow_samples}.first(std::min(found.slow_samples.size(), most))) {
-        const SampleRow& row = ledger.samples[slow.sample];
-        const SampleSource* const source = row.pipeline == 0 ? data.train.get() : data.valid.get();
-        if (source != nullptr && row.index < source->size())
-            recorder.set_fact(facts::sample_path(row.pipeline, row.index), source->path(row.index));
+    try {
+        const Ledger ledger = recorder.ledger();
+        const Blame found = blame(ledger);
+        for (const SlowSample& slow : std::span{found.slow_samples}.first(std::min(found.slow_samples.size(), most))) {
+            const SampleRow& row = ledger.samples[slow.sample];
+            const SampleSource* const source = row.pipeline == 0 ? data.train.get() : data.valid.get();
+            const std::string path =
+                source != nullptr && row.index < source->size() ? source->path(row.index) : std::string{};
+            if (!path.empty())
+                recorder.set_fact(facts::sample_path(row.pipeline, row.index), path);
+        }
+    } catch (const std::exception& error) {
+        complain(fmt::format("the paths of slow samples are not recorded: {}", error.what()));
     }
 }
 
@@ -187,7 +194,7 @@ Outcome train_and_record(const ProfileOptions& options, const Data& data, Record
     }
     record_paths(recorder, data);
     record_cost(recorder, after.cpu_s - before.cpu_s);
-    recorder.finish();   // before ledger() is called, so that the last reading of the machine is in it as in the file
+    recorder.finish();   // before the report, so that its ledger has the last reading of the machine, as the file has
     return outcome;
 }
 

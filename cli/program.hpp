@@ -59,7 +59,7 @@ void write_to(std::FILE*, std::string_view text) noexcept;
 [[nodiscard]] std::optional<std::size_t> width_of_stdout() noexcept;
 inline constexpr std::size_t usual_width = 80;
 
-/// Prints "drawpoint: TEXT" as one line on stderr, with control characters escaped.
+/// Prints "drawpoint: TEXT" on stderr, with control characters escaped: one line, broken where a terminal ends.
 void complain(std::string_view text);
 
 /// " (did you mean X?)" if one of the candidates is close to `word`, else "".

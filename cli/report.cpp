@@ -60,6 +60,8 @@ int report(const Invocation& invocation) {
         request.picture = static_cast<RunPicture>(position_in(names, "--svg", picture));
         if (output.form != OutputOptions::Form::text || !output.json_files.empty())
             throw UsageError{"--svg prints a picture: --json, --csv and --markdown choose another form"};
+        if (request.full)
+            throw UsageError{"--svg prints a picture instead of a report: --full is of no use"};
         if (request.style != "drawpoint")
             throw UsageError{fmt::format("--svg prints a picture instead of a report, got --style {}", request.style)};
     }

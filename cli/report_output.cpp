@@ -125,7 +125,9 @@ namespace {
 std::string where_there_is_more(const Summary& summary) {
     if (summary.recording.file.empty())
         return "more: --full";
-    const std::string file = shell_word(summary.recording.file);
+    std::string file = shell_word(summary.recording.file);
+    if (constexpr std::size_t most = 30; columns_of(file) > most || printable(file) != file)
+        file = "RUN";   // the line is to be short, and to be copied
     return fmt::format("more: drawpoint report --full {0}; why: drawpoint diagnose {0}", file);
 }
 

@@ -73,8 +73,8 @@ void add_diagnosis(Summary&, const Diagnosis&);
 /// are, and UsageError if the style has no such form.
 void print_report(const Ledger&, Summary, const ReportRequest&, const OutputOptions&);
 
-/// Prints a result on stdout, as text (on a terminal in lines of its width) or as JSON, then writes the JSON files
-/// asked for. Throws Failure naming a file that cannot be written.
+/// Writes the JSON files asked for, then prints a result on stdout: text (on a terminal in lines of its width) or JSON.
+/// Throws Failure naming a file that cannot be written.
 void print_output(std::string_view text, const nlohmann::ordered_json& document, const OutputOptions&);
 
 /// Throws UsageError if the style has no such form, or a value of the request is wrong.

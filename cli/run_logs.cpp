@@ -1,6 +1,7 @@
 #include "cli/run_logs.hpp"
 
 #include <cerrno>
+#include <ctime>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -126,10 +127,12 @@ void write_run_log(const RunLog& log, const Ledger& ledger, const Summary& summa
 }
 
 void write_trials(const RunLog& log, const Tuning& tuning) {
+    // For TensorBoard a run is a folder, and two logs in one folder are one run.
+    const fs::path tuning_folder = fs::path{log.path} / fmt::format("tune-{}", std::time(nullptr));
     for (const TuneTrial& trial : tuning.log) {
         RunLog of_trial = log;
-        if (log.format == "tensorboard")   // a run is a folder there
-            of_trial.path = (fs::path{log.path} / name_of(trial)).string();
+        if (log.format == "tensorboard")
+            of_trial.path = (tuning_folder / name_of(trial)).string();
         (void)write_with(of_trial, name_of(trial), {}, [&](Logger& logger) { log_trial(trial, logger); });
     }
     complain(fmt::format("wrote {} runs to {}", tuning.log.size(), log.path));

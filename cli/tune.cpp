@@ -165,15 +165,18 @@ int tune_loader(const Invocation& invocation) {
     const std::optional<Tuning> tuning = tune_training(options, limits, data, stop);
     if (!tuning)
         return exit_interrupted;
-    write_file(options.output, to_config(*tuning, options, data, invocation));
-    FirstFailure failures;   // none of these must cost the others
+    FirstFailure failures;   // what cannot be written must not cost the rest, which took minutes
+    std::string wrote;
+    failures.run([&] {
+        write_file(options.output, to_config(*tuning, options, data, invocation));
+        wrote = fmt::format("wrote {0}: drawpoint profile --config {0} …\n", options.output);
+    });
     if (!options.html.empty())
         failures.run(
             [&] { write_file(options.html, to_html(*tuning, fmt::format("Tuning on {}", options.data.text))); });
     for (const RunLog& log : options.logs)
         failures.run([&] { write_trials(log, *tuning); });
-    print_output(to_text(*tuning, output.text_options()) +
-                     fmt::format("wrote {0}: drawpoint profile --config {0} …\n", options.output),
+    print_output(to_text(*tuning, output.text_options()) + wrote,
                  to_json(*tuning, {.version = DRAWPOINT_VERSION, .command = invocation.line}, this_machine()), output);
     failures.rethrow();
     return exit_ok;

@@ -10,6 +10,7 @@
 #include <drawpoint/instrumentation/statistics.hpp>
 #include <drawpoint/instrumentation/text/format.hpp>
 #include <drawpoint/instrumentation/text/printable.hpp>
+#include <drawpoint/instrumentation/text/terminal.hpp>
 
 #include "bench/experiment/rows.hpp"
 #include "bench/experiment/turn_json.hpp"
@@ -42,7 +43,7 @@ Svg ratios_chart(const Measurements& measured, std::span<const Comparison> compa
         const std::string name =
             printable(measured.contenders[one.contender]) + ", " + printable(measured.metrics[one.metric].name);
         const char* const style = one.finding == Finding::slower ? "w0" : one.finding == Finding::faster ? "k2" : "k4";
-        svg.text(left - 8, y + 17, name, "end");
+        svg.text(left - 8, y + 17, cut(name, 44), "end");
         const double low = place(one.ratio.low > 0 ? one.ratio.low : 1 / widest),
                      high = place(std::isfinite(one.ratio.high) ? one.ratio.high : widest);
         const std::string tip = fmt::format("{}: {}", name, to_text(one));
@@ -67,6 +68,11 @@ std::string experiment_page(const Measurements& measured, std::span<const Compar
     for (std::size_t contender = 0; contender < measured.contenders.size(); ++contender) {
         if (!measured.not_run[contender].empty())
             body += paragraph_of("Not run: " + measured.not_run[contender], "bad");
+        for (const Part& part : measured.parts[contender])
+            if (!part.not_run.empty())
+                body += paragraph_of(
+                    fmt::format("Not run: row {} of {}: {}", part.name, measured.contenders[contender], part.not_run),
+                    "bad");
         for (const std::string& sentence : differing_parts(measured, contender))
             body += paragraph_of(sentence, "bad");
     }

@@ -281,7 +281,8 @@ private:
         const Diagnosis& diagnosis = view_.diagnosis->diagnosis;
         put(at.add(verdict_text(diagnosis), diagnosis.abstained ? TextStyle::dim : TextStyle::bold));
         if (!diagnosis.abstained)
-            put(row("").add(advice_text(diagnosis), diagnosis.advice ? TextStyle::green : TextStyle::dim));
+            put(row("").add(advice_text(diagnosis),
+                            diagnosis.advice ? style_of_gain(diagnosis.advice->gain) : TextStyle::dim));
     }
 
     void slow(std::size_t most) {
@@ -402,7 +403,7 @@ private:
                     .to(2)
                     .add(cut(printable(name), width_ > columns + 4 ? width_ - columns - 4 : 0))
                     .before_last(columns)
-                    .add(gain, change.gain.median > 0.03 ? TextStyle::green : TextStyle::plain));
+                    .add(gain, style_of_gain(change.gain)));
         }
         if (room() > 0 && std::ranges::any_of(diagnosis.interventions, std::not_fn(&Intervention::can_be_set)))
             put(line().to(2).add("* no setting does this", TextStyle::dim));

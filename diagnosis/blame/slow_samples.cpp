@@ -21,7 +21,7 @@ std::uint8_t longest_stage(const Ledger& ledger, const SampleRow& sample) {
 std::optional<std::string> path_of(const Ledger& ledger, const SlowSample& slow) {
     const SampleRow& row = ledger.samples[slow.sample];
     const auto path = ledger.fact(facts::sample_path(row.pipeline, row.index));
-    return path ? std::optional{std::string{*path}} : std::nullopt;
+    return path && !path->empty() ? std::optional{std::string{*path}} : std::nullopt;
 }
 
 void add_slow_samples(Blame& blame, const Ledger& ledger, const LoaderRows& rows) {

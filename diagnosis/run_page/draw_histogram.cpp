@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <numeric>
 
 #include <fmt/format.h>
 
@@ -28,9 +27,8 @@ std::optional<Svg> draw_histogram(const Summary& summary) {
                  bin_width = width / static_cast<double>(counts.size());
 
     Svg svg{960, 256,
-            fmt::format("How long {} draws of the phase {} took: half took at most {}, 99 % at most {}.",
-                        std::accumulate(counts.begin(), counts.end(), std::uint64_t{0}), row->phase,
-                        format_duration(row->median_s), format_duration(row->p99_s))};
+            fmt::format("How long {} draws of the phase {} took: half took at most {}, 99 % at most {}.", draws.all(),
+                        row->phase, format_duration(row->median_s), format_duration(row->p99_s))};
     for (std::size_t i = 0; i < counts.size(); ++i) {
         const double high = height * static_cast<double>(counts[i]) / most;
         svg.rect(left + bin_width * static_cast<double>(i) + 1, top + height - high, bin_width - 2, high, "w0",
@@ -41,7 +39,8 @@ std::optional<Svg> draw_histogram(const Summary& summary) {
     svg.text(left - 6, top + 10, format_count(static_cast<std::int64_t>(most)), "end");
     svg.text(left - 6, top + height, "0", "end");
     const auto place = [&](double s) {
-        const double bins = std::log10(std::max(s / draws.begin_s(0), 1.0)) * Summary::Draws::bins_a_decade;
+        const double bins =
+            std::log10(std::max(s / std::max(draws.begin_s(0), 1e-7), 1.0)) * Summary::Draws::bins_a_decade;
         return left + width * std::min(bins / static_cast<double>(counts.size()), 1.0);
     };
     const std::size_t apart = counts.size() / 9 + 1;

@@ -1,7 +1,6 @@
 #include <drawpoint/diagnosis/tuner/tuning_report.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -110,7 +109,7 @@ std::string to_html(const Tuning& tuning, std::string_view title) {
     }
     body += element_of(table);
     body += paragraph_of(fmt::format("{} steps, best seen {} batches/s; others used {:.2f} cores.", tuning.steps_used,
-                                     rate_text(tuning.best_seen), tuning.foreign_cores));
+                                     rate_text(tuning.best_seen), std::max(tuning.foreign_cores, 0.0)));
     return page_of(title, body);
 }
 

@@ -34,14 +34,17 @@ std::string expected_text(const WhatifRow& row, TextOptions options) {
                        format_bytes(static_cast<double>(row.prediction.peak_bytes)));
 }
 
-}   // namespace
-
-namespace {
-
 /// A map of one order and batch size: a row for each number of workers, and as many depths beside each other as fit.
 void append_map(std::string& text, const Whatif& found, std::span<const WhatifRow> rows, TextOptions options) {
     constexpr std::array<std::string_view, 5> shades{" ", "░", "▒", "▓", "█"};
-    constexpr std::size_t label = 13, cell = 11;
+    constexpr std::size_t label = 13, marks = 4;   // a shade, and what says that it is recorded or chosen
+    const auto rate_of = [](const WhatifRow& row) {
+        return fmt::format("{:.4g}", row.prediction.batches_per_s.median);
+    };
+    std::size_t digits = 7;
+    for (const WhatifRow& row : rows)
+        digits = std::max(digits, rate_of(row).size());
+    const std::size_t cell = digits + marks;
     const double most = std::max(found.rows[found.best].samples_per_s, 1e-12);
     std::vector<std::size_t> depths;
     for (const WhatifRow& row : rows)
@@ -52,7 +55,7 @@ void append_map(std::string& text, const Whatif& found, std::span<const WhatifRo
         const auto shown = std::span{depths}.subspan(from, std::min(beside, depths.size() - from));
         text += "  num_workers  prefetch_depth\n             ";
         for (const std::size_t depth : shown)
-            text += fmt::format("{:>9}  ", depth);
+            text += fmt::format("{:>{}}  ", depth, digits + 2);
         const WhatifRow* last = nullptr;
         for (const WhatifRow& row : rows) {
             if (std::ranges::find(shown, row.setting.prefetch_depth) == shown.end())
@@ -63,7 +66,7 @@ void append_map(std::string& text, const Whatif& found, std::span<const WhatifRo
             const auto shade = static_cast<std::size_t>(std::clamp((share - 0.5) * 10, 0.0, 4.0));
             const bool is_chosen = &row == &found.rows[found.recommended];
             text += shades[shade];
-            text += styled(fmt::format("{:>7.4g}{}{}", row.prediction.batches_per_s.median,
+            text += styled(fmt::format("{:>{}}{}{}", rate_of(row), digits,
                                        is_chosen      ? ">"
                                        : row.recorded ? "*"
                                                       : " ",

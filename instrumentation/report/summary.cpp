@@ -180,18 +180,19 @@ void add_steps(Summary& summary, const Ledger& ledger, bool drop_first_batch, st
         summary.headroom.throughput_gain_if_draw_were_zero = *gain - 1;
 }
 
+constexpr int shortest_bin = 2 * Summary::Draws::bins_a_decade;   // of 100 ns
+
 /// How long draws took, from the durations in the order of steps.
 Summary::Draws draws_of(std::string_view phase, const std::vector<double>& ns) {
     Summary::Draws draws{.phase = phase, .over_run_s = {}, .counts = {}};
-    const std::size_t parts = std::min<std::size_t>(ns.size(), 60);
+    const std::size_t parts = std::min<std::size_t>(ns.size(), 40);
     for (std::size_t i = 0; i < parts; ++i) {
         const std::size_t from = i * ns.size() / parts, to = (i + 1) * ns.size() / parts;
         draws.over_run_s.push_back(statistics::mean(std::span{ns}.subspan(from, to - from)) / 1e9);
     }
     const auto bin_of = [](double duration) {
-        constexpr double shortest_ns = 100;
-        return static_cast<int>(
-            std::floor(std::log10(std::max(duration, shortest_ns)) * Summary::Draws::bins_a_decade));
+        const double bin = std::floor(std::log10(std::max(duration, 1.0)) * Summary::Draws::bins_a_decade);
+        return std::max(static_cast<int>(bin), shortest_bin);
     };
     const auto [shortest, longest] = std::ranges::minmax(ns);
     draws.first_bin = bin_of(shortest);
@@ -247,7 +248,15 @@ void add_rows(Summary& summary, const Ledger& ledger, std::array<PhaseColumns, 2
 }   // namespace
 
 double Summary::Draws::begin_s(std::size_t i) const noexcept {
-    return std::pow(10.0, (first_bin + static_cast<double>(i)) / bins_a_decade) / 1e9;
+    const int bin = first_bin + static_cast<int>(i);
+    return bin <= shortest_bin ? 0 : std::pow(10.0, static_cast<double>(bin) / bins_a_decade) / 1e9;
+}
+
+std::uint64_t Summary::Draws::all() const noexcept {
+    std::uint64_t sum = 0;
+    for (const std::uint64_t count : counts)
+        sum += count;
+    return sum;
 }
 
 Summary summarize(const Ledger& ledger, SummaryOptions options) {

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -150,10 +151,12 @@ Sentences copies_sentences(const Summary::Device& device) {
 
 /// The cost of drawing and its parts.
 Sentences draw_sentences(const Summary& summary, TextOptions options) {
-    Sentences draw{fmt::format("{} of wall ({})",
-                               styled(percent(summary.headroom.draw_share),
-                                      style_of_draw(summary.headroom.draw_share.value_or(0)), options.colour),
-                               format_duration(summary.headroom.draw_s))};
+    Sentences draw{
+        fmt::format("{} of wall ({})",
+                    styled(percent(summary.headroom.draw_share),
+                           summary.headroom.draw_share ? style_of_draw(*summary.headroom.draw_share) : TextStyle::plain,
+                           options.colour),
+                    format_duration(summary.headroom.draw_s))};
     if (summary.device) {
         const Summary::Device& device = *summary.device;
         const bool is_all = device.steps >= summary.run.steps;   // else the seconds are of the timed steps alone
@@ -294,7 +297,7 @@ Sentences cache_sentences(const Summary& summary) {
     return {"hits " + percent(cache->hit_share()) + " of samples",
             fmt::format("{} in {} of {}", counted(cache->samples, "sample"), bytes_of(cache->bytes),
                         bytes_of(cache->budget_bytes)),
-            cache->origin};
+            printable(cache->origin)};
 }
 
 Sentences account_sentences(const Summary& summary) {
@@ -428,13 +431,9 @@ std::vector<std::string> lines_of(const Line& line, TextOptions options) {
         if (width > 0 && width + 1 + columns_of(part) > room)
             texts.emplace_back();
         texts.back() += (texts.back().empty() ? "" : " ") + part;
-        while (columns_of(texts.back()) > room) {
-            const std::vector<std::string> broken = wrapped(texts.back(), room);
-            texts.back() = broken.front();
-            std::string rest;
-            for (std::size_t k = 1; k < broken.size(); ++k)
-                rest += (k > 1 ? " " : "") + broken[k];
-            texts.push_back(std::move(rest));
+        if (std::vector<std::string> broken = wrapped(texts.back(), room); broken.size() > 1) {
+            texts.pop_back();
+            std::ranges::move(broken, std::back_inserter(texts));
         }
     }
     const TextStyle style = label == "DISTRUST" ? TextStyle::red : TextStyle::bold;
@@ -454,17 +453,39 @@ std::string text_of(const std::vector<Line>& all, TextOptions options) {
     return text;
 }
 
+/// The first lines of a text; if there are more, the last of these ends with `…`.
+std::string at_most(std::size_t most, std::string_view text) {
+    std::size_t end = 0;
+    for (std::size_t line = 0; line < most; ++line) {
+        const std::size_t next = text.find('\n', end);
+        if (next == text.npos || next + 1 == text.size())
+            return std::string{text};
+        end = next + 1;
+    }
+    return std::string{text.substr(0, end - 1)} + " …\n";
+}
+
+bool has_chart(const Summary& summary) { return summary.draws && summary.draws->over_run_s.size() > 1; }
+
 /// The draws over the run and by duration, as two small charts.
-std::vector<Line> draws_lines(const Summary::Draws& draws) {
+std::vector<Line> draws_lines(const Summary& summary, TextOptions options) {
+    const Summary::Draws& draws = *summary.draws;
+    const std::size_t room = std::max(options.width, label_width + 50) - label_width - 40;   // beside what is said
+    const auto row = std::ranges::find_if(
+        summary.rows, [&](const SummaryRow& one) { return one.phase == draws.phase && one.action == Action::draw; });
+    const std::uint64_t all = draws.all();
+    const std::string which = row != summary.rows.end() && row->calls > all
+                                  ? fmt::format("the last {}", format_count(static_cast<std::int64_t>(all)))
+                                  : std::string{"over the run"};
     std::vector<double> counts;
     for (const std::uint64_t count : draws.counts)
         counts.push_back(static_cast<double>(count));
     return {{"draws",
-             {sparkline(draws.over_run_s, 48) + " over the run, up to " +
-              format_duration(std::ranges::max(draws.over_run_s))}},
+             {fmt::format("{} {}, {}, up to {}", sparkline(draws.over_run_s, std::min<std::size_t>(room, 40)),
+                          draws.phase, which, format_duration(std::ranges::max(draws.over_run_s)))}},
             {"",
-             {sparkline(counts, counts.size()) + " by duration, from " + format_duration(draws.begin_s(0)) + " to " +
-              format_duration(draws.begin_s(draws.counts.size()))}}};
+             {fmt::format("{} by duration, from {} to {}", sparkline(counts, room), format_duration(draws.begin_s(0)),
+                          format_duration(draws.begin_s(draws.counts.size())))}}};
 }
 
 std::vector<Line> error_lines(const Summary& summary) {
@@ -480,7 +501,8 @@ std::vector<Line> error_lines(const Summary& summary) {
                                       printable(error.stage), printable(error.message), handling)}});
     }
     if (summary.errors.size() > shown)
-        lines.push_back({"", {fmt::format("and {} more", summary.errors.size() - shown)}});
+        lines.push_back(
+            {"", {fmt::format("and {} more, {} in all", summary.errors.size() - shown, summary.errors.size())}});
     return lines;
 }
 
@@ -496,7 +518,7 @@ std::string markdown_of(const TextTable& table) {
         text += cell(title);
     text += "\n|";
     for (std::size_t column = 0; column < table.titles.size(); ++column)
-        text += column < table.align.size() ? ":--|" : "--:|";
+        text += column < table.align.size() && table.align[column] == 'l' ? ":--|" : "--:|";
     for (const auto& row : table.rows) {
         text += "\n|";
         for (const std::string& content : row)
@@ -520,8 +542,13 @@ std::string shortest(std::optional<double> value) { return value ? fmt::format("
 std::string to_text(const Summary& summary, TextOptions options) {
     if (summary.run.steps == 0)
         return "no steps\n";
-    std::string text =
-        text_of(headline(summary, options), options) + "\n" + to_text(rows_table(summary, true, every_row), options);
+    std::string text;
+    for (const Line& line : headline(summary, options)) {
+        text += text_of({line}, options);
+        if (line.first == "draw" && has_chart(summary))
+            text += text_of(draws_lines(summary, options), options);
+    }
+    text += "\n" + to_text(rows_table(summary, true, every_row), options);
     if (!summary.stages.empty())
         text += "\n" + to_text(stages_table(summary), options);
     return text + "\n" + text_of(footing(summary), options) + text_of(error_lines(summary), options);
@@ -546,7 +573,7 @@ std::string to_short_text(const Summary& summary, std::string_view verdict, Text
     };
     std::vector<Piece> pieces;
     if (!verdict.empty())
-        pieces.push_back({std::string{verdict} + "\n"});
+        pieces.push_back({at_most(4, verdict) + "\n"});
     for (const Line& line : headline(summary, options)) {
         const std::string_view label = line.first;
         pieces.push_back({text_of({line}, options), label.empty()       ? 5   // the second reason to distrust
@@ -554,8 +581,8 @@ std::string to_short_text(const Summary& summary, std::string_view verdict, Text
                                                     : label == "model"  ? 3
                                                     : label == "blame"  ? 1
                                                                         : 0});
-        if (label == "draw" && summary.draws && summary.draws->over_run_s.size() > 1)
-            pieces.push_back({text_of(draws_lines(*summary.draws), options), 2});
+        if (label == "draw" && has_chart(summary))
+            pieces.push_back({text_of(draws_lines(summary, options), options), 2});
     }
     if (!summary.errors.empty())
         pieces.push_back(
@@ -573,6 +600,9 @@ std::string to_short_text(const Summary& summary, std::string_view verdict, Text
     };
     for (int least = 5; least > 0 && lines() > most_lines; --least)
         std::erase_if(pieces, [&](const Piece& piece) { return piece.not_needed == least; });
+    for (std::size_t most = 3; most > 0 && lines() > most_lines; --most)   // a path may be as long as a screen
+        for (std::size_t i = verdict.empty() ? 0 : 1; i + 1 < pieces.size(); ++i)
+            pieces[i].text = at_most(most, pieces[i].text);
     if (lines() > most_lines)
         pieces.back().text = rows_of(false);
     std::string text;

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cctype>
-#include <optional>
 #include <utility>
 
 #include <drawpoint/instrumentation/text/terminal.hpp>
@@ -92,11 +91,12 @@ private:
     [[nodiscard]] bool has_names(std::size_t from, std::size_t to) const {
         std::ptrdiff_t names = 0;
         for (const Row& row : rows_) {
-            const auto first = std::find_if(row.cells.begin() + static_cast<std::ptrdiff_t>(from),
-                                            row.cells.begin() + static_cast<std::ptrdiff_t>(to),
+            const auto end = row.cells.begin() + static_cast<std::ptrdiff_t>(to);
+            const auto first = std::find_if(row.cells.begin() + static_cast<std::ptrdiff_t>(from), end,
                                             [](const std::string& cell) { return cell != " "; });
-            const bool is_letter = first != row.cells.end() && std::isalpha(static_cast<unsigned char>(first->front()));
-            names += row.is_ruler ? 0 : is_letter || *first == "[" ? 1 : -1;
+            const bool is_name =
+                first != end && (std::isalpha(static_cast<unsigned char>(first->front())) != 0 || *first == "[");
+            names += row.is_ruler ? 0 : is_name ? 1 : -1;
         }
         return names > 0;
     }

@@ -164,8 +164,10 @@ std::string fitted(std::string_view text, std::size_t width) {
             indent += 2;
         indent = std::min(indent, width / 2);
         const bool is_row_of_markdown = line.starts_with('|');
-        for (std::size_t room = width; !is_row_of_markdown && columns_of(line) > room; room = width - indent) {
+        for (std::size_t room = width; !is_row_of_markdown; room = width - indent) {
             const std::size_t within = bytes_within(line, room);
+            if (within == line.size())
+                break;
             const std::size_t text_begins = std::min(line.find_first_not_of(' '), line.size());
             std::size_t blank = line.substr(0, within + 1).rfind(' ');
             if (blank == line.npos || blank <= text_begins)   // a word longer than the line
@@ -207,9 +209,11 @@ std::string to_text(const TextTable& table, TextOptions options) {
     for (const std::size_t column : table.spare)
         if (needed() > options.width)
             dropped[column] = true;
-    if (constexpr std::size_t least = 8; needed() > options.width && table.name < columns)
-        widths[table.name] =
-            std::max(least, widths[table.name] - std::min(widths[table.name], needed() - options.width));
+    if (needed() > options.width && table.name < columns) {
+        constexpr std::size_t least = 8;
+        std::size_t& name = widths[table.name];
+        name = std::min(name, std::max(least, name - std::min(name, needed() - options.width)));
+    }
 
     const auto line_of = [&](const std::vector<std::string>& row) {
         std::string line = table.indent;
@@ -222,7 +226,7 @@ std::string to_text(const TextTable& table, TextOptions options) {
                            i >= table.align.size() || table.align[i] == 'r');
         }
         line.erase(line.find_last_not_of(' ') + 1);
-        return line;
+        return cut(line, options.width);
     };
     std::string text = has_titles ? styled(line_of(table.titles), TextStyle::bold, options.colour) + "\n" : "";
     for (const auto& row : table.rows)

@@ -22,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "support/temporary_folder.hpp"
@@ -404,6 +405,13 @@ BOOST_AUTO_TEST_CASE(other_programs_formats_have_what_they_need) {
     measured.contenders = {"a", "b<\"|,"};
     const auto comparisons = compare(measured);
     const auto in = [&](std::string_view format) { return export_experiment(format, measured, comparisons); };
+
+    const std::string page = in("html");
+    for (const char* const part : {"<svg", "b&lt;&quot;|,", "Ratios to a", "30 rounds"})
+        BOOST_TEST(page.find(part) != std::string::npos, part << " is missing");
+    BOOST_TEST(page.find("b<\"") == std::string::npos);
+    const auto* const ratio = &comparisons.front();
+    BOOST_TEST(page.find(fmt::format("value=\"{}\"", ratio->ratio.median)) != std::string::npos);
 
     BOOST_CHECK_THROW((void)in("google-benchmark"), std::invalid_argument);   // has no wall time
     Measurements suites = measured;

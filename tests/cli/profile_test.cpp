@@ -1,5 +1,6 @@
 #include <array>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -280,8 +281,63 @@ BOOST_AUTO_TEST_CASE(a_run_is_also_written_as_a_page_and_as_logs) {
     BOOST_TEST(partial.err.find("/dev/full") != std::string::npos, partial.err);
     BOOST_TEST(Json::parse(partial.out)["run"]["steps"] == 10);
     BOOST_TEST(partial.err.find("wrote " + page) != std::string::npos, partial.err);
-    check_complaint(run_program({"tune", "--data", "synthetic:40", "--html", page}), 2,
-                    {"--html", "no effect on tune"});
+    check_complaint(run_program({"tune", "--data", "synthetic:40", "--report", "tree"}), 2,
+                    {"--report", "no effect on tune"});
+    check_complaint(run_program({"tune", "--data", "synthetic:40", "--log", "csv=" + folder.file("x.csv")}), 2,
+                    {"--log csv", "each trial"});
+    const std::string trials = folder.file("trials"), tuned = folder.file("tuned.html");
+    const Result tuning = run_program({"tune",
+                                       "--data",
+                                       "synthetic:400",
+                                       "--image-size",
+                                       "8",
+                                       "--model",
+                                       "none",
+                                       "--batch-size",
+                                       "8",
+                                       "--num-workers",
+                                       "1",
+                                       "--most-workers",
+                                       "2",
+                                       "--most-steps",
+                                       "200",
+                                       "--html",
+                                       tuned,
+                                       "--log",
+                                       "tensorboard=" + trials,
+                                       "-o",
+                                       "/proc/none/tuned.toml",
+                                       "--json"});
+    BOOST_TEST(tuning.code == 1);   // refused before it trains
+    const Result written = run_program({"tune",
+                                        "--data",
+                                        "synthetic:400",
+                                        "--image-size",
+                                        "8",
+                                        "--model",
+                                        "none",
+                                        "--batch-size",
+                                        "8",
+                                        "--num-workers",
+                                        "1",
+                                        "--most-workers",
+                                        "2",
+                                        "--most-steps",
+                                        "200",
+                                        "--html",
+                                        tuned,
+                                        "--log",
+                                        "tensorboard=" + trials,
+                                        "-o",
+                                        folder.file("tuned.toml"),
+                                        "--json"});
+    BOOST_TEST(written.code == 0, written.err);
+    const std::size_t tried = Json::parse(written.out)["log"].size();
+    std::size_t files = 0;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator{trials})
+        files += entry.is_regular_file() ? 1 : 0;
+    BOOST_TEST(files == tried);
+    BOOST_TEST(std::filesystem::file_size(tuned) > 5000u);
 }
 
 BOOST_AUTO_TEST_CASE(steps_end_the_run_early_and_it_says_so) {

@@ -293,6 +293,8 @@ def shapes_of(line):
 
 
 def masked(text):
+    text = re.sub(r"[▁-█]{2,}", "CHART", text)
+    text = re.sub(r"[\w./-]+\.pftrace\b", "RUN", text)
     text = re.sub(r"[▒▓█░*>]", " ", text) if re.match(r"\s*\d+ .*\d", text) else text
     text = NUMBER.sub("#", text)
     text = re.sub(r"(?<= )-(?= |$)", "#", text)
@@ -548,7 +550,7 @@ class Program:
         grid = ("--num-workers", "1..8", "--prefetch-depth", "1,2,4")
         nothing = "leave the settings as they are: no change of them gains 3 %"
         nothing = f"  predicted: {nothing}" if nothing in text_of(self.project, "diagnosis/verdict/*.cpp") else ""
-        reports = [self("report", "run.pftrace", "--full"), self("report", "slow.pftrace")]
+        reports = [self("report", file, *full) for file in ("run.pftrace", "slow.pftrace") for full in ((), ("--full",))]
         return {"profile": "\n".join([trained, *reports, nothing]),
                 "diagnose": self("diagnose", "slow.pftrace"), "whatif": self("whatif", "slow.pftrace", *grid)}
 

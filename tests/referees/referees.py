@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Asks other programs' own readers ("referees") whether they take what drawpoint writes, and whether they find in it what
 was recorded: Perfetto's trace processor and protobuf classes (r1), TensorBoard (r3), XProf (r4) and its client (r5), W&B (r6), MLflow (r7),
-Prometheus (r8) and the rules of speedscope's importer (r9). They are shown a recording of a run that ended, of one that was
+Prometheus (r8), the rules of speedscope's importer (r9), torch-tb-profiler (r2) and Go's pprof. They are shown a recording of a run that ended, of one that was
 killed and an imported PyTorch trace, and what each exports to; pages of HTML are shown to a browser. One line a question,
 ACCEPT or REJECT, or "not run" where a reader is missing; exit 1 if anything is rejected, 77 if there are no referees.
 usage: referees.py --program DRAWPOINT [KIND]..."""
@@ -11,6 +11,7 @@ import ast
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -24,12 +25,12 @@ ROOT = Path(__file__).resolve().parents[2]
 # The scripts, and the virtual environment in .deps that each needs.
 SCRIPTS = {"processor": "r1_perfetto_tp.py", "classes": "r1_perfetto_proto.py", "stacks": "r9_stacks.py",
            "tensorboard": "r3_tensorboard.py", "xprof": "r4_xprof.py", "wandb": "r6_wandb.py", "mlflow": "r7_mlflow.py",
-           "prometheus": "r8_prometheus.py", "capture": "r5_capture.py"}
+           "prometheus": "r8_prometheus.py", "capture": "r5_capture.py", "torch-tb": "r2_kineto_tbp.py"}
 ALWAYS_THERE = ("processor", "classes", "stacks", "tensorboard")
 # Which kind of question is put about which format of `drawpoint export`; a format that is missing here fails `refusals`.
 ASKED_BY = {"chrome": "live", "speedscope": "live", "folded": "live", "xplane": "xprof", "tensorboard": "tensorboard",
-            "wandb": "trackers", "mlflow": "trackers", "prometheus": "trackers", "perfetto-sql": "sql"}
-UNREAD = ("pprof", "csv", "json", "jsonl")   # without a reader of their own here; tests parse them
+            "wandb": "trackers", "mlflow": "trackers", "prometheus": "trackers", "perfetto-sql": "sql", "pprof": "profilers"}
+UNREAD = ("csv", "json", "jsonl")   # without a reader of their own here; tests parse them
 
 
 def python_of(name):
@@ -94,14 +95,14 @@ class Court:
             self.rejected += 1
             print(answer.stderr[-2000:], file=sys.stderr)
 
-    def ask_of_exports(self, recording, draws, draw=DRAW):
+    def ask_of_exports(self, recording, draws, draw=DRAW, frames=("starved", "forward")):
         """What a recording exports to, with as many draws of that name as it has."""
         stem = str(recording).removesuffix(".pftrace").removesuffix(".json.gz")
         for form, end in (("chrome", ".pt.trace.json"), ("speedscope", ".speedscope.json"), ("folded", ".folded")):
             self.drawpoint("export", recording, "--to", form, "-o", stem + end)
         self.ask("processor", stem + ".pt.trace.json", "--slice", f"{draw}={draws}")
         self.ask("stacks", stem + ".speedscope.json", "--frame", "forward")
-        self.ask("stacks", stem + ".folded", "--frame", "starved", "--frame", "forward")
+        self.ask("stacks", stem + ".folded", *(f"--frame={frame}" for frame in frames))
 
     def steps_of(self, recording):
         """How many steps drawpoint itself reads."""
@@ -197,6 +198,38 @@ def xprof(court, folder):
     draw, whole = sum(step["draw_ns"] for step in steps), sum(step["draw_ns"] + step["batch_ns"] for step in steps)
     court.ask("xprof", folder / "run.xplane.pb", "--steps", str(len(steps)), "--input-percent", str(100 * draw / whole),
               "--step-ms", str(whole / len(steps) / 1e6), "--tol", "0.01", "--event", "generate")
+    court.drawpoint("export", recording, "--to", "chrome", "-o", folder / "worker.pt.trace.json")
+    all_steps = json.loads(ledger.read_text())["steps"]
+    draw, whole = (sum(step["draw_ns"] + extra * step["batch_ns"] for step in all_steps) for extra in (0, 1))
+    court.ask("torch-tb", folder / "worker.pt.trace.json", "--steps", str(len(all_steps)), "--loader-percent",
+              str(100 * draw / whole), "--tol", "0.1")
+
+
+def profilers(court, folder):
+    """A run with each profiler, on photographs, and one of 6 steps; Go's pprof reads the sampled functions."""
+    court.drawpoint("dataset", "generate", "--count", "2", "--out", folder / "pictures")
+    court.drawpoint("dataset", "crops", "--from", folder / "pictures", "--out", folder / "photos", "--per-image", "40",
+                    "--size", "160x120")
+    photos = ["profile", "--data", folder / "photos/train", "--image-size", "32", "--batch-size", "8"]
+    for profiler in ("simple", "throughput", "advanced", "pytorch", "xla", "six"):
+        recording = folder / f"{profiler}.pftrace"
+        kind = ["--steps", "6"] if profiler == "six" else ["--epochs", "4", "--profiler", profiler]
+        court.drawpoint(*photos, *kind, "-o", recording)
+        steps = court.steps_of(recording)
+        court.ask("processor", recording, "--slice", f"step={steps}")
+        court.ask("classes", recording, "--slice", f"step={steps}")
+        court.ask_of_exports(recording, steps, frames=["train.forward"] if profiler == "advanced" else ["starved", "forward"])
+    profile = folder / "advanced.pb.gz"
+    court.drawpoint("export", folder / "advanced.pftrace", "--to", "pprof", "-o", profile)
+    if not shutil.which("go"):
+        print("not run: go tool pprof: no Go (apt-get install golang-go)", flush=True)
+        return
+    said = subprocess.run(["go", "tool", "pprof", "-top", "-nodecount=10", profile], capture_output=True, text=True)
+    rows = re.findall(r"^ +[\d.]+m?s +[\d.]+% ", said.stdout, re.MULTILINE)
+    print("ACCEPT" if rows else "REJECT", f"go tool pprof -top {profile.name}: {len(rows)} functions", flush=True)
+    if not rows:
+        court.rejected += 1
+        print(said.stdout[-500:] + said.stderr[-2000:], file=sys.stderr)
 
 
 def trackers(court, folder):
@@ -313,6 +346,13 @@ def pages(court, folder):
     court.drawpoint("profile", "--data", "synthetic:96", "--image-size", "8", "--model", "none", "--batch-size", "16",
                     "-o", other, "--html", folder / "six.html")
     court.drawpoint("compare", recording, other, "--html", folder / "compared.html")
+    court.drawpoint("tune", "--data", "synthetic:400", "--model", "none", "--batch-size", "8", "--num-workers", "1",
+                    "--image-size", "8", "--most-steps", "200", "--most-workers", "2", "-o", folder / "tuned.toml",
+                    "--html", folder / "tuned.html", "--log", f"tensorboard={folder}/trials")
+    court.drawpoint("bench", "--command", "a=true", "--command", "b=sleep 0.01", "--rounds", "12", "--turn-ms", "0",
+                    "--html", folder / "raced.html")
+    court.ask("tensorboard", next((folder / "trials").glob("tune-*/*")), "--scalar=tune/predicted=1", "--hparam=num-workers",
+              "--metric=tune/predicted")
     python = python_of("pages")
     if not python.exists():
         print(f"not run: pages.py: no {python}; ./run referees makes it", flush=True)
@@ -361,7 +401,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--program", type=Path, required=True, help="drawpoint")
     kinds = {"live": live, "killed": killed, "imported": imported, "tensorboard": tensorboard, "xprof": xprof,
-             "trackers": trackers, "captures": captures, "served": served, "sql": sql, "pages": pages, "refusals": refusals}
+             "profilers": profilers, "trackers": trackers, "captures": captures, "served": served, "sql": sql, "pages": pages, "refusals": refusals}
     options.add_argument("kinds", nargs="*", metavar="KIND", help="of " + ", ".join(kinds) + " [all]")
     options = options.parse_args()
     if unknown := [kind for kind in options.kinds if kind not in kinds]:

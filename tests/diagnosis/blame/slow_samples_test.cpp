@@ -41,6 +41,11 @@ BOOST_AUTO_TEST_CASE(a_sample_stalls_by_what_its_batch_would_have_been_earlier_w
     BOOST_TEST(slowest.times == 1u);
     for (const SlowSample& slow : result.slow_samples)   // the loop did not wait for worker 0's samples
         BOOST_TEST(drawn.ledger.samples[slow.sample].worker == 1);
+    BOOST_TEST(!path_of(drawn.ledger, slowest).has_value());
+    drawn.ledger.set_fact("sample.path.0.102", "");
+    BOOST_TEST(!path_of(drawn.ledger, slowest).has_value());
+    drawn.ledger.set_fact("sample.path.0.102", "photos/102.jpg");
+    BOOST_TEST(path_of(drawn.ledger, slowest).value_or("") == "photos/102.jpg");
 }
 
 BOOST_AUTO_TEST_CASE(nobody_stalls_longer_than_the_loop_waited) {

@@ -88,7 +88,7 @@ struct TraceSplit {
 /// Sorted ledger; deterministic; O(rows + steps log steps). Any thread.
 [[nodiscard]] TraceSplit split_trace(const Ledger&);
 
-/// The split in about 20 lines of at most 120 columns.
+/// The split in about 20 lines. UTF-8; names may make one wider.
 [[nodiscard]] std::string to_text(const TraceSplit&, TextOptions = {});
 
 }   // namespace drawpoint

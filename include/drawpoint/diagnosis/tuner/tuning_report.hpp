@@ -21,7 +21,7 @@ namespace drawpoint {
 /// JSON of the schema `drawpoint.tuning/1`, which docs/formats.md describes.
 [[nodiscard]] nlohmann::ordered_json to_json(const Tuning&, const JsonHead&, const Machine&);
 
-/// "2_workers_depth_4_order_in": the trial's name among the runs of a tracker.
+/// "2_workers_depth_4_order_in": the trial's name among runs.
 [[nodiscard]] std::string name_of(const TuneTrial&);
 
 /// Logs a trial as a run of its own, with its setting, so that trackers compare the trials: `tune/predicted`,

@@ -14,8 +14,8 @@ namespace drawpoint {
 // The result must have a row, as all results of `whatif` do. Any thread.
 
 /// For a terminal: for each order and batch size a table of batches per second by workers and depth, each with a
-/// character that shows its speed ("░▒▓█"; no escape codes); then the recommendation. UTF-8; lines have at most 100
-/// columns unless there are many depths.
+/// character that shows its speed ("░▒▓█"); then the recommendation. UTF-8; depths that do not fit beside the others
+/// follow below them; sentences are not wrapped.
 [[nodiscard]] std::string to_text(const Whatif&, TextOptions = {});
 
 /// JSON of the schema `drawpoint.whatif/1`, which docs/formats.md describes.

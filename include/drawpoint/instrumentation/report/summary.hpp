@@ -131,13 +131,14 @@ struct Summary {
     struct Draws {
         static constexpr int bins_a_decade = 6;
         std::string_view phase;
-        std::vector<double> over_run_s;   ///< means of at most 60 equal parts of the steps, in their order
+        std::vector<double> over_run_s;   ///< means of at most 40 equal parts of the steps, in their order
         /// `counts[i]` draws took from 10^((first_bin + i) / 6) ns up to where the next bin begins; the first bin there
         /// can be, that of 100 ns, has all shorter ones, too. Neither first nor last is 0.
         int first_bin = 0;
         std::vector<std::uint64_t> counts;
-        /// Where bin `first_bin + i` begins, in seconds.
+        /// Where bin `first_bin + i` begins, in seconds: that of 100 ns at 0.
         [[nodiscard]] double begin_s(std::size_t i) const noexcept;
+        [[nodiscard]] std::uint64_t all() const noexcept;   ///< the sum of `counts`
         bool operator==(const Draws&) const = default;
     };
     std::optional<Draws> draws;                       ///< absent without such steps

@@ -55,7 +55,7 @@ enum class TextStyle : std::uint8_t { plain, dim, bold, red, yellow, green, cyan
 [[nodiscard]] std::string fitted_tables(std::string_view text, std::size_t width);
 
 /// A table for a terminal. One that is too wide is set with single blanks between columns, then without the columns in
-/// `spare`, then with names cut.
+/// `spare`, then with names cut, then with lines cut.
 struct TextTable {
     std::vector<std::string> titles;    ///< empty: no line of titles
     std::string align = "l";            ///< of each column 'l' or 'r'; those beyond: 'r'

@@ -180,8 +180,6 @@ void add_steps(Summary& summary, const Ledger& ledger, bool drop_first_batch, st
         summary.headroom.throughput_gain_if_draw_were_zero = *gain - 1;
 }
 
-constexpr int shortest_bin = 2 * Summary::Draws::bins_a_decade;   // of 100 ns
-
 /// How long draws took, from the durations in the order of steps.
 Summary::Draws draws_of(std::string_view phase, const std::vector<double>& ns) {
     Summary::Draws draws{.phase = phase, .over_run_s = {}, .counts = {}};
@@ -192,7 +190,7 @@ Summary::Draws draws_of(std::string_view phase, const std::vector<double>& ns) {
     }
     const auto bin_of = [](double duration) {
         const double bin = std::floor(std::log10(std::max(duration, 1.0)) * Summary::Draws::bins_a_decade);
-        return std::max(static_cast<int>(bin), shortest_bin);
+        return std::max(static_cast<int>(bin), Summary::Draws::shortest_bin);
     };
     const auto [shortest, longest] = std::ranges::minmax(ns);
     draws.first_bin = bin_of(shortest);
@@ -246,18 +244,6 @@ void add_rows(Summary& summary, const Ledger& ledger, std::array<PhaseColumns, 2
 }
 
 }   // namespace
-
-double Summary::Draws::begin_s(std::size_t i) const noexcept {
-    const int bin = first_bin + static_cast<int>(i);
-    return bin <= shortest_bin ? 0 : std::pow(10.0, static_cast<double>(bin) / bins_a_decade) / 1e9;
-}
-
-std::uint64_t Summary::Draws::all() const noexcept {
-    std::uint64_t sum = 0;
-    for (const std::uint64_t count : counts)
-        sum += count;
-    return sum;
-}
 
 Summary summarize(const Ledger& ledger, SummaryOptions options) {
     Summary summary;

@@ -454,15 +454,17 @@ std::string text_of(const std::vector<Line>& all, TextOptions options) {
 }
 
 /// The first lines of a text; if there are more, the last of these ends with `…`.
-std::string at_most(std::size_t most, std::string_view text) {
-    std::size_t end = 0;
+std::string at_most(std::size_t most, std::string_view text, TextOptions options) {
+    std::size_t begin = 0, end = 0;   // of the last line
     for (std::size_t line = 0; line < most; ++line) {
+        begin = end;
         const std::size_t next = text.find('\n', end);
         if (next == text.npos || next + 1 == text.size())
             return std::string{text};
         end = next + 1;
     }
-    return std::string{text.substr(0, end - 1)} + " …\n";
+    const std::string_view last = text.substr(begin, end - 1 - begin);
+    return std::string{text.substr(0, begin)} + cut(std::string{last} + " …", options.width) + "\n";
 }
 
 bool has_chart(const Summary& summary) { return summary.draws && summary.draws->over_run_s.size() > 1; }
@@ -573,7 +575,7 @@ std::string to_short_text(const Summary& summary, std::string_view verdict, Text
     };
     std::vector<Piece> pieces;
     if (!verdict.empty())
-        pieces.push_back({at_most(4, verdict) + "\n"});
+        pieces.push_back({at_most(4, verdict, options) + "\n"});
     for (const Line& line : headline(summary, options)) {
         const std::string_view label = line.first;
         pieces.push_back({text_of({line}, options), label.empty()       ? 5   // the second reason to distrust
@@ -602,7 +604,7 @@ std::string to_short_text(const Summary& summary, std::string_view verdict, Text
         std::erase_if(pieces, [&](const Piece& piece) { return piece.not_needed == least; });
     for (std::size_t most = 3; most > 0 && lines() > most_lines; --most)   // a path may be as long as a screen
         for (std::size_t i = verdict.empty() ? 0 : 1; i + 1 < pieces.size(); ++i)
-            pieces[i].text = at_most(most, pieces[i].text);
+            pieces[i].text = at_most(most, pieces[i].text, options);
     if (lines() > most_lines)
         pieces.back().text = rows_of(false);
     std::string text;

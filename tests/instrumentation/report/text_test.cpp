@@ -124,6 +124,9 @@ BOOST_AUTO_TEST_CASE(the_short_report_fits_on_a_screen_whatever_there_is_to_say)
     const std::string text = to_short_text(report, verdict, {.width = 80});
     BOOST_TEST(text.starts_with(verdict), text);
     BOOST_TEST(std::ranges::count(text, '\n') <= 22, text);
+    std::istringstream lines{text};
+    for (std::string line; std::getline(lines, line);)
+        BOOST_TEST(columns_of(line) <= 80u, line);
     for (const std::string_view part : {"DISTRUST", "100 samples could not be loaded", "7 events DROPPED", "headroom"})
         BOOST_TEST(contains(text, part), part << " is missing in:\n" << text);
     BOOST_TEST(contains(to_short_text(whole_report(), verdict, {.width = 80}), "by duration, from "));

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -129,7 +131,7 @@ struct Summary {
     /// How long the draws of the phase `phase` took: training, or without training steps validation. Of the steps in
     /// the rows, folded ones excepted.
     struct Draws {
-        static constexpr int bins_a_decade = 6;
+        static constexpr int bins_a_decade = 6, shortest_bin = 2 * bins_a_decade;   // of 100 ns
         std::string_view phase;
         std::vector<double> over_run_s;   ///< means of at most 40 equal parts of the steps, in their order
         /// `counts[i]` draws took from 10^((first_bin + i) / 6) ns up to where the next bin begins; the first bin there
@@ -137,8 +139,13 @@ struct Summary {
         int first_bin = 0;
         std::vector<std::uint64_t> counts;
         /// Where bin `first_bin + i` begins, in seconds: that of 100 ns at 0.
-        [[nodiscard]] double begin_s(std::size_t i) const noexcept;
-        [[nodiscard]] std::uint64_t all() const noexcept;   ///< the sum of `counts`
+        [[nodiscard]] double begin_s(std::size_t i) const noexcept {
+            const int bin = first_bin + static_cast<int>(i);
+            return bin <= shortest_bin ? 0 : std::pow(10.0, static_cast<double>(bin) / bins_a_decade) / 1e9;
+        }
+        [[nodiscard]] std::uint64_t all() const noexcept {   ///< the sum of `counts`
+            return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+        }
         bool operator==(const Draws&) const = default;
     };
     std::optional<Draws> draws;                       ///< absent without such steps

@@ -275,6 +275,12 @@ BOOST_AUTO_TEST_CASE(once_the_largest_has_been_seen_collating_allocates_nothing)
             Loaded loaded{96, record};
             LoaderOptions options = loaded.options(workers);
             options.prefetch_depth = depth;
+            std::atomic<std::size_t> started{0};   // workers that have made a sample, for which they allocate once
+            loaded.source.before_fill = [&](std::uint64_t) {
+                thread_local const void* of = nullptr;
+                if (std::exchange(of, &started) != &started)
+                    ++started;
+            };
             DataLoader loader{loaded.runtime, loaded.source, loaded.sampler, options};
             {   // holds all batches at once, so every slot has had samples of full length
                 auto pass = loader.epoch(0);
@@ -285,6 +291,10 @@ BOOST_AUTO_TEST_CASE(once_the_largest_has_been_seen_collating_allocates_nothing)
                 while (pass.next_blocking()) {
                 }
             }
+            for (std::size_t epoch = 100; started < workers && epoch < 10'000; ++epoch)
+                for (auto pass = loader.epoch(epoch); pass.next_blocking();) {
+                }
+            BOOST_REQUIRE(started >= workers);
             std::uint64_t before = 0, batches = 0;
             for (std::size_t epoch = 1; epoch < 8; ++epoch) {
                 auto pass = loader.epoch(epoch);

@@ -30,11 +30,11 @@ std::string name_of_run(const std::string& recording) {
     return name.empty() ? "drawpoint" : name;
 }
 
-bool is_folder(std::string_view format) noexcept {
+}   // namespace
+
+bool takes_runs(std::string_view format) noexcept {
     return format == "tensorboard" || format == "wandb" || format == "mlflow";
 }
-
-}   // namespace
 
 std::string usual_path(std::string_view format, const std::string& recording) {
     if (format == "tensorboard")
@@ -48,7 +48,7 @@ std::string usual_path(std::string_view format, const std::string& recording) {
 
 void check_run_logs(const std::vector<RunLog>& logs) {
     for (const RunLog& log : logs) {
-        if (is_folder(log.format)) {
+        if (takes_runs(log.format)) {
             std::error_code failed;
             fs::create_directories(log.path, failed);
             if (!failed && ::access(log.path.c_str(), W_OK | X_OK) != 0)
@@ -137,7 +137,5 @@ void write_trials(const RunLog& log, const Tuning& tuning) {
     }
     complain(fmt::format("wrote {} runs to {}", tuning.log.size(), log.path));
 }
-
-bool takes_runs(std::string_view format) noexcept { return is_folder(format); }
 
 }   // namespace drawpoint::cli

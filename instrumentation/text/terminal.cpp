@@ -196,7 +196,7 @@ std::string to_text(const TextTable& table, TextOptions options) {
     std::vector<bool> dropped(columns, false);
     std::size_t gap = 2;
     const auto needed = [&] {
-        std::size_t sum = columns_of(table.indent), shown = 0;
+        std::size_t sum = 0, shown = 0;
         for (std::size_t i = 0; i < columns; ++i)
             if (!dropped[i]) {
                 sum += widths[i];
@@ -216,7 +216,7 @@ std::string to_text(const TextTable& table, TextOptions options) {
     }
 
     const auto line_of = [&](const std::vector<std::string>& row) {
-        std::string line = table.indent;
+        std::string line;
         bool is_first = true;
         for (std::size_t i = 0; i < columns; ++i) {
             if (dropped[i])

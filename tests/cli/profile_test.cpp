@@ -286,51 +286,33 @@ BOOST_AUTO_TEST_CASE(a_run_is_also_written_as_a_page_and_as_logs) {
     check_complaint(run_program({"tune", "--data", "synthetic:40", "--log", "csv=" + folder.file("x.csv")}), 2,
                     {"--log csv", "each trial"});
     const std::string trials = folder.file("trials"), tuned = folder.file("tuned.html");
-    const Result tuning = run_program({"tune",
-                                       "--data",
-                                       "synthetic:400",
-                                       "--image-size",
-                                       "8",
-                                       "--model",
-                                       "none",
-                                       "--batch-size",
-                                       "8",
-                                       "--num-workers",
-                                       "1",
-                                       "--most-workers",
-                                       "2",
-                                       "--most-steps",
-                                       "200",
-                                       "--html",
-                                       tuned,
-                                       "--log",
-                                       "tensorboard=" + trials,
-                                       "-o",
-                                       "/proc/none/tuned.toml",
-                                       "--json"});
-    BOOST_TEST(tuning.code == 1);   // refused before it trains
-    const Result written = run_program({"tune",
-                                        "--data",
-                                        "synthetic:400",
-                                        "--image-size",
-                                        "8",
-                                        "--model",
-                                        "none",
-                                        "--batch-size",
-                                        "8",
-                                        "--num-workers",
-                                        "1",
-                                        "--most-workers",
-                                        "2",
-                                        "--most-steps",
-                                        "200",
-                                        "--html",
-                                        tuned,
-                                        "--log",
-                                        "tensorboard=" + trials,
-                                        "-o",
-                                        folder.file("tuned.toml"),
-                                        "--json"});
+    const auto tune_into = [&](const std::string& file) {
+        return run_program({"tune",
+                            "--data",
+                            "synthetic:400",
+                            "--image-size",
+                            "8",
+                            "--model",
+                            "none",
+                            "--batch-size",
+                            "8",
+                            "--num-workers",
+                            "1",
+                            "--most-workers",
+                            "2",
+                            "--most-steps",
+                            "200",
+                            "--html",
+                            tuned,
+                            "--log",
+                            "tensorboard=" + trials,
+                            "-o",
+                            file,
+                            "--json"});
+    };
+    BOOST_TEST(tune_into("/proc/none/tuned.toml").code == 1);   // refused before it trains
+    BOOST_TEST(!std::filesystem::exists(tuned));
+    const Result written = tune_into(folder.file("tuned.toml"));
     BOOST_TEST(written.code == 0, written.err);
     const std::size_t tried = Json::parse(written.out)["log"].size();
     std::size_t files = 0;

@@ -61,7 +61,6 @@ struct TextTable {
     std::string align = "l";            ///< of each column 'l' or 'r'; those beyond: 'r'
     std::vector<std::size_t> spare{};   ///< columns that a narrow terminal can do without, first the least useful
     std::size_t name = 0;               ///< the column to cut at last
-    std::string indent{};
     std::vector<std::vector<std::string>> rows{};   ///< as many cells each as there are columns
 };
 

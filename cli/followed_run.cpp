@@ -86,7 +86,7 @@ bool FollowedRun::read(const std::function<void(const Ledger&)>& seen) {
 
 bool FollowedRun::read_pieces(const std::function<void(const Ledger&)>& seen) {
     bool is_new = false;
-    while (follower_->read()) {
+    while (follower_->read(kept_bytes_ / 8)) {   // whose rows all are kept: they take less than 8 times that
         is_new = true;
         seen(follower_->rows());
     }
@@ -96,16 +96,18 @@ bool FollowedRun::read_pieces(const std::function<void(const Ledger&)>& seen) {
 /// The file is not written any more: another one, which begins with its totals, has taken its place, or the run is
 /// over.
 bool FollowedRun::find_next(const std::function<void(const Ledger&)>& seen) {
-    if (writer_) {
-        const auto live = has_name_ ? writer_of(name_) : std::nullopt;
+    while (writer_) {
         const auto others = has_name_ ? std::vector<LiveRecording>{} : live_recordings(writer_->pid);
         const std::filesystem::path next = has_name_        ? std::filesystem::path{name_}
                                            : others.empty() ? std::filesystem::path{}
                                                             : others.front().path;
-        if (!next.empty() && goes_on_in(next)) {
-            writer_ = has_name_ ? live : others.front();
-            if (const bool is_new = read_pieces(seen); writer_)
-                return is_new;
+        if (next.empty() || !goes_on_in(next))
+            break;
+        const auto live = writer_of(content_);   // of the one that is open now; it may have been replaced, too
+        const bool is_new = read_pieces(seen);
+        if (live) {
+            writer_ = live;
+            return is_new;
         }
     }
     follower_->read_rest();

@@ -22,6 +22,23 @@ RunLog run_log_in(std::string_view option, std::string_view text) {
     return log;
 }
 
+void add_logs(CLI::App& app, std::vector<RunLog>& logs, std::string_view does) {
+    app.add_option_function<std::vector<std::string>>(
+           "--log",
+           [&logs](const std::vector<std::string>& texts) {
+               logs.clear();
+               for (const std::string& text : texts)
+                   logs.push_back(run_log_in("--log", text));
+           },
+           fmt::format("FORMAT=PATH: {}, for tensorboard, wandb, mlflow (folders), prometheus, csv, jsonl (files); "
+                       "repeatable",
+                       does))
+        ->expected(1)
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->default_str("[]")
+        ->type_name(fmt::format("{}=PATH", fmt::join(run_log_formats, "=PATH|")));
+}
+
 void check_log_path(const RunLog& log) {
     if (log.path.ends_with(".gz") && (log.format == "csv" || log.format == "jsonl"))
         throw UsageError{fmt::format("{} {}: a log that grows line by line is not compressed", log.format, log.path)};

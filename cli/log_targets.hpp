@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include <CLI/App.hpp>
+
 namespace drawpoint::cli {
 
 /// What a run can be logged for, after the fact: trackers of experiments, and Prometheus.
@@ -24,5 +26,8 @@ void check_log_path(const RunLog&);
 
 /// Reads "tensorboard=DIR". Throws UsageError naming `option`.
 [[nodiscard]] RunLog run_log_in(std::string_view option, std::string_view text);
+
+/// Adds --log, which sets `logs`; both stay where they are until `app` has parsed. `does`: its help.
+void add_logs(CLI::App& app, std::vector<RunLog>& logs, std::string_view does);
 
 }   // namespace drawpoint::cli

@@ -294,19 +294,7 @@ void ProfileOptions::add_recording(CLI::App& app) {
     add_report_style(app, "--report", report);
     app.add_option("--html", html, "also writes the run as a page of HTML with pictures to this file")
         ->type_name("FILE");
-    app.add_option_function<std::vector<std::string>>(
-           "--log",
-           [this](const std::vector<std::string>& texts) {
-               logs.clear();
-               for (const std::string& text : texts)
-                   logs.push_back(run_log_in("--log", text));
-           },
-           "FORMAT=PATH: also logs the run, when it ends, for tensorboard, wandb, mlflow (folders), prometheus, csv, "
-           "jsonl (files); repeatable")
-        ->expected(1)
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-        ->default_str("[]")
-        ->type_name(fmt::format("{}=PATH", fmt::join(run_log_formats, "=PATH|")));
+    add_logs(app, logs, "also logs the run while it trains");
     app.option_defaults()->group("Experiments");
     app.add_option_function<std::vector<std::string>>(
            "--inject", [this](const std::vector<std::string>& texts) { inject = injections_in(texts); },

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stdexcept>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -26,6 +27,7 @@
 #include <drawpoint/instrumentation/report/detail/output_file.hpp>
 #include <drawpoint/instrumentation/detail/replaced_file.hpp>
 #include <drawpoint/instrumentation/facts.hpp>
+#include <drawpoint/instrumentation/host/detail/serve_process.hpp>
 #include <drawpoint/instrumentation/host/detail/signals.hpp>
 #include <drawpoint/instrumentation/recorder/recorder.hpp>
 #include <drawpoint/loop/callbacks/progress_bar.hpp>
@@ -35,6 +37,8 @@
 
 namespace drawpoint::cli {
 namespace {
+
+constexpr std::chrono::minutes longest_logging{10};   // of a run that has ended
 
 /// What the process has used so far.
 struct Usage {
@@ -198,6 +202,29 @@ Outcome train_and_record(const ProfileOptions& options, const Data& data, Record
     return outcome;
 }
 
+/// Whether a file can be read again: not one like /dev/null.
+bool is_regular(const std::filesystem::path& file) {
+    std::error_code unknown;
+    return !file.empty() && std::filesystem::is_regular_file(file, unknown);
+}
+
+/// Has the recording logged while it grows, by a process beside this one; a run without a recording is logged when it
+/// ends. Throws Failure if that process does not start.
+std::unique_ptr<ServeProcess> log_beside(const ProfileOptions& options, bool has_file) {
+    std::error_code unknown;
+    const std::filesystem::file_status file = std::filesystem::status(options.output, unknown);
+    if (options.logs.empty() || !has_file || (exists(file) && !is_regular_file(file)))
+        return nullptr;
+    std::vector<std::string> words;
+    for (const RunLog& log : options.logs)
+        words.push_back(fmt::format("--log={}={}", log.format, log.path));
+    try {
+        return std::make_unique<ServeProcess>("--log", words, longest_logging);
+    } catch (const std::runtime_error& error) {
+        throw Failure{error.what()};
+    }
+}
+
 /// Throws UsageError if a file that the run writes is another one that it writes or reads. The checkpoint may be the
 /// one that the run goes on from.
 void check_apart(const ProfileOptions& options, const OutputOptions& output, const std::string& config, bool has_file) {
@@ -234,7 +261,7 @@ void print_run(Recorder& recorder, ReportRequest request, ProfilerKind profiler,
     const RecordingState recording = recorder.state();
     // Logs and pages show steps one by one: the file has more of them than the ledger of a running program.
     const bool shows_steps = !request.logs.empty() || !request.html.empty();
-    const Ledger ledger = shows_steps && !recording.file.empty() && recording.error.empty()
+    const Ledger ledger = shows_steps && is_regular(recording.file) && recording.error.empty()
                               ? read_run(recording.file.string()).ledger
                               : recorder.ledger();
     Summary summary = summary_of(ledger, request.drop_first_batch);
@@ -269,19 +296,20 @@ int profile(const Invocation& invocation) {
         return exit_ok;
     options.check_together();
     const OutputOptions output = flags.read();
-    const ReportRequest request{.style = options.report,
-                                .full = full,
-                                .drop_first_batch = options.drop_first_batch,
-                                .command_line = invocation.line,
-                                .html = options.html,
-                                .logs = options.logs,
-                                .picture = std::nullopt};
+    ReportRequest request{.style = options.report,
+                          .full = full,
+                          .drop_first_batch = options.drop_first_batch,
+                          .command_line = invocation.line,
+                          .html = options.html,
+                          .logs = options.logs,
+                          .picture = std::nullopt};
     check_request(request, output);
     check_device(options);
 
     // A file at its size limit and a closed pipe are errors to report, not reasons to die.
     std::signal(SIGXFSZ, SIG_IGN);
     std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGCHLD, SIG_DFL);   // or nobody could ask how a child ended
     StopRequest stop;
     Signals signals{[&stop](int signal) { stop.ask(signal); }};
 
@@ -296,6 +324,7 @@ int profile(const Invocation& invocation) {
     check_page(options.html, "-o", has_file ? options.output : "");
     const Data data = open_data(options);
     check_run_logs(options.logs);
+    const auto logging = log_beside(options, has_file);   // before the recorder, which it outlives
     const auto recorder = make_recorder(options);
     record_facts(*recorder, invocation, line, data);
     ProgressBar progress{recorder->clock(), {.colour = output.colour_on_stderr(), .prefix = "drawpoint: "}};
@@ -308,8 +337,21 @@ int profile(const Invocation& invocation) {
         complain("the recording ends early: " + error);
     if (!outcome.error.empty())
         complain(outcome.error);
-    print_run(*recorder, request, options.profiler.value, output);
-    return stop.asked() ? exit_interrupted : outcome.error.empty() ? exit_ok : exit_failed;
+    FirstFailure failures;
+    bool logs_failed = false;
+    if (logging) {
+        const auto code = logging->end();
+        if (code != exit_interrupted)   // else the run was too short for it to begin
+            request.logs.clear();
+        logs_failed = code == exit_failed;   // and it has said why
+        if (!code)
+            failures.run([] {
+                throw Failure{"the logs end early, their process was killed: drawpoint export writes them anew"};
+            });
+    }
+    failures.run([&] { print_run(*recorder, request, options.profiler.value, output); });
+    failures.rethrow();
+    return stop.asked() ? exit_interrupted : outcome.error.empty() && !logs_failed ? exit_ok : exit_failed;
 }
 
 }   // namespace drawpoint::cli

@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
-#include <functional>
 #include <memory>
 #include <span>
 #include <system_error>
@@ -14,7 +13,6 @@
 #include "cli/command_line.hpp"
 #include "cli/prometheus.hpp"
 #include "cli/report_output.hpp"
-#include <drawpoint/diagnosis/logging/run_log.hpp>
 #include <drawpoint/instrumentation/export/file.hpp>
 #include <drawpoint/instrumentation/text/printable.hpp>
 #include <drawpoint/loop/loggers/file_loggers.hpp>
@@ -63,67 +61,68 @@ void check_run_logs(const std::vector<RunLog>& logs) {
 
 namespace {
 
-/// A logger and where it writes.
-struct Opened {
-    std::unique_ptr<Logger> logger;
-    std::string where;
-};
-
-/// Of a format that has a logger. `charts` are for TensorBoard.
-Opened open_logger(const RunLog& log, const std::string& run, std::span<const ScalarChart> charts) {
-    if (log.format == "tensorboard") {
-        auto events = std::make_unique<TensorBoardLogger>(log.path);
-        if (!charts.empty())
-            events->log_charts("drawpoint", charts);
-        std::string file = events->file().string();
-        return {std::move(events), std::move(file)};
-    }
-    if (log.format == "wandb") {
-        auto offline = std::make_unique<WandbLogger>(log.path);
-        std::string file = offline->file().string();
-        return {std::move(offline), std::move(file)};
-    }
-    if (log.format == "mlflow") {
-        auto store = std::make_unique<MlflowLogger>(log.path, printable(run));
-        std::string folder = store->folder().string();
-        return {std::move(store), std::move(folder)};
-    }
-    if (log.format == "csv")
-        return {std::make_unique<CsvLogger>(log.path), log.path};
-    return {std::make_unique<JsonLinesLogger>(log.path), log.path};
-}
-
-/// Opens a logger, has it written to and ends it. Returns where that was. Throws Failure naming what cannot be written.
-std::string write_with(const RunLog& log, const std::string& run, std::span<const ScalarChart> charts,
-                       const std::function<void(Logger&)>& write) {
+/// Of a format that has a logger. Sets `where` it writes. `charts` are for TensorBoard.
+std::unique_ptr<Logger> open_logger(const RunLog& log, const std::string& run, std::span<const ScalarChart> charts,
+                                    std::string& where) {
+    where = log.path;
     try {
-        const auto [logger, where] = open_logger(log, run, charts);
-        write(*logger);
-        logger->finish();
-        if (const std::string error = logger->error(); !error.empty())
-            throw Failure{error};
-        return where;
+        if (log.format == "tensorboard") {
+            auto events = std::make_unique<TensorBoardLogger>(log.path);
+            if (!charts.empty())
+                events->log_charts("drawpoint", charts);
+            where = events->file().string();
+            return events;
+        }
+        if (log.format == "wandb") {
+            auto offline = std::make_unique<WandbLogger>(log.path);
+            where = offline->file().string();
+            return offline;
+        }
+        if (log.format == "mlflow") {
+            auto store = std::make_unique<MlflowLogger>(log.path, printable(run));
+            where = store->folder().string();
+            return store;
+        }
+        if (log.format == "csv")
+            return std::make_unique<CsvLogger>(log.path);
+        return std::make_unique<JsonLinesLogger>(log.path);
     } catch (const std::system_error& error) {
         throw Failure{error.what()};
     }
 }
 
+void check_logger(const Logger& logger) {
+    if (const std::string error = logger.error(); !error.empty())
+        throw Failure{error};
+}
+
 }   // namespace
 
-void write_run_log(const RunLog& log, const Ledger& ledger, const Summary& summary, const Diagnosis* diagnosis) {
-    std::string where = log.path;
-    if (log.format == "prometheus") {   // written whole and renamed: its reader may come at any time
-        const std::string text = to_prometheus(summary, diagnosis);
-        try {
-            write_file_whole(log.path, log.path.ends_with(".gz"), [&](std::ostream& out) { out << text; });
-        } catch (const std::system_error& error) {
-            throw Failure{error.what()};
-        }
-    } else {
-        where = write_with(log, name_of_run(summary.recording.file), run_charts(),
-                           [&](Logger& logger) { log_run(ledger, summary, diagnosis, logger); });
+OpenLog::OpenLog(const RunLog& log, const std::string& run)
+    : logger_{open_logger(log, name_of_run(run), run_charts(), where_)}, run_{*logger_} {}
+
+void OpenLog::finish(const Ledger& ledger, const Summary& summary, const Diagnosis* diagnosis) {
+    run_.finish(ledger, summary, diagnosis);
+    logger_->finish();
+    check();
+    complain(fmt::format("wrote {}", where_));
+}
+
+void OpenLog::check() const { check_logger(*logger_); }
+
+void write_metrics(const std::string& file, const std::string& text) {
+    try {
+        write_file_whole(file, file.ends_with(".gz"), [&](std::ostream& out) { out << text; });
+    } catch (const std::system_error& error) {
+        throw Failure{error.what()};
     }
-    complain(fmt::format("wrote {}", where));
+}
+
+void write_run_log(const RunLog& log, const Ledger& ledger, const Summary& summary, const Diagnosis* diagnosis) {
+    if (log.format != "prometheus")
+        return OpenLog{log, summary.recording.file}.finish(ledger, summary, diagnosis);
+    write_metrics(log.path, to_prometheus(summary, diagnosis));
+    complain(fmt::format("wrote {}", log.path));
 }
 
 void write_trials(const RunLog& log, const Tuning& tuning) {
@@ -133,7 +132,11 @@ void write_trials(const RunLog& log, const Tuning& tuning) {
         RunLog of_trial = log;
         if (log.format == "tensorboard")
             of_trial.path = (tuning_folder / name_of(trial)).string();
-        (void)write_with(of_trial, name_of(trial), {}, [&](Logger& logger) { log_trial(trial, logger); });
+        std::string where;
+        const auto logger = open_logger(of_trial, name_of(trial), {}, where);
+        log_trial(trial, *logger);
+        logger->finish();
+        check_logger(*logger);
     }
     complain(fmt::format("wrote {} runs to {}", tuning.log.size(), log.path));
 }

@@ -31,15 +31,17 @@ void ServeOptions::add_to(CLI::App& app) {
            "also answers TensorBoard's \"Capture profile\", on this port [9012]")
         ->expected(0, 1)
         ->type_name("[PORT]");
-    app.add_flag("--no-http", no_http, "only captures: no pages and no metrics");
+    add_logs(app, logs, "also logs the run while it trains");
+    app.add_flag("--no-http", no_http, "only captures and logs: no pages and no metrics");
     app.add_flag("--until-end", until_end, "ends when the run has ended");
+    app.add_flag("--until-eof", until_eof, "ends when standard input ends, whatever signals come");
 }
 
 void ServeOptions::check_together() const {
     if (listen.empty())
         throw UsageError{"--listen must name an address"};
-    if (no_http && !capture)
-        throw UsageError{"--no-http needs --capture: nothing else would be served"};
+    if (no_http && !capture && logs.empty())
+        throw UsageError{"--no-http needs --capture or --log: nothing else would be served"};
 }
 
 void ViewOptions::add_to(CLI::App& app) {

@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/command_line.hpp"
+#include "cli/log_targets.hpp"
 
 namespace drawpoint::cli {
 
@@ -18,7 +20,8 @@ struct ServeOptions {
     std::string listen = "127.0.0.1";
     std::uint16_t port = 9464;              ///< 0: any that is free
     std::optional<std::uint16_t> capture;   ///< port of the capture service; 0: any that is free
-    bool no_http = false, until_end = false;
+    std::vector<RunLog> logs;
+    bool no_http = false, until_end = false, until_eof = false;
 
     /// Adds every option to `app`, bound to this, which must stay where it is until `app` has parsed.
     void add_to(CLI::App& app);

@@ -1,12 +1,19 @@
 // Trains while TensorBoard's "Capture profile", or xprof's client, can ask for what it does: at 127.0.0.1:PORT, as long
 // as the profiler lives. usage: capture_profile [PORT [EPOCHS]]
+#include <chrono>
 #include <cstdlib>
 #include <iostream>
+#include <thread>
 
 #include <drawpoint/loop/profilers/profiler_callback.hpp>
 #include <drawpoint/loop/profilers/xla.hpp>
 
 #include "line.hpp"
+
+/// Takes a millisecond a step, as a small model on a device does.
+struct SlowLine : Line {
+    void backward() { std::this_thread::sleep_for(std::chrono::milliseconds{1}); }
+};
 
 int main(int argc, char** argv) {
     const int port = argc > 1 ? std::atoi(argv[1]) : 9001;
@@ -23,7 +30,7 @@ int main(int argc, char** argv) {
     drawpoint::CallbackList callbacks;
     driver.add_to(callbacks);
 
-    Line line;
+    SlowLine line;
     drawpoint::run(runtime, drawpoint::fit(line, loader, {.epochs = epochs}, callbacks, recorder));
     std::cout << "could be captured on port " << port << '\n';
 }

@@ -45,26 +45,36 @@ std::int64_t now_of(const Ledger& rows) {
 
 std::optional<std::string> Captures::capture(std::chrono::milliseconds length,
                                              const std::function<bool()>& is_cancelled) {
-    const std::int64_t from_ns = begin();
-    const std::int64_t to_ns = from_ns + std::chrono::nanoseconds{length}.count();
-    const auto end = SteadyClock::now() + length;
+    // A recording that reached its limit meanwhile begins anew with totals, without the rows of that time.
+    constexpr int most_windows = 3;
+    for (int window = 1;; ++window) {
+        const std::int64_t from_ns = begin();
+        const std::int64_t to_ns = from_ns + std::chrono::nanoseconds{length}.count();
+        if (!wait_until(to_ns, SteadyClock::now() + length, is_cancelled))
+            return std::nullopt;
+        const Ledger part = cut(from_ns, to_ns);
+        if (!part.steps.empty() || !part.samples.empty() || !part.operators.empty()) {
+            std::ostringstream space;
+            write_xplane(part, space);
+            return std::move(space).str();
+        }
+        if (window == most_windows || stopped_ || is_over())
+            return std::string{};
+    }
+}
+
+/// Until what happened by then is recorded, or nothing more will be. False: cancelled.
+bool Captures::wait_until(std::int64_t to_ns, SteadyClock::time_point end, const std::function<bool()>& is_cancelled) {
     const auto is_done = [&] {
         if (stopped_)
             return true;
         const bool is_late = SteadyClock::now() >= end + longest_delay;
         return SteadyClock::now() < end ? is_over() : is_late || has_until(to_ns);
     };
-    while (!is_done()) {
+    for (; !is_done(); std::this_thread::sleep_for(look_every))
         if (is_cancelled())
-            return std::nullopt;
-        std::this_thread::sleep_for(look_every);
-    }
-    const Ledger part = cut(from_ns, to_ns);
-    if (part.steps.empty() && part.samples.empty() && part.operators.empty())
-        return std::string{};
-    std::ostringstream space;
-    write_xplane(part, space);
-    return std::move(space).str();
+            return false;
+    return true;
 }
 
 /// Waits for the run's first records if it has only just begun.

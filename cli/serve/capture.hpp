@@ -19,8 +19,8 @@ public:
     explicit Captures(std::string run_or_pid) : run_or_pid_{std::move(run_or_pid)} {}
 
     /// Waits for that long, or until the run is over or `stop`, and until it is recorded, then returns that part of the
-    /// run as an XSpace (write_xplane); empty: nothing happened. nullopt: cancelled. Throws Failure if the run is over
-    /// or there is none.
+    /// run as an XSpace (write_xplane); empty: nothing happened. Where nothing of that time is kept, takes the next
+    /// stretch, up to twice. nullopt: cancelled. Throws Failure if the run is over or there is none.
     [[nodiscard]] std::optional<std::string> capture(std::chrono::milliseconds length,
                                                      const std::function<bool()>& is_cancelled);
 
@@ -28,6 +28,8 @@ public:
     void stop() noexcept { stopped_ = true; }
 
 private:
+    [[nodiscard]] bool wait_until(std::int64_t to_ns, std::chrono::steady_clock::time_point end,
+                                  const std::function<bool()>& is_cancelled);
     [[nodiscard]] bool is_over();
     [[nodiscard]] std::int64_t begin();
     [[nodiscard]] bool has_until(std::int64_t ns);

@@ -1,5 +1,4 @@
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -12,15 +11,14 @@
 #include <fmt/format.h>
 #include <poll.h>
 #include <spawn.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/option_values.hpp"
 #include "cli/run_program.hpp"
 #include "cli/serve/capture.hpp"
 #include "cli/serve/capture_server.hpp"
 #include "cli/serve/http_server.hpp"
+#include "cli/serve/live_logs.hpp"
 #include "cli/serve/live_run.hpp"
 #include "cli/serve_options.hpp"
 #include <drawpoint/instrumentation/host/detail/signals.hpp>
@@ -36,99 +34,111 @@ using namespace std::chrono_literals;
 constexpr std::uint64_t kept_bytes = 2u << 20;
 constexpr std::chrono::milliseconds look_every{500};
 
-/// When the program ends: a signal came, or there is nothing left to do.
+/// When the program ends: a signal came, or there is nothing left to do. With `until_eof` when stdin ends, whatever
+/// signals come.
 class Ending {
 public:
+    explicit Ending(bool until_eof = false) {
+        if (until_eof)
+            for (const int signal : {SIGINT, SIGTERM, SIGHUP})
+                std::signal(signal, SIG_IGN);
+        else
+            signals_.emplace([this](int) {
+                by_signal_ = true;
+                release();
+            });
+    }
     void release() {
         if (!released_.test_and_set())
             now_.release();
     }
-    [[nodiscard]] bool wait_for(std::chrono::milliseconds time) { return now_.try_acquire_for(time); }
+    [[nodiscard]] bool wait_for(std::chrono::milliseconds time) {
+        return signals_ ? now_.try_acquire_for(time) : stdin_ends_within(time);
+    }
     [[nodiscard]] int code() const { return by_signal_ ? exit_interrupted : exit_ok; }
 
 private:
+    static bool stdin_ends_within(std::chrono::milliseconds time) {
+        pollfd input{STDIN_FILENO, POLLIN, 0};
+        char byte = 0;
+        return ::poll(&input, 1, static_cast<int>(time.count())) == 1 && ::read(STDIN_FILENO, &byte, 1) != 1;
+    }
+
     std::binary_semaphore now_{0};
     std::atomic_flag released_{};
     std::atomic<bool> by_signal_{false};
-    Signals signals_{[this](int) {
-        by_signal_ = true;
-        release();
-    }};
+    std::optional<Signals> signals_;
 };
 
-/// A process, also once its number may be another one's.
-class Process {
-public:
-    explicit Process(int id) : id_{id}, file_{static_cast<int>(::syscall(SYS_pidfd_open, id, 0))} {}
-    ~Process() {
-        if (file_ >= 0)
-            ::close(file_);
-    }
-    Process(const Process&) = delete;
-    Process& operator=(const Process&) = delete;
-    [[nodiscard]] bool has_ended() const {
-        pollfd file{file_, POLLIN, 0};
-        return file_ >= 0 ? ::poll(&file, 1, 0) == 1 : ::kill(id_, 0) != 0 && errno == ESRCH;   // of an old kernel
-    }
-
-private:
-    int id_, file_;
-};
-
-std::optional<int> pid_in(const std::string& run_or_pid) {
-    return std::filesystem::exists(run_or_pid) ? std::nullopt : number_in<int>(run_or_pid);
-}
-
-/// Throws Failure if nobody can know where to ask.
-void check_printed() {
+/// Where captures and logs are. Throws Failure if nobody can know it.
+void print_where(const ServeOptions& options, const std::optional<CaptureServer>& capturing) {
+    if (capturing)
+        fmt::print("captures {}\n", capturing->address());
+    for (const RunLog& log : options.logs)
+        fmt::print("log      {}={}\n", log.format, log.path);
     if (std::fflush(stdout) != 0)
         throw Failure{"writing to standard output failed"};
 }
 
-/// Answers captures alone. A process need not have begun its recording.
-int serve_captures(const ServeOptions& options, Ending& ending) {
-    const auto pid = pid_in(options.run);
-    const std::optional<Process> process = pid ? std::optional<Process>{std::in_place, *pid} : std::nullopt;
-    if (process && process->has_ended())
-        throw Failure{fmt::format("there is no process {}", *pid)};
+/// 130 also if nothing could be logged, because the run never began.
+int code_of(const Ending& ending, const LiveLogs& logs) {
+    return logs.have_failed()   ? exit_failed
+           : !logs.have_begun() ? exit_interrupted
+           : logs.are_whole()   ? exit_ok
+                                : ending.code();
+}
+
+/// Serves captures and logs alone. With --until-eof the process need not have begun its recording.
+int serve_without_pages(const ServeOptions& options, Ending& ending) {
     std::optional<FollowedRun> run;
-    if (!pid) {
+    if (!options.until_eof) {
         run.emplace(followed_run(options.run, kept_bytes));
         run->read();   // throws if it is no recording
-        if (run->is_over())
+        if (run->is_over() && options.capture)
             throw Failure{fmt::format("{}: the run has ended", run->name())};
     }
-    Captures captures{run ? run->source() : options.run};
-    const CaptureServer capturing{captures, options.listen, *options.capture};
-    fmt::print("captures {}\n", capturing.address());
-    check_printed();
-    while (!ending.wait_for(look_every))
-        if (options.until_end && (process ? process->has_ended() : (run->read(), run->is_over())))
+    const std::string source = run ? run->source() : options.run;
+    LiveLogs logs{source, options.logs};
+    Captures captures{source};
+    std::optional<CaptureServer> capturing;
+    if (options.capture)
+        capturing.emplace(captures, options.listen, *options.capture);
+    print_where(options, capturing);
+    while (!ending.wait_for(look_every)) {
+        logs.look();
+        if (options.until_end && run && (run->read(), run->is_over()))
             break;
-    return ending.code();
+    }
+    logs.finish();
+    return code_of(ending, logs);
 }
 
 int serve_run(const ServeOptions& options, const std::string& command_line) {
-    Ending ending;   // before other threads
+    std::signal(SIGXFSZ, SIG_IGN);   // a log at its size limit and a closed pipe are errors to report
+    std::signal(SIGPIPE, SIG_IGN);
+    Ending ending{options.until_eof};   // before other threads
     if (options.no_http)
-        return serve_captures(options, ending);
+        return serve_without_pages(options, ending);
     LiveRun run{followed_run(options.run, kept_bytes), command_line};
+    LiveLogs logs{run.source(), options.logs};
     const HttpServer pages{run, {.address = options.listen, .port = options.port}};
     Captures captures{run.source()};
     std::optional<CaptureServer> capturing;
     if (options.capture)
         capturing.emplace(captures, options.listen, *options.capture);
     fmt::print("page     {0}\nmetrics  {0}metrics\nreport   {0}report.json\nPerfetto {0}perfetto\n", pages.url());
-    if (capturing)
-        fmt::print("captures {}\n", capturing->address());
-    check_printed();
+    print_where(options, capturing);
+    bool accepts = true;
     while (!ending.wait_for(look_every)) {
-        if (pages.has_ended())
-            throw Failure{fmt::format("{}: the system accepts no more connections", pages.url())};
-        if (options.until_end && run.is_over())
+        logs.look();
+        accepts = !pages.has_ended();
+        if (!accepts || (options.until_end && run.is_over()))
             break;
     }
-    return ending.code();
+    logs.finish();
+    if (!accepts)
+        throw Failure{fmt::format("{}: the system accepts no more connections", pages.url())};
+    return code_of(ending, logs);
 }
 
 bool has_display() {

@@ -24,6 +24,13 @@ using Scalars = std::vector<Scalar>;
 
 double seconds(std::int64_t ns) { return static_cast<double>(ns) / 1e9; }
 
+/// The names that `report_scalars` may give.
+constexpr std::array<std::string_view, 15> report_names{
+    "report/samples_per_s", "report/draw_mean_s",       "report/draw_median_s", "report/draw_p90_s",
+    "report/draw_p99_s",    "report/draw_total_s",      "report/step_mean_s",   "report/wall_s",
+    "report/starved_s",     "report/draw_gain_if_zero", "report/mean_ready",    "report/empty_share",
+    "report/accuracy",      "report/trusted",           "report/predicted_gain"};
+
 /// Numbers of the report that stand for the whole run.
 Scalars report_scalars(const Summary& summary, const Diagnosis* diagnosis) {
     Scalars scalars;
@@ -107,12 +114,7 @@ private:
 
 }   // namespace
 
-void log_run(const Ledger& ledger, const Summary& summary, const Diagnosis* diagnosis, Logger& logger) {
-    const UnixTime time{ledger};
-    const Scalars report = report_scalars(summary, diagnosis);
-    std::vector<std::string_view> metrics;
-    for (const Scalar& scalar : report)
-        metrics.push_back(scalar.name);
+void RunLogger::log_settings(const Ledger& ledger, const Summary& summary, const Diagnosis* diagnosis) {
     auto settings = settings_of(summary, diagnosis);
     std::vector<LogSetting> all;
     for (auto& [name, value] : settings) {   // trackers take nothing but UTF-8
@@ -120,11 +122,15 @@ void log_run(const Ledger& ledger, const Summary& summary, const Diagnosis* diag
         value = printable(value);
         all.push_back({name, value});
     }
-    logger.set_time(time.at(ledger.start_ns));
-    logger.log_settings(all, metrics);
+    logger_->set_time(UnixTime{ledger}.at(ledger.start_ns));
+    logger_->log_settings(all, report_names);
+    has_settings_ = true;
+}
 
+RunLogger::Durations RunLogger::log_steps(const Ledger& ledger) {
+    const UnixTime time{ledger};
     const LoaderRows rows{ledger};
-    std::vector<double> draws, batches;
+    Durations durations;
     std::uint64_t step = 0;   // training steps so far, with those of which only totals are kept
     for (const FoldedAction& action : ledger.folded.actions)
         if (action.phase == Phase::train && action.action == Action::step)
@@ -133,8 +139,12 @@ void log_run(const Ledger& ledger, const Summary& summary, const Diagnosis* diag
         const StepRow& row = ledger.steps[i];
         if (row.phase != Phase::train || row.size == 0 || row.status == StepStatus::failed)
             continue;
-        const double draw_s = seconds(row.draw_ns), batch_s = seconds(row.batch_ns),
-                     step_s = seconds(wrapping_sum(row.draw_ns, row.batch_ns));
+        const double draw_s = seconds(row.draw_ns), batch_s = seconds(row.batch_ns);
+        durations.draws_s.push_back(draw_s);
+        durations.batches_s.push_back(batch_s);
+        if (++step <= logged_)
+            continue;
+        const double step_s = seconds(wrapping_sum(row.draw_ns, row.batch_ns));
         Scalars scalars{{"drawpoint/draw_s", draw_s}, {"drawpoint/batch_s", batch_s}, {"drawpoint/step_s", step_s}};
         if (step_s > 0) {
             scalars.push_back({"drawpoint/samples_per_s", static_cast<double>(row.size) / step_s});
@@ -144,22 +154,37 @@ void log_run(const Ledger& ledger, const Summary& summary, const Diagnosis* diag
             scalars.push_back({"drawpoint/ready_batches", static_cast<double>(ledger.batches[batch].ready_batches)});
         if (row.loss)
             scalars.push_back({"drawpoint/loss", *row.loss});
-        logger.set_time(time.at(end_ns(row)));
-        logger.log_scalars(scalars, ++step);
-        draws.push_back(draw_s);
-        batches.push_back(batch_s);
+        logger_->set_time(time.at(end_ns(row)));
+        logger_->log_scalars(scalars, step);
+        logged_ = step;
     }
-    logger.log_summary("drawpoint/draws_s", draws);
-    logger.log_summary("drawpoint/batches_s", batches);
-    logger.log_scalars(report, std::max<std::uint64_t>(step, 1));
-    logger.log_text("drawpoint/report", to_markdown(summary));
+    return durations;
+}
+
+void RunLogger::update(const Ledger& ledger) {
+    if (!has_settings_ && std::ranges::find(ledger.steps, Phase::train, &StepRow::phase) == ledger.steps.end())
+        return;
+    if (!has_settings_)
+        log_settings(ledger, summarize(ledger), nullptr);
+    log_steps(ledger);
+}
+
+void RunLogger::finish(const Ledger& ledger, const Summary& summary, const Diagnosis* diagnosis) {
+    log_settings(ledger, summary, diagnosis);
+    const Durations durations = log_steps(ledger);
+    if (!ledger.steps.empty())
+        logger_->set_time(UnixTime{ledger}.at(end_ns(ledger.steps.back())));
+    logger_->log_summary("drawpoint/draws_s", durations.draws_s);
+    logger_->log_summary("drawpoint/batches_s", durations.batches_s);
+    logger_->log_scalars(report_scalars(summary, diagnosis), std::max<std::uint64_t>(logged_, 1));
+    logger_->log_text("drawpoint/report", to_markdown(summary));
     if (diagnosis)
-        logger.log_text("drawpoint/verdict", to_markdown(*diagnosis));
+        logger_->log_text("drawpoint/verdict", to_markdown(*diagnosis));
     constexpr std::array<std::string_view, 3> signals{"Ctrl-C", "SIGTERM", "SIGHUP"};   // as `stopped` names them
     const bool failed =
         summary.left_out.failed > 0 || (summary.run.stopped && summary.run.stopped->starts_with("error: "));
     const bool interrupted = summary.run.stopped && std::ranges::find(signals, *summary.run.stopped) != signals.end();
-    logger.set_end(!summary.run.ended || interrupted ? RunEnd::killed : failed ? RunEnd::failed : RunEnd::finished);
+    logger_->set_end(!summary.run.ended || interrupted ? RunEnd::killed : failed ? RunEnd::failed : RunEnd::finished);
 }
 
 std::span<const ScalarChart> run_charts() {

@@ -191,7 +191,8 @@ void TensorBoardLogger::log_charts(std::string_view category, std::span<const Sc
 }
 
 void TensorBoardLogger::log_settings(std::span<const LogSetting> settings, std::span<const std::string_view> metrics) {
-    has_settings_ = true;
+    if (std::exchange(has_settings_, true))   // it would keep the first ones
+        return;
     std::string experiment, start;
     {
         pbf_writer writer{experiment};

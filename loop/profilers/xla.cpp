@@ -8,8 +8,7 @@
 #include <stdexcept>
 
 #include <drawpoint/instrumentation/facts.hpp>
-
-#include "loop/profilers/capture_service.hpp"
+#include <drawpoint/instrumentation/host/detail/serve_process.hpp>
 
 namespace drawpoint {
 namespace {
@@ -18,6 +17,7 @@ constexpr std::array recorded{std::string_view{"training_step"}, std::string_vie
                               std::string_view{"validation_step"}, std::string_view{"test_step"},
                               std::string_view{"predict_step"}};
 constexpr std::size_t first_numbered = 2;
+constexpr std::chrono::seconds longest_answer{6};   // to captures that go on
 
 /// Position in `recorded` of the hook in an action's name, e.g. "[Strategy]SingleDeviceStrategy.training_step".
 std::size_t hook_of(std::string_view action) noexcept {
@@ -39,7 +39,10 @@ XlaProfiler::XlaProfiler(Recorder& recorder, std::optional<int> port) : recorder
     const auto unix_ns =   // which tells what of the recording is now
         std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch());
     recorder.set_fact(facts::unix_offset_ns, std::to_string(unix_ns.count() - recorder.now_ns()));
-    service_ = std::make_unique<CaptureService>(static_cast<std::uint16_t>(*port));
+    const std::string text = std::to_string(*port);
+    service_ = std::make_unique<ServeProcess>("captures on port " + text,
+                                              std::vector<std::string>{"--capture=" + text, "--listen=127.0.0.1"},
+                                              longest_answer);
 }
 
 XlaProfiler::~XlaProfiler() = default;

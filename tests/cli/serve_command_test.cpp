@@ -359,6 +359,97 @@ BOOST_AUTO_TEST_CASE(a_capture_that_outlasts_the_run_gets_what_there_was) {
     BOOST_TEST(run.wait().code == 0);
 }
 
+std::vector<nlohmann::json> records_in(const std::string& file) {
+    std::vector<nlohmann::json> all;
+    std::ifstream lines{file};
+    for (std::string line; std::getline(lines, line) && !lines.eof();)   // the last one may be on its way
+        all.push_back(nlohmann::json::parse(line));
+    return all;
+}
+
+/// Waits until a log has so many lines, or the program has ended.
+void wait_for_lines(const std::string& file, std::size_t lines, Program& program) {
+    for (int i = 0; i < 300 && program.running() && records_in(file).size() < lines; ++i)
+        std::this_thread::sleep_for(100ms);
+}
+
+BOOST_AUTO_TEST_CASE(profile_logs_while_it_trains_what_export_says_of_it_later) {
+    const TemporaryFolder folder;
+    const std::string file = folder.file("run.pftrace"), log = folder.file("run.jsonl");
+    std::vector<std::string> words = with(endless, file);
+    words.insert(words.end(), {"--steps", "1500", "--log", "jsonl=" + log, "--log", "csv=" + folder.file("run.csv"),
+                               "--log", "prometheus=" + folder.file("run.prom")});
+    Program run{words};
+    wait_for_lines(log, 20, run);
+    BOOST_TEST(run.running());
+    const auto begun = records_in(log);
+    BOOST_TEST(begun.size() >= 20u);
+    const Result ended = run.wait();
+    BOOST_TEST(ended.code == 0, ended.err);
+    BOOST_TEST(ended.err.find("wrote " + log) != std::string::npos, ended.err);
+    auto logged = records_in(log);
+    BOOST_TEST(run_program({"export", file, "--to", "jsonl", "-o", folder.file("later.jsonl")}).code == 0);
+    auto later = records_in(folder.file("later.jsonl"));
+    BOOST_TEST(logged.front()["settings"]["num-workers"] == later.front()["settings"]["num-workers"]);
+    BOOST_TEST(!logged.front()["settings"].contains("verdict"));
+    const auto is_of_settings = [](const nlohmann::json& record) { return record.contains("settings"); };
+    BOOST_TEST(std::erase_if(logged, is_of_settings) == 2u);   // the second ones have what was not known
+    BOOST_TEST(std::erase_if(later, is_of_settings) == 1u);
+    BOOST_TEST((logged == later));
+    BOOST_TEST(bytes_in(folder.file("run.prom")) == run_program({"export", file, "--to", "prometheus", "-o", "-"}).out);
+}
+
+BOOST_AUTO_TEST_CASE(a_log_has_the_end_of_a_run_that_was_killed) {
+    const TemporaryFolder folder;
+    const std::string log = folder.file("run.jsonl");
+    std::vector<std::string> words = with(endless, folder.file("run.pftrace"));
+    words.insert(words.end(), {"--log", "jsonl=" + log});
+    Program run{words};
+    wait_for_lines(log, 5, run);
+    run.interrupt(SIGKILL);
+    (void)run.wait();
+    const auto has_report = [&] {
+        const auto records = records_in(log);
+        return std::ranges::any_of(
+            records, [](const nlohmann::json& record) { return record.value("text", "") == "drawpoint/report"; });
+    };
+    for (int i = 0; i < 100 && !has_report(); ++i)
+        std::this_thread::sleep_for(100ms);
+    BOOST_TEST(has_report());
+}
+
+BOOST_AUTO_TEST_CASE(serve_logs_a_run_that_somebody_else_began) {
+    LongRun run;
+    const TemporaryFolder folder;
+    const std::string log = folder.file("run.jsonl");
+    Program server{{"serve", std::to_string(run.program.id()), "--no-http", "--until-end", "--log", "jsonl=" + log}};
+    wait_for_lines(log, 5, server);
+    BOOST_TEST(server.printed() == "log      jsonl=" + log + "\n");
+    const auto records = records_in(log);
+    BOOST_REQUIRE(records.size() >= 5u);
+    BOOST_TEST(records[1]["step"] == 1);
+    server.interrupt(SIGTERM);   // then it logs what there is by now
+    BOOST_TEST(server.wait().code == 130);
+    BOOST_TEST(records_in(log).back()["text"] == "drawpoint/verdict");
+    run.program.interrupt(SIGKILL);
+    (void)run.program.wait();
+    const Result whole =
+        run_program({"serve", run.file, "--no-http", "--until-end", "--log", "csv=" + log, "--log", "jsonl=/dev/full"});
+    BOOST_TEST(whole.code == 1);   // one log is whole, one cannot be
+    BOOST_TEST(whole.err.find("/dev/full") != std::string::npos, whole.err);
+    BOOST_TEST(whole.err.find("wrote " + log) != std::string::npos, whole.err);
+}
+
+BOOST_AUTO_TEST_CASE(a_run_is_logged_when_it_ends_if_nobody_else_could) {
+    const TemporaryFolder folder;
+    const std::string log = folder.file("run.jsonl");
+    std::vector<std::string> words = with(short_run, folder.file("run.pftrace"));
+    words.insert(words.end(), {"--log", "jsonl=" + log, "--profiler", "none"});
+    BOOST_TEST(run_program(words).code == 0);
+    BOOST_TEST(records_in(log).front().contains("settings"));
+    BOOST_TEST(records_in(log).back()["text"] == "drawpoint/verdict");
+}
+
 BOOST_AUTO_TEST_CASE(a_recording_without_steps_did_not_end_well) {
     const TemporaryFolder folder;
     std::ofstream{folder.file("empty.pftrace")};
@@ -373,7 +464,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_served_is_named) {
     BOOST_REQUIRE(run_program(with(short_run, file)).code == 0);
     check_complaint(run_program({"serve", folder.file("missing.pftrace")}), 1, {"missing.pftrace"});
     check_complaint(run_program({"serve", "999999999"}), 1, {"999999999"});
-    check_complaint(run_program({"serve", file, "--no-http"}), 2, {"--no-http", "--capture"});
+    check_complaint(run_program({"serve", file, "--no-http"}), 2, {"--no-http", "--capture", "--log"});
     check_complaint(run_program({"serve", file, "--port", "70000"}), 2, {"--port", "70000"});
     check_complaint(run_program({"serve", file, "--capture=x"}), 2, {"--capture", "'x'"});
     check_complaint(run_program({"serve", file, "--listen", "not an address"}), 1, {"not an address"});

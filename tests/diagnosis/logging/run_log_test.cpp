@@ -2,6 +2,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -26,6 +27,7 @@ public:
     std::vector<Point> points;
     std::map<std::string, std::string> settings, texts;
     std::map<std::string, std::size_t> summaries;
+    std::set<std::string, std::less<>> metrics;
 
     void log_scalars(std::span<const Scalar> scalars, std::uint64_t step) override {
         Point& point = points.emplace_back(Point{step, time_s_, {}});
@@ -37,7 +39,8 @@ public:
     }
     void log_table(std::string_view, const LogTable&) override {}
     void log_text(std::string_view name, std::string_view text) override { texts[std::string{name}] = text; }
-    void log_settings(std::span<const LogSetting> all, std::span<const std::string_view>) override {
+    void log_settings(std::span<const LogSetting> all, std::span<const std::string_view> names) override {
+        metrics.insert(names.begin(), names.end());
         for (const LogSetting& setting : all)
             settings[std::string{setting.name}] = setting.value;
     }
@@ -56,7 +59,7 @@ Ledger three_steps() {
 
 Kept logged(const Ledger& ledger) {
     Kept kept;
-    log_run(ledger, summarize(ledger), nullptr, kept);
+    RunLogger{kept}.finish(ledger, summarize(ledger), nullptr);
     return kept;
 }
 
@@ -82,6 +85,48 @@ BOOST_AUTO_TEST_CASE(each_step_is_logged_when_it_ended_and_the_report_after_it) 
     BOOST_TEST(kept.summaries.at("drawpoint/draws_s") == 3u);
     BOOST_TEST(kept.settings.at("data") == "ph\\xf6tos");   // trackers take nothing but UTF-8
     BOOST_TEST(kept.texts.contains("drawpoint/report"));
+}
+
+BOOST_AUTO_TEST_CASE(a_run_that_trains_is_logged_step_by_step) {
+    Ledger ledger = three_steps();
+    ledger.set_fact("option.data", "photos");
+    const auto steps_of = [](const Kept& kept) {
+        std::vector<std::uint64_t> all;
+        for (const Kept::Point& point : kept.points)
+            if (point.scalars.contains("drawpoint/step_s"))
+                all.push_back(point.step);
+        return all;
+    };
+    Kept kept;
+    RunLogger log{kept};
+    Ledger begun = ledger;
+    begun.steps.clear();
+    log.update(begun);
+    BOOST_TEST(kept.settings.empty());   // which may not be known yet
+    begun = ledger;
+    begun.steps.resize(1);
+    log.update(begun);
+    log.update(begun);
+    BOOST_TEST(steps_of(kept) == std::vector<std::uint64_t>{1}, boost::test_tools::per_element());
+    BOOST_TEST(kept.settings.at("data") == "photos");
+    BOOST_TEST(!kept.settings.contains("digest"));
+    Ledger later = ledger;   // the first step is among those of which only totals are kept
+    later.steps.erase(later.steps.begin());
+    FoldedAction folded{.phase = Phase::train, .action = Action::step, .durations = {}, .rates = 0};
+    folded.durations.add(100, 1);
+    later.folded.steps = 1;
+    later.folded.actions = {folded};
+    log.update(later);
+    BOOST_TEST(steps_of(kept) == (std::vector<std::uint64_t>{1, 2, 3}), boost::test_tools::per_element());
+    BOOST_TEST(kept.points.back().time_s.has_value() == false);   // which the recording does not say
+    ledger.set_fact(facts::digest, "abc");
+    log.finish(ledger, summarize(ledger), nullptr);
+    BOOST_TEST(steps_of(kept) == (std::vector<std::uint64_t>{1, 2, 3}), boost::test_tools::per_element());
+    BOOST_TEST(kept.summaries.at("drawpoint/draws_s") == 3u);
+    BOOST_TEST(kept.settings.at("digest") == "abc");
+    BOOST_TEST(kept.points.back().step == 3u);
+    for (const auto& [name, value] : kept.points.back().scalars)
+        BOOST_TEST(kept.metrics.contains(name), name);
 }
 
 BOOST_AUTO_TEST_CASE(steps_of_which_only_totals_are_kept_count) {

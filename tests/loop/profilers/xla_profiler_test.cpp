@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(a_port_needs_a_recording_and_the_program_that_answers) {
     ::setenv("DRAWPOINT_SERVE", "/no/drawpoint-serve", 1);
     BOOST_CHECK_EXCEPTION((XlaProfiler{recorder, 9012}), std::runtime_error, names("/no/drawpoint-serve"));
     ::setenv("DRAWPOINT_SERVE", "/bin/false", 1);   // ends without a word
-    BOOST_CHECK_EXCEPTION((XlaProfiler{recorder, 9012}), std::runtime_error, names("does not listen"));
+    BOOST_CHECK_EXCEPTION((XlaProfiler{recorder, 9012}), std::runtime_error, names("does not start"));
     ::unsetenv("DRAWPOINT_SERVE");
 }
 

@@ -45,7 +45,8 @@ public:
         (void)name;
         (void)markdown;
     }
-    /// The run's settings, and the scalars by which runs are compared. Before all else, once. By default not logged.
+    /// The run's settings, and the scalars by which runs are compared. Before all else, and once more when settings are
+    /// known that were not (TensorBoard keeps those of the first time). By default not logged.
     virtual void log_settings(std::span<const LogSetting> settings, std::span<const std::string_view> metrics) {
         (void)settings;
         (void)metrics;

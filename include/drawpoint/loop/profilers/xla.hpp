@@ -13,7 +13,7 @@
 
 namespace drawpoint {
 
-class CaptureService;
+class ServeProcess;
 
 /// Records the actions training_step, backward, validation_step, test_step and predict_step (by the word after the last
 /// ".") as regions, the last three as numbered steps: "validation_step#1" onwards. Other actions are ignored. One
@@ -36,7 +36,7 @@ private:
         std::uint32_t ticket;
     };
     Recorder* recorder_;
-    std::unique_ptr<CaptureService> service_;
+    std::unique_ptr<ServeProcess> service_;
     std::vector<Open> open_;
     std::map<std::string, std::uint64_t, std::less<>> steps_;
 };

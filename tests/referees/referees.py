@@ -164,11 +164,11 @@ def imported(court, folder):
     court.ask_of_exports(trace, sum(step["recorded"] for step in truth["steps"]), DRAW_OF_PYTORCH)
 
 
-def recorded(court, folder):
+def recorded(court, folder, *more):
     """A run that waits for its loader, and its report."""
     recording = folder / "run.pftrace"
     court.drawpoint("profile", "--data", "synthetic:640", "--image-size", "32", "--model", "none", "--compute-ms", "1",
-                    "--batch-size", "16", "--num-workers", "1", "--inject", "read-latency=500us", "-o", recording)
+                    "--batch-size", "16", "--num-workers", "1", "--inject", "read-latency=500us", *more, "-o", recording)
     return recording, court.report_of(recording)
 
 
@@ -177,13 +177,15 @@ def row_of(report, phase, action):
 
 
 def tensorboard(court, folder):
-    recording, report = recorded(court, folder)
+    """A run logged while it trained, and one exported later."""
+    recording, report = recorded(court, folder, "--log", f"tensorboard={folder}/live")
     court.drawpoint("export", recording, "--to", "tensorboard", "-o", folder / "runs")
     steps = report["run"]["steps"]
     expected = [f"--scalar=drawpoint/{name}={steps}" for name in ("draw_s", "batch_s", "samples_per_s", "ready_batches")]
-    court.ask("tensorboard", folder / "runs", *expected, "--scalar=report/wall_s=1", "--histogram=drawpoint/draws_s",
-              "--text=drawpoint/report", "--text=drawpoint/verdict", "--hparam=num-workers", "--metric=report/samples_per_s",
-              "--layout=where a step's time goes", "--serve")
+    for runs in ("live", "runs"):
+        court.ask("tensorboard", folder / runs, *expected, "--scalar=report/wall_s=1", "--histogram=drawpoint/draws_s",
+                  "--text=drawpoint/report", "--text=drawpoint/verdict", "--hparam=num-workers",
+                  "--metric=report/samples_per_s", "--layout=where a step's time goes", "--serve")
     cut = next((folder / "runs").iterdir())
     cut.write_bytes(cut.read_bytes()[:-1])
     court.ask("tensorboard", folder / "runs", refuses="truncated")
@@ -233,16 +235,20 @@ def profilers(court, folder):
 
 
 def trackers(court, folder):
-    recording, report = recorded(court, folder)
+    """A run logged while it trained, and one exported later."""
+    logs = [word for form, output in (("wandb", "live-wandb"), ("mlflow", "live-mlruns"), ("prometheus", "live.prom"))
+            for word in ("--log", f"{form}={folder}/{output}")]
+    recording, report = recorded(court, folder, *logs)
     steps = report["run"]["steps"]
     for form, output in (("wandb", "wandb"), ("mlflow", "mlruns"), ("prometheus", "run.prom")):
         court.drawpoint("export", recording, "--to", form, "-o", folder / output)
-    court.ask("wandb", next((folder / "wandb").glob("*/*.wandb")), f"--history=drawpoint/draw_s={steps}",
-              "--config=num-workers", "--summary=report/wall_s", "--exit-code=0")
-    court.ask("mlflow", folder / "mlruns", f"--metric=drawpoint/draw_s={steps}", "--param=num-workers=1", "--runs=1",
-              "--status=FINISHED")
-    court.ask("prometheus", folder / "run.prom", "--family=drawpoint_action_seconds=summary",
-              "--family=drawpoint_steps_total=counter", "--family=drawpoint_draw_blame_seconds=gauge")
+    for prefix, metrics in (("", "run.prom"), ("live-", "live.prom")):
+        court.ask("wandb", next((folder / f"{prefix}wandb").glob("*/*.wandb")), f"--history=drawpoint/draw_s={steps}",
+                  "--config=num-workers", "--summary=report/wall_s", "--exit-code=0")
+        court.ask("mlflow", folder / f"{prefix}mlruns", f"--metric=drawpoint/draw_s={steps}", "--param=num-workers=1", "--runs=1",
+                  "--status=FINISHED")
+        court.ask("prometheus", folder / metrics, "--family=drawpoint_action_seconds=summary",
+                  "--family=drawpoint_steps_total=counter", "--family=drawpoint_draw_blame_seconds=gauge")
 
 
 def free_port():

@@ -104,7 +104,12 @@ CacheLoader::~CacheLoader() {
     core_->release();
 }
 
-CacheLoader::Pass CacheLoader::epoch(std::size_t, EpochOptions) { return Pass{core_}; }
+CacheLoader::Pass CacheLoader::epoch(std::size_t, EpochOptions options) {
+    if (options.first_batch != 0)
+        throw std::invalid_argument{"first_batch must be 0 for a CacheLoader, got " +
+                                    std::to_string(options.first_batch)};
+    return Pass{core_};
+}
 bool CacheLoader::filled() const noexcept { return core_->filled(); }
 
 CacheLoader::Pass::Pass(CacheCore* core) noexcept : core_{core} { core_->retain(); }

@@ -233,7 +233,14 @@ Awaitable<std::optional<Batch>> DataLoader::Pass::next_for(std::chrono::nanoseco
     co_return std::nullopt;
 }
 
+bool DataLoader::Pass::wait_for(std::chrono::nanoseconds timeout) {
+    return core_->exhausted(serial_) || core_->wait_outside(timeout);
+}
+
+int DataLoader::Pass::ready_descriptor() { return core_->ready_descriptor(); }
+
 std::optional<Batch> DataLoader::Pass::try_next() {
+    core_->settle_outside_wait();
     if (core_->exhausted(serial_) || !core_->has_batch(0))
         return std::nullopt;
     return core_->take();

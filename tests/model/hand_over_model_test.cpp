@@ -32,7 +32,7 @@ struct Loader {
     // The worker.
     void make(std::uint32_t position, std::uint32_t slot) {
         memory[slot] = 10 * position + slot;
-        if (mailbox.put(position, {Kind::batch, slot, position + 1})) {
+        if (mailbox.put(position, {Kind::batch, slot, position + 1}) != Kind::none) {
             posted.fetch_add(1, std::memory_order_release);
             posted.notify_one();
         }
@@ -116,7 +116,7 @@ void a_draw_left(Run& run) {
         std::uint32_t resumed = 0;
         if (s->mailbox.announce(0, Kind::waiting) == Mailbox::Wait::announced) {
             Run::current().check(s->mailbox.announce(0, Kind::waiting) != Mailbox::Wait::announced, "two draws");
-            s->mailbox.retract(0);
+            s->mailbox.retract(0, Kind::waiting);
         }
         if (!s->mailbox.has(0) && s->mailbox.announce(0, Kind::waiting) == Mailbox::Wait::announced)
             s->wait_for_post(resumed);

@@ -120,6 +120,12 @@ void Batch::reset() noexcept {
         std::exchange(core_, nullptr)->give_back(loan_);
 }
 
+KeptMemory Batch::keep_memory() {
+    KeptMemory memory = core_->keep_memory(loan_);
+    reset();
+    return memory;
+}
+
 std::size_t Batch::size() const noexcept { return core_->lent(loan_).size; }
 std::size_t Batch::epoch() const noexcept { return core_->lent(loan_).epoch; }
 std::size_t Batch::number() const noexcept { return core_->lent(loan_).number; }

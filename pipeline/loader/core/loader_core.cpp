@@ -152,6 +152,32 @@ void LoaderCore::leave_held(Slot& slot) noexcept {
     }
 }
 
+void LoaderCore::leave_memory(Slot& slot) noexcept {
+    if (slot.attachment.destroy)
+        slot.attachment.destroy(slot.attachment.object);
+    slot.attachment = {};
+    slot.held.fetch_sub(slot.memory->bytes(), std::memory_order_relaxed);
+    std::exchange(slot.memory, nullptr)->release();
+    replaced_.fetch_add(1, std::memory_order_relaxed);
+}
+
+KeptMemory LoaderCore::keep_memory(std::uint64_t loan) {
+    Slot& slot = lent(loan);
+    const auto parts = slot.collation ? slot.collation->batch.parts() : std::span<const BatchPart>{};
+    KeptMemory kept;
+    kept.memories_.reserve(1 + parts.size());
+    const auto retain = [&](SlotMemory& memory) {
+        memory.retain();
+        kept.memories_.emplace_back(&memory);
+    };
+    retain(*slot.memory);
+    for (const BatchPart& part : parts)
+        retain(part.memory());
+    if (!slot.collation && asks_holder())   // give_back() sees that the memory of a collated batch is retained
+        leave_memory(slot);
+    return kept;
+}
+
 void LoaderCore::give_back(std::uint64_t loan) noexcept {
     const std::uint32_t i = slot_of(loan);
     if (loans_[i] != loan) [[unlikely]]
@@ -159,16 +185,10 @@ void LoaderCore::give_back(std::uint64_t loan) noexcept {
                        "twice: give the draw's result a name first");
     loans_[i] = loan + loan_step;
     Slot& slot = slots_[i];
-    if (slot.attachment.held && asks_holder() && slot.attachment.held(slot.attachment.object)) {
-        slot.attachment.destroy(slot.attachment.object);
-        slot.attachment = {};
-        slot.held.fetch_sub(slot.memory->bytes(), std::memory_order_relaxed);
-        slot.memory->release();
-        slot.memory = nullptr;
-        replaced_.fetch_add(1, std::memory_order_relaxed);
-    } else if (slot.collation && asks_holder()) {
+    if (slot.attachment.held && asks_holder() && slot.attachment.held(slot.attachment.object))
+        leave_memory(slot);
+    else if (slot.collation && asks_holder())
         leave_held(slot);
-    }
     // Once the slot is back, this core may be destroyed: a quiet give-back must end with the exchange. One that has
     // more to do registers as a visitor first, so that close() waits for it.
     if (!gate_.give_quietly(i))

@@ -111,6 +111,8 @@ public:
 
     [[nodiscard]] Slot& lent(std::uint64_t loan) noexcept { return slots_[slot_of(loan)]; }
 
+    /// Retains the memory of a lent slot, so that later batches are written elsewhere. Throws std::bad_alloc.
+    [[nodiscard]] KeptMemory keep_memory(std::uint64_t loan);
     /// Takes the slot back from the user. Any thread. Ends the program with a message if this loan is back already.
     void give_back(std::uint64_t loan) noexcept;
     /// The loader is gone: the last of the batches still `out` (bit set of slots) to come back releases this core. The
@@ -179,6 +181,7 @@ protected:
 
 private:
     void take_memory(Slot&, SlotMemory*) noexcept;
+    void leave_memory(Slot&) noexcept;
     void leave_held(Slot&) noexcept;   // releases the memory of a collated batch that others retain
     void give_back_announced(std::uint32_t slot) noexcept;
 

@@ -16,9 +16,9 @@ namespace drawpoint {
 template <class Atomics = RealAtomics, std::size_t count = 64>
 class BasicDrawMailbox {
 public:
-    /// What a cell holds: nothing, a batch, a failed batch, the stop, or the announcement that the loop is suspended or
-    /// blocked.
-    enum class Kind : std::uint8_t { none, batch, failed, stopped, waiting, waiting_blocked };
+    /// What a cell holds: nothing, a batch, a failed batch, the stop, or the announcement that the loop is suspended,
+    /// blocked, or waits for a descriptor to become readable.
+    enum class Kind : std::uint8_t { none, batch, failed, stopped, waiting, waiting_blocked, waiting_outside };
     /// Result of announce(): the caller must wait, the batch is there, or another draw is waiting already.
     enum class Wait : std::uint8_t { announced, is_there, another };
     struct Entry {
@@ -38,7 +38,7 @@ public:
         const std::uint64_t word = from.word.load(std::memory_order_relaxed);
         return {kind_of(word), static_cast<std::uint32_t>(word >> kind_bits & most_slot), from.size};
     }
-    /// Announces that the loop waits for this position; `how` is waiting or waiting_blocked.
+    /// Announces that the loop waits for this position; `how` is one of the kinds of waiting.
     [[nodiscard]] Wait announce(std::uint64_t position, Kind how) noexcept {
         Word& word = cell(position).word;
         std::uint64_t seen = word.load(std::memory_order_acquire);
@@ -50,8 +50,8 @@ public:
         return waits ? Wait::announced : Wait::is_there;
     }
     /// Takes the announcement for this position back, unless the entry has come in the meantime.
-    void retract(std::uint64_t position) noexcept {   // the tag of a position that has another cell
-        std::uint64_t waiting = tag(position) | static_cast<std::uint64_t>(Kind::waiting);
+    void retract(std::uint64_t position, Kind how) noexcept {   // the tag of a position that has another cell
+        std::uint64_t waiting = tag(position) | static_cast<std::uint64_t>(how);
         cell(position).word.compare_exchange_strong(waiting, tag(position - 1), std::memory_order_relaxed,
                                                     std::memory_order_relaxed);
     }
@@ -62,8 +62,9 @@ public:
     }
 
     // The thread that turns, under the loader's mutex.
-    /// Puts an entry. True: the loop is suspended waiting for it and must be resumed.
-    [[nodiscard]] bool put(std::uint64_t position, const Entry& entry) noexcept {
+    /// Puts an entry. `waiting`: the loop is suspended waiting for it and must be resumed; `waiting_outside`: the
+    /// descriptor must be made readable; else none.
+    [[nodiscard]] Kind put(std::uint64_t position, const Entry& entry) noexcept {
         Cell& to = cell(position);
         to.size = entry.size;
         const std::uint64_t word =
@@ -71,7 +72,7 @@ public:
         const Kind before = kind_of(to.word.exchange(word, std::memory_order_release));
         if (before == Kind::waiting_blocked)
             to.word.notify_one();
-        return before == Kind::waiting;
+        return before == Kind::waiting || before == Kind::waiting_outside ? before : Kind::none;
     }
 
 private:

@@ -6,6 +6,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include <sys/eventfd.h>
+#include <unistd.h>
+
 #include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/instrumentation/host/host.hpp>
 
@@ -111,7 +114,11 @@ PrefetchCore::PrefetchCore(Runtime& runtime, const SampleSource& source, const S
     registry_->add(this);
 }
 
-PrefetchCore::~PrefetchCore() { registry_->remove(this); }
+PrefetchCore::~PrefetchCore() {
+    registry_->remove(this);
+    if (descriptor_ >= 0)
+        ::close(descriptor_);
+}
 
 // ---------------------------------------------------------------------------------------------- turns
 
@@ -223,7 +230,10 @@ bool PrefetchCore::publish(std::uint64_t position, const DrawMailbox::Entry& ent
         slots_[entry.slot].offered_ns = clock_.now_ns();
         published_.store(position + 1, std::memory_order_relaxed);
     }
-    return mailbox_.put(position, entry);
+    const DrawMailbox::Kind waits = mailbox_.put(position, entry);
+    if (waits == DrawMailbox::Kind::waiting_outside)
+        (void)::eventfd_write(descriptor_, 1);
+    return waits == DrawMailbox::Kind::waiting;
 }
 
 void PrefetchCore::count_released(Guard& guard, Slot& s) noexcept {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <memory>
 #include <optional>
@@ -85,6 +86,14 @@ public:
     /// throws.
     [[nodiscard]] bool must_wait(DrawMailbox::Kind how);
     void wait_blocked() noexcept;
+    /// As Pass::wait_for() and ready_descriptor(). A wait that is announced goes on until end_outside_wait().
+    [[nodiscard]] bool wait_outside(std::chrono::nanoseconds timeout);
+    [[nodiscard]] int ready_descriptor();
+    /// Ends it if the draw need not wait any more.
+    void settle_outside_wait() noexcept {
+        if (waits_outside_ && mailbox_.has(position_)) [[unlikely]]
+            end_outside_wait();
+    }
     /// Draws the ready batch if all its samples were skipped (`LoaderOptions::on_error`). False: take() draws it.
     [[nodiscard]] bool passes_over() { return mailbox_.at(position_).kind != DrawMailbox::Kind::batch && pass_over(); }
     [[nodiscard]] Batch take();
@@ -217,6 +226,7 @@ private:
     // The position: prefetch_position.cpp.
     [[nodiscard]] std::uint64_t drawn() const noexcept { return batches_per_epoch_ - pass_left_; }
     void begin_progress(std::uint64_t epoch);
+    void go_on_at(std::uint64_t epoch, std::uint64_t end, std::vector<std::uint64_t> undrawn = {});   // the next pass
     void note_progress() noexcept;   // from now on, progress_ follows each draw
 
     // Workers: prefetch_workers.cpp.
@@ -233,6 +243,8 @@ private:
     [[nodiscard]] Handler unpark() noexcept;
     [[nodiscard]] bool waits_for_batch(DrawMailbox::Kind how);   // what must_wait() does, unwatched
     void end_wait() noexcept;
+    void end_outside_wait() noexcept;
+    void drain_descriptor() const noexcept;
     [[nodiscard]] bool spin_until_ready() noexcept;
     void draw_inline();
     void record(const Slot&, std::uint32_t slot, BatchStatus, std::int64_t at_ns, std::uint64_t ready_batches) noexcept;
@@ -296,7 +308,9 @@ private:
     // For the loop's thread.
     alignas(line_bytes) std::uint64_t position_ = 0;   // of the next draw
     std::uint64_t pass_serial_ = 0, pass_left_ = 0, pass_errors_ = 0;
-    bool is_special_ = false;         // there is a due pass, or a draw is suspended; for ready()
+    bool is_special_ = false;         // there is a due pass, or a draw waits; for ready()
+    bool waits_outside_ = false;      // a draw is announced as `waiting_outside`
+    int descriptor_ = -1;             // an eventfd, once asked for; the loop sets it before it is announced
     std::uint64_t parked_draw_ = 0;   // suspensions_ when a draw was last parked
     std::optional<DuePass> due_pass_;
     PassProgress progress_;

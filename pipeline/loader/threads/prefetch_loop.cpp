@@ -1,11 +1,15 @@
 // PrefetchCore's functions for the loop: draws and the wake-up.
 #include <algorithm>
+#include <cerrno>
 #include <exception>
 #include <new>
 #include <stdexcept>
 #include <system_error>
 #include <thread>
 #include <utility>
+
+#include <poll.h>
+#include <sys/eventfd.h>
 
 #include <asio/associated_cancellation_slot.hpp>
 #include <asio/error.hpp>
@@ -53,7 +57,7 @@ void PrefetchCore::park(Handler&& handler) {
 void PrefetchCore::withdraw_unless_parked(std::uint64_t draw) noexcept {
     if (parked_draw_ >= draw)
         return;
-    mailbox_.retract(position_);
+    mailbox_.retract(position_, DrawMailbox::Kind::waiting);
     end_wait();
 }
 
@@ -83,7 +87,7 @@ void PrefetchCore::resume() {
 void PrefetchCore::interrupt(const std::error_code& why) noexcept {
     if (!handler_)
         return;
-    mailbox_.retract(position_);
+    mailbox_.retract(position_, DrawMailbox::Kind::waiting);
     asio::post(context_->get_executor(),
                [handler = unpark(), error = std::make_exception_ptr(std::system_error{why})]() mutable {
                    handler(std::move(error));
@@ -119,6 +123,7 @@ bool PrefetchCore::must_wait(DrawMailbox::Kind how) {
         throw_aborted();
     if (handler_)
         throw_another_waits();
+    end_outside_wait();
     check_process();
     if (!watch_)
         return waits_for_batch(how);
@@ -175,6 +180,51 @@ bool PrefetchCore::waits_for_batch(DrawMailbox::Kind how) {
 
 void PrefetchCore::wait_blocked() noexcept {
     mailbox_.wait(position_);
+    end_wait();
+}
+
+int PrefetchCore::ready_descriptor() {
+    if (descriptor_ < 0)
+        descriptor_ = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (descriptor_ < 0)
+        throw std::system_error{errno, std::generic_category(), "eventfd"};
+    return descriptor_;
+}
+
+bool PrefetchCore::wait_outside(std::chrono::nanoseconds timeout) {
+    pollfd readable{ready_descriptor(), POLLIN, 0};
+    settle_outside_wait();
+    if (!waits_outside_) {
+        if (ready() || stopping() || !must_wait(DrawMailbox::Kind::waiting_outside))
+            return true;
+        is_special_ = waits_outside_ = true;
+    }
+    using Clock = std::chrono::steady_clock;
+    const Clock::time_point end = Clock::now() + std::min<std::chrono::nanoseconds>(timeout, std::chrono::hours{1});
+    do {
+        const std::chrono::nanoseconds left = std::max(end - Clock::now(), Clock::duration{0});
+        const auto seconds = std::chrono::floor<std::chrono::seconds>(left);
+        const timespec time{.tv_sec = static_cast<time_t>(seconds.count()),
+                            .tv_nsec = static_cast<long>((left - seconds).count())};
+        if (::ppoll(&readable, 1, &time, nullptr) != 1)
+            return false;
+        drain_descriptor();   // what was written may be of a batch that is drawn by now
+    } while (!mailbox_.has(position_));
+    end_outside_wait();
+    return true;
+}
+
+void PrefetchCore::drain_descriptor() const noexcept {
+    eventfd_t count = 0;
+    (void)::eventfd_read(descriptor_, &count);
+}
+
+void PrefetchCore::end_outside_wait() noexcept {
+    if (!std::exchange(waits_outside_, false))
+        return;
+    is_special_ = false;
+    mailbox_.retract(position_, DrawMailbox::Kind::waiting_outside);
+    drain_descriptor();
     end_wait();
 }
 

@@ -16,6 +16,8 @@ std::uint64_t PrefetchCore::begin_pass(std::size_t epoch, EpochOptions options) 
     if (pass_left_ != 0)
         throw std::logic_error{"DataLoader::epoch: the pass before must be used up or destroyed first"};
     check_process();
+    if (options.first_batch != 0)
+        go_on_at(epoch, options.first_batch);
     const bool goes_on = is_restored_ && epoch == progress_.epoch();
     if (is_restored_ && epoch < progress_.epoch())
         throw std::logic_error{"DataLoader::epoch: the loader was restored to epoch " +
@@ -95,6 +97,7 @@ void PrefetchCore::end_pass(std::uint64_t serial) noexcept {
     if (exhausted(serial) || lacks_threads())
         return;
     interrupt(asio::error::make_error_code(asio::error::operation_aborted));
+    end_outside_wait();
     note_progress();
     const auto guard = guarded_.lock();
     abandon(*guard);

@@ -27,13 +27,20 @@ void PrefetchCore::restore(const LoaderState& from) {
     if (pass_left_ != 0)
         throw std::logic_error{"DataLoader::restore: the pass must be used up or destroyed first"};
     check_process();
-    const LoaderState to = continued_by(from, state());
+    LoaderState to = continued_by(from, state());
+    go_on_at(to.epoch, to.end, std::move(to.undrawn));
+}
+
+void PrefetchCore::go_on_at(std::uint64_t epoch, std::uint64_t end, std::vector<std::uint64_t> undrawn) {
+    if (end > batches_per_epoch_)
+        throw std::invalid_argument{"first_batch must be at most " + std::to_string(batches_per_epoch_) +
+                                    ", the batches of a pass, got " + std::to_string(end)};
     {
         const auto guard = guarded_.lock();
         if (!stopping())
             abandon(*guard);   // what was prefetched of the next pass
     }
-    progress_.begin(to.epoch, to.end, to.undrawn);
+    progress_.begin(epoch, end, std::move(undrawn));
     counts_draws_ = false;
     is_restored_ = true;
 }

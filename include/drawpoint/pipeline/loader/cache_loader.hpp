@@ -51,7 +51,8 @@ public:
     CacheLoader(const CacheLoader&) = delete;
     CacheLoader& operator=(const CacheLoader&) = delete;
 
-    /// A pass, of the loader's length. The arguments have no influence.
+    /// A pass, of the loader's length. The arguments have no influence, except that a `first_batch` other than 0 throws
+    /// std::invalid_argument.
     [[nodiscard]] Pass epoch(std::size_t e, EpochOptions = {});
 
     /// Whether all copies are made, so that draws cost nothing from now on.

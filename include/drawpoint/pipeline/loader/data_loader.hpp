@@ -75,6 +75,16 @@ public:
         /// samples, the end of the pass). Does not wait or allocate. Throws operation_aborted if the loader is stopped
         /// meanwhile.
         [[nodiscard]] std::optional<Batch> try_next();
+        /// Blocks until the next draw need not wait, but no longer than `timeout` (≤ 0: not at all), an hour, or until
+        /// a signal is handled. Spins first, and without workers makes the batch, as next() does. False: it would still
+        /// wait. From then on until a draw, ready_descriptor() becomes readable as soon as it need not: for programs
+        /// with an event loop of their own, which then call this again. Throws std::logic_error and what the sampler
+        /// throws as next() does, std::system_error if the system gives no descriptor; a stop it leaves to the draw.
+        [[nodiscard]] bool wait_for(std::chrono::nanoseconds timeout);
+        /// See wait_for(). An eventfd of the loader, only to be waited for (poll, epoll), not read or closed; it may be
+        /// readable once too often. The same for all passes; valid as long as the loader and its passes. Throws
+        /// std::system_error.
+        [[nodiscard]] int ready_descriptor();
         /// Looks at a batch that is ready, but not drawn: that of the next draw, or of the one `ahead` draws later;
         /// `ahead` ≤ D. It may be read, e.g. copied to a device, until it is drawn and given back, or until the pass
         /// ends before that; then its memory is written again, or freed. nullopt if it is not ready, or if a draw up
@@ -110,9 +120,9 @@ public:
     /// Begins a pass over epoch `e`, and admits its first batches if the sampler has parts (OrderParts) or the pass
     /// before has prefetched into this epoch (`EpochOptions::next_epoch`); else a worker computes the order first, or
     /// the first draw does. What was prefetched for another epoch is abandoned. Waits for nothing, and computes no
-    /// order. Throws std::logic_error unless the pass before is used up or destroyed. The first call starts the
-    /// workers: as many as the system allows, and if it allows none, next() makes the batches itself. After
-    /// request_stop() it still returns a pass, whose next() throws.
+    /// order. Throws std::logic_error unless the pass before is used up or destroyed, std::invalid_argument for a
+    /// `first_batch` beyond the pass. The first call starts the workers: as many as the system allows, and if it allows
+    /// none, next() makes the batches itself. After request_stop() it still returns a pass, whose next() throws.
     [[nodiscard]] Pass epoch(std::size_t e, EpochOptions = {});
 
     /// Changes numbers while the loader runs. Every sample is still drawn once, ordered batches stay in order, and the

@@ -83,6 +83,23 @@ struct ReadyBatch {
     std::span<const BatchPart> parts;
 };
 
+/// Memory of a batch that was given back without it: see Batch::keep_memory(). Frees it, unless others retain it. Any
+/// thread.
+class KeptMemory {
+public:
+    KeptMemory() noexcept = default;
+    KeptMemory(KeptMemory&&) noexcept = default;
+    KeptMemory& operator=(KeptMemory&&) noexcept = default;
+    ~KeptMemory() = default;
+
+private:
+    friend class LoaderCore;
+    struct Release {
+        void operator()(SlotMemory* memory) const noexcept { memory->release(); }
+    };
+    std::vector<std::unique_ptr<SlotMemory, Release>> memories_;
+};
+
 /// A drawn batch, on loan from the loader: it occupies one of the loader's slots (memory for a batch, see
 /// LoaderOptions) until it is destroyed or reset(); what it refers to is valid until then. Move-only, 16 bytes. May
 /// outlive its pass, its loader and the runtime. Data and targets may be changed. One thread at a time may use it, any
@@ -118,6 +135,11 @@ public:
     /// a wake-up of a worker that waits for the slot. Ends the program with a message if the same batch is given back
     /// twice, which only a wrong copy of its bytes can do: see next().
     void reset() noexcept;
+    /// Gives the batch back now, but not its memory: what data(), targets() and the data of parts() referred to stays
+    /// as it is until the result is destroyed, and the slot takes new memory for its next batch, as
+    /// `LoaderCounters::slots_replaced` counts. For programs that keep more than prefetch_depth + 1 batches. indices()
+    /// and the parts themselves are gone. Throws std::bad_alloc; then nothing has changed.
+    [[nodiscard]] KeptMemory keep_memory();
 
 private:
     friend class LoaderCore;

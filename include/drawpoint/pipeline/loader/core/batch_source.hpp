@@ -26,6 +26,9 @@ struct EpochOptions {
     /// Whether workers that find no more samples to make in this pass begin with those of epoch e + 1. If another epoch
     /// follows, that work is lost.
     bool next_epoch = false;
+    /// Batches before this one are left out, as if they had been drawn: none of their samples is made. At most size().
+    /// What was prefetched into the pass is given up, and a restore() before it is forgotten.
+    std::size_t first_batch = 0;
     /// The loop's track, with its steps around the draws: a source that copies to a device then times what the device
     /// does, and records it there. Null: it does not. Must outlive the pass.
     LoopTrack* track = nullptr;

@@ -10,10 +10,10 @@ from collections import defaultdict
 
 from sources import cpp_files, line_of
 
-ROOMS = ("instrumentation", "pipeline", "loop", "diagnosis", "bench/experiment", "bench/suite", "cli")
+ROOMS = ("instrumentation", "pipeline", "loop", "diagnosis", "bench/experiment", "bench/suite", "cli", "python")
 TOP = {".ci", ".clang-format", ".editorconfig", ".gitignore", "CHANGELOG.md", "CMakeLists.txt", "CMakePresets.json",
        "CONTRIBUTING.md", "LICENSE", "README.md", "bench", "cli", "cmake", "diagnosis", "docs", "examples", "include",
-       "instrumentation", "loop", "pipeline", "run", "tests"}
+       "instrumentation", "loop", "pipeline", "pyproject.toml", "python", "run", "tests"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
 
 

@@ -29,6 +29,7 @@ ROOMS = [
     ("loop/*", ["instrumentation/*", "pipeline/runtime/runtime", "pipeline/loader/core/batch_source", "pipeline/errors",
                 "pipeline/rng"]),
     ("diagnosis/*", ["instrumentation/*", "pipeline/*", "loop/*"]),
+    ("python/*", ["instrumentation/*", "pipeline/*", "loop/*", "diagnosis/*"]),
     ("bench/experiment/*", ["instrumentation/*", "pipeline/*", "loop/*", "diagnosis/*"]),
     ("bench/suite/*", ["instrumentation/*", "pipeline/*", "loop/*", "diagnosis/*", "bench/experiment/*"]),
     *((door, ["instrumentation/*", "pipeline/*", "loop/*", "diagnosis/*", "bench/experiment/*", "bench/suite/*"])
@@ -36,7 +37,7 @@ ROOMS = [
     ("drawpoint", DOORS),   # all doors but that of LibTorch
     ("cli/*", ["*"]), ("tests/*", ["*"]), ("bench/*", ["*"]), ("examples/*", ["*"]),
 ]
-ROOM_NAMES = ("instrumentation", "pipeline", "loop", "diagnosis", "cli", "tests", "bench", "examples")
+ROOM_NAMES = ("instrumentation", "pipeline", "loop", "diagnosis", "cli", "tests", "bench", "examples", "python")
 
 # Libraries by how their includes begin, and the only places that may have them.
 LIBRARIES = [
@@ -48,6 +49,7 @@ LIBRARIES = [
     ("gRPC", r"(grpc(pp)?/|.*\.grpc\.pb)", ["cli/serve/*", "tests/cli/*"]),
     ("cpp-httplib", r"httplib", ["cli/serve/*", "tests/cli/*"]),
     ("prometheus-cpp", r"prometheus/", ["cli/prometheus"]),
+    ("nanobind", r"nanobind/", ["python/*"]),
     ("simdjson", r"simdjson", ["instrumentation/import/*"]),
     ("LibTorch, through a header of a torch/ folder,", r"drawpoint/(.*/)?torch/",
      ["*/torch/*", "torch", "cli/*", "bench/*", "examples/*", "tests/cli/*"]),

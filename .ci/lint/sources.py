@@ -4,7 +4,7 @@ import re
 import sys
 from pathlib import Path
 
-ROOTS = ("include", "instrumentation", "pipeline", "loop", "diagnosis", "cli", "tests", "bench", "examples")
+ROOTS = ("include", "instrumentation", "pipeline", "loop", "diagnosis", "cli", "python", "tests", "bench", "examples")
 
 LITERALS = re.compile(
     r'//[^\n]*|/\*.*?\*/'                                   # comments

@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 MOST_COLUMNS, MOST_README_LINES = 120, 150
-ROOMS = ("instrumentation", "pipeline", "loop", "diagnosis", "cli")
+ROOMS = ("instrumentation", "pipeline", "loop", "diagnosis", "cli", "python")
 ACTIONS = ("crops", "generate", "info", "pack")   # of `drawpoint dataset`
 SPAN = re.compile(r"`([^`]+)`")
 

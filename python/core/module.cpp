@@ -1,0 +1,13 @@
+#include <nanobind/nanobind.h>
+
+#include "python/core/arrays.hpp"
+#include "python/core/loader.hpp"
+#include "python/core/sources.hpp"
+
+NB_MODULE(_core, module) {
+    nanobind::set_leak_warnings(false);   // of what global variables still hold when the interpreter ends
+    module.attr("__version__") = DRAWPOINT_VERSION;
+    drawpoint::python::add_arrays(module);
+    drawpoint::python::add_sources(module);
+    drawpoint::python::add_loader(module);
+}

@@ -1,0 +1,16 @@
+"""drawpoint: a prefetching DataLoader that says why a training loop waits for data.
+
+    photos = drawpoint.ImageFolder("train")
+    recipe = photos | drawpoint.decode_image | drawpoint.RandomResizedCrop(224) | drawpoint.Normalize.imagenet()
+    for images, labels in drawpoint.DataLoader(recipe, batch_size=64, shuffle=True, num_workers=4):
+        ...
+"""
+
+from ._core import (ArraySource, CenterCrop, DecodedImages, ImageFolder, ImageSource, Normalize, RandomHorizontalFlip,
+                    RandomResizedCrop, SampleError, Source, TarShards, decode_image, decode_jpeg, idx, npy, rows, to_uint8)
+from ._core import __version__
+from .loader import DataLoader
+
+__all__ = ["ArraySource", "CenterCrop", "DataLoader", "DecodedImages", "ImageFolder", "ImageSource", "Normalize",
+           "RandomHorizontalFlip", "RandomResizedCrop", "SampleError", "Source", "TarShards", "decode_image", "decode_jpeg",
+           "idx", "npy", "rows", "to_uint8", "__version__"]

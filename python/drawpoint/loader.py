@@ -1,0 +1,208 @@
+"""The DataLoader: an iterable of batches over the loader's own memory."""
+
+import os
+import sys
+
+from . import _core
+
+_REFUSED = {
+    "prefetch_factor": "write prefetch_depth=, the batches made ahead, whatever num_workers is",
+    "worker_init_fn": "workers are threads, and run no Python",
+    "multiprocessing_context": "workers are threads",
+    "persistent_workers": "workers always persist",
+    "timeout": "a read that takes too long fails by itself",
+    "collate_fn": "samples are made in the batch's memory",
+    "batch_sampler": "write batch_size=, shuffle=",
+    "sampler": "write shuffle=, rank=, world_size=",
+    "pin_memory": "not there yet",
+}
+_STATE_VERSION = 1
+
+
+def _from_capsule(library):
+    """What makes an array of a DLPack capsule, and what makes one of an `Array`: one of them is None."""
+    if library == "torch":
+        import torch.utils.dlpack
+        return torch.utils.dlpack.from_dlpack, None
+    if library == "numpy":
+        import numpy
+        return None, numpy.from_dlpack
+    if library == "jax":
+        import jax.dlpack
+        return None, jax.dlpack.from_dlpack
+    if library == "dlpack":
+        return None, None
+    raise ValueError(f'as_ must be "torch", "numpy", "jax" or "dlpack", got {library!r}')
+
+
+def _usual_library():
+    """torch where it is, without importing it before somebody else has to."""
+    if "torch" in sys.modules:
+        return "torch"
+    from importlib.util import find_spec
+    return "torch" if find_spec("torch") else "numpy" if find_spec("numpy") else "dlpack"
+
+
+def _rank_and_world_size():
+    torch = sys.modules.get("torch")
+    distributed = getattr(torch, "distributed", None)
+    if distributed is not None and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_rank(), distributed.get_world_size()
+    return int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+
+
+def _max_overtakes(order):
+    if order == "in":
+        return 0
+    if order == "out":
+        return -1
+    if isinstance(order, int) and order >= 0:
+        return order
+    raise ValueError(f'order must be "in", "out" or the number of batches that may overtake one, got {order!r}')
+
+
+class DataLoader:
+    """Draws batches of `source`, made ahead by threads that run no Python.
+
+    Each `iter()` is the next epoch, and abandons the one before. A batch is a tuple of data and targets, arrays over the
+    loader's own memory: nothing is copied, and the memory goes back with the last array. Keep as many as you like: then
+    the loader takes new memory. One thread at a time.
+
+    batch_size, shuffle, num_workers, drop_last: as PyTorch's.
+    prefetch_depth: batches made ahead, 1 to 55, whatever num_workers is.
+    order: "in" order; "out", as batches are ready; or how many may overtake one.
+    memory_budget: most bytes of all that is made ahead; 0: no limit.
+    seed: of the order and of all that is random in a sample.
+    record: a file, `run.pftrace`, which `drawpoint diagnose` reads; then `report()` has the totals.
+    rank, world_size: the share of this process; by default torch.distributed's, or RANK's and WORLD_SIZE's.
+    as_: "torch" (if it is installed), "numpy", "jax" or "dlpack".
+    """
+
+    def __init__(self, source, batch_size=1, shuffle=False, *, num_workers=0, drop_last=False, prefetch_depth=2, order="in",
+                 memory_budget=0, read_concurrency=64, seed=0, record=None, rank=None, world_size=None, as_=None, epochs=None,
+                 name="train", **others):
+        for argument in others:
+            if argument in _REFUSED:
+                raise TypeError(f"DataLoader: no {argument}: {_REFUSED[argument]}")
+            raise TypeError(f"DataLoader() got an unexpected keyword argument {argument!r}")
+        if not isinstance(source, _core.Source):
+            raise TypeError(f"DataLoader: source must be a drawpoint source of samples, got {type(source).__name__}")
+        usual_rank, usual_size = _rank_and_world_size()
+        self.dataset, self.batch_size, self.num_workers, self.drop_last = source, batch_size, num_workers, drop_last
+        self.sampler, self.prefetch_depth, self.seed, self.epochs = None, prefetch_depth, seed, epochs
+        convert, self._wrap = _from_capsule(as_ or _usual_library())
+        self._core = _core.Loader(
+            source, batch_size=batch_size, shuffle=shuffle, num_workers=num_workers, prefetch_depth=prefetch_depth, seed=seed,
+            max_overtakes=_max_overtakes(order), drop_last=drop_last, read_concurrency=read_concurrency,
+            memory_budget=memory_budget, rank=usual_rank if rank is None else rank,
+            world_size=usual_size if world_size is None else world_size, record="" if record is None else os.fspath(record),
+            name=name, convert=convert)
+        self._epoch, self._drawn, self._begun = 0, 0, False
+
+    def __len__(self):
+        return self._core.batches
+
+    def set_epoch(self, epoch):
+        """The next `iter()` is of this epoch, from its first batch."""
+        self._epoch, self._drawn, self._begun = epoch, 0, False
+
+    def _begin(self):
+        if self._begun:   # which counts as drawn, whole or not
+            self._epoch, self._drawn = self._epoch + 1, 0
+        self._begun = True
+        further = self.epochs is None or self._epoch + 1 < self.epochs
+        self._core.begin(self._epoch, self._drawn, further)
+
+    def _taken(self, batch):
+        self._drawn += 1
+        return batch if self._wrap is None else tuple(map(self._wrap, batch))
+
+    def __iter__(self):
+        self._begin()
+        return _Pass(self)
+
+    def __aiter__(self):
+        self._begin()
+        return _AsyncPass(self)
+
+    def state_dict(self):
+        """Where the loader is after the batch that it returned last: plain numbers."""
+        epoch, drawn = self._epoch, self._drawn
+        if drawn == len(self):   # the next iter() is a whole epoch
+            epoch, drawn = epoch + 1, 0
+        return {"epoch": epoch, "batch": drawn, "seed": self.seed, "samples": self._core.samples,
+                "batch_size": self.batch_size, "version": _STATE_VERSION}
+
+    def load_state_dict(self, state):
+        """The next `iter()` goes on there, and makes no sample before it."""
+        now = self.state_dict()
+        for key in ("version", "samples", "batch_size", "seed"):
+            if state[key] != now[key]:
+                raise ValueError(f"load_state_dict: {key} is {state[key]} in the state, but {now[key]} here")
+        if not 0 <= state["batch"] <= len(self) or state["epoch"] < 0:
+            raise ValueError(f"load_state_dict: there is no batch {state['batch']} of epoch {state['epoch']}")
+        is_over = state["batch"] == len(self)   # then the next iter() is a whole epoch
+        self._epoch, self._drawn, self._begun = state["epoch"] + is_over, 0 if is_over else state["batch"], False
+
+    def report(self):
+        """The report on what `record=` has recorded so far, as text."""
+        return self._core.report()
+
+    def close(self):
+        """Ends the workers and the recording. Batches stay valid."""
+        self._core.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class _Pass:
+    def __init__(self, loader):
+        self._loader, self._epoch = loader, loader._epoch
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        loader = self._loader
+        if loader is None or self._epoch != loader._epoch:   # it is over, or another one has begun
+            raise StopIteration
+        batch = loader._core.next()
+        if batch is None:
+            self._loader = None
+            raise StopIteration
+        return loader._taken(batch)
+
+
+class _AsyncPass:
+    def __init__(self, loader):
+        self._loader, self._epoch = loader, loader._epoch
+
+    def __aiter__(self):
+        return self
+
+    async def __anext__(self):
+        loader = self._loader
+        if loader is None or self._epoch != loader._epoch:
+            raise StopAsyncIteration
+        while (batch := loader._core.next_if_ready()) is NotImplemented:
+            await _readable(loader._core.descriptor())
+        if batch is None:
+            self._loader = None
+            raise StopAsyncIteration
+        return loader._taken(batch)
+
+
+async def _readable(descriptor):
+    """Waits until a descriptor is readable, by the event loop's own means."""
+    import asyncio
+    loop = asyncio.get_running_loop()
+    ready = loop.create_future()
+    loop.add_reader(descriptor, lambda: ready.done() or ready.set_result(None))
+    try:
+        await ready
+    finally:
+        loop.remove_reader(descriptor)

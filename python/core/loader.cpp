@@ -77,6 +77,7 @@ public:
 
     void begin(std::size_t epoch, std::size_t first_batch, bool next_epoch) {
         check_open();
+        const Use use{*this};
         pass_.reset();
         end_pass();
         {
@@ -84,6 +85,7 @@ public:
             pass_.emplace(loader_->epoch(epoch, {.next_epoch = next_epoch, .first_batch = first_batch}));
         }
         epoch_ = static_cast<std::uint32_t>(epoch);
+        step_ = static_cast<std::uint32_t>(first_batch);
         if (track_) {
             track_->mark(Span::between);
             track_->begin_pass(PassKind::train, epoch_);
@@ -93,30 +95,39 @@ public:
 
     /// The next batch as a tuple of arrays; None at the end. Waits in slices, so that signals are handled.
     nb::object next() {
+        const Use use{*this};
         begin_draw();
         for (;;) {
             if (auto batch = pass_->try_next())
                 return converted(std::move(*batch));
-            bool is_ready = false;
-            {
-                const nb::gil_scoped_release waiting;
-                is_ready = pass_->wait_for(between_signals);
-            }
-            if (PyErr_CheckSignals() != 0)
-                throw nb::python_error();
-            if (is_ready)
+            if (wait(between_signals))
                 return settled();
+            if (PyErr_CheckSignals() != 0) {
+                leave_draw();
+                throw nb::python_error();
+            }
         }
     }
     /// The same, but NotImplemented where it would wait: then the descriptor becomes readable once it need not.
     nb::object next_if_ready() {
+        const Use use{*this};
         begin_draw();
         if (auto batch = pass_->try_next())
             return converted(std::move(*batch));
-        if (pass_->wait_for(std::chrono::nanoseconds{0}))
+        if (wait(std::chrono::milliseconds{0}))
             return settled();
         return nb::borrow(Py_NotImplemented);
     }
+    /// A draw that would wait is given up: what the program does next is no waiting.
+    void leave_draw() {
+        if (!track_ || !std::exchange(draws_, false))
+            return;
+        track_->mark(Span::starved);
+        track_->end_of_data();
+        track_->mark(Span::between);
+    }
+    /// Batches of the pass that are drawn, those before its first one and failed ones included.
+    [[nodiscard]] std::size_t drawn() const noexcept { return pass_ ? pass_->drawn() : batches_; }
     [[nodiscard]] int descriptor() {
         check_open();
         if (!pass_)
@@ -137,17 +148,40 @@ public:
     [[nodiscard]] std::string report() {
         if (!records_)
             throw nb::value_error("drawpoint: report() needs DataLoader(record=...)");
+        check_process();
         const nb::gil_scoped_release computing;
         return to_text(summarize(recorder_->ledger()));
     }
     /// Ends workers and the recording. Batches stay valid. Idempotent.
     void close() {
         check_process();
+        const Use use{*this};
         const nb::gil_scoped_release joins;
         end();
     }
 
 private:
+    /// While a thread uses the loader, which may release the interpreter's lock, no other one may, nor a signal's
+    /// handler.
+    class Use {
+    public:
+        explicit Use(Loader& loader) : loader_{&loader} {
+            if (std::exchange(loader_->is_used_, true))
+                throw std::runtime_error{"drawpoint: the loader is in use by another thread, or this one"};
+        }
+        ~Use() { loader_->is_used_ = false; }
+        Use(const Use&) = delete;
+        Use& operator=(const Use&) = delete;
+
+    private:
+        Loader* loader_;
+    };
+
+    /// Whether the draw need not wait any more. Without the interpreter's lock.
+    [[nodiscard]] bool wait(std::chrono::nanoseconds most) {
+        const nb::gil_scoped_release waiting;
+        return pass_->wait_for(most);
+    }
     [[nodiscard]] bool is_forked() const noexcept { return ::getpid() != process_; }
     void check_process() const {
         if (is_forked())
@@ -200,14 +234,10 @@ private:
     void end_pass() {
         if (!track_ || !in_pass_)
             return;
-        if (std::exchange(draws_, false)) {
-            track_->mark(Span::starved);
-            track_->end_of_data();
-        }
+        leave_draw();
         end_step();
         track_->end_pass();
         in_pass_ = false;
-        step_ = 0;
     }
     void end() {
         if (!loader_)
@@ -270,7 +300,7 @@ private:
     nb::object converted(Array array) {
         if (convert_.is_none())
             return nb::cast(std::move(array));
-        return convert_(to_capsule(array, true));
+        return convert_(to_capsule(array, false));   // which every torch takes
     }
 
     const pid_t process_ = ::getpid();
@@ -287,8 +317,13 @@ private:
     const bool records_;
     std::size_t batches_ = 0;
     std::uint32_t epoch_ = 0, step_ = 0;
-    bool in_pass_ = false, in_step_ = false, draws_ = false, is_left_ = false;
+    bool in_pass_ = false, in_step_ = false, draws_ = false, is_left_ = false, is_used_ = false;
 };
+
+/// A text with the name of a file, which may be no UTF-8.
+nb::object file_text(const std::string& text) {
+    return nb::steal(PyUnicode_DecodeFSDefaultAndSize(text.data(), static_cast<Py_ssize_t>(text.size())));
+}
 
 /// At most so many batches may overtake one; negative: any number.
 OrderRule order_of(std::int64_t max_overtakes) {
@@ -309,9 +344,9 @@ void add_loader(nb::module_& module) {
             try {
                 std::rethrow_exception(thrown);
             } catch (const SampleError& error) {
-                nb::object made = sample_error(error.what());
+                nb::object made = sample_error(file_text(error.what()));
                 made.attr("index") = error.index();
-                made.attr("path") = error.path();
+                made.attr("path") = file_text(error.path());
                 made.attr("stage") = error.stage();
                 PyErr_SetObject(sample_error.ptr(), made.ptr());
             } catch (const std::system_error& error) {
@@ -349,11 +384,13 @@ void add_loader(nb::module_& module) {
         .def("begin", &Loader::begin, nb::arg("epoch"), nb::arg("first_batch"), nb::arg("next_epoch"))
         .def("next", &Loader::next)
         .def("next_if_ready", &Loader::next_if_ready)
+        .def("leave_draw", &Loader::leave_draw)
         .def("descriptor", &Loader::descriptor)
         .def("report", &Loader::report)
         .def("close", &Loader::close)
         .def_prop_ro("batches", &Loader::batches)
         .def_prop_ro("samples", &Loader::samples)
+        .def_prop_ro("drawn", &Loader::drawn)
         .def_prop_ro("alive", &Loader::alive)
         .def_prop_ro("replaced", &Loader::replaced);
 }

@@ -222,7 +222,8 @@ void add_sources(nb::module_& module) {
         },
         nb::arg("data"), nb::arg("targets") = nb::none(), "The rows of an idx file, compressed or not.");
     module.def("rows", &rows_of, nb::arg("data"), nb::arg("targets") = nb::none(),
-               "The rows of an array in memory, of numpy, torch or any library with DLPack; it is not copied.");
+               "The rows of an array in memory, of numpy, torch or any library with DLPack. It is not copied if it is "
+               "contiguous; targets, if they are int64 besides.");
 }
 
 }   // namespace drawpoint::python

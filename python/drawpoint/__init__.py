@@ -6,11 +6,11 @@
         ...
 """
 
-from ._core import (ArraySource, CenterCrop, DecodedImages, ImageFolder, ImageSource, Normalize, RandomHorizontalFlip,
-                    RandomResizedCrop, SampleError, Source, TarShards, decode_image, decode_jpeg, idx, npy, rows, to_uint8)
-from ._core import __version__
+from ._core import (ArraySource, CenterCrop, DecodedImages, ImageFolder, ImageSource, Normalize,
+                    RandomHorizontalFlip, RandomResizedCrop, SampleError, Source, TarShards, __version__, decode_image,
+                    decode_jpeg, idx, npy, rows, to_uint8)
 from .loader import DataLoader
 
 __all__ = ["ArraySource", "CenterCrop", "DataLoader", "DecodedImages", "ImageFolder", "ImageSource", "Normalize",
-           "RandomHorizontalFlip", "RandomResizedCrop", "SampleError", "Source", "TarShards", "decode_image", "decode_jpeg",
-           "idx", "npy", "rows", "to_uint8", "__version__"]
+           "RandomHorizontalFlip", "RandomResizedCrop", "SampleError", "Source", "TarShards", "__version__",
+           "decode_image", "decode_jpeg", "idx", "npy", "rows", "to_uint8"]

@@ -64,9 +64,10 @@ def _max_overtakes(order):
 class DataLoader:
     """Draws batches of `source`, made ahead by threads that run no Python.
 
-    Each `iter()` is the next epoch, and abandons the one before. A batch is a tuple of data and targets, arrays over the
-    loader's own memory: nothing is copied, and the memory goes back with the last array. Keep as many as you like: then
-    the loader takes new memory. One thread at a time.
+    Each `iter()` is the next epoch, and abandons the one before. A batch is a tuple of data and targets, arrays over
+    the loader's own memory: nothing is copied, and the memory goes back with the last array. Keep as many as you like:
+    then the loader takes new memory, beyond memory_budget. One thread at a time. Close it before the program ends, if
+    another thread may still be waiting in a draw.
 
     batch_size, shuffle, num_workers, drop_last: as PyTorch's.
     prefetch_depth: batches made ahead, 1 to 55, whatever num_workers is.
@@ -78,9 +79,9 @@ class DataLoader:
     as_: "torch" (if it is installed), "numpy", "jax" or "dlpack".
     """
 
-    def __init__(self, source, batch_size=1, shuffle=False, *, num_workers=0, drop_last=False, prefetch_depth=2, order="in",
-                 memory_budget=0, read_concurrency=64, seed=0, record=None, rank=None, world_size=None, as_=None, epochs=None,
-                 name="train", **others):
+    def __init__(self, source, batch_size=1, shuffle=False, *, num_workers=0, drop_last=False, prefetch_depth=2,
+                 order="in", memory_budget=0, read_concurrency=64, seed=0, record=None, rank=None, world_size=None,
+                 as_=None, epochs=None, name="train", **others):
         for argument in others:
             if argument in _REFUSED:
                 raise TypeError(f"DataLoader: no {argument}: {_REFUSED[argument]}")
@@ -88,61 +89,69 @@ class DataLoader:
         if not isinstance(source, _core.Source):
             raise TypeError(f"DataLoader: source must be a drawpoint source of samples, got {type(source).__name__}")
         usual_rank, usual_size = _rank_and_world_size()
+        rank, world_size = usual_rank if rank is None else rank, usual_size if world_size is None else world_size
         self.dataset, self.batch_size, self.num_workers, self.drop_last = source, batch_size, num_workers, drop_last
-        self.sampler, self.prefetch_depth, self.seed, self.epochs = None, prefetch_depth, seed, epochs
+        self.sampler, self.prefetch_depth, self.order, self.epochs = None, prefetch_depth, order, epochs
         convert, self._wrap = _from_capsule(as_ or _usual_library())
         self._core = _core.Loader(
-            source, batch_size=batch_size, shuffle=shuffle, num_workers=num_workers, prefetch_depth=prefetch_depth, seed=seed,
-            max_overtakes=_max_overtakes(order), drop_last=drop_last, read_concurrency=read_concurrency,
-            memory_budget=memory_budget, rank=usual_rank if rank is None else rank,
-            world_size=usual_size if world_size is None else world_size, record="" if record is None else os.fspath(record),
-            name=name, convert=convert)
-        self._epoch, self._drawn, self._begun = 0, 0, False
+            source, batch_size=batch_size, shuffle=shuffle, num_workers=num_workers, prefetch_depth=prefetch_depth,
+            seed=seed, max_overtakes=_max_overtakes(order), drop_last=drop_last, read_concurrency=read_concurrency,
+            memory_budget=memory_budget, rank=rank, world_size=world_size,
+            record="" if record is None else os.fspath(record), name=name, convert=convert)
+        self._what = {"seed": seed, "samples": self._core.samples, "batch_size": batch_size, "shuffle": bool(shuffle),
+                      "drop_last": bool(drop_last), "world_size": world_size, "version": _STATE_VERSION}
+        self._next = 0, 0          # where the next iter() begins: epoch, batch
+        self._pass = None          # the one that draws
+        self._is_told = True       # the position is what the user said, not where the pass is
 
     def __len__(self):
         return self._core.batches
 
     def set_epoch(self, epoch):
-        """The next `iter()` is of this epoch, from its first batch."""
-        self._epoch, self._drawn, self._begun = epoch, 0, False
+        """The next `iter()` is of this epoch, from its first batch, also after `load_state_dict()`."""
+        self._next, self._is_told = (epoch, 0), True
 
-    def _begin(self):
-        if self._begun:   # which counts as drawn, whole or not
-            self._epoch, self._drawn = self._epoch + 1, 0
-        self._begun = True
-        further = self.epochs is None or self._epoch + 1 < self.epochs
-        self._core.begin(self._epoch, self._drawn, further)
+    def _begin(self, kind):
+        epoch, batch = self._next
+        if self._pass is not None:
+            self._pass._leave()
+        self._core.begin(epoch, batch, self.epochs is None or epoch + 1 < self.epochs)
+        self._pass, self._next, self._is_told = kind(self, epoch), (epoch + 1, 0), False
+        return self._pass
 
     def _taken(self, batch):
-        self._drawn += 1
+        self._is_told = False
         return batch if self._wrap is None else tuple(map(self._wrap, batch))
 
     def __iter__(self):
-        self._begin()
-        return _Pass(self)
+        return self._begin(_Pass)
 
     def __aiter__(self):
-        self._begin()
-        return _AsyncPass(self)
+        return self._begin(_AsyncPass)
+
+    def _position(self):
+        if self._is_told:
+            return self._next
+        drawn = self._core.drawn   # failed batches and those before the first one included
+        return (self._pass.epoch + 1, 0) if drawn == len(self) else (self._pass.epoch, drawn)
 
     def state_dict(self):
-        """Where the loader is after the batch that it returned last: plain numbers."""
-        epoch, drawn = self._epoch, self._drawn
-        if drawn == len(self):   # the next iter() is a whole epoch
-            epoch, drawn = epoch + 1, 0
-        return {"epoch": epoch, "batch": drawn, "seed": self.seed, "samples": self._core.samples,
-                "batch_size": self.batch_size, "version": _STATE_VERSION}
+        """Where the loader is after the batch that it returned last: plain numbers. Only with order="in"."""
+        if self.order != "in":
+            raise ValueError(f'state_dict: batches that overtake others have no one position: it needs order="in", got '
+                             f"{self.order!r}")
+        epoch, batch = self._position()
+        return {"epoch": epoch, "batch": batch, **self._what}
 
     def load_state_dict(self, state):
         """The next `iter()` goes on there, and makes no sample before it."""
-        now = self.state_dict()
-        for key in ("version", "samples", "batch_size", "seed"):
-            if state[key] != now[key]:
-                raise ValueError(f"load_state_dict: {key} is {state[key]} in the state, but {now[key]} here")
-        if not 0 <= state["batch"] <= len(self) or state["epoch"] < 0:
-            raise ValueError(f"load_state_dict: there is no batch {state['batch']} of epoch {state['epoch']}")
-        is_over = state["batch"] == len(self)   # then the next iter() is a whole epoch
-        self._epoch, self._drawn, self._begun = state["epoch"] + is_over, 0 if is_over else state["batch"], False
+        for key, value in self._what.items():
+            if state[key] != value:
+                raise ValueError(f"load_state_dict: {key} is {state[key]} in the state, but {value} here")
+        epoch, batch = state["epoch"], state["batch"]
+        if not 0 <= batch <= len(self) or epoch < 0:
+            raise ValueError(f"load_state_dict: there is no batch {batch} of epoch {epoch}")
+        self._next, self._is_told = (epoch + 1, 0) if batch == len(self) else (epoch, batch), True
 
     def report(self):
         """The report on what `record=` has recorded so far, as text."""
@@ -150,7 +159,11 @@ class DataLoader:
 
     def close(self):
         """Ends the workers and the recording. Batches stay valid."""
+        self._next, self._is_told = self._position(), True
+        if self._pass is not None:
+            self._pass._leave()
         self._core.close()
+        self._pass = None
 
     def __enter__(self):
         return self
@@ -160,49 +173,68 @@ class DataLoader:
 
 
 class _Pass:
-    def __init__(self, loader):
-        self._loader, self._epoch = loader, loader._epoch
+    def __init__(self, loader, epoch):
+        self._loader, self.epoch = loader, epoch
 
     def __iter__(self):
         return self
 
     def __next__(self):
         loader = self._loader
-        if loader is None or self._epoch != loader._epoch:   # it is over, or another one has begun
+        if loader._pass is not self:   # another one has begun
             raise StopIteration
-        batch = loader._core.next()
+        batch = loader._core.next() if loader._core.drawn < len(loader) else None
         if batch is None:
-            self._loader = None
             raise StopIteration
         return loader._taken(batch)
 
+    def _leave(self):
+        pass
+
 
 class _AsyncPass:
-    def __init__(self, loader):
-        self._loader, self._epoch = loader, loader._epoch
+    def __init__(self, loader, epoch):
+        self._loader, self.epoch, self._waiting = loader, epoch, None
 
     def __aiter__(self):
         return self
 
     async def __anext__(self):
         loader = self._loader
-        if loader is None or self._epoch != loader._epoch:
-            raise StopAsyncIteration
-        while (batch := loader._core.next_if_ready()) is NotImplemented:
-            await _readable(loader._core.descriptor())
-        if batch is None:
-            self._loader = None
-            raise StopAsyncIteration
-        return loader._taken(batch)
+        if self._waiting is not None:
+            raise RuntimeError("drawpoint: another draw of this loader is waiting")
+        while loader._pass is self and loader._core.drawn < len(loader):
+            batch = loader._core.next_if_ready()
+            if batch is None:
+                break
+            if batch is not NotImplemented:
+                return loader._taken(batch)
+            await self._readable(loader._core.descriptor())
+        raise StopAsyncIteration
 
+    async def _readable(self, descriptor):
+        """Waits until a descriptor is readable, by the event loop's own means."""
+        import asyncio
+        loop = asyncio.get_running_loop()
+        ready = loop.create_future()
 
-async def _readable(descriptor):
-    """Waits until a descriptor is readable, by the event loop's own means."""
-    import asyncio
-    loop = asyncio.get_running_loop()
-    ready = loop.create_future()
-    loop.add_reader(descriptor, lambda: ready.done() or ready.set_result(None))
-    try:
-        await ready
-    finally:
-        loop.remove_reader(descriptor)
+        def end():
+            if not ready.done():
+                loop.remove_reader(descriptor)
+                ready.set_result(None)
+
+        loop.add_reader(descriptor, end)
+        self._waiting = end
+        try:
+            await ready
+        except BaseException:   # a cancel: what follows is no waiting
+            loop.remove_reader(descriptor)
+            self._loader._core.leave_draw()
+            raise
+        finally:
+            self._waiting = None
+
+    def _leave(self):
+        """Ends a draw that waits, before what it waits for is gone."""
+        if self._waiting is not None:
+            self._waiting()

@@ -26,7 +26,8 @@ def test_each_epoch_has_each_sample_once(make_loader, workers, order):
 
 
 def test_the_order_is_that_of_the_seed_and_the_epoch(make_loader):
-    first, second = make_loader(shuffle=True, seed=3), make_loader(shuffle=True, seed=3, num_workers=2, prefetch_depth=4)
+    first = make_loader(shuffle=True, seed=3)
+    second = make_loader(shuffle=True, seed=3, num_workers=2, prefetch_depth=4)
     later = [[targets.tolist() for _, targets in first] for _ in range(2)][1]
     second.set_epoch(1)
     assert [targets.tolist() for _, targets in second] == later
@@ -89,6 +90,7 @@ def test_images_come_through_a_recipe(tmp_path):
     next(passes)
     with pytest.raises(drawpoint.SampleError, match="sample 2 ") as raised:
         next(passes)
+    assert loader.state_dict()["batch"] == 2   # the one that failed counts
     assert raised.value.index == 2 and raised.value.path.endswith("2.png") and "decode" in raised.value.stage
     assert len(list(passes)) == 2   # the others come
 
@@ -97,7 +99,8 @@ def test_images_come_through_a_recipe(tmp_path):
     ({"prefetch_factor": 2}, TypeError, "prefetch_depth"), ({"worker_init_fn": print}, TypeError, "threads"),
     ({"bogus": 1}, TypeError, "'bogus'"), ({"batch_size": 0}, ValueError, "batch_size must be at least 1, got 0"),
     ({"order": "x"}, ValueError, "'x'"), ({"as_": "tensorflow"}, ValueError, "tensorflow"),
-    ({"rank": 3, "world_size": 2}, ValueError, "rank"), ({"record": "/no/such/folder/run.pftrace"}, OSError, "run.pftrace"),
+    ({"rank": 3, "world_size": 2}, ValueError, "rank"),
+    ({"record": "/no/such/folder/run.pftrace"}, OSError, "run.pftrace"),
 ])
 def test_a_wrong_option_is_named(make_loader, options, error, text):
     with pytest.raises(error, match=text):
@@ -127,6 +130,6 @@ def test_a_recording_accounts_for_every_step(make_loader, tmp_path):
 
 
 def test_importing_it_loads_neither_torch_nor_numpy():
-    loaded = subprocess.run([sys.executable, "-c", "import sys, drawpoint; print({'torch', 'numpy', 'asyncio'} & set(sys.modules))"],
-                            capture_output=True, text=True, check=True).stdout
+    program = "import sys, drawpoint; print({'torch', 'numpy', 'asyncio'} & set(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
     assert loaded.strip() == "set()"

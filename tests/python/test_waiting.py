@@ -75,3 +75,51 @@ def test_an_event_loop_goes_on(slow, make_loader):
         return [is_right(batch) async for batch in loader]
 
     assert asyncio.run(whole(make_loader(num_workers=2))) == [True] * 13
+
+
+def test_a_draw_that_waits_ends_with_its_pass_or_its_loader(slow):
+    async def leave(how):
+        async def draw(passes):
+            return [batch async for batch in passes]
+
+        task = asyncio.ensure_future(draw(aiter(slow)))
+        await asyncio.sleep(0.02)
+        with pytest.raises(RuntimeError, match="another draw"):
+            await anext(slow._pass)
+        how()
+        return await asyncio.wait_for(task, 20)
+
+    assert asyncio.run(leave(lambda: aiter(slow))) == []
+    assert asyncio.run(leave(slow.close)) == []
+
+
+def test_a_cancelled_draw_takes_nothing_and_is_no_waiting_any_more(slow, tmp_path):
+    record = tmp_path / "run.pftrace"
+    loader = drawpoint.DataLoader(slow.dataset, batch_size=8, num_workers=1, as_="numpy", record=record)
+
+    async def draw():
+        passes = aiter(loader)
+        with pytest.raises(asyncio.TimeoutError):
+            await asyncio.wait_for(anext(passes), 0.02)
+        return [len(targets) async for _, targets in passes]
+
+    assert asyncio.run(draw()) == [8]
+    loader.close()
+    assert "1 steps" in loader.report() or "1 step," in loader.report()
+
+
+def test_another_thread_is_refused_while_a_draw_waits(slow):
+    draws, said = iter(slow), []
+
+    def close():
+        time.sleep(0.05)
+        try:
+            slow.close()
+        except RuntimeError as error:
+            said.append(str(error))
+
+    thread = threading.Thread(target=close)
+    thread.start()
+    next(draws)
+    thread.join()
+    assert said and "in use" in said[0]

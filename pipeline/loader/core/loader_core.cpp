@@ -187,7 +187,7 @@ void LoaderCore::give_back(std::uint64_t loan) noexcept {
     Slot& slot = slots_[i];
     if (slot.attachment.held && asks_holder() && slot.attachment.held(slot.attachment.object))
         leave_memory(slot);
-    else if (slot.collation && asks_holder())
+    if (slot.collation && asks_holder())
         leave_held(slot);
     // Once the slot is back, this core may be destroyed: a quiet give-back must end with the exchange. One that has
     // more to do registers as a visitor first, so that close() waits for it.

@@ -200,9 +200,10 @@ bool PrefetchCore::wait_outside(std::chrono::nanoseconds timeout) {
         is_special_ = waits_outside_ = true;
     }
     using Clock = std::chrono::steady_clock;
-    const Clock::time_point end = Clock::now() + std::min<std::chrono::nanoseconds>(timeout, std::chrono::hours{1});
+    constexpr std::chrono::nanoseconds none{0}, longest = std::chrono::hours{1};
+    const Clock::time_point end = Clock::now() + std::clamp(timeout, none, longest);
     do {
-        const std::chrono::nanoseconds left = std::max(end - Clock::now(), Clock::duration{0});
+        const std::chrono::nanoseconds left = std::max<std::chrono::nanoseconds>(end - Clock::now(), none);
         const auto seconds = std::chrono::floor<std::chrono::seconds>(left);
         const timespec time{.tv_sec = static_cast<time_t>(seconds.count()),
                             .tv_nsec = static_cast<long>((left - seconds).count())};

@@ -78,8 +78,8 @@ public:
         /// Blocks until the next draw need not wait, but no longer than `timeout` (≤ 0: not at all), an hour, or until
         /// a signal is handled. Spins first, and without workers makes the batch, as next() does. False: it would still
         /// wait. From then on until a draw, ready_descriptor() becomes readable as soon as it need not: for programs
-        /// with an event loop of their own, which then call this again. Throws std::logic_error and what the sampler
-        /// throws as next() does, std::system_error if the system gives no descriptor; a stop it leaves to the draw.
+        /// with an event loop of their own, which then call this again; peek() has nothing meanwhile. Throws as next(),
+        /// but no SampleError, or std::system_error if the system gives no descriptor.
         [[nodiscard]] bool wait_for(std::chrono::nanoseconds timeout);
         /// See wait_for(). An eventfd of the loader, only to be waited for (poll, epoll), not read or closed; it may be
         /// readable once too often. The same for all passes; valid as long as the loader and its passes. Throws

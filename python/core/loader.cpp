@@ -96,7 +96,8 @@ public:
     /// The next batch as a tuple of arrays; None at the end. Waits in slices, so that signals are handled.
     nb::object next() {
         const Use use{*this};
-        begin_draw();
+        if (!begin_draw())
+            return nb::none();
         for (;;) {
             if (auto batch = pass_->try_next())
                 return converted(std::move(*batch));
@@ -111,7 +112,8 @@ public:
     /// The same, but NotImplemented where it would wait: then the descriptor becomes readable once it need not.
     nb::object next_if_ready() {
         const Use use{*this};
-        begin_draw();
+        if (!begin_draw())
+            return nb::none();
         if (auto batch = pass_->try_next())
             return converted(std::move(*batch));
         if (wait(std::chrono::milliseconds{0}))
@@ -212,17 +214,18 @@ private:
         track_->begin_pass(PassKind::fit, 0);
     }
 
-    /// What the program did since the batch before belongs to its step.
-    void begin_draw() {
+    /// What the program did since the batch before belongs to its step. False: the pass is over.
+    [[nodiscard]] bool begin_draw() {
         check_open();
         if (!pass_)
-            throw nb::value_error("drawpoint: no pass has begun");
+            return false;
         if (track_ && !draws_) {
             end_step();
             track_->begin_step(Phase::train, epoch_, step_);
             draws_ = true;
         }
         Lease::leave_room(*leases_, loader_->options().prefetch_depth + 1);
+        return true;
     }
     void end_step() {
         if (std::exchange(in_step_, false)) {

@@ -183,7 +183,7 @@ class _Pass:
         loader = self._loader
         if loader._pass is not self:   # another one has begun
             raise StopIteration
-        batch = loader._core.next() if loader._core.drawn < len(loader) else None
+        batch = loader._core.next()
         if batch is None:
             raise StopIteration
         return loader._taken(batch)
@@ -203,7 +203,7 @@ class _AsyncPass:
         loader = self._loader
         if self._waiting is not None:
             raise RuntimeError("drawpoint: another draw of this loader is waiting")
-        while loader._pass is self and loader._core.drawn < len(loader):
+        while loader._pass is self:   # no other one has begun
             batch = loader._core.next_if_ready()
             if batch is None:
                 break

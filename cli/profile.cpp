@@ -202,18 +202,17 @@ Outcome train_and_record(const ProfileOptions& options, const Data& data, Record
     return outcome;
 }
 
-/// Whether a file can be read again: not one like /dev/null.
-bool is_regular(const std::filesystem::path& file) {
+/// Whether what is written to it can be read again: not so with /dev/null.
+bool can_be_read(const std::filesystem::path& recording) {
     std::error_code unknown;
-    return !file.empty() && std::filesystem::is_regular_file(file, unknown);
+    const std::filesystem::file_status file = std::filesystem::status(recording, unknown);
+    return !recording.empty() && (!exists(file) || is_regular_file(file));
 }
 
 /// Has the recording logged while it grows, by a process beside this one; a run without a recording is logged when it
 /// ends. Throws Failure if that process does not start.
 std::unique_ptr<ServeProcess> log_beside(const ProfileOptions& options, bool has_file) {
-    std::error_code unknown;
-    const std::filesystem::file_status file = std::filesystem::status(options.output, unknown);
-    if (options.logs.empty() || !has_file || (exists(file) && !is_regular_file(file)))
+    if (options.logs.empty() || !has_file || !can_be_read(options.output))
         return nullptr;
     std::vector<std::string> words;
     for (const RunLog& log : options.logs)
@@ -261,7 +260,7 @@ void print_run(Recorder& recorder, ReportRequest request, ProfilerKind profiler,
     const RecordingState recording = recorder.state();
     // Logs and pages show steps one by one: the file has more of them than the ledger of a running program.
     const bool shows_steps = !request.logs.empty() || !request.html.empty();
-    const Ledger ledger = shows_steps && is_regular(recording.file) && recording.error.empty()
+    const Ledger ledger = shows_steps && can_be_read(recording.file) && recording.error.empty()
                               ? read_run(recording.file.string()).ledger
                               : recorder.ledger();
     Summary summary = summary_of(ledger, request.drop_first_batch);

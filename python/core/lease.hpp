@@ -8,7 +8,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include <drawpoint/pipeline/loader/core/batch_slots.hpp>

@@ -12,7 +12,6 @@
 
 #include <unistd.h>
 
-#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <drawpoint/instrumentation/facts.hpp>
@@ -245,8 +244,7 @@ private:
     void end() {
         if (!loader_)
             return;
-        if (!std::exchange(is_left_, true))
-            end_pass();
+        end_pass();
         pass_.reset();
         loader_.reset();
         if (track_) {
@@ -320,7 +318,7 @@ private:
     const bool records_;
     std::size_t batches_ = 0;
     std::uint32_t epoch_ = 0, step_ = 0;
-    bool in_pass_ = false, in_step_ = false, draws_ = false, is_left_ = false, is_used_ = false;
+    bool in_pass_ = false, in_step_ = false, draws_ = false, is_used_ = false;
 };
 
 /// A text with the name of a file, which may be no UTF-8.

@@ -10,7 +10,7 @@ _REFUSED = {
     "worker_init_fn": "workers are threads, and run no Python",
     "multiprocessing_context": "workers are threads",
     "persistent_workers": "workers always persist",
-    "timeout": "a read that takes too long fails by itself",
+    "timeout": "not there yet",
     "collate_fn": "samples are made in the batch's memory",
     "batch_sampler": "write batch_size=, shuffle=",
     "sampler": "write shuffle=, rank=, world_size=",

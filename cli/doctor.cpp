@@ -113,6 +113,8 @@ Finding perf_counters() {
 }
 
 Finding libtorch(const TorchBuild& build) {
+    if (build.built.empty())
+        return {"libtorch", "none: this build is without", "profile and tune need it"};
     const std::string kind = build.accelerator.empty() ? "for the CPU alone" : "for " + build.accelerator;
     if (build.loaded.empty() || build.loaded == build.built)
         return {"libtorch", fmt::format("{}, {}", build.built, kind), ""};

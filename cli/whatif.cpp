@@ -86,7 +86,7 @@ void speed_up(Change& change, const std::string& text, const RecordedRun& run) {
                                      did_you_mean(name, known))};
 }
 
-void add_grid(CLI::App& app, WhatifGrid& grid) {
+void add_grid(CLI::App& app, WhatifGrid& grid, std::vector<std::size_t>& factors) {
     const auto add_list = [&app](const std::string& option, auto& list, const char* by_default, auto read,
                                  const std::string& description) {
         add_read(app, option, list, by_default, read, description)->type_name("LIST");
@@ -98,6 +98,8 @@ void add_grid(CLI::App& app, WhatifGrid& grid) {
              "numbers and ranges, e.g. 1..4,8");
     add_list("--prefetch-depth", grid.prefetch_depth, "1,2,4,8", numbers(1, loader_limits::most_prefetch_depth),
              "the same, of batches loaded ahead");
+    add_list("--prefetch-factor", factors, "", numbers(1, loader_limits::most_prefetch_depth),
+             "of a PyTorch loader instead: batches ahead for each worker [1,2,4,8]");
     add_list("--order", grid.order, "", orders_in, "in, out, or how many batches may overtake one [as recorded]");
     add_list("--batch-size", grid.batch_size, "", numbers(1, loader_limits::most_batch_size),
              "numbers and ranges [as recorded]");
@@ -129,7 +131,8 @@ int whatif_run(const Invocation& invocation) {
     bool verify = false;
     std::size_t rounds = 3;
     app.add_option("RUN", file, "the recording: a .pftrace file");
-    add_grid(app, grid);
+    std::vector<std::size_t> factors;
+    add_grid(app, grid, factors);
     app.add_option(
            "--speedup", speedups,
            "STAGE=X: as if a stage, read, collate, transfer, sampler or compute were X times as fast; repeatable")
@@ -166,6 +169,15 @@ int whatif_run(const Invocation& invocation) {
     const SteadyRun steady = prepare(ledger);
     if (!steady.run.unusable.empty())
         throw Failure{fmt::format("{}: the run cannot be replayed: {}", file, steady.run.unusable)};
+    const bool is_pytorch = steady.run.setting.kind == LoaderKind::pytorch;
+    if (is_pytorch ? app.get_option("--prefetch-depth")->count() > 0 : !factors.empty())
+        throw UsageError{is_pytorch
+                             ? "--prefetch-depth: the recorded loader is PyTorch's, which has --prefetch-factor"
+                             : "--prefetch-factor: the recorded loader is not PyTorch's, it has --prefetch-depth"};
+    if (is_pytorch && verify)
+        throw UsageError{"--verify runs drawpoint profile, but the recorded loader is PyTorch's"};
+    if (!factors.empty())
+        grid.prefetch_depth = std::move(factors);
     for (const std::string& text : speedups)
         speed_up(grid.change, text, steady.run);
     const Whatif found = predict(file, steady, grid);

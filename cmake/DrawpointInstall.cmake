@@ -10,7 +10,7 @@ if(DRAWPOINT_ROOMS)
   file(GLOB doors CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/drawpoint/*.hpp)   # which include the rooms' headers
   install(FILES ${doors} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/drawpoint)
   install(FILES ${PROJECT_SOURCE_DIR}/bench/suite/drawpoint_suite.py DESTINATION ${CMAKE_INSTALL_DATADIR}/drawpoint/python)
-  if(TARGET drawpoint)
+  if(TARGET drawpoint_serve)
     install(TARGETS drawpoint drawpoint_serve)
     # Manual pages and completions are what the program prints of its own options.
     set(manual ${PROJECT_BINARY_DIR}/manual)

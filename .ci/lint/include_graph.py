@@ -21,6 +21,7 @@ ROOMS = [
     # The pipeline feeds instrumentation and never reads it: names of facts, but no reports, no statistics, no files.
     ("pipeline/*", ["instrumentation/clock", "instrumentation/event", "instrumentation/facts", "instrumentation/recorder/*",
                     "instrumentation/ledger/ledger", "instrumentation/ledger/rows", "instrumentation/ledger/order_rule",
+                    "instrumentation/ledger/loader_kind",
                     "instrumentation/text/printable",
                     "instrumentation/host/*", "instrumentation/detail/replaced_file", "instrumentation/detail/atomics"]),
     # A learner of LibTorch takes the loader's own batches, so it may know them.

@@ -11,9 +11,10 @@ from sources import code_only, cpp_files, line_of
 MACHINE = re.compile(r"^(include/drawpoint/)?pipeline/loader/machine/")
 PRODUCT = re.compile(r"^(include|instrumentation|pipeline|loop|diagnosis|cli)/")
 PURE = {"algorithm", "array", "bit", "cmath", "compare", "cstddef", "cstdint", "limits", "optional", "span", "string",
-        "type_traits", "utility", "vector"}
+        "string_view", "type_traits", "utility", "vector"}
 # The numbers that are decided about: plain values.
-NUMBERS = {"drawpoint/instrumentation/ledger/order_rule.hpp", "drawpoint/instrumentation/ledger/rows.hpp"}
+NUMBERS = {"drawpoint/instrumentation/ledger/loader_kind.hpp", "drawpoint/instrumentation/ledger/order_rule.hpp",
+           "drawpoint/instrumentation/ledger/rows.hpp"}
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
 IMPURE = re.compile(r"\b(std::(atomic|mutex|thread|chrono|condition_variable|jthread|ofstream|ifstream|cout)\w*|::read|::write)\b")
 # A constant with a number for a value, alone or in a list: `constexpr std::int64_t spin_ns = 5'000, long_spin_ns = 80'000;`

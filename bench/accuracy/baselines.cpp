@@ -20,7 +20,7 @@ Verdict verdict_of_stage(std::string_view name) {
     return name == "read" ? Verdict::read_latency : Verdict::transform;
 }
 
-LoaderSetting with_workers(LoaderSetting setting, std::size_t workers) {
+LoaderSetting with_workers_up_to(LoaderSetting setting, std::size_t workers) {
     setting.num_workers = std::clamp<std::size_t>(workers, 1, most_workers);
     return setting;
 }
@@ -63,13 +63,13 @@ RuleAnswer walk_occupancy(const RunFigures& run) {
     for (std::size_t stage = 0; stage < run.stages.size(); ++stage)
         if (run.stage_us[stage] > slowest.second)
             slowest = {verdict_of_stage(run.stages[stage]), run.stage_us[stage]};
-    return {slowest.first, with_workers(run.setting, run.setting.num_workers + 1)};
+    return {slowest.first, with_workers_up_to(run.setting, run.setting.num_workers + 1)};
 }
 
 RuleAnswer five_percent(const RunFigures& run) {
     if (run.draw_share() < 0.05)
         return {Verdict::compute_bound, std::nullopt};
-    return {Verdict::workers, with_workers(run.setting, 2 * run.setting.num_workers)};
+    return {Verdict::workers, with_workers_up_to(run.setting, 2 * run.setting.num_workers)};
 }
 
 /// Moderately from 5 %, highly from 20 % on; either way the larger of reading and preprocessing is named.
@@ -77,13 +77,13 @@ RuleAnswer five_and_twenty_percent(const RunFigures& run) {
     if (run.draw_share() < 0.05)
         return {Verdict::compute_bound, std::nullopt};
     if (run.draw_share() < 0.2)
-        return {Verdict::balanced, with_workers(run.setting, run.setting.num_workers + 1)};
+        return {Verdict::balanced, with_workers_up_to(run.setting, run.setting.num_workers + 1)};
     double reading = run.read_us, preprocessing = 0;
     for (std::size_t stage = 0; stage < run.stages.size(); ++stage)
         (run.stages[stage] == "read" ? reading : preprocessing) += run.stage_us[stage];
     if (reading > preprocessing)
-        return {Verdict::read_latency, with_workers(run.setting, 2 * run.setting.num_workers)};
-    return {largest_stage(run).first, with_workers(run.setting, 2 * run.setting.num_workers)};
+        return {Verdict::read_latency, with_workers_up_to(run.setting, 2 * run.setting.num_workers)};
+    return {largest_stage(run).first, with_workers_up_to(run.setting, 2 * run.setting.num_workers)};
 }
 
 /// Warns from 10 %, is critical from 20 % of the step on.
@@ -94,8 +94,8 @@ RuleAnswer ten_and_twenty_percent(const RunFigures& run) {
     if (run.draw_share() < 0.1)
         return {Verdict::compute_bound, std::nullopt};
     if (run.draw_share() < 0.2)
-        return {Verdict::workers, with_workers(run.setting, run.setting.num_workers + 1)};
-    return {Verdict::workers, with_workers(run.setting, 2 * run.setting.num_workers)};
+        return {Verdict::workers, with_workers_up_to(run.setting, run.setting.num_workers + 1)};
+    return {Verdict::workers, with_workers_up_to(run.setting, 2 * run.setting.num_workers)};
 }
 
 /// The time a draw waits, as tf.data's model has it.
@@ -142,17 +142,18 @@ RuleAnswer share_cores(const RunFigures& run) {
     if (bound_us < run.compute_us) {
         if (run.draw_share() < 0.05)
             return {Verdict::compute_bound, std::nullopt};
-        return {Verdict::workers, with_workers(run.setting, std::max(needed, static_cast<std::size_t>(run.cores)))};
+        return {Verdict::workers,
+                with_workers_up_to(run.setting, std::max(needed, static_cast<std::size_t>(run.cores)))};
     }
     std::pair<Verdict, double> most{Verdict::collate, run.collate_us};
     for (std::size_t stage = 0; stage < run.stages.size(); ++stage)
         if (run.stage_cpu_us[stage] * batch_of(run) > most.second)
             most = {verdict_of_stage(run.stages[stage]), run.stage_cpu_us[stage] * batch_of(run)};
-    return {most.first, with_workers(run.setting, needed)};
+    return {most.first, with_workers_up_to(run.setting, needed)};
 }
 
 RuleAnswer workers_are_cores(const RunFigures& run) {
-    LoaderSetting setting = with_workers(run.setting, static_cast<std::size_t>(std::max(1.0, run.cores)));
+    LoaderSetting setting = with_workers_up_to(run.setting, static_cast<std::size_t>(std::max(1.0, run.cores)));
     setting.prefetch_depth = 2;
     if (setting.num_workers != run.setting.num_workers)
         return {setting.num_workers > run.setting.num_workers ? Verdict::workers : Verdict::oversubscription, setting};
@@ -171,7 +172,7 @@ RuleAnswer one_line(const RunFigures& run) {
             best = {verdict, advice};
         }
     };
-    offer(Verdict::workers, run, with_workers(run.setting, 2 * run.setting.num_workers));
+    offer(Verdict::workers, run, with_workers_up_to(run.setting, 2 * run.setting.num_workers));
     if (run.read_us > 0)
         if (const auto more = moved(Lever::more_reads, run.setting))
             offer(Verdict::read_latency, run, more);

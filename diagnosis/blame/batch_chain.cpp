@@ -121,7 +121,10 @@ void BatchChain::walk(std::uint32_t batch, TimeRange range) {
         until(row.transfer_issue_ns, {.cause = Cause::transfer});
         until(made_ns, {.cause = Cause::transfer_queue});
     }
-    until(std::max(order_->freed_ns(batch), made_ns), {.cause = Cause::handoff});
+    const bool is_delivered = row.delivery_begin_ns != no_stamp && row.delivery_end_ns != no_stamp;
+    if (is_delivered)
+        until(row.delivery_end_ns, {.cause = Cause::order});
+    until(std::max(order_->freed_ns(batch), made_ns), {.cause = is_delivered ? Cause::transfer : Cause::handoff});
     until(made_ns, {.cause = Cause::order});
     if (collated) {
         until(row.collate_begin_ns, {.cause = Cause::collate});

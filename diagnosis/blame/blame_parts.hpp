@@ -20,6 +20,12 @@ inline constexpr std::size_t max_slow_samples = 100;
            cause != Cause::handoff && cause != Cause::hidden && cause != Cause::unknown;
 }
 
+/// Whether a PyTorch loader made the draw's batch.
+[[nodiscard]] inline bool is_of_pytorch(const Ledger& ledger, const DrawBlame& draw) noexcept {
+    return draw.batch != nothing && ledger.batches[draw.batch].pipeline < ledger.pipelines.size() &&
+           ledger.pipelines[ledger.batches[draw.batch].pipeline].kind == LoaderKind::pytorch;
+}
+
 [[nodiscard]] inline std::span<const BlamePiece> pieces_of(const Blame& blame, const DrawBlame& draw) noexcept {
     return std::span{blame.pieces}.subspan(draw.pieces.first, draw.pieces.count);
 }

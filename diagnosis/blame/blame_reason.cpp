@@ -29,7 +29,9 @@ std::string reason_of(const Ledger& ledger, const DrawBlame& draw, const BlamePi
     case Cause::collate_queue: return "the batch's samples were made and nobody collated them yet";
     case Cause::collate: return "the batch was being collated";
     case Cause::transfer_queue: return "the batch was made and its copy to the device had not begun";
-    case Cause::transfer: return "the batch was being copied to the device";
+    case Cause::transfer:
+        return is_of_pytorch(ledger, draw) ? "the batch was on its way from its worker's process"
+                                           : "the batch was being copied to the device";
     case Cause::order: return "the batch was complete and an older one had to come first";
     case Cause::handoff: return "the batch was there and the loop had not resumed";
     case Cause::hidden: return "while the device had work: this cost nothing";

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include <drawpoint/instrumentation/ledger/device_time.hpp>
+#include <drawpoint/pipeline/loader/machine/loader_setting.hpp>
 
 #include "diagnosis/blame/blame_parts.hpp"
 
@@ -30,7 +31,9 @@ std::string key_of(const Ledger& ledger, const DrawBlame& draw, const BlamePiece
 
 std::string name_of(const Ledger& ledger, const DrawBlame& draw, const BlamePiece& piece) {
     switch (piece.cause) {
-    case Cause::admission: return "prefetch_depth";
+    case Cause::admission:
+        return std::string{prefetch_name(is_of_pytorch(ledger, draw) ? LoaderKind::pytorch : LoaderKind::drawpoint)};
+    case Cause::transfer: return is_of_pytorch(ledger, draw) ? "delivery" : "transfer";
     case Cause::budget: return "memory_budget";
     case Cause::worker: return "num_workers";
     case Cause::stage: return stage_name(ledger, draw, piece.stage);

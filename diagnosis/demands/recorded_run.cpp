@@ -47,8 +47,10 @@ using Samples = std::span<const std::uint32_t>;   // positions in Ledger::sample
 
 /// Whether all of the batch's samples were recorded, and none failed.
 bool is_whole(const Ledger& ledger, Samples samples, const BatchRow& batch, const RecordedRun& run) {
+    const bool may_be_larger =
+        run.setting.batch_size == 0 || run.setting.kind == LoaderKind::pytorch;   // by its sampler
     if (batch.size == 0 || batch.size > loader_limits::most_batch_size ||
-        (run.setting.batch_size != 0 && batch.size > run.setting.batch_size))
+        (!may_be_larger && batch.size > run.setting.batch_size))
         return false;
     std::uint64_t count = 0;
     for (const std::uint32_t at : samples) {
@@ -273,6 +275,8 @@ void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loade
             demand.collate = collating.of(batch);
             run.collates = true;
         }
+        if (batch.delivery_cpu_ns != no_stamp)
+            demand.send_cpu_ns = bounded_ns(batch.delivery_cpu_ns);
         if (run.device_buffers != 0)
             demand.transfer_ns = copies.of(batch);
         else if (batch.transfer_issue_ns != no_stamp && batch.transfer_done_ns != no_stamp)
@@ -353,6 +357,13 @@ double loader_cpu_ns(const RecordedRun& run, const Ledger& ledger, std::uint16_t
     return cpu_ns;
 }
 
+double delivery_ns(const RecordedRun& run) {
+    double ns = 0;
+    for (const BatchDemand& batch : run.batches)
+        ns += static_cast<double>(batch.transfer_ns);
+    return ns;
+}
+
 /// Why the recording has too few whole batches of the `drawn` ones; empty: it has enough.
 std::string lack_of_samples(const RecordedRun& run, const Ledger& ledger, std::size_t drawn) {
     if (2 * run.batches.size() < drawn)
@@ -399,6 +410,13 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
         return run;
     }
     run.stages = row.stages;
+    if (run.setting.kind == LoaderKind::pytorch && run.setting.prefetch_depth > loader_limits::most_prefetch_depth) {
+        run.unusable = "num_workers x prefetch_factor is " + std::to_string(run.setting.prefetch_depth) +
+                       ", and more than " + std::to_string(loader_limits::most_prefetch_depth) +
+                       " batches ahead are not replayed yet";
+        return run;
+    }
+    run.persistent_workers = ledger.fact(std::string{facts::persistent_workers_prefix} + row.name) == "true";
     note_device(run, ledger);
     if (!run.unusable.empty())
         return run;
@@ -429,7 +447,9 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
     add_samples(run, ledger, rows, window, shares);
     if (!run.unusable.empty())
         return run;
-    add_steps(run, ledger, window.steps, loader_cpu_ns(run, ledger, pipeline, window));
+    // Workers of a PyTorch loader are other processes: of its CPU time this one has the unpickling.
+    const bool elsewhere = run.setting.kind == LoaderKind::pytorch && run.setting.num_workers != 0;
+    add_steps(run, ledger, window.steps, elsewhere ? delivery_ns(run) : loader_cpu_ns(run, ledger, pipeline, window));
     drop_short_waits(run);
 
     const double cached = number_fact(ledger, facts::cache_bytes, most_bytes).value_or(0);

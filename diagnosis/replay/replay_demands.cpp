@@ -188,6 +188,7 @@ void ReplayDemands::add_batches_and_steps(const ReplayOptions& options) {
     for (BatchDemand& batch : batches_) {
         batch.collate = asked(batch.collate, options.change.collate);
         batch.transfer_ns = asked(batch.transfer_ns, options.change.transfer);
+        batch.send_cpu_ns = asked(batch.send_cpu_ns, options.change.transfer);
     }
     for (StepDemand& step : steps_) {
         if (options.change.no_sync)
@@ -272,6 +273,7 @@ BatchDemand ReplayDemands::batch_at(std::uint64_t position, std::uint32_t size) 
     const double factor = static_cast<double>(size) / was;
     batch.collate = {times(batch.collate.cpu_ns, factor), times(batch.collate.wait_ns, factor)};
     batch.transfer_ns = times(batch.transfer_ns, factor);
+    batch.send_cpu_ns = times(batch.send_cpu_ns, factor);
     batch.bytes = bytes_times(batch.bytes, factor);
     batch.size = size;
     return batch;

@@ -25,25 +25,27 @@ ReplayLoader::ReplayLoader(const RecordedRun& run, const ReplayOptions& options,
       time_{cores, options.core_efficiency,
             std::max<std::size_t>(options.setting.num_workers, 1) + 1 + 3 * plan.read_concurrency,
             static_cast<VirtualTime::Entity>(std::max<std::size_t>(options.setting.num_workers, 1)), run.scheduler},
-      machine_{
-          {.batch_size = options.setting.batch_size,
-           .num_workers = options.setting.num_workers,
-           .prefetch_depth = plan.prefetch_depth,
-           .order = options.setting.order,
-           .batches_budget_bytes = plan.batches_budget_bytes,
-           .batch_bytes_hint = run.collates ? plan.slot_bytes : 0,
-           .cores = cores == 0 ? 0 : static_cast<std::size_t>(std::ceil(std::max(run.cores, options.cores - 0.5)))},
-          {.num_workers = options.setting.num_workers,
-           .prefetch_depth = plan.prefetch_depth,
-           .read_concurrency = plan.read_concurrency,
-           .sample_sets = plan.sample_sets,
-           .batches_budget_bytes = plan.batches_budget_bytes,
-           .worker_bytes = run.worker_bytes}},
+      machine_{{.batch_size = options.setting.batch_size,
+                .num_workers = options.setting.num_workers,
+                .prefetch_depth = plan.prefetch_depth,
+                .order = options.setting.order,
+                .batches_budget_bytes = plan.batches_budget_bytes,
+                .batch_bytes_hint = run.collates ? plan.slot_bytes : 0,
+                .cores = cores == 0 ? 0 : static_cast<std::size_t>(std::ceil(std::max(run.cores, options.cores - 0.5))),
+                .kind = options.setting.kind},
+               {.num_workers = options.setting.num_workers,
+                .prefetch_depth = plan.prefetch_depth,
+                .read_concurrency = plan.read_concurrency,
+                .sample_sets = plan.sample_sets,
+                .batches_budget_bytes = plan.batches_budget_bytes,
+                .worker_bytes = run.worker_bytes}},
       reads_{plan.read_concurrency, options.setting.num_workers, options.setting.batch_size,
              options.setting.memory_budget == 0 ? 0 : plan.in_flight_bytes},
       steps_{steps},
       inline_{options.setting.num_workers == 0},
+      is_pytorch_{options.setting.kind == LoaderKind::pytorch && !inline_},
       workers_(std::max<std::size_t>(options.setting.num_workers, 1)),
+      sent_(is_pytorch_ ? options.setting.num_workers : 0),
       reader_phases_(3 * plan.read_concurrency, Phase::begins),
       pass_end_{run.pass_samples == 0 ? endless : 0},
       wake_ns_{run.loop_wake_ns != 0 ? run.loop_wake_ns : options.costs.wake_ns},
@@ -110,7 +112,7 @@ void ReplayLoader::turn(bool loop_waits, bool leaves) {
 }
 
 LoaderMachine::Seen ReplayLoader::look(bool loop_waits, bool leaves) noexcept {
-    LoaderMachine::Seen seen{.drawn = inline_ || loop_waits ? position_ : 0,
+    LoaderMachine::Seen seen{.drawn = inline_ || is_pytorch_ || loop_waits ? position_ : 0,
                              .unclaimed = opened_ - current_,
                              .loop_waits = loop_waits,
                              .leaves = leaves};
@@ -152,9 +154,22 @@ void ReplayLoader::open(const LoaderMachine::Open& batch) {
         reads_.want(batch.slot, s.size);
     slot_of_[batch.batch % slot_of_.size()] = batch.slot;
     opened_ = batch.batch + 1;
+    if (is_pytorch_)
+        return send(batch);
     if (reads_.any())
         begin_reads(false);
     notify_spinning();
+}
+
+/// A PyTorch worker waits for what it alone may make.
+void ReplayLoader::send(const LoaderMachine::Open& batch) {
+    current_ = opened_;   // nobody else claims it
+    sent_[batch.worker].push_back(batch.slot);
+    Worker& worker = workers_[batch.worker];
+    if (worker.state != WorkerState::parked)
+        return;
+    worker.state = WorkerState::waking;
+    time_.wait(batch.worker, wake_ns_);
 }
 
 void ReplayLoader::publish(const LoaderPolicy::HandOver& batch) {
@@ -257,7 +272,7 @@ void ReplayLoader::end_ordering() {
 void ReplayLoader::start_pass() {
     ++next_epoch_;
     const bool is_last = options_.ends && machine_.policy().limit() == steps_;
-    machine_.want_next(!inline_ && pass_end_ != endless && !is_last, demands_.order().ns() == 0);
+    machine_.want_next(!inline_ && !is_pytorch_ && pass_end_ != endless && !is_last, demands_.order().ns() == 0);
     if (rows_)
         rows_->begin_pass(draw_begin_ns_);
     if (!inline_) {

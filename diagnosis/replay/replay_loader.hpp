@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <optional>
 #include <vector>
 
@@ -85,6 +86,7 @@ private:
     [[nodiscard]] LoaderMachine::Seen look(bool loop_waits, bool leaves) noexcept;
     void carry_out(const LoaderMachine::Effects&);
     void open(const LoaderMachine::Open&);
+    void send(const LoaderMachine::Open&);
     void publish(const LoaderPolicy::HandOver&);
     void wake(std::size_t workers);
     void recall_resting_workers();
@@ -105,7 +107,7 @@ private:
     void run_worker(std::uint32_t);   // until it has to wait
     [[nodiscard]] bool sleeps(std::uint32_t);
     [[nodiscard]] bool leaves(std::uint32_t);   // to rest, if there are too many workers
-    [[nodiscard]] bool claim(Worker&);
+    [[nodiscard]] bool claim(std::uint32_t, Worker&);
     [[nodiscard]] bool make(std::uint32_t, Worker&);                                 // false: it has to wait
     [[nodiscard]] bool make_sample(std::uint32_t, Worker&, std::uint32_t sample);    // likewise
     [[nodiscard]] bool begin_sample(std::uint32_t, Worker&, std::uint32_t sample);   // likewise
@@ -150,6 +152,7 @@ private:
     void draw();
     [[nodiscard]] bool may_draw();   // false: it has to wait for the device
     void take();
+    void send_next();
     void copy();
     void begin_compute();
     void compute_part();
@@ -171,11 +174,12 @@ private:
     ReplayReads reads_;
     std::optional<ReplayDevice> device_;
     std::uint64_t steps_;
-    bool inline_;
+    bool inline_, is_pytorch_;   // is_pytorch_: with workers
 
     std::vector<Worker> workers_;
-    std::vector<std::uint32_t> sleeping_;   // parked workers, longest first
-    std::vector<std::uint32_t> resting_;    // workers of which there are too many
+    std::vector<std::uint32_t> sleeping_;           // parked workers, longest first
+    std::vector<std::uint32_t> resting_;            // workers of which there are too many
+    std::vector<std::deque<std::uint32_t>> sent_;   // to each PyTorch worker: slots that it has not begun
     std::vector<Phase> reader_phases_;
     std::int64_t line_free_ns_ = 0;
     std::array<Slot, LoaderPolicy::max_slots> slots_{};

@@ -34,7 +34,7 @@ void ReplayLoader::step_loop() {
         loop_ = LoopState::suspended;
         return;
     case LoopState::waking: return take();
-    case LoopState::transfer: return begin_compute();
+    case LoopState::transfer: send_next(); return begin_compute();
     case LoopState::waiting_for_device: waits_.device_until_ns = time_.now_ns(); return draw();
     case LoopState::copying: return copy();
     case LoopState::waiting_first: return compute_step();
@@ -75,6 +75,10 @@ void ReplayLoader::draw() {
         turn(false);
         return run_worker(0);
     }
+    if (is_pytorch_) {
+        loop_ = LoopState::suspended;
+        return;
+    }
     loop_ = LoopState::spinning;
     time_.wait(static_cast<std::uint32_t>(workers_.size()), spin_.begin());
 }
@@ -101,12 +105,22 @@ void ReplayLoader::take() {
         return copy();
     }
     const std::int64_t transfer_ns = demands_.batch_at(s.position, s.size).transfer_ns;
-    if (transfer_ns <= 0)
+    if (transfer_ns <= 0) {
+        send_next();
         return begin_compute();
+    }
     s.row.transfer_issue_ns = time_.now_ns();
     s.row.transfer_done_ns = time_.now_ns() + transfer_ns;
     loop_ = LoopState::transfer;
+    if (is_pytorch_)   // the loop's thread unpickles
+        return time_.compute(static_cast<std::uint32_t>(workers_.size()), transfer_ns);
     time_.wait(static_cast<std::uint32_t>(workers_.size()), transfer_ns);
+}
+
+/// A draw from a PyTorch loader sends the next indices, once it has its batch.
+void ReplayLoader::send_next() {
+    if (is_pytorch_)
+        turn(false);
 }
 
 /// Issues the copy of the batch that is drawn, unless it is issued, then copies of batches that are ready.

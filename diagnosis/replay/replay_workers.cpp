@@ -44,8 +44,12 @@ void ReplayLoader::run_worker(std::uint32_t number) {
                 return;
             if (std::exchange(wants_order_, false) && begin_ordering(number))
                 break;
-            if (claim(worker))
+            if (claim(number, worker))
                 break;
+            if (is_pytorch_) {
+                worker.state = WorkerState::parked;
+                return;
+            }
             if (inline_)
                 throw std::logic_error{"replay: a loader without workers has no batch to make"};
             observe(worker);
@@ -153,10 +157,10 @@ void ReplayLoader::recall_resting_workers() {
     }
 }
 
-bool ReplayLoader::claim(Worker& worker) {
-    if (!work_is_open())
+bool ReplayLoader::claim(std::uint32_t number, Worker& worker) {
+    if (is_pytorch_ ? sent_[number].empty() : !work_is_open())
         return false;
-    const std::uint32_t slot = slot_of_[current_ % slot_of_.size()];
+    const std::uint32_t slot = is_pytorch_ ? sent_[number].front() : slot_of_[current_ % slot_of_.size()];
     Slot& s = slots_[slot];
     const std::uint32_t count = std::min(machine_.policy().claim_size(), s.size - s.next);
     if (s.next == 0)
@@ -170,7 +174,9 @@ bool ReplayLoader::claim(Worker& worker) {
     worker.measured = machine_.policy().may_have_too_many() && worker.budget.next();
     worker.claim_ns = time_.now_ns();
     worker.state = WorkerState::making;
-    if (s.next == s.size)
+    if (is_pytorch_)
+        sent_[number].pop_front();
+    else if (s.next == s.size)
         ++current_;
     if (run_.collates && !s.making)
         take_samples(slot);
@@ -298,7 +304,7 @@ bool ReplayLoader::collate(std::uint32_t number, Worker& worker) {
         [[fallthrough]];
     case Phase::computes:
         worker.phase = Phase::ends;
-        if (begin_computing(number, worker, worker.batch.collate.cpu_ns))
+        if (begin_computing(number, worker, worker.batch.collate.cpu_ns + worker.batch.send_cpu_ns))
             return false;
         [[fallthrough]];
     case Phase::ends: break;

@@ -23,6 +23,11 @@ struct HostPiece {
 template <std::size_t N>
 using HostColumns = std::array<std::int64_t HostRow::*, N>;
 
+/// A counter's value; of children, that there are none counts as 0.
+[[nodiscard]] inline std::int64_t value_of(const HostRow& row, std::int64_t HostRow::* column) noexcept {
+    return column == &HostRow::children_cpu_ns && row.children_cpu_ns == no_stamp ? 0 : row.*column;
+}
+
 /// The pieces that overlap [from_ns, to_ns). In double, because the rows may come from a damaged file.
 template <std::size_t N>
 std::vector<HostPiece<N>> host_pieces(const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns,
@@ -30,7 +35,7 @@ std::vector<HostPiece<N>> host_pieces(const Ledger& ledger, std::int64_t from_ns
     std::vector<HostPiece<N>> pieces;
     const HostRow* before = nullptr;
     for (const HostRow& row : ledger.host) {
-        if (std::ranges::any_of(columns, [&](auto column) { return row.*column == no_stamp; }))
+        if (std::ranges::any_of(columns, [&](auto column) { return value_of(row, column) == no_stamp; }))
             continue;
         if (before != nullptr) {
             HostPiece<N> piece{.from_ns = static_cast<double>(before->at_ns), .to_ns = static_cast<double>(row.at_ns)};
@@ -39,7 +44,8 @@ std::vector<HostPiece<N>> host_pieces(const Ledger& ledger, std::int64_t from_ns
                        std::max(piece.from_ns, static_cast<double>(from_ns));
             bool forward = all_ns > 0 && piece.ns > 0;
             for (std::size_t i = 0; i < N; ++i) {
-                const double growth = static_cast<double>(row.*columns[i]) - static_cast<double>(before->*columns[i]);
+                const double growth =
+                    static_cast<double>(value_of(row, columns[i])) - static_cast<double>(value_of(*before, columns[i]));
                 piece.rates[i] = growth / all_ns;
                 forward = forward && growth >= 0;
             }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double most_cores = 1e9;
 
-using LoadPiece = HostPiece<2>;   // busy, own
+using LoadPiece = HostPiece<3>;   // busy, own, children
 
 double ticks_in(const auto& piece) { return (piece.to_ns - piece.from_ns) / accounting_tick_ns; }
 
@@ -30,12 +30,12 @@ double affinity_of(const Ledger& ledger, double cores) {
 }
 
 void measure_load(Interference& found, const Ledger& ledger, std::int64_t from_ns, std::int64_t to_ns) {
-    constexpr HostColumns<2> columns{&HostRow::busy_ns, &HostRow::own_cpu_ns};
+    constexpr HostColumns<3> columns{&HostRow::busy_ns, &HostRow::own_cpu_ns, &HostRow::children_cpu_ns};
     const auto pieces = host_pieces(ledger, from_ns, to_ns, columns);
     // If the quota is smaller than the affinity mask, others may use the remaining cores without taking anything.
     const double affinity = affinity_of(ledger, found.cores), spare = affinity - found.cores;
     const auto taken = [&](const LoadPiece& piece) {
-        const double foreign = piece.rates[0] - piece.rates[1] - spare;
+        const double foreign = piece.rates[0] - piece.rates[1] - piece.rates[2] - spare;
         return spare > 0 ? std::max(foreign, 0.0) : foreign;
     };
     double covered_ns = 0;
@@ -43,11 +43,12 @@ void measure_load(Interference& found, const Ledger& ledger, std::int64_t from_n
         covered_ns += piece.ns;
     found.measured = covered_ns > 0 && covered_ns >= (static_cast<double>(to_ns) - static_cast<double>(from_ns)) / 2;
     if (pieces.empty()) {
-        constexpr HostColumns<1> own{&HostRow::own_cpu_ns};
-        found.own_cores = mean_rate(host_pieces(ledger, from_ns, to_ns, own), [](const auto& p) { return p.rates[0]; });
+        constexpr HostColumns<2> own{&HostRow::own_cpu_ns, &HostRow::children_cpu_ns};
+        found.own_cores =
+            mean_rate(host_pieces(ledger, from_ns, to_ns, own), [](const auto& p) { return p.rates[0] + p.rates[1]; });
         return;
     }
-    found.own_cores = mean_rate(pieces, [](const LoadPiece& piece) { return piece.rates[1]; });
+    found.own_cores = mean_rate(pieces, [](const LoadPiece& piece) { return piece.rates[1] + piece.rates[2]; });
     const double mean = mean_rate(pieces, taken);
     found.foreign_cores = std::clamp(mean, 0.0, found.cores);
     const double variance = mean_rate(pieces, [&](const LoadPiece& piece) {

@@ -1,4 +1,5 @@
 #include "diagnosis/verdict/evidence.hpp"
+#include "diagnosis/verdict/interventions.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -123,9 +124,10 @@ std::vector<std::string> evidence_text(const Evidence& found, const SteadyRun& s
         said.push_back(fmt::format("during {} of the draws another batch was complete, behind an older one",
                                    percent(found.order_s / found.draw_s)));
     if (found.sampler_s > 0.03 * found.wall_s)
-        said.push_back(
-            fmt::format("passes begin with a wait for the sampler's order of samples: {} of the steady steps' time",
-                        percent(found.sampler_s / found.wall_s)));
+        said.push_back(fmt::format("passes begin with a wait for {}: {} of the steady steps' time",
+                                   starts_workers(run) ? "the workers to start and the order of samples"
+                                                       : "the sampler's order of samples",
+                                   percent(found.sampler_s / found.wall_s)));
     else if (verdict == Verdict::sampler && found.sampler_work_s > 0)
         said.push_back(fmt::format("workers computed the sampler's orders for {} of {} meanwhile",
                                    format_duration(found.sampler_work_s), format_duration(found.wall_s)));
@@ -159,8 +161,9 @@ std::vector<std::string> evidence_text(const Evidence& found, const SteadyRun& s
         said.push_back(fmt::format("the warm-up's draws took {}, {} of the whole run",
                                    format_duration(found.all_draw_s - found.draw_s),
                                    percent((found.all_draw_s - found.draw_s) / found.all_wall_s)));
-    said.push_back(fmt::format("recorded with num_workers {}, prefetch_depth {}, order {}", run.setting.num_workers,
-                               run.setting.prefetch_depth, to_string(run.setting.order)));
+    said.push_back(fmt::format("recorded with num_workers {}, {} {}, order {}", run.setting.num_workers,
+                               prefetch_name(run.setting.kind), prefetch_of(run.setting),
+                               to_string(run.setting.order)));
     return said;
 }
 

@@ -38,8 +38,10 @@ bool is_read(const RecordedRun& run, std::size_t stage) {
     if (says_read(run.stages[stage]))
         return true;
     const Demand sum = stage == 0 && !run.reads_ahead ? sum_of_stage(run, stage) : Demand{};
-    return sum.wait_ns > sum.cpu_ns &&
-           std::ranges::any_of(run.samples, [](const SampleDemand& sample) { return sample.bytes > 0; });
+    const bool has_bytes =   // which PyTorch's loader does not tell
+        run.setting.kind == LoaderKind::pytorch ||
+        std::ranges::any_of(run.samples, [](const SampleDemand& sample) { return sample.bytes > 0; });
+    return sum.wait_ns > sum.cpu_ns && has_bytes;
 }
 
 Verdict cause_of_reads(const Traits& traits) {
@@ -47,7 +49,9 @@ Verdict cause_of_reads(const Traits& traits) {
 }
 
 Verdict cause_of_stage(const RecordedRun& run, std::size_t stage, const Traits& traits) {
-    if (says_decode(run.stages[stage]))   // a fused image stage counts as decode, also where it reads for itself
+    // A fused image stage counts as decode, also where it reads for itself; the first one of PyTorch's is not fused.
+    const bool may_read = run.setting.kind == LoaderKind::pytorch && is_read(run, stage);
+    if (says_decode(run.stages[stage]) && !may_read)
         return Verdict::decode;
     return is_read(run, stage) ? cause_of_reads(traits) : Verdict::transform;
 }
@@ -94,9 +98,14 @@ Verdict cause_of_waiting(const RecordedRun& run, const Traits& traits) {
 }
 
 std::string words_for(Lever lever, const LoaderSetting& from, const LoaderSetting& to) {
+    const bool is_pytorch = from.kind == LoaderKind::pytorch;
     switch (lever) {
-    case Lever::out_of_order: return fmt::format("order {} -> {}", to_string(from.order), to_string(to.order));
-    case Lever::more_depth: return fmt::format("prefetch_depth {} -> {}", from.prefetch_depth, to.prefetch_depth);
+    case Lever::out_of_order:
+        if (is_pytorch)
+            return "in_order True -> False";
+        return fmt::format("order {} -> {}", to_string(from.order), to_string(to.order));
+    case Lever::more_depth:
+        return fmt::format("{} {} -> {}", prefetch_name(from.kind), prefetch_of(from), prefetch_of(to));
     case Lever::more_reads: return fmt::format("read_concurrency {} -> {}", from.read_concurrency, to.read_concurrency);
     case Lever::more_memory: return "twice the memory_budget";
     default: return fmt::format("num_workers {} -> {}", from.num_workers, to.num_workers);
@@ -141,12 +150,18 @@ void add_for_device(const RecordedRun& run, const auto& add) {
 
 }   // namespace
 
+bool starts_workers(const RecordedRun& run) noexcept {
+    return run.setting.kind == LoaderKind::pytorch && run.setting.num_workers != 0 && !run.persistent_workers;
+}
+
 bool says_decode(std::string_view stage) { return names(stage, "decode"); }
 bool says_read(std::string_view stage) {
     return names(stage, "read") || names(stage, "fetch") || names(stage, "download");
 }
 
 Verdict cause_of(Lever lever, std::string_view stage, const RecordedRun& run, const Traits& traits) {
+    if (run.setting.kind == LoaderKind::pytorch && lever == Lever::transfer)
+        return Verdict::delivery;
     if (const std::optional<Verdict> always = words_of(lever).verdict)
         return *always;
     switch (lever) {
@@ -168,22 +183,25 @@ std::optional<LoaderSetting> moved(Lever lever, const LoaderSetting& from) {
     const bool prefetches = from.num_workers > 0;
     LoaderSetting to = from;
     switch (lever) {
-    case Lever::fewer_workers: to.num_workers = from.num_workers >= 2 ? from.num_workers / 2 : from.num_workers; break;
+    case Lever::fewer_workers: to = from.num_workers >= 2 ? with_workers(from, from.num_workers / 2) : from; break;
     case Lever::out_of_order: to.order = prefetches ? OrderRule::out_of_order() : from.order; break;
     case Lever::more_depth:
-        to.prefetch_depth =
-            prefetches ? times(from.prefetch_depth, std::size_t{2}, most_prefetch_depth) : from.prefetch_depth;
+        if (prefetches)
+            to = with_prefetch(from, from.kind == LoaderKind::pytorch
+                                         ? 2 * prefetch_of(from)
+                                         : times(from.prefetch_depth, std::size_t{2}, most_prefetch_depth));
         break;
     case Lever::more_reads:
         to.read_concurrency = times(from.read_concurrency, std::size_t{4}, most_read_concurrency);
         break;
     case Lever::more_workers:
-        to.num_workers = std::max<std::size_t>(1, times(from.num_workers, std::size_t{2}, most_workers));
+        to = with_workers(from, std::max<std::size_t>(1, times(from.num_workers, std::size_t{2}, most_workers)));
         break;
     case Lever::more_memory: to.memory_budget = times(from.memory_budget, std::uint64_t{2}, most_memory_budget); break;
     default: return std::nullopt;
     }
-    return to == from ? std::nullopt : std::optional{to};
+    const bool is_replayed = to.prefetch_depth <= most_prefetch_depth;   // a PyTorch loader may prefetch more
+    return to == from || !is_replayed ? std::nullopt : std::optional{to};
 }
 
 std::vector<Intervention> unit_interventions(const RecordedRun& run, const Traits& traits) {
@@ -197,6 +215,7 @@ std::vector<Intervention> unit_interventions(const RecordedRun& run, const Trait
                                              .what = {},
                                              .gain = {}});
     };
+    const bool is_pytorch = run.setting.kind == LoaderKind::pytorch;
     const bool reads_ahead = any(run.samples, [](const SampleDemand& sample) { return sample.read.ns(); });
     for (const LeverWords& words : levers)
         if (const auto to = moved(words.lever, run.setting); to && (words.lever != Lever::more_reads || reads_ahead))
@@ -211,11 +230,14 @@ std::vector<Intervention> unit_interventions(const RecordedRun& run, const Trait
         add(Lever::collate, "collating twice as fast").what.collate = 0.5;
     add_for_device(run, add);   // before the next: of changes that gain the same, one that can be made is advised
     if (any(run.batches, [](const BatchDemand& batch) { return batch.transfer_ns; }))
-        add(Lever::transfer, "transfers twice as fast").what.transfer = 0.5;
+        add(Lever::transfer, is_pytorch ? "batches delivered twice as fast: fewer and larger tensors in each"
+                                        : "transfers twice as fast")
+            .what.transfer = 0.5;
     if (any(run.steps, [](const StepDemand& step) { return step.device.first_ns + step.device.kernel_wait_ns; }))
         add(Lever::no_sync, "no wait for the device in a step").what.no_sync = true;
     if (takes_part_of_a_pass(run))
-        add(Lever::sampler, "the sampler twice as fast").what.sampler = 0.5;
+        add(Lever::sampler, starts_workers(run) ? "persistent_workers False -> True" : "the sampler twice as fast")
+            .what.sampler = starts_workers(run) ? 0 : 0.5;
     add(Lever::compute, "the loop's own step twice as fast").what.compute = 0.5;
     add(Lever::variance, "samples and steps half as uneven").what.variance = 0.5;
     if (any(run.samples, [](const SampleDemand& sample) {

@@ -23,6 +23,9 @@ struct Traits {
 /// The setting with this lever moved one step, within loader_limits. nullopt: the lever is no setting, or cannot move.
 [[nodiscard]] std::optional<LoaderSetting> moved(Lever, const LoaderSetting&);
 
+/// Whether each pass starts the workers of a PyTorch loader.
+[[nodiscard]] bool starts_workers(const RecordedRun&) noexcept;
+
 /// What a stage's name says, in small or capital letters: that it decodes; that it reads.
 [[nodiscard]] bool says_decode(std::string_view stage);
 [[nodiscard]] bool says_read(std::string_view stage);

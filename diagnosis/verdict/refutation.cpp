@@ -34,6 +34,18 @@ std::string recorded_command(const Ledger& ledger, std::string_view without, con
     return line;
 }
 
+/// What makes the setting, as arguments of PyTorch's DataLoader.
+std::string pytorch_arguments(const Intervention& advice) {
+    if (advice.lever == Lever::out_of_order)
+        return "in_order=False";
+    if (advice.lever == Lever::sampler)
+        return "persistent_workers=True";
+    const std::string workers = fmt::format("num_workers={}", advice.setting.num_workers);
+    return advice.setting.num_workers == 0
+               ? workers
+               : fmt::format("{}, prefetch_factor={}", workers, prefetch_of(advice.setting));
+}
+
 }   // namespace
 
 OptionValues recorded_options(const Ledger& ledger) {
@@ -109,6 +121,9 @@ std::string option_of(const Intervention& change) {
 std::string how_to_refute(const Ledger& ledger, const Intervention& advice, const OptionValues& defaults) {
     const std::string expected = fmt::format("throughput should rise by {:.0f} % ({:.0f} … {:.0f} %)",
                                              advice.gain.median * 100, advice.gain.low * 100, advice.gain.high * 100);
+    const bool starts_workers = advice.lever == Lever::sampler && advice.what.sampler == 0;
+    if (advice.setting.kind == LoaderKind::pytorch && (advice.can_be_set() || starts_workers))
+        return fmt::format("write DataLoader(…, {}) and record again: {}", pytorch_arguments(advice), expected);
     const std::string option = option_of(advice);
     if (option.empty())
         return fmt::format("with {}, recorded anew, {}", advice.change, expected);

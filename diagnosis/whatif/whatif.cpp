@@ -52,7 +52,7 @@ Whatif whatif(const RecordedRun& run, const WhatifGrid& grid, const WhatifOption
     if (!run.unusable.empty())
         throw std::invalid_argument{"the run cannot be replayed: " + run.unusable};
     const auto workers = numbers(grid.num_workers, run.setting.num_workers);
-    const auto depths = numbers(grid.prefetch_depth, run.setting.prefetch_depth);
+    const auto depths = numbers(grid.prefetch_depth, prefetch_of(run.setting));
     const auto sizes = numbers(grid.batch_size, run.setting.batch_size);
     const auto orders = numbers(grid.order, run.setting.order);
     const std::size_t settings = workers.size() * depths.size() * sizes.size() * orders.size();
@@ -74,13 +74,15 @@ Whatif whatif(const RecordedRun& run, const WhatifGrid& grid, const WhatifOption
         for (const OrderRule order : orders)
             for (const std::size_t worker_count : workers)
                 for (const std::size_t depth : depths) {
-                    LoaderSetting setting = run.setting;
+                    LoaderSetting setting = with_prefetch(with_workers(run.setting, worker_count), depth);
                     setting.batch_size = size;
                     setting.order = order;
-                    setting.num_workers = worker_count;
-                    setting.prefetch_depth = depth;
-                    if (!fits_memory(run, setting))
-                        continue;   // the loader would refuse it
+                    const bool is_pytorch = setting.kind == LoaderKind::pytorch;
+                    if (!fits_memory(run, setting) ||   // the loader would refuse it
+                        (is_pytorch && setting.prefetch_depth > loader_limits::most_prefetch_depth))
+                        continue;
+                    if (is_pytorch && worker_count == 0 && workers.size() > 1)
+                        continue;   // has no prefetch_factor, so it has no place in the map
                     WhatifRow& row = found.rows.emplace_back(WhatifRow{.setting = setting});
                     row.recorded = row.setting == run.setting && grid.change == Change{};
                     row.prediction = predict(run, row.setting, grid.change, predicting);
@@ -90,7 +92,10 @@ Whatif whatif(const RecordedRun& run, const WhatifGrid& grid, const WhatifOption
     const auto& rows = found.rows;
     if (rows.empty())
         throw std::invalid_argument{
-            fmt::format("no setting of the grid fits the memory_budget of {} bytes", run.setting.memory_budget)};
+            run.setting.memory_budget != 0
+                ? fmt::format("no setting of the grid fits the memory_budget of {} bytes", run.setting.memory_budget)
+                : fmt::format("no setting of the grid has num_workers x prefetch_factor of at most {}",
+                              loader_limits::most_prefetch_depth)};
     found.best = static_cast<std::size_t>(std::ranges::max_element(rows, {}, &WhatifRow::samples_per_s) - rows.begin());
     const double enough = 0.98 * rows[found.best].samples_per_s;
     found.recommended = found.best;
@@ -101,7 +106,7 @@ Whatif whatif(const RecordedRun& run, const WhatifGrid& grid, const WhatifOption
         row.on_frontier = std::ranges::none_of(rows, [&](const WhatifRow& other) { return dominates(other, row); });
     const LoaderSetting& chosen = rows[found.recommended].setting;
     found.on_edge = (workers.size() > 1 && chosen.num_workers == workers.back()) ||
-                    (depths.size() > 1 && chosen.prefetch_depth == depths.back());
+                    (depths.size() > 1 && prefetch_of(chosen) == depths.back());
     return found;
 }
 

@@ -1,6 +1,7 @@
 #include "diagnosis/whatif/whatif_chart.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include <fmt/format.h>
 
@@ -15,10 +16,11 @@ std::size_t place(const std::vector<std::size_t>& sorted, std::size_t value) {
     return static_cast<std::size_t>(std::ranges::lower_bound(sorted, value) - sorted.begin());
 }
 
-std::vector<std::size_t> values_of(const Whatif& found, std::size_t LoaderSetting::* number) {
+template <class Number>
+std::vector<std::size_t> values_of(const Whatif& found, Number number) {
     std::vector<std::size_t> values;
     for (const WhatifRow& row : found.rows)
-        values.push_back(row.setting.*number);
+        values.push_back(std::invoke(number, row.setting));
     std::ranges::sort(values);
     const auto twice = std::ranges::unique(values);
     values.erase(twice.begin(), twice.end());
@@ -35,8 +37,8 @@ std::string about(const WhatifRow& row) {
 }
 
 std::string name_of(const LoaderSetting& setting) {
-    return fmt::format("num_workers {}, prefetch_depth {}, order {}, batch_size {}", setting.num_workers,
-                       setting.prefetch_depth, to_string(setting.order), setting.batch_size);
+    return fmt::format("num_workers {}, {} {}, order {}, batch_size {}", setting.num_workers,
+                       prefetch_name(setting.kind), prefetch_of(setting), to_string(setting.order), setting.batch_size);
 }
 
 /// Speed against memory: what more memory buys.
@@ -74,8 +76,8 @@ Svg memory_chart(const Whatif& found) {
 
 PageTable table_of(const Whatif& found) {
     PageTable table{.caption = "All settings",
-                    .titles = {"num_workers", "prefetch_depth", "order", "batch_size", "batches/s", "low", "high",
-                               "draw", "p99 draw", "memory", "note"},
+                    .titles = {"num_workers", std::string{prefetch_name(found.recorded.kind)}, "order", "batch_size",
+                               "batches/s", "low", "high", "draw", "p99 draw", "memory", "note"},
                     .rows = {},
                     .bold_row = found.recommended};
     const auto number = [](double value, std::string text) { return PageCell{std::optional{value}, std::move(text)}; };
@@ -84,7 +86,7 @@ PageTable table_of(const Whatif& found) {
         const Prediction& expected = row.prediction;
         const auto rate = [&](double value) { return number(value, fmt::format("{:.4g}", value)); };
         table.rows.push_back(
-            {whole(row.setting.num_workers), whole(row.setting.prefetch_depth), to_string(row.setting.order),
+            {whole(row.setting.num_workers), whole(prefetch_of(row.setting)), to_string(row.setting.order),
              whole(row.setting.batch_size), rate(expected.batches_per_s.median), rate(expected.batches_per_s.low),
              rate(expected.batches_per_s.high),
              number(expected.draw_share.median, fmt::format("{:.1f} %", expected.draw_share.median * 100)),
@@ -102,14 +104,14 @@ PageTable table_of(const Whatif& found) {
 Svg whatif_map(const Whatif& found, const WhatifRow& of) {
     constexpr double left = 120, top = 46, cell_height = 34;
     const auto workers = values_of(found, &LoaderSetting::num_workers);
-    const auto depths = values_of(found, &LoaderSetting::prefetch_depth);
+    const auto depths = values_of(found, prefetch_of);
     const double cell_width = std::clamp(830 / static_cast<double>(depths.size()), 46.0, 110.0);
     const double most = std::max(found.rows[found.best].samples_per_s, 1e-12);
     Svg svg{std::max(left + cell_width * static_cast<double>(depths.size()) + 10, 960.0),
             top + cell_height * static_cast<double>(workers.size()) + 10,
-            fmt::format("Predicted batches per second by num_workers and prefetch_depth, order {}, batch_size {}.",
-                        to_string(of.setting.order), of.setting.batch_size)};
-    svg.text(left, 16, "prefetch_depth");
+            fmt::format("Predicted batches per second by num_workers and {}, order {}, batch_size {}.",
+                        prefetch_name(of.setting.kind), to_string(of.setting.order), of.setting.batch_size)};
+    svg.text(left, 16, std::string{prefetch_name(found.recorded.kind)});
     svg.text(left - 10, 36, "num_workers", "end");
     for (std::size_t i = 0; i < depths.size(); ++i)
         svg.text(left + cell_width * (static_cast<double>(i) + 0.5), 36, fmt::format("{}", depths[i]), "mid");
@@ -118,7 +120,7 @@ Svg whatif_map(const Whatif& found, const WhatifRow& of) {
     for (const WhatifRow& row : found.rows) {
         if (row.setting.order != of.setting.order || row.setting.batch_size != of.setting.batch_size)
             continue;
-        const double x = left + cell_width * static_cast<double>(place(depths, row.setting.prefetch_depth));
+        const double x = left + cell_width * static_cast<double>(place(depths, prefetch_of(row.setting)));
         const double y = top + cell_height * static_cast<double>(place(workers, row.setting.num_workers));
         const double share = std::clamp(row.samples_per_s / most, 0.0, 1.0);
         const int shade = share > 0.97 ? 4 : share > 0.88 ? 3 : share > 0.75 ? 2 : share > 0.5 ? 1 : 0;

@@ -16,8 +16,8 @@ namespace drawpoint {
 namespace {
 
 std::string setting_text(const LoaderSetting& setting, const LoaderSetting& recorded) {
-    return fmt::format("num_workers {}, prefetch_depth {}, order {}{}", setting.num_workers, setting.prefetch_depth,
-                       to_string(setting.order),
+    return fmt::format("num_workers {}, {} {}, order {}{}", setting.num_workers, prefetch_name(setting.kind),
+                       prefetch_of(setting), to_string(setting.order),
                        setting.batch_size == recorded.batch_size ? std::string{}
                                                                  : fmt::format(", batch_size {}", setting.batch_size));
 }
@@ -49,16 +49,16 @@ void append_map(std::string& text, const Whatif& found, std::span<const WhatifRo
     std::vector<std::size_t> depths;
     for (const WhatifRow& row : rows)
         if (row.setting.num_workers == rows.front().setting.num_workers)
-            depths.push_back(row.setting.prefetch_depth);
+            depths.push_back(prefetch_of(row.setting));
     const std::size_t beside = std::max<std::size_t>((std::max(options.width, label) - label) / cell, 1);
     for (std::size_t from = 0; from < depths.size(); from += beside) {
         const auto shown = std::span{depths}.subspan(from, std::min(beside, depths.size() - from));
-        text += "  num_workers  prefetch_depth\n             ";
+        text += fmt::format("  num_workers  {}\n             ", prefetch_name(found.recorded.kind));
         for (const std::size_t depth : shown)
             text += fmt::format("{:>{}}  ", depth, digits + 2);
         const WhatifRow* last = nullptr;
         for (const WhatifRow& row : rows) {
-            if (std::ranges::find(shown, row.setting.prefetch_depth) == shown.end())
+            if (std::ranges::find(shown, prefetch_of(row.setting)) == shown.end())
                 continue;
             if (!last || last->setting.num_workers != row.setting.num_workers)
                 text += fmt::format("\n  {:>9}  ", row.setting.num_workers);

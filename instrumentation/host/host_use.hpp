@@ -8,8 +8,8 @@
 
 namespace drawpoint {
 
-/// CPU use between two rows, in percent of one core: by this process, and by all others on its cores. Unknown counters
-/// count as 0.
+/// CPU use between two rows, in percent of one core: by this process with its children, and by all others on its cores.
+/// Unknown counters count as 0.
 struct HostUse {
     std::int64_t own = 0, others = 0;
 };
@@ -22,7 +22,7 @@ struct HostUse {
     const auto percent = [ns](double used_ns) {
         return ns > 0 ? static_cast<std::int64_t>(std::llround(std::clamp(100 * used_ns / ns, 0.0, 1e6))) : 0;
     };
-    const double own = used(&HostRow::own_cpu_ns);
+    const double own = used(&HostRow::own_cpu_ns) + used(&HostRow::children_cpu_ns);
     return {percent(own), percent(used(&HostRow::busy_ns) - own)};
 }
 

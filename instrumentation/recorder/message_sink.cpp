@@ -228,6 +228,11 @@ void MessageSink::add(const RareRow& rare, std::int64_t now_ns) {
         builder_.failure(*failure);
         if (writer_)
             writer_->failure(*failure, now_ns);
+    } else if (const auto* packed = std::get_if<PackedSamples>(&rare)) {
+        unpack(*packed, [&](const SampleRecord& sample) {
+            events_ += 1u + sample.stage_count;
+            both([&](auto& to) { to.sample(sample.row, std::span{sample.stages}.first(sample.stage_count)); });
+        });
     } else {
         const auto& [key, value] = std::get<Fact>(rare);
         builder_.fact(key, value);

@@ -12,6 +12,7 @@
 
 #include <drawpoint/instrumentation/clock.hpp>
 #include <drawpoint/instrumentation/ledger/records.hpp>
+#include <drawpoint/instrumentation/recorder/detail/packed_samples.hpp>
 #include <drawpoint/instrumentation/recorder/recorder_options.hpp>
 
 #include "instrumentation/ledger/ledger_builder.hpp"
@@ -21,8 +22,8 @@
 
 namespace drawpoint {
 
-/// Rows that are too rare for a ring.
-using RareRow = std::variant<PipelineRow, SettingRow, FailureRow, Fact>;
+/// Rows that are too rare for a ring, or too large.
+using RareRow = std::variant<PipelineRow, SettingRow, FailureRow, Fact, PackedSamples>;
 
 /// Adds `more` to `into`.
 inline void merge(Ring::Drops& into, const Ring::Drops& more) noexcept {

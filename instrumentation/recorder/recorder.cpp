@@ -171,6 +171,32 @@ void Recorder::add_failure(const FailureRow& row) noexcept {
     }
 }
 
+void Recorder::add_samples(PackedSamples packed) noexcept {
+    constexpr std::uint64_t most_bytes = 64u << 20;
+    const std::lock_guard lock{impl_->mutex};
+    const std::uint64_t bytes = packed.bytes.size();
+    try {
+        if (impl_->stop || impl_->packed_bytes + bytes > most_bytes)
+            throw std::length_error("finished, or too many");
+        impl_->rare.emplace_back(std::move(packed));
+        impl_->packed_bytes += bytes;
+    } catch (...) {
+        unpack(packed, [&](const SampleRecord& lost) {
+            merge(impl_->packed_drops, {1, lost.row.begin_ns, lost.row.begin_ns});
+            ++impl_->refused;
+        });
+        impl_->packed_ring = packed.worker + 1u;
+    }
+}
+
+void Recorder::add_child(std::int64_t process_id) noexcept {
+    const std::lock_guard lock{impl_->mutex};
+    try {
+        impl_->new_children.push_back(process_id);
+    } catch (...) {   // its CPU time is then that of others
+    }
+}
+
 void Recorder::set_fact(std::string_view key, std::string_view value) noexcept {
     const std::lock_guard lock{impl_->mutex};
     try {

@@ -21,6 +21,7 @@
 #include "instrumentation/ledger/definitions.hpp"
 #include <drawpoint/instrumentation/host/detail/fork_check.hpp>
 #include <drawpoint/instrumentation/host/detail/host_counters.hpp>
+#include "instrumentation/host/children_cpu.hpp"
 #include "instrumentation/recorder/message_sink.hpp"
 #include "instrumentation/recorder/ring_message.hpp"
 #include "instrumentation/trace/start_times.hpp"
@@ -101,6 +102,10 @@ struct Recorder::Impl {
     std::unordered_map<std::string, unsigned> pipeline_names;
     std::uint64_t flush_asked = 0, flush_done = 0;
     bool stop = false, finished = false;
+    std::uint64_t packed_bytes = 0;   // of `rare`
+    Ring::Drops packed_drops;         // of samples from other processes
+    std::uint32_t packed_ring = 0;    // of the last of them
+    std::vector<std::int64_t> new_children;
     std::uint64_t refused = 0;   // rare rows that could not be kept
     RecordingState status;       // as of the last drain, without `dropped`
     std::uint64_t thrown_away = 0;
@@ -124,6 +129,7 @@ struct Recorder::Impl {
     std::chrono::milliseconds pause{1};
     std::optional<HostCounters> host;   // none: switched off
     std::int64_t host_ns = no_stamp;    // of the last row
+    ChildrenCpu children;
 
     ForkCheck fork;
     std::mutex finish_mutex;

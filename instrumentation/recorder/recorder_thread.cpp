@@ -183,6 +183,7 @@ void Recorder::Impl::make_room() noexcept {
 void Recorder::Impl::drain(bool tell_all) {
     // The loop's head is read first: what happened before its records is then below the other heads and written first.
     const std::uint64_t loop_head = loop_ring.head();
+    Ring::Drops packed_lost;
     {
         const std::lock_guard lock{mutex};
         rings.clear();
@@ -193,6 +194,11 @@ void Recorder::Impl::drain(bool tell_all) {
         }
         taken.clear();
         taken.swap(rare);
+        packed_bytes = 0;
+        packed_lost = std::exchange(packed_drops, {});
+        for (const std::int64_t child : new_children)
+            children.add(child);
+        new_children.clear();
     }
     operator_heads.clear();
     thread_rings.list(operator_rings);
@@ -206,6 +212,7 @@ void Recorder::Impl::drain(bool tell_all) {
             sink.add(row, now_ns);
     }
     sink.add(added);
+    sink.add_dropped(packed_ring, packed_lost);
     bool busy = false;
     const auto consume = [&](Ring& ring, std::uint64_t head) {
         const std::uint64_t records = ring.consume(head, [&](const std::byte* message) { sink.take(message); });
@@ -246,7 +253,9 @@ void Recorder::Impl::look_at_host(std::int64_t gap_ns) {
     if (host_ns != no_stamp && now_ns - host_ns < gap_ns)
         return;
     host_ns = now_ns;
-    sink.add(host->read(now_ns));
+    HostRow row = host->read(now_ns);
+    row.children_cpu_ns = children.read();
+    sink.add(row);
 }
 
 /// A full recording drops records for the rest of the run. To keep rows few, each one reports at least as many as all

@@ -28,6 +28,7 @@ constexpr StepStatus last_of(StepStatus) noexcept { return StepStatus::failed; }
 constexpr BatchStatus last_of(BatchStatus) noexcept { return BatchStatus::failed; }
 constexpr SampleStatus last_of(SampleStatus) noexcept { return SampleStatus::failed; }
 constexpr OperatorKind last_of(OperatorKind) noexcept { return OperatorKind::other; }
+constexpr LoaderKind last_of(LoaderKind) noexcept { return LoaderKind::pytorch; }
 
 template <class T>
 struct FieldValue {

@@ -64,6 +64,7 @@ std::string enum_name(StepStatus, std::string_view record) { return std::string{
 std::string enum_name(BatchStatus, std::string_view record) { return std::string{record} + ".Status"; }
 std::string enum_name(SampleStatus, std::string_view record) { return std::string{record} + ".Status"; }
 std::string enum_name(OperatorKind, std::string_view record) { return std::string{record} + ".Kind"; }
+std::string enum_name(LoaderKind, std::string_view record) { return std::string{record} + ".Kind"; }
 
 /// The declared type of a column's field.
 template <class T, class Kind>
@@ -223,7 +224,7 @@ void put_records(pbf_writer& file) {
     messages.add_row<FailureRow>("Failure", {});
     messages.add_row<EndOfDataRow>("EndOfData", {early_ns});
     messages.add("Fact", fields_of({f::fact::key, f::fact::value}));
-    messages.add_row<PipelineRow>("Pipeline", {f::pipeline::number});
+    messages.add_row<PipelineRow, LoaderKind>("Pipeline", {f::pipeline::number}, "Kind");
     messages.add_row<SettingRow>("Setting", {early_ns});
     messages.add_row<OrderRow>("Order", {early_ns});
     messages.add_row<TransferRow>("Transfer", {early_ns});

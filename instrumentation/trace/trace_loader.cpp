@@ -121,6 +121,8 @@ void TraceWriter::batch(const BatchRow& row) {
         }
     };
     schema::walk<BatchRow>([&](const auto&... columns) { (add_stamp(columns), ...); });
+    while (!values_.empty() && values_.back() == 0)
+        values_.pop_back();
     pbf_writer record = new_record(packets_, row, at);
     put(record, f::batch::stamps, values_);
     if (!admitted)

@@ -12,17 +12,15 @@
 
 #include <unistd.h>
 
+#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
-#include <drawpoint/instrumentation/facts.hpp>
 #include <drawpoint/instrumentation/ledger/order_rule.hpp>
-#include <drawpoint/instrumentation/recorder/loop_track.hpp>
-#include <drawpoint/instrumentation/report/summary.hpp>
-#include <drawpoint/instrumentation/report/text.hpp>
 #include <drawpoint/pipeline/errors.hpp>
 #include <drawpoint/pipeline/loader/data_loader.hpp>
 
 #include "python/core/arrays.hpp"
+#include "python/core/recording.hpp"
 #include "python/core/sources.hpp"
 
 namespace drawpoint::python {
@@ -45,23 +43,28 @@ public:
         LoaderOptions loader;
         bool shuffle = false;
         std::size_t rank = 0, world_size = 1;
-        std::string record, name;
+        std::shared_ptr<Recording> recording;   // null: none
+        bool owns_recording = false;            // which ends with the loader
+        std::string name;
     };
     Loader(const Source& source, const Options& options, nb::object convert)
         : source_{source.samples},
           order_{base_sampler(source_->size(), options.shuffle, options.loader.seed)},
-          recorder_{options.record.empty() ? std::make_unique<Recorder>() : std::make_unique<Recorder>(options.record)},
+          recording_{options.recording},
+          unrecorded_{recording_ ? nullptr : std::make_unique<Recorder>()},
+          steps_{recording_, Phase::train},
           convert_{std::move(convert)},
-          records_{!options.record.empty()} {
+          owns_recording_{options.owns_recording} {
         if (options.world_size != 1 || options.rank != 0)
             share_ = std::make_unique<DistributedSampler>(*order_, options.rank, options.world_size,
                                                           options.loader.drop_last);
-        runtime_ = std::make_unique<Runtime>(RuntimeOptions{.record = records_}, *recorder_);
+        if (recording_)
+            (void)recording_->track();   // which says if it is closed
+        Recorder& recorder = recording_ ? recording_->recorder() : *unrecorded_;
+        runtime_ = std::make_unique<Runtime>(RuntimeOptions{.record = recording_ != nullptr}, recorder);
         const Sampler& sampler = share_ ? *share_ : *order_;
         loader_ = std::make_unique<DataLoader>(*runtime_, *source_, sampler, options.loader, options.name);
         batches_ = loader_->batches_per_epoch();
-        if (records_)
-            begin_recording();
     }
     Loader(const Loader&) = delete;
     Loader& operator=(const Loader&) = delete;
@@ -70,7 +73,6 @@ public:
             leave_all();
             return;
         }
-        const nb::gil_scoped_release joins;   // workers, which may need it
         end();
     }
 
@@ -78,18 +80,12 @@ public:
         check_open();
         const Use use{*this};
         pass_.reset();
-        end_pass();
+        steps_.end_pass();
         {
             const nb::gil_scoped_release computing;
             pass_.emplace(loader_->epoch(epoch, {.next_epoch = next_epoch, .first_batch = first_batch}));
         }
-        epoch_ = static_cast<std::uint32_t>(epoch);
-        step_ = static_cast<std::uint32_t>(first_batch);
-        if (track_) {
-            track_->mark(Span::between);
-            track_->begin_pass(PassKind::train, epoch_);
-            in_pass_ = true;
-        }
+        steps_.begin_pass(static_cast<std::uint32_t>(epoch), static_cast<std::uint32_t>(first_batch));
     }
 
     /// The next batch as a tuple of arrays; None at the end. Waits in slices, so that signals are handled.
@@ -103,7 +99,7 @@ public:
             if (wait(between_signals))
                 return settled();
             if (PyErr_CheckSignals() != 0) {
-                leave_draw();
+                steps_.leave_draw();
                 throw nb::python_error();
             }
         }
@@ -120,13 +116,7 @@ public:
         return nb::borrow(Py_NotImplemented);
     }
     /// A draw that would wait is given up: what the program does next is no waiting.
-    void leave_draw() {
-        if (!track_ || !std::exchange(draws_, false))
-            return;
-        track_->mark(Span::starved);
-        track_->end_of_data();
-        track_->mark(Span::between);
-    }
+    void leave_draw() { steps_.leave_draw(); }
     /// Batches of the pass that are drawn, those before its first one and failed ones included.
     [[nodiscard]] std::size_t drawn() const noexcept { return pass_ ? pass_->drawn() : batches_; }
     [[nodiscard]] int descriptor() {
@@ -147,17 +137,15 @@ public:
         return leases_->replaced;
     }
     [[nodiscard]] std::string report() {
-        if (!records_)
+        if (!recording_)
             throw nb::value_error("drawpoint: report() needs DataLoader(record=...)");
         check_process();
-        const nb::gil_scoped_release computing;
-        return to_text(summarize(recorder_->ledger()));
+        return recording_->report();
     }
     /// Ends workers and the recording. Batches stay valid. Idempotent.
     void close() {
         check_process();
         const Use use{*this};
-        const nb::gil_scoped_release joins;
         end();
     }
 
@@ -198,62 +186,30 @@ private:
         if (pass_)
             new DataLoader::Pass{std::move(*pass_)};
         (void)loader_.release();
-        (void)track_.release();
         (void)runtime_.release();
-        (void)recorder_.release();
+        (void)unrecorded_.release();
     }
-    void begin_recording() {
-        recorder_->set_fact(facts::process_id, std::to_string(process_));
-        recorder_->set_fact(facts::process_name, "python");
-        recorder_->set_fact(facts::loop_tid, std::to_string(::gettid()));
-        recorder_->set_fact(facts::clock, recorder_->clock().name());
-        const auto unix_ns = std::chrono::nanoseconds{std::chrono::system_clock::now().time_since_epoch()};
-        recorder_->set_fact(facts::unix_offset_ns, std::to_string(unix_ns.count() - recorder_->now_ns()));
-        track_ = std::make_unique<LoopTrack>(*recorder_);
-        track_->begin_pass(PassKind::fit, 0);
-    }
-
     /// What the program did since the batch before belongs to its step. False: the pass is over.
     [[nodiscard]] bool begin_draw() {
         check_open();
         if (!pass_)
             return false;
-        if (track_ && !draws_) {
-            end_step();
-            track_->begin_step(Phase::train, epoch_, step_);
-            draws_ = true;
-        }
+        steps_.begin_draw();
         Lease::leave_room(*leases_, loader_->options().prefetch_depth + 1);
         return true;
-    }
-    void end_step() {
-        if (std::exchange(in_step_, false)) {
-            track_->mark(Span::forward);
-            track_->end_step(StepStatus::complete, std::nullopt);
-            track_->mark(Span::between);
-        }
-    }
-    void end_pass() {
-        if (!track_ || !in_pass_)
-            return;
-        leave_draw();
-        end_step();
-        track_->end_pass();
-        in_pass_ = false;
     }
     void end() {
         if (!loader_)
             return;
-        end_pass();
-        pass_.reset();
-        loader_.reset();
-        if (track_) {
-            track_->mark(Span::between);
-            track_->end_pass();
-            track_.reset();
+        steps_.end_pass();
+        {
+            const nb::gil_scoped_release joins;   // workers, which may need it
+            pass_.reset();
+            loader_.reset();
+            runtime_.reset();
         }
-        runtime_.reset();
-        recorder_->finish();
+        if (owns_recording_)
+            recording_->close();
     }
 
     /// A draw that need not wait: a batch, its error, or the end.
@@ -262,29 +218,22 @@ private:
         try {
             batch = pass_->next_blocking();
         } catch (...) {
-            if (track_ && std::exchange(draws_, false)) {
-                track_->mark(Span::starved);
-                track_->end_step(StepStatus::failed, std::nullopt);
-                track_->mark(Span::between);
-                ++step_;
-            }
+            steps_.fail_draw();
             throw;
         }
         if (batch)
             return converted(std::move(*batch));
-        end_pass();
+        steps_.end_pass();
         pass_.reset();
         return nb::none();
     }
 
     nb::object converted(Batch batch) {
-        if (track_) {
-            track_->mark_until(Span::starved, batch.draw_stamps().offered_ns);
-            track_->mark_until(Span::handoff, batch.draw_stamps().taken_ns);
-            track_->end_draw(static_cast<std::uint32_t>(batch.size()), static_cast<std::uint32_t>(batch.number()));
-            draws_ = false;
-            in_step_ = true;
-            ++step_;
+        if (steps_.draws()) {
+            LoopTrack& track = steps_.track();
+            track.mark_until(Span::starved, batch.draw_stamps().offered_ns);
+            track.mark_until(Span::handoff, batch.draw_stamps().taken_ns);
+            steps_.end_draw(static_cast<std::uint32_t>(batch.size()), static_cast<std::uint32_t>(batch.number()));
         }
         const SampleLayout& layout = batch.layout();
         const auto size = static_cast<std::int64_t>(batch.size());
@@ -308,17 +257,17 @@ private:
     std::shared_ptr<const SampleSource> source_;
     std::unique_ptr<Sampler> order_;
     std::unique_ptr<DistributedSampler> share_;
-    std::unique_ptr<Recorder> recorder_;
+    std::shared_ptr<Recording> recording_;   // null: nothing is recorded
+    std::unique_ptr<Recorder> unrecorded_;   // then, since a loader needs one
+    LoopSteps steps_;
     std::unique_ptr<Runtime> runtime_;
-    std::unique_ptr<LoopTrack> track_;
     std::unique_ptr<DataLoader> loader_;
     std::optional<DataLoader::Pass> pass_;
     std::shared_ptr<Leases> leases_ = std::make_shared<Leases>();
     nb::object convert_;   // from a capsule to an array of the user's library; None: Array
-    const bool records_;
+    const bool owns_recording_;
     std::size_t batches_ = 0;
-    std::uint32_t epoch_ = 0, step_ = 0;
-    bool in_pass_ = false, in_step_ = false, draws_ = false, is_used_ = false;
+    bool is_used_ = false;
 };
 
 /// A text with the name of a file, which may be no UTF-8.
@@ -361,7 +310,7 @@ void add_loader(nb::module_& module) {
             [](Loader* made, const Source& source, std::size_t batch_size, bool shuffle, std::size_t num_workers,
                std::size_t prefetch_depth, std::uint64_t seed, std::int64_t max_overtakes, bool drop_last,
                std::size_t read_concurrency, std::uint64_t memory_budget, std::size_t rank, std::size_t world_size,
-               const std::string& record, const std::string& name, nb::object convert) {
+               std::shared_ptr<Recording> recording, bool owns_recording, const std::string& name, nb::object convert) {
                 new (made) Loader{source,
                                   {.loader = {.batch_size = batch_size,
                                               .num_workers = num_workers,
@@ -374,14 +323,15 @@ void add_loader(nb::module_& module) {
                                    .shuffle = shuffle,
                                    .rank = rank,
                                    .world_size = world_size,
-                                   .record = record,
+                                   .recording = std::move(recording),
+                                   .owns_recording = owns_recording,
                                    .name = name},
                                   std::move(convert)};
             },
             nb::arg("source"), nb::kw_only(), nb::arg("batch_size"), nb::arg("shuffle"), nb::arg("num_workers"),
             nb::arg("prefetch_depth"), nb::arg("seed"), nb::arg("max_overtakes"), nb::arg("drop_last"),
             nb::arg("read_concurrency"), nb::arg("memory_budget"), nb::arg("rank"), nb::arg("world_size"),
-            nb::arg("record"), nb::arg("name"), nb::arg("convert").none())
+            nb::arg("recording").none(), nb::arg("owns_recording"), nb::arg("name"), nb::arg("convert").none())
         .def("begin", &Loader::begin, nb::arg("epoch"), nb::arg("first_batch"), nb::arg("next_epoch"))
         .def("next", &Loader::next)
         .def("next_if_ready", &Loader::next_if_ready)

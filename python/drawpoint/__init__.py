@@ -7,10 +7,11 @@
 """
 
 from ._core import (ArraySource, CenterCrop, DecodedImages, ImageFolder, ImageSource, Normalize,
-                    RandomHorizontalFlip, RandomResizedCrop, SampleError, Source, TarShards, __version__, decode_image,
+                    RandomHorizontalFlip, RandomResizedCrop, Recording, SampleError, Source, TarShards, __version__, decode_image,
                     decode_jpeg, idx, npy, rows, to_uint8)
 from .loader import DataLoader
+from .watching import watch
 
 __all__ = ["ArraySource", "CenterCrop", "DataLoader", "DecodedImages", "ImageFolder", "ImageSource", "Normalize",
-           "RandomHorizontalFlip", "RandomResizedCrop", "SampleError", "Source", "TarShards", "__version__",
-           "decode_image", "decode_jpeg", "idx", "npy", "rows", "to_uint8"]
+           "RandomHorizontalFlip", "RandomResizedCrop", "Recording", "SampleError", "Source", "TarShards", "__version__",
+           "decode_image", "decode_jpeg", "idx", "npy", "rows", "to_uint8", "watch"]

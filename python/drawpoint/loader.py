@@ -4,6 +4,7 @@ import os
 import sys
 
 from . import _core
+from .recording import is_file, recording_of
 
 _REFUSED = {
     "prefetch_factor": "write prefetch_depth=, the batches made ahead, whatever num_workers is",
@@ -97,7 +98,7 @@ class DataLoader:
             source, batch_size=batch_size, shuffle=shuffle, num_workers=num_workers, prefetch_depth=prefetch_depth,
             seed=seed, max_overtakes=_max_overtakes(order), drop_last=drop_last, read_concurrency=read_concurrency,
             memory_budget=memory_budget, rank=rank, world_size=world_size,
-            record="" if record is None else os.fspath(record), name=name, convert=convert)
+            recording=recording_of(record), owns_recording=is_file(record), name=name, convert=convert)
         self._what = {"seed": seed, "samples": self._core.samples, "batch_size": batch_size, "shuffle": bool(shuffle),
                       "drop_last": bool(drop_last), "world_size": world_size, "version": _STATE_VERSION}
         self._next = 0, 0          # where the next iter() begins: epoch, batch

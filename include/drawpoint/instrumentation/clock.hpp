@@ -36,6 +36,15 @@ public:
     /// Use only if `available()`.
     TscClock() noexcept;
 
+    /// How ticks become nanoseconds. Handed to another process of this machine, that process stamps on the same scale.
+    struct Scale {
+        std::uint64_t base_ticks = 0, multiplier = 0;
+        std::int64_t base_ns = 0;
+    };
+    explicit TscClock(const Scale& scale) noexcept
+        : base_ticks_{scale.base_ticks}, multiplier_{scale.multiplier}, base_ns_{scale.base_ns} {}
+    [[nodiscard]] Scale scale() const noexcept { return {base_ticks_, multiplier_, base_ns_}; }
+
     /// Whether the counter runs at a constant rate on every core (x86-64: constant_tsc and nonstop_tsc) and the kernel,
     /// which monitors it, still offers it as a clock source. Determined once.
     [[nodiscard]] static bool available() noexcept;
@@ -84,6 +93,9 @@ public:
             return tsc_.now_ns();
         return kind_ == Kind::steady ? SteadyClock{}.now_ns() : manual_->now_ns();
     }
+
+    /// Of the time-stamp counter; null if this clock is another one.
+    [[nodiscard]] const TscClock* tsc() const noexcept { return kind_ == Kind::tsc ? &tsc_ : nullptr; }
 
     /// Whether its time is not real time, so that the system's own measurements do not relate to it.
     [[nodiscard]] bool is_manual() const noexcept { return kind_ == Kind::manual; }

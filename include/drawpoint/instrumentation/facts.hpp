@@ -28,6 +28,8 @@ inline constexpr std::string_view clock = "clock.name";   ///< the clock of the 
 inline constexpr std::string_view asked_depth_prefix = "loader.asked_prefetch_depth.";
 /// `loader.batches.NAME`: batches of a whole pass of loader NAME. Set by the loader.
 inline constexpr std::string_view batches_prefix = "loader.batches.";
+/// `loader.persistent_workers.NAME`: "true" if the workers of the PyTorch loader NAME outlive a pass.
+inline constexpr std::string_view persistent_workers_prefix = "loader.persistent_workers.";
 /// `loader.on_error.NAME`: "skip" or "substitute", if samples of loader NAME that cannot be made do not end the run.
 /// Set by the loader.
 inline constexpr std::string_view on_error_prefix = "loader.on_error.";

@@ -1,5 +1,6 @@
 #include <drawpoint/pipeline/loader/machine/loader_setting.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include <drawpoint/instrumentation/ledger/rows.hpp>
@@ -39,10 +40,37 @@ std::string out_of_range(const LoaderSetting& setting) {
     return found;
 }
 
-LoaderSetting setting_of(const PipelineRow& row) noexcept { return numbers_of(row, row.batch_size); }
+std::size_t prefetch_of(const LoaderSetting& setting) noexcept {
+    constexpr std::size_t usual = 2;
+    if (setting.kind != LoaderKind::pytorch)
+        return setting.prefetch_depth;
+    return setting.num_workers == 0 ? usual : std::max<std::size_t>(setting.prefetch_depth / setting.num_workers, 1);
+}
+
+LoaderSetting with_workers(LoaderSetting setting, std::size_t num_workers) noexcept {
+    const std::size_t batches = prefetch_of(setting);
+    setting.num_workers = num_workers;
+    return with_prefetch(setting, batches);
+}
+
+LoaderSetting with_prefetch(LoaderSetting setting, std::size_t batches) noexcept {
+    if (setting.kind == LoaderKind::pytorch)
+        batches = std::max<std::size_t>(batches * setting.num_workers, 1);
+    setting.prefetch_depth = batches;
+    return setting;
+}
+
+LoaderSetting setting_of(const PipelineRow& row) noexcept {
+    LoaderSetting setting = numbers_of(row, row.batch_size);
+    setting.kind = row.kind;
+    return setting;
+}
 
 LoaderSetting changed_by(const SettingRow& row, LoaderSetting setting) noexcept {
-    return numbers_of(row, setting.batch_size);
+    const LoaderKind kind = setting.kind;
+    setting = numbers_of(row, setting.batch_size);
+    setting.kind = kind;
+    return setting;
 }
 
 PipelineRow pipeline_row(std::string name, std::vector<std::string> stages, const LoaderSetting& setting) {
@@ -53,7 +81,8 @@ PipelineRow pipeline_row(std::string name, std::vector<std::string> stages, cons
             .prefetch_depth = static_cast<std::uint32_t>(setting.prefetch_depth),
             .order = setting.order,
             .read_concurrency = static_cast<std::uint32_t>(setting.read_concurrency),
-            .memory_budget = setting.memory_budget};
+            .memory_budget = setting.memory_budget,
+            .kind = setting.kind};
 }
 
 }   // namespace drawpoint

@@ -58,6 +58,56 @@ BOOST_AUTO_TEST_CASE(a_ledger_taken_while_it_runs_holds_all_that_was_pushed_befo
     }
 }
 
+BOOST_AUTO_TEST_CASE(samples_that_another_process_packed_are_recorded_as_if_a_worker_had_pushed_them) {
+    const std::string file = (std::filesystem::temp_directory_path() / "packed.pftrace").string();
+    Ledger live;
+    {
+        Recorder recorder{file, {.host_period = std::chrono::milliseconds{0}}};
+        const std::uint16_t pipeline = recorder.add_pipeline({.name = "train", .stages = {"a", "b"}});
+        PackedSamples packed{.pipeline = pipeline, .worker = 3, .epoch = 1, .batch = 7, .bytes = {}};
+        for (std::uint32_t slot = 0; slot < 3; ++slot) {
+            SampleRecord record = sample_of(7, slot);
+            record.row.index = 10 * slot;
+            record.row.samples = 1 + slot;
+            if (slot == 1)
+                record.row.cpu_ns = 5;
+            pack(packed.bytes, record);
+        }
+        packed.bytes.push_back(std::byte{1});   // the beginning of another one
+        recorder.add_samples(packed);
+        recorder.push(BatchRow{.epoch = 1,
+                               .batch = 7,
+                               .size = 6,
+                               .admitted_ns = 1,
+                               .taken_ns = 9,
+                               .delivery_begin_ns = 4,
+                               .delivery_end_ns = 5,
+                               .delivery_cpu_ns = 1});
+        live = recorder.ledger();
+    }
+    BOOST_TEST_REQUIRE(live.samples.size() == 3u);
+    for (std::uint32_t i = 0; i < 3; ++i) {
+        const SampleRow& row = live.samples[i];
+        BOOST_TEST(row.index == 10 * i);
+        BOOST_TEST(row.slot == (i == 2 ? 3u : i));
+        BOOST_TEST((row.worker == 3 && row.epoch == 1 && row.batch == 7 && row.stages.count == 2));
+        BOOST_TEST(row.cpu_ns.has_value() == (i == 1));
+    }
+    BOOST_TEST(live.batches[0].delivery_cpu_ns == 1);
+    BOOST_TEST((read_trace(file).ledger == live));
+    std::filesystem::remove(file);
+}
+
+BOOST_AUTO_TEST_CASE(packed_samples_that_no_writer_takes_are_counted) {
+    Recorder recorder;
+    recorder.finish();
+    PackedSamples packed;
+    for (std::uint32_t slot = 0; slot < 4; ++slot)
+        pack(packed.bytes, sample_of(0, slot));
+    recorder.add_samples(packed);
+    BOOST_TEST(recorder.state().dropped == 4u);
+}
+
 BOOST_AUTO_TEST_CASE(whatever_the_rings_did_not_take_is_counted) {
     const TemporaryFile file;
     Recorder recorder{file.path(), {.ring_records = 64}};

@@ -225,7 +225,9 @@ BOOST_AUTO_TEST_CASE(a_flipped_bit_costs_its_own_block_and_no_other) {
         BOOST_TEST_REQUIRE(read.ledger.dropped.size() == 1u);
         BOOST_TEST(read.ledger.dropped[0].ring == damaged_part);
         BOOST_TEST(read.ledger.dropped[0].records > 0u);
-        BOOST_TEST(read.ledger.dropped[0].records + 1 >= lost);
+        // Of the last block, its own header alone says how many rows it has.
+        const bool is_last_header = to >= sample.content.size() && at - from < 80;
+        BOOST_TEST((is_last_header || read.ledger.dropped[0].records + 1 >= lost), "at " << at);
         BOOST_TEST(read.ledger.dropped[0].from_ns >= sample.whole.start_ns);
         if (to < sample.content.size())   // there are later rows
             BOOST_TEST(read.ledger.dropped[0].from_ns < read.ledger.dropped[0].to_ns);

@@ -37,10 +37,12 @@ struct SampleDemand {
 /// What one batch takes besides its samples: collating, and the transfer to a device.
 struct BatchDemand {
     Demand collate;
-    /// Of the copy to a device. Without `RecordedRun::device_buffers` the draw waits for it.
+    /// Of the copy to a device. Without `RecordedRun::device_buffers` the draw waits for it. Of a PyTorch loader: to
+    /// fetch and unpickle it, computing.
     std::int64_t transfer_ns = 0;
-    std::uint64_t bytes = 0;   ///< memory of the batch
-    std::uint32_t size = 0;    ///< samples; 0: batch_size. A replayed batch of another size takes proportionally
+    std::int64_t send_cpu_ns = 0;   ///< core time of a worker process to send it to the loop's
+    std::uint64_t bytes = 0;        ///< memory of the batch
+    std::uint32_t size = 0;         ///< samples; 0: batch_size. A replayed batch of another size takes proportionally
 };
 
 /// What one step takes of a device, once the device has its batch and the loop has ended its draw.
@@ -114,8 +116,9 @@ struct RecordedRun {
     /// What a recording does not tell, chosen by `steady_run`: whether the loop waits in a step before it computes, or
     /// afterwards; and, if its threads spin, whether all but its own yield their cores before they sleep.
     bool loop_waits_first = false, helpers_yield = false;
-    bool reads_ahead = false;   ///< samples were read ahead: `SampleDemand::read` holds those reads
-    bool collates = false;      ///< batches are collated from finished samples, and admitted by their bytes
+    bool persistent_workers = false;   ///< of a PyTorch loader: its workers outlive a pass
+    bool reads_ahead = false;          ///< samples were read ahead: `SampleDemand::read` holds those reads
+    bool collates = false;             ///< batches are collated from finished samples, and admitted by their bytes
     /// CPU time was measured for some samples (else a sample counts as computing all the time), and for some steps
     /// (else a step counts as waiting all the time, except for the CPU time in `host` rows that no worker used).
     bool cpu_measured = false, loop_cpu_measured = false;

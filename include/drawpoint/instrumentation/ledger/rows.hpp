@@ -9,6 +9,7 @@
 
 #include <drawpoint/instrumentation/event.hpp>
 #include <drawpoint/instrumentation/ledger/detail/column.hpp>
+#include <drawpoint/instrumentation/ledger/loader_kind.hpp>
 #include <drawpoint/instrumentation/ledger/order_rule.hpp>
 
 namespace drawpoint {
@@ -100,6 +101,9 @@ struct BatchRow {
     std::int64_t collate_cpu_ns = no_stamp, collate_run_queue_ns = no_stamp;
     std::int64_t transfer_issue_ns = no_stamp, transfer_done_ns = no_stamp;   ///< of the copy to a device
     std::int64_t offered_ns = no_stamp, taken_ns = no_stamp;   ///< abandoned: `taken_ns` is when it was given up
+    /// Of a batch made in another process: when that began to send it to the loop's, and when it was sent, with the CPU
+    /// time that took. `no_stamp`: it was made in the loop's process.
+    std::int64_t delivery_begin_ns = no_stamp, delivery_end_ns = no_stamp, delivery_cpu_ns = no_stamp;
     bool operator==(const BatchRow&) const = default;
 };
 
@@ -142,6 +146,7 @@ struct PipelineRow {
     OrderRule order;
     std::uint32_t read_concurrency = 0;   ///< reads ahead of the workers at a time; 0: workers read for themselves
     std::uint64_t memory_budget = 0;      ///< bytes; 0: none
+    LoaderKind kind{};
     bool operator==(const PipelineRow&) const = default;
 };
 
@@ -206,7 +211,9 @@ struct DeviceStepRow {
 /// differences mean something. `no_stamp`: the system does not report it.
 struct HostRow {
     std::int64_t at_ns = 0;
-    std::int64_t own_cpu_ns = no_stamp;     ///< of all threads of this process
+    std::int64_t own_cpu_ns = no_stamp;   ///< of all threads of this process
+    /// Of processes that work for this one (`Recorder::add_child`); `no_stamp`: there are none.
+    std::int64_t children_cpu_ns = no_stamp;
     std::int64_t busy_ns = no_stamp;        ///< of all processes, on the cores this one may use
     std::int64_t steal_ns = no_stamp;       ///< taken from those cores by the hypervisor
     std::int64_t throttled_ns = no_stamp;   ///< of the cgroup, throttled by its CPU quota
@@ -407,7 +414,10 @@ constexpr auto columns(const BatchRow*, auto with) {
                 Column{"transfer_issue_ns", &R::transfer_issue_ns, Stamp{}},
                 Column{"transfer_done_ns", &R::transfer_done_ns, Stamp{}},
                 Column{"offered_ns", &R::offered_ns, Stamp{}},
-                Column{"taken_ns", &R::taken_ns, Stamp{}});
+                Column{"taken_ns", &R::taken_ns, Stamp{}},
+                Column{"delivery_begin_ns", &R::delivery_begin_ns, Stamp{}},
+                Column{"delivery_end_ns", &R::delivery_end_ns, Stamp{}},
+                Column{"delivery_cpu_ns", &R::delivery_cpu_ns, Measured{15}});
 }
 
 constexpr auto columns(const SampleRow*, auto with) {
@@ -440,7 +450,8 @@ constexpr auto columns(const PipelineRow*, auto with) {
                 Column{"prefetch_depth", &R::prefetch_depth, Count{5}},
                 Column{"max_overtakes", &R::order, Order{6}},
                 Column{"read_concurrency", &R::read_concurrency, Count{7}},
-                Column{"memory_budget", &R::memory_budget, Count{8}});
+                Column{"memory_budget", &R::memory_budget, Count{8}},
+                Column{"kind", &R::kind, Count{10}});
 }
 
 constexpr auto columns(const SettingRow*, auto with) {
@@ -512,7 +523,8 @@ constexpr auto columns(const HostRow*, auto with) {
                 Column{"memory_pressure_ns", &R::memory_pressure_ns, Measured{7}},
                 Column{"major_faults", &R::major_faults, Measured{8}},
                 Column{"involuntary_switches", &R::involuntary_switches, Measured{9}},
-                Column{"resident_bytes", &R::resident_bytes, Measured{10}});
+                Column{"resident_bytes", &R::resident_bytes, Measured{10}},
+                Column{"children_cpu_ns", &R::children_cpu_ns, Measured{11}});
 }
 
 constexpr auto columns(const FailureRow*, auto with) {

@@ -11,6 +11,7 @@
 #include <drawpoint/instrumentation/event.hpp>
 #include <drawpoint/instrumentation/ledger/ledger.hpp>
 #include <drawpoint/instrumentation/ledger/records.hpp>
+#include <drawpoint/instrumentation/recorder/detail/packed_samples.hpp>
 #include <drawpoint/instrumentation/recorder/recorder_options.hpp>
 
 namespace drawpoint {
@@ -132,6 +133,11 @@ public:
     /// The loader runs with this setting from `row.at_ns` on.
     void add_setting(const SettingRow& row) noexcept;
     void add_failure(const FailureRow&) noexcept;
+    /// Samples that another process made and stamped by this recorder's clock. About a microsecond and a copy of the
+    /// bytes; while 64 MiB wait for the writer, further ones are dropped and counted. Before the row of their batch.
+    void add_samples(PackedSamples) noexcept;
+    /// A process that works for this one: what it computes counts in `HostRow::children_cpu_ns`.
+    void add_child(std::int64_t process_id) noexcept;
     /// The last value set for a key counts. For keys that reports read, see facts.hpp.
     void set_fact(std::string_view key, std::string_view value) noexcept;
 

@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include <drawpoint/instrumentation/ledger/loader_kind.hpp>
 #include <drawpoint/instrumentation/ledger/order_rule.hpp>
 
 namespace drawpoint {
@@ -18,6 +20,7 @@ struct LoaderSetting {
     OrderRule order{};
     std::size_t read_concurrency = 0;
     std::uint64_t memory_budget = 0;   ///< bytes; 0: none
+    LoaderKind kind{};                 ///< whose rule it follows; our own loader knows one
     bool operator==(const LoaderSetting&) const = default;
 };
 
@@ -39,6 +42,17 @@ inline constexpr std::uint64_t most_memory_budget = std::uint64_t{1} << 59;
 /// The same for the first number that no loader accepts; empty if the setting is valid. Not checked: whether the
 /// memory_budget suffices, and `RuntimeOptions::max_threads`.
 [[nodiscard]] std::string out_of_range(const LoaderSetting&);
+
+/// What its users call the batches that a loader prefetches: "prefetch_depth", in all; of a PyTorch loader
+/// "prefetch_factor", for each worker.
+[[nodiscard]] constexpr std::string_view prefetch_name(LoaderKind kind) noexcept {
+    return kind == LoaderKind::pytorch ? "prefetch_factor" : "prefetch_depth";
+}
+/// Their number; 2, PyTorch's default, of a PyTorch loader without workers.
+[[nodiscard]] std::size_t prefetch_of(const LoaderSetting&) noexcept;
+[[nodiscard]] LoaderSetting with_prefetch(LoaderSetting, std::size_t batches) noexcept;
+/// The setting with other workers, which prefetches as many batches in this sense.
+[[nodiscard]] LoaderSetting with_workers(LoaderSetting, std::size_t num_workers) noexcept;
 
 /// The setting with which a recorded loader began, as reduced to the memory_budget.
 [[nodiscard]] LoaderSetting setting_of(const PipelineRow&) noexcept;

@@ -1,0 +1,163 @@
+#include "python/core/recording.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+
+#include <unistd.h>
+
+#include <nanobind/stl/shared_ptr.h>
+#include <nanobind/stl/string.h>
+
+#include <drawpoint/instrumentation/facts.hpp>
+#include <drawpoint/instrumentation/report/summary.hpp>
+#include <drawpoint/instrumentation/report/text.hpp>
+
+#include "python/core/process_clock.hpp"
+
+namespace drawpoint::python {
+namespace nb = nanobind;
+
+Recording::Recording(const std::string& file)
+    : file_{file}, recorder_{std::make_unique<Recorder>(file, RecorderOptions{}, process_clock())} {
+    recorder_->set_fact(facts::version, DRAWPOINT_VERSION);
+    recorder_->set_fact(facts::process_id, std::to_string(::getpid()));
+    recorder_->set_fact(facts::process_name, "python");
+    recorder_->set_fact(facts::loop_tid, std::to_string(::gettid()));
+    recorder_->set_fact(facts::clock, recorder_->clock().name());
+    const auto unix_ns = std::chrono::nanoseconds{std::chrono::system_clock::now().time_since_epoch()};
+    recorder_->set_fact(facts::unix_offset_ns, std::to_string(unix_ns.count() - recorder_->now_ns()));
+    track_ = std::make_unique<LoopTrack>(*recorder_);
+    track_->begin_pass(PassKind::fit, 0);
+}
+
+Recording::~Recording() {
+    if (fork_.is_forked()) {   // whose writer is missing
+        (void)track_.release();
+        (void)recorder_.release();
+        return;
+    }
+    close();
+}
+
+LoopTrack& Recording::track() {
+    if (fork_.is_forked())
+        throw std::runtime_error{"drawpoint: " + file_ + " is recorded by another process"};
+    if (!track_)
+        throw std::runtime_error{"drawpoint: the recording " + file_ + " is closed"};
+    return *track_;
+}
+
+std::string Recording::report() {
+    if (fork_.is_forked())
+        throw std::runtime_error{"drawpoint: " + file_ + " is recorded by another process"};
+    const nb::gil_scoped_release computing;
+    return to_text(summarize(recorder_->ledger()));
+}
+
+void Recording::close() {
+    if (!is_open())
+        return;
+    end_passes_after(nullptr);
+    track_->mark(Span::between);
+    track_->end_pass();
+    track_.reset();
+    const nb::gil_scoped_release waits;
+    recorder_->finish();
+}
+
+void Recording::end_passes_after(const LoopSteps* kept) {
+    leave_step();
+    while (!passes_.empty() && passes_.back() != kept)
+        passes_.back()->end_pass();
+}
+
+void Recording::leave_step() {
+    if (stepping_ != nullptr)
+        stepping_->end_step();
+}
+
+LoopSteps::~LoopSteps() { end_pass(); }
+
+void LoopSteps::begin_pass(std::uint32_t epoch, std::uint32_t first_batch) {
+    end_pass();
+    epoch_ = epoch;
+    batch_ = first_batch;
+    if (!records())
+        return;
+    recording_->leave_step();
+    LoopTrack& track = recording_->track();
+    track.mark(Span::between);
+    track.begin_pass(phase_ == Phase::train ? PassKind::train : PassKind::valid, epoch);
+    recording_->passes_.push_back(this);
+    in_pass_ = true;
+}
+
+void LoopSteps::begin_draw() {
+    if (draws_ || !in_pass_ || !records())
+        return;
+    recording_->leave_step();
+    recording_->track().begin_step(phase_, epoch_, batch_);
+    draws_ = true;
+}
+
+void LoopSteps::end_draw(std::uint32_t size, std::uint32_t batch) {
+    if (!std::exchange(draws_, false))
+        return;
+    recording_->track().end_draw(size, batch);
+    recording_->stepping_ = this;
+    ++batch_;
+}
+
+void LoopSteps::fail_draw() {
+    if (!std::exchange(draws_, false) || !records())
+        return;
+    LoopTrack& track = recording_->track();
+    track.mark(Span::starved);
+    track.end_step(StepStatus::failed, std::nullopt);
+    track.mark(Span::between);
+    ++batch_;
+}
+
+void LoopSteps::leave_draw() {
+    if (!std::exchange(draws_, false) || !records())
+        return;
+    LoopTrack& track = recording_->track();
+    track.mark(Span::starved);
+    track.end_of_data();
+    track.mark(Span::between);
+}
+
+void LoopSteps::end_step() {
+    LoopTrack& track = recording_->track();
+    track.mark(Span::forward);
+    track.end_step(StepStatus::complete, std::nullopt);
+    track.mark(Span::between);
+    recording_->stepping_ = nullptr;
+}
+
+void LoopSteps::end_pass() {
+    if (!in_pass_ || !records())
+        return;
+    leave_draw();
+    recording_->end_passes_after(this);
+    recording_->track().end_pass();
+    recording_->passes_.pop_back();
+    in_pass_ = false;
+}
+
+void add_recording(nb::module_& module) {
+    nb::class_<Recording>(module, "Recording",
+                          "A recording, `run.pftrace`, of one or several loops of this process: `drawpoint diagnose` "
+                          "and Perfetto read it. Written while it runs.\n\n`record=` of a DataLoader and of watch() "
+                          "takes one, or the name of a file. Raises OSError if the file cannot be written; if that "
+                          "happens later, training goes on and the file ends early.")
+        .def(nb::init<const std::string&>(), nb::arg("file"))
+        .def("report", &Recording::report, "The report on what is recorded so far, as text.")
+        .def("close", &Recording::close, "Ends the file. Idempotent.")
+        .def_prop_ro("file", &Recording::file)
+        .def("__enter__", [](const nb::object& self) { return self; })
+        .def("__exit__", [](Recording& self, const nb::args&) { self.close(); });
+}
+
+}   // namespace drawpoint::python

@@ -1,0 +1,512 @@
+"""watch(): the same batches, and all that PyTorch's workers do in the recording."""
+
+import copy
+import dataclasses
+import json
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+
+import pytest
+
+torch = pytest.importorskip("torch")
+import torch.utils.data as data   # noqa: E402
+
+import drawpoint   # noqa: E402
+
+SAMPLES, BATCH = 60, 8
+
+
+def twice(x):
+    return x * 2
+
+
+class Noise:
+    def __call__(self, x):
+        return x + torch.rand(())
+
+
+class Compose:
+    def __init__(self, *transforms):
+        self.transforms = list(transforms)
+
+    def __call__(self, x):
+        for transform in self.transforms:
+            x = transform(x)
+        return x
+
+
+class Rows(data.Dataset):
+    def __init__(self):
+        self.transform = Compose(twice, Noise())
+        self.asked = []
+
+    def __len__(self):
+        return SAMPLES
+
+    def __getitem__(self, index):
+        self.asked.append(index)
+        return self.transform(torch.full((4,), float(index))), index
+
+
+class Together(Rows):
+    def __getitems__(self, indices):
+        return [self[index] for index in indices]
+
+
+class Stream(data.IterableDataset):
+    def __iter__(self):
+        info = data.get_worker_info()
+        step = info.num_workers if info else 1
+        for i in range(info.id if info else 0, SAMPLES, step):
+            yield torch.full((4,), float(i)) + torch.rand(()), i
+
+
+class Fails(Rows):
+    def __getitem__(self, index):
+        if index == 30:
+            raise KeyError("no sample thirty")
+        return super().__getitem__(index)
+
+
+def loader(dataset=None, workers=2, **options):
+    dataset = dataset or Rows()
+    shuffle = not isinstance(dataset, data.IterableDataset)
+    return data.DataLoader(dataset, BATCH, shuffle=shuffle, num_workers=workers,
+                           generator=torch.Generator().manual_seed(5), **options)
+
+
+def batches(of, passes=2):
+    """The batches of some passes, copied."""
+    torch.manual_seed(3)
+    return [[part.clone() for part in batch] for _ in range(passes) for batch in of]
+
+
+def same(left, right):
+    return len(left) == len(right) and all(torch.equal(a, b) for x, y in zip(left, right) for a, b in zip(x, y))
+
+
+def in_any_order(found):
+    return sorted(found, key=lambda batch: sorted(batch[1].tolist()))
+
+
+def ledger_of(file, tmp_path):
+    """The rows of a recording, by the program if there is one."""
+    program = os.environ.get("DRAWPOINT_PROGRAM") or "drawpoint"
+    out = tmp_path / "run.json"
+    try:
+        subprocess.run([program, "export", str(file), "--to", "json", "-o", str(out)], check=True, capture_output=True)
+    except FileNotFoundError:
+        pytest.skip("there is no program drawpoint here, DRAWPOINT_PROGRAM would name it")
+    return json.loads(out.read_text())
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2, 4])
+@pytest.mark.parametrize("dataset", [Rows, Together, Stream])
+def test_batches_are_the_same_bit_for_bit(tmp_path, workers, dataset):
+    expected = batches(loader(dataset(), workers))
+    watched = drawpoint.watch(loader(dataset(), workers), tmp_path / "run.pftrace")
+    assert same(batches(watched), expected)
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+def test_batches_are_the_same_however_workers_start(tmp_path, method):
+    expected = batches(loader(multiprocessing_context=method))
+    watched = drawpoint.watch(loader(multiprocessing_context=method), tmp_path / "run.pftrace")
+    assert same(batches(watched), expected)
+
+
+@pytest.mark.parametrize("options", [{"persistent_workers": True}, {"prefetch_factor": 4}, {"drop_last": True}])
+def test_batches_are_the_same_with_options(tmp_path, options):
+    expected = batches(loader(**options))
+    assert same(batches(drawpoint.watch(loader(**options), tmp_path / "run.pftrace")), expected)
+
+
+@pytest.mark.skipif("in_order" not in data.DataLoader.__init__.__code__.co_varnames, reason="an older torch")
+def test_batches_out_of_order_are_the_same(tmp_path):
+    # Of data without chance: which worker makes a batch, and so its random numbers, depends on time.
+    expected = in_any_order(batches(loader(Frozen(), in_order=False), 1))
+    watched = drawpoint.watch(loader(Frozen(), in_order=False), tmp_path / "run.pftrace")
+    assert same(in_any_order(batches(watched, 1)), expected)
+
+
+def test_the_loader_and_its_data_set_stay_as_they_were(tmp_path):
+    for workers in (0, 2):
+        mine = loader(workers=workers)
+        before, of_data, of_compose = dict(vars(mine)), dict(vars(mine.dataset)), list(mine.dataset.transform.transforms)
+        watched = drawpoint.watch(mine, tmp_path / f"{workers}.pftrace")
+        batches(watched)
+        assert vars(mine) == before and type(mine.dataset) is Rows
+        assert mine.dataset.transform.transforms == of_compose and vars(mine.dataset).keys() == of_data.keys()
+
+
+def test_a_pass_left_early_restores_the_data_set(tmp_path):
+    mine = loader(workers=0)
+    for _ in drawpoint.watch(mine, tmp_path / "run.pftrace"):
+        break
+    assert type(mine.dataset) is Rows and mine.dataset.transform.transforms[0] is twice
+
+
+def test_it_looks_like_the_loader(tmp_path):
+    mine = loader()
+    watched = drawpoint.watch(mine, tmp_path / "run.pftrace")
+    assert isinstance(watched, data.DataLoader) and len(watched) == len(mine)
+    assert watched.dataset is mine.dataset and watched.batch_size == BATCH and watched.num_workers == 2
+    with pytest.raises(AttributeError):
+        watched.no_such_thing
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2, 4])
+@pytest.mark.parametrize("dataset", [Rows, Together, Stream])
+def test_every_sample_is_recorded_and_nothing_is_left_over(tmp_path, workers, dataset):
+    file = tmp_path / "run.pftrace"
+    watched = drawpoint.watch(loader(dataset(), workers), file)
+    drawn = batches(watched)
+    watched.close()
+    ledger = ledger_of(file, tmp_path)
+    assert ledger["pipelines"][0]["kind"] == "pytorch" and ledger["pipelines"][0]["num_workers"] == workers
+    assert ledger["pipelines"][0]["prefetch_depth"] == max(2 * workers, 1)
+    assert len(ledger["steps"]) == len(ledger["batches"]) == len(drawn)
+    assert sum(row["samples"] for row in ledger["samples"]) == 2 * SAMPLES
+    if dataset is Rows:
+        assert ledger["pipelines"][0]["stages"] == ["getitem", "twice", "Noise", "after the transforms"]
+        by_batch = {}
+        for row in ledger["samples"]:
+            by_batch.setdefault((row["epoch"], row["batch"]), []).append(row["index"])
+        for row, batch in zip(sorted(ledger["batches"], key=lambda row: (row["epoch"], row["batch"])), drawn):
+            assert by_batch[row["epoch"], row["batch"]] == batch[1].tolist()
+    for step in ledger["steps"]:
+        assert sum(piece["ns"] for piece in step["spans"] if piece["span"] in ("starved", "handoff", "transfer")) \
+            == step["draw_ns"]
+    for row in ledger["batches"]:
+        stamps = [row[key] for key in ("admitted_ns", "first_claim_ns", "last_done_ns", "collate_begin_ns",
+                                       "collate_end_ns", "delivery_begin_ns", "delivery_end_ns", "offered_ns",
+                                       "taken_ns") if row[key] is not None]
+        assert stamps == sorted(stamps)
+        assert (row["delivery_begin_ns"] is None) == (workers == 0)
+    for row in ledger["samples"]:
+        ends = row["begin_ns"]
+        for stage in row["stages"]:
+            assert stage["begin_ns"] >= ends and stage["ns"] >= 0
+            ends = stage["begin_ns"] + stage["ns"]
+    if workers:
+        assert ledger["host"][-1]["children_cpu_ns"] > 0
+
+
+def test_spawned_workers_stamp_by_the_loops_clock(tmp_path):
+    file = tmp_path / "run.pftrace"
+    watched = drawpoint.watch(loader(workers=1, multiprocessing_context="spawn"), file)
+    batches(watched, 1)
+    watched.close()
+    ledger = ledger_of(file, tmp_path)
+    for step, row in zip(ledger["steps"], ledger["batches"]):
+        assert row["delivery_end_ns"] <= row["taken_ns"] <= step["draw_begin_ns"] + step["draw_ns"]
+
+
+def test_a_data_set_that_throws_throws_as_without(tmp_path):
+    for workers in (0, 2):
+        watched = drawpoint.watch(loader(Fails(), workers), tmp_path / f"{workers}.pftrace")
+        with pytest.raises(KeyError, match="no sample thirty"):
+            batches(watched)
+        assert same(batches(drawpoint.watch(loader(workers=workers), tmp_path / "next.pftrace"), 1),
+                    batches(loader(workers=workers), 1))
+
+
+def test_a_worker_that_is_killed_ends_the_pass_with_pytorchs_error(tmp_path):
+    watched = drawpoint.watch(loader(Killed(), 1), tmp_path / "run.pftrace")
+    with pytest.raises(RuntimeError, match="exited unexpectedly|killed"):
+        batches(watched)
+    watched.close()
+
+
+class Killed(Rows):
+    def __getitem__(self, index):
+        if data.get_worker_info() is not None:
+            os._exit(3)
+        return super().__getitem__(index)
+
+
+def test_loops_share_a_recording(tmp_path):
+    file = tmp_path / "run.pftrace"
+    with drawpoint.Recording(str(file)) as recording:
+        train = drawpoint.watch(loader(), recording)
+        valid = drawpoint.watch(loader(workers=0), recording, name="valid", phase="valid")
+        ours = drawpoint.DataLoader(drawpoint.rows(torch.arange(64).reshape(16, 4), torch.arange(16)), 4,
+                                    record=recording, name="ours")
+        for _ in range(2):
+            for number, _ in enumerate(train):
+                if number == 3:
+                    batches(valid, 1)   # within a training pass
+            batches(valid, 1)
+        batches(ours, 1)
+        ours.close()
+    ledger = ledger_of(file, tmp_path)
+    assert [row["name"] for row in ledger["pipelines"]] == ["train", "valid", "ours"]
+    phases = [row["phase"] for row in ledger["steps"]]
+    assert phases.count("train") == 2 * len(train) + 4 and phases.count("valid") == 4 * len(valid)
+    assert all(row["ended"] for row in ledger["passes"])
+
+
+def test_one_file_is_recorded_by_one(tmp_path):
+    watched = drawpoint.watch(loader(), tmp_path / "run.pftrace")
+    with pytest.raises(OSError):
+        drawpoint.watch(loader(), tmp_path / "run.pftrace")
+    batches(watched, 1)
+    watched.close()
+    assert len(batches(watched, 1)) == 8   # goes on, and records nothing
+    assert len(ledger_of(tmp_path / "run.pftrace", tmp_path)["steps"]) == 8
+    with drawpoint.Recording(str(tmp_path / "other.pftrace")) as recording:
+        pass
+    with pytest.raises(RuntimeError, match="closed"):
+        drawpoint.watch(loader(), recording)
+
+
+@pytest.mark.parametrize("iterable", [range(5), [torch.zeros(3, 2), torch.ones(4, 2)],
+                                      [{"x": torch.zeros(2), "y": 1}]])
+def test_any_iterable_is_split_into_draw_and_step(tmp_path, iterable):
+    file = tmp_path / "run.pftrace"
+    watched = drawpoint.watch(iterable, file)
+    drawn = list(watched)
+    assert len(drawn) == len(iterable) and all(x is y for x, y in zip(drawn, iterable))
+    watched.close()
+    ledger = ledger_of(file, tmp_path)
+    assert len(ledger["steps"]) == len(iterable) and not ledger["pipelines"]
+
+
+def test_a_generator_that_throws_throws_as_without(tmp_path):
+    def two():
+        yield 1
+        raise ValueError("the second")
+    watched = iter(drawpoint.watch(two(), tmp_path / "run.pftrace"))
+    assert next(watched) == 1
+    with pytest.raises(ValueError, match="the second"):
+        next(watched)
+
+
+def test_lists_and_subsets_are_watched_too(tmp_path):
+    rows = [(torch.full((2,), float(i)), i) for i in range(20)]
+    subset = data.Subset(Rows(), list(range(0, SAMPLES, 2)))
+    for dataset in (rows, subset):
+        mine = data.DataLoader(dataset, 4, num_workers=1)
+        assert same(batches(drawpoint.watch(mine, tmp_path / f"{len(dataset)}.pftrace"), 1),
+                    batches(data.DataLoader(dataset, 4, num_workers=1), 1))
+
+
+def test_bad_arguments_are_named(tmp_path):
+    with pytest.raises(ValueError, match="phase"):
+        drawpoint.watch(loader(), tmp_path / "run.pftrace", phase="test")
+    with pytest.raises(ValueError, match="record"):
+        drawpoint.watch(loader(), None)
+    with pytest.raises(OSError):
+        drawpoint.watch(loader(), tmp_path / "nowhere" / "run.pftrace")
+
+
+def test_a_full_disk_ends_the_recording_and_not_the_training(tmp_path):
+    watched = drawpoint.watch(loader(), "/dev/full")
+    assert same(batches(watched), batches(loader()))
+    watched.close()
+
+
+def test_a_pinned_batch_is_stamped_when_it_is_pinned():
+    stamps = drawpoint._core.WorkerStamps(1, 0)
+    stamps.get_items(Rows(), [1, 2])
+    stamps.begin_collate()
+    stamped = stamps.stamped(torch.zeros(2))
+    try:
+        assert stamped.pin_memory() is stamped
+    except RuntimeError:   # without an accelerator PyTorch cannot pin
+        pass
+    assert torch.equal(copy.copy(stamped.batch), torch.zeros(2))
+
+
+def test_a_recording_goes_on_after_the_program_was_killed(tmp_path):
+    file = tmp_path / "run.pftrace"
+    code = ("import os, signal, time, sys; sys.path.insert(0, sys.argv[2]); import test_watch as t, drawpoint\n"
+            "t.batches(drawpoint.watch(t.loader(), sys.argv[1]), 3)\n"
+            "time.sleep(0.5); os.kill(os.getpid(), signal.SIGKILL)\n")
+    killed = subprocess.run([sys.executable, "-c", code, str(file), os.path.dirname(__file__)], capture_output=True)
+    assert killed.returncode == -9, killed.stderr.decode()
+    assert len(ledger_of(file, tmp_path)["steps"]) >= 2 * 8
+
+
+class OwnIterator(data.DataLoader):
+    def __iter__(self):
+        for x, y in super().__iter__():
+            yield x + 1, y
+
+
+def test_a_loader_with_an_iterator_of_its_own_is_watched_from_outside(tmp_path):
+    def make():
+        return OwnIterator(Rows(), BATCH, num_workers=1, generator=torch.Generator().manual_seed(5))
+    assert same(batches(drawpoint.watch(make(), tmp_path / "run.pftrace")), batches(make()))
+
+
+def test_two_passes_at_once_leave_the_data_set_as_it_was(tmp_path):
+    mine = loader(workers=0)
+    watched = drawpoint.watch(mine, tmp_path / "one.pftrace")
+    other = drawpoint.watch(data.DataLoader(mine.dataset, BATCH), tmp_path / "other.pftrace")
+    first, second = iter(watched), iter(other)
+    third = iter(watched)
+    for one in (first, second, third):
+        next(one)
+    del first
+    assert len(list(third)) == len(mine) - 1
+    del second, third
+    assert type(mine.dataset) is Rows and mine.dataset.transform.transforms[0] is twice
+    assert type(mine.dataset.transform.transforms[1]) is Noise
+
+
+def test_a_pass_that_another_replaced_is_not_recorded_and_goes_on(tmp_path):
+    file = tmp_path / "run.pftrace"
+    watched = drawpoint.watch(loader(workers=1), file)
+    old = iter(watched)
+    next(old)
+    new = iter(watched)
+    assert len(list(old)) == len(watched) - 1
+    del old
+    assert len(list(new)) == len(watched)
+    watched.close()
+    steps = ledger_of(file, tmp_path)["steps"]
+    assert [step["epoch"] for step in steps] == [0] + [1] * len(watched)
+
+
+class Slotted(data.Dataset):
+    __slots__ = ("rows",)
+
+    def __init__(self):
+        self.rows = [torch.full((4,), float(i)) for i in range(20)]
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index):
+        return self.rows[index], index
+
+
+@dataclasses.dataclass(frozen=True)
+class Frozen(data.Dataset):
+    size: int = 20
+
+    def __len__(self):
+        return self.size
+
+    def __getitem__(self, index):
+        return torch.full((4,), float(index)), index
+
+
+class Around(data.Dataset):
+    """Says that it has what the data set in it has."""
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    def __getattr__(self, name):
+        if name == "inner":
+            raise AttributeError(name)
+        return getattr(self.inner, name)
+
+    def __len__(self):
+        return len(self.inner)
+
+    def __getitem__(self, index):
+        return self.inner[index]
+
+
+class OwnSubset(data.Subset):
+    def __getitem__(self, index):
+        x, y = super().__getitem__(index)
+        return x + 100, y
+
+    def __getitems__(self, indices):
+        return [self[index] for index in indices]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("make", [
+    Slotted, Frozen, lambda: Around(Together()), lambda: OwnSubset(Frozen(), list(range(5, 15))),
+    lambda: data.Subset(data.Subset(Rows(), list(range(30))), list(range(3, 20))),
+    lambda: data.ConcatDataset([Rows(), Frozen()]), lambda: data.TensorDataset(torch.rand(20, 3), torch.arange(20)),
+])
+def test_unusual_data_sets_give_the_same(tmp_path, workers, make):
+    file = tmp_path / "run.pftrace"
+    torch.manual_seed(9)
+    expected = batches(data.DataLoader(make(), 4, num_workers=workers), 1)
+    torch.manual_seed(9)
+    watched = drawpoint.watch(data.DataLoader(make(), 4, num_workers=workers), file)
+    assert same(batches(watched, 1), expected)
+    watched.close()
+    assert sum(row["samples"] for row in ledger_of(file, tmp_path)["samples"]) == sum(len(y) for _, y in expected)
+
+
+def test_data_pipes_give_the_same(tmp_path):
+    def make():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            pipe = torch.utils.data.datapipes.iter.IterableWrapper(range(20))
+        return data.DataLoader(pipe, 4)
+    expected = [batch.tolist() for batch in make()]
+    assert [batch.tolist() for batch in drawpoint.watch(make(), tmp_path / "run.pftrace")] == expected
+
+
+def test_samplers_of_batches_say_how_large_those_are(tmp_path):
+    buckets = [[1, 2, 3], [4, 5], [6, 7, 8, 9]]
+    file = tmp_path / "run.pftrace"
+    watched = drawpoint.watch(data.DataLoader(Rows(), batch_sampler=buckets, num_workers=1), file)
+    assert [batch[1].tolist() for batch in batches(watched, 1)] == buckets
+    watched.close()
+    ledger = ledger_of(file, tmp_path)
+    assert ledger["pipelines"][0]["batch_size"] == 3 and [row["size"] for row in ledger["batches"]] == [3, 2, 4]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_without_batching_each_item_is_a_batch(tmp_path, workers):
+    file = tmp_path / "run.pftrace"
+    watched = drawpoint.watch(data.DataLoader(Frozen(), batch_size=None, num_workers=workers), file)
+    assert [int(y) for _, y in watched] == list(range(20))
+    watched.close()
+    assert [row["index"] for row in ledger_of(file, tmp_path)["samples"]] == [0] * 20
+
+
+def test_what_iterable_data_sets_drop_is_in_no_batch(tmp_path):
+    file = tmp_path / "run.pftrace"
+    watched = drawpoint.watch(loader(Stream(), 1, drop_last=True, persistent_workers=True), file)
+    batches(watched, 3)
+    watched.close()
+    ledger = ledger_of(file, tmp_path)
+    assert all(row["size"] == BATCH for row in ledger["batches"]) and len(ledger["batches"]) == 3 * (SAMPLES // BATCH)
+    assert [row["cpu_ns"] for row in ledger["host"] if (row.get("children_cpu_ns") or 0) > 60e9] == []
+
+
+class Copied(Rows):
+    def __getitem__(self, index):
+        if index % 16 == 0:
+            again = pickle.loads(pickle.dumps(self))
+            assert type(again) is Copied and again.transform.transforms[0] is twice
+            self.transform.transforms[1].share = 0.5
+            assert isinstance(copy.deepcopy(self.transform).transforms[1], Noise)
+        return super().__getitem__(index)
+
+
+def test_data_sets_are_pickled_and_copied_as_before_while_they_are_stamped(tmp_path):
+    mine = loader(Copied(), 0)
+    batches(drawpoint.watch(mine, tmp_path / "run.pftrace"))
+    assert mine.dataset.transform.transforms[1].share == 0.5
+
+
+class Odd:
+    @property
+    def shape(self):
+        raise RuntimeError("no shape today")
+
+    nbytes = shape
+
+
+def test_whatever_batches_are_they_are_drawn(tmp_path):
+    odd = Odd()
+    drawn = list(drawpoint.watch(data.DataLoader([odd] * 4, 2, collate_fn=lambda items: items[0]),
+                                 tmp_path / "one.pftrace"))
+    assert all(one is odd for one in drawn) and len(drawn) == 2
+    assert [one for one in drawpoint.watch(data.DataLoader([1, 2], 1, collate_fn=lambda items: None),
+                                           tmp_path / "two.pftrace")] == [None, None]

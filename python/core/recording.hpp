@@ -28,6 +28,11 @@ public:
     [[nodiscard]] Recorder& recorder() noexcept { return *recorder_; }
     [[nodiscard]] const std::string& file() const noexcept { return file_; }
     [[nodiscard]] bool is_open() const noexcept { return track_ != nullptr && !fork_.is_forked(); }
+    /// What the program did since the last mark was this action of the open step: "forward", "loss", "backward",
+    /// "opt_step", "zero_grad" or "other". Nothing outside every step. Throws nanobind::value_error for another word.
+    void mark(const std::string& action);
+    /// From now on steps are divided by mark().
+    void divide_steps() noexcept { divides_ = true; }
     /// The report on what is recorded so far.
     [[nodiscard]] std::string report();
     /// Ends all passes and the file. Idempotent.
@@ -44,6 +49,7 @@ private:
     std::unique_ptr<LoopTrack> track_;
     std::vector<LoopSteps*> passes_;   // that are open, outermost first
     LoopSteps* stepping_ = nullptr;    // whose step is open
+    bool divides_ = false;
 };
 
 /// The draws and steps of one loop in a recording: what the program does after a draw belongs to its step. If loops of

@@ -196,8 +196,14 @@ private:
 /// One pass over what is watched.
 class WatchedPass {
 public:
-    WatchedPass(std::shared_ptr<Watch> watch, std::uint64_t number, nb::object iterator, nb::object size_of)
-        : watch_{std::move(watch)}, number_{number}, iterator_{std::move(iterator)}, size_of_{std::move(size_of)} {}
+    /// `owner`: what must live as long as the pass.
+    WatchedPass(std::shared_ptr<Watch> watch, std::uint64_t number, nb::object iterator, nb::object size_of,
+                nb::object owner)
+        : watch_{std::move(watch)},
+          number_{number},
+          iterator_{std::move(iterator)},
+          size_of_{std::move(size_of)},
+          owner_{std::move(owner)} {}
     ~WatchedPass() { end(); }
     WatchedPass(const WatchedPass&) = delete;
     WatchedPass& operator=(const WatchedPass&) = delete;
@@ -242,7 +248,7 @@ public:
 private:
     std::shared_ptr<Watch> watch_;   // null: the pass is over
     std::uint64_t number_;
-    nb::object iterator_, size_of_;
+    nb::object iterator_, size_of_, owner_;
 };
 
 }   // namespace
@@ -260,8 +266,8 @@ void add_watch(nb::module_& module) {
         .def("set_sample_bytes", &Watch::set_sample_bytes, nb::arg("bytes"))
         .def_prop_ro("wants_sample_bytes", &Watch::wants_sample_bytes);
     nb::class_<WatchedPass>(module, "WatchedPass")
-        .def(nb::init<std::shared_ptr<Watch>, std::uint64_t, nb::object, nb::object>(), nb::arg("watch"),
-             nb::arg("number"), nb::arg("iterator"), nb::arg("size_of"))
+        .def(nb::init<std::shared_ptr<Watch>, std::uint64_t, nb::object, nb::object, nb::object>(), nb::arg("watch"),
+             nb::arg("number"), nb::arg("iterator"), nb::arg("size_of"), nb::arg("owner"))
         .def("__iter__", [](const nb::object& self) { return self; })
         .def("__next__", &WatchedPass::next);
 }

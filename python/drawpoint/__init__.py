@@ -1,4 +1,7 @@
-"""drawpoint: a prefetching DataLoader that says why a training loop waits for data.
+"""drawpoint: says why a training loop waits for data, and loads it faster.
+
+    for images, labels in drawpoint.watch(loader, "run.pftrace"):   # then: drawpoint diagnose run.pftrace
+        ...
 
     photos = drawpoint.ImageFolder("train")
     recipe = photos | drawpoint.decode_image | drawpoint.RandomResizedCrop(224) | drawpoint.Normalize.imagenet()
@@ -7,11 +10,21 @@
 """
 
 from ._core import (ArraySource, CenterCrop, DecodedImages, ImageFolder, ImageSource, Normalize,
-                    RandomHorizontalFlip, RandomResizedCrop, Recording, SampleError, Source, TarShards, __version__, decode_image,
-                    decode_jpeg, idx, npy, rows, to_uint8)
+                    RandomHorizontalFlip, RandomResizedCrop, Recording, SampleError, Source, TarShards, __version__,
+                    decode_image, decode_jpeg, idx, npy, rows, to_uint8)
 from .loader import DataLoader
 from .watching import watch
 
 __all__ = ["ArraySource", "CenterCrop", "DataLoader", "DecodedImages", "ImageFolder", "ImageSource", "Normalize",
-           "RandomHorizontalFlip", "RandomResizedCrop", "Recording", "SampleError", "Source", "TarShards", "__version__",
-           "decode_image", "decode_jpeg", "idx", "npy", "rows", "to_uint8", "watch"]
+           "RandomHorizontalFlip", "RandomResizedCrop", "Recording", "SampleError", "Source", "TarShards", "Tuned",
+           "__version__", "decode_image", "decode_jpeg", "idx", "npy", "rows", "to_uint8", "tune", "watch"]
+
+
+def __getattr__(name):
+    if name == "torch":   # imports PyTorch
+        import importlib
+        return importlib.import_module("drawpoint.torch")
+    if name in ("Tuned", "tune"):   # whose imports take a while
+        from . import tuning
+        return getattr(tuning, name)
+    raise AttributeError(f"module 'drawpoint' has no attribute {name!r}")

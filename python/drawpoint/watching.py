@@ -46,13 +46,13 @@ class Watched:
         number = self._core.begin_pass(epoch)
         try:
             if self._torch is not None:
-                return self._torch.begin(number)
+                return self._torch.begin(number, self)
             iterator = iter(self._loader)
         except BaseException:
             self._core.end_pass()
             raise
         self._core.begun([])
-        return _core.WatchedPass(self._core, number, iterator, _size_of)
+        return _core.WatchedPass(self._core, number, iterator, _size_of, self)   # lives as long as the pass
 
     def __len__(self):
         return len(self._loader)
@@ -142,11 +142,11 @@ class _TorchLoader:
             prefetch_factor=loader.prefetch_factor or 2, in_order=in_order,
             persistent_workers=loader.persistent_workers, batches=_length_of(loader))
 
-    def begin(self, number):
+    def begin(self, number, owner):
         if self.loader.num_workers > 0:
             iterator = iter(self.loader)
             self._core.begun([worker.pid for worker in getattr(iterator, "_workers", ())])
-            return _core.WatchedPass(self._core, number, self._sized(iterator), _size_of)
+            return _core.WatchedPass(self._core, number, self._sized(iterator), _size_of, owner)
         stamps = self._collate.stamps = _core.WorkerStamps(self._stages, 0)
         undo = _time_dataset(self.loader.dataset, stamps, self._by_item)
         try:
@@ -155,7 +155,7 @@ class _TorchLoader:
             undo()
             raise
         self._core.begun([])
-        return _InlinePass(_core.WatchedPass(self._core, number, self._sized(iterator), _size_of), undo)
+        return _InlinePass(_core.WatchedPass(self._core, number, self._sized(iterator), _size_of, owner), undo)
 
     def _sized(self, iterator):
         """Looks at the size of the first batch."""

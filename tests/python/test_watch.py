@@ -510,3 +510,15 @@ def test_whatever_batches_are_they_are_drawn(tmp_path):
     assert all(one is odd for one in drawn) and len(drawn) == 2
     assert [one for one in drawpoint.watch(data.DataLoader([1, 2], 1, collate_fn=lambda items: None),
                                            tmp_path / "two.pftrace")] == [None, None]
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_what_is_watched_lives_as_long_as_its_loop(tmp_path, workers):
+    file = tmp_path / "run.pftrace"
+    for _ in drawpoint.watch(loader(workers=workers), file):
+        pass
+    assert len(ledger_of(file, tmp_path)["steps"]) == 8   # and the file is whole when the loop ends
+    with drawpoint.Recording(str(tmp_path / "shared.pftrace")) as recording:
+        for _ in drawpoint.watch(loader(workers=workers), recording):
+            pass
+    assert len(ledger_of(tmp_path / "shared.pftrace", tmp_path)["steps"]) == 8

@@ -20,6 +20,14 @@
 
 namespace drawpoint::python {
 namespace nb = nanobind;
+namespace {
+
+std::vector<Recording*>& open_recordings() {
+    static std::vector<Recording*> all;
+    return all;
+}
+
+}   // namespace
 
 Recording::Recording(const std::string& file)
     : file_{file}, recorder_{std::make_unique<Recorder>(file, RecorderOptions{}, process_clock())} {
@@ -38,10 +46,12 @@ Recording::Recording(const std::string& file)
         recorder_->set_fact(facts::machine_cores, std::to_string(*machine.cores_usable));
     track_ = std::make_unique<LoopTrack>(*recorder_);
     track_->begin_pass(PassKind::fit, 0);
+    open_recordings().push_back(this);
 }
 
 Recording::~Recording() {
     if (fork_.is_forked()) {   // whose writer is missing
+        std::erase(open_recordings(), this);
         (void)track_.release();
         (void)recorder_.release();
         return;
@@ -99,6 +109,7 @@ void Recording::close() {
     if (!is_open())
         return;
     end_passes_after(nullptr);
+    std::erase(open_recordings(), this);
     track_->mark(Span::between);
     track_->end_pass();
     track_.reset();
@@ -123,7 +134,7 @@ void LoopSteps::begin_pass(std::uint32_t epoch, std::uint32_t first_batch) {
     end_pass();
     epoch_ = epoch;
     batch_ = first_batch;
-    if (!records())
+    if (!records() || recording_->drawing_ != nullptr)
         return;
     recording_->leave_step();
     LoopTrack& track = recording_->track();
@@ -134,16 +145,18 @@ void LoopSteps::begin_pass(std::uint32_t epoch, std::uint32_t first_batch) {
 }
 
 void LoopSteps::begin_draw() {
-    if (draws_ || !in_pass_ || !records())
+    if (draws_ || !in_pass_ || !records() || recording_->drawing_ != nullptr)
         return;
     recording_->leave_step();
     recording_->track().begin_step(phase_, epoch_, batch_);
+    recording_->drawing_ = this;
     draws_ = true;
 }
 
 void LoopSteps::end_draw(std::uint32_t size, std::uint32_t batch) {
     if (!std::exchange(draws_, false))
         return;
+    recording_->drawing_ = nullptr;
     LoopTrack& track = recording_->track();
     track.end_draw(size, batch);
     if (recording_->divides_)
@@ -155,6 +168,7 @@ void LoopSteps::end_draw(std::uint32_t size, std::uint32_t batch) {
 void LoopSteps::fail_draw() {
     if (!std::exchange(draws_, false) || !records())
         return;
+    recording_->drawing_ = nullptr;
     LoopTrack& track = recording_->track();
     track.mark(Span::starved);
     track.end_step(StepStatus::failed, std::nullopt);
@@ -165,6 +179,7 @@ void LoopSteps::fail_draw() {
 void LoopSteps::leave_draw() {
     if (!std::exchange(draws_, false) || !records())
         return;
+    recording_->drawing_ = nullptr;
     LoopTrack& track = recording_->track();
     track.mark(Span::starved);
     track.end_of_data();
@@ -191,7 +206,18 @@ void LoopSteps::end_pass() {
     in_pass_ = false;
 }
 
+void close_recordings() {
+    while (!open_recordings().empty()) {
+        Recording* const last = open_recordings().back();
+        if (last->is_open())
+            last->close();
+        else   // a forked child's copy
+            open_recordings().pop_back();
+    }
+}
+
 void add_recording(nb::module_& module) {
+    nb::module_::import_("atexit").attr("register")(nb::cpp_function(&close_recordings));
     nb::class_<Recording>(module, "Recording",
                           "A recording, `run.pftrace`, of one or several loops of this process: `drawpoint diagnose` "
                           "and Perfetto read it. Written while it runs.\n\n`record=` of a DataLoader and of watch() "

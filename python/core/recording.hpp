@@ -49,11 +49,12 @@ private:
     std::unique_ptr<LoopTrack> track_;
     std::vector<LoopSteps*> passes_;   // that are open, outermost first
     LoopSteps* stepping_ = nullptr;    // whose step is open
+    LoopSteps* drawing_ = nullptr;     // whose draw is
     bool divides_ = false;
 };
 
 /// The draws and steps of one loop in a recording: what the program does after a draw belongs to its step. If loops of
-/// one recording alternate, a step ends where another loop begins.
+/// one recording alternate, a step ends where another loop begins; one within another's draw is not recorded.
 class LoopSteps {
 public:
     /// `recording` may be null: then nothing is recorded.
@@ -89,6 +90,9 @@ private:
     std::uint32_t epoch_ = 0, batch_ = 0;
     bool in_pass_ = false, draws_ = false;
 };
+
+/// Ends all recordings of this process that are open.
+void close_recordings();
 
 void add_recording(nanobind::module_&);
 

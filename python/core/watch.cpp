@@ -15,6 +15,7 @@
 
 #include <drawpoint/instrumentation/facts.hpp>
 
+#include "python/core/collected.hpp"
 #include "python/core/recording.hpp"
 #include "python/core/worker_stamps.hpp"
 
@@ -209,26 +210,26 @@ public:
     WatchedPass& operator=(const WatchedPass&) = delete;
 
     nb::object next() {
-        if (!watch_)
+        const std::shared_ptr<Watch> watch = watch_;   // stays, should the pass end meanwhile
+        if (!watch || !iterator_.is_valid())
             throw nb::stop_iteration();
-        const bool is_current =
-            watch_->is_current(number_);   // else another pass has begun, and this one is not recorded
+        const bool is_current = watch->is_current(number_);   // else another pass has begun: this one is not recorded
         if (is_current)
-            watch_->begin_draw();
+            watch->begin_draw();
         nb::object item = nb::steal(PyIter_Next(iterator_.ptr()));
         if (!item.is_valid()) {
             if (PyErr_Occurred() != nullptr) {
                 nb::python_error error;   // takes it, for what follows
                 if (is_current)
-                    watch_->fail_draw();
+                    watch->fail_draw();
                 throw error;
             }
             end();
             throw nb::stop_iteration();
         }
-        if (!watch_->is_of_torch() || !nb::isinstance<Stamped>(item)) {
+        if (!watch->is_of_torch() || !nb::isinstance<Stamped>(item)) {
             if (is_current)
-                watch_->end_draw(nb::cast<std::uint32_t>(size_of_(item)));
+                watch->end_draw(nb::cast<std::uint32_t>(size_of_(item)));
             return item;
         }
         Stamped& stamped = *nb::inst_ptr<Stamped>(item);
@@ -236,8 +237,13 @@ public:
                                        ? stamped.stamps.size
                                        : nb::cast<std::uint32_t>(size_of_(stamped.batch));
         if (is_current)
-            watch_->end_draw(stamped, size);
+            watch->end_draw(stamped, size);
         return std::move(stamped.batch);
+    }
+    void each_held(auto visit) {
+        visit(iterator_);
+        visit(size_of_);
+        visit(owner_);
     }
     void end() noexcept {
         const auto watch = std::exchange(watch_, nullptr);
@@ -265,7 +271,7 @@ void add_watch(nb::module_& module) {
         .def("end_pass", &Watch::end_pass)
         .def("set_sample_bytes", &Watch::set_sample_bytes, nb::arg("bytes"))
         .def_prop_ro("wants_sample_bytes", &Watch::wants_sample_bytes);
-    nb::class_<WatchedPass>(module, "WatchedPass")
+    nb::class_<WatchedPass>(module, "WatchedPass", nb::type_slots(collected<WatchedPass>))
         .def(nb::init<std::shared_ptr<Watch>, std::uint64_t, nb::object, nb::object, nb::object>(), nb::arg("watch"),
              nb::arg("number"), nb::arg("iterator"), nb::arg("size_of"), nb::arg("owner"))
         .def("__iter__", [](const nb::object& self) { return self; })

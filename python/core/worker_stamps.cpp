@@ -9,6 +9,7 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 
+#include "python/core/collected.hpp"
 #include "python/core/process_clock.hpp"
 
 namespace drawpoint::python {
@@ -134,6 +135,7 @@ public:
         return result;
     }
     [[nodiscard]] const nb::object& wrapped() const noexcept { return call_; }
+    void each_held(auto visit) { visit(call_); }
 
 private:
     nb::object call_;
@@ -152,14 +154,19 @@ public:
         stamps_->begin_sample(count_);
         PyObject* const item = PyIter_Next(iterator_.ptr());
         if (item == nullptr) {
-            if (PyErr_Occurred() != nullptr)
-                throw nb::python_error();
+            if (PyErr_Occurred() != nullptr) {
+                nb::python_error error;
+                stamps_->drop();
+                throw error;
+            }
             throw nb::stop_iteration();
         }
         stamps_->end_sample(1);
         ++count_;
         return nb::steal(item);
     }
+
+    void each_held(auto visit) { visit(iterator_); }
 
 private:
     nb::object iterator_;
@@ -202,6 +209,8 @@ nb::list get_items(WorkerStamps& stamps, nb::handle dataset, nb::handle indices)
 
 /// `get(indices)`, which makes all samples of a batch together, stamped.
 nb::object get_run(WorkerStamps& stamps, const nb::object& get, nb::handle indices, std::uint32_t count) {
+    if (stamps.in_sample())   // one that asks for another one
+        return get(indices);
     note_number(stamps, indices);
     stamps.begin_sample(0);
     try {
@@ -265,7 +274,7 @@ void add_worker_stamps(nb::module_& module) {
         .def("begin_collate", &WorkerStamps::begin_collate)
         .def("drop", &WorkerStamps::drop)
         .def("stamped", &WorkerStamps::stamped, nb::arg("batch").none());
-    nb::class_<TimedCall>(module, "TimedCall")
+    nb::class_<TimedCall>(module, "TimedCall", nb::type_slots(collected<TimedCall>))
         .def(nb::init<nb::object, std::shared_ptr<WorkerStamps>, std::size_t>())
         .def("__call__", &TimedCall::operator())
         .def("__setattr__", [](const TimedCall& call, const nb::str& name,
@@ -277,17 +286,22 @@ void add_worker_stamps(nb::module_& module) {
                                        nb::make_tuple(call.wrapped()));
              })
         .def_prop_ro("drawpoint_wrapped", &TimedCall::wrapped)
+        .def("__bool__", [](const TimedCall& call) { return PyObject_IsTrue(call.wrapped().ptr()) == 1; })
+        .def("__len__", [](const TimedCall& call) { return nb::len(call.wrapped()); })
+        .def("__iter__", [](const TimedCall& call) { return nb::iter(call.wrapped()); })
+        .def("__getitem__",
+             [](const TimedCall& call, const nb::object& key) { return nb::object(call.wrapped()[key]); })
         .def("__getattr__",
              [](const TimedCall& call, const nb::str& name) { return nb::getattr(call.wrapped(), name); })
         .def("__repr__", [](const TimedCall& call) { return nb::repr(call.wrapped()); });
-    nb::class_<TimedIterator>(module, "TimedIterator")
+    nb::class_<TimedIterator>(module, "TimedIterator", nb::type_slots(collected<TimedIterator>))
         .def(nb::init<nb::object, std::shared_ptr<WorkerStamps>>())
         .def("__iter__", [](const nb::object& self) { return self; })
         .def("__next__", &TimedIterator::next);
     nb::class_<Rest>(module, "Rest").def("__init__", &set_rest).def("__reduce__", [](const nb::object& self) {
         return reduce_rest(self);
     });
-    nb::class_<Stamped>(module, "Stamped")
+    nb::class_<Stamped>(module, "Stamped", nb::type_slots(collected<Stamped>))
         .def(
             "__init__",
             [](Stamped* made, nb::object batch, Rest& rest) {

@@ -28,6 +28,7 @@ struct BatchStamps {
 /// A batch on its way from the process that made it, with its stamps and its packed samples. Pickling it stamps when
 /// that began and ended.
 struct Stamped {
+    void each_held(auto visit) { visit(batch); }
     nanobind::object batch;
     BatchStamps stamps;
     std::vector<std::byte> samples;
@@ -44,6 +45,7 @@ public:
     void end_stage(std::size_t stage) noexcept;
     /// `samples`: that were made together. Throws std::bad_alloc.
     void end_sample(std::uint32_t samples);
+    [[nodiscard]] bool in_sample() const noexcept { return in_sample_; }
     /// The sample failed: it and all of its batch are dropped.
     void drop() noexcept;
     void begin_collate() noexcept;

@@ -6,6 +6,28 @@ from .recording import is_file, recording_of
 from .watching import watch
 
 
+def _nothing(*_):
+    pass
+
+
+def _hook_of_a_copy():
+    """What a hook becomes in a copy of its model, which is in no profile."""
+    return _nothing
+
+
+class _Marks:
+    """A hook that marks the end of an action."""
+
+    def __init__(self, recording, action):
+        self._recording, self._action = recording, action
+
+    def __call__(self, *_):
+        self._recording.mark(self._action)
+
+    def __reduce__(self):
+        return _hook_of_a_copy, ()
+
+
 class profile:
     """Records a loop with what each step does.
 
@@ -34,31 +56,16 @@ class profile:
         return self.recording.report()
 
     def __enter__(self):
-        mark = self.recording.mark
-        self.recording.divide_steps()
-        if self._model is not None:
-            self._undo.append(self._model.register_forward_hook(lambda *_: mark("forward")).remove)
-        if self._optimizer is not None:
-            optimizer, zero_grad = self._optimizer, self._optimizer.zero_grad
-            self._undo.append(optimizer.register_step_pre_hook(lambda *_: mark("other")).remove)
-            self._undo.append(optimizer.register_step_post_hook(lambda *_: mark("opt_step")).remove)
-
-            def marked_zero_grad(*arguments, **named):
-                mark("other")
-                zero_grad(*arguments, **named)
-                mark("zero_grad")
-
-            optimizer.zero_grad = marked_zero_grad
-            self._undo.append(lambda: vars(optimizer).pop("zero_grad", None))
-        backward = torch.Tensor.backward
-
-        def marked_backward(self, *arguments, **named):
-            mark("loss")
-            backward(self, *arguments, **named)
-            mark("backward")
-
-        torch.Tensor.backward = marked_backward
-        self._undo.append(lambda: setattr(torch.Tensor, "backward", backward))
+        try:
+            self.recording.divide_steps()
+            if self._model is not None:
+                self._undo.append(self._model.register_forward_hook(_Marks(self.recording, "forward")).remove)
+            if self._optimizer is not None:
+                self._hang_into_optimizer()
+            self._undo.append(_wrap_backward(self.recording))
+        except BaseException:
+            self.__exit__()
+            raise
         return self
 
     def __exit__(self, *_):
@@ -66,3 +73,45 @@ class profile:
             self._undo.pop()()
         if self._owns:
             self.recording.close()
+
+    def _hang_into_optimizer(self):
+        optimizer, recording = self._optimizer, self.recording
+        if not hasattr(optimizer, "register_step_pre_hook"):
+            raise TypeError(f"profile: optimizer must be PyTorch's, got {type(optimizer).__name__}")
+        own, zero_grad = vars(optimizer), optimizer.zero_grad
+        was = own.get("zero_grad")
+        self._undo.append(optimizer.register_step_pre_hook(_Marks(recording, "other")).remove)
+        self._undo.append(optimizer.register_step_post_hook(_Marks(recording, "opt_step")).remove)
+
+        def marked_zero_grad(*arguments, **named):
+            recording.mark("other")
+            zero_grad(*arguments, **named)
+            recording.mark("zero_grad")
+
+        def undo():
+            if own.get("zero_grad") is marked_zero_grad:
+                own.pop("zero_grad")
+                if was is not None:
+                    own["zero_grad"] = was
+
+        own["zero_grad"] = marked_zero_grad
+        self._undo.append(undo)
+
+
+def _wrap_backward(recording):
+    def backward(self, *arguments, **named):
+        if backward.ended:
+            return backward.inner(self, *arguments, **named)
+        recording.mark("loss")
+        result = backward.inner(self, *arguments, **named)
+        recording.mark("backward")
+        return result
+
+    def undo():
+        backward.ended = True
+        while getattr(torch.Tensor.backward, "ended", False):   # also of a profile that ended in between
+            torch.Tensor.backward = torch.Tensor.backward.inner
+
+    backward.inner, backward.ended = torch.Tensor.backward, False
+    torch.Tensor.backward = backward
+    return undo

@@ -31,6 +31,8 @@ def watch(loader, record, *, name="train", phase="train"):
 class Watched:
     """What `watch()` returns."""
 
+    _OWN = frozenset({"_loader", "epoch", "recording", "_core", "_torch", "_ends"})
+
     def __init__(self, loader, record, name, trains):
         self._loader, self.epoch = loader, 0
         self.recording = recording_of(record)
@@ -56,6 +58,21 @@ class Watched:
 
     def __len__(self):
         return len(self._loader)
+
+    def __bool__(self):
+        return bool(self._loader)
+
+    def __reduce__(self):
+        raise TypeError("drawpoint: what is watched cannot be pickled: watch the loader where it is used")
+
+    def __setattr__(self, name, value):
+        """What is set is the loader's, and goes for the next pass."""
+        if name in self._OWN:
+            object.__setattr__(self, name, value)
+            return
+        setattr(self._loader, name, value)
+        if self._torch is not None:
+            self._torch.set(name, value)
 
     def __getattr__(self, name):
         if name in ("_loader", "_torch"):   # of an object that is being copied
@@ -129,10 +146,10 @@ class _TorchLoader:
         # Without automatic batching a worker is asked for one item, which is the batch.
         self._by_item = loader.batch_sampler is None and not _is_iterable(loader.dataset)
         self._collate = known["collate_fn"] = _Collate(loader.collate_fn)
-        self._stages = len(stages)
+        self._stages, self._init = len(stages), None
         in_order = getattr(loader, "in_order", True)
         if loader.num_workers > 0:
-            known["worker_init_fn"] = _Init(loader.worker_init_fn, self._stages, self._by_item)
+            self._init = known["worker_init_fn"] = _Init(loader.worker_init_fn, self._stages, self._by_item)
             if not in_order and not self._by_item and not _is_iterable(loader.dataset):
                 known["batch_sampler"] = _Numbered(loader.batch_sampler)
         if not _can_be_timed(loader.dataset):
@@ -142,20 +159,33 @@ class _TorchLoader:
             prefetch_factor=loader.prefetch_factor or 2, in_order=in_order,
             persistent_workers=loader.persistent_workers, batches=_length_of(loader))
 
+    def set(self, name, value):
+        if name == "collate_fn":
+            self._collate.user = value
+        elif name == "worker_init_fn" and self._init is not None:
+            self._init.user = value
+        else:
+            vars(self.loader)[name] = value
+
     def begin(self, number, owner):
         if self.loader.num_workers > 0:
             iterator = iter(self.loader)
             self._core.begun([worker.pid for worker in getattr(iterator, "_workers", ())])
             return _core.WatchedPass(self._core, number, self._sized(iterator), _size_of, owner)
         stamps = self._collate.stamps = _core.WorkerStamps(self._stages, 0)
-        undo = _time_dataset(self.loader.dataset, stamps, self._by_item)
+
+        def time_dataset():
+            return _time_dataset(self.loader.dataset, stamps, self._by_item)
+
+        undo = time_dataset()
         try:
             iterator = iter(self.loader)
         except BaseException:
             undo()
             raise
         self._core.begun([])
-        return _InlinePass(_core.WatchedPass(self._core, number, self._sized(iterator), _size_of, owner), undo)
+        return _InlinePass(_core.WatchedPass(self._core, number, self._sized(iterator), _size_of, owner), undo,
+                           time_dataset)
 
     def _sized(self, iterator):
         """Looks at the size of the first batch."""
@@ -183,13 +213,15 @@ class _Sized:
 class _InlinePass:
     """A pass of a loader without workers, whose data set is stamped in this process as long as it lasts."""
 
-    def __init__(self, inner, undo):
-        self._inner, self._undo = inner, weakref.finalize(self, undo)
+    def __init__(self, inner, undo, again):
+        self._inner, self._undo, self._again = inner, weakref.finalize(self, undo), again
 
     def __iter__(self):
         return self
 
     def __next__(self):
+        if not self._undo.alive:   # after an error, with which the loop goes on
+            self._undo = weakref.finalize(self, self._again())
         try:
             return next(self._inner)
         except BaseException:
@@ -209,7 +241,7 @@ class _Init:
     """What a worker calls first: its stamps begin, then the user's function runs."""
 
     def __init__(self, user, stages, by_item):
-        self._user, self._stages, self._by_item, self._scale = user, stages, by_item, _core.clock_scale()
+        self.user, self._stages, self._by_item, self._scale = user, stages, by_item, _core.clock_scale()
 
     def __call__(self, worker):
         global _in_worker
@@ -217,30 +249,30 @@ class _Init:
         _core.set_clock_scale(self._scale)   # a spawned process has a clock of its own
         _in_worker = _core.WorkerStamps(self._stages, worker)
         _time_dataset(torch.utils.data.get_worker_info().dataset, _in_worker, self._by_item)
-        if self._user is not None:
-            self._user(worker)
+        if self.user is not None:
+            self.user(worker)
 
 
 class _Collate:
     """Collates as the user's function does, and sends the stamps with the batch."""
 
     def __init__(self, user):
-        self._user, self.stamps = user, None
+        self.user, self.stamps = user, None
 
     def __call__(self, samples):
         stamps = self.stamps or _in_worker
         if stamps is None:
-            return self._user(samples)
+            return self.user(samples)
         stamps.begin_collate()
         try:
-            batch = self._user(samples)
+            batch = self.user(samples)
         except BaseException:
             stamps.drop()
             raise
         return stamps.stamped(batch)
 
     def __getstate__(self):
-        return {"_user": self._user, "stamps": None}
+        return {"user": self.user, "stamps": None}
 
 
 def _length_of(loader):
@@ -306,21 +338,32 @@ def _untimed(call):
     return call.drawpoint_wrapped if type(call) is _core.TimedCall else call
 
 
+def _asked(what, name):
+    """An attribute of a user's object, whatever asking for it raises; None: it has none."""
+    try:
+        return getattr(what, name, None)
+    except Exception:
+        return None
+
+
 class _Place:
     """Where a transform hangs: an attribute of an object, or a place of a list."""
 
     def __init__(self, holder, key):
         self._holder, self._key = holder, key
         self.call = _untimed(holder[key])   # an older pass, which is still there, may have put its own
-        self.name = getattr(self.call, "__name__", None) or type(self.call).__name__
+        name = _asked(self.call, "__name__")
+        self.name = name if isinstance(name, str) else type(self.call).__name__
 
     def put(self, made):
         """Puts `made` there, and returns what takes it away again, unless somebody else has put something there."""
         self._holder[self._key] = made
 
         def undo():
-            if self._holder[self._key] is made:
-                self._holder[self._key] = self.call
+            held = self._holder
+            for key in list(held) if isinstance(held, dict) else range(len(held)):   # others may have moved it
+                if held[key] is made:
+                    held[key] = self.call
 
         return undo
 
@@ -331,10 +374,10 @@ def _transforms_of(dataset):
         call = _untimed(own.get(attribute))
         if call is None:
             continue
-        inside = getattr(call, "transforms", None)
+        inside = _asked(call, "transforms")
         if isinstance(inside, list) and inside:   # a Compose
             found += [_Place(inside, i) for i in range(len(inside))]
-        elif not (attribute == "transforms" and hasattr(call, "target_transform")):   # torchvision's pair of the others
+        elif attribute != "transforms" or _asked(call, "target_transform") is None:   # torchvision's pair of the others
             found.append(_Place(own, attribute))
     return [place for place in found if callable(place.call)]
 
@@ -424,7 +467,7 @@ def _subclass(cls, **members):
 def _timed_class(dataset, cls, stamps, by_item):
     """A subclass of the data set's class that stamps its samples."""
     if _is_iterable(dataset):
-        return _subclass(cls, __iter__=lambda self: _core.TimedIterator(iter(cls.__iter__(self)), stamps))
+        return _subclass(cls, __iter__=lambda self: _core.TimedIterator(cls.__iter__(self), stamps))
     if by_item:
         return _subclass(cls, __getitem__=lambda self, index: stamps.get_run(
             lambda this: cls.__getitem__(self, this), index, 1))

@@ -1,5 +1,7 @@
 """drawpoint.torch.profile: the parts of a plain loop's steps."""
 
+import copy
+import pickle
 import time
 
 import pytest
@@ -82,3 +84,22 @@ def test_what_is_no_action_is_refused(tmp_path):
             recording.mark("draw")
     with pytest.raises(ValueError, match="record"):
         drawpoint.torch.profile(record=None)
+
+
+def test_nothing_is_left_of_a_profile(tmp_path):
+    model, optimizer = torch.nn.Linear(2, 1), None
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    mine, backward = optimizer.zero_grad, torch.Tensor.backward
+    optimizer.zero_grad = mine
+    with pytest.raises(TypeError, match="optimizer"):
+        drawpoint.torch.profile(model, object(), record=tmp_path / "one.pftrace").__enter__()
+    drawpoint.Recording(str(tmp_path / "one.pftrace")).close()   # is free again
+    first = drawpoint.torch.profile(model, optimizer, record=tmp_path / "one.pftrace").__enter__()
+    second = drawpoint.torch.profile(model, optimizer, record=tmp_path / "two.pftrace").__enter__()
+    copied = copy.deepcopy(model)
+    assert pickle.loads(pickle.dumps(model))(torch.ones(1, 2)).shape == (1, 1)
+    first.__exit__()
+    model(torch.ones(1, 2)).sum().backward()
+    second.__exit__()
+    copied(torch.ones(1, 2)).sum().backward()
+    assert torch.Tensor.backward is backward and not model._forward_hooks

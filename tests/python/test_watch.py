@@ -2,12 +2,14 @@
 
 import copy
 import dataclasses
+import gc
 import json
 import os
 import pickle
 import subprocess
 import sys
 import warnings
+import weakref
 
 import pytest
 
@@ -522,3 +524,158 @@ def test_what_is_watched_lives_as_long_as_its_loop(tmp_path, workers):
         for _ in drawpoint.watch(loader(workers=workers), recording):
             pass
     assert len(ledger_of(tmp_path / "shared.pftrace", tmp_path)["steps"]) == 8
+
+
+class OwnStream(data.IterableDataset):
+    def __init__(self):
+        self.count = 0
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        self.count += 1
+        if self.count > 20:
+            raise StopIteration
+        return self.count
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_an_iterable_data_set_may_be_its_own_iterator(tmp_path, workers):
+    expected = [batch.tolist() for batch in data.DataLoader(OwnStream(), 4, num_workers=workers)]
+    watched = drawpoint.watch(data.DataLoader(OwnStream(), 4, num_workers=workers), tmp_path / "run.pftrace")
+    assert [batch.tolist() for batch in watched] == expected
+
+
+def test_a_pass_may_end_while_it_draws(tmp_path):
+    class Again:
+        count = 0
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            self.count += 1
+            if self.count == 2:
+                list(self.passing)
+                return "back"
+            if self.count == 4:
+                raise StopIteration
+            return self.count
+
+    again = Again()
+    again.passing = iter(drawpoint.watch(again, tmp_path / "run.pftrace"))
+    assert list(again.passing) == [1, "back"]
+
+
+def test_what_is_watched_is_collected_with_what_refers_to_it(tmp_path):
+    class Trainer:
+        def __init__(self):
+            self.draws = iter(drawpoint.watch(data.DataLoader(Frozen(), 4, num_workers=1, collate_fn=self.collate),
+                                              tmp_path / "run.pftrace"))
+            next(self.draws)
+
+        def collate(self, samples):
+            return data.default_collate(samples)
+
+    trainer = Trainer()
+    gone = weakref.ref(trainer)
+    del trainer
+    gc.collect()
+    assert gone() is None
+    drawpoint.Recording(str(tmp_path / "run.pftrace")).close()   # and nobody writes the file any more
+
+
+def test_a_recording_ends_with_the_program(tmp_path):
+    file = tmp_path / "run.pftrace"
+    code = ("import sys, drawpoint\nrecording = drawpoint.Recording(sys.argv[1])\n"
+            "class Numbers:\n    def __iter__(self): return (i for i in range(100))\n"
+            "draws = iter(drawpoint.watch(Numbers(), recording))\n"
+            "for _ in range(60): next(draws)\n")
+    subprocess.run([sys.executable, "-c", code, str(file)], check=True)
+    assert len(ledger_of(file, tmp_path)["steps"]) == 60
+
+
+def test_transforms_may_change_in_a_pass(tmp_path):
+    for change in (lambda compose: compose.transforms.pop(), lambda compose: compose.transforms.insert(0, twice),
+                   lambda compose: compose.transforms.clear()):
+        mine = loader(workers=0)
+        for number, _ in enumerate(drawpoint.watch(mine, tmp_path / "run.pftrace")):
+            if number == 1:
+                change(mine.dataset.transform)
+        assert number == len(mine) - 1
+        assert all(one is twice or type(one) is Noise for one in mine.dataset.transform.transforms)
+
+
+class Sequential(data.Dataset):
+    """Looks into its transform."""
+
+    def __init__(self):
+        self.transform = torch.nn.Sequential(torch.nn.Identity(), torch.nn.Identity())
+
+    def __len__(self):
+        return 8
+
+    def __getitem__(self, index):
+        assert len(self.transform) == 2 and self.transform and self.transform[0] is list(self.transform)[0]
+        return self.transform(torch.full((2,), float(index)))
+
+
+class Closed:
+    """Raises what it likes for what it has not."""
+
+    def __init__(self):
+        self.__dict__["known"] = {}
+
+    def __getattr__(self, name):
+        return self.__dict__["known"][name]
+
+    def __call__(self, x):
+        return x
+
+
+def test_transforms_are_what_users_write(tmp_path):
+    of_closed = Rows()
+    of_closed.transform = Closed()
+    for number, dataset in enumerate((Sequential(), of_closed)):
+        mine = data.DataLoader(dataset, 4)
+        assert len(list(drawpoint.watch(mine, tmp_path / f"{number}.pftrace"))) == len(mine)
+
+
+def test_errors_that_the_loop_catches_cost_one_batch(tmp_path):
+    file, drawn = tmp_path / "run.pftrace", 0
+    mine = data.DataLoader(Fails(), BATCH)
+    draws = iter(drawpoint.watch(mine, file))
+    while True:
+        try:
+            next(draws)
+            drawn += 1
+        except KeyError:
+            continue
+        except StopIteration:
+            break
+    del draws
+    assert drawn == len(mine) - 1 and type(mine.dataset) is Fails
+    ledger = ledger_of(file, tmp_path)
+    assert sum(row["samples"] for row in ledger["samples"]) == SAMPLES - BATCH
+    assert [step["status"] for step in ledger["steps"]].count("failed") == 1
+
+
+def test_a_loop_within_anothers_draw_is_not_recorded(tmp_path):
+    file = tmp_path / "run.pftrace"
+    with drawpoint.Recording(str(file)) as recording:
+        outer = drawpoint.watch(drawpoint.watch([1, 2, 3], recording), recording)
+        assert list(outer) == [1, 2, 3]
+    ledger = ledger_of(file, tmp_path)
+    assert len(ledger["steps"]) == 3 and all(row["ended"] for row in ledger["passes"])
+
+
+def test_what_is_set_goes_for_the_next_pass(tmp_path):
+    mine = data.DataLoader(Frozen(), 4, collate_fn=lambda samples: 1)
+    watched = drawpoint.watch(mine, tmp_path / "run.pftrace")
+    assert set(watched) == {1}
+    watched.collate_fn = lambda samples: 2
+    assert set(watched) == {2} and mine.collate_fn([]) == 2
+    assert bool(drawpoint.watch((i for i in range(3)), tmp_path / "generator.pftrace"))
+    with pytest.raises(TypeError, match="cannot be pickled"):
+        pickle.dumps(watched)

@@ -113,7 +113,6 @@ def steps_with_samples(folder, count, chance, many=20):
     recording = drawpoint.Recording(str(folder / "samples.pftrace"))
     core = _core.Watch(recording, "train", True)
     core.set_torch_loader([f"stage {i}" for i in range(6)], 64, 1, 2, True, True, -1)
-    core.set_sample_bytes(1)
     stamps, dataset = _core.WorkerStamps(6, 0), Rows()
     undo = watching._time_dataset(dataset, stamps, False)
     texts = []
@@ -125,7 +124,8 @@ def steps_with_samples(folder, count, chance, many=20):
 
     def watched():
         stamped = [pickle.loads(text) for text in texts]
-        return timed(_core.WatchedPass(core, core.begin_pass(0), iter(stamped), watching._size_of, None))
+        return timed(_core.WatchedPass(core, core.begin_pass(0), iter(stamped), watching._size_of,
+                                       watching._bytes_of, core))
 
     tell("a step with 64 samples of 5 stages, without unpickling", "µs", [ns / many / 1e3 for ns in pairs(
         count, chance, lambda: timed([None] * many), watched)], 5)

@@ -184,6 +184,7 @@ void Recorder::Impl::drain(bool tell_all) {
     // The loop's head is read first: what happened before its records is then below the other heads and written first.
     const std::uint64_t loop_head = loop_ring.head();
     Ring::Drops packed_lost;
+    std::uint32_t packed_lost_ring = 0;
     {
         const std::lock_guard lock{mutex};
         rings.clear();
@@ -196,6 +197,7 @@ void Recorder::Impl::drain(bool tell_all) {
         taken.swap(rare);
         packed_bytes = 0;
         packed_lost = std::exchange(packed_drops, {});
+        packed_lost_ring = packed_ring;
         for (const std::int64_t child : new_children)
             children.add(child);
         new_children.clear();
@@ -212,7 +214,7 @@ void Recorder::Impl::drain(bool tell_all) {
             sink.add(row, now_ns);
     }
     sink.add(added);
-    sink.add_dropped(packed_ring, packed_lost);
+    sink.add_dropped(packed_lost_ring, packed_lost);
     bool busy = false;
     const auto consume = [&](Ring& ring, std::uint64_t head) {
         const std::uint64_t records = ring.consume(head, [&](const std::byte* message) { sink.take(message); });

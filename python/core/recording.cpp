@@ -227,7 +227,7 @@ void add_recording(nb::module_& module) {
         .def("report", &Recording::report, "The report on what is recorded so far, as text.")
         .def("mark", &Recording::mark, nb::arg("action"),
              "What the loop did since the last mark was this action of the step: forward, loss, backward, opt_step, "
-             "zero_grad or other. Nothing outside every step. Half a microsecond.")
+             "zero_grad or other. Nothing outside every step. A third of a microsecond.")
         .def("divide_steps", &Recording::divide_steps, "From now on steps are divided by mark().")
         .def("close", &Recording::close, "Ends the file. Idempotent.")
         .def_prop_ro("file", &Recording::file)

@@ -199,11 +199,12 @@ class WatchedPass {
 public:
     /// `owner`: what must live as long as the pass.
     WatchedPass(std::shared_ptr<Watch> watch, std::uint64_t number, nb::object iterator, nb::object size_of,
-                nb::object owner)
+                nb::object bytes_of, nb::object owner)
         : watch_{std::move(watch)},
           number_{number},
           iterator_{std::move(iterator)},
           size_of_{std::move(size_of)},
+          bytes_of_{std::move(bytes_of)},
           owner_{std::move(owner)} {}
     ~WatchedPass() { end(); }
     WatchedPass(const WatchedPass&) = delete;
@@ -236,6 +237,8 @@ public:
         const std::uint32_t size = stamped.stamps.size != 0   // else its data set could not be stamped
                                        ? stamped.stamps.size
                                        : nb::cast<std::uint32_t>(size_of_(stamped.batch));
+        if (watch->wants_sample_bytes())   // of the first batch: its draw is longer by that
+            watch->set_sample_bytes(nb::cast<double>(bytes_of_(stamped.batch)) / size);
         if (is_current)
             watch->end_draw(stamped, size);
         return std::move(stamped.batch);
@@ -243,6 +246,7 @@ public:
     void each_held(auto visit) {
         visit(iterator_);
         visit(size_of_);
+        visit(bytes_of_);
         visit(owner_);
     }
     void end() noexcept {
@@ -254,7 +258,7 @@ public:
 private:
     std::shared_ptr<Watch> watch_;   // null: the pass is over
     std::uint64_t number_;
-    nb::object iterator_, size_of_, owner_;
+    nb::object iterator_, size_of_, bytes_of_, owner_;
 };
 
 }   // namespace
@@ -268,12 +272,11 @@ void add_watch(nb::module_& module) {
              nb::arg("batches"))
         .def("begin_pass", &Watch::begin_pass, nb::arg("epoch"))
         .def("begun", &Watch::begun, nb::arg("children"))
-        .def("end_pass", &Watch::end_pass)
-        .def("set_sample_bytes", &Watch::set_sample_bytes, nb::arg("bytes"))
-        .def_prop_ro("wants_sample_bytes", &Watch::wants_sample_bytes);
+        .def("end_pass", &Watch::end_pass);
     nb::class_<WatchedPass>(module, "WatchedPass", nb::type_slots(collected<WatchedPass>))
-        .def(nb::init<std::shared_ptr<Watch>, std::uint64_t, nb::object, nb::object, nb::object>(), nb::arg("watch"),
-             nb::arg("number"), nb::arg("iterator"), nb::arg("size_of"), nb::arg("owner"))
+        .def(nb::init<std::shared_ptr<Watch>, std::uint64_t, nb::object, nb::object, nb::object, nb::object>(),
+             nb::arg("watch"), nb::arg("number"), nb::arg("iterator"), nb::arg("size_of"), nb::arg("bytes_of"),
+             nb::arg("owner"))
         .def("__iter__", [](const nb::object& self) { return self; })
         .def("__next__", &WatchedPass::next);
 }

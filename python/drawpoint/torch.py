@@ -38,7 +38,8 @@ class profile:
     forward: up to the end of the model's call. loss: up to `backward()`. backward: up to the optimizer's step. opt_step,
     zero_grad: those of the optimizer. What follows is `other`. By hooks of the model and the optimizer and, until the
     end of `with`, around `torch.Tensor.backward`; of a device they time what the loop's thread does. Without model or
-    optimizer these parts are in what follows them. About three microseconds a step. One loop at a time.
+    optimizer these parts are in what follows them. A third of a microsecond for each
+    part. One loop at a time.
     """
 
     def __init__(self, model=None, optimizer=None, *, record):

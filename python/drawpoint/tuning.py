@@ -40,7 +40,7 @@ def tune(make_loader, step, *, ours=None, start=(2, 2), seconds=3.0, rounds=3, m
     It is recorded with `start` first; a replay of that by PyTorch's rule proposes at most five settings, and these are
     raced in an order drawn anew each round: `seconds` each, after what is prefetched at first. `ours()`: makes a
     drawpoint.DataLoader of the same data, to be raced beside them. Progress and the line to write go to `out` (None:
-    nowhere). Takes about a minute. Raises what the loader or the step raise.
+    nowhere). Takes `rounds` times `seconds` for each setting, and the recording. Raises what the loader or the step raise.
     """
     say = (lambda text: print(text, file=out, flush=True)) if out is not None else (lambda text: None)
     most = max_workers or len(os.sched_getaffinity(0)) + 2

@@ -152,20 +152,24 @@ private:
 
     void legend(const DrawTimeline& timeline) {
         std::string words;
+        const auto flush = [&] {
+            columns_of(words) > width_ ? prose(words) : line(words);
+            words.clear();
+        };
         const auto add = [&](const std::string& word) {
             if (!words.empty() && columns_of(words) + columns_of(word) + 3 > width_)
-                line(std::exchange(words, {}));
+                flush();
             words += (words.empty() ? "" : "   ") + word;
         };
         for (const auto& [name, ns] : timeline.moments)
             add(std::string{name.substr(0, 1)} + " " + std::string{name} + " " + moment(ns, step_.draw_begin_ns));
-        line(std::exchange(words, {}));
+        flush();
         for (std::size_t i = 0; i < stages_.size(); ++i)
             add(std::string{letters_[i]} + " " + printable(stages_[i]));
         for (const char* sign : {"C collate", "lower case: waiting (I/O, sleep)", "░ waiting for a core",
                                  "~ waiting for a read ahead", "· read ahead"})
             add(sign);
-        line(words);
+        flush();
         const std::size_t all = timeline.all_samples, shown = timeline.samples.size();
         if (all == 0)
             line("The samples of this batch are not recorded.");
@@ -180,20 +184,27 @@ private:
         line("");
         const auto all = pieces_of(blame_, draw_);
         const std::int64_t draw_ns = length_ns(step_.draw_begin_ns, draw_end_ns(step_));
-        std::size_t name_width = 0, ns_width = 0;
+        std::size_t name_width = std::string_view{"draw"}.size(), ns_width = 0;
         for (const BlamePiece& piece : all) {
             name_width = std::max(name_width, columns_of(printable(name_of(ledger_, draw_, piece))));
             ns_width = std::max(ns_width, format_count(piece.ns).size());
         }
+        name_width = std::min(name_width, width_ - (ns_width + 14));
         for (const BlamePiece& piece : all) {
-            std::string text = padded(printable(name_of(ledger_, draw_, piece)), name_width) + "  " +
+            std::string name = printable(name_of(ledger_, draw_, piece));
+            if (columns_of(name) > name_width)
+                prose(std::exchange(name, {}));
+            std::string text = padded(name, name_width) + "  " +
                                padded(format_count(piece.ns) + " ns", ns_width + 3, true) + "  " +
                                padded(percent(piece.ns, draw_ns), 7, true);
+            std::string where;
             if (piece.sample != nothing)
-                text += "  sample " + std::to_string(ledger_.samples[piece.sample].index);
+                where = "sample " + std::to_string(ledger_.samples[piece.sample].index);
             if (const std::string_view spent = words_of(piece.spent); !spent.empty())
-                (text += ", ") += spent;
-            line(text);
+                (where += where.empty() ? "" : ", ") += spent;
+            if (!where.empty() && columns_of(text) + 2 + columns_of(where) > width_)
+                line(std::exchange(text, {}));
+            line(where.empty() ? text : text + "  " + where);
         }
         line(padded("draw", name_width) + "  " + format_count(draw_ns) + " ns");
         if (draw_.order_ns > 0)

@@ -135,21 +135,29 @@ BOOST_AUTO_TEST_CASE(what_is_not_recorded_is_said) {
 
 BOOST_AUTO_TEST_CASE(lines_keep_to_the_width_and_names_cannot_act_on_a_terminal) {
     DrawnLedger drawn = stalled();
-    drawn.ledger.pipelines[0].stages[1] = "de\x1b[31mcode";
     for (std::uint32_t slot = 2; slot < 60; ++slot)
         drawn.sample(1, slot, 0, 1250 + slot, {1, 1});
     drawn.ledger.batches[1].size = 60;
     drawn.ledger.sort();
-    for (const std::size_t width : {0u, 60u, 80u, 200u}) {
-        const std::string text = explained(drawn.ledger, 1, width);
-        BOOST_TEST(has(text, "Of 60 records of samples, the 32 that ended last."));
-        BOOST_TEST(!has(text, "\x1b"));
-        std::istringstream lines{text};
-        for (std::string line; std::getline(lines, line);)
-            if (line.find("handoff") == std::string::npos)   // the length of a piece's line depends on its name
+    for (SampleRow& sample : drawn.ledger.samples)   // of a long decode 200 ns compute, the rest waits
+        if (sample.slot == 1) {
+            drawn.ledger.stages[sample.stages.first + 1].cpu_ns = 200;
+            sample.run_queue_ns = 0;
+        }
+    for (const char* const name : {"de\x1b[31mcode", "decode+crop+resize+normalize",
+                                   "a stage whose name has more words than a narrow terminal has columns for it"})
+        for (const std::size_t width : {0u, 60u, 80u, 200u}) {
+            drawn.ledger.pipelines[0].stages[1] = name;
+            const std::string text = explained(drawn.ledger, 1, width);
+            BOOST_TEST(has(text, "Of 60 records of samples, the 32 that ended last."));
+            BOOST_TEST(has(text, "sample 101, waiting off its core\n"));
+            BOOST_TEST(!has(text, "\x1b"));
+            std::istringstream lines{text};
+            for (std::string line; std::getline(lines, line);)
                 BOOST_TEST(std::ranges::count_if(line, [](char c) { return (c & 0xc0) != 0x80; }) <=
-                           static_cast<std::ptrdiff_t>(std::max<std::size_t>(width, 60)));
-    }
+                               static_cast<std::ptrdiff_t>(std::max<std::size_t>(width, 60)),
+                           line);
+        }
 }
 
 BOOST_AUTO_TEST_SUITE_END()

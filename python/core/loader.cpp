@@ -171,7 +171,7 @@ private:
         const nb::gil_scoped_release waiting;
         return pass_->wait_for(most);
     }
-    [[nodiscard]] bool is_forked() const noexcept { return ::getpid() != process_; }
+    [[nodiscard]] bool is_forked() const noexcept { return fork_.is_forked(); }
     void check_process() const {
         if (is_forked())
             throw std::runtime_error{"drawpoint: this loader belongs to process " + std::to_string(process_) +
@@ -253,6 +253,7 @@ private:
         return convert_(to_capsule(array, false));   // which every torch takes
     }
 
+    const ForkCheck fork_;
     const pid_t process_ = ::getpid();
     std::shared_ptr<const SampleSource> source_;
     std::unique_ptr<Sampler> order_;

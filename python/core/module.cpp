@@ -1,6 +1,7 @@
 #include <nanobind/nanobind.h>
 
 #include "python/core/arrays.hpp"
+#include "python/core/fit_steps.hpp"
 #include "python/core/loader.hpp"
 #include "python/core/recording.hpp"
 #include "python/core/sources.hpp"
@@ -13,6 +14,7 @@ NB_MODULE(_core, module) {
     drawpoint::python::add_arrays(module);
     drawpoint::python::add_sources(module);
     drawpoint::python::add_recording(module);
+    drawpoint::python::add_fit_steps(module);
     drawpoint::python::add_loader(module);
     drawpoint::python::add_worker_stamps(module);
     drawpoint::python::add_watch(module);

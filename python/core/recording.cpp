@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 
@@ -16,6 +17,7 @@
 #include <drawpoint/instrumentation/report/summary.hpp>
 #include <drawpoint/instrumentation/report/text.hpp>
 
+#include "python/core/fit_steps.hpp"
 #include "python/core/process_clock.hpp"
 
 namespace drawpoint::python {
@@ -29,8 +31,11 @@ std::vector<Recording*>& open_recordings() {
 
 }   // namespace
 
-Recording::Recording(const std::string& file)
-    : file_{file}, recorder_{std::make_unique<Recorder>(file, RecorderOptions{}, process_clock())} {
+Recording::Recording(const std::optional<std::string>& file, std::shared_ptr<ManualClock> clock)
+    : file_{file}, clock_{std::move(clock)} {
+    const AnyClock read = clock_ ? AnyClock{*clock_} : process_clock();
+    recorder_ = file_ ? std::make_unique<Recorder>(*file_, RecorderOptions{}, read)
+                      : std::make_unique<Recorder>(RecorderOptions{}, read);
     recorder_->set_fact(facts::version, DRAWPOINT_VERSION);
     recorder_->set_fact(facts::process_id, std::to_string(::getpid()));
     recorder_->set_fact(facts::process_name, "python");
@@ -46,6 +51,7 @@ Recording::Recording(const std::string& file)
         recorder_->set_fact(facts::machine_cores, std::to_string(*machine.cores_usable));
     track_ = std::make_unique<LoopTrack>(*recorder_);
     track_->begin_pass(PassKind::fit, 0);
+    in_fit_ = true;
     open_recordings().push_back(this);
 }
 
@@ -61,9 +67,9 @@ Recording::~Recording() {
 
 LoopTrack& Recording::track() {
     if (fork_.is_forked())
-        throw std::runtime_error{"drawpoint: " + file_ + " is recorded by another process"};
+        throw std::runtime_error{"drawpoint: " + named() + " is another process's"};
     if (!track_)
-        throw std::runtime_error{"drawpoint: the recording " + file_ + " is closed"};
+        throw std::runtime_error{"drawpoint: " + named() + " is closed"};
     return *track_;
 }
 
@@ -91,7 +97,7 @@ void Recording::mark(const std::string& action) {
     const auto found = std::ranges::find(marked, action, &Marked::word);
     if (found == marked.end())
         throw nb::value_error("drawpoint: mark() knows forward, loss, backward, opt_step, zero_grad and other");
-    if (stepping_ == nullptr || !is_open())
+    if (!is_open() || (driver_ != nullptr ? !driver_->is_in_batch() : stepping_ == nullptr))
         return;
     track_->mark(found->span);
     for (std::size_t i = 0; i < found->events; ++i)
@@ -100,7 +106,7 @@ void Recording::mark(const std::string& action) {
 
 std::string Recording::report() {
     if (fork_.is_forked())
-        throw std::runtime_error{"drawpoint: " + file_ + " is recorded by another process"};
+        throw std::runtime_error{"drawpoint: " + named() + " is another process's"};
     const nb::gil_scoped_release computing;
     return to_text(summarize(recorder_->ledger()));
 }
@@ -108,13 +114,37 @@ std::string Recording::report() {
 void Recording::close() {
     if (!is_open())
         return;
+    if (driver_ != nullptr)
+        driver_->leave();
     end_passes_after(nullptr);
     std::erase(open_recordings(), this);
-    track_->mark(Span::between);
-    track_->end_pass();
+    end_fit();
     track_.reset();
     const nb::gil_scoped_release waits;
     recorder_->finish();
+}
+
+void Recording::begin_fit(FitSteps& driver) {
+    LoopTrack& track = this->track();
+    if (driver_ != nullptr)
+        driver_->leave();
+    end_passes_after(nullptr);
+    if (in_fit_ && track.steps() > 0)   // of other loops
+        end_fit();
+    track.mark(Span::between);
+    if (!in_fit_)
+        track.begin_pass(PassKind::fit, 0);
+    in_fit_ = true;
+    driver_ = &driver;
+    drawn_.reset();
+}
+
+void Recording::end_fit() {
+    driver_ = nullptr;
+    if (!std::exchange(in_fit_, false))
+        return;
+    track_->mark(Span::between);
+    track_->end_pass();
 }
 
 void Recording::end_passes_after(const LoopSteps* kept) {
@@ -130,23 +160,33 @@ void Recording::leave_step() {
 
 LoopSteps::~LoopSteps() { end_pass(); }
 
-void LoopSteps::begin_pass(std::uint32_t epoch, std::uint32_t first_batch) {
+std::uint32_t LoopSteps::begin_pass(std::uint32_t epoch, std::uint32_t first_batch) {
     end_pass();
     epoch_ = epoch;
     batch_ = first_batch;
     if (!records() || recording_->drawing_ != nullptr)
-        return;
+        return epoch_;
+    is_driven_ = recording_->driver_ != nullptr;
+    if (is_driven_) {
+        in_pass_ = true;
+        return epoch_ = recording_->driver_->epoch();
+    }
     recording_->leave_step();
     LoopTrack& track = recording_->track();
     track.mark(Span::between);
     track.begin_pass(phase_ == Phase::train ? PassKind::train : PassKind::valid, epoch);
     recording_->passes_.push_back(this);
     in_pass_ = true;
+    return epoch_;
 }
 
 void LoopSteps::begin_draw() {
     if (draws_ || !in_pass_ || !records() || recording_->drawing_ != nullptr)
         return;
+    if (is_driven_) {
+        draws_ = recording_->driver_ != nullptr && recording_->driver_->is_in_draw();
+        return;
+    }
     recording_->leave_step();
     recording_->track().begin_step(phase_, epoch_, batch_);
     recording_->drawing_ = this;
@@ -156,6 +196,11 @@ void LoopSteps::begin_draw() {
 void LoopSteps::end_draw(std::uint32_t size, std::uint32_t batch) {
     if (!std::exchange(draws_, false))
         return;
+    if (is_driven_) {   // the framework goes on with it before its step begins
+        recording_->drawn_ = DrawnBatch{size, batch};
+        ++batch_;
+        return;
+    }
     recording_->drawing_ = nullptr;
     LoopTrack& track = recording_->track();
     track.end_draw(size, batch);
@@ -166,7 +211,7 @@ void LoopSteps::end_draw(std::uint32_t size, std::uint32_t batch) {
 }
 
 void LoopSteps::fail_draw() {
-    if (!std::exchange(draws_, false) || !records())
+    if (!std::exchange(draws_, false) || !records() || is_driven_)
         return;
     recording_->drawing_ = nullptr;
     LoopTrack& track = recording_->track();
@@ -177,7 +222,7 @@ void LoopSteps::fail_draw() {
 }
 
 void LoopSteps::leave_draw() {
-    if (!std::exchange(draws_, false) || !records())
+    if (!std::exchange(draws_, false) || !records() || is_driven_)
         return;
     recording_->drawing_ = nullptr;
     LoopTrack& track = recording_->track();
@@ -200,6 +245,10 @@ void LoopSteps::end_pass() {
     if (!in_pass_ || !records())
         return;
     leave_draw();
+    if (is_driven_) {
+        in_pass_ = false;
+        return;
+    }
     recording_->end_passes_after(this);
     recording_->track().end_pass();
     recording_->passes_.pop_back();
@@ -218,12 +267,20 @@ void close_recordings() {
 
 void add_recording(nb::module_& module) {
     nb::module_::import_("atexit").attr("register")(nb::cpp_function(&close_recordings));
+    nb::class_<ManualClock>(module, "ManualClock", "A clock for tests: its time is what they say.")
+        .def(nb::init<std::int64_t>(), nb::arg("start_ns") = 0)
+        .def(
+            "advance", [](ManualClock& self, std::int64_t ns) { self.advance(std::chrono::nanoseconds{ns}); },
+            nb::arg("ns"))
+        .def_prop_ro("now_ns", &ManualClock::now_ns);
     nb::class_<Recording>(module, "Recording",
                           "A recording, `run.pftrace`, of one or several loops of this process: `drawpoint diagnose` "
                           "and Perfetto read it. Written while it runs.\n\n`record=` of a DataLoader and of watch() "
                           "takes one, or the name of a file. Raises OSError if the file cannot be written; if that "
-                          "happens later, training goes on and the file ends early.")
-        .def(nb::init<const std::string&>(), nb::arg("file"))
+                          "happens later, training goes on and the file ends early.\n\nWithout a file it is in memory. "
+                          "clock: a ManualClock, for tests.")
+        .def(nb::init<const std::optional<std::string>&, std::shared_ptr<ManualClock>>(), nb::arg("file") = nb::none(),
+             nb::arg("clock") = nb::none())
         .def("report", &Recording::report, "The report on what is recorded so far, as text.")
         .def("mark", &Recording::mark, nb::arg("action"),
              "What the loop did since the last mark was this action of the step: forward, loss, backward, opt_step, "

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,46 @@
 namespace drawpoint::python {
 namespace nb = nanobind;
 namespace {
+
+/// Samples in a batch, as far as that can be seen.
+class SizeOf {
+public:
+    /// `look`: the same in Python, for whatever is not seen here.
+    explicit SizeOf(nb::object look) : look_{std::move(look)} {}
+
+    [[nodiscard]] std::uint32_t operator()(nb::handle batch) {
+        PyObject* part = batch.ptr();
+        for (int depth = 0; depth < 4; ++depth) {   // its first part
+            if (Py_TYPE(part) == type_) {
+                const Py_ssize_t size = PyObject_Size(part);
+                if (size > 0)
+                    return static_cast<std::uint32_t>(std::min<Py_ssize_t>(size, UINT32_MAX));
+                PyErr_Clear();
+                return 1;
+            }
+            PyObject* first = nullptr;
+            Py_ssize_t at = 0;
+            if (PyTuple_CheckExact(part) && PyTuple_Size(part) > 0)
+                first = PyTuple_GetItem(part, 0);
+            else if (PyList_CheckExact(part) && PyList_Size(part) > 0)
+                first = PyList_GetItem(part, 0);
+            else if (!PyDict_CheckExact(part) || PyDict_Next(part, &at, nullptr, &first) == 0)
+                break;
+            part = first;
+        }
+        const auto size = nb::cast<std::uint32_t>(look_(batch));
+        // Of a tensor or an array, len() is quicker than its shape.
+        if (type_ == nullptr && PyObject_HasAttrString(part, "shape") != 0 && PyObject_Size(part) == size)
+            type_ = Py_TYPE(part);
+        PyErr_Clear();
+        return size;
+    }
+    void each_held(auto visit) { visit(look_); }
+
+private:
+    nb::object look_;
+    PyTypeObject* type_ = nullptr;   // that has a shape, whose first number is its length
+};
 
 /// What is known of a PyTorch loader.
 struct TorchLoader {
@@ -52,9 +93,8 @@ public:
 
     /// A pass begins, with its first draw, which waits for what iter() does. Returns its number.
     std::uint64_t begin_pass(std::uint32_t epoch) {
-        steps_.begin_pass(epoch, 0);
+        epoch_ = steps_.begin_pass(epoch, 0);
         steps_.begin_draw();
-        epoch_ = epoch;
         drawn_ = 0;
         offered_ns_ = no_stamp;
         sent_ns_.clear();
@@ -210,10 +250,11 @@ public:
     WatchedPass(const WatchedPass&) = delete;
     WatchedPass& operator=(const WatchedPass&) = delete;
 
+    /// Invalid: it is over.
     nb::object next() {
         const std::shared_ptr<Watch> watch = watch_;   // stays, should the pass end meanwhile
         if (!watch || !iterator_.is_valid())
-            throw nb::stop_iteration();
+            return {};
         const bool is_current = watch->is_current(number_);   // else another pass has begun: this one is not recorded
         if (is_current)
             watch->begin_draw();
@@ -226,17 +267,17 @@ public:
                 throw error;
             }
             end();
-            throw nb::stop_iteration();
+            return {};
         }
         if (!watch->is_of_torch() || !nb::isinstance<Stamped>(item)) {
             if (is_current)
-                watch->end_draw(nb::cast<std::uint32_t>(size_of_(item)));
+                watch->end_draw(size_of_(item));
             return item;
         }
         Stamped& stamped = *nb::inst_ptr<Stamped>(item);
         const std::uint32_t size = stamped.stamps.size != 0   // else its data set could not be stamped
                                        ? stamped.stamps.size
-                                       : nb::cast<std::uint32_t>(size_of_(stamped.batch));
+                                       : size_of_(stamped.batch);
         if (watch->wants_sample_bytes())   // of the first batch: its draw is longer by that
             watch->set_sample_bytes(nb::cast<double>(bytes_of_(stamped.batch)) / size);
         if (is_current)
@@ -245,7 +286,7 @@ public:
     }
     void each_held(auto visit) {
         visit(iterator_);
-        visit(size_of_);
+        size_of_.each_held(visit);
         visit(bytes_of_);
         visit(owner_);
     }
@@ -258,8 +299,28 @@ public:
 private:
     std::shared_ptr<Watch> watch_;   // null: the pass is over
     std::uint64_t number_;
-    nb::object iterator_, size_of_, bytes_of_, owner_;
+    nb::object iterator_;
+    SizeOf size_of_;
+    nb::object bytes_of_, owner_;
 };
+
+/// What Python calls for the next batch, without nanobind's look-up of methods.
+PyObject* next_of(PyObject* self) noexcept {
+    try {
+        return nb::inst_ptr<WatchedPass>(self)->next().release().ptr();
+    } catch (nb::python_error& error) {
+        error.restore();
+    } catch (const std::exception& error) {
+        PyErr_SetString(PyExc_RuntimeError, error.what());
+    }
+    return nullptr;
+}
+
+const PyType_Slot pass_slots[] = {collected<WatchedPass>[0],
+                                  collected<WatchedPass>[1],
+                                  {Py_tp_iter, reinterpret_cast<void*>(&PyObject_SelfIter)},
+                                  {Py_tp_iternext, reinterpret_cast<void*>(&next_of)},
+                                  {0, nullptr}};
 
 }   // namespace
 
@@ -273,12 +334,10 @@ void add_watch(nb::module_& module) {
         .def("begin_pass", &Watch::begin_pass, nb::arg("epoch"))
         .def("begun", &Watch::begun, nb::arg("children"))
         .def("end_pass", &Watch::end_pass);
-    nb::class_<WatchedPass>(module, "WatchedPass", nb::type_slots(collected<WatchedPass>))
+    nb::class_<WatchedPass>(module, "WatchedPass", nb::type_slots(pass_slots))
         .def(nb::init<std::shared_ptr<Watch>, std::uint64_t, nb::object, nb::object, nb::object, nb::object>(),
              nb::arg("watch"), nb::arg("number"), nb::arg("iterator"), nb::arg("size_of"), nb::arg("bytes_of"),
-             nb::arg("owner"))
-        .def("__iter__", [](const nb::object& self) { return self; })
-        .def("__next__", &WatchedPass::next);
+             nb::arg("owner"));
 }
 
 }   // namespace drawpoint::python

@@ -19,6 +19,7 @@ void WorkerStamps::begin_sample(std::uint64_t index) noexcept {
     index_ = index;
     measured_ = budget_.next();
     seen_ = {};
+    any_ = false;
     in_sample_ = true;
     if (measured_) {
         begin_run_queue_ns_ = usage_.run_queue_ns();
@@ -37,7 +38,7 @@ void WorkerStamps::end_stage(std::size_t stage) noexcept {
     if (!in_sample_)
         return;
     Seen& seen = seen_[stage];
-    const bool is_first = std::ranges::none_of(seen_, &Seen::any);
+    const bool is_first = !std::exchange(any_, true);
     if (!seen.any)
         seen.begin_ns = stage_begin_ns_;
     seen.any = true;
@@ -58,7 +59,6 @@ void WorkerStamps::end_sample(std::uint32_t samples) {
     sample.row.samples = samples;
     sample.row.begin_ns = begin_ns_;
     sample.stage_count = static_cast<std::uint32_t>(stages_);
-    const bool any = std::ranges::any_of(seen_, &Seen::any);
     std::int64_t cpu_ns = 0;
     if (measured_) {
         cpu_ns = ThreadUsage::cpu_ns();
@@ -79,9 +79,9 @@ void WorkerStamps::end_sample(std::uint32_t samples) {
                 if (one.any)
                     until_ns = std::min(until_ns, one.begin_ns);
             stage = {begin_ns_, until_ns - begin_ns_,
-                     measured_ ? (any ? first_cpu_ns_ : cpu_ns) - begin_cpu_ns_ : no_stamp};
+                     measured_ ? (any_ ? first_cpu_ns_ : cpu_ns) - begin_cpu_ns_ : no_stamp};
         } else if (i + 1 == stages_) {
-            stage = {at_ns, end_ns - at_ns, measured_ ? (any ? cpu_ns - last_cpu_ns_ : 0) : no_stamp};
+            stage = {at_ns, end_ns - at_ns, measured_ ? (any_ ? cpu_ns - last_cpu_ns_ : 0) : no_stamp};
         } else if (seen_[i].any) {
             const std::int64_t from_ns = std::max(seen_[i].begin_ns, at_ns);
             stage = {from_ns, std::clamp<std::int64_t>(seen_[i].ns, 0, end_ns - from_ns),
@@ -128,10 +128,13 @@ class TimedCall {
 public:
     TimedCall(nb::object call, std::shared_ptr<WorkerStamps> stamps, std::size_t stage)
         : call_{std::move(call)}, stamps_{std::move(stamps)}, stage_{stage} {}
-    nb::object operator()(const nb::args& arguments, const nb::kwargs& named) const {
+    /// A new reference; null: Python's error is set.
+    [[nodiscard]] PyObject* call(PyObject* arguments, PyObject* named) const noexcept {
+        const nb::object call = call_;   // stays, should the collector clear this meanwhile
         stamps_->begin_stage();
-        nb::object result = call_(*arguments, **named);
-        stamps_->end_stage(stage_);
+        PyObject* const result = PyObject_Call(call.ptr(), arguments, named);
+        if (result != nullptr)
+            stamps_->end_stage(stage_);
         return result;
     }
     [[nodiscard]] const nb::object& wrapped() const noexcept { return call_; }
@@ -142,6 +145,15 @@ private:
     std::shared_ptr<WorkerStamps> stamps_;
     std::size_t stage_;
 };
+
+/// Calls it without nanobind's look-up of overloads, which would take longer than the stamps.
+const PyType_Slot timed_call_slots[] = {
+    collected<TimedCall>[0],
+    collected<TimedCall>[1],
+    {Py_tp_call, reinterpret_cast<void*>(+[](PyObject* self, PyObject* arguments, PyObject* named) -> PyObject* {
+         return nb::inst_ptr<TimedCall>(self)->call(arguments, named);
+     })},
+    {0, nullptr}};
 
 /// The iterator of an IterableDataset, each of whose items is a sample.
 class TimedIterator {
@@ -274,9 +286,8 @@ void add_worker_stamps(nb::module_& module) {
         .def("begin_collate", &WorkerStamps::begin_collate)
         .def("drop", &WorkerStamps::drop)
         .def("stamped", &WorkerStamps::stamped, nb::arg("batch").none());
-    nb::class_<TimedCall>(module, "TimedCall", nb::type_slots(collected<TimedCall>))
+    nb::class_<TimedCall>(module, "TimedCall", nb::type_slots(timed_call_slots))
         .def(nb::init<nb::object, std::shared_ptr<WorkerStamps>, std::size_t>())
-        .def("__call__", &TimedCall::operator())
         .def("__setattr__", [](const TimedCall& call, const nb::str& name,
                                const nb::object& value) { nb::setattr(call.wrapped(), name, value); })
         .def("__delattr__", [](const TimedCall& call, const nb::str& name) { nb::delattr(call.wrapped(), name); })

@@ -67,6 +67,7 @@ private:
     std::int64_t begin_ns_ = 0, begin_cpu_ns_ = 0, begin_run_queue_ns_ = 0;
     std::int64_t stage_begin_ns_ = 0, stage_begin_cpu_ns_ = 0, first_cpu_ns_ = 0, last_cpu_ns_ = 0;
     std::array<Seen, max_stages> seen_{};
+    bool any_ = false;   // of them
     std::int64_t collate_begin_cpu_ns_ = 0, collate_begin_run_queue_ns_ = 0;
     std::int64_t number_ = -1;
     BatchStamps batch_;

@@ -21,9 +21,9 @@ __all__ = ["ArraySource", "CenterCrop", "DataLoader", "DecodedImages", "ImageFol
 
 
 def __getattr__(name):
-    if name == "torch":   # imports PyTorch
+    if name in ("fastai", "lightning", "torch"):   # imports what it hangs into
         import importlib
-        return importlib.import_module("drawpoint.torch")
+        return importlib.import_module(f"drawpoint.{name}")
     if name in ("Tuned", "tune"):   # whose imports take a while
         from . import tuning
         return getattr(tuning, name)

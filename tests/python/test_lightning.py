@@ -1,0 +1,196 @@
+"""Lightning's Trainer with drawpoint.lightning's profiler, and its loop and accelerate's over what drawpoint watches or loads."""
+
+import json
+import os
+import subprocess
+
+import numpy
+import pytest
+
+pytest.importorskip("lightning")
+import lightning.pytorch as lightning
+import torch
+
+import drawpoint
+from drawpoint.lightning import DrawpointProfiler
+
+SAMPLES, BATCH = 64, 8
+DATA = numpy.arange(SAMPLES * 4, dtype=numpy.float32).reshape(SAMPLES, 4) / SAMPLES
+TARGETS = numpy.arange(SAMPLES)
+
+
+class Points(torch.utils.data.Dataset):
+    def __len__(self):
+        return SAMPLES
+
+    def __getitem__(self, index):
+        return torch.from_numpy(DATA[index]), torch.tensor(TARGETS[index])
+
+
+def torch_loader(workers=0):
+    return torch.utils.data.DataLoader(Points(), BATCH, num_workers=workers)
+
+
+def new_model():
+    model = torch.nn.Linear(4, 1)
+    torch.nn.init.zeros_(model.weight)
+    torch.nn.init.zeros_(model.bias)
+    return model
+
+
+def loss_of(model, batch):
+    x, y = batch
+    return ((model(x).flatten() - y) ** 2).mean()
+
+
+class Module(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.model = new_model()
+
+    def training_step(self, batch, number):
+        return loss_of(self.model, batch)
+
+    def validation_step(self, batch, number):
+        loss_of(self.model, batch)
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.model.parameters(), lr=1e-3)
+
+
+def digest(model):
+    return torch.cat([one.detach().flatten() for one in model.parameters()]).numpy().tobytes()
+
+
+def train(loader, valid=None, epochs=2, profiler=None, folder=None, **options):
+    module = Module()
+    trainer = lightning.Trainer(max_epochs=epochs, accelerator="cpu", logger=False, enable_checkpointing=False,
+                                enable_progress_bar=False, enable_model_summary=False, profiler=profiler,
+                                default_root_dir=folder, **options)
+    trainer.fit(module, loader, valid)
+    return digest(module.model)
+
+
+def train_plainly(loader, epochs=2):
+    model = new_model()
+    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+    for _ in range(epochs):
+        for batch in loader:
+            optimizer.zero_grad()
+            loss_of(model, batch).backward()
+            optimizer.step()
+    return digest(model)
+
+
+@pytest.fixture(scope="module")
+def expected():
+    return train_plainly(torch_loader())
+
+
+def reported(file, *what):
+    said = subprocess.run([os.environ["DRAWPOINT_PROGRAM"], *what, str(file), "--json"], capture_output=True, text=True,
+                          check=True)
+    return json.loads(said.stdout)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_profiled_run_trains_as_one_that_is_not_and_is_recorded(workers, tmp_path, expected):
+    file = tmp_path / "run.pftrace"
+    profiler = DrawpointProfiler(file)
+    valid = profiler.watch(torch_loader(), name="valid", phase="valid")
+    assert train(profiler.watch(torch_loader(workers)), valid, profiler=profiler, folder=tmp_path) == expected
+    assert "run_training_epoch" in profiler.summary()   # Lightning's own table
+    profiler.close()
+    report = reported(file, "report")
+    assert report["conservation"]["steps"] == 32   # not those of the sanity check
+    assert report["conservation"]["max_residual_ns"] == report["conservation"]["untiled_ns"] == 0
+    calls = {(row["phase"], row["action"]): row["calls"] for row in report["rows"]}
+    for action in ("draw", "forward", "backward", "opt_step", "callbacks"):
+        assert calls["train", action] == 15, action   # without the first
+    assert calls["valid", "predict"] == 15
+    samples = {stage["stage"]: stage["calls"] for stage in report["stages"]}
+    assert samples["getitem"] >= 2 * 2 * SAMPLES
+
+
+def test_without_watch_the_loop_is_recorded(tmp_path, expected):
+    file = tmp_path / "run.pftrace"
+    profiler = DrawpointProfiler(file)
+    assert train(torch_loader(2), profiler=profiler, folder=tmp_path) == expected
+    profiler.close()
+    assert reported(file, "report")["conservation"]["steps"] == 16
+
+
+def test_validation_within_an_epoch_is_a_pass_of_its_own(tmp_path, expected):
+    file = tmp_path / "run.pftrace"
+    profiler = DrawpointProfiler(file)
+    train(profiler.watch(torch_loader()), profiler.watch(torch_loader(), name="valid", phase="valid"), profiler=profiler,
+          folder=tmp_path, val_check_interval=0.5)
+    profiler.close()
+    report = reported(file, "report")
+    assert report["conservation"]["steps"] == 16 + 2 * 2 * 8
+    assert report["conservation"]["max_residual_ns"] == 0
+
+
+def test_a_step_that_raises_leaves_a_whole_recording(tmp_path):
+    class Failing(Module):
+        def training_step(self, batch, number):
+            if number == 5:
+                raise ValueError("of the user's")
+            return super().training_step(batch, number)
+
+    file = tmp_path / "run.pftrace"
+    profiler = DrawpointProfiler(file)
+    trainer = lightning.Trainer(max_epochs=1, accelerator="cpu", logger=False, enable_checkpointing=False,
+                                enable_progress_bar=False, enable_model_summary=False, profiler=profiler)
+    with pytest.raises(ValueError, match="of the user's"):
+        trainer.fit(Failing(), profiler.watch(torch_loader(2)))
+    profiler.close()
+    report = reported(file, "report")
+    assert report["conservation"]["max_residual_ns"] == 0
+
+
+def ours(**options):
+    return drawpoint.DataLoader(drawpoint.rows(DATA, TARGETS), batch_size=BATCH, **options)
+
+
+@pytest.mark.parametrize("loader", ["ours", "ours, recorded", "watched", "watched, two workers"])
+@pytest.mark.parametrize("framework", ["plain", "Lightning", "accelerate"])
+def test_every_framework_trains_the_same(framework, loader, tmp_path, expected):
+    made = {"ours": lambda: ours(num_workers=2), "ours, recorded": lambda: ours(record=tmp_path / "ours.pftrace"),
+            "watched": lambda: drawpoint.watch(torch_loader(), tmp_path / "watched.pftrace"),
+            "watched, two workers": lambda: drawpoint.watch(torch_loader(2), tmp_path / "watched.pftrace")}[loader]()
+    if framework == "plain":
+        assert train_plainly(made) == expected
+    elif framework == "Lightning":
+        assert train(made, folder=tmp_path) == expected
+    else:
+        assert train_with_accelerate(made) == expected
+
+
+def train_with_accelerate(loader, epochs=2):
+    accelerate = pytest.importorskip("accelerate")
+    accelerator = accelerate.Accelerator(cpu=True)
+    model = new_model()
+    model, optimizer, loader = accelerator.prepare(model, torch.optim.SGD(model.parameters(), lr=1e-3), loader)
+    for _ in range(epochs):
+        for batch in loader:
+            optimizer.zero_grad()
+            accelerator.backward(loss_of(model, batch))
+            optimizer.step()
+    return digest(model)
+
+
+def test_async_for_trains_the_same(expected):
+    import asyncio
+
+    async def run():
+        model, loader = new_model(), ours(num_workers=2)
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+        for _ in range(2):
+            async for batch in loader:
+                optimizer.zero_grad()
+                loss_of(model, batch).backward()
+                optimizer.step()
+        return digest(model)
+
+    assert asyncio.run(run()) == expected

@@ -90,9 +90,10 @@ def timed(loop):
     return time.perf_counter_ns() - begin
 
 
-def pairs(count, chance, plain, watched):
-    """Differences watched - plain of `count` pairs."""
+def pairs(count, chance, plain, watched, pause_s=0):
+    """Differences watched - plain of `count` pairs. `pause_s`: after each, for the recording's writer."""
     for _ in range(count):
+        time.sleep(pause_s)
         if chance.random() < 0.5:
             first = plain()
             yield watched() - first
@@ -128,8 +129,14 @@ def steps_with_samples(folder, count, chance, many=20):
                                        watching._bytes_of, core))
 
     tell("a step with 64 samples of 5 stages, without unpickling", "µs", [ns / many / 1e3 for ns in pairs(
-        count, chance, lambda: timed([None] * many), watched)], 5)
+        count, chance, lambda: timed([None] * many), watched, 0.01)], 5)
+    begin = time.thread_time_ns(), time.process_time_ns()
+    for _ in range(50):
+        watched()
     recording.close()
+    of_loop, of_all = time.thread_time_ns() - begin[0], time.process_time_ns() - begin[1]
+    what = "such a step on the writer's thread"
+    print(f"{what:58} {(of_all - of_loop) / 50 / many / 1e3:8.3g} µs", flush=True)
 
 
 def in_a_worker(count, chance):

@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::int64_t long_is = 8;        // times the median
 constexpr std::size_t fewest_likes = 30;   // needed to estimate other pieces from
+constexpr double like_reach = 4;           // times its own duration: how long others may be that a piece stands in for
 constexpr double hardly = 0.02;            // of a sample's time
 constexpr std::int64_t preempted_ns = 50'000;
 constexpr double not_known = -1;
@@ -194,10 +195,13 @@ void CpuShares::split(const SampleRow& row, std::span<const StageRow> stages, st
     for (std::size_t i = first; i < stages.size(); ++i)
         off += waiting[i] = std::max(static_cast<double>(bounded_ns(stages[i].ns)) - cpu[i], 0.0);
     const bool knows_off = row.cpu_ns || staged;
+    // What makes a sample far longer than all that were measured is not what these waited for.
+    const double reach = like ? like_reach * static_cast<double>(like->wall_ns) * row.samples : off;
     const double queue = row.run_queue_ns              ? static_cast<double>(bounded_ns(*row.run_queue_ns))
-                         : like && like->queueing >= 0 ? off * like->queueing
-                         : (knows_off || like) && one.queued_off > 0 ? off * one.run_queue / one.queued_off
-                                                                     : static_cast<double>(wall) * one.queue_share();
+                         : like && like->queueing >= 0 ? std::min(off, reach) * like->queueing
+                         : (knows_off || like) && one.queued_off > 0
+                             ? std::min(off, reach) * one.run_queue / one.queued_off
+                             : static_cast<double>(wall) * one.queue_share();
     place_waiting(std::max(off - queue, 0.0), std::span{waiting}.first(stages.size()));
     for (std::size_t i = first; i < stages.size(); ++i)
         demands[i] = {std::llround(cpu[i]), std::llround(waiting[i])};

@@ -103,7 +103,20 @@ void LoopTrack::add_piece(Span span, std::int64_t until_ns) noexcept {
         spans[count - 1].ns += piece.ns;
     else if (count < max_step_spans)
         spans[count++] = piece;
+    else if (!in_step) {
+        continue_pass(pass, piece.begin_ns);
+        spans[count++] = piece;
+    }
     // else: not recorded, which shows in the pass's residual
+}
+
+/// What follows is another record of the same pass, because the one so far has all the pieces that it can have.
+void LoopTrack::continue_pass(OpenPass& pass, std::int64_t at_ns) noexcept {
+    pass.row.end_ns = at_ns;
+    recorder_->push(pass.row, std::span{pass.spans}.first(pass.count));
+    pass.row = {.kind = pass.row.kind, .epoch = pass.row.epoch, .begin_ns = at_ns, .end_ns = at_ns};
+    pass.count = 0;
+    recorder_->push_begin(pass.row);
 }
 
 std::int64_t LoopTrack::checked(Span span, std::int64_t until_ns) noexcept {

@@ -85,7 +85,10 @@ void FitSteps::before_fit() {
     open_ = {PassKind::fit};
     recording_->track().mark_until(span_of(Event::before_fit), recording_->track().last_ns());
     live_ = FastxtendLiveLog{mode_, rolling_average_, drop_first_batch_};
-    first_epoch_ = next_epoch_;
+    first_epoch_ = epoch_ = recording_->next_epoch_;
+    numbers_ = {};
+    trained_ = false;
+    values_.reset();
 }
 
 void FitSteps::before_pass(const std::string& kind, std::uint32_t epoch) {
@@ -94,13 +97,15 @@ void FitSteps::before_pass(const std::string& kind, std::uint32_t epoch) {
     const PassKind begun = kind_named(kind);
     const auto first = std::ranges::find_if(open_, [&](PassKind open) { return level_of(open) >= level_of(begun); });
     leave_to(static_cast<std::size_t>(first - open_.begin()));
+    if (first_epoch_ + epoch != epoch_)
+        numbers_ = {};   // else a pass goes on that another one interrupted
     epoch_ = first_epoch_ + epoch;
-    next_epoch_ = epoch_ + 1;
-    batch_ = 0;
+    recording_->next_epoch_ = std::max(recording_->next_epoch_, epoch_ + 1);
     LoopTrack& track = recording_->track();
+    track.begin_pass(begun, epoch_);   // the time before it is its own, or a fit of many epochs would have many pieces
     track.mark(Span::between);
-    track.begin_pass(begun, epoch_);
     open_.push_back(begun);
+    trained_ |= begun == PassKind::train;
     track.mark_until(span_of(events_of(begun).before), track.last_ns());
 }
 
@@ -123,21 +128,22 @@ void FitSteps::before_batch(bool trains, std::uint32_t size) {
     LoopTrack& track = recording_->track();
     const std::optional<DrawnBatch> drawn = std::exchange(recording_->drawn_, std::nullopt);
     track.mark(drawn ? Span::transfer : Span::starved);
-    track.end_draw(size != 0 ? size : drawn ? drawn->size : 1, drawn ? drawn->number : batch_);
-    ++batch_;
+    std::uint32_t& number = numbers_[trains_ ? 0 : 1];
+    track.end_draw(size != 0 ? size : drawn ? drawn->size : 1, drawn ? drawn->number : number);
+    ++number;
     where_ = Where::batch;
     track.mark_until(span_of(Event::before_batch), track.last_ns());
     last_ = Event::before_batch;
     is_cancelled_ = false;
 }
 
-void FitSteps::mark(const std::string& event) {
+void FitSteps::mark(const std::string& event, bool cancels) {
     if (!fits() || where_ != Where::batch)
         return;
     LoopTrack& track = recording_->track();
     if (event == name_of(Event::after_batch)) {
         track.mark(last_ == Event::after_step ? Span::zero_grad : Span::other);
-        is_cancelled_ = trains_ && last_ != Event::after_step && last_ != Event::after_loss;
+        is_cancelled_ = cancels && trains_ && last_ != Event::after_step && last_ != Event::after_loss;
         last_ = Event::after_batch;
         return;
     }
@@ -190,12 +196,13 @@ void FitSteps::after_fit() {
     track.mark(Span::between);
     track.mark_until(span_of(Event::after_fit), track.last_ns());
     leave();
-    values_ = fastxtend_values(recording_->recorder().ledger());
+    whole_ = true;
 }
 
 void FitSteps::leave() {
     if (!fits())
         return;
+    whole_ = false;
     leave_to(1);
     open_.clear();
     recording_->end_fit();
@@ -205,14 +212,17 @@ bool FitSteps::fits() const noexcept { return recording_->driver_ == this && rec
 
 void FitSteps::begin_step(bool trains) {
     trains_ = trains;
-    recording_->track().begin_step(trains ? Phase::train : Phase::valid, epoch_, batch_);
+    recording_->track().begin_step(trains ? Phase::train : Phase::valid, epoch_, numbers_[trains ? 0 : 1]);
     where_ = Where::draw;
 }
 
 void FitSteps::leave_step() {
     LoopTrack& track = recording_->track();
     recording_->drawn_.reset();
-    if (where_ == Where::draw) {
+    if (where_ == Where::draw && std::exchange(recording_->draw_failed_, false)) {
+        track.mark(Span::starved);
+        track.end_step(StepStatus::failed, std::nullopt);
+    } else if (where_ == Where::draw) {
         track.mark(Span::starved);
         track.end_of_data();
     } else if (where_ == Where::batch) {
@@ -230,9 +240,13 @@ void FitSteps::leave_to(std::size_t depth) {
     }
 }
 
-nb::object FitSteps::report() const {
-    if (!values_)
+nb::object FitSteps::report() {
+    if (!whole_)
         return nb::none();
+    if (!values_) {
+        const nb::gil_scoped_release computing;
+        values_ = fastxtend_values(recording_->recorder().ledger());
+    }
     const FastxtendReport report = fastxtend_report(*values_, mode_, drop_first_batch_);
     nb::list results;
     for (const FastxtendRow& row : report.rows)
@@ -260,7 +274,8 @@ void add_fit_steps(nb::module_& module) {
         .def("before_pass", &FitSteps::before_pass, nb::arg("kind"), nb::arg("epoch"))
         .def("before_draw", &FitSteps::before_draw, nb::arg("trains"))
         .def("before_batch", &FitSteps::before_batch, nb::arg("trains"), nb::arg("size"))
-        .def("mark", &FitSteps::mark, nb::arg("event"))
+        .def("mark", &FitSteps::mark, nb::arg("event"), nb::arg("cancels") = true)
+        .def_prop_ro("trained", &FitSteps::trained)
         .def("after_batch",
              [](FitSteps& self) {
                  nb::dict values;

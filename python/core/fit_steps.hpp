@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -36,8 +37,9 @@ public:
     /// The draw has brought a batch of `size` samples, which is where the model is. 0: as a watched loader said, or 1.
     void before_batch(bool trains, std::uint32_t size);
     /// What the step did since the last call is the action that this event ends: "after_pred", "after_loss",
-    /// "before_backward", "before_step", "after_step" or "after_batch", whose callbacks follow.
-    void mark(const std::string& event);
+    /// "before_backward", "before_step", "after_step" or "after_batch", whose callbacks follow. `cancels`: a training
+    /// step that ends between its loss and its optimizer's step was cancelled.
+    void mark(const std::string& event, bool cancels);
     /// The step is over. Returns the samples a second to log after it, or none.
     std::vector<FastxtendLogValue> after_batch();
     void after_pass(const std::string& kind);
@@ -49,8 +51,10 @@ public:
     [[nodiscard]] bool is_in_batch() const noexcept { return where_ == Where::batch; }
     [[nodiscard]] std::uint32_t epoch() const noexcept { return epoch_; }   ///< of the pass, in the recording
 
-    /// The last whole fit's report, texts and cells; None: there was no fit.
-    [[nodiscard]] nanobind::object report() const;
+    /// Whether the fit has had a training pass.
+    [[nodiscard]] bool trained() const noexcept { return trained_; }
+    /// The report of the fit that after_fit() ended, texts and cells; None: it was left before. O(recording).
+    [[nodiscard]] nanobind::object report();
 
 private:
     [[nodiscard]] bool fits() const noexcept;
@@ -63,10 +67,11 @@ private:
     std::size_t rolling_average_;
     bool drop_first_batch_;
     FastxtendLiveLog live_;
-    std::vector<PassKind> open_;                                               // outermost first
-    std::uint32_t first_epoch_ = 0, next_epoch_ = 0, epoch_ = 0, batch_ = 0;   // of this recording
+    std::vector<PassKind> open_;                  // outermost first
+    std::uint32_t first_epoch_ = 0, epoch_ = 0;   // of the recording: of this fit's first pass, of the last one
+    std::array<std::uint32_t, 2> numbers_{};      // of the epoch's next batch, of training and of validation
     enum class Where : std::uint8_t { outside, draw, batch } where_ = Where::outside;
-    bool trains_ = true, is_cancelled_ = false;
+    bool trains_ = true, is_cancelled_ = false, trained_ = false, whole_ = false;
     Event last_{};   // of the step
     std::optional<FastxtendValues> values_;
 };

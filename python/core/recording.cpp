@@ -211,14 +211,18 @@ void LoopSteps::end_draw(std::uint32_t size, std::uint32_t batch) {
 }
 
 void LoopSteps::fail_draw() {
-    if (!std::exchange(draws_, false) || !records() || is_driven_)
+    if (!std::exchange(draws_, false) || !records())
         return;
+    ++batch_;
+    if (is_driven_) {
+        recording_->draw_failed_ = true;
+        return;
+    }
     recording_->drawing_ = nullptr;
     LoopTrack& track = recording_->track();
     track.mark(Span::starved);
     track.end_step(StepStatus::failed, std::nullopt);
     track.mark(Span::between);
-    ++batch_;
 }
 
 void LoopSteps::leave_draw() {

@@ -67,6 +67,8 @@ private:
     bool divides_ = false, in_fit_ = false;
     FitSteps* driver_ = nullptr;        // whose fit is open
     std::optional<DrawnBatch> drawn_;   // what the open draw of that fit has brought
+    bool draw_failed_ = false;          // it raised
+    std::uint32_t next_epoch_ = 0;      // of the next fit's first pass
 };
 
 /// The draws and steps of one loop in a recording: what the program does after a draw belongs to its step. If loops of

@@ -92,6 +92,33 @@ rows_of(const HostArray& data,
     return {std::make_shared<const TensorRows>(std::span{bytes, data.nbytes()}, layout, values, std::move(owner))};
 }
 
+// Pickling: a source remembers what made it, and is made so again.
+
+constexpr const char* made_by = "_made_by";
+
+void remember(nb::handle source, nb::handle function, const nb::tuple& arguments) {
+    nb::setattr(source, made_by, nb::make_tuple(function, arguments));
+}
+
+const ImageRecipe& inside(const ImageSource& source) { return source.recipe; }
+const ArrayRows& inside(const ArraySource& source) { return source.rows; }
+const DecodedImages& inside(const DecodedImages& images) { return images; }
+template <class Data>
+const std::shared_ptr<const Data>& inside(const Files<Data>& files) {
+    return files.data;
+}
+ImageSource outside(ImageRecipe recipe) { return ImageSource{std::move(recipe)}; }
+ArraySource outside(ArrayRows rows) { return ArraySource{std::move(rows)}; }
+DecodedImages outside(DecodedImages images) { return images; }
+
+/// `of | stage`.
+template <class Of, class Stage>
+nb::object followed_by(nb::pointer_and_handle<Of> of, nb::pointer_and_handle<Stage> stage) {
+    nb::object made = nb::cast(outside(inside(*of.p) | *stage.p));
+    remember(made, nb::module_::import_("operator").attr("or_"), nb::make_tuple(of.h, stage.h));
+    return made;
+}
+
 std::pair<std::uint32_t, std::uint32_t> size_in(const nb::object& size) {
     if (nb::isinstance<nb::int_>(size)) {
         const auto side = nb::cast<std::uint32_t>(size);
@@ -103,9 +130,16 @@ std::pair<std::uint32_t, std::uint32_t> size_in(const nb::object& size) {
 }   // namespace
 
 void add_sources(nb::module_& module) {
-    nb::class_<DecodeImage>(module, "DecodeImage");
-    nb::class_<DecodeJpeg>(module, "DecodeJpeg");
-    nb::class_<ToUint8>(module, "ToUint8");
+    const auto add_constant = [&]<class Stage>(const char* type, const char* name, Stage stage) {
+        nb::class_<Stage>(module, type).def("__reduce__", [name](const Stage&) { return name; });
+        module.attr(name) = stage;
+    };
+    add_constant("DecodeImage", "decode_image", DecodeImage{});
+    add_constant("DecodeJpeg", "decode_jpeg", DecodeJpeg{});
+    add_constant("ToUint8", "to_uint8", ToUint8{});
+    const auto remade = [](nb::handle stage, const auto&... arguments) {
+        return nb::make_tuple(stage.type(), nb::make_tuple(arguments...));
+    };
     nb::class_<RandomResizedCrop>(module, "RandomResizedCrop",
                                   "A random part by torchvision's rule, resized (antialiased).")
         .def(
@@ -114,7 +148,10 @@ void add_sources(nb::module_& module) {
                 const auto [height, width] = size_in(size);
                 new (made) RandomResizedCrop{.height = height, .width = width};
             },
-            nb::arg("size"));
+            nb::arg("size"))
+        .def("__reduce__", [remade](nb::pointer_and_handle<RandomResizedCrop> crop) {
+            return remade(crop.h, nb::make_tuple(crop.p->height, crop.p->width));
+        });
     nb::class_<CenterCrop>(module, "CenterCrop",
                            "The largest box of that aspect ratio in the centre, scaled by `share`, resized.")
         .def(
@@ -123,11 +160,17 @@ void add_sources(nb::module_& module) {
                 const auto [height, width] = size_in(size);
                 new (made) CenterCrop{.height = height, .width = width, .share = share};
             },
-            nb::arg("size"), nb::arg("share") = 0.875);
+            nb::arg("size"), nb::arg("share") = 0.875)
+        .def("__reduce__", [remade](nb::pointer_and_handle<CenterCrop> crop) {
+            return remade(crop.h, nb::make_tuple(crop.p->height, crop.p->width), crop.p->share);
+        });
     nb::class_<RandomHorizontalFlip>(module, "RandomHorizontalFlip", "Mirrors left to right with probability `p`.")
         .def(
             "__init__", [](RandomHorizontalFlip* made, double p) { new (made) RandomHorizontalFlip{p}; },
-            nb::arg("p") = 0.5);
+            nb::arg("p") = 0.5)
+        .def("__reduce__", [remade](nb::pointer_and_handle<RandomHorizontalFlip> flip) {
+            return remade(flip.h, flip.p->probability);
+        });
     nb::class_<Normalize>(module, "Normalize", "(value / 255 - mean) / std, per channel.")
         .def(
             "__init__",
@@ -135,12 +178,12 @@ void add_sources(nb::module_& module) {
                 new (made) Normalize{{.mean = mean, .standard_deviation = std}};
             },
             nb::arg("mean"), nb::arg("std"))
-        .def_static("imagenet", &Normalize::imagenet, "ImageNet's means and deviations.");
-    module.attr("decode_image") = DecodeImage{};
-    module.attr("decode_jpeg") = DecodeJpeg{};
-    module.attr("to_uint8") = ToUint8{};
+        .def_static("imagenet", &Normalize::imagenet, "ImageNet's means and deviations.")
+        .def("__reduce__", [remade](nb::pointer_and_handle<Normalize> how) {
+            return remade(how.h, how.p->mean, how.p->standard_deviation);
+        });
 
-    nb::class_<Source>(module, "Source", "Samples that a DataLoader draws.")
+    nb::class_<Source>(module, "Source", "Samples that a DataLoader draws.", nb::dynamic_attr())
         .def("__len__", [](const Source& source) { return source.samples->size(); })
         .def_prop_ro(
             "stages", [](const Source& source) { return source.samples->stages(); }, "Names of the timed stages.")
@@ -151,52 +194,46 @@ void add_sources(nb::module_& module) {
                     throw nb::index_error("drawpoint: no such sample");
                 return source.samples->path(index);
             },
-            nb::arg("index"), "The file of a sample, or an empty text.");
+            nb::arg("index"), "The file of a sample, or an empty text.")
+        .def("__reduce__", [](nb::handle self) { return nb::getattr(self, made_by); });
     nb::class_<ImageSource, Source>(module, "ImageSource")
-        .def(
-            "__or__",
-            [](const ImageSource& of, const RandomHorizontalFlip& stage) { return ImageSource{of.recipe | stage}; },
-            nb::is_operator())
-        .def(
-            "__or__", [](const ImageSource& of, const Normalize& stage) { return ImageSource{of.recipe | stage}; },
-            nb::is_operator())
-        .def(
-            "__or__", [](const ImageSource& of, const ToUint8& stage) { return ImageSource{of.recipe | stage}; },
-            nb::is_operator());
+        .def("__or__", &followed_by<ImageSource, RandomHorizontalFlip>, nb::is_operator())
+        .def("__or__", &followed_by<ImageSource, Normalize>, nb::is_operator())
+        .def("__or__", &followed_by<ImageSource, ToUint8>, nb::is_operator());
     nb::class_<ArraySource, Source>(module, "ArraySource")
-        .def(
-            "__or__", [](const ArraySource& of, const Normalize& stage) { return ArraySource{of.rows | stage}; },
-            nb::is_operator())
+        .def("__or__", &followed_by<ArraySource, Normalize>, nb::is_operator())
         .def(
             "to_float",
-            [](const ArraySource& of, std::vector<float> mean, std::vector<float> std) {
-                return ArraySource{of.rows.to_float(std::move(mean), std::move(std))};
+            [](nb::pointer_and_handle<ArraySource> of, std::vector<float> mean, std::vector<float> std) {
+                const nb::object call = nb::module_::import_("operator").attr("methodcaller")("to_float", mean, std);
+                nb::object made = nb::cast(ArraySource{of.p->rows.to_float(std::move(mean), std::move(std))});
+                remember(made, call, nb::make_tuple(of.h));
+                return made;
             },
             nb::arg("mean") = std::vector<float>{}, nb::arg("std") = std::vector<float>{},
             "The same rows as float32: (value / 255 - mean) / std.");
-    nb::class_<DecodedImages>(module, "DecodedImages")
-        .def(
-            "__or__", [](const DecodedImages& of, const RandomResizedCrop& crop) { return ImageSource{of | crop}; },
-            nb::is_operator())
-        .def(
-            "__or__", [](const DecodedImages& of, const CenterCrop& crop) { return ImageSource{of | crop}; },
-            nb::is_operator());
+    nb::class_<DecodedImages>(module, "DecodedImages", nb::dynamic_attr())
+        .def("__or__", &followed_by<DecodedImages, RandomResizedCrop>, nb::is_operator())
+        .def("__or__", &followed_by<DecodedImages, CenterCrop>, nb::is_operator())
+        .def("__reduce__", [](nb::handle self) { return nb::getattr(self, made_by); });
 
     const auto add_files = [&]<class Data>(const char* name, const char* about, std::type_identity<Data>) {
         using Held = Files<Data>;
-        return nb::class_<Held>(module, name, about)
+        return nb::class_<Held>(module, name, about, nb::dynamic_attr())
             .def(
                 "__init__",
-                [](Held* made, const std::filesystem::path& where) {
-                    const nb::gil_scoped_release listing;
-                    new (made) Held{std::make_shared<const Data>(where.string())};
+                [](nb::pointer_and_handle<Held> made, const std::filesystem::path& where) {
+                    {
+                        const nb::gil_scoped_release listing;
+                        new (made.p) Held{std::make_shared<const Data>(where.string())};
+                    }
+                    remember(made.h, made.h.type(), nb::make_tuple(where));
                 },
                 nb::arg("where"))
-            .def(
-                "__or__", [](const Held& of, const DecodeImage& decode) { return of.data | decode; }, nb::is_operator())
-            .def(
-                "__or__", [](const Held& of, const DecodeJpeg& decode) { return of.data | decode; }, nb::is_operator())
-            .def("__len__", [](const Held& of) { return of.data->size(); });
+            .def("__or__", &followed_by<Held, DecodeImage>, nb::is_operator())
+            .def("__or__", &followed_by<Held, DecodeJpeg>, nb::is_operator())
+            .def("__len__", [](const Held& of) { return of.data->size(); })
+            .def("__reduce__", [](nb::handle self) { return nb::getattr(self, made_by); });
     };
     add_files("ImageFolder",
               "A labelled data set on disk: one folder per class, JPEG, PNG or WebP images anywhere below it.",
@@ -209,21 +246,23 @@ void add_sources(nb::module_& module) {
         });
     add_files("TarShards", "Labelled images in tar archives with WebDataset's names.", std::type_identity<TarShards>{});
 
-    module.def(
-        "npy",
-        [](const std::filesystem::path& data, const std::optional<std::filesystem::path>& targets) {
-            return ArraySource{npy(data, targets.value_or(std::filesystem::path{}))};
-        },
-        nb::arg("data"), nb::arg("targets") = nb::none(), "The rows of a .npy file.");
-    module.def(
-        "idx",
-        [](const std::filesystem::path& data, const std::optional<std::filesystem::path>& targets) {
-            return ArraySource{idx(data, targets.value_or(std::filesystem::path{}))};
-        },
-        nb::arg("data"), nb::arg("targets") = nb::none(), "The rows of an idx file, compressed or not.");
-    module.def("rows", &rows_of, nb::arg("data"), nb::arg("targets") = nb::none(),
-               "The rows of an array in memory, of numpy, torch or any library with DLPack. It is not copied if it is "
-               "contiguous; targets, if they are int64 besides.");
+    using Path = std::filesystem::path;
+    const auto add_array_file = [&]<class Open>(const char* name, const char* about, Open open) {
+        module.def(
+            name,
+            [name, open](const Path& data, const std::optional<Path>& targets) {
+                nb::object made = nb::cast(ArraySource{open(data, targets.value_or(Path{}))});
+                remember(made, nb::module_::import_("drawpoint.loader").attr("_source"),
+                         nb::make_tuple(name, data, targets));
+                return made;
+            },
+            nb::arg("data"), nb::arg("targets") = nb::none(), about);
+    };
+    add_array_file("npy", "The rows of a .npy file.",
+                   [](const Path& data, const Path& targets) { return npy(data, targets); });
+    add_array_file("idx", "The rows of an idx file, compressed or not.",
+                   [](const Path& data, const Path& targets) { return idx(data, targets); });
+    module.def("rows", &rows_of, nb::arg("data"), nb::arg("targets"));
 }
 
 }   // namespace drawpoint::python

@@ -5,6 +5,7 @@
 #include <exception>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -50,6 +51,7 @@ public:
                 break;
             part = first;
         }
+        const nb::object last = nb::borrow(part);   // whatever the look does to the batch
         const auto size = nb::cast<std::uint32_t>(look_(batch));
         // Of a tensor or an array, len() is quicker than its shape.
         if (type_ == nullptr && PyObject_HasAttrString(part, "shape") != 0 && PyObject_Size(part) == size)
@@ -307,6 +309,8 @@ private:
 /// What Python calls for the next batch, without nanobind's look-up of methods.
 PyObject* next_of(PyObject* self) noexcept {
     try {
+        if (!nb::inst_ready(self))
+            throw std::runtime_error{"drawpoint: a pass of nothing"};
         return nb::inst_ptr<WatchedPass>(self)->next().release().ptr();
     } catch (nb::python_error& error) {
         error.restore();
@@ -315,12 +319,6 @@ PyObject* next_of(PyObject* self) noexcept {
     }
     return nullptr;
 }
-
-const PyType_Slot pass_slots[] = {collected<WatchedPass>[0],
-                                  collected<WatchedPass>[1],
-                                  {Py_tp_iter, reinterpret_cast<void*>(&PyObject_SelfIter)},
-                                  {Py_tp_iternext, reinterpret_cast<void*>(&next_of)},
-                                  {0, nullptr}};
 
 }   // namespace
 
@@ -334,7 +332,12 @@ void add_watch(nb::module_& module) {
         .def("begin_pass", &Watch::begin_pass, nb::arg("epoch"))
         .def("begun", &Watch::begun, nb::arg("children"))
         .def("end_pass", &Watch::end_pass);
-    nb::class_<WatchedPass>(module, "WatchedPass", nb::type_slots(pass_slots))
+    const PyType_Slot pass[] = {collected<WatchedPass>[0],
+                                collected<WatchedPass>[1],
+                                {Py_tp_iter, reinterpret_cast<void*>(&PyObject_SelfIter)},
+                                {Py_tp_iternext, reinterpret_cast<void*>(&next_of)},
+                                {0, nullptr}};
+    nb::class_<WatchedPass>(module, "WatchedPass", nb::type_slots(pass))
         .def(nb::init<std::shared_ptr<Watch>, std::uint64_t, nb::object, nb::object, nb::object, nb::object>(),
              nb::arg("watch"), nb::arg("number"), nb::arg("iterator"), nb::arg("size_of"), nb::arg("bytes_of"),
              nb::arg("owner"));

@@ -146,14 +146,14 @@ private:
     std::size_t stage_;
 };
 
-/// Calls it without nanobind's look-up of overloads, which would take longer than the stamps.
-const PyType_Slot timed_call_slots[] = {
-    collected<TimedCall>[0],
-    collected<TimedCall>[1],
-    {Py_tp_call, reinterpret_cast<void*>(+[](PyObject* self, PyObject* arguments, PyObject* named) -> PyObject* {
-         return nb::inst_ptr<TimedCall>(self)->call(arguments, named);
-     })},
-    {0, nullptr}};
+/// What Python calls: nanobind's look-up of overloads would take longer than the stamps.
+PyObject* call_timed(PyObject* self, PyObject* arguments, PyObject* named) noexcept {
+    if (!nb::inst_ready(self)) {
+        PyErr_SetString(PyExc_TypeError, "drawpoint: a TimedCall that wraps nothing");
+        return nullptr;
+    }
+    return nb::inst_ptr<TimedCall>(self)->call(arguments, named);
+}
 
 /// The iterator of an IterableDataset, each of whose items is a sample.
 class TimedIterator {
@@ -286,7 +286,11 @@ void add_worker_stamps(nb::module_& module) {
         .def("begin_collate", &WorkerStamps::begin_collate)
         .def("drop", &WorkerStamps::drop)
         .def("stamped", &WorkerStamps::stamped, nb::arg("batch").none());
-    nb::class_<TimedCall>(module, "TimedCall", nb::type_slots(timed_call_slots))
+    const PyType_Slot timed_call[] = {collected<TimedCall>[0],
+                                      collected<TimedCall>[1],
+                                      {Py_tp_call, reinterpret_cast<void*>(&call_timed)},
+                                      {0, nullptr}};
+    nb::class_<TimedCall>(module, "TimedCall", nb::type_slots(timed_call))
         .def(nb::init<nb::object, std::shared_ptr<WorkerStamps>, std::size_t>())
         .def("__setattr__", [](const TimedCall& call, const nb::str& name,
                                const nb::object& value) { nb::setattr(call.wrapped(), name, value); })

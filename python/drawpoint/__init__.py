@@ -11,8 +11,8 @@
 
 from ._core import (ArraySource, CenterCrop, DecodedImages, ImageFolder, ImageSource, Normalize,
                     RandomHorizontalFlip, RandomResizedCrop, Recording, SampleError, Source, TarShards, __version__,
-                    decode_image, decode_jpeg, idx, npy, rows, to_uint8)
-from .loader import DataLoader
+                    decode_image, decode_jpeg, idx, npy, to_uint8)
+from .loader import DataLoader, rows
 from .watching import watch
 
 __all__ = ["ArraySource", "CenterCrop", "DataLoader", "DecodedImages", "ImageFolder", "ImageSource", "Normalize",

@@ -15,11 +15,11 @@ from fastai.callback.core import Callback, TrainEvalCallback
 from fastai import learner as _learner
 from fastai.learner import Learner
 from fastai.learner import Recorder as _Recorder
-from fastai.torch_core import find_bs
+from fastai.torch_core import find_bs, rank_distrib
 from fastcore.basics import in_notebook
 
 from . import _core
-from .recording import recording_of
+from .recording import of_this_rank, recording_of
 
 
 def _all_batches(self):
@@ -31,6 +31,8 @@ def _all_batches(self):
             batch = next(batches)
         except StopIteration:   # fewer than the loader said
             return
+        self.one_batch(number, batch)
+    for number, batch in enumerate(batches, self.n_iter):   # more, or the loader's own end
         self.one_batch(number, batch)
 
 
@@ -66,7 +68,7 @@ class ThroughputCallback(Callback):
                  rolling_average=10, drop_first_batch=True, logger_callback="wandb", record=None):
         self.show_report, self.plain, self.markdown = show_report, plain, markdown
         self.save_csv, self.csv_name, self.logger_callback = save_csv, csv_name, logger_callback
-        self.recording = _core.Recording() if record is None else recording_of(record)
+        self.recording = _core.Recording() if record is None else recording_of(of_this_rank(record))
         self._owns = self.recording is not record
         self.steps = _core.FitSteps(self.recording, self._mode, rolling_average, drop_first_batch)
 
@@ -89,11 +91,11 @@ class ThroughputCallback(Callback):
         self.steps.before_batch(self.training, find_bs(self.xb))
 
     @property
-    def _is_trial(self):   # a search for a learning rate
-        return hasattr(self.learn, "lr_finder")
+    def _is_trial(self):   # a search for a learning rate, a validation or predictions: the next fit is the one
+        return hasattr(self.learn, "lr_finder") or not self.steps.trained
 
     def _logger(self):
-        if self._is_trial or hasattr(self.learn, "gather_preds"):
+        if self._is_trial or hasattr(self.learn, "gather_preds") or rank_distrib():
             return None
         return _LOGGERS.get(self.logger_callback) if hasattr(self.learn, self.logger_callback) else None
 
@@ -103,28 +105,41 @@ class ThroughputCallback(Callback):
             logger.batch(self.learn, values)
 
     def _end(self):
+        """Whether the profile is over."""
         self.steps.after_fit()
-        report = self.steps.report()
-        learn = self.learn
+        report, learn = self.steps.report(), self.learn
+        if report is None:   # its recording was closed, or is another fit's
+            return True
         learn.profile_results = _frame(report["columns"], report["results"])
         learn.profile_report = _frame(report["columns"], report["cells"])
         if self._is_trial:
             return False
-        logger = self._logger()
-        if logger is not None:
-            logger.fit(learn, report["log"])
+        try:
+            logger = self._logger()
+            if logger is not None:
+                logger.fit(learn, report["log"])
+            if rank_distrib() == 0:
+                self._show(report)
+        finally:
+            self.close()
+        return True
+
+    def _show(self, report):
         if self.show_report:
             if in_notebook() and not self.plain and not self.markdown:
                 from IPython.display import display
-                display(learn.profile_report.style.set_caption("Profiling Results").hide(axis="index"))
+                display(self.learn.profile_report.style.set_caption("Profiling Results").hide(axis="index"))
             else:
                 sys.stdout.write(report["markdown"] if self.markdown else report["plain"])
         if self.save_csv:
-            learn.path.mkdir(parents=True, exist_ok=True)
-            (learn.path / self.csv_name).write_text(report["csv"], encoding="utf-8")
+            self.learn.path.mkdir(parents=True, exist_ok=True)
+            (self.learn.path / self.csv_name).write_text(report["csv"], encoding="utf-8")
+
+    def close(self):
+        "Ends the fit, if it was interrupted, and the recording's file."
+        self.steps.leave()
         if self._owns:
             self.recording.close()
-        return True
 
 
 class ThroughputPostCallback(Callback):
@@ -221,6 +236,9 @@ def _profile(self, mode=ProfileMode.Throughput, show_report=True, plain=False, m
     mode = ProfileMode(mode)
     pre, post = ((ThroughputCallback, ThroughputPostCallback) if mode is ProfileMode.Throughput else
                  (SimpleProfilerCallback, SimpleProfilerPostCallback))
+    for old in [one for one in self.cbs if isinstance(one, ThroughputCallback)]:   # of a fit that was interrupted
+        old.close()
+    self.remove_cbs([ThroughputCallback, ThroughputPostCallback])
     self.add_cbs([pre(show_report, plain, markdown, save_csv, csv_name, rolling_average, drop_first_batch,
                       logger_callback, record), post()])
     return self

@@ -62,6 +62,26 @@ def _max_overtakes(order):
     raise ValueError(f'order must be "in", "out" or the number of batches that may overtake one, got {order!r}')
 
 
+def rows(data, targets=None):
+    """The rows of an array in memory, of numpy, torch or any library with DLPack. It is not copied if it is contiguous;
+    targets, if they are int64 besides."""
+    made = _core.rows(data, targets)
+    made._made_by = rows, (data, targets)
+    return made
+
+
+def _source(function, *arguments):
+    """What a pickled source is made by."""
+    return getattr(_core, function)(*arguments)
+
+
+def _remade(kind, source, options, state):
+    """What a pickled loader becomes, in its own process."""
+    loader = kind(source, **options)
+    loader._next = state
+    return loader
+
+
 class DataLoader:
     """Draws batches of `source`, made ahead by threads that run no Python.
 
@@ -89,8 +109,13 @@ class DataLoader:
             raise TypeError(f"DataLoader() got an unexpected keyword argument {argument!r}")
         if not isinstance(source, _core.Source):
             raise TypeError(f"DataLoader: source must be a drawpoint source of samples, got {type(source).__name__}")
+        self._options = {  # all but record, whose file is this process's
+            "batch_size": batch_size, "shuffle": shuffle, "num_workers": num_workers, "drop_last": drop_last,
+            "prefetch_depth": prefetch_depth, "order": order, "memory_budget": memory_budget,
+            "read_concurrency": read_concurrency, "seed": seed, "as_": as_, "epochs": epochs, "name": name}
         usual_rank, usual_size = _rank_and_world_size()
         rank, world_size = usual_rank if rank is None else rank, usual_size if world_size is None else world_size
+        self._options |= {"rank": rank, "world_size": world_size}
         self.dataset, self.batch_size, self.num_workers, self.drop_last = source, batch_size, num_workers, drop_last
         self.sampler, self.prefetch_depth, self.order, self.epochs = None, prefetch_depth, order, epochs
         convert, self._wrap = _from_capsule(as_ or _usual_library())
@@ -153,6 +178,10 @@ class DataLoader:
         if not 0 <= batch <= len(self) or epoch < 0:
             raise ValueError(f"load_state_dict: there is no batch {batch} of epoch {epoch}")
         self._next, self._is_told = (epoch + 1, 0) if batch == len(self) else (epoch, batch), True
+
+    def __reduce__(self):
+        """Pickled, it is the same loader where it is now, with threads of its own, and without a recording."""
+        return _remade, (type(self), self.dataset, self._options, self._position())
 
     def report(self):
         """The report on what `record=` has recorded so far, as text."""

@@ -268,6 +268,24 @@ BOOST_AUTO_TEST_CASE(far_longer_samples_are_a_class_of_their_own) {
         BOOST_TEST((read.samples[i].stages[0] == run.samples[i].stages[0]));
 }
 
+BOOST_AUTO_TEST_CASE(one_far_longer_than_all_that_were_measured_waits_for_no_core) {
+    // Of the usual ones each waits for a core as long as it computes, as far as that is known.
+    RecordedRun run = constant_run({.batch_size = 2, .sample = {1 * ms, 0}, .compute = {0, 1 * ms}, .steps = 100});
+    for (const std::size_t i : {51u, 111u, 171u})
+        run.samples[i].stages[0] = {1 * ms, 119 * ms};
+    Ledger ledger = ledger_of(run);
+    forget_cpu(ledger, 5);   // none of the three is measured
+    for (SampleRow& row : ledger.samples)
+        if (row.cpu_ns) {
+            row.run_queue_ns = ms / 2;
+            row.cpu_ns = ledger.stages[row.stages.first].cpu_ns = ms / 2;
+        }
+    const RecordedRun read = drawpoint::recorded_run(ledger, 0);
+    for (const std::size_t i : {51u, 111u, 171u})
+        BOOST_TEST(read.samples[i].stages[0].wait_ns > 115 * ms);
+    BOOST_TEST(read.samples[52].stages[0].wait_ns == 0);
+}
+
 BOOST_AUTO_TEST_CASE(a_sample_whose_own_sum_is_known_keeps_it) {
     RecordedRun run = constant_run({.batch_size = 1, .steps = 20});
     run.stages = {"read", "decode"};

@@ -48,6 +48,39 @@ BOOST_AUTO_TEST_CASE(passes_below_the_third_count_in_it_and_an_end_too_many_does
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_pass_of_many_pieces_is_recorded_as_several) {
+    ManualClock clock;
+    Recorder recorder{{}, AnyClock{clock}};
+    LoopTrack track{recorder};
+    track.begin_pass(PassKind::fit, 7);
+    for (std::uint32_t epoch = 0; epoch < 100; ++epoch) {
+        clock.advance(3us);
+        track.mark(Span::between);
+        track.begin_pass(PassKind::train, epoch);
+        track.begin_step(Phase::train, epoch, 0);
+        clock.advance(5us);
+        track.mark(Span::starved);
+        track.end_draw(1);
+        track.end_step(StepStatus::complete, std::nullopt);
+        track.end_pass();
+    }
+    track.end_pass();
+    const Ledger ledger = recorder.ledger();
+    BOOST_TEST(max_residual_ns(ledger) == 0);
+    BOOST_TEST(untiled_ns(ledger) == 0);
+    std::int64_t fits_ns = 0, fits = 0;
+    for (const PassRow& pass : ledger.passes)
+        if (pass.kind == PassKind::fit) {
+            ++fits;
+            fits_ns += pass.end_ns - pass.begin_ns;
+            BOOST_TEST(pass.epoch == 7u);
+            BOOST_TEST(pass.ended);
+        }
+    BOOST_TEST(fits == 3);
+    BOOST_TEST(fits_ns == 800'000);
+    BOOST_TEST(ledger.steps.size() == 100u);
+}
+
 BOOST_AUTO_TEST_CASE(a_step_that_ends_in_its_draw_is_all_draw) {
     ManualClock clock;
     Recorder recorder{{}, AnyClock{clock}};

@@ -16,8 +16,9 @@ namespace drawpoint {
 /// that a forgotten mark is seen, the edges of passes and the beginnings of steps read the clock once more
 /// (`PassRow::unmarked_ns`). The first piece begins when the track is made. Passes nest (fit, epoch, train or
 /// valid). Three levels are recorded: what lies in a fourth counts in the third. A step lies in the innermost pass. A
-/// step is recorded as a whole, when the time after it ends. A step or pass keeps its first `max_step_spans` pieces
-/// (equal neighbours count as one); what further ones lack shows in `drawpoint::max_residual_ns`. In some steps, chosen
+/// step is recorded as a whole, when the time after it ends. A step keeps its first `max_step_spans` pieces (equal
+/// neighbours count as one); what further ones lack shows in `drawpoint::max_residual_ns`. A pass of more pieces of its
+/// own is recorded as several passes, one after the other. In some steps, chosen
 /// at random so that it costs at most 0.15 % of the time, it also measures how long the thread computed and waited for
 /// a core, unless the clock is a ManualClock. One thread or strand at a time. Never throws. After the constructor,
 /// which names the calling thread "loop", it never allocates. A call that records something may wait for the writer
@@ -90,6 +91,7 @@ private:
         std::array<SpanRow, max_step_spans> spans{};
     };
     void push_step() noexcept;
+    void continue_pass(OpenPass&, std::int64_t at_ns) noexcept;
     void add_piece(Span, std::int64_t until_ns) noexcept;
     [[nodiscard]] std::int64_t checked(Span, std::int64_t until_ns) noexcept;
     /// The innermost pass that is recorded; without one, the first that will be.

@@ -52,14 +52,15 @@ class ProfileMode(str, Enum):
 
 
 class ThroughputCallback(Callback):
-    """Profiles step, draw and batch of a fit, and prints fastxtend's report. Add `ThroughputPostCallback` beside it, or call
-    `Learner.profile`; both take themselves away after the fit. `learn.profile_report` and `learn.profile_results` are the
-    report as tables.
+    """Profiles step, draw and batch of a fit, and prints fastxtend's report. Add `ThroughputPostCallback` beside it, or
+    call `Learner.profile`; both take themselves away after the fit. `learn.profile_report` and `learn.profile_results`
+    are the report as tables.
 
     show_report, plain, markdown: what is printed. save_csv: the unrounded results go to `learn.path / csv_name`.
     rolling_average: batches per live value, and between two of them. drop_first_batch: leave out the first batch of
     each phase. logger_callback: the name of the callback whose logger gets live values and the report: "wandb".
-    record: a file, `run.pftrace`, which `drawpoint diagnose` reads, or a `drawpoint.Recording` that a watched loader shares.
+    record: a file, `run.pftrace`, which `drawpoint diagnose` reads, or a `drawpoint.Recording` that a watched loader
+    shares. Further ranks of a distributed run record `run.rank1.pftrace` and so on, and print nothing.
     """
     order, remove_on_fetch = TrainEvalCallback.order + 1, True
     _mode = "throughput"
@@ -172,8 +173,8 @@ class ThroughputPostCallback(Callback):
 
 
 class SimpleProfilerCallback(ThroughputCallback):
-    """Profiles every action of a step: also forward, loss, backward, opt_step, zero_grad, and predict of a validation. Add
-    `SimpleProfilerPostCallback` beside it, or call `Learner.profile`. Else it is as `ThroughputCallback`."""
+    """Profiles every action of a step: also forward, loss, backward, opt_step, zero_grad, and predict of a validation.
+    Add `SimpleProfilerPostCallback` beside it, or call `Learner.profile`. Else it is as `ThroughputCallback`."""
     order, remove_on_fetch = TrainEvalCallback.order + 1, True
     _mode = "simple"
 

@@ -7,7 +7,8 @@
 
 import sys
 
-if "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules:   # Trainer asks for a base class of its own
+# Trainer asks for a base class of its own.
+if "pytorch_lightning" in sys.modules and "lightning.pytorch" not in sys.modules:
     from pytorch_lightning.profilers import SimpleProfiler
 else:
     from lightning.pytorch.profilers import SimpleProfiler
@@ -22,14 +23,14 @@ _ENDS = {"training_step": ("after_pred", "after_loss"), "validation_step": ("aft
 
 
 class DrawpointProfiler(SimpleProfiler):
-    """Lightning's SimpleProfiler, which also records each step: its draw, transfer, forward (`training_step`, with the loss),
-    backward, opt_step, and callbacks: what follows, up to the next draw. Pass the loaders through `watch`, so that the
-    recording has what their workers do and how large batches are.
+    """Lightning's SimpleProfiler, which also records each step: its draw, transfer, forward (`training_step`, with the
+    loss), backward, opt_step, and callbacks: what follows, up to the next draw. Pass the loaders through `watch`, so that
+    the recording has what their workers do and how large batches are.
 
-    record: a file (of further ranks `run.rank1.pftrace` and so on), or a `drawpoint.Recording`. It ends with `close()`, or
-    as the program does. Steps of a sanity check are not recorded. With manual optimization, what comes before the
-    optimizer's step is forward. Not for strategies that fork or spawn their ranks. Costs two microseconds for each action that Lightning
-    profiles, of which Lightning's own profiler takes half of one.
+    record: a file (of further ranks `run.rank1.pftrace` and so on), or a `drawpoint.Recording`. It ends with `close()`,
+    or as the program does. Steps of a sanity check are not recorded. With manual optimization, what comes before the
+    optimizer's step is forward. Not for strategies that fork or spawn their ranks. Costs two microseconds for each
+    action that Lightning profiles, of which Lightning's own profiler takes half of one.
     """
 
     _steps = None   # Lightning ends a profiler that could not be made, too

@@ -17,7 +17,7 @@ def recording_of(record):
 
 
 def of_this_rank(record):
-    """The file of this rank of a distributed run, `run.rank1.pftrace`; that of rank 0, and a Recording, stay as they are."""
+    """The file of this rank of a distributed run, `run.rank1.pftrace`; that of rank 0, and a Recording, stay as is."""
     rank = int(os.environ.get("RANK", os.environ.get("LOCAL_RANK", 0)))
     if not is_file(record) or rank == 0:
         return record

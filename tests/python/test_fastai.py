@@ -256,6 +256,59 @@ def test_a_profiled_fit_trains_as_one_that_is_not(tmp_path):
     assert torch.equal(weights_after_fit(loader, tmp_path), weights_after_fit(loader, tmp_path, record=tmp_path / "a.pftrace"))
 
 
+def test_a_fit_that_is_interrupted_can_be_profiled_again(tmp_path, capsys):
+    class Stop(Callback):
+        def before_fit(self):
+            self.left = 3
+
+        def after_batch(self):
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt("by the user")
+
+    file = tmp_path / "run.pftrace"
+    learn = learner(torch.utils.data.DataLoader(Points(), 8), tmp_path)
+    with learn.no_bar(), learn.no_logging():
+        with pytest.raises(KeyboardInterrupt):
+            learn.profile("simple", record=file).fit(1, cbs=Stop())
+        learn.profile("throughput", record=file, plain=True).fit(1)
+    assert capsys.readouterr().out.count("Profiling Results:") == 1
+    assert not [one for one in learn.cbs if "rofile" in one.name or "throughput" in one.name]
+    assert rows_of(file, "report")["conservation"]["steps"] == 16
+
+
+def test_a_validation_or_predictions_do_not_use_the_profile_up(tmp_path, capsys):
+    loader = torch.utils.data.DataLoader(Points(), 8)
+    learn = learner(loader, tmp_path).profile("simple", record=tmp_path / "run.pftrace")
+    with learn.no_bar(), learn.no_logging():
+        learn.validate()
+        learn.get_preds(dl=loader)
+        assert capsys.readouterr().out == ""
+        learn.fit(1)
+    assert capsys.readouterr().out.startswith("\nProfiling Results:\n")
+
+
+@pytest.mark.parametrize("said, drawn", [(6, 6), (9, 8)])
+def test_a_loader_whose_length_is_wrong_ends_where_it_ends(said, drawn, tmp_path):
+    class Loader:
+        def __init__(self):
+            self.inner, self.ends = torch.utils.data.DataLoader(Points(), 8), 0
+
+        def __len__(self):
+            return said
+
+        def __iter__(self):
+            yield from self.inner
+            self.ends += 1
+
+    loader, file = Loader(), tmp_path / "run.pftrace"
+    learn = learner(loader, tmp_path).profile("simple", show_report=False, record=file)
+    with learn.no_bar(), learn.no_logging():
+        learn.fit(1)
+    assert loader.ends == 2   # of training and of validation
+    assert rows_of(file, "report")["conservation"]["steps"] == 16
+
+
 def rows_of(file, *what):
     program = os.environ["DRAWPOINT_PROGRAM"]
     out = subprocess.run([program, *what, str(file), "--json"], capture_output=True, text=True, check=True)

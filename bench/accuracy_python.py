@@ -21,6 +21,7 @@ import torch
 import torch.utils.data as data
 
 import drawpoint
+from remeasure import machine
 
 PROGRAM = os.environ["DRAWPOINT_PROGRAM"]
 BLOCK = bytes(range(256)) * 64
@@ -297,8 +298,9 @@ def main():
           f"{sum(one['is_control'] for one in found)}; rates of settings off by {sum(offs) / max(len(offs), 1):.1%} on "
           f"average, of {len(offs)}")
     if options.json:
-        Path(options.json).write_text(json.dumps({"cores": len(os.sched_getaffinity(0)), "torch": torch.__version__,
-                                                  "pipelines": found}, indent=1))
+        Path(options.json).write_text(json.dumps(
+            {"machine": machine(), "command": f"bench accuracy-python --seed {options.seed}", "torch": torch.__version__,
+             "pipelines": found}, indent=1))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Tables of how often the gate, `compare` and the verdicts are right."""
 
-from tables.shared import (RESULTS, file_of, median, percent, place_of, read, result, share, table)
+from tables.shared import (RESULTS, caption, file_of, median, percent, place_of, read, result, share, table)
 
 GATE_MACHINES = (("idle", "gate-exam-idle"), ("neighbour", "gate-exam-neighbour"))
 
@@ -40,6 +40,23 @@ def waterfalls():
         rows.append((change["name"], len(shares), f"{percent(median(shares))} %",
                      f"{percent(min(shares))}–{percent(max(shares))} %", f"{change['held']} of {change['intervals']}"))
     return f"{place_of(file_of('waterfall'))}:\n\n{table(*rows)}"
+
+
+def of_pytorch():
+    """Pipelines of PyTorch's loader: what was answered, and the best change, measured and predicted."""
+    pipelines = result("accuracy-python")["pipelines"]
+    rows = [("pipeline", "verdict", "", "best change", "gains", "predicted")]
+    for one in pipelines:
+        best, gain = one["best"], one["gains"][one["best"]]
+        predicted = one["predicted"][best]
+        rows.append((one["name"], one["verdict"], "right" if one["right"] else "declined" if one["abstained"] else "wrong",
+                     best, f"{percent(gain, sign='+')} %", "–" if predicted is None else f"{percent(predicted, sign='+')} %"))
+    offs = [abs(off) for one in pipelines for off in one["off"].values()]
+    right, controls = sum(one["right"] for one in pipelines), [one for one in pipelines if one["is_control"]]
+    counts = (f"{right} of {len(pipelines)} right, {sum(bool(one['abstained']) for one in pipelines)} without a verdict, a cause "
+              f"for {sum(one['accused'] for one in controls)} of {len(controls)} controls; rates of {len(offs)} settings that were "
+              f"not recorded off by {percent(sum(offs) / len(offs), 1)} %, mean")
+    return f"{caption('accuracy-python')}\n\n{table(*rows)}\n\n{counts}."
 
 
 class Exam:

@@ -53,9 +53,9 @@ def of_pytorch():
                      best, f"{percent(gain, sign='+')} %", "–" if predicted is None else f"{percent(predicted, sign='+')} %"))
     offs = [abs(off) for one in pipelines for off in one["off"].values()]
     right, controls = sum(one["right"] for one in pipelines), [one for one in pipelines if one["is_control"]]
-    counts = (f"{right} of {len(pipelines)} right, {sum(bool(one['abstained']) for one in pipelines)} without a verdict, a cause "
-              f"for {sum(one['accused'] for one in controls)} of {len(controls)} controls; rates of {len(offs)} settings that were "
-              f"not recorded off by {percent(sum(offs) / len(offs), 1)} %, mean")
+    counts = (f"{right} of {len(pipelines)} right, {sum(bool(one['abstained']) for one in pipelines)} without a verdict, a "
+              f"cause for {sum(one['accused'] for one in controls)} of {len(controls)} controls; rates of {len(offs)} settings\n"
+              f"that were not recorded off by {percent(sum(offs) / len(offs), 1)} %, mean")
     return f"{caption('accuracy-python')}\n\n{table(*rows)}\n\n{counts}."
 
 
@@ -145,4 +145,4 @@ def gaps():
     return table(*rows)
 
 
-TABLES = {"gates": gates, "rivals": rivals, "waterfalls": waterfalls, "seeds": seeds, "gaps": gaps}
+TABLES = {"gates": gates, "rivals": rivals, "waterfalls": waterfalls, "seeds": seeds, "gaps": gaps, "pytorch": of_pytorch}

@@ -18,23 +18,14 @@ namespace drawpoint::python {
 namespace nb = nanobind;
 namespace {
 
-struct PassEvents {
-    PassKind kind;
-    Event before, after;
-};
-constexpr std::array pass_events{
-    PassEvents{PassKind::fit, Event::before_fit, Event::after_fit},
-    PassEvents{PassKind::epoch, Event::before_epoch, Event::after_epoch},
-    PassEvents{PassKind::train, Event::before_train, Event::after_train},
-    PassEvents{PassKind::valid, Event::before_validate, Event::after_validate},
-};
-
-const PassEvents& events_of(PassKind kind) { return *std::ranges::find(pass_events, kind, &PassEvents::kind); }
+/// The events that a pass begins and ends with.
+const ActionSpan& events_of(PassKind kind) { return action_spans[static_cast<std::size_t>(kind)]; }
+static_assert(action_spans[static_cast<std::size_t>(PassKind::valid)].action == Action::valid);
 
 PassKind kind_named(const std::string& name) {
-    for (const PassEvents& events : pass_events)
-        if (events.kind != PassKind::fit && name_of(events.kind) == name)
-            return events.kind;
+    for (const PassKind kind : {PassKind::epoch, PassKind::train, PassKind::valid})
+        if (name_of(kind) == name)
+            return kind;
     throw nb::value_error("drawpoint: a pass is an epoch, train or valid");
 }
 
@@ -87,7 +78,7 @@ void FitSteps::before_fit() {
     live_ = FastxtendLiveLog{mode_, rolling_average_, drop_first_batch_};
     first_epoch_ = epoch_ = recording_->next_epoch_;
     numbers_ = {};
-    trained_ = false;
+    trained_ = whole_ = false;
     values_.reset();
 }
 
@@ -106,7 +97,7 @@ void FitSteps::before_pass(const std::string& kind, std::uint32_t epoch) {
     track.mark(Span::between);
     open_.push_back(begun);
     trained_ |= begun == PassKind::train;
-    track.mark_until(span_of(events_of(begun).before), track.last_ns());
+    track.mark_until(span_of(events_of(begun).from.event), track.last_ns());
 }
 
 void FitSteps::before_draw(bool trains) {
@@ -183,7 +174,7 @@ void FitSteps::after_pass(const std::string& kind) {
     track.mark(Span::between);
     track.end_steps();
     track.mark(Span::between);   // which took a while
-    track.mark_until(span_of(events_of(open_.back()).after), track.last_ns());
+    track.mark_until(span_of(events_of(open_.back()).to.event), track.last_ns());
     track.end_pass();
     open_.pop_back();
 }
@@ -212,6 +203,7 @@ bool FitSteps::fits() const noexcept { return recording_->driver_ == this && rec
 
 void FitSteps::begin_step(bool trains) {
     trains_ = trains;
+    recording_->draw_failed_ = false;
     recording_->track().begin_step(trains ? Phase::train : Phase::valid, epoch_, numbers_[trains ? 0 : 1]);
     where_ = Where::draw;
 }

@@ -20,8 +20,8 @@ def watch(loader, record, *, name="train", phase="train"):
     name: of the loader, in the recording. phase: "train" or "valid".
 
     The batches are those of `loader`, bit for bit, and `loader` is not changed; what it has is had by the result, too.
-    Costs about a microsecond and a half a step, and a tenth of one for each sample and transform in a worker. One loop at a time. The file ends
-    with `close()`, or as the program does.
+    Costs about a microsecond and a half a step, and a tenth of one for each sample and transform in a worker. One loop at
+    a time. The file ends with `close()`, or as the program does.
     """
     if phase not in ("train", "valid"):
         raise ValueError(f'watch: phase must be "train" or "valid", got {phase!r}')

@@ -151,6 +151,25 @@ def test_a_step_that_raises_leaves_a_whole_recording(tmp_path):
     assert report["conservation"]["steps"] == 6
 
 
+def test_a_draw_that_raises_is_a_failed_step(tmp_path):
+    class Missing(Points):
+        def __getitem__(self, index):
+            if index == 20:
+                raise OSError("no such photograph")
+            return super().__getitem__(index)
+
+    file = tmp_path / "run.pftrace"
+    profiler = DrawpointProfiler(file)
+    with pytest.raises(OSError, match="no such photograph"):
+        train(profiler.watch(torch.utils.data.DataLoader(Missing(), BATCH)), profiler=profiler, folder=tmp_path)
+    profiler.close()
+    assert reported(file, "report")["conservation"]["max_residual_ns"] == 0
+    out = tmp_path / "run.json"
+    subprocess.run([os.environ["DRAWPOINT_PROGRAM"], "export", str(file), "--to", "json", "-o", str(out)], check=True,
+                   capture_output=True)
+    assert [step["status"] for step in json.loads(out.read_text())["steps"]] == ["complete", "complete", "failed"]
+
+
 def test_a_module_that_optimizes_by_itself(tmp_path, expected):
     class ByHand(Module):
         def __init__(self):

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """How often drawpoint is right about PyTorch pipelines: each is recorded once through drawpoint.watch, and every change that
-`drawpoint diagnose` considers is then made and measured, in an order drawn anew. Right: the change that the verdict names
-gains as much as the best one, within 5 points or 15 %. Prints a table, or with --json all numbers.
+`drawpoint diagnose` considers is then made and measured, in a pair with the pipeline as it was, in an order drawn anew.
+Right: the change that the verdict names gains as much as the best one, within 5 points or 15 %. Prints a table, or with
+--json all numbers.
 usage: ./run bench accuracy-python [--seconds 2.5] [--seed 1] [--only NAME] [--json FILE]"""
 
 import argparse
@@ -9,6 +10,7 @@ import dataclasses
 import json
 import os
 import random
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -160,12 +162,15 @@ def loader_of(of):
 
 def rate(of, seconds, record=None):
     """Batches a second: from the fill of what is prefetched on or, where passes are short, over whole passes."""
+    torch.manual_seed(1)   # the same order of samples in every run: where stragglers come is no chance
     loader = loader_of(of)
     loop = drawpoint.watch(loader, record) if record else loader
     short = of.batches < 100
     warm_up = of.batches if short else 3 * max(of.workers * of.factor, 2)
+    # Batches: a verdict needs 50 steps after those that warmed up; a straggler comes with every sixth.
+    fewest = 240 if of.straggler else 150 if record else 60
     drawn, began, counted, elapsed = 0, None, 0, 0.0
-    while elapsed < seconds or counted < 60:
+    while elapsed < seconds or counted < fewest:
         for _ in loop:
             drawn += 1
             if drawn == warm_up:
@@ -175,7 +180,7 @@ def rate(of, seconds, record=None):
                 time.sleep(of.burst / 1000)
             if drawn > warm_up and not short:
                 counted, elapsed = drawn - warm_up, time.perf_counter() - began
-                if elapsed >= seconds and counted >= 60:
+                if elapsed >= seconds and counted >= fewest:
                     break
         if short and drawn > warm_up:
             counted, elapsed = drawn - warm_up, time.perf_counter() - began
@@ -247,13 +252,18 @@ def judged(name, of, seconds, chance):
         recorded = rate(of, max(seconds, 4), file)
         said = diagnosed(file)
     made = changes(of)
-    turns = [of, of, *dict.fromkeys(made.values())]   # two keys may be the same change
+    turns = [of, *dict.fromkeys(made.values())]   # two keys may be the same change; `of`: no change
     chance.shuffle(turns)
-    measured = {}
-    for turn in turns:
-        measured.setdefault(turn, []).append(rate(turn, seconds))
-    base = sum(measured[of]) / 2
-    gains = {key: measured[change][0] / base - 1 for key, change in made.items()}
+    gain_of, bases = {}, []
+    for change in turns:   # each beside the pipeline as it is: the host is not equally fast for long
+        if chance.random() < 0.5:
+            changed, base = rate(change, seconds), rate(of, seconds)
+        else:
+            base, changed = rate(of, seconds), rate(change, seconds)
+        gain_of[change] = changed / base - 1
+        bases.append(base)
+    base = statistics.median(bases)
+    gains = {key: gain_of[change] for key, change in made.items()}
     predicted = {one["key"]: one["predicted_gain"] for one in said["interventions"]}
     best = max(gains, key=gains.get)
     named = [one["key"] for one in said["interventions"] if one["verdict"] == said["verdict"] and one["key"] in gains]
@@ -270,7 +280,7 @@ def judged(name, of, seconds, chance):
     accused = is_control and said["verdict"] not in ("compute-bound", "balanced", "bursty-consumer") and not said["abstained"]
     return {"name": name, "verdict": said["verdict"], "abstained": said["abstained"], "right": right, "best": best,
             "gains": gains, "predicted": {key: predicted.get(key) for key in gains}, "off": settings,
-            "is_control": is_control, "accused": accused, "recorded": recorded, "measured": base,
+            "is_control": is_control, "accused": accused, "recorded": recorded, "measured": base, "null": gain_of[of],
             "unexplained": said["run"]["unexplained"]}
 
 
@@ -296,7 +306,7 @@ def main():
     right = sum(one["right"] for one in found)
     print(f"\nright {right} of {len(found)}; controls accused {sum(one['accused'] for one in found)} of "
           f"{sum(one['is_control'] for one in found)}; rates of settings off by {sum(offs) / max(len(offs), 1):.1%} on "
-          f"average, of {len(offs)}")
+          f"average, of {len(offs)}; two runs of the same differ by {statistics.mean(abs(one['null']) for one in found):.1%}")
     if options.json:
         Path(options.json).write_text(json.dumps(
             {"machine": machine(), "command": f"bench accuracy-python --seed {options.seed}", "torch": torch.__version__,

@@ -56,7 +56,7 @@ std::vector<Scalable> scalables(const RecordedRun& a, const RecordedRun& b, Chan
         return mean_of(run.batches, [](const BatchDemand& batch) { return batch.collate.ns(); });
     });
     add("transfer", &change.transfer, [](const RecordedRun& run) {
-        return mean_of(run.batches, [](const BatchDemand& batch) { return batch.transfer_ns; });
+        return mean_of(run.batches, [](const BatchDemand& batch) { return batch.transfer.ns(); });
     });
     add("compute", &change.compute, [](const RecordedRun& run) {
         return mean_of(run.steps, [](const StepDemand& step) { return step.compute.ns() + step.after.ns(); });

@@ -253,6 +253,11 @@ Demand CpuShares::read_of(const SampleRow& row) const noexcept {
     return {cpu_ns, std::llround(static_cast<double>(ns - cpu_ns) * (1 - std::max(like->queueing, 0.0)))};
 }
 
+double CpuShares::slowdown() const noexcept {
+    const double computed = usual_.queued_wall - usual_.queued_off;
+    return computed > 0 ? 1 + std::min(usual_.run_queue, usual_.queued_off) / computed : 1;
+}
+
 std::int64_t CpuShares::without_run_queue(std::int64_t ns) const noexcept {
     return std::llround(static_cast<double>(ns) * (1 - std::clamp(usual_.queue_share(), 0.0, 0.95)));
 }

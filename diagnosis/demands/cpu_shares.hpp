@@ -45,6 +45,8 @@ public:
     [[nodiscard]] Demand read_of(const SampleRow&) const noexcept;
     /// `ns` of a worker's unmeasured time, without the part that is usually spent waiting for a core.
     [[nodiscard]] std::int64_t without_run_queue(std::int64_t ns) const noexcept;
+    /// How much longer than it computes a worker takes because it waits for a core, ≥ 1.
+    [[nodiscard]] double slowdown() const noexcept;
 
 private:
     struct Class {

@@ -16,6 +16,7 @@
 
 #include <drawpoint/diagnosis/rows/detail/loader_rows.hpp>
 #include "diagnosis/demands/cpu_shares.hpp"
+#include "diagnosis/demands/delivery_demands.hpp"
 #include <drawpoint/diagnosis/demands/detail/number_fact.hpp>
 #include "diagnosis/demands/recorded_steps.hpp"
 #include "diagnosis/demands/wake_times.hpp"
@@ -254,10 +255,68 @@ void note_device(RecordedRun& run, const Ledger& ledger) {
     run.copies = *copies;
 }
 
+/// Workers of a PyTorch loader are other processes.
+bool is_made_elsewhere(const RecordedRun& run) noexcept {
+    return run.setting.kind == LoaderKind::pytorch && run.setting.num_workers != 0;
+}
+
+/// Core time that a sample asks of its worker.
+std::int64_t cpu_of(const SampleDemand& sample, const RecordedRun& run) {
+    std::int64_t cpu_ns = sample.read.cpu_ns + sample.unstamped_ns + run.overhead_ns;
+    for (const Demand& stage : sample.stages)
+        cpu_ns += stage.cpu_ns;
+    return cpu_ns;
+}
+
+/// Leaves of `rest_cpu_ns`, which is what batches' workers computed in all, what is not known otherwise. That of single
+/// samples may be an estimate: what the batches have left in all is right.
+void take_known(RecordedRun& run) {
+    std::vector<double> left;
+    left.reserve(run.batches.size());
+    for (const BatchDemand& batch : run.batches)
+        left.push_back(static_cast<double>(batch.rest_cpu_ns - batch.collate.cpu_ns));
+    for (const SampleDemand& sample : run.samples)
+        left[sample.batch] -= static_cast<double>(cpu_of(sample, run));
+    double sum_ns = 0, positive_ns = 0;
+    for (const double ns : left) {
+        sum_ns += ns;
+        positive_ns += std::max(ns, 0.0);
+    }
+    const double factor = positive_ns > 0 ? std::max(sum_ns, 0.0) / positive_ns : 0;
+    for (std::size_t i = 0; i < left.size(); ++i)
+        run.batches[i].rest_cpu_ns = bounded_ns(std::llround(std::max(left[i], 0.0) * factor));
+}
+
+/// How long after one worker of a PyTorch loader the next begins its first batch of a pass: the mean of whole passes.
+std::int64_t worker_gap_ns(const Ledger& ledger, const Window& window, std::size_t num_workers) {
+    double sum_ns = 0, gaps = 0;
+    for (std::size_t first = 0, last = 0; first < window.batches.size(); first = last) {
+        const BatchRow& begin = ledger.batches[window.batches[first]];
+        std::vector<std::int64_t> begins(num_workers, no_stamp);   // by worker
+        for (last = first; last < window.batches.size(); ++last) {
+            const BatchRow& row = ledger.batches[window.batches[last]];
+            if (row.epoch != begin.epoch)
+                break;
+            if (row.collate_worker && row.first_claim_ns != no_stamp)
+                if (std::int64_t& ns = begins[*row.collate_worker % num_workers];
+                    ns == no_stamp || row.first_claim_ns < ns)
+                    ns = row.first_claim_ns;
+        }
+        std::erase(begins, no_stamp);
+        if (begin.batch != 0 || begins.size() < 2)
+            continue;
+        const auto [earliest, latest] = std::ranges::minmax(begins);
+        sum_ns += static_cast<double>(bounded_ns(length_ns(earliest, latest)));
+        gaps += static_cast<double>(begins.size() - 1);
+    }
+    return gaps > 0 ? bounded_ns(std::llround(sum_ns / gaps)) : 0;
+}
+
 void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loader, const Window& window,
                  const CpuShares& shares) {
     const Collating collating{ledger, window.batches, shares};
     const CopyTimes copies{ledger};
+    const DeliveryDemands delivery{ledger, window.batches, shares.slowdown()};
     const std::vector<std::int64_t> behind = reads_behind(ledger, ledger.batches[window.batches.front()].pipeline);
     std::uint64_t count = 0;
     for (const std::uint32_t at : window.batches) {
@@ -275,14 +334,14 @@ void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loade
             demand.collate = collating.of(batch);
             run.collates = true;
         }
-        if (batch.delivery_cpu_ns != no_stamp)
-            demand.send_cpu_ns = bounded_ns(batch.delivery_cpu_ns);
-        if (run.device_buffers != 0)
-            demand.transfer_ns = copies.of(batch);
+        if (is_made_elsewhere(run))
+            delivery.set(demand, batch, window.transfers_ns[at]);
+        else if (run.device_buffers != 0)
+            demand.transfer.wait_ns = copies.of(batch);
         else if (batch.transfer_issue_ns != no_stamp && batch.transfer_done_ns != no_stamp)
-            demand.transfer_ns = bounded_ns(length_ns(batch.transfer_issue_ns, batch.transfer_done_ns));
+            demand.transfer.wait_ns = bounded_ns(length_ns(batch.transfer_issue_ns, batch.transfer_done_ns));
         else
-            demand.transfer_ns = window.transfers_ns[at];   // a loader around this one moves it while the loop waits
+            demand.transfer.wait_ns = window.transfers_ns[at];   // a loader around this one moves it meanwhile
         for (const std::uint32_t row_at : rows) {
             const SampleRow& row = ledger.samples[row_at];
             SampleDemand sample = demand_of(ledger, row, shares, run.reads_ahead);
@@ -293,6 +352,8 @@ void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loade
         }
         run.batches.push_back(demand);
     }
+    if (is_made_elsewhere(run))
+        take_known(run);
 }
 
 std::int64_t own_cpu_ns(const OrderRow& row) {
@@ -341,11 +402,8 @@ Window window_of_first_trained(RecordedRun& run, const Ledger& ledger, const Loa
 double loader_cpu_ns(const RecordedRun& run, const Ledger& ledger, std::uint16_t pipeline, const Window& window) {
     const std::size_t drawn = window.batches.size();
     double cpu_ns = 0;
-    for (const SampleDemand& sample : run.samples) {
-        cpu_ns += static_cast<double>(sample.read.cpu_ns + sample.unstamped_ns + run.overhead_ns);
-        for (const Demand& stage : sample.stages)
-            cpu_ns += static_cast<double>(stage.cpu_ns);
-    }
+    for (const SampleDemand& sample : run.samples)
+        cpu_ns += static_cast<double>(cpu_of(sample, run));
     for (const BatchDemand& batch : run.batches)
         cpu_ns += static_cast<double>(batch.collate.cpu_ns);
     if (!run.batches.empty())
@@ -360,7 +418,7 @@ double loader_cpu_ns(const RecordedRun& run, const Ledger& ledger, std::uint16_t
 double delivery_ns(const RecordedRun& run) {
     double ns = 0;
     for (const BatchDemand& batch : run.batches)
-        ns += static_cast<double>(batch.transfer_ns);
+        ns += static_cast<double>(batch.transfer.cpu_ns);
     return ns;
 }
 
@@ -410,12 +468,11 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
         return run;
     }
     run.stages = row.stages;
-    if (run.setting.kind == LoaderKind::pytorch && run.setting.prefetch_depth > loader_limits::most_prefetch_depth) {
-        run.unusable = "num_workers x prefetch_factor is " + std::to_string(run.setting.prefetch_depth) +
-                       ", and more than " + std::to_string(loader_limits::most_prefetch_depth) +
-                       " batches ahead are not replayed yet";
+    if (run.setting.kind == LoaderKind::pytorch)
+        run.unusable = out_of_range("num_workers x prefetch_factor", run.setting.prefetch_depth, 1,
+                                    loader_limits::most_pytorch_depth);
+    if (!run.unusable.empty())
         return run;
-    }
     run.persistent_workers = ledger.fact(std::string{facts::persistent_workers_prefix} + row.name) == "true";
     note_device(run, ledger);
     if (!run.unusable.empty())
@@ -432,7 +489,8 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
         return sample.pipeline == pipeline && sample.read_begin_ns != no_stamp;
     });
 
-    run.loop_wake_ns = loop_wake_ns(ledger, window.steps, window.batches);
+    if (!is_made_elsewhere(run))   // else receiving the batch includes it
+        run.loop_wake_ns = loop_wake_ns(ledger, window.steps, window.batches);
     run.read_wake_ns = read_wake_ns(ledger, pipeline);
     const std::size_t drawn = window.batches.size();
     // Batches are admitted in the sampler's order; epoch numbers may start again.
@@ -444,12 +502,14 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
     CpuShares shares{ledger, pipeline};
     run.cpu_measured = shares.measured();
     run.order = order_of(ledger, pipeline, window.steps.front()->draw_begin_ns, shares);
+    if (is_made_elsewhere(run) && !run.persistent_workers)
+        run.worker_gap_ns = worker_gap_ns(ledger, window, run.setting.num_workers);
     add_samples(run, ledger, rows, window, shares);
     if (!run.unusable.empty())
         return run;
-    // Workers of a PyTorch loader are other processes: of its CPU time this one has the unpickling.
-    const bool elsewhere = run.setting.kind == LoaderKind::pytorch && run.setting.num_workers != 0;
-    add_steps(run, ledger, window.steps, elsewhere ? delivery_ns(run) : loader_cpu_ns(run, ledger, pipeline, window));
+    // Of a loader in other processes, this one's CPU time has the unpickling.
+    add_steps(run, ledger, window.steps,
+              is_made_elsewhere(run) ? delivery_ns(run) : loader_cpu_ns(run, ledger, pipeline, window));
     drop_short_waits(run);
 
     const double cached = number_fact(ledger, facts::cache_bytes, most_bytes).value_or(0);

@@ -102,7 +102,8 @@ Replayed replay(const RecordedRun& run, const ReplayOptions& asked) {
     ReplayOptions options = asked;
     check(run, options);
     const std::size_t counted = options.steps != 0 ? options.steps : run.steps.size();
-    const std::size_t steps = counted + options.warm_up_steps, batches = steps + LoaderPolicy::max_slots;
+    const std::size_t steps = counted + options.warm_up_steps,
+                      batches = steps + std::max(LoaderPolicy::max_slots, options.setting.prefetch_depth + 1);
     const double own = options.cores != 0 ? options.cores : run.cores - run.foreign_cores;
     const double cores = options.change.unlimited_cores ? 0 : std::max(own, least_cores);
 

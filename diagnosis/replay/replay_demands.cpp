@@ -116,6 +116,16 @@ std::size_t block_of(std::span<const StepDemand> steps, std::size_t least) {
     return least;
 }
 
+/// What a pass begins with. A PyTorch loader starts its workers one after the other, if they do not persist; then each
+/// gets ready by itself.
+Demand order_of(const RecordedRun& run, std::size_t num_workers) {
+    const std::size_t was = run.setting.num_workers;
+    if (run.setting.kind != LoaderKind::pytorch || was == 0)
+        return run.order;
+    const double factor = static_cast<double>(num_workers) / static_cast<double>(was);
+    return {times(run.order.cpu_ns, factor), num_workers == 0 ? 0 : run.order.wait_ns};
+}
+
 /// The loop does not wait for the device in this step.
 void leave_out_wait(StepDemand& step) {
     step.device.first_ns = 0;
@@ -187,7 +197,7 @@ void ReplayDemands::add_batches_and_steps(const ReplayOptions& options) {
     batches_.resize(std::max<std::size_t>(batches_.size(), 1));
     for (BatchDemand& batch : batches_) {
         batch.collate = asked(batch.collate, options.change.collate);
-        batch.transfer_ns = asked(batch.transfer_ns, options.change.transfer);
+        batch.transfer = asked(batch.transfer, options.change.transfer);
         batch.send_cpu_ns = asked(batch.send_cpu_ns, options.change.transfer);
     }
     for (StepDemand& step : steps_) {
@@ -198,7 +208,7 @@ void ReplayDemands::add_batches_and_steps(const ReplayOptions& options) {
         step.device.ns = asked(step.device.ns, options.change.compute);
         step.device.first_ns = asked(step.device.first_ns, options.change.compute);
     }
-    order_ = asked(run_->order, options.change.sampler);
+    order_ = asked(order_of(*run_, options.setting.num_workers), options.change.sampler);
     // Checks the largest demands that batch_at and step_at can make.
     const auto most_of = [&](std::uint32_t was) {
         return static_cast<double>(options.setting.batch_size) /
@@ -206,7 +216,8 @@ void ReplayDemands::add_batches_and_steps(const ReplayOptions& options) {
     };
     for (const BatchDemand& batch : batches_) {
         (void)asked(batch.collate, most_of(batch.size));
-        (void)asked(batch.transfer_ns, most_of(batch.size));
+        (void)asked(batch.transfer, most_of(batch.size));
+        (void)asked(batch.send_cpu_ns + batch.rest_cpu_ns, most_of(batch.size));
     }
     for (const StepDemand& step : steps_) {
         (void)asked(step.compute, most_of(step.size));
@@ -256,7 +267,8 @@ void ReplayDemands::level_all(double factor, bool resampled) {
     const auto full = static_cast<std::uint32_t>(run_->setting.batch_size);
     level_field(batches_, full, batches, factor, [](BatchDemand& b) -> std::int64_t& { return b.collate.cpu_ns; });
     level_field(batches_, full, batches, factor, [](BatchDemand& b) -> std::int64_t& { return b.collate.wait_ns; });
-    level_field(batches_, full, batches, factor, [](BatchDemand& b) -> std::int64_t& { return b.transfer_ns; });
+    level_field(batches_, full, batches, factor, [](BatchDemand& b) -> std::int64_t& { return b.transfer.cpu_ns; });
+    level_field(batches_, full, batches, factor, [](BatchDemand& b) -> std::int64_t& { return b.transfer.wait_ns; });
     level_field(steps_, full, steps, factor, [](StepDemand& s) -> std::int64_t& { return s.compute.cpu_ns; });
     level_field(steps_, full, steps, factor, [](StepDemand& s) -> std::int64_t& { return s.compute.wait_ns; });
     level_field(steps_, full, steps, factor, [](StepDemand& s) -> std::int64_t& { return s.device.ns; });
@@ -272,8 +284,9 @@ BatchDemand ReplayDemands::batch_at(std::uint64_t position, std::uint32_t size) 
     const auto was = static_cast<double>(batch.size == 0 ? run_->setting.batch_size : batch.size);
     const double factor = static_cast<double>(size) / was;
     batch.collate = {times(batch.collate.cpu_ns, factor), times(batch.collate.wait_ns, factor)};
-    batch.transfer_ns = times(batch.transfer_ns, factor);
+    batch.transfer = {times(batch.transfer.cpu_ns, factor), times(batch.transfer.wait_ns, factor)};
     batch.send_cpu_ns = times(batch.send_cpu_ns, factor);
+    batch.rest_cpu_ns = times(batch.rest_cpu_ns, factor);
     batch.bytes = bytes_times(batch.bytes, factor);
     batch.size = size;
     return batch;

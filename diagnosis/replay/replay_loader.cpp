@@ -13,6 +13,20 @@ namespace {
 
 constexpr std::uint64_t endless = ~std::uint64_t{0};
 
+bool is_pytorch(const LoaderSetting& setting) noexcept {
+    return setting.kind == LoaderKind::pytorch && setting.num_workers != 0;
+}
+
+/// Entities beside the workers and the loop: what sends a PyTorch worker's batches, or readers.
+std::size_t helpers_of(const LoaderSetting& setting, const MemoryPlan& plan) noexcept {
+    return is_pytorch(setting) ? setting.num_workers : 3 * plan.read_concurrency;
+}
+
+/// Places of batches that are not given back.
+std::size_t slots_of(const LoaderSetting& setting) noexcept {
+    return is_pytorch(setting) ? setting.prefetch_depth + 1 : LoaderPolicy::max_slots;
+}
+
 }   // namespace
 
 ReplayLoader::ReplayLoader(const RecordedRun& run, const ReplayOptions& options, const MemoryPlan& plan,
@@ -23,30 +37,36 @@ ReplayLoader::ReplayLoader(const RecordedRun& run, const ReplayOptions& options,
       demands_{demands},
       rows_{rows},
       time_{cores, options.core_efficiency,
-            std::max<std::size_t>(options.setting.num_workers, 1) + 1 + 3 * plan.read_concurrency,
+            std::max<std::size_t>(options.setting.num_workers, 1) + 1 + helpers_of(options.setting, plan),
             static_cast<VirtualTime::Entity>(std::max<std::size_t>(options.setting.num_workers, 1)), run.scheduler},
-      machine_{{.batch_size = options.setting.batch_size,
-                .num_workers = options.setting.num_workers,
-                .prefetch_depth = plan.prefetch_depth,
-                .order = options.setting.order,
-                .batches_budget_bytes = plan.batches_budget_bytes,
-                .batch_bytes_hint = run.collates ? plan.slot_bytes : 0,
-                .cores = cores == 0 ? 0 : static_cast<std::size_t>(std::ceil(std::max(run.cores, options.cores - 0.5))),
-                .kind = options.setting.kind},
-               {.num_workers = options.setting.num_workers,
-                .prefetch_depth = plan.prefetch_depth,
-                .read_concurrency = plan.read_concurrency,
-                .sample_sets = plan.sample_sets,
-                .batches_budget_bytes = plan.batches_budget_bytes,
-                .worker_bytes = run.worker_bytes}},
+      machine_{
+          {.batch_size = options.setting.batch_size,
+           .num_workers = options.setting.num_workers,
+           .prefetch_depth = plan.prefetch_depth,
+           .order = options.setting.order,
+           .batches_budget_bytes = plan.batches_budget_bytes,
+           .batch_bytes_hint = run.collates ? plan.slot_bytes : 0,
+           .cores = cores == 0 ? 0 : static_cast<std::size_t>(std::ceil(std::max(run.cores, options.cores - 0.5)))},
+          {.num_workers = options.setting.num_workers,
+           .prefetch_depth = plan.prefetch_depth,
+           .read_concurrency = plan.read_concurrency,
+           .sample_sets = plan.sample_sets,
+           .batches_budget_bytes = plan.batches_budget_bytes,
+           .worker_bytes = run.worker_bytes}},
       reads_{plan.read_concurrency, options.setting.num_workers, options.setting.batch_size,
              options.setting.memory_budget == 0 ? 0 : plan.in_flight_bytes},
       steps_{steps},
       inline_{options.setting.num_workers == 0},
-      is_pytorch_{options.setting.kind == LoaderKind::pytorch && !inline_},
+      pytorch_{is_pytorch(options.setting)
+                   ? std::optional<PyTorchPolicy>{std::in_place, options.setting.num_workers,
+                                                  options.setting.prefetch_depth, options.setting.order}
+                   : std::nullopt},
       workers_(std::max<std::size_t>(options.setting.num_workers, 1)),
-      sent_(is_pytorch_ ? options.setting.num_workers : 0),
+      sent_(pytorch_ ? options.setting.num_workers : 0),
+      sending_(sent_.size()),
       reader_phases_(3 * plan.read_concurrency, Phase::begins),
+      slots_(slots_of(options.setting)),
+      cells_(std::bit_ceil(slots_.size())),
       pass_end_{run.pass_samples == 0 ? endless : 0},
       wake_ns_{run.loop_wake_ns != 0 ? run.loop_wake_ns : options.costs.wake_ns},
       read_wake_ns_{run.read_wake_ns != 0 ? run.read_wake_ns : wake_ns_},
@@ -84,6 +104,8 @@ void ReplayLoader::run() {
             run_worker(*entity);
         else if (*entity == loop)
             step_loop();
+        else if (pytorch_)
+            step_sender(*entity - loop - 1);
         else
             step_reader(*entity - loop - 1);
     }
@@ -92,6 +114,8 @@ void ReplayLoader::run() {
 // ---------------------------------------------------------------------------------------------- turns
 
 void ReplayLoader::turn(bool loop_waits, bool leaves) {
+    if (pytorch_)
+        return turn_pytorch();
     std::size_t wakes = 0;
     const LoaderMachine::Effects* effects;
     do {
@@ -112,7 +136,7 @@ void ReplayLoader::turn(bool loop_waits, bool leaves) {
 }
 
 LoaderMachine::Seen ReplayLoader::look(bool loop_waits, bool leaves) noexcept {
-    LoaderMachine::Seen seen{.drawn = inline_ || is_pytorch_ || loop_waits ? position_ : 0,
+    LoaderMachine::Seen seen{.drawn = inline_ || loop_waits ? position_ : 0,
                              .unclaimed = opened_ - current_,
                              .loop_waits = loop_waits,
                              .leaves = leaves};
@@ -131,52 +155,43 @@ void ReplayLoader::carry_out(const LoaderMachine::Effects& effects) {
     for (const LoaderMachine::Open& batch : effects.open)
         open(batch);
     for (const LoaderPolicy::HandOver& batch : effects.hand_over)
-        publish(batch);
+        publish(batch.slot);
 }
 
 void ReplayLoader::open(const LoaderMachine::Open& batch) {
-    Slot& s = slots_[batch.slot];
-    s.position = admitted_samples_;
-    s.size = s.remaining = batch.size;
-    s.next = 0;
-    admitted_samples_ += s.size;
-    if (!machine_.policy().counts_bytes() && std::exchange(s.arrays, plan_.slot_bytes) == 0)
+    begin_slot(batch.slot, batch.size);
+    if (!machine_.policy().counts_bytes() && std::exchange(slots_[batch.slot].arrays, plan_.slot_bytes) == 0)
         machine_.holds_slots(slots_bytes_ += plan_.slot_bytes);
-    if (rows_) {
-        const auto in_pass = static_cast<std::uint64_t>(static_cast<std::int64_t>(s.position) - pass_begin_);
-        s.row = {.epoch = static_cast<std::uint32_t>(machine_.epoch()),
-                 .batch = static_cast<std::uint32_t>(in_pass / options_.setting.batch_size),
-                 .slot = batch.slot,
-                 .size = s.size,
-                 .admitted_ns = time_.now_ns()};
-    }
     if (reads_.any())
-        reads_.want(batch.slot, s.size);
+        reads_.want(batch.slot, batch.size);
     slot_of_[batch.batch % slot_of_.size()] = batch.slot;
     opened_ = batch.batch + 1;
-    if (is_pytorch_)
-        return send(batch);
     if (reads_.any())
         begin_reads(false);
     notify_spinning();
 }
 
-/// A PyTorch worker waits for what it alone may make.
-void ReplayLoader::send(const LoaderMachine::Open& batch) {
-    current_ = opened_;   // nobody else claims it
-    sent_[batch.worker].push_back(batch.slot);
-    Worker& worker = workers_[batch.worker];
-    if (worker.state != WorkerState::parked)
-        return;
-    worker.state = WorkerState::waking;
-    time_.wait(batch.worker, wake_ns_);
+void ReplayLoader::begin_slot(std::uint32_t slot, std::uint32_t size) {
+    Slot& s = slots_[slot];
+    s.position = admitted_samples_;
+    s.size = s.remaining = size;
+    s.next = 0;
+    admitted_samples_ += s.size;
+    if (rows_) {
+        const auto in_pass = static_cast<std::uint64_t>(static_cast<std::int64_t>(s.position) - pass_begin_);
+        s.row = {.epoch = static_cast<std::uint32_t>(machine_.epoch()),
+                 .batch = static_cast<std::uint32_t>(in_pass / options_.setting.batch_size),
+                 .slot = slot,
+                 .size = s.size,
+                 .admitted_ns = time_.now_ns()};
+    }
 }
 
-void ReplayLoader::publish(const LoaderPolicy::HandOver& batch) {
-    cells_[batch.position % cells_.size()] = batch.slot;
-    published_ = batch.position + 1;
-    slots_[batch.slot].row.offered_ns = time_.now_ns();
-    if (batch.position != position_)
+void ReplayLoader::publish(std::uint32_t slot) {
+    const std::uint64_t position = published_++;
+    cells_[position % cells_.size()] = slot;
+    slots_[slot].row.offered_ns = time_.now_ns();
+    if (position != position_)
         return;
     const auto loop = static_cast<std::uint32_t>(workers_.size());
     if (loop_ == LoopState::spinning) {
@@ -210,6 +225,10 @@ void ReplayLoader::wake(std::size_t wakes) {
 }
 
 void ReplayLoader::give_back(std::uint32_t slot) {
+    if (pytorch_) {
+        slots_bytes_ -= slots_[slot].arrays;
+        return pytorch_->give_back(slot);
+    }
     if (gate_.give(slot))
         wake(1);
     notify_spinning();
@@ -224,10 +243,12 @@ void ReplayLoader::notify_spinning() {
 
 // ---------------------------------------------------------------------------------------------- passes
 
+std::uint64_t ReplayLoader::limit() const noexcept { return pytorch_ ? pytorch_->limit() : machine_.policy().limit(); }
+
 std::uint64_t ReplayLoader::extend() {
-    const std::uint64_t before = machine_.policy().limit();
+    const std::uint64_t before = limit();
     const std::uint64_t size = options_.setting.batch_size;
-    LoaderMachine::PassShape pass{.batches = steps_ + LoaderPolicy::max_slots, .samples = endless};
+    LoaderMachine::PassShape pass{.batches = steps_ + slots_.size(), .samples = endless};
     if (pass_end_ != endless) {
         if (before != 0) {
             pass_begin_ = static_cast<std::int64_t>(pass_end_);
@@ -240,7 +261,12 @@ std::uint64_t ReplayLoader::extend() {
     }
     if (options_.ends)
         pass.batches = std::min(pass.batches, steps_ - before);
-    machine_.extend(pass);
+    if (pytorch_) {
+        first_size_ = pass.first_size;
+        pytorch_->extend(pass.batches);
+    } else {
+        machine_.extend(pass);
+    }
     return pass.batches;
 }
 
@@ -271,8 +297,9 @@ void ReplayLoader::end_ordering() {
 
 void ReplayLoader::start_pass() {
     ++next_epoch_;
-    const bool is_last = options_.ends && machine_.policy().limit() == steps_;
-    machine_.want_next(!inline_ && !is_pytorch_ && pass_end_ != endless && !is_last, demands_.order().ns() == 0);
+    const bool is_last = options_.ends && limit() == steps_;
+    machine_.want_next(!inline_ && !pytorch_ && pass_end_ != endless && !is_last, demands_.order().ns() == 0);
+    pass_start_ns_ = time_.now_ns();
     if (rows_)
         rows_->begin_pass(draw_begin_ns_);
     if (!inline_) {

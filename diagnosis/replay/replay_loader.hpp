@@ -12,6 +12,7 @@
 #include <drawpoint/pipeline/loader/machine/memory_plan.hpp>
 #include <drawpoint/pipeline/loader/machine/detail/spin_policy.hpp>
 
+#include "diagnosis/replay/pytorch_policy.hpp"
 #include "diagnosis/replay/replay_demands.hpp"
 #include "diagnosis/replay/replay_device.hpp"
 #include "diagnosis/replay/replay_gate.hpp"
@@ -21,8 +22,8 @@
 
 namespace drawpoint {
 
-/// A loader and the loop that draws from it, in virtual time. A LoaderMachine decides as it does for a real loader;
-/// this adds the time that workers, their reads and the loop take between its decisions.
+/// A loader and the loop that draws from it, in virtual time. A LoaderMachine decides as it does for a real loader, or
+/// a PyTorchPolicy as PyTorch's does; this adds the time that workers, their reads and the loop take between decisions.
 class ReplayLoader {
 public:
     ReplayLoader(const RecordedRun&, const ReplayOptions&, const MemoryPlan&, const ReplayDemands&, double cores,
@@ -65,6 +66,7 @@ private:
         std::int64_t spin_until_ns = 0, claim_ns = 0, sample_ns = 0, bytes_ns = 0;   // bytes_ns: when they arrived
         std::int64_t waited_ns = 0, stage_cpu_ns = 0;                                // of the sample; of its stage
         std::int64_t owes_ns = 0;            // core time that is added to what it computes next
+        std::int64_t batch_cpu_ns = 0;       // of a PyTorch loader: that it computed for its batch
         std::uint64_t samples = 0, ns = 0;   // not yet reported to the machine
         ReadingBudget budget;
         bool measured = false;      // whether its claim is measured
@@ -86,8 +88,8 @@ private:
     [[nodiscard]] LoaderMachine::Seen look(bool loop_waits, bool leaves) noexcept;
     void carry_out(const LoaderMachine::Effects&);
     void open(const LoaderMachine::Open&);
-    void send(const LoaderMachine::Open&);
-    void publish(const LoaderPolicy::HandOver&);
+    void begin_slot(std::uint32_t slot, std::uint32_t size);
+    void publish(std::uint32_t slot);
     void wake(std::size_t workers);
     void recall_resting_workers();
     [[nodiscard]] bool begin_pass();   // false: the loop has to wait for the order of its samples
@@ -95,7 +97,8 @@ private:
     [[nodiscard]] bool begin_ordering(std::uint32_t worker);   // the next pass; false: nobody wants it
     [[nodiscard]] bool order(std::uint32_t entity, Phase&);    // false: it has to wait
     void end_ordering();
-    [[nodiscard]] std::uint64_t extend();   // returns the number of new batches
+    [[nodiscard]] std::uint64_t extend();                 // returns the number of new batches
+    [[nodiscard]] std::uint64_t limit() const noexcept;   // batches that may be made, in all
     void give_back(std::uint32_t slot);
     void notify_spinning();
     [[nodiscard]] bool work_is_open() const noexcept { return current_ < opened_; }
@@ -127,6 +130,12 @@ private:
     void begin_reads(bool running);
     void step_reader(std::uint32_t reader);
 
+    // Workers of a PyTorch loader.
+    void turn_pytorch();
+    void begin_sending(std::uint32_t worker);
+    void start_sender(std::uint32_t worker);
+    void step_sender(std::uint32_t worker);
+
     // The loop.
     enum class LoopState : std::uint8_t {
         ordering,
@@ -135,7 +144,7 @@ private:
         spinning,
         suspended,
         waking,
-        transfer,
+        receiving,
         waiting_for_device,
         copying,
         waiting_first,
@@ -152,7 +161,7 @@ private:
     void draw();
     [[nodiscard]] bool may_draw();   // false: it has to wait for the device
     void take();
-    void send_next();
+    void receive();
     void copy();
     void begin_compute();
     void compute_part();
@@ -174,22 +183,27 @@ private:
     ReplayReads reads_;
     std::optional<ReplayDevice> device_;
     std::uint64_t steps_;
-    bool inline_, is_pytorch_;   // is_pytorch_: with workers
+    bool inline_;
+    std::optional<PyTorchPolicy> pytorch_;   // with workers: decides in the machine's place
 
     std::vector<Worker> workers_;
-    std::vector<std::uint32_t> sleeping_;           // parked workers, longest first
-    std::vector<std::uint32_t> resting_;            // workers of which there are too many
-    std::vector<std::deque<std::uint32_t>> sent_;   // to each PyTorch worker: slots that it has not begun
+    std::vector<std::uint32_t> sleeping_;   // parked workers, longest first
+    std::vector<std::uint32_t> resting_;    // workers of which there are too many
+    // Slots of each PyTorch worker: that it has not begun; that its process has to send.
+    std::vector<std::deque<std::uint32_t>> sent_, sending_;
     std::vector<Phase> reader_phases_;
     std::int64_t line_free_ns_ = 0;
-    std::array<Slot, LoaderPolicy::max_slots> slots_{};
+    std::vector<Slot> slots_;
     LoaderMachine::HeldBytes held_bytes_{};
-    std::array<std::uint32_t, 64> slot_of_{}, cells_{};   // slot_of_: by batch; cells_: by position
+    std::array<std::uint32_t, 64> slot_of_{};   // by batch
+    std::vector<std::uint32_t> cells_;          // slots by position; their number is a power of two
     std::uint64_t current_ = 0, opened_ = 0, published_ = 0;
     std::uint64_t tokens_ = 0;
     std::size_t spinning_ = 0;
 
     std::uint64_t admitted_samples_ = 0;   // position of the next sample to admit
+    std::int64_t pass_start_ns_ = 0;       // when its first batches were admitted
+    std::uint64_t first_size_ = 0;         // of the pass's first batch, of a PyTorch loader; 0: as of the others
     std::int64_t pass_begin_ = 0;          // position of the pass being admitted; below 0 if it began before the replay
     std::uint64_t pass_end_;               // position at which it ends
     std::uint64_t undrawn_ = 0;            // batches of the current pass that are left to draw
@@ -211,6 +225,7 @@ private:
     ReplayRows::Waits waits_{};   // of this step
     BatchRow released_{};         // of the step's batch: its slot may be in use again
     std::int64_t draw_begin_ns_ = 0, taken_ns_ = 0, released_ns_ = 0;
+    Demand receiving_;   // what is left to do to receive the batch
     std::vector<std::int64_t> draw_ns_, step_ns_;
 
     std::uint64_t events_ = 0, slots_bytes_ = 0, sample_takes_ = 0;

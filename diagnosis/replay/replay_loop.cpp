@@ -34,7 +34,7 @@ void ReplayLoader::step_loop() {
         loop_ = LoopState::suspended;
         return;
     case LoopState::waking: return take();
-    case LoopState::transfer: send_next(); return begin_compute();
+    case LoopState::receiving: return receive();
     case LoopState::waiting_for_device: waits_.device_until_ns = time_.now_ns(); return draw();
     case LoopState::copying: return copy();
     case LoopState::waiting_first: return compute_step();
@@ -75,7 +75,7 @@ void ReplayLoader::draw() {
         turn(false);
         return run_worker(0);
     }
-    if (is_pytorch_) {
+    if (pytorch_) {
         loop_ = LoopState::suspended;
         return;
     }
@@ -104,23 +104,30 @@ void ReplayLoader::take() {
         is_queued_ = false;
         return copy();
     }
-    const std::int64_t transfer_ns = demands_.batch_at(s.position, s.size).transfer_ns;
-    if (transfer_ns <= 0) {
-        send_next();
-        return begin_compute();
-    }
-    s.row.transfer_issue_ns = time_.now_ns();
-    s.row.transfer_done_ns = time_.now_ns() + transfer_ns;
-    loop_ = LoopState::transfer;
-    if (is_pytorch_)   // the loop's thread unpickles
-        return time_.compute(static_cast<std::uint32_t>(workers_.size()), transfer_ns);
-    time_.wait(static_cast<std::uint32_t>(workers_.size()), transfer_ns);
+    receiving_ = demands_.batch_at(s.position, s.size).transfer;
+    if (receiving_.ns() > 0)
+        s.row.transfer_issue_ns = time_.now_ns();
+    if (pytorch_)
+        s.row.receive_cpu_ns = receiving_.cpu_ns;
+    receive();
 }
 
-/// A draw from a PyTorch loader sends the next indices, once it has its batch.
-void ReplayLoader::send_next() {
-    if (is_pytorch_)
-        turn(false);
+/// The loop waits for the batch's transfer, then computes what it takes to receive it.
+void ReplayLoader::receive() {
+    const auto loop = static_cast<std::uint32_t>(workers_.size());
+    loop_ = LoopState::receiving;
+    if (const std::int64_t wait_ns = std::exchange(receiving_.wait_ns, 0); wait_ns > 0)
+        return time_.wait(loop, wait_ns);
+    if (const std::int64_t cpu_ns = std::exchange(receiving_.cpu_ns, 0); cpu_ns > 0)
+        return time_.compute(loop, cpu_ns);
+    Slot& s = slots_[held_];
+    if (s.row.transfer_issue_ns != no_stamp)
+        s.row.transfer_done_ns = time_.now_ns();
+    if (pytorch_) {
+        pytorch_->drawn(held_);
+        turn(false);   // sends the indices of one more
+    }
+    begin_compute();
 }
 
 /// Issues the copy of the batch that is drawn, unless it is issued, then copies of batches that are ready.
@@ -136,7 +143,7 @@ void ReplayLoader::copy() {
             return begin_compute();
         const Slot& s = slots_[cells_[next % cells_.size()]];
         const BatchDemand batch = demands_.batch_at(s.position, s.size);
-        const std::int64_t until_ns = device_->issue(time_.now_ns(), batch.transfer_ns);
+        const std::int64_t until_ns = device_->issue(time_.now_ns(), batch.transfer.wait_ns);
         if (rows_)
             rows_->transfer(device_->last_copy(), s.row, batch.bytes);
         if (until_ns > time_.now_ns())

@@ -46,7 +46,7 @@ void ReplayLoader::run_worker(std::uint32_t number) {
                 break;
             if (claim(number, worker))
                 break;
-            if (is_pytorch_) {
+            if (pytorch_) {
                 worker.state = WorkerState::parked;
                 return;
             }
@@ -130,7 +130,7 @@ void ReplayLoader::end_use(Worker& worker) noexcept {
 }
 
 bool ReplayLoader::leaves(std::uint32_t number) {
-    if (inline_ || !machine_.too_many())
+    if (inline_ || pytorch_ || !machine_.too_many())
         return false;
     observe(workers_[number]);
     if (!machine_.leaves())
@@ -158,11 +158,12 @@ void ReplayLoader::recall_resting_workers() {
 }
 
 bool ReplayLoader::claim(std::uint32_t number, Worker& worker) {
-    if (is_pytorch_ ? sent_[number].empty() : !work_is_open())
+    if (pytorch_ ? sent_[number].empty() : !work_is_open())
         return false;
-    const std::uint32_t slot = is_pytorch_ ? sent_[number].front() : slot_of_[current_ % slot_of_.size()];
+    const std::uint32_t slot = pytorch_ ? sent_[number].front() : slot_of_[current_ % slot_of_.size()];
     Slot& s = slots_[slot];
-    const std::uint32_t count = std::min(machine_.policy().claim_size(), s.size - s.next);
+    const std::uint32_t left = s.size - s.next,
+                        count = pytorch_ ? left : std::min(machine_.policy().claim_size(), left);
     if (s.next == 0)
         s.row.first_claim_ns = time_.now_ns();
     worker.slot = slot;
@@ -174,11 +175,11 @@ bool ReplayLoader::claim(std::uint32_t number, Worker& worker) {
     worker.measured = machine_.policy().may_have_too_many() && worker.budget.next();
     worker.claim_ns = time_.now_ns();
     worker.state = WorkerState::making;
-    if (is_pytorch_)
+    if (pytorch_)
         sent_[number].pop_front();
     else if (s.next == s.size)
         ++current_;
-    if (run_.collates && !s.making)
+    if (run_.collates && !pytorch_ && !s.making)
         take_samples(slot);
     return true;
 }
@@ -196,6 +197,7 @@ inline bool ReplayLoader::begin_computing(std::uint32_t number, Worker& worker, 
         ns += std::exchange(worker.owes_ns, 0);
     note_use(worker, true, ns);
     worker.stage_cpu_ns += ns;
+    worker.batch_cpu_ns += ns;
     if (ns > 0)
         time_.compute(number, ns);
     return ns > 0;
@@ -304,7 +306,7 @@ bool ReplayLoader::collate(std::uint32_t number, Worker& worker) {
         [[fallthrough]];
     case Phase::computes:
         worker.phase = Phase::ends;
-        if (begin_computing(number, worker, worker.batch.collate.cpu_ns + worker.batch.send_cpu_ns))
+        if (begin_computing(number, worker, worker.batch.collate.cpu_ns + worker.batch.rest_cpu_ns))
             return false;
         [[fallthrough]];
     case Phase::ends: break;
@@ -313,15 +315,21 @@ bool ReplayLoader::collate(std::uint32_t number, Worker& worker) {
     s.row.collate_cpu_ns = worker.batch.collate.cpu_ns;
     s.row.collate_run_queue_ns =
         std::max<std::int64_t>(s.row.collate_end_ns - s.row.collate_begin_ns - worker.batch.collate.ns(), 0);
-    // As the memory of CollatedBatch grows: in powers of two up to a huge page.
-    const std::uint64_t bytes = worker.batch.bytes;
-    s.arrays = std::max(s.arrays, slot_memory_bytes(bytes < slot_huge_page ? std::bit_ceil(bytes) : bytes, 0));
-    s.making = false;
+    if (!pytorch_) {
+        // As the memory of CollatedBatch grows: in powers of two up to a huge page.
+        const std::uint64_t bytes = worker.batch.bytes;
+        s.arrays = std::max(s.arrays, slot_memory_bytes(bytes < slot_huge_page ? std::bit_ceil(bytes) : bytes, 0));
+        s.making = false;
+    }
     finish(worker);
     return true;
 }
 
 void ReplayLoader::finish(Worker& worker) {
+    if (pytorch_) {
+        worker.state = WorkerState::idle;
+        return begin_sending(static_cast<std::uint32_t>(&worker - workers_.data()));
+    }
     end_use(worker);
     observe(worker);
     if (run_.collates)

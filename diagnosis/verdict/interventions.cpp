@@ -200,7 +200,7 @@ std::optional<LoaderSetting> moved(Lever lever, const LoaderSetting& from) {
     case Lever::more_memory: to.memory_budget = times(from.memory_budget, std::uint64_t{2}, most_memory_budget); break;
     default: return std::nullopt;
     }
-    const bool is_replayed = to.prefetch_depth <= most_prefetch_depth;   // a PyTorch loader may prefetch more
+    const bool is_replayed = to.prefetch_depth <= most_depth(to.kind);   // a PyTorch loader may prefetch more
     return to == from || !is_replayed ? std::nullopt : std::optional{to};
 }
 
@@ -229,7 +229,7 @@ std::vector<Intervention> unit_interventions(const RecordedRun& run, const Trait
     if (collates(run))
         add(Lever::collate, "collating twice as fast").what.collate = 0.5;
     add_for_device(run, add);   // before the next: of changes that gain the same, one that can be made is advised
-    if (any(run.batches, [](const BatchDemand& batch) { return batch.transfer_ns; }))
+    if (any(run.batches, [](const BatchDemand& batch) { return batch.transfer.ns(); }))
         add(Lever::transfer, is_pytorch ? "batches delivered twice as fast: fewer and larger tensors in each"
                                         : "transfers twice as fast")
             .what.transfer = 0.5;

@@ -79,7 +79,7 @@ Whatif whatif(const RecordedRun& run, const WhatifGrid& grid, const WhatifOption
                     setting.order = order;
                     const bool is_pytorch = setting.kind == LoaderKind::pytorch;
                     if (!fits_memory(run, setting) ||   // the loader would refuse it
-                        (is_pytorch && setting.prefetch_depth > loader_limits::most_prefetch_depth))
+                        (is_pytorch && setting.prefetch_depth > loader_limits::most_pytorch_depth))
                         continue;
                     if (is_pytorch && worker_count == 0 && workers.size() > 1)
                         continue;   // has no prefetch_factor, so it has no place in the map
@@ -95,7 +95,7 @@ Whatif whatif(const RecordedRun& run, const WhatifGrid& grid, const WhatifOption
             run.setting.memory_budget != 0
                 ? fmt::format("no setting of the grid fits the memory_budget of {} bytes", run.setting.memory_budget)
                 : fmt::format("no setting of the grid has num_workers x prefetch_factor of at most {}",
-                              loader_limits::most_prefetch_depth)};
+                              loader_limits::most_pytorch_depth)};
     found.best = static_cast<std::size_t>(std::ranges::max_element(rows, {}, &WhatifRow::samples_per_s) - rows.begin());
     const double enough = 0.98 * rows[found.best].samples_per_s;
     found.recommended = found.best;

@@ -102,6 +102,7 @@ public:
         sent_ns_.clear();
         pass_begin_ns_ = steps_.records() ? steps_.track().last_ns() : 0;
         started_ns_ = pass_begin_ns_;
+        start_cpu_ns_ = ThreadUsage::cpu_ns();
         return ++pass_;
     }
     [[nodiscard]] bool is_current(std::uint64_t pass) const noexcept { return pass == pass_; }
@@ -110,10 +111,15 @@ public:
         if (!steps_.records())
             return;
         started_ns_ = recording_->recorder().now_ns();
+        start_cpu_ns_ = ThreadUsage::cpu_ns() - start_cpu_ns_;
         for (const std::int64_t child : children)
             recording_->recorder().add_child(child);
     }
-    void begin_draw() { steps_.begin_draw(); }
+    void begin_draw() {
+        steps_.begin_draw();
+        if (torch_ && torch_->num_workers != 0 && steps_.records())
+            begin_receiving();
+    }
     void fail_draw() { steps_.fail_draw(); }
     void end_pass() { steps_.end_pass(); }
 
@@ -144,7 +150,7 @@ public:
         if (drawn_ == 0 && has_workers)
             record_start(stamps.first_ns);
         const std::int64_t taken_ns = track.last_ns();
-        record(stamped, number, size, there_ns, taken_ns);
+        record(stamped, number, size, there_ns, taken_ns, end_receiving(taken_ns));
         sent_ns_[drawn_ + depth_] = taken_ns;   // each draw sends the indices of one more batch
         ++drawn_;
         steps_.end_draw(size, number);
@@ -154,6 +160,30 @@ public:
     [[nodiscard]] bool wants_sample_bytes() const noexcept { return sample_bytes_ < 0; }
 
 private:
+    /// What the loop's thread did in a draw.
+    struct Received {
+        std::int64_t cpu_ns = no_stamp, run_queue_ns = no_stamp;
+    };
+    void begin_receiving() noexcept {
+        measured_ = budget_.next();
+        if (!measured_)
+            return;
+        begun_.run_queue_ns = usage_.run_queue_ns();
+        begun_.cpu_ns = ThreadUsage::cpu_ns();
+    }
+    [[nodiscard]] Received end_receiving(std::int64_t taken_ns) noexcept {
+        constexpr std::uint32_t readings = 4;
+        if (const std::int64_t before_ns = std::exchange(received_ns_, taken_ns); before_ns != no_stamp)
+            budget_.took(taken_ns - before_ns, readings);
+        Received received;
+        if (!std::exchange(measured_, false) || !usage_.is_attached())
+            return received;
+        received.cpu_ns = ThreadUsage::cpu_ns() - begun_.cpu_ns;
+        if (const std::int64_t ns = usage_.run_queue_ns(); ns != no_stamp && begun_.run_queue_ns != no_stamp)
+            received.run_queue_ns = ns - begun_.run_queue_ns;
+        return received;
+    }
+
     /// Says what loader it is, once the size of a batch is known.
     void declare(std::uint32_t size) {
         Recorder& recorder = recording_->recorder();
@@ -177,13 +207,14 @@ private:
         started_ns_ = std::max(started_ns_, first_ns);
         recording_->recorder().push(OrderRow{.begin_ns = pass_begin_ns_,
                                              .ns = started_ns_ - pass_begin_ns_,
+                                             .cpu_ns = start_cpu_ns_,
                                              .epoch = epoch_,
                                              .pipeline = *pipeline_,
                                              .worker = std::nullopt});
     }
 
     void record(Stamped& stamped, std::uint32_t number, std::uint32_t size, std::int64_t there_ns,
-                std::int64_t taken_ns) {
+                std::int64_t taken_ns, const Received& received) {
         const BatchStamps& stamps = stamped.stamps;
         Recorder& recorder = recording_->recorder();
         const std::uint16_t worker = workers_[std::min<std::size_t>(stamps.worker, workers_.size() - 1)].worker();
@@ -193,8 +224,9 @@ private:
                               .batch = number,
                               .bytes = std::move(stamped.samples)});
         std::int64_t sent_ns = sent_by(number);
+        const bool has_workers = torch_->num_workers != 0;
         if (stamps.first_ns != no_stamp)
-            sent_ns = torch_->num_workers == 0 ? stamps.first_ns : std::min(sent_ns, stamps.first_ns);
+            sent_ns = has_workers ? std::min(sent_ns, stamps.first_ns) : stamps.first_ns;
         recorder.push(BatchRow{.epoch = epoch_,
                                .batch = number,
                                .slot = number % (depth_ + 1),
@@ -214,7 +246,11 @@ private:
                                .taken_ns = taken_ns,
                                .delivery_begin_ns = stamps.delivery_begin_ns,
                                .delivery_end_ns = stamps.delivery_end_ns,
-                               .delivery_cpu_ns = stamps.delivery_cpu_ns});
+                               .delivery_cpu_ns = stamps.delivery_cpu_ns,
+                               .worker_cpu_ns = has_workers ? stamps.worker_cpu_ns : no_stamp,
+                               .process_cpu_ns = has_workers ? stamps.process_cpu_ns : no_stamp,
+                               .receive_cpu_ns = received.cpu_ns,
+                               .receive_run_queue_ns = received.run_queue_ns});
     }
     /// When this batch's indices were sent, as the pass began or at a draw.
     [[nodiscard]] std::int64_t sent_by(std::uint32_t number) {
@@ -232,7 +268,13 @@ private:
     double sample_bytes_ = -1;                // below 0: not known
     std::uint32_t epoch_ = 0, drawn_ = 0;
     std::int64_t pass_begin_ns_ = 0, started_ns_ = 0, offered_ns_ = no_stamp;
+    std::int64_t start_cpu_ns_ = 0;   // of the loop's thread, for iter()
     std::uint64_t pass_ = 0;
+    ReadingBudget budget_;   // for what the loop's thread does in draws
+    ThreadUsage usage_;
+    bool measured_ = false;
+    Received begun_;
+    std::int64_t received_ns_ = no_stamp;                       // when the batch before was taken
     std::unordered_map<std::uint32_t, std::int64_t> sent_ns_;   // by number, of batches that are not drawn
 };
 

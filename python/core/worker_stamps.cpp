@@ -1,5 +1,7 @@
 #include "python/core/worker_stamps.hpp"
 
+#include <time.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string_view>
@@ -14,6 +16,19 @@
 
 namespace drawpoint::python {
 namespace nb = nanobind;
+
+namespace {
+
+std::int64_t process_cpu_ns() noexcept {
+    timespec time{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+    return std::int64_t{time.tv_sec} * 1'000'000'000 + time.tv_nsec;
+}
+
+}   // namespace
+
+WorkerStamps::WorkerStamps(std::size_t stages, std::uint32_t worker) noexcept
+    : stages_{stages}, worker_{worker}, worker_cpu_ns_{ThreadUsage::cpu_ns()}, process_cpu_ns_{process_cpu_ns()} {}
 
 void WorkerStamps::begin_sample(std::uint64_t index) noexcept {
     index_ = index;
@@ -113,7 +128,10 @@ void WorkerStamps::begin_collate() noexcept {
 
 Stamped WorkerStamps::stamped(nb::object batch) {
     batch_.collate_end_ns = now_ns();
-    batch_.collate_cpu_ns = ThreadUsage::cpu_ns() - collate_begin_cpu_ns_;
+    const std::int64_t cpu_ns = ThreadUsage::cpu_ns(), all_ns = process_cpu_ns();
+    batch_.collate_cpu_ns = cpu_ns - collate_begin_cpu_ns_;
+    batch_.worker_cpu_ns = cpu_ns - std::exchange(worker_cpu_ns_, cpu_ns);
+    batch_.process_cpu_ns = all_ns - std::exchange(process_cpu_ns_, all_ns);
     if (const std::int64_t ns = usage_.run_queue_ns(); ns != no_stamp && collate_begin_run_queue_ns_ != no_stamp)
         batch_.collate_run_queue_ns = ns - collate_begin_run_queue_ns_;
     batch_.number = std::exchange(number_, -1);

@@ -21,6 +21,7 @@ struct BatchStamps {
     std::int64_t collate_begin_ns = no_stamp, collate_end_ns = no_stamp;
     std::int64_t collate_cpu_ns = no_stamp, collate_run_queue_ns = no_stamp;
     std::int64_t delivery_begin_ns = no_stamp, delivery_end_ns = no_stamp, delivery_cpu_ns = no_stamp;
+    std::int64_t worker_cpu_ns = no_stamp, process_cpu_ns = no_stamp;   ///< since the batch before
     std::int64_t pinned_ns = no_stamp;
     std::uint32_t worker = 0, size = 0;
 };
@@ -38,7 +39,7 @@ struct Stamped {
 /// that are told apart, the last after them.
 class WorkerStamps {
 public:
-    WorkerStamps(std::size_t stages, std::uint32_t worker) noexcept : stages_{stages}, worker_{worker} {}
+    WorkerStamps(std::size_t stages, std::uint32_t worker) noexcept;
 
     void begin_sample(std::uint64_t index) noexcept;
     void begin_stage() noexcept;
@@ -69,6 +70,7 @@ private:
     std::array<Seen, max_stages> seen_{};
     bool any_ = false;   // of them
     std::int64_t collate_begin_cpu_ns_ = 0, collate_begin_run_queue_ns_ = 0;
+    std::int64_t worker_cpu_ns_, process_cpu_ns_;   // as the batch before was made
     std::int64_t number_ = -1;
     BatchStamps batch_;
     std::vector<std::byte> samples_;

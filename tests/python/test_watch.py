@@ -188,6 +188,11 @@ def test_every_sample_is_recorded_and_nothing_is_left_over(tmp_path, workers, da
                                        "taken_ns") if row[key] is not None]
         assert stamps == sorted(stamps)
         assert (row["delivery_begin_ns"] is None) == (workers == 0)
+        for key in ("worker_cpu_ns", "process_cpu_ns"):
+            assert (row[key] is None) == (workers == 0)
+        assert not workers or row["collate_cpu_ns"] <= row["worker_cpu_ns"] and row["process_cpu_ns"] > 0
+    if workers:   # of the first draw at least
+        assert any(row["receive_cpu_ns"] is not None and row["receive_cpu_ns"] > 0 for row in ledger["batches"])
     for row in ledger["samples"]:
         ends = row["begin_ns"]
         for stage in row["stages"]:

@@ -61,7 +61,7 @@ inline void LoaderMachine::admit(const Seen& seen) noexcept {
         if (counts)
             effects_.trim |= policy_.trims();
         const std::uint32_t size = next_size();
-        effects_.open.push_back({admission->batch, admission->slot, size, admission->worker});
+        effects_.open.push_back({admission->batch, admission->slot, size});
         samples += size;
     }
     if (counts)

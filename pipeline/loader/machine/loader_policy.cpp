@@ -44,18 +44,14 @@ LoaderPolicy::LoaderPolicy(const PolicyOptions& options) noexcept
       budget_{options.batches_budget_bytes},
       largest_{options.batch_bytes_hint},
       calm_from_{options.batch_bytes_hint != 0 ? 0 : unlimited},
-      cores_{options.cores},
-      kind_{options.kind} {}
+      cores_{options.cores} {}
 
 std::optional<LoaderPolicy::Admission> LoaderPolicy::admit(std::uint64_t drawn, std::uint64_t unclaimed) noexcept {
-    note_drawn(drawn);
+    drawn_ = std::max(drawn_, drawn);
     lacks_bytes_ = false;
     if (stopped_ || admitted_ == limit_)
         return std::nullopt;
     if (num_workers_ == 0 && (in_flight() != 0 || position_ != drawn))
-        return std::nullopt;
-    if (has_workers_of_pytorch() &&
-        static_cast<std::uint64_t>(std::popcount(in_flight())) + position_ - drawn_ >= depth_)
         return std::nullopt;
     const std::uint64_t usable = (std::uint64_t{1} << slots()) - 1;
     const std::uint64_t used = open_ | complete_ | handed_;
@@ -77,26 +73,7 @@ std::optional<LoaderPolicy::Admission> LoaderPolicy::admit(std::uint64_t drawn, 
                      .passing = places_[slot].passing,
                      .own_before = places_[slot].own()};
     open_ |= bit(slot);
-    if (has_workers_of_pytorch())
-        ++undrawn_[places_[slot].worker = next_worker()];
-    return Admission{admitted_++, slot, places_[slot].worker};
-}
-
-void LoaderPolicy::note_drawn(std::uint64_t drawn) noexcept {
-    for (; drawn_ < drawn; ++drawn_)
-        if (has_workers_of_pytorch())
-            --undrawn_[worker_of_[drawn_ % worker_of_.size()]];
-}
-
-std::uint32_t LoaderPolicy::next_worker() noexcept {
-    const auto in_turn = [this] { return static_cast<std::uint32_t>(turn_++ % num_workers_); };
-    std::uint32_t worker = in_turn();
-    if (rule_ == OrderRule::in_order())
-        return worker;
-    const std::size_t share = std::max<std::size_t>(depth_ / num_workers_, 1);
-    for (std::size_t tried = 1; undrawn_[worker] >= share && tried < num_workers_; ++tried)
-        worker = in_turn();
-    return worker;
+    return Admission{admitted_++, slot};
 }
 
 // ---------------------------------------------------------------------------------------------- bytes
@@ -276,7 +253,6 @@ std::optional<LoaderPolicy::HandOver> LoaderPolicy::hand_over() noexcept {
     handed_ |= bit(slot);
     if (budget_ != 0 && !places_[slot].failed)
         note_finished(places_[slot]);
-    worker_of_[position_ % worker_of_.size()] = static_cast<std::uint16_t>(places_[slot].worker);
     return HandOver{places_[slot].batch, position_++, slot, places_[slot].failed};
 }
 
@@ -286,10 +262,6 @@ LoaderPolicy::Abandoned LoaderPolicy::abandon() noexcept {
     const Abandoned given_up{open_ & ~abandoned_, complete_};
     abandoned_ = open_;
     complete_ = 0;
-    if (has_workers_of_pytorch()) {   // what is left is drawn by nobody
-        undrawn_ = {};
-        drawn_ = position_;
-    }
     limit_ = admitted_;
     return given_up;
 }
@@ -319,8 +291,6 @@ void LoaderPolicy::observe(std::uint64_t samples, std::uint64_t ns) noexcept {
 }
 
 std::uint32_t LoaderPolicy::claim_size() const noexcept {
-    if (kind_ == LoaderKind::pytorch)
-        return static_cast<std::uint32_t>(batch_size_);
     if (sample_ns_x256_ == 0 || has_budget())   // under a budget, claimed samples should soon hold their memory
         return 1;
     const std::size_t workers = std::max<std::size_t>(wanted_workers(), 1);

@@ -19,7 +19,7 @@ RecordedRun copying_run(std::size_t steps = 20) {
     RecordedRun run = test::constant_run({.steps = steps});
     run.device_buffers = 3;
     for (BatchDemand& batch : run.batches)
-        batch.transfer_ns = 4 * ms;
+        batch.transfer.wait_ns = 4 * ms;
     for (StepDemand& step : run.steps)
         step.device.ns = 5 * ms;
     return run;
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(a_wait_in_each_step_keeps_the_loop_from_running_ahead) {
         step.device.wait_at = 0.5;
     }
     for (BatchDemand& batch : run.batches)
-        batch.transfer_ns = 0;
+        batch.transfer.wait_ns = 0;
     // Of the loop's 2 ms one is not hidden: that after the wait.
     BOOST_TEST(device_ns(run) == 100 * 6 * ms);
     BOOST_TEST(device_ns(run, {.no_sync = true}) == 100 * 5 * ms);
@@ -120,7 +120,7 @@ BOOST_AUTO_TEST_CASE(random_runs_leave_nothing_unexplained) {
             run.copies = static_cast<Copies>(below(3));
             run.pass_samples = below(2) == 0 ? 0 : 7 * run.setting.batch_size;
             for (BatchDemand& batch : run.batches)
-                batch.transfer_ns = below(2'000'000);
+                batch.transfer.wait_ns = below(2'000'000);
             for (StepDemand& step : run.steps) {
                 step.device.ns = below(5'000'000);
                 step.device.lag_ns = below(2) == 0 ? 0 : below(50'000);

@@ -144,7 +144,7 @@ BOOST_AUTO_TEST_CASE(a_replayed_ledger_can_be_blamed_and_summed_like_any_other) 
         run.collates = seed % 2 == 0;
         for (BatchDemand& batch : run.batches) {
             batch.collate = {run.samples[0].stages[1].cpu_ns, 0};
-            batch.transfer_ns = seed % 3 == 0 ? 50'000 : 0;
+            batch.transfer.wait_ns = seed % 3 == 0 ? 50'000 : 0;
         }
         for (SampleDemand& sample : run.samples)
             sample.read = {0, 400'000};

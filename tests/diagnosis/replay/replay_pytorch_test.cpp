@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <random>
+#include <stdexcept>
 #include <vector>
 
 #include <boost/test/unit_test.hpp>
@@ -125,18 +126,35 @@ BOOST_AUTO_TEST_CASE(a_straggler_delays_what_is_sent_to_its_worker_and_no_other)
     BOOST_TEST(by_turns < drawpoint::replay(run, exact(pytorch(2, 4, OrderRule::out_of_order()))).batches_per_s);
 }
 
-BOOST_AUTO_TEST_CASE(delivery_is_paid_by_the_worker_and_by_the_loop) {
+BOOST_AUTO_TEST_CASE(a_worker_makes_the_next_batch_while_its_process_sends_one_and_the_loop_receives_one) {
     RecordedRun run = constant_run({.batch_size = 4, .sample = {0, 1 * ms}, .compute = {0, 1 * ms}, .steps = 40});
     run.collates = true;
     for (BatchDemand& batch : run.batches)
-        batch.send_cpu_ns = batch.transfer_ns = 3 * ms;
+        batch = {.transfer = {2 * ms, 1 * ms}, .send_cpu_ns = 6 * ms};
     const LoaderSetting setting = pytorch(1, 2);
     const Replayed replayed = drawpoint::replay(run, exact(setting));
-    BOOST_TEST(replayed.draw_ns.front() == (4 + 3 + 3) * ms);
-    BOOST_TEST(replayed.draw_ns.back() == (7 - 4 + 3) * ms);   // the worker takes 7 ms a batch, the loop 4 of them
+    BOOST_TEST(replayed.draw_ns.front() == (4 + 6 + 3) * ms);
+    BOOST_TEST(replayed.draw_ns.back() == (6 - 1) * ms);   // sending takes longest, 6 ms a batch
     ReplayOptions without = exact(setting);
     without.change.transfer = 0;
     BOOST_TEST(drawpoint::replay(run, without).draw_ns.back() == 3 * ms);
+}
+
+BOOST_AUTO_TEST_CASE(what_a_workers_thread_computes_besides_samples_and_collating_delays_its_next_batch) {
+    RecordedRun run = constant_run({.batch_size = 4, .sample = {1 * ms, 0}, .compute = {0, 1 * ms}, .steps = 40});
+    run.cores = 64;
+    run.collates = true;
+    for (BatchDemand& batch : run.batches)
+        batch = {.collate = {1 * ms, 0}, .rest_cpu_ns = 2 * ms};
+    BOOST_TEST(drawpoint::replay(run, exact(pytorch(1, 2))).draw_ns.back() == (4 + 1 + 2 - 1) * ms);
+}
+
+BOOST_AUTO_TEST_CASE(thousands_of_batches_may_be_ahead) {
+    const RecordedRun run = sleeping_run(1);
+    for (const OrderRule order : {OrderRule::in_order(), OrderRule::out_of_order()})
+        for (const LoaderSetting& setting : {pytorch(16, 64, order), pytorch(8, 8, order), pytorch(256, 16, order)})
+            BOOST_TEST(drawpoint::replay(run, exact(setting)).draw_ns == draws_by_hand(run, setting));
+    BOOST_CHECK_THROW((void)drawpoint::replay(run, exact(pytorch(256, 17))), std::invalid_argument);
 }
 
 BOOST_AUTO_TEST_CASE(a_pass_begins_once_the_one_before_it_is_drawn) {
@@ -148,6 +166,25 @@ BOOST_AUTO_TEST_CASE(a_pass_begins_once_the_one_before_it_is_drawn) {
     const Replayed replayed = drawpoint::replay(run, exact(pytorch(2, 2)));
     for (std::size_t step = 4; step < 40; step += 4)
         BOOST_TEST(replayed.draw_ns[step] == 54 * ms);
+}
+
+BOOST_AUTO_TEST_CASE(the_loop_starts_workers_one_after_the_other_and_each_gets_ready_by_itself) {
+    RecordedRun run = constant_run({.batch_size = 4, .sample = {0, 1 * ms}, .compute = {0, 10 * ms}, .steps = 40});
+    run.setting = pytorch(2, 2);
+    run.cores = 64;
+    run.pass_batches = 4;
+    run.pass_samples = 16;
+    run.order = {6 * ms, 50 * ms};
+    BOOST_TEST(drawpoint::replay(run, exact(pytorch(2, 2))).draw_ns[4] == (50 + 6 + 4) * ms);
+    BOOST_TEST(drawpoint::replay(run, exact(pytorch(4, 2))).draw_ns[4] == (50 + 12 + 4) * ms);
+    run.worker_gap_ns = 7 * ms;
+    BOOST_TEST(drawpoint::replay(run, exact(pytorch(2, 2))).draw_ns[4] == (50 + 6 + 4) * ms);
+    BOOST_TEST(drawpoint::replay(run, exact(pytorch(2, 1))).draw_ns[5] == 0);   // begins within the step before
+    run.worker_gap_ns = 17 * ms;
+    BOOST_TEST(drawpoint::replay(run, exact(pytorch(2, 1))).draw_ns[5] == (17 - 10) * ms);
+    LoaderSetting none = pytorch(2, 2);
+    none.num_workers = 0;
+    BOOST_TEST(drawpoint::replay(run, exact(none)).draw_ns[4] == 4 * ms);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -313,7 +313,7 @@ BOOST_AUTO_TEST_CASE(a_collated_batch_is_made_by_the_worker_that_finishes_it_and
     run.collates = true;
     for (BatchDemand& batch : run.batches) {
         batch.collate = {3 * ms, 0};
-        batch.transfer_ns = 2 * ms;
+        batch.transfer.wait_ns = 2 * ms;
         batch.bytes = 1 << 20;
     }
     ReplayOptions options = exact(run.setting);

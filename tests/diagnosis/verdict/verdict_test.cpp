@@ -49,7 +49,7 @@ RecordedRun healthy(std::size_t steps = 200) {
             sample.stages[1].cpu_ns = ns(600 * us);
             sample.stages[2].cpu_ns = ns(300 * us);
         }
-        run.batches.push_back({.collate = {}, .transfer_ns = 0, .bytes = 100'000});
+        run.batches.push_back({.collate = {}, .transfer = {}, .bytes = 100'000});
         run.steps.push_back({.compute = {.cpu_ns = 0, .wait_ns = 4 * ms}});
     }
     return run;
@@ -262,7 +262,7 @@ BOOST_AUTO_TEST_CASE(a_slow_collate_is_collate) {
 BOOST_AUTO_TEST_CASE(a_slow_transfer_is_transfer) {
     RecordedRun run = healthy();
     for (BatchDemand& batch : run.batches)
-        batch.transfer_ns = 6 * ms;
+        batch.transfer.wait_ns = 6 * ms;
     BOOST_TEST(names(diagnosed(run), Verdict::copy));
 }
 
@@ -386,7 +386,7 @@ BOOST_AUTO_TEST_CASE(every_lever_shows_a_cause_and_settings_alone_have_an_option
     run.setting.memory_budget = 1 << 20;
     run.samples[0].read.wait_ns = 1;
     run.batches[0].collate.cpu_ns = 1;
-    run.batches[0].transfer_ns = 1;
+    run.batches[0].transfer.wait_ns = 1;
     run.pass_batches = 20;
     run.batches_per_s = 200;
     run.order.cpu_ns = 2 * ms;   // of 100

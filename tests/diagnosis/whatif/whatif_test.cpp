@@ -39,7 +39,7 @@ RecordedRun waiting_run() {
             sample.stages[0].wait_ns = 4 * ms;
             sample.stages[1].cpu_ns = 1 * ms;
         }
-        run.batches.push_back({.collate = {}, .transfer_ns = 0, .bytes = 100'000});
+        run.batches.push_back({.collate = {}, .transfer = {}, .bytes = 100'000});
         run.steps.push_back({.compute = {.cpu_ns = 0, .wait_ns = 6 * ms}});
     }
     run.batches_per_s = 50;

@@ -37,12 +37,14 @@ struct SampleDemand {
 /// What one batch takes besides its samples: collating, and the transfer to a device.
 struct BatchDemand {
     Demand collate;
-    /// Of the copy to a device. Without `RecordedRun::device_buffers` the draw waits for it. Of a PyTorch loader: to
-    /// fetch and unpickle it, computing.
-    std::int64_t transfer_ns = 0;
-    std::int64_t send_cpu_ns = 0;   ///< core time of a worker process to send it to the loop's
-    std::uint64_t bytes = 0;        ///< memory of the batch
-    std::uint32_t size = 0;         ///< samples; 0: batch_size. A replayed batch of another size takes proportionally
+    /// Waiting for the copy to a device; without `RecordedRun::device_buffers` the draw waits for it. Of a PyTorch
+    /// loader with workers: what its draw takes to receive it, once it is sent.
+    Demand transfer;
+    /// Of a PyTorch loader, core time in the worker's process: of other threads than the worker's, to send it; of the
+    /// worker's thread, besides samples and collating.
+    std::int64_t send_cpu_ns = 0, rest_cpu_ns = 0;
+    std::uint64_t bytes = 0;   ///< memory of the batch
+    std::uint32_t size = 0;    ///< samples; 0: batch_size. A replayed batch of another size takes proportionally
 };
 
 /// What one step takes of a device, once the device has its batch and the loop has ended its draw.
@@ -117,6 +119,7 @@ struct RecordedRun {
     /// afterwards; and, if its threads spin, whether all but its own yield their cores before they sleep.
     bool loop_waits_first = false, helpers_yield = false;
     bool persistent_workers = false;   ///< of a PyTorch loader: its workers outlive a pass
+    std::int64_t worker_gap_ns = 0;    ///< else: from when one begins its first batch of a pass to when the next does
     bool reads_ahead = false;          ///< samples were read ahead: `SampleDemand::read` holds those reads
     bool collates = false;             ///< batches are collated from finished samples, and admitted by their bytes
     /// CPU time was measured for some samples (else a sample counts as computing all the time), and for some steps

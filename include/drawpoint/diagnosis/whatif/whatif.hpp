@@ -12,7 +12,7 @@ namespace drawpoint {
 
 /// The settings to predict: all combinations of these, in any order; doubles count once. An empty list stands for the
 /// recorded value. Ranges: `loader_limits`. Of a PyTorch loader `prefetch_depth` stands for prefetch_factor, and
-/// settings that prefetch more than `loader_limits::most_prefetch_depth` in all are left out.
+/// settings that prefetch more than `loader_limits::most_pytorch_depth` in all are left out.
 struct WhatifGrid {
     std::vector<std::size_t> num_workers, prefetch_depth, batch_size;
     std::vector<OrderRule> order;

@@ -104,6 +104,10 @@ struct BatchRow {
     /// Of a batch made in another process: when that began to send it to the loop's, and when it was sent, with the CPU
     /// time that took. `no_stamp`: it was made in the loop's process.
     std::int64_t delivery_begin_ns = no_stamp, delivery_end_ns = no_stamp, delivery_cpu_ns = no_stamp;
+    /// CPU time of the thread that made it, and of all of that process, since the batch before that it made.
+    std::int64_t worker_cpu_ns = no_stamp, process_cpu_ns = no_stamp;
+    /// What the loop's thread computed, and waited for a core, in the draw that received it; `no_stamp`: not measured.
+    std::int64_t receive_cpu_ns = no_stamp, receive_run_queue_ns = no_stamp;
     bool operator==(const BatchRow&) const = default;
 };
 
@@ -417,7 +421,11 @@ constexpr auto columns(const BatchRow*, auto with) {
                 Column{"taken_ns", &R::taken_ns, Stamp{}},
                 Column{"delivery_begin_ns", &R::delivery_begin_ns, Stamp{}},
                 Column{"delivery_end_ns", &R::delivery_end_ns, Stamp{}},
-                Column{"delivery_cpu_ns", &R::delivery_cpu_ns, Measured{15}});
+                Column{"delivery_cpu_ns", &R::delivery_cpu_ns, Measured{15}},
+                Column{"worker_cpu_ns", &R::worker_cpu_ns, Measured{17}},
+                Column{"process_cpu_ns", &R::process_cpu_ns, Measured{18}},
+                Column{"receive_cpu_ns", &R::receive_cpu_ns, Measured{19}},
+                Column{"receive_run_queue_ns", &R::receive_run_queue_ns, Measured{20}});
 }
 
 constexpr auto columns(const SampleRow*, auto with) {

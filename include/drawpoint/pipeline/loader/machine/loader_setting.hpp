@@ -28,12 +28,16 @@ struct LoaderSetting {
 /// smallest are 1 for batch_size and prefetch_depth, else 0.
 namespace loader_limits {
 inline constexpr std::size_t most_workers = 256;
-inline constexpr std::size_t most_prefetch_depth = 55;   // a bit for each slot, and a count, in one atomic word
+inline constexpr std::size_t most_prefetch_depth = 55;    // a bit for each slot, and a count, in one atomic word
+inline constexpr std::size_t most_pytorch_depth = 4096;   ///< in all, of a PyTorch loader that is replayed
 inline constexpr std::size_t most_batch_size = std::size_t{1} << 20;
 inline constexpr std::size_t most_read_concurrency = 4096;
 inline constexpr std::size_t most_read_retries = 100;
 /// The largest that is advised, in bytes; a loader accepts any, the command line less than 10^18.
 inline constexpr std::uint64_t most_memory_budget = std::uint64_t{1} << 59;
+[[nodiscard]] constexpr std::size_t most_depth(LoaderKind kind) noexcept {
+    return kind == LoaderKind::pytorch ? most_pytorch_depth : most_prefetch_depth;
+}
 }   // namespace loader_limits
 
 /// The message for a value outside `least` … `most`, e.g. "num_workers must be at most 256, got 300"; empty if

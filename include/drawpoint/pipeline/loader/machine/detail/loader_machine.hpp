@@ -82,7 +82,6 @@ public:
     struct Open {
         std::uint64_t batch;
         std::uint32_t slot, size;   ///< size: its samples
-        std::uint32_t worker = 0;   ///< who alone may claim it; of a PyTorch loader
         bool operator==(const Open&) const = default;
     };
     /// What the driver must do after a turn.

@@ -21,7 +21,6 @@ struct PolicyOptions {
     std::uint64_t batches_budget_bytes = 0;
     std::uint64_t batch_bytes_hint = 0;   ///< assumed size of a batch until one is complete; 0: unknown
     std::size_t cores = 0;                ///< cores for the workers; 0: unknown, workers are never too many
-    LoaderKind kind{};                    ///< whose rule it is
 };
 
 /// How a worker spent the time of some claims: computing, queued for a core, waiting for anything else.
@@ -47,10 +46,6 @@ struct WorkerUse {
 /// Samples are then claimed one at a time. So only one batch may exceed the budget; while sizes grow, with several
 /// workers, at most one for each. When nothing is open or complete and the loop has drawn everything, a batch is
 /// admitted whatever it takes.
-///
-/// As a PyTorch loader (`LoaderKind::pytorch`) with workers, a batch is admitted at a draw, while fewer than
-/// prefetch_depth are admitted and not drawn. It belongs to one worker, the next in turn; out of order, the next that
-/// has fewer than its share of prefetch_depth admitted and not drawn. A claim takes the whole batch.
 class LoaderPolicy {
 public:
     static constexpr std::size_t max_slots = loader_limits::most_prefetch_depth + 1;
@@ -59,7 +54,6 @@ public:
     struct Admission {
         std::uint64_t batch;
         std::uint32_t slot;
-        std::uint32_t worker = 0;   ///< who alone may claim it; of a PyTorch loader
     };
     /// A complete batch that becomes the loop's. `failed`: a sample or the collating failed.
     struct HandOver {
@@ -83,7 +77,6 @@ public:
         if (admitted_ == limit_) {
             pass_begin_ = limit_;
             rule_ = next_rule_;
-            turn_ = 0;
         }
         limit_ += batches;
     }
@@ -154,9 +147,7 @@ public:
     // How many workers are wanted. Where workers only compute, one more than there are cores interrupts another in the
     // middle of a sample, and so delays the batch that the loop waits for.
     /// Whether there are more workers than cores, so that observe_use() can change wanted_workers().
-    [[nodiscard]] bool may_have_too_many() const noexcept {
-        return cores_ != 0 && num_workers_ > cores_ && kind_ == LoaderKind::drawpoint;
-    }
+    [[nodiscard]] bool may_have_too_many() const noexcept { return cores_ != 0 && num_workers_ > cores_; }
     /// Reports how claims were spent. The first 16 decide nothing; then the last 256 or so count.
     void observe_use(const WorkerUse&) noexcept;
     /// num_workers; but no more than cores while workers hardly do anything but compute: from when queueing for a core
@@ -181,11 +172,6 @@ public:
     [[nodiscard]] std::size_t wake_threshold() const noexcept;
 
 private:
-    [[nodiscard]] bool has_workers_of_pytorch() const noexcept {
-        return kind_ == LoaderKind::pytorch && num_workers_ != 0;
-    }
-    void note_drawn(std::uint64_t drawn) noexcept;
-    [[nodiscard]] std::uint32_t next_worker() noexcept;
     [[nodiscard]] std::uint32_t oldest_pending() const noexcept;
     [[nodiscard]] std::optional<std::uint32_t> slot_within_budget(std::uint64_t free,
                                                                   std::uint64_t unclaimed) const noexcept;
@@ -197,7 +183,7 @@ private:
         std::uint64_t batch = 0, pass_begin = 0, completed = 0;   // completed: running number of the completion
         std::uint64_t bytes = 0, passing = 0;                     // memory, where counted; the part that may move on
         std::uint64_t own_before = 0;                             // own() when the batch was admitted
-        std::uint32_t overtaken = 0, worker = 0;
+        std::uint32_t overtaken = 0;
         bool failed = false;
         [[nodiscard]] std::uint64_t own() const noexcept { return bytes - passing; }
     };
@@ -223,11 +209,6 @@ private:
     double shrunk_share_ = 0;    // share of the reused ones whose slot had fewer bytes of its own afterwards
     bool lacks_bytes_ = false;   // the last admit() was refused because of the budget
     bool stopped_ = false;
-    // Of a PyTorch loader: whose turn it is; batches of each worker that are not drawn; whose a position's batch is.
-    LoaderKind kind_;
-    std::uint64_t turn_ = 0;
-    std::array<std::uint16_t, loader_limits::most_workers> undrawn_{};
-    std::array<std::uint16_t, 64> worker_of_{};
 };
 
 }   // namespace drawpoint

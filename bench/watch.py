@@ -115,16 +115,16 @@ def steps_with_samples(folder, count, chance, many=20):
     core = _core.Watch(recording, "train", True)
     core.set_torch_loader([f"stage {i}" for i in range(6)], 64, 1, 2, True, True, -1)
     stamps, dataset = _core.WorkerStamps(6, 0), Rows()
-    undo = watching._time_dataset(dataset, stamps, False)
-    texts = []
-    for _ in range(many):
+    watching._time_dataset(dataset, stamps, False)
+
+    def pickled():
         dataset.__getitems__(list(range(64)))
         stamps.begin_collate()
-        texts.append(pickle.dumps(stamps.stamped(None)))
-    undo()
+        return pickle.dumps(stamps.stamped(None))
 
     def watched():
-        stamped = [pickle.loads(text) for text in texts]
+        # Made anew, as the writer keeps rows by time: those of long ago would cost it more than any real ones.
+        stamped = [pickle.loads(pickled()) for _ in range(many)]
         return timed(_core.WatchedPass(core, core.begin_pass(0), iter(stamped), watching._size_of,
                                        watching._bytes_of, core))
 

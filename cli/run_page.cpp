@@ -34,7 +34,7 @@ std::optional<Whatif> other_settings(const Ledger& ledger) {
         grid.num_workers =
             with_recorded({1, 2, 3, 4, 6, 8}, steady.run.setting.num_workers, loader_limits::most_workers);
         grid.prefetch_depth =
-            with_recorded({1, 2, 4, 8}, prefetch_of(steady.run.setting), loader_limits::most_prefetch_depth);
+            with_recorded({1, 2, 4, 8}, prefetch_of(steady.run.setting), loader_limits::most_depth(steady.run.setting));
         constexpr std::size_t quick_samples = 400'000;
         return whatif(steady.run, grid, {.predict = {.replications = 6}, .most_samples = quick_samples});
     } catch (const std::exception&) {

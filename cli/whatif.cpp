@@ -98,7 +98,7 @@ void add_grid(CLI::App& app, WhatifGrid& grid, std::vector<std::size_t>& factors
              "numbers and ranges, e.g. 1..4,8");
     add_list("--prefetch-depth", grid.prefetch_depth, "1,2,4,8", numbers(1, loader_limits::most_prefetch_depth),
              "the same, of batches loaded ahead");
-    add_list("--prefetch-factor", factors, "", numbers(1, loader_limits::most_prefetch_depth),
+    add_list("--prefetch-factor", factors, "", numbers(1, loader_limits::most_pytorch_depth),
              "of a PyTorch loader instead: batches ahead for each worker [1,2,4,8]");
     add_list("--order", grid.order, "", orders_in, "in, out, or how many batches may overtake one [as recorded]");
     add_list("--batch-size", grid.batch_size, "", numbers(1, loader_limits::most_batch_size),

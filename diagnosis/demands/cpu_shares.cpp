@@ -255,7 +255,8 @@ Demand CpuShares::read_of(const SampleRow& row) const noexcept {
 
 double CpuShares::slowdown() const noexcept {
     const double computed = usual_.queued_wall - usual_.queued_off;
-    return computed > 0 ? 1 + std::min(usual_.run_queue, usual_.queued_off) / computed : 1;
+    constexpr double most = 100;
+    return computed > 0 ? std::min(1 + std::min(usual_.run_queue, usual_.queued_off) / computed, most) : 1;
 }
 
 std::int64_t CpuShares::without_run_queue(std::int64_t ns) const noexcept {

@@ -243,8 +243,8 @@ private:
 
 /// How batches went to a device, if its steps were timed.
 void note_device(RecordedRun& run, const Ledger& ledger) {
-    if (ledger.device_steps.empty())
-        return;
+    if (ledger.device_steps.empty() || run.setting.kind == LoaderKind::pytorch)
+        return;   // PyTorch's loader has no part in copying
     const auto buffers = number_fact(ledger, facts::device_buffers, TransferPolicy::most_buffers);
     const auto copies = copies_of(ledger.fact(facts::device_copies).value_or(""));
     if (!buffers || *buffers < 1 || !copies) {
@@ -290,33 +290,35 @@ void take_known(RecordedRun& run) {
 /// How long after one worker of a PyTorch loader the next begins its first batch of a pass: the mean of whole passes.
 std::int64_t worker_gap_ns(const Ledger& ledger, const Window& window, std::size_t num_workers) {
     double sum_ns = 0, gaps = 0;
-    for (std::size_t first = 0, last = 0; first < window.batches.size(); first = last) {
-        const BatchRow& begin = ledger.batches[window.batches[first]];
-        std::vector<std::int64_t> begins(num_workers, no_stamp);   // by worker
-        for (last = first; last < window.batches.size(); ++last) {
-            const BatchRow& row = ledger.batches[window.batches[last]];
-            if (row.epoch != begin.epoch)
-                break;
-            if (row.collate_worker && row.first_claim_ns != no_stamp)
-                if (std::int64_t& ns = begins[*row.collate_worker % num_workers];
-                    ns == no_stamp || row.first_claim_ns < ns)
-                    ns = row.first_claim_ns;
+    std::vector<std::int64_t> begins;   // of a pass's first batches, one of each worker
+    const auto end_pass = [&] {
+        if (begins.size() > 1) {
+            const auto [earliest, latest] = std::ranges::minmax(begins);
+            sum_ns += static_cast<double>(bounded_ns(length_ns(earliest, latest)));
+            gaps += static_cast<double>(begins.size() - 1);
         }
-        std::erase(begins, no_stamp);
-        if (begin.batch != 0 || begins.size() < 2)
-            continue;
-        const auto [earliest, latest] = std::ranges::minmax(begins);
-        sum_ns += static_cast<double>(bounded_ns(length_ns(earliest, latest)));
-        gaps += static_cast<double>(begins.size() - 1);
+        begins.clear();
+    };
+    std::optional<std::uint32_t> epoch;   // of the pass that is whole, as far as it was seen
+    for (const std::uint32_t at : window.batches) {
+        const BatchRow& row = ledger.batches[at];
+        if (row.batch == 0 || row.epoch != epoch) {
+            end_pass();
+            epoch.reset();
+        }
+        if (row.batch == 0)
+            epoch = row.epoch;
+        if (epoch && row.batch < num_workers && row.first_claim_ns != no_stamp)
+            begins.push_back(row.first_claim_ns);
     }
+    end_pass();
     return gaps > 0 ? bounded_ns(std::llround(sum_ns / gaps)) : 0;
 }
 
 void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loader, const Window& window,
-                 const CpuShares& shares) {
+                 const CpuShares& shares, const DeliveryDemands& delivery) {
     const Collating collating{ledger, window.batches, shares};
     const CopyTimes copies{ledger};
-    const DeliveryDemands delivery{ledger, window.batches, shares.slowdown()};
     const std::vector<std::int64_t> behind = reads_behind(ledger, ledger.batches[window.batches.front()].pipeline);
     std::uint64_t count = 0;
     for (const std::uint32_t at : window.batches) {
@@ -335,7 +337,7 @@ void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loade
             run.collates = true;
         }
         if (is_made_elsewhere(run))
-            delivery.set(demand, batch, window.transfers_ns[at]);
+            delivery.set(demand, at);
         else if (run.device_buffers != 0)
             demand.transfer.wait_ns = copies.of(batch);
         else if (batch.transfer_issue_ns != no_stamp && batch.transfer_done_ns != no_stamp)
@@ -415,13 +417,6 @@ double loader_cpu_ns(const RecordedRun& run, const Ledger& ledger, std::uint16_t
     return cpu_ns;
 }
 
-double delivery_ns(const RecordedRun& run) {
-    double ns = 0;
-    for (const BatchDemand& batch : run.batches)
-        ns += static_cast<double>(batch.transfer.cpu_ns);
-    return ns;
-}
-
 /// Why the recording has too few whole batches of the `drawn` ones; empty: it has enough.
 std::string lack_of_samples(const RecordedRun& run, const Ledger& ledger, std::size_t drawn) {
     if (2 * run.batches.size() < drawn)
@@ -440,8 +435,11 @@ void drop_short_waits(RecordedRun& run) {
         drop(sample.read);
         std::ranges::for_each(sample.stages, drop);
     }
-    for (BatchDemand& batch : run.batches)
+    for (BatchDemand& batch : run.batches) {
         drop(batch.collate);
+        if (is_made_elsewhere(run))
+            drop(batch.transfer);
+    }
     for (StepDemand& step : run.steps) {
         drop(step.compute);
         drop(step.after);
@@ -468,11 +466,14 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
         return run;
     }
     run.stages = row.stages;
-    if (run.setting.kind == LoaderKind::pytorch)
-        run.unusable = out_of_range("num_workers x prefetch_factor", run.setting.prefetch_depth, 1,
-                                    loader_limits::most_pytorch_depth);
-    if (!run.unusable.empty())
-        return run;
+    if (run.setting.kind == LoaderKind::pytorch) {
+        run.unusable = out_of_range("num_workers", run.setting.num_workers, 0, loader_limits::most_workers);
+        if (run.unusable.empty())
+            run.unusable = out_of_range("num_workers x prefetch_factor", run.setting.prefetch_depth, 1,
+                                        loader_limits::most_depth(run.setting));
+        if (!run.unusable.empty())
+            return run;
+    }
     run.persistent_workers = ledger.fact(std::string{facts::persistent_workers_prefix} + row.name) == "true";
     note_device(run, ledger);
     if (!run.unusable.empty())
@@ -504,12 +505,13 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
     run.order = order_of(ledger, pipeline, window.steps.front()->draw_begin_ns, shares);
     if (is_made_elsewhere(run) && !run.persistent_workers)
         run.worker_gap_ns = worker_gap_ns(ledger, window, run.setting.num_workers);
-    add_samples(run, ledger, rows, window, shares);
+    const DeliveryDemands delivery{ledger, window.batches, window.transfers_ns, shares.slowdown()};
+    add_samples(run, ledger, rows, window, shares, delivery);
     if (!run.unusable.empty())
         return run;
     // Of a loader in other processes, this one's CPU time has the unpickling.
     add_steps(run, ledger, window.steps,
-              is_made_elsewhere(run) ? delivery_ns(run) : loader_cpu_ns(run, ledger, pipeline, window));
+              is_made_elsewhere(run) ? delivery.received_cpu_ns() : loader_cpu_ns(run, ledger, pipeline, window));
     drop_short_waits(run);
 
     const double cached = number_fact(ledger, facts::cache_bytes, most_bytes).value_or(0);

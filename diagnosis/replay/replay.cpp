@@ -75,16 +75,17 @@ MemoryPlan plan_of(const RecordedRun& run, const LoaderSetting& setting) {
         encoded_bytes = std::max(encoded_bytes, sample.bytes);
     }
     const bool varies = run.collates && sample_bytes != least_sample_bytes;
-    return plan_memory({.sample_bytes = varies ? 0 : sample_bytes,
-                        .collates = run.collates,
-                        .batch_size = setting.batch_size,
-                        .num_workers = setting.num_workers,
-                        .prefetch_depth = setting.prefetch_depth,
-                        .read_concurrency = reads ? setting.read_concurrency : 0,
-                        .encoded_bytes = reads ? contents_memory_bytes(encoded_bytes) : 0,
-                        .worker_bytes = run.worker_bytes,
-                        .cache_bytes = run.other_bytes,
-                        .memory_budget = setting.memory_budget});
+    return plan_memory(
+        {.sample_bytes = varies ? 0 : sample_bytes,
+         .collates = run.collates,
+         .batch_size = setting.batch_size,
+         .num_workers = setting.num_workers,
+         .prefetch_depth = setting.prefetch_depth,
+         .read_concurrency = reads && setting.kind == LoaderKind::drawpoint ? setting.read_concurrency : 0,
+         .encoded_bytes = reads ? contents_memory_bytes(encoded_bytes) : 0,
+         .worker_bytes = run.worker_bytes,
+         .cache_bytes = run.other_bytes,
+         .memory_budget = setting.memory_budget});
 }
 
 }   // namespace

@@ -199,6 +199,11 @@ void ReplayDemands::add_batches_and_steps(const ReplayOptions& options) {
         batch.collate = asked(batch.collate, options.change.collate);
         batch.transfer = asked(batch.transfer, options.change.transfer);
         batch.send_cpu_ns = asked(batch.send_cpu_ns, options.change.transfer);
+        if (run_->setting.num_workers != 0 && options.setting.num_workers == 0 &&
+            run_->setting.kind == LoaderKind::pytorch) {   // the loop makes it
+            batch.transfer = {};
+            batch.send_cpu_ns = batch.rest_cpu_ns = 0;
+        }
     }
     for (StepDemand& step : steps_) {
         if (options.change.no_sync)
@@ -217,7 +222,8 @@ void ReplayDemands::add_batches_and_steps(const ReplayOptions& options) {
     for (const BatchDemand& batch : batches_) {
         (void)asked(batch.collate, most_of(batch.size));
         (void)asked(batch.transfer, most_of(batch.size));
-        (void)asked(batch.send_cpu_ns + batch.rest_cpu_ns, most_of(batch.size));
+        (void)asked(batch.send_cpu_ns, most_of(batch.size));
+        (void)asked(batch.collate.cpu_ns + batch.rest_cpu_ns, most_of(batch.size));
     }
     for (const StepDemand& step : steps_) {
         (void)asked(step.compute, most_of(step.size));
@@ -269,6 +275,8 @@ void ReplayDemands::level_all(double factor, bool resampled) {
     level_field(batches_, full, batches, factor, [](BatchDemand& b) -> std::int64_t& { return b.collate.wait_ns; });
     level_field(batches_, full, batches, factor, [](BatchDemand& b) -> std::int64_t& { return b.transfer.cpu_ns; });
     level_field(batches_, full, batches, factor, [](BatchDemand& b) -> std::int64_t& { return b.transfer.wait_ns; });
+    level_field(batches_, full, batches, factor, [](BatchDemand& b) -> std::int64_t& { return b.send_cpu_ns; });
+    level_field(batches_, full, batches, factor, [](BatchDemand& b) -> std::int64_t& { return b.rest_cpu_ns; });
     level_field(steps_, full, steps, factor, [](StepDemand& s) -> std::int64_t& { return s.compute.cpu_ns; });
     level_field(steps_, full, steps, factor, [](StepDemand& s) -> std::int64_t& { return s.compute.wait_ns; });
     level_field(steps_, full, steps, factor, [](StepDemand& s) -> std::int64_t& { return s.device.ns; });

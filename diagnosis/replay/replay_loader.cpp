@@ -198,7 +198,7 @@ void ReplayLoader::publish(std::uint32_t slot) {
         time_.wait(loop, 0);
     } else if (loop_ == LoopState::suspended) {
         loop_ = LoopState::waking;
-        time_.wait(loop, wake_ns_);
+        time_.wait(loop, pytorch_ ? 0 : wake_ns_);   // receiving the batch includes it
     }
 }
 

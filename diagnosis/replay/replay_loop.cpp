@@ -124,6 +124,8 @@ void ReplayLoader::receive() {
     if (s.row.transfer_issue_ns != no_stamp)
         s.row.transfer_done_ns = time_.now_ns();
     if (pytorch_) {
+        s.row.receive_run_queue_ns =
+            time_.now_ns() - waits_.resumed_ns - demands_.batch_at(s.position, s.size).transfer.ns();
         pytorch_->drawn(held_);
         turn(false);   // sends the indices of one more
     }

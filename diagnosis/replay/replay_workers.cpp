@@ -306,15 +306,19 @@ bool ReplayLoader::collate(std::uint32_t number, Worker& worker) {
         [[fallthrough]];
     case Phase::computes:
         worker.phase = Phase::ends;
-        if (begin_computing(number, worker, worker.batch.collate.cpu_ns + worker.batch.rest_cpu_ns))
+        if (begin_computing(number, worker, worker.batch.collate.cpu_ns))
             return false;
         [[fallthrough]];
     case Phase::ends: break;
     }
-    s.row.collate_end_ns = time_.now_ns();
-    s.row.collate_cpu_ns = worker.batch.collate.cpu_ns;
-    s.row.collate_run_queue_ns =
-        std::max<std::int64_t>(s.row.collate_end_ns - s.row.collate_begin_ns - worker.batch.collate.ns(), 0);
+    if (s.row.collate_end_ns == no_stamp) {
+        s.row.collate_end_ns = time_.now_ns();
+        s.row.collate_cpu_ns = worker.batch.collate.cpu_ns;
+        s.row.collate_run_queue_ns =
+            std::max<std::int64_t>(s.row.collate_end_ns - s.row.collate_begin_ns - worker.batch.collate.ns(), 0);
+    }
+    if (begin_computing(number, worker, std::exchange(worker.batch.rest_cpu_ns, 0)))
+        return false;
     if (!pytorch_) {
         // As the memory of CollatedBatch grows: in powers of two up to a huge page.
         const std::uint64_t bytes = worker.batch.bytes;

@@ -200,7 +200,7 @@ std::optional<LoaderSetting> moved(Lever lever, const LoaderSetting& from) {
     case Lever::more_memory: to.memory_budget = times(from.memory_budget, std::uint64_t{2}, most_memory_budget); break;
     default: return std::nullopt;
     }
-    const bool is_replayed = to.prefetch_depth <= most_depth(to.kind);   // a PyTorch loader may prefetch more
+    const bool is_replayed = to.prefetch_depth <= most_depth(to);   // a PyTorch loader may prefetch more
     return to == from || !is_replayed ? std::nullopt : std::optional{to};
 }
 

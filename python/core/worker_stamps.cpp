@@ -27,8 +27,10 @@ std::int64_t process_cpu_ns() noexcept {
 
 }   // namespace
 
-WorkerStamps::WorkerStamps(std::size_t stages, std::uint32_t worker) noexcept
-    : stages_{stages}, worker_{worker}, worker_cpu_ns_{ThreadUsage::cpu_ns()}, process_cpu_ns_{process_cpu_ns()} {}
+void WorkerStamps::begin_batches() noexcept {
+    worker_cpu_ns_ = ThreadUsage::cpu_ns();
+    process_cpu_ns_ = process_cpu_ns();
+}
 
 void WorkerStamps::begin_sample(std::uint64_t index) noexcept {
     index_ = index;
@@ -301,6 +303,7 @@ void add_worker_stamps(nb::module_& module) {
         .def("get_items", &get_items, nb::arg("dataset"), nb::arg("indices"))
         .def("get_run", &get_run, nb::arg("get"), nb::arg("indices"), nb::arg("count"))
         .def("note_number", &note_number, nb::arg("indices"))
+        .def("begin_batches", &WorkerStamps::begin_batches)
         .def("begin_collate", &WorkerStamps::begin_collate)
         .def("drop", &WorkerStamps::drop)
         .def("stamped", &WorkerStamps::stamped, nb::arg("batch").none());

@@ -39,7 +39,11 @@ struct Stamped {
 /// that are told apart, the last after them.
 class WorkerStamps {
 public:
-    WorkerStamps(std::size_t stages, std::uint32_t worker) noexcept;
+    WorkerStamps(std::size_t stages, std::uint32_t worker) noexcept : stages_{stages}, worker_{worker} {
+        begin_batches();
+    }
+    /// What the thread and its process computed until now is of no batch.
+    void begin_batches() noexcept;
 
     void begin_sample(std::uint64_t index) noexcept;
     void begin_stage() noexcept;
@@ -70,7 +74,7 @@ private:
     std::array<Seen, max_stages> seen_{};
     bool any_ = false;   // of them
     std::int64_t collate_begin_cpu_ns_ = 0, collate_begin_run_queue_ns_ = 0;
-    std::int64_t worker_cpu_ns_, process_cpu_ns_;   // as the batch before was made
+    std::int64_t worker_cpu_ns_ = 0, process_cpu_ns_ = 0;   // as the batch before was made
     std::int64_t number_ = -1;
     BatchStamps batch_;
     std::vector<std::byte> samples_;

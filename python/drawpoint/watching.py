@@ -216,7 +216,7 @@ def _batch_size_of(loader):
 
 
 class _Init:
-    """What a worker calls first: its stamps begin, then the user's function runs."""
+    """What a worker calls first: the user's function runs among it."""
 
     def __init__(self, user, stages, by_item):
         self.user, self._stages, self._by_item, self._scale = user, stages, by_item, _core.clock_scale()
@@ -229,6 +229,7 @@ class _Init:
         _time_dataset(torch.utils.data.get_worker_info().dataset, _in_worker, self._by_item)
         if self.user is not None:
             self.user(worker)
+        _in_worker.begin_batches()
 
 
 class _Collate:

@@ -8,6 +8,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 import warnings
 import weakref
 
@@ -200,6 +201,22 @@ def test_every_sample_is_recorded_and_nothing_is_left_over(tmp_path, workers, da
             ends = stage["begin_ns"] + stage["ns"]
     if workers:
         assert ledger["host"][-1]["children_cpu_ns"] > 0
+
+
+def burn_300_ms(worker):
+    begin = time.thread_time_ns()
+    while time.thread_time_ns() - begin < 300_000_000:
+        pass
+
+
+def test_what_a_worker_computes_to_get_ready_is_of_no_batch(tmp_path):
+    file = tmp_path / "run.pftrace"
+    watched = drawpoint.watch(loader(workers=1, worker_init_fn=burn_300_ms), file)
+    batches(watched, 1)
+    watched.close()
+    ledger = ledger_of(file, tmp_path)
+    assert all(row["worker_cpu_ns"] < 300_000_000 for row in ledger["batches"])
+    assert ledger["orders"][0]["ns"] >= 300_000_000
 
 
 def test_spawned_workers_stamp_by_the_loops_clock(tmp_path):

@@ -34,7 +34,7 @@ std::string out_of_range(const LoaderSetting& setting) {
     if (found.empty())
         found = out_of_range("num_workers", setting.num_workers, 0, most_workers);
     if (found.empty())
-        found = out_of_range("prefetch_depth", setting.prefetch_depth, 1, most_depth(setting.kind));
+        found = out_of_range("prefetch_depth", setting.prefetch_depth, 1, most_depth(setting));
     if (found.empty())
         found = out_of_range("read_concurrency", setting.read_concurrency, 0, most_read_concurrency);
     return found;

@@ -133,6 +133,8 @@ BOOST_AUTO_TEST_CASE(what_brings_a_batch_from_its_workers_process_is_known_by_th
         run.batches[i].rest_cpu_ns = 7 * ms + extra;
     }
     Ledger ledger = ledger_of(run, 0, true);
+    for (const BatchRow& row : ledger.batches)
+        BOOST_TEST(row.collate_run_queue_ns + row.receive_run_queue_ns == 0);
     const auto check = [&](const BatchDemand& batch, const Demand& transfer, std::int64_t send_cpu_ns) {
         BOOST_TEST(std::abs(batch.transfer.cpu_ns - transfer.cpu_ns) <= 1);
         BOOST_TEST(std::abs(batch.transfer.wait_ns - transfer.wait_ns) <= 1);
@@ -153,7 +155,7 @@ BOOST_AUTO_TEST_CASE(what_brings_a_batch_from_its_workers_process_is_known_by_th
         for (std::size_t i = 0; i < run.batches.size(); ++i)
             check(again.batches[i],
                   {run.batches[i].transfer.cpu_ns + awaited_ns, run.batches[i].transfer.wait_ns - awaited_ns},
-                  run.batches[i].send_cpu_ns + beside_ns - awaited_ns);
+                  run.batches[i].send_cpu_ns);
     }
     // Waiting for a core is no demand; what was not measured took as long as usual.
     for (BatchRow& row : ledger.batches) {
@@ -173,6 +175,26 @@ BOOST_AUTO_TEST_CASE(what_brings_a_batch_from_its_workers_process_is_known_by_th
         check(older.batches[i], {run.batches[i].transfer.ns(), 0}, run.batches[i].send_cpu_ns);
         BOOST_TEST(older.batches[i].rest_cpu_ns == 0);
     }
+}
+
+BOOST_AUTO_TEST_CASE(what_no_pytorch_loader_can_be_is_refused) {
+    RecordedRun run = constant_run({.batch_size = 4, .sample = {1 * ms, 0}, .compute = {0, 1 * ms}, .steps = 20});
+    run.setting = with_prefetch({.num_workers = 2, .batch_size = 4, .kind = LoaderKind::pytorch}, 2);
+    Ledger ledger = ledger_of(run, 0, true);
+    PipelineRow& row = ledger.pipelines[0];
+    row.num_workers = std::numeric_limits<std::uint32_t>::max();
+    BOOST_TEST(drawpoint::recorded_run(ledger, 0).unusable == "num_workers must be at most 256, got 4294967295");
+    row.num_workers = 0;   // and so nothing is ahead
+    row.prefetch_depth = 1'000;
+    BOOST_TEST(drawpoint::recorded_run(ledger, 0).unusable ==
+               "num_workers x prefetch_factor must be at most 55, got 1000");
+    row.num_workers = 250;
+    BOOST_TEST(drawpoint::recorded_run(ledger, 0).unusable == "");
+    row.read_concurrency = 8;   // it reads nothing ahead, whatever its rows say
+    for (SampleRow& sample : ledger.samples)
+        sample.read_begin_ns = sample.read_end_ns = sample.begin_ns;
+    BOOST_TEST(
+        drawpoint::replay(drawpoint::recorded_run(ledger, 0), exact(drawpoint::setting_of(row))).draw_ns.size() == 20);
 }
 
 BOOST_AUTO_TEST_CASE(workers_that_start_with_each_pass_begin_it_one_after_the_other) {

@@ -149,6 +149,19 @@ BOOST_AUTO_TEST_CASE(what_a_workers_thread_computes_besides_samples_and_collatin
     BOOST_TEST(drawpoint::replay(run, exact(pytorch(1, 2))).draw_ns.back() == (4 + 1 + 2 - 1) * ms);
 }
 
+BOOST_AUTO_TEST_CASE(without_workers_nothing_is_delivered) {
+    RecordedRun run = constant_run({.batch_size = 4, .sample = {0, 1 * ms}, .compute = {0, 1 * ms}, .steps = 40});
+    run.setting = pytorch(2, 2);
+    run.collates = true;
+    for (BatchDemand& batch : run.batches)
+        batch = {.transfer = {2 * ms, 1 * ms}, .send_cpu_ns = 6 * ms, .rest_cpu_ns = 2 * ms};
+    LoaderSetting none = run.setting;
+    none.num_workers = 0;
+    none.prefetch_depth = 1;
+    for (const std::int64_t draw_ns : drawpoint::replay(run, exact(none)).draw_ns)
+        BOOST_TEST(draw_ns == 4 * ms);
+}
+
 BOOST_AUTO_TEST_CASE(thousands_of_batches_may_be_ahead) {
     const RecordedRun run = sleeping_run(1);
     for (const OrderRule order : {OrderRule::in_order(), OrderRule::out_of_order()})

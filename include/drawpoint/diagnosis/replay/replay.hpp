@@ -17,8 +17,8 @@ struct Change {
     /// that reads take on a shared bandwidth (`RecordedRun::line_ns_per_byte`).
     std::array<double, max_stages> stages{1, 1, 1, 1, 1, 1, 1, 1};
     /// `read` scales `SampleDemand::read` and, if there were reads ahead, their time on a shared bandwidth; it has no
-    /// effect if the first stage includes the read. `collate` and `transfer` scale `BatchDemand::collate` and
-    /// `transfer`; `compute` scales `StepDemand::compute`, `device` and `after`, but not `pause_ns`.
+    /// effect if the first stage includes the read. `collate` scales `BatchDemand::collate`, `transfer` its `transfer`
+    /// and `send_cpu_ns`; `compute` scales `StepDemand::compute`, `device` and `after`, but not `pause_ns`.
     double read = 1, collate = 1, transfer = 1, compute = 1;
     double sampler = 1;   ///< scales `RecordedRun::order`
     /// Scales how far each demand lies from its mean, except `pause_ns`; 0 … 1; 0: every demand is its mean.

@@ -23,8 +23,8 @@ struct SampleMean {
 }   // namespace
 
 DeliveryDemands::DeliveryDemands(const Ledger& ledger, std::span<const std::uint32_t> batches,
-                                 std::span<const std::int64_t> took_ns, double slowdown)
-    : ledger_{&ledger}, took_ns_{took_ns}, slowdown_{slowdown} {
+                                 std::span<const std::int64_t> took_ns, double slowdown, double interval_ns)
+    : ledger_{&ledger}, took_ns_{took_ns}, slowdown_{slowdown}, interval_ns_{interval_ns} {
     SampleMean receives, queues, works, all, pickles;
     double samples = 0, took = 0;
     for (const std::uint32_t at : batches) {
@@ -63,13 +63,15 @@ void DeliveryDemands::set(BatchDemand& demand, std::uint32_t at) const noexcept 
     };
     const std::int64_t own_ns = part(row.receive_cpu_ns, receive_cpu_ns_, all_ns),
                        queued_ns = part(row.receive_run_queue_ns, receive_run_queue_ns_, all_ns - own_ns);
-    // Each tensor's memory is handed over by a thread of the worker's process, while the loop waits for it. What other
-    // threads there do is known from nothing but its length: waiting, in the samples.
+    // Each tensor's memory is handed over by a thread of the worker's process, while the loop waits for it. What is more
+    // was computed for sending, or by threads of a sample's own, several at once: then it is more than fits.
     const std::int64_t awaited_ns = part(no_stamp, beside_cpu_ns_, all_ns - own_ns),
                        slowed_ns = part(no_stamp, beside_cpu_ns_ * slowdown_, all_ns - own_ns - queued_ns);
+    const std::int64_t beside_ns = part(no_stamp, beside_cpu_ns_, most_demand_ns - 1);
+    const auto fits_ns = static_cast<std::int64_t>(std::min(interval_ns_, static_cast<double>(most_demand_ns - 1)));
+    demand.send_cpu_ns += std::clamp<std::int64_t>(fits_ns - demand.send_cpu_ns, 0, beside_ns - awaited_ns);
     demand.transfer = {.cpu_ns = own_ns + awaited_ns,
-                       .wait_ns =
-                           std::max<std::int64_t>(all_ns - own_ns - queued_ns - std::max(awaited_ns, slowed_ns), 0)};
+                       .wait_ns = std::max<std::int64_t>(all_ns - own_ns - queued_ns - std::max(awaited_ns, slowed_ns), 0)};
 }
 
 }   // namespace drawpoint

@@ -315,6 +315,12 @@ std::int64_t worker_gap_ns(const Ledger& ledger, const Window& window, std::size
     return gaps > 0 ? bounded_ns(std::llround(sum_ns / gaps)) : 0;
 }
 
+/// Mean time from one batch to the next.
+double batch_interval_ns(const Window& window) noexcept {
+    return static_cast<double>(bounded_ns(length_ns(window.steps.front()->draw_begin_ns, end_ns(*window.steps.back())))) /
+           static_cast<double>(window.steps.size());
+}
+
 void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loader, const Window& window,
                  const CpuShares& shares, const DeliveryDemands& delivery) {
     const Collating collating{ledger, window.batches, shares};
@@ -365,6 +371,8 @@ std::int64_t own_cpu_ns(const OrderRow& row) {
 
 /// What the sampler took for an order of samples: the mean of those computed after the warm-up, else of all.
 Demand order_of(const Ledger& ledger, std::uint16_t pipeline, std::int64_t steady_ns, const CpuShares& shares) {
+    // Processes that start are no thread that queues for a core: the loop waits until they are ready.
+    const bool starts = ledger.pipelines[pipeline].kind == LoaderKind::pytorch;
     double cpu_ns = 0, wait_ns = 0;
     std::size_t count = 0;
     for (const std::int64_t from_ns : {steady_ns, std::numeric_limits<std::int64_t>::min()}) {
@@ -372,8 +380,9 @@ Demand order_of(const Ledger& ledger, std::uint16_t pipeline, std::int64_t stead
             if (row.pipeline == pipeline && row.begin_ns >= from_ns) {
                 const std::int64_t own_ns = own_cpu_ns(row);
                 cpu_ns += static_cast<double>(own_ns);
+                const std::int64_t all_ns = bounded_ns(row.ns);
                 wait_ns += static_cast<double>(
-                    std::max<std::int64_t>(shares.without_run_queue(bounded_ns(row.ns)) - own_ns, 0));
+                    std::max<std::int64_t>((starts ? all_ns : shares.without_run_queue(all_ns)) - own_ns, 0));
                 ++count;
             }
         if (count != 0)
@@ -505,7 +514,8 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
     run.order = order_of(ledger, pipeline, window.steps.front()->draw_begin_ns, shares);
     if (is_made_elsewhere(run) && !run.persistent_workers)
         run.worker_gap_ns = worker_gap_ns(ledger, window, run.setting.num_workers);
-    const DeliveryDemands delivery{ledger, window.batches, window.transfers_ns, shares.slowdown()};
+    const DeliveryDemands delivery{ledger, window.batches, window.transfers_ns, shares.slowdown(),
+                                   batch_interval_ns(window) * static_cast<double>(run.setting.num_workers)};
     add_samples(run, ledger, rows, window, shares, delivery);
     if (!run.unusable.empty())
         return run;

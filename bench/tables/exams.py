@@ -56,6 +56,9 @@ def of_pytorch():
     counts = (f"{right} of {len(pipelines)} right, {sum(bool(one['abstained']) for one in pipelines)} without a verdict, a "
               f"cause for {sum(one['accused'] for one in controls)} of {len(controls)} controls; rates of {len(offs)} settings\n"
               f"that were not recorded off by {percent(sum(offs) / len(offs), 1)} %, mean")
+    nulls = [abs(one["null"]) for one in pipelines if "null" in one]
+    if nulls:
+        counts += f"; two runs of the same differ by {percent(sum(nulls) / len(nulls), 1)} %"
     return f"{caption('accuracy-python')}\n\n{table(*rows)}\n\n{counts}."
 
 

@@ -71,7 +71,8 @@ void DeliveryDemands::set(BatchDemand& demand, std::uint32_t at) const noexcept 
     const auto fits_ns = static_cast<std::int64_t>(std::min(interval_ns_, static_cast<double>(most_demand_ns - 1)));
     demand.send_cpu_ns += std::clamp<std::int64_t>(fits_ns - demand.send_cpu_ns, 0, beside_ns - awaited_ns);
     demand.transfer = {.cpu_ns = own_ns + awaited_ns,
-                       .wait_ns = std::max<std::int64_t>(all_ns - own_ns - queued_ns - std::max(awaited_ns, slowed_ns), 0)};
+                       .wait_ns =
+                           std::max<std::int64_t>(all_ns - own_ns - queued_ns - std::max(awaited_ns, slowed_ns), 0)};
 }
 
 }   // namespace drawpoint

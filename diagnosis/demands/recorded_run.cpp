@@ -317,7 +317,8 @@ std::int64_t worker_gap_ns(const Ledger& ledger, const Window& window, std::size
 
 /// Mean time from one batch to the next.
 double batch_interval_ns(const Window& window) noexcept {
-    return static_cast<double>(bounded_ns(length_ns(window.steps.front()->draw_begin_ns, end_ns(*window.steps.back())))) /
+    return static_cast<double>(
+               bounded_ns(length_ns(window.steps.front()->draw_begin_ns, end_ns(*window.steps.back())))) /
            static_cast<double>(window.steps.size());
 }
 

@@ -63,8 +63,8 @@ void DeliveryDemands::set(BatchDemand& demand, std::uint32_t at) const noexcept 
     };
     const std::int64_t own_ns = part(row.receive_cpu_ns, receive_cpu_ns_, all_ns),
                        queued_ns = part(row.receive_run_queue_ns, receive_run_queue_ns_, all_ns - own_ns);
-    // Each tensor's memory is handed over by a thread of the worker's process, while the loop waits for it. What is more
-    // was computed for sending, or by threads of a sample's own, several at once: then it is more than fits.
+    // Each tensor's memory is handed over by a thread of the worker's process, while the loop waits for it. What is
+    // more was computed for sending, or by threads of a sample's own, several at once: then it is more than fits.
     const std::int64_t awaited_ns = part(no_stamp, beside_cpu_ns_, all_ns - own_ns),
                        slowed_ns = part(no_stamp, beside_cpu_ns_ * slowdown_, all_ns - own_ns - queued_ns);
     const std::int64_t beside_ns = part(no_stamp, beside_cpu_ns_, most_demand_ns - 1);

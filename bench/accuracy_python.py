@@ -309,8 +309,8 @@ def main():
           f"average, of {len(offs)}; two runs of the same differ by {statistics.mean(abs(one['null']) for one in found):.1%}")
     if options.json:
         Path(options.json).write_text(json.dumps(
-            {"machine": machine(), "command": f"bench accuracy-python --seed {options.seed}", "torch": torch.__version__,
-             "pipelines": found}, indent=1))
+            {"machine": machine(), "command": f"bench accuracy-python --seed {options.seed} --seconds {options.seconds}",
+             "torch": torch.__version__, "pipelines": found}, indent=1))
 
 
 if __name__ == "__main__":

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include <drawpoint/diagnosis/demands/recorded_run.hpp>
 

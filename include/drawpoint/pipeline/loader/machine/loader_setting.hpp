@@ -35,6 +35,7 @@ inline constexpr std::size_t most_read_concurrency = 4096;
 inline constexpr std::size_t most_read_retries = 100;
 /// The largest that is advised, in bytes; a loader accepts any, the command line less than 10^18.
 inline constexpr std::uint64_t most_memory_budget = std::uint64_t{1} << 59;
+/// The most batches that a loader of this kind, with these workers, may prefetch in all.
 [[nodiscard]] constexpr std::size_t most_depth(const LoaderSetting& setting) noexcept {
     return setting.kind == LoaderKind::pytorch && setting.num_workers != 0 ? most_pytorch_depth : most_prefetch_depth;
 }

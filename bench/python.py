@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """The loader from Python beside the same loader from C++ and PyTorch's, on a folder of photographs: RandomResizedCrop(224), flip,
-normalise, batches of 64, 2 workers, recording on. Rounds in an order drawn anew; images a second, and CPU time an image, as
-ratios to C++ with their ranges. PyTorch's samples are made by Pillow, as torchvision makes them. Then tiny rows: a draw.
-usage: ./run bench python --data FOLDER [--rounds 7] [--epochs 6] [--no-pytorch]"""
+normalise, batches of 64, 2 workers, recording on. Rounds in an order drawn anew; images a second, and CPU time an image after
+the first epoch, so without what it takes to start, as ratios to C++ with their ranges. PyTorch's samples are made by Pillow,
+as torchvision makes them. Then tiny rows: a draw.
+usage: ./run bench python --data FOLDER [--rounds 7] [--epochs 6] [--as torch|numpy|jax] [--no-pytorch]"""
 
 import argparse
+import importlib.metadata
 import json
 import os
 import random
@@ -16,16 +18,13 @@ import tempfile
 import time
 from pathlib import Path
 
-import torch
-import torch.utils.data as data
-
 import drawpoint
 
 PROGRAM = os.environ["DRAWPOINT_PROGRAM"]
-MEAN, DEVIATION = torch.tensor([0.485, 0.456, 0.406]), torch.tensor([0.229, 0.224, 0.225])
+MEAN, DEVIATION = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
 
 
-class Photos(data.Dataset):
+class Photos:   # a data set by index
     def __init__(self, folder):
         classes = sorted(one for one in Path(folder).iterdir() if one.is_dir())
         self.files = [(str(file), label) for label, one in enumerate(classes) for file in sorted(one.rglob("*.jp*g"))]
@@ -36,6 +35,7 @@ class Photos(data.Dataset):
     def __getitem__(self, index):
         from PIL import Image
         import numpy
+        import torch
         file, label = self.files[index]
         image = Image.open(file).convert("RGB")
         area = image.width * image.height
@@ -52,7 +52,7 @@ class Photos(data.Dataset):
         if random.random() < 0.5:
             image = image.transpose(Image.FLIP_LEFT_RIGHT)
         pixels = torch.from_numpy(numpy.asarray(image).copy()).permute(2, 0, 1).float() / 255
-        return (pixels - MEAN[:, None, None]) / DEVIATION[:, None, None], label
+        return (pixels - torch.tensor(MEAN)[:, None, None]) / torch.tensor(DEVIATION)[:, None, None], label
 
 
 def cpu_s():
@@ -60,37 +60,40 @@ def cpu_s():
         resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
 
 
-def of_cpp(folder, epochs, record):
-    begin = cpu_s()
-    said = subprocess.run([PROGRAM, "profile", "--data", folder, "--model", "none", "--epochs", str(epochs),
-                           "--batch-size", "64", "--image-size", "224", "--num-workers", "2", "--prefetch-depth", "4",
-                           "-o", record, "--json"], capture_output=True, text=True, check=True)
-    run = json.loads(said.stdout)["run"]
-    return run["samples"] / run["wall_s"], (cpu_s() - begin) / run["samples"]
+def of_cpp(folder, epochs, record, library):
+    def ran(count):
+        begin = cpu_s()
+        said = subprocess.run([PROGRAM, "profile", "--data", folder, "--model", "none", "--epochs", str(count),
+                               "--batch-size", "64", "--image-size", "224", "--num-workers", "2", "--prefetch-depth", "4",
+                               "-o", record, "--json"], capture_output=True, text=True, check=True)
+        return json.loads(said.stdout)["run"], cpu_s() - begin
+
+    (run, cpu), (first, first_cpu) = ran(epochs), ran(1)
+    return run["samples"] / run["wall_s"], (cpu - first_cpu) / (run["samples"] - first["samples"])
 
 
 def iterated(loader, epochs):
-    images, begin, cpu = 0, time.perf_counter(), cpu_s()
+    """Images a second; then the images after the first epoch, and the CPU time up to its end."""
+    images, begin, cpu = [], time.perf_counter(), 0
     for _ in range(epochs):
-        for batch, labels in loader:
-            images += len(labels)
-    return images / (time.perf_counter() - begin), images, cpu
+        images.append(sum(len(labels) for batch, labels in loader))
+        cpu = cpu or cpu_s()
+    return sum(images) / (time.perf_counter() - begin), sum(images[1:]), cpu
 
 
-def of_python(folder, epochs, record):
+def of_python(folder, epochs, record, library):
     recipe = drawpoint.ImageFolder(folder) | drawpoint.decode_image | drawpoint.RandomResizedCrop(224) \
         | drawpoint.RandomHorizontalFlip() | drawpoint.Normalize.imagenet()
     with drawpoint.DataLoader(recipe, 64, shuffle=True, num_workers=2, prefetch_depth=4, epochs=epochs,
-                              record=record) as loader:
+                              record=record, as_=library) as loader:
         rate, images, cpu = iterated(loader, epochs)
     return rate, (cpu_s() - cpu) / images
 
 
-def of_pytorch(folder, epochs, record):
+def of_pytorch(folder, epochs, record, library):
+    import torch.utils.data as data
     loader = data.DataLoader(Photos(folder), 64, shuffle=True, num_workers=2, persistent_workers=True)
-    rate, images, cpu = iterated(loader, 1)
-    del loader   # whose workers are then waited for, and counted
-    return rate, (cpu_s() - cpu) / images
+    return iterated(loader, 1)[0], None
 
 
 def tell(what, values, asked):
@@ -98,12 +101,13 @@ def tell(what, values, asked):
     print(f"{what:44} {statistics.median(values):.3f} ({values[0]:.3f} … {values[-1]:.3f}){asked}", flush=True)
 
 
-def tiny_rows(count=20000):
-    rows = drawpoint.rows(torch.rand(64 * 64, 4), torch.arange(64 * 64))
+def tiny_rows(library, count=20000):
+    import numpy
+    rows = drawpoint.rows(numpy.random.rand(64 * 64, 4).astype(numpy.float32), numpy.arange(64 * 64))
     for record in (None, "tiny.pftrace"):
         with tempfile.TemporaryDirectory() as folder:
             loader = drawpoint.DataLoader(rows, 64, record=record and os.path.join(folder, record), num_workers=1,
-                                          prefetch_depth=55)
+                                          prefetch_depth=55, as_=library)
             times = []
             while len(times) < count:
                 drawn = iter(loader)
@@ -115,7 +119,7 @@ def tiny_rows(count=20000):
                     times.append(time.perf_counter_ns() - begin)
                     del batch
             loader.close()
-        tell(f"a draw of 64 rows, both tensors{', recorded' if record else ''}: µs",
+        tell(f"a draw of 64 rows, both arrays{', recorded' if record else ''}: µs",
              [statistics.median(times[i::20]) / 1e3 for i in range(20)], ", at most 5 asked")
 
 
@@ -125,24 +129,27 @@ def main():
     options.add_argument("--rounds", type=int, default=7)
     options.add_argument("--epochs", type=int, default=6)
     options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--as", dest="library", choices=("torch", "numpy", "jax"), default="torch",
+                         help="whose arrays our loader draws")
     options.add_argument("--no-pytorch", action="store_true", help="without PyTorch's loader")
     options = options.parse_args()
     contenders = {"C++": of_cpp, "Python": of_python} | ({} if options.no_pytorch else {"PyTorch": of_pytorch})
     chance, rounds = random.Random(options.seed), []
-    print(f"{os.cpu_count()} cores, torch {torch.__version__}, Python {sys.version.split()[0]}, {options.rounds} rounds")
+    version = importlib.metadata.version(options.library)
+    print(f"{os.cpu_count()} cores, {options.library} {version}, Python {sys.version.split()[0]}, {options.rounds} rounds")
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(options.rounds):
             order = list(contenders)
             chance.shuffle(order)
-            rounds.append({name: contenders[name](options.data, options.epochs, os.path.join(folder, f"{turn}.pftrace"))
-                           for name in order})
+            rounds.append({name: contenders[name](options.data, options.epochs, os.path.join(folder, f"{turn}.pftrace"),
+                                                  options.library) for name in order})
     for name in contenders:
         tell(f"{name}: images/s", [one[name][0] for one in rounds], "")
     tell("Python / C++, images/s", [one["Python"][0] / one["C++"][0] for one in rounds], ", at least 0.97 asked")
     tell("Python / C++, CPU time an image", [one["Python"][1] / one["C++"][1] for one in rounds], ", 0.98 to 1.02 asked")
     if not options.no_pytorch:
         tell("Python / PyTorch, images/s", [one["Python"][0] / one["PyTorch"][0] for one in rounds], ", at least 7.5 asked")
-    tiny_rows()
+    tiny_rows(options.library)
 
 
 if __name__ == "__main__":

@@ -255,11 +255,6 @@ void note_device(RecordedRun& run, const Ledger& ledger) {
     run.copies = *copies;
 }
 
-/// Workers of a PyTorch loader are other processes.
-bool is_made_elsewhere(const RecordedRun& run) noexcept {
-    return run.setting.kind == LoaderKind::pytorch && run.setting.num_workers != 0;
-}
-
 /// Core time that a sample asks of its worker.
 std::int64_t cpu_of(const SampleDemand& sample, const RecordedRun& run) {
     std::int64_t cpu_ns = sample.read.cpu_ns + sample.unstamped_ns + run.overhead_ns;
@@ -343,7 +338,7 @@ void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loade
             demand.collate = collating.of(batch);
             run.collates = true;
         }
-        if (is_made_elsewhere(run))
+        if (has_worker_processes(run.setting))
             delivery.set(demand, at);
         else if (run.device_buffers != 0)
             demand.transfer.wait_ns = copies.of(batch);
@@ -361,7 +356,7 @@ void add_samples(RecordedRun& run, const Ledger& ledger, const LoaderRows& loade
         }
         run.batches.push_back(demand);
     }
-    if (is_made_elsewhere(run))
+    if (has_worker_processes(run.setting))
         take_known(run);
 }
 
@@ -447,7 +442,7 @@ void drop_short_waits(RecordedRun& run) {
     }
     for (BatchDemand& batch : run.batches) {
         drop(batch.collate);
-        if (is_made_elsewhere(run))
+        if (has_worker_processes(run.setting))
             drop(batch.transfer);
     }
     for (StepDemand& step : run.steps) {
@@ -500,7 +495,7 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
         return sample.pipeline == pipeline && sample.read_begin_ns != no_stamp;
     });
 
-    if (!is_made_elsewhere(run))   // else receiving the batch includes it
+    if (!has_worker_processes(run.setting))   // else receiving the batch includes it
         run.loop_wake_ns = loop_wake_ns(ledger, window.steps, window.batches);
     run.read_wake_ns = read_wake_ns(ledger, pipeline);
     const std::size_t drawn = window.batches.size();
@@ -513,7 +508,7 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
     CpuShares shares{ledger, pipeline};
     run.cpu_measured = shares.measured();
     run.order = order_of(ledger, pipeline, window.steps.front()->draw_begin_ns, shares);
-    if (is_made_elsewhere(run) && !run.persistent_workers)
+    if (has_worker_processes(run.setting) && !run.persistent_workers)
         run.worker_gap_ns = worker_gap_ns(ledger, window, run.setting.num_workers);
     const DeliveryDemands delivery{ledger, window.batches, window.transfers_ns, shares.slowdown(),
                                    batch_interval_ns(window) * static_cast<double>(run.setting.num_workers)};
@@ -522,7 +517,8 @@ RecordedRun recorded_run(const Ledger& ledger, std::size_t first_step) {
         return run;
     // Of a loader in other processes, this one's CPU time has the unpickling.
     add_steps(run, ledger, window.steps,
-              is_made_elsewhere(run) ? delivery.received_cpu_ns() : loader_cpu_ns(run, ledger, pipeline, window));
+              has_worker_processes(run.setting) ? delivery.received_cpu_ns()
+                                                : loader_cpu_ns(run, ledger, pipeline, window));
     drop_short_waits(run);
 
     const double cached = number_fact(ledger, facts::cache_bytes, most_bytes).value_or(0);

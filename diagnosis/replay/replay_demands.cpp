@@ -120,7 +120,7 @@ std::size_t block_of(std::span<const StepDemand> steps, std::size_t least) {
 /// gets ready by itself.
 Demand order_of(const RecordedRun& run, std::size_t num_workers) {
     const std::size_t was = run.setting.num_workers;
-    if (run.setting.kind != LoaderKind::pytorch || was == 0)
+    if (!has_worker_processes(run.setting))
         return run.order;
     const double factor = static_cast<double>(num_workers) / static_cast<double>(was);
     return {times(run.order.cpu_ns, factor), num_workers == 0 ? 0 : run.order.wait_ns};
@@ -199,8 +199,7 @@ void ReplayDemands::add_batches_and_steps(const ReplayOptions& options) {
         batch.collate = asked(batch.collate, options.change.collate);
         batch.transfer = asked(batch.transfer, options.change.transfer);
         batch.send_cpu_ns = asked(batch.send_cpu_ns, options.change.transfer);
-        if (run_->setting.num_workers != 0 && options.setting.num_workers == 0 &&
-            run_->setting.kind == LoaderKind::pytorch) {   // the loop makes it
+        if (has_worker_processes(run_->setting) && options.setting.num_workers == 0) {   // the loop makes it
             batch.transfer = {};
             batch.send_cpu_ns = batch.rest_cpu_ns = 0;
         }

@@ -13,18 +13,14 @@ namespace {
 
 constexpr std::uint64_t endless = ~std::uint64_t{0};
 
-bool is_pytorch(const LoaderSetting& setting) noexcept {
-    return setting.kind == LoaderKind::pytorch && setting.num_workers != 0;
-}
-
 /// Entities beside the workers and the loop: what sends a PyTorch worker's batches, or readers.
 std::size_t helpers_of(const LoaderSetting& setting, const MemoryPlan& plan) noexcept {
-    return is_pytorch(setting) ? setting.num_workers : 3 * plan.read_concurrency;
+    return has_worker_processes(setting) ? setting.num_workers : 3 * plan.read_concurrency;
 }
 
 /// Places of batches that are not given back.
 std::size_t slots_of(const LoaderSetting& setting) noexcept {
-    return is_pytorch(setting) ? setting.prefetch_depth + 1 : LoaderPolicy::max_slots;
+    return has_worker_processes(setting) ? setting.prefetch_depth + 1 : LoaderPolicy::max_slots;
 }
 
 }   // namespace
@@ -57,7 +53,7 @@ ReplayLoader::ReplayLoader(const RecordedRun& run, const ReplayOptions& options,
              options.setting.memory_budget == 0 ? 0 : plan.in_flight_bytes},
       steps_{steps},
       inline_{options.setting.num_workers == 0},
-      pytorch_{is_pytorch(options.setting)
+      pytorch_{has_worker_processes(options.setting)
                    ? std::optional<PyTorchPolicy>{std::in_place, options.setting.num_workers,
                                                   options.setting.prefetch_depth, options.setting.order}
                    : std::nullopt},
@@ -162,12 +158,12 @@ void ReplayLoader::open(const LoaderMachine::Open& batch) {
     begin_slot(batch.slot, batch.size);
     if (!machine_.policy().counts_bytes() && std::exchange(slots_[batch.slot].arrays, plan_.slot_bytes) == 0)
         machine_.holds_slots(slots_bytes_ += plan_.slot_bytes);
-    if (reads_.any())
-        reads_.want(batch.slot, batch.size);
     slot_of_[batch.batch % slot_of_.size()] = batch.slot;
     opened_ = batch.batch + 1;
-    if (reads_.any())
+    if (reads_.any()) {
+        reads_.want(batch.slot, batch.size);
         begin_reads(false);
+    }
     notify_spinning();
 }
 

@@ -151,7 +151,7 @@ void add_for_device(const RecordedRun& run, const auto& add) {
 }   // namespace
 
 bool starts_workers(const RecordedRun& run) noexcept {
-    return run.setting.kind == LoaderKind::pytorch && run.setting.num_workers != 0 && !run.persistent_workers;
+    return has_worker_processes(run.setting) && !run.persistent_workers;
 }
 
 bool says_decode(std::string_view stage) { return names(stage, "decode"); }

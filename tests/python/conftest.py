@@ -1,5 +1,8 @@
 """What several tests of the Python package need."""
 
+import importlib
+import importlib.util
+
 import numpy
 import pytest
 
@@ -14,6 +17,13 @@ def is_right(batch):
     """Whether a batch of numpy arrays has the rows of its targets."""
     data, targets = batch
     return bool((data == DATA[targets]).all())
+
+
+def imported(framework):
+    """The module, which fails the test if it is installed and cannot be imported."""
+    if importlib.util.find_spec(framework.partition(".")[0]) is None:
+        pytest.skip(f"{framework} is not installed")
+    return importlib.import_module(framework)
 
 
 @pytest.fixture

@@ -6,14 +6,14 @@ import pickle
 import random
 import threading
 
+import numpy
 import pytest
 from conftest import is_right
-
-torch = pytest.importorskip("torch")
 
 
 @pytest.fixture
 def loader(make_loader):
+    pytest.importorskip("torch")
     return make_loader(num_workers=1, as_="torch")
 
 
@@ -35,6 +35,7 @@ def test_the_last_array_gives_the_batch_back(loader):
 
 
 def test_autograd_holds_what_it_saved(loader):
+    import torch
     w = torch.ones(4, 2, requires_grad=True)
     x, y = next(iter(loader))
     loss = (x @ w).sum()
@@ -92,6 +93,10 @@ def test_all_batches_of_an_epoch_can_be_kept(make_loader, workers):
 PROGRAMS = int(os.environ.get("DRAWPOINT_LEASE_PROGRAMS", 40))
 
 
+def are_right(batch):
+    return is_right(tuple(map(numpy.asarray, batch)))
+
+
 def run_program(chance, loader):
     """Keeps, slices, drops, pickles, hands to threads: as programs do."""
     kept, threads = [], []
@@ -106,24 +111,28 @@ def run_program(chance, loader):
             elif action == 2 and kept:
                 kept.pop(chance.randrange(len(kept)))
             elif action == 3:
-                assert is_right(pickle.loads(pickle.dumps((data, targets))))
+                assert are_right(pickle.loads(pickle.dumps((data, targets))))
             elif action == 4 and kept:
-                threads.append(threading.Thread(target=is_right, args=(kept.pop(),)))
+                threads.append(threading.Thread(target=are_right, args=(kept.pop(),)))
                 threads[-1].start()
         if chance.randrange(30) == 0:
             break
-    assert all(map(is_right, kept))
+    assert all(map(are_right, kept))
     for thread in threads:
         thread.join()
 
 
-def test_random_programs_leave_nothing_and_change_no_byte(make_loader):
+@pytest.mark.parametrize("library", ["numpy", "torch", "jax"])
+def test_random_programs_leave_nothing_and_change_no_byte(make_loader, library):
+    pytest.importorskip(library)
     chance = random.Random(5)
-    loaders = [make_loader(num_workers=workers, prefetch_depth=depth, shuffle=True)
+    loaders = [make_loader(num_workers=workers, prefetch_depth=depth, shuffle=True, as_=library)
                for workers in (0, 1, 2) for depth in (1, 2, 5)]
+    gc.freeze()   # what is there already need not be looked at each time
     for _ in range(PROGRAMS):
         loader = chance.choice(loaders)
         run_program(chance, loader)
         gc.collect()
         assert alive(loader) == 0
+    gc.unfreeze()
     assert sum(loader._core.replaced for loader in loaders) > PROGRAMS

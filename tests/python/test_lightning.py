@@ -1,46 +1,17 @@
-"""Lightning's Trainer with drawpoint.lightning's profiler, and its loop and accelerate's over what drawpoint watches or loads."""
+"""Lightning's Trainer with drawpoint.lightning's profiler."""
 
 import json
 import os
 import subprocess
 
-import numpy
 import pytest
 
 pytest.importorskip("lightning")
-import lightning.pytorch as lightning
-import torch
+import lightning.pytorch as lightning   # noqa: E402
+import torch   # noqa: E402
 
-import drawpoint
-from drawpoint.lightning import DrawpointProfiler
-
-SAMPLES, BATCH = 64, 8
-DATA = numpy.arange(SAMPLES * 4, dtype=numpy.float32).reshape(SAMPLES, 4) / SAMPLES
-TARGETS = numpy.arange(SAMPLES)
-
-
-class Points(torch.utils.data.Dataset):
-    def __len__(self):
-        return SAMPLES
-
-    def __getitem__(self, index):
-        return torch.from_numpy(DATA[index]), torch.tensor(TARGETS[index])
-
-
-def torch_loader(workers=0):
-    return torch.utils.data.DataLoader(Points(), BATCH, num_workers=workers)
-
-
-def new_model():
-    model = torch.nn.Linear(4, 1)
-    torch.nn.init.zeros_(model.weight)
-    torch.nn.init.zeros_(model.bias)
-    return model
-
-
-def loss_of(model, batch):
-    x, y = batch
-    return ((model(x).flatten() - y) ** 2).mean()
+from drawpoint.lightning import DrawpointProfiler   # noqa: E402
+from training import BATCH, SAMPLES, Points, digest, loss_of, new_model, torch_loader, train_plainly   # noqa: E402
 
 
 class Module(lightning.LightningModule):
@@ -58,10 +29,6 @@ class Module(lightning.LightningModule):
         return torch.optim.SGD(self.model.parameters(), lr=1e-3)
 
 
-def digest(model):
-    return torch.cat([one.detach().flatten() for one in model.parameters()]).numpy().tobytes()
-
-
 def train(loader, valid=None, epochs=2, profiler=None, folder=None, **options):
     module = Module()
     trainer = lightning.Trainer(max_epochs=epochs, accelerator="cpu", logger=False, enable_checkpointing=False,
@@ -69,17 +36,6 @@ def train(loader, valid=None, epochs=2, profiler=None, folder=None, **options):
                                 default_root_dir=folder, **options)
     trainer.fit(module, loader, valid)
     return digest(module.model)
-
-
-def train_plainly(loader, epochs=2):
-    model = new_model()
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-    for _ in range(epochs):
-        for batch in loader:
-            optimizer.zero_grad()
-            loss_of(model, batch).backward()
-            optimizer.step()
-    return digest(model)
 
 
 @pytest.fixture(scope="module")
@@ -213,50 +169,3 @@ def test_epochs_go_on_in_a_second_fit(tmp_path):
     profiler.close()
     steps, batches = epochs_of(file)
     assert steps == batches == [(epoch, batch) for epoch in range(4) for batch in range(8)]
-
-
-def ours(**options):
-    return drawpoint.DataLoader(drawpoint.rows(DATA, TARGETS), batch_size=BATCH, **options)
-
-
-@pytest.mark.parametrize("loader", ["ours", "ours, recorded", "watched", "watched, two workers"])
-@pytest.mark.parametrize("framework", ["plain", "Lightning", "accelerate"])
-def test_every_framework_trains_the_same(framework, loader, tmp_path, expected):
-    made = {"ours": lambda: ours(num_workers=2), "ours, recorded": lambda: ours(record=tmp_path / "ours.pftrace"),
-            "watched": lambda: drawpoint.watch(torch_loader(), tmp_path / "watched.pftrace"),
-            "watched, two workers": lambda: drawpoint.watch(torch_loader(2), tmp_path / "watched.pftrace")}[loader]()
-    if framework == "plain":
-        assert train_plainly(made) == expected
-    elif framework == "Lightning":
-        assert train(made, folder=tmp_path) == expected
-    else:
-        assert train_with_accelerate(made) == expected
-
-
-def train_with_accelerate(loader, epochs=2):
-    accelerate = pytest.importorskip("accelerate")
-    accelerator = accelerate.Accelerator(cpu=True)
-    model = new_model()
-    model, optimizer, loader = accelerator.prepare(model, torch.optim.SGD(model.parameters(), lr=1e-3), loader)
-    for _ in range(epochs):
-        for batch in loader:
-            optimizer.zero_grad()
-            accelerator.backward(loss_of(model, batch))
-            optimizer.step()
-    return digest(model)
-
-
-def test_async_for_trains_the_same(expected):
-    import asyncio
-
-    async def run():
-        model, loader = new_model(), ours(num_workers=2)
-        optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
-        for _ in range(2):
-            async for batch in loader:
-                optimizer.zero_grad()
-                loss_of(model, batch).backward()
-                optimizer.step()
-        return digest(model)
-
-    assert asyncio.run(run()) == expected

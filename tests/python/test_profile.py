@@ -9,7 +9,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 import drawpoint   # noqa: E402
-from test_watch import ledger_of   # noqa: E402
+from watched import ledger_of   # noqa: E402
 
 
 class Slow(torch.nn.Module):

@@ -1,15 +1,12 @@
 """watch(): the same batches, and all that PyTorch's workers do in the recording."""
 
 import copy
-import dataclasses
 import gc
-import json
 import os
 import pickle
 import subprocess
 import sys
 import time
-import warnings
 import weakref
 
 import pytest
@@ -18,92 +15,8 @@ torch = pytest.importorskip("torch")
 import torch.utils.data as data   # noqa: E402
 
 import drawpoint   # noqa: E402
-
-SAMPLES, BATCH = 60, 8
-
-
-def twice(x):
-    return x * 2
-
-
-class Noise:
-    def __call__(self, x):
-        return x + torch.rand(())
-
-
-class Compose:
-    def __init__(self, *transforms):
-        self.transforms = list(transforms)
-
-    def __call__(self, x):
-        for transform in self.transforms:
-            x = transform(x)
-        return x
-
-
-class Rows(data.Dataset):
-    def __init__(self):
-        self.transform = Compose(twice, Noise())
-        self.asked = []
-
-    def __len__(self):
-        return SAMPLES
-
-    def __getitem__(self, index):
-        self.asked.append(index)
-        return self.transform(torch.full((4,), float(index))), index
-
-
-class Together(Rows):
-    def __getitems__(self, indices):
-        return [self[index] for index in indices]
-
-
-class Stream(data.IterableDataset):
-    def __iter__(self):
-        info = data.get_worker_info()
-        step = info.num_workers if info else 1
-        for i in range(info.id if info else 0, SAMPLES, step):
-            yield torch.full((4,), float(i)) + torch.rand(()), i
-
-
-class Fails(Rows):
-    def __getitem__(self, index):
-        if index == 30:
-            raise KeyError("no sample thirty")
-        return super().__getitem__(index)
-
-
-def loader(dataset=None, workers=2, **options):
-    dataset = dataset or Rows()
-    shuffle = not isinstance(dataset, data.IterableDataset)
-    return data.DataLoader(dataset, BATCH, shuffle=shuffle, num_workers=workers,
-                           generator=torch.Generator().manual_seed(5), **options)
-
-
-def batches(of, passes=2):
-    """The batches of some passes, copied."""
-    torch.manual_seed(3)
-    return [[part.clone() for part in batch] for _ in range(passes) for batch in of]
-
-
-def same(left, right):
-    return len(left) == len(right) and all(torch.equal(a, b) for x, y in zip(left, right) for a, b in zip(x, y))
-
-
-def in_any_order(found):
-    return sorted(found, key=lambda batch: sorted(batch[1].tolist()))
-
-
-def ledger_of(file, tmp_path):
-    """The rows of a recording, by the program if there is one."""
-    program = os.environ.get("DRAWPOINT_PROGRAM") or "drawpoint"
-    out = tmp_path / "run.json"
-    try:
-        subprocess.run([program, "export", str(file), "--to", "json", "-o", str(out)], check=True, capture_output=True)
-    except FileNotFoundError:
-        pytest.skip("there is no program drawpoint here, DRAWPOINT_PROGRAM would name it")
-    return json.loads(out.read_text())
+from watched import (BATCH, SAMPLES, Fails, Frozen, Noise, Rows, Stream, Together, batches, in_any_order,   # noqa: E402
+                     ledger_of, loader, same, twice)
 
 
 @pytest.mark.parametrize("workers", [0, 1, 2, 4])
@@ -229,6 +142,35 @@ def test_spawned_workers_stamp_by_the_loops_clock(tmp_path):
         assert row["delivery_end_ns"] <= row["taken_ns"] <= step["draw_begin_ns"] + step["draw_ns"]
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_a_stateful_loader_is_watched_and_goes_on_where_it_was(tmp_path, workers):
+    stateful = pytest.importorskip("torchdata.stateful_dataloader")
+
+    def make():
+        return stateful.StatefulDataLoader(Rows(), BATCH, shuffle=True, num_workers=workers,
+                                           generator=torch.Generator().manual_seed(5))
+
+    def targets_in_two_parts(watched):
+        first = watched(make(), "first.pftrace")
+        first.state_dict()   # begins a pass of its own
+        draws = iter(first)
+        targets = [next(draws)[1] for _ in range(3)]
+        second = watched(make(), "second.pftrace")
+        second.load_state_dict(first.state_dict())
+        return torch.cat(targets + [batch[1] for batch in second])
+
+    expected = batches(make())
+    file = tmp_path / "run.pftrace"
+    watched = drawpoint.watch(make(), file)
+    assert same(batches(watched), expected)
+    watched.close()
+    ledger = ledger_of(file, tmp_path)
+    assert sum(row["samples"] for row in ledger["samples"]) == 2 * SAMPLES and len(ledger["batches"]) == len(expected)
+    parts = targets_in_two_parts(lambda loader, name: drawpoint.watch(loader, tmp_path / name))
+    assert sorted(parts.tolist()) == list(range(SAMPLES))
+    assert torch.equal(parts, targets_in_two_parts(lambda loader, name: loader))
+
+
 def test_a_data_set_that_throws_throws_as_without(tmp_path):
     for workers in (0, 2):
         watched = drawpoint.watch(loader(Fails(), workers), tmp_path / f"{workers}.pftrace")
@@ -309,15 +251,6 @@ def test_a_generator_that_throws_throws_as_without(tmp_path):
         next(watched)
 
 
-def test_lists_and_subsets_are_watched_too(tmp_path):
-    rows = [(torch.full((2,), float(i)), i) for i in range(20)]
-    subset = data.Subset(Rows(), list(range(0, SAMPLES, 2)))
-    for dataset in (rows, subset):
-        mine = data.DataLoader(dataset, 4, num_workers=1)
-        assert same(batches(drawpoint.watch(mine, tmp_path / f"{len(dataset)}.pftrace"), 1),
-                    batches(data.DataLoader(dataset, 4, num_workers=1), 1))
-
-
 def test_bad_arguments_are_named(tmp_path):
     with pytest.raises(ValueError, match="phase"):
         drawpoint.watch(loader(), tmp_path / "run.pftrace", phase="test")
@@ -347,7 +280,7 @@ def test_a_pinned_batch_is_stamped_when_it_is_pinned():
 
 def test_a_recording_goes_on_after_the_program_was_killed(tmp_path):
     file = tmp_path / "run.pftrace"
-    code = ("import os, signal, time, sys; sys.path.insert(0, sys.argv[2]); import test_watch as t, drawpoint\n"
+    code = ("import os, signal, time, sys; sys.path.insert(0, sys.argv[2]); import watched as t, drawpoint\n"
             "t.batches(drawpoint.watch(t.loader(), sys.argv[1]), 3)\n"
             "time.sleep(0.5); os.kill(os.getpid(), signal.SIGKILL)\n")
     killed = subprocess.run([sys.executable, "-c", code, str(file), os.path.dirname(__file__)], capture_output=True)
@@ -396,146 +329,6 @@ def test_a_pass_that_another_replaced_is_not_recorded_and_goes_on(tmp_path):
     assert [step["epoch"] for step in steps] == [0] + [1] * len(watched)
 
 
-class Slotted(data.Dataset):
-    __slots__ = ("rows",)
-
-    def __init__(self):
-        self.rows = [torch.full((4,), float(i)) for i in range(20)]
-
-    def __len__(self):
-        return len(self.rows)
-
-    def __getitem__(self, index):
-        return self.rows[index], index
-
-
-@dataclasses.dataclass(frozen=True)
-class Frozen(data.Dataset):
-    size: int = 20
-
-    def __len__(self):
-        return self.size
-
-    def __getitem__(self, index):
-        return torch.full((4,), float(index)), index
-
-
-class Around(data.Dataset):
-    """Says that it has what the data set in it has."""
-
-    def __init__(self, inner):
-        self.inner = inner
-
-    def __getattr__(self, name):
-        if name == "inner":
-            raise AttributeError(name)
-        return getattr(self.inner, name)
-
-    def __len__(self):
-        return len(self.inner)
-
-    def __getitem__(self, index):
-        return self.inner[index]
-
-
-class OwnSubset(data.Subset):
-    def __getitem__(self, index):
-        x, y = super().__getitem__(index)
-        return x + 100, y
-
-    def __getitems__(self, indices):
-        return [self[index] for index in indices]
-
-
-@pytest.mark.parametrize("workers", [0, 1])
-@pytest.mark.parametrize("make", [
-    Slotted, Frozen, lambda: Around(Together()), lambda: OwnSubset(Frozen(), list(range(5, 15))),
-    lambda: data.Subset(data.Subset(Rows(), list(range(30))), list(range(3, 20))),
-    lambda: data.ConcatDataset([Rows(), Frozen()]), lambda: data.TensorDataset(torch.rand(20, 3), torch.arange(20)),
-])
-def test_unusual_data_sets_give_the_same(tmp_path, workers, make):
-    file = tmp_path / "run.pftrace"
-    torch.manual_seed(9)
-    expected = batches(data.DataLoader(make(), 4, num_workers=workers), 1)
-    torch.manual_seed(9)
-    watched = drawpoint.watch(data.DataLoader(make(), 4, num_workers=workers), file)
-    assert same(batches(watched, 1), expected)
-    watched.close()
-    assert sum(row["samples"] for row in ledger_of(file, tmp_path)["samples"]) == sum(len(y) for _, y in expected)
-
-
-def test_data_pipes_give_the_same(tmp_path):
-    def make():
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            pipe = torch.utils.data.datapipes.iter.IterableWrapper(range(20))
-        return data.DataLoader(pipe, 4)
-    expected = [batch.tolist() for batch in make()]
-    assert [batch.tolist() for batch in drawpoint.watch(make(), tmp_path / "run.pftrace")] == expected
-
-
-def test_samplers_of_batches_say_how_large_those_are(tmp_path):
-    buckets = [[1, 2, 3], [4, 5], [6, 7, 8, 9]]
-    file = tmp_path / "run.pftrace"
-    watched = drawpoint.watch(data.DataLoader(Rows(), batch_sampler=buckets, num_workers=1), file)
-    assert [batch[1].tolist() for batch in batches(watched, 1)] == buckets
-    watched.close()
-    ledger = ledger_of(file, tmp_path)
-    assert ledger["pipelines"][0]["batch_size"] == 3 and [row["size"] for row in ledger["batches"]] == [3, 2, 4]
-
-
-@pytest.mark.parametrize("workers", [0, 1])
-def test_without_batching_each_item_is_a_batch(tmp_path, workers):
-    file = tmp_path / "run.pftrace"
-    watched = drawpoint.watch(data.DataLoader(Frozen(), batch_size=None, num_workers=workers), file)
-    assert [int(y) for _, y in watched] == list(range(20))
-    watched.close()
-    assert [row["index"] for row in ledger_of(file, tmp_path)["samples"]] == [0] * 20
-
-
-def test_what_iterable_data_sets_drop_is_in_no_batch(tmp_path):
-    file = tmp_path / "run.pftrace"
-    watched = drawpoint.watch(loader(Stream(), 1, drop_last=True, persistent_workers=True), file)
-    batches(watched, 3)
-    watched.close()
-    ledger = ledger_of(file, tmp_path)
-    assert all(row["size"] == BATCH for row in ledger["batches"]) and len(ledger["batches"]) == 3 * (SAMPLES // BATCH)
-    assert [row["cpu_ns"] for row in ledger["host"] if (row.get("children_cpu_ns") or 0) > 60e9] == []
-
-
-class Copied(Rows):
-    def __getitem__(self, index):
-        if index % 16 == 0:
-            again = pickle.loads(pickle.dumps(self))
-            assert type(again) is Copied and again.transform.transforms[0] is twice
-            self.transform.transforms[1].share = 0.5
-            assert isinstance(copy.deepcopy(self.transform).transforms[1], Noise)
-        return super().__getitem__(index)
-
-
-def test_data_sets_are_pickled_and_copied_as_before_while_they_are_stamped(tmp_path):
-    mine = loader(Copied(), 0)
-    batches(drawpoint.watch(mine, tmp_path / "run.pftrace"))
-    assert mine.dataset.transform.transforms[1].share == 0.5
-
-
-class Odd:
-    @property
-    def shape(self):
-        raise RuntimeError("no shape today")
-
-    nbytes = shape
-
-
-def test_whatever_batches_are_they_are_drawn(tmp_path):
-    odd = Odd()
-    drawn = list(drawpoint.watch(data.DataLoader([odd] * 4, 2, collate_fn=lambda items: items[0]),
-                                 tmp_path / "one.pftrace"))
-    assert all(one is odd for one in drawn) and len(drawn) == 2
-    assert [one for one in drawpoint.watch(data.DataLoader([1, 2], 1, collate_fn=lambda items: None),
-                                           tmp_path / "two.pftrace")] == [None, None]
-
-
 @pytest.mark.parametrize("workers", [0, 1])
 def test_what_is_watched_lives_as_long_as_its_loop(tmp_path, workers):
     file = tmp_path / "run.pftrace"
@@ -546,27 +339,6 @@ def test_what_is_watched_lives_as_long_as_its_loop(tmp_path, workers):
         for _ in drawpoint.watch(loader(workers=workers), recording):
             pass
     assert len(ledger_of(tmp_path / "shared.pftrace", tmp_path)["steps"]) == 8
-
-
-class OwnStream(data.IterableDataset):
-    def __init__(self):
-        self.count = 0
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        self.count += 1
-        if self.count > 20:
-            raise StopIteration
-        return self.count
-
-
-@pytest.mark.parametrize("workers", [0, 1])
-def test_an_iterable_data_set_may_be_its_own_iterator(tmp_path, workers):
-    expected = [batch.tolist() for batch in data.DataLoader(OwnStream(), 4, num_workers=workers)]
-    watched = drawpoint.watch(data.DataLoader(OwnStream(), 4, num_workers=workers), tmp_path / "run.pftrace")
-    assert [batch.tolist() for batch in watched] == expected
 
 
 def test_a_pass_may_end_while_it_draws(tmp_path):
@@ -616,52 +388,6 @@ def test_a_recording_ends_with_the_program(tmp_path):
             "for _ in range(60): next(draws)\n")
     subprocess.run([sys.executable, "-c", code, str(file)], check=True)
     assert len(ledger_of(file, tmp_path)["steps"]) == 60
-
-
-def test_transforms_may_change_in_a_pass(tmp_path):
-    for change in (lambda compose: compose.transforms.pop(), lambda compose: compose.transforms.insert(0, twice),
-                   lambda compose: compose.transforms.clear()):
-        mine = loader(workers=0)
-        for number, _ in enumerate(drawpoint.watch(mine, tmp_path / "run.pftrace")):
-            if number == 1:
-                change(mine.dataset.transform)
-        assert number == len(mine) - 1
-        assert all(one is twice or type(one) is Noise for one in mine.dataset.transform.transforms)
-
-
-class Sequential(data.Dataset):
-    """Looks into its transform."""
-
-    def __init__(self):
-        self.transform = torch.nn.Sequential(torch.nn.Identity(), torch.nn.Identity())
-
-    def __len__(self):
-        return 8
-
-    def __getitem__(self, index):
-        assert len(self.transform) == 2 and self.transform and self.transform[0] is list(self.transform)[0]
-        return self.transform(torch.full((2,), float(index)))
-
-
-class Closed:
-    """Raises what it likes for what it has not."""
-
-    def __init__(self):
-        self.__dict__["known"] = {}
-
-    def __getattr__(self, name):
-        return self.__dict__["known"][name]
-
-    def __call__(self, x):
-        return x
-
-
-def test_transforms_are_what_users_write(tmp_path):
-    of_closed = Rows()
-    of_closed.transform = Closed()
-    for number, dataset in enumerate((Sequential(), of_closed)):
-        mine = data.DataLoader(dataset, 4)
-        assert len(list(drawpoint.watch(mine, tmp_path / f"{number}.pftrace"))) == len(mine)
 
 
 def test_errors_that_the_loop_catches_cost_one_batch(tmp_path):

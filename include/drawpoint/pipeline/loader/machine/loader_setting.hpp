@@ -24,6 +24,11 @@ struct LoaderSetting {
     bool operator==(const LoaderSetting&) const = default;
 };
 
+/// Whether its samples are made in processes of their own: by PyTorch's workers.
+[[nodiscard]] constexpr bool has_worker_processes(const LoaderSetting& setting) noexcept {
+    return setting.kind == LoaderKind::pytorch && setting.num_workers != 0;
+}
+
 /// The largest numbers that a loader accepts (but for memory_budget); the replay and all advice keep to them too. The
 /// smallest are 1 for batch_size and prefetch_depth, else 0.
 namespace loader_limits {
@@ -37,7 +42,7 @@ inline constexpr std::size_t most_read_retries = 100;
 inline constexpr std::uint64_t most_memory_budget = std::uint64_t{1} << 59;
 /// The most batches that a loader of this kind, with these workers, may prefetch in all.
 [[nodiscard]] constexpr std::size_t most_depth(const LoaderSetting& setting) noexcept {
-    return setting.kind == LoaderKind::pytorch && setting.num_workers != 0 ? most_pytorch_depth : most_prefetch_depth;
+    return has_worker_processes(setting) ? most_pytorch_depth : most_prefetch_depth;
 }
 }   // namespace loader_limits
 

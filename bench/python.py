@@ -60,40 +60,50 @@ def cpu_s():
         resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
 
 
+def rate_and_cpu(run, epochs):
+    """Images a second, and CPU time for each after the first epoch: of `run(epochs)`, (images, seconds), less `run(1)`."""
+    begin = cpu_s()
+    images, seconds = run(epochs)
+    middle = cpu_s()
+    first = run(1)[0]
+    return images / seconds, (2 * middle - begin - cpu_s()) / (images - first)
+
+
 def of_cpp(folder, epochs, record, library):
-    def ran(count):
-        begin = cpu_s()
+    def run(count):
         said = subprocess.run([PROGRAM, "profile", "--data", folder, "--model", "none", "--epochs", str(count),
                                "--batch-size", "64", "--image-size", "224", "--num-workers", "2", "--prefetch-depth", "4",
                                "-o", record, "--json"], capture_output=True, text=True, check=True)
-        return json.loads(said.stdout)["run"], cpu_s() - begin
+        ran = json.loads(said.stdout)["run"]
+        return ran["samples"], ran["wall_s"]
 
-    (run, cpu), (first, first_cpu) = ran(epochs), ran(1)
-    return run["samples"] / run["wall_s"], (cpu - first_cpu) / (run["samples"] - first["samples"])
+    return rate_and_cpu(run, epochs)
 
 
 def iterated(loader, epochs):
-    """Images a second; then the images after the first epoch, and the CPU time up to its end."""
-    images, begin, cpu = [], time.perf_counter(), 0
-    for _ in range(epochs):
-        images.append(sum(len(labels) for batch, labels in loader))
-        cpu = cpu or cpu_s()
-    return sum(images) / (time.perf_counter() - begin), sum(images[1:]), cpu
+    """Images, and seconds."""
+    begin = time.perf_counter()
+    images = sum(len(labels) for _ in range(epochs) for batch, labels in loader)
+    return images, time.perf_counter() - begin
 
 
 def of_python(folder, epochs, record, library):
     recipe = drawpoint.ImageFolder(folder) | drawpoint.decode_image | drawpoint.RandomResizedCrop(224) \
         | drawpoint.RandomHorizontalFlip() | drawpoint.Normalize.imagenet()
-    with drawpoint.DataLoader(recipe, 64, shuffle=True, num_workers=2, prefetch_depth=4, epochs=epochs,
-                              record=record, as_=library) as loader:
-        rate, images, cpu = iterated(loader, epochs)
-    return rate, (cpu_s() - cpu) / images
+
+    def run(count):
+        with drawpoint.DataLoader(recipe, 64, shuffle=True, num_workers=2, prefetch_depth=4, epochs=count,
+                                  record=record, as_=library) as loader:
+            return iterated(loader, count)
+
+    return rate_and_cpu(run, epochs)
 
 
 def of_pytorch(folder, epochs, record, library):
     import torch.utils.data as data
     loader = data.DataLoader(Photos(folder), 64, shuffle=True, num_workers=2, persistent_workers=True)
-    return iterated(loader, 1)[0], None
+    images, seconds = iterated(loader, 1)
+    return images / seconds, None
 
 
 def tell(what, values, asked):
@@ -133,6 +143,8 @@ def main():
                          help="whose arrays our loader draws")
     options.add_argument("--no-pytorch", action="store_true", help="without PyTorch's loader")
     options = options.parse_args()
+    if options.epochs < 2:
+        raise SystemExit(f"--epochs must be at least 2, got {options.epochs}")
     contenders = {"C++": of_cpp, "Python": of_python} | ({} if options.no_pytorch else {"PyTorch": of_pytorch})
     chance, rounds = random.Random(options.seed), []
     version = importlib.metadata.version(options.library)

@@ -213,6 +213,7 @@ void ReplayDemands::add_batches_and_steps(const ReplayOptions& options) {
         step.device.first_ns = asked(step.device.first_ns, options.change.compute);
     }
     order_ = asked(order_of(*run_, options.setting.num_workers), options.change.sampler);
+    worker_gap_ns_ = asked(run_->worker_gap_ns, options.change.sampler);
     // Checks the largest demands that batch_at and step_at can make.
     const auto most_of = [&](std::uint32_t was) {
         return static_cast<double>(options.setting.batch_size) /

@@ -39,6 +39,8 @@ public:
     [[nodiscard]] StepDemand step_at(std::uint64_t step, std::uint32_t size) const noexcept;
     /// Of the sampler, for each pass.
     [[nodiscard]] const Demand& order() const noexcept { return order_; }
+    /// Between the starts of two workers in a pass.
+    [[nodiscard]] std::int64_t worker_gap_ns() const noexcept { return worker_gap_ns_; }
 
 private:
     /// Leaves `factor` of the distance of every demand from the mean of its kind; `resampled`: over what the bootstrap
@@ -61,6 +63,7 @@ private:
     std::vector<BatchDemand> batches_;
     std::vector<StepDemand> steps_;
     Demand order_;
+    std::int64_t worker_gap_ns_ = 0;
     std::vector<std::uint32_t> picks_, step_picks_;
 };
 

@@ -17,7 +17,7 @@ void ReplayLoader::turn_pytorch() {
             worker.state = WorkerState::waking;
             // Nothing starts at the replay's own begin.
             const std::int64_t starts_ns =
-                next_epoch_ > 1 ? pass_start_ns_ + batch->worker * run_.worker_gap_ns : time_.now_ns();
+                next_epoch_ > 1 ? pass_start_ns_ + batch->worker * demands_.worker_gap_ns() : time_.now_ns();
             time_.wait(batch->worker, std::max(starts_ns - time_.now_ns(), wake_ns_));
         }
     }

@@ -96,16 +96,10 @@ class Watched:
 def _is_torch_loader(loader):
     """Whether it draws as PyTorch's DataLoader does: one with an iterator of its own is watched from outside."""
     torch = sys.modules.get("torch")   # else it cannot be one
-    stateful = sys.modules.get("torchdata.stateful_dataloader")
-    if torch and _iterates_as(loader, torch.utils.data.DataLoader):
-        return True
-    # An iterable data set's own iterator is what has the state.
-    return bool(stateful) and _iterates_as(loader, stateful.StatefulDataLoader) and not _is_iterable(loader.dataset)
-
-
-def _iterates_as(loader, usual):
+    usual = torch and torch.utils.data.DataLoader
     kind = type(loader)
-    return issubclass(kind, usual) and kind.__iter__ is usual.__iter__ and kind._get_iterator is usual._get_iterator
+    return bool(usual) and issubclass(kind, usual) and kind.__iter__ is usual.__iter__ and \
+        kind._get_iterator is usual._get_iterator
 
 
 def _size_of(batch):
@@ -148,8 +142,6 @@ class _TorchLoader:
         self.loader = loader = copy.copy(loader)
         known = vars(loader)   # DataLoader refuses to have some of these set
         known["_iterator"] = None   # of persistent workers, which would not stamp
-        if "_initial_iter_for_state_dict" in known:   # whether that is there, of a StatefulDataLoader
-            known["_initial_iter_for_state_dict"] = False
         stages = [name for name, _ in _stages_of(loader.dataset)]
         # Without automatic batching a worker is asked for one item, which is the batch.
         self._by_item = loader.batch_sampler is None and not _is_iterable(loader.dataset)

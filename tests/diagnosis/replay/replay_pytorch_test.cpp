@@ -195,6 +195,10 @@ BOOST_AUTO_TEST_CASE(the_loop_starts_workers_one_after_the_other_and_each_gets_r
     BOOST_TEST(drawpoint::replay(run, exact(pytorch(2, 1))).draw_ns[5] == 0);   // begins within the step before
     run.worker_gap_ns = 17 * ms;
     BOOST_TEST(drawpoint::replay(run, exact(pytorch(2, 1))).draw_ns[5] == (17 - 10) * ms);
+    ReplayOptions persistent = exact(pytorch(2, 1));
+    persistent.change.sampler = 0;
+    BOOST_TEST(drawpoint::replay(run, persistent).draw_ns[4] == 4 * ms);
+    BOOST_TEST(drawpoint::replay(run, persistent).draw_ns[5] == 0);
     LoaderSetting none = pytorch(2, 2);
     none.num_workers = 0;
     BOOST_TEST(drawpoint::replay(run, exact(none)).draw_ns[4] == 4 * ms);

@@ -20,7 +20,7 @@ struct Change {
     /// effect if the first stage includes the read. `collate` scales `BatchDemand::collate`, `transfer` its `transfer`
     /// and `send_cpu_ns`; `compute` scales `StepDemand::compute`, `device` and `after`, but not `pause_ns`.
     double read = 1, collate = 1, transfer = 1, compute = 1;
-    double sampler = 1;   ///< scales `RecordedRun::order`
+    double sampler = 1;   ///< scales what a pass begins with: `RecordedRun::order` and `worker_gap_ns`
     /// Scales how far each demand lies from its mean, except `pause_ns`; 0 … 1; 0: every demand is its mean.
     double variance = 1;
     /// Scales how long samples wait off their core: for reads, in stages, on a shared bandwidth. The loop, collating

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The loader from Python beside the same loader from C++ and PyTorch's, on a folder of photographs: RandomResizedCrop(224), flip,
-normalise, batches of 64, 2 workers, recording on. Rounds in an order drawn anew; images a second, and CPU time an image after
-the first epoch, so without what it takes to start, as ratios to C++ with their ranges. PyTorch's samples are made by Pillow,
-as torchvision makes them. Then tiny rows: a draw.
+normalise, batches of 64, 2 workers, recording on. Rounds in an order drawn anew; images a second, and CPU time an image
+while recording, as ratios to C++ with their ranges. PyTorch's samples are made by Pillow, as torchvision makes them. Then tiny
+rows: a draw.
 usage: ./run bench python --data FOLDER [--rounds 7] [--epochs 6] [--as torch|numpy|jax] [--no-pytorch]"""
 
 import argparse
@@ -10,7 +10,6 @@ import importlib.metadata
 import json
 import os
 import random
-import resource
 import statistics
 import subprocess
 import sys
@@ -55,55 +54,41 @@ class Photos:   # a data set by index
         return (pixels - torch.tensor(MEAN)[:, None, None]) / torch.tensor(DEVIATION)[:, None, None], label
 
 
-def cpu_s():
-    return sum(usage.ru_utime + usage.ru_stime for usage in map(
-        resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
-
-
-def rate_and_cpu(run, epochs):
-    """Images a second, and CPU time for each after the first epoch: of `run(epochs)`, (images, seconds), less `run(1)`."""
-    begin = cpu_s()
-    images, seconds = run(epochs)
-    middle = cpu_s()
-    first = run(1)[0]
-    return images / seconds, (2 * middle - begin - cpu_s()) / (images - first)
+def cpu_s(record):
+    """CPU time of the process while it recorded: without starting, and without the C++ side's verdict."""
+    subprocess.run([PROGRAM, "export", record, "--to", "json", "-o", record + ".json"], capture_output=True, check=True)
+    rows = json.loads(Path(record + ".json").read_text())["host"]
+    return (rows[-1]["own_cpu_ns"] - rows[0]["own_cpu_ns"]) / 1e9
 
 
 def of_cpp(folder, epochs, record, library):
-    def run(count):
-        said = subprocess.run([PROGRAM, "profile", "--data", folder, "--model", "none", "--epochs", str(count),
-                               "--batch-size", "64", "--image-size", "224", "--num-workers", "2", "--prefetch-depth", "4",
-                               "-o", record, "--json"], capture_output=True, text=True, check=True)
-        ran = json.loads(said.stdout)["run"]
-        return ran["samples"], ran["wall_s"]
-
-    return rate_and_cpu(run, epochs)
+    said = subprocess.run([PROGRAM, "profile", "--data", folder, "--model", "none", "--epochs", str(epochs),
+                           "--batch-size", "64", "--image-size", "224", "--num-workers", "2", "--prefetch-depth", "4",
+                           "-o", record, "--json"], capture_output=True, text=True, check=True)
+    run = json.loads(said.stdout)["run"]
+    return run["samples"] / run["wall_s"], cpu_s(record) / run["samples"]
 
 
 def iterated(loader, epochs):
-    """Images, and seconds."""
+    """Images, and how many a second."""
     begin = time.perf_counter()
     images = sum(len(labels) for _ in range(epochs) for batch, labels in loader)
-    return images, time.perf_counter() - begin
+    return images, images / (time.perf_counter() - begin)
 
 
 def of_python(folder, epochs, record, library):
     recipe = drawpoint.ImageFolder(folder) | drawpoint.decode_image | drawpoint.RandomResizedCrop(224) \
         | drawpoint.RandomHorizontalFlip() | drawpoint.Normalize.imagenet()
-
-    def run(count):
-        with drawpoint.DataLoader(recipe, 64, shuffle=True, num_workers=2, prefetch_depth=4, epochs=count,
-                                  record=record, as_=library) as loader:
-            return iterated(loader, count)
-
-    return rate_and_cpu(run, epochs)
+    with drawpoint.DataLoader(recipe, 64, shuffle=True, num_workers=2, prefetch_depth=4, epochs=epochs,
+                              record=record, as_=library) as loader:
+        images, rate = iterated(loader, epochs)
+    return rate, cpu_s(record) / images
 
 
 def of_pytorch(folder, epochs, record, library):
     import torch.utils.data as data
     loader = data.DataLoader(Photos(folder), 64, shuffle=True, num_workers=2, persistent_workers=True)
-    images, seconds = iterated(loader, 1)
-    return images / seconds, None
+    return iterated(loader, 1)[1], None
 
 
 def tell(what, values, asked):
@@ -143,8 +128,6 @@ def main():
                          help="whose arrays our loader draws")
     options.add_argument("--no-pytorch", action="store_true", help="without PyTorch's loader")
     options = options.parse_args()
-    if options.epochs < 2:
-        raise SystemExit(f"--epochs must be at least 2, got {options.epochs}")
     contenders = {"C++": of_cpp, "Python": of_python} | ({} if options.no_pytorch else {"PyTorch": of_pytorch})
     chance, rounds = random.Random(options.seed), []
     version = importlib.metadata.version(options.library)

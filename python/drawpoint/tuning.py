@@ -39,11 +39,12 @@ def tune(make_loader, step, *, ours=None, start=(2, 2), seconds=3.0, rounds=3, m
     make_loader(num_workers, prefetch_factor): makes the PyTorch loader. step(batch): what the loop does with a batch.
     It is recorded with `start` first; a replay of that by PyTorch's rule proposes at most five settings, and these are
     raced in an order drawn anew each round: `seconds` each, after what is prefetched at first. `ours()`: makes a
-    drawpoint.DataLoader of the same data, to be raced beside them. Progress and the line to write go to `out` (None:
+    drawpoint.DataLoader of the same data, to be raced beside them. max_workers: by default two more than there are cores,
+    at least 8. Progress and the line to write go to `out` (None:
     nowhere). Takes `rounds` times `seconds` for each setting, and the recording. Raises what the loader or the step raise.
     """
     say = (lambda text: print(text, file=out, flush=True)) if out is not None else (lambda text: None)
-    most = max_workers or len(os.sched_getaffinity(0)) + 2
+    most = max_workers or max(len(os.sched_getaffinity(0)) + 2, 8)   # workers that sleep need no core
     with tempfile.TemporaryDirectory() as folder:
         file = os.path.join(folder, "run.pftrace")
         watched = watch(make_loader(*start), file)

@@ -61,7 +61,7 @@ def cpu_s(record):
     return (rows[-1]["own_cpu_ns"] - rows[0]["own_cpu_ns"]) / 1e9
 
 
-def of_cpp(folder, epochs, record, library):
+def of_cpp(folder, epochs, record, arrays):
     said = subprocess.run([PROGRAM, "profile", "--data", folder, "--model", "none", "--epochs", str(epochs),
                            "--batch-size", "64", "--image-size", "224", "--num-workers", "2", "--prefetch-depth", "4",
                            "-o", record, "--json"], capture_output=True, text=True, check=True)
@@ -76,16 +76,16 @@ def iterated(loader, epochs):
     return images, images / (time.perf_counter() - begin)
 
 
-def of_python(folder, epochs, record, library):
+def of_python(folder, epochs, record, arrays):
     recipe = drawpoint.ImageFolder(folder) | drawpoint.decode_image | drawpoint.RandomResizedCrop(224) \
         | drawpoint.RandomHorizontalFlip() | drawpoint.Normalize.imagenet()
     with drawpoint.DataLoader(recipe, 64, shuffle=True, num_workers=2, prefetch_depth=4, epochs=epochs,
-                              record=record, as_=library) as loader:
+                              record=record, as_=arrays) as loader:
         images, rate = iterated(loader, epochs)
     return rate, cpu_s(record) / images
 
 
-def of_pytorch(folder, epochs, record, library):
+def of_pytorch(folder, epochs, record, arrays):
     import torch.utils.data as data
     loader = data.DataLoader(Photos(folder), 64, shuffle=True, num_workers=2, persistent_workers=True)
     return iterated(loader, 1)[1], None
@@ -96,13 +96,13 @@ def tell(what, values, asked):
     print(f"{what:44} {statistics.median(values):.3f} ({values[0]:.3f} … {values[-1]:.3f}){asked}", flush=True)
 
 
-def tiny_rows(library, count=20000):
+def tiny_rows(arrays, count=20000):
     import numpy
     rows = drawpoint.rows(numpy.random.rand(64 * 64, 4).astype(numpy.float32), numpy.arange(64 * 64))
     for record in (None, "tiny.pftrace"):
         with tempfile.TemporaryDirectory() as folder:
             loader = drawpoint.DataLoader(rows, 64, record=record and os.path.join(folder, record), num_workers=1,
-                                          prefetch_depth=55, as_=library)
+                                          prefetch_depth=55, as_=arrays)
             times = []
             while len(times) < count:
                 drawn = iter(loader)
@@ -124,27 +124,27 @@ def main():
     options.add_argument("--rounds", type=int, default=7)
     options.add_argument("--epochs", type=int, default=6)
     options.add_argument("--seed", type=int, default=1)
-    options.add_argument("--as", dest="library", choices=("torch", "numpy", "jax"), default="torch",
+    options.add_argument("--as", dest="arrays", choices=("torch", "numpy", "jax"), default="torch",
                          help="whose arrays our loader draws")
     options.add_argument("--no-pytorch", action="store_true", help="without PyTorch's loader")
     options = options.parse_args()
     contenders = {"C++": of_cpp, "Python": of_python} | ({} if options.no_pytorch else {"PyTorch": of_pytorch})
     chance, rounds = random.Random(options.seed), []
-    version = importlib.metadata.version(options.library)
-    print(f"{os.cpu_count()} cores, {options.library} {version}, Python {sys.version.split()[0]}, {options.rounds} rounds")
+    version = importlib.metadata.version(options.arrays)
+    print(f"{os.cpu_count()} cores, {options.arrays} {version}, Python {sys.version.split()[0]}, {options.rounds} rounds")
     with tempfile.TemporaryDirectory() as folder:
         for turn in range(options.rounds):
             order = list(contenders)
             chance.shuffle(order)
             rounds.append({name: contenders[name](options.data, options.epochs, os.path.join(folder, f"{turn}.pftrace"),
-                                                  options.library) for name in order})
+                                                  options.arrays) for name in order})
     for name in contenders:
         tell(f"{name}: images/s", [one[name][0] for one in rounds], "")
     tell("Python / C++, images/s", [one["Python"][0] / one["C++"][0] for one in rounds], ", at least 0.97 asked")
     tell("Python / C++, CPU time an image", [one["Python"][1] / one["C++"][1] for one in rounds], ", 0.98 to 1.02 asked")
     if not options.no_pytorch:
         tell("Python / PyTorch, images/s", [one["Python"][0] / one["PyTorch"][0] for one in rounds], ", at least 7.5 asked")
-    tiny_rows(options.library)
+    tiny_rows(options.arrays)
 
 
 if __name__ == "__main__":

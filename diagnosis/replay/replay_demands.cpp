@@ -119,10 +119,9 @@ std::size_t block_of(std::span<const StepDemand> steps, std::size_t least) {
 /// What a pass begins with. A PyTorch loader starts its workers one after the other, if they do not persist; then each
 /// gets ready by itself.
 Demand order_of(const RecordedRun& run, std::size_t num_workers) {
-    const std::size_t was = run.setting.num_workers;
     if (!has_worker_processes(run.setting))
         return run.order;
-    const double factor = static_cast<double>(num_workers) / static_cast<double>(was);
+    const double factor = static_cast<double>(num_workers) / static_cast<double>(run.setting.num_workers);
     return {times(run.order.cpu_ns, factor), num_workers == 0 ? 0 : run.order.wait_ns};
 }
 

@@ -20,7 +20,9 @@ using Line = std::pair<std::string, Sentences>;   ///< a label and its text
 
 inline constexpr std::string_view unknown = "-";
 
+/// "2.9 %" of a share of 1.
 [[nodiscard]] std::string percent(std::optional<double> share);
+/// "1,513" or, below a hundred, "14.6".
 [[nodiscard]] std::string rate(std::optional<double> per_s);
 /// "1 step", "2 batches".
 [[nodiscard]] std::string counted(std::integral auto count, std::string_view noun) {

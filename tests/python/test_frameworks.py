@@ -16,24 +16,10 @@ def expected():
     return train_plainly(torch_loader())
 
 
-def train_with_lightning(loader, folder, epochs=2):
-    lightning = imported("lightning.pytorch")
-
-    class Module(lightning.LightningModule):
-        def __init__(self):
-            super().__init__()
-            self.model = new_model()
-
-        def training_step(self, batch, number):
-            return loss_of(self.model, batch)
-
-        def configure_optimizers(self):
-            return torch.optim.SGD(self.model.parameters(), lr=1e-3)
-
-    module = Module()
-    lightning.Trainer(max_epochs=epochs, accelerator="cpu", logger=False, enable_checkpointing=False,
-                      enable_progress_bar=False, enable_model_summary=False, default_root_dir=folder).fit(module, loader)
-    return digest(module.model)
+def train_with_lightning(loader, folder):
+    imported("lightning.pytorch")
+    from test_lightning import train
+    return train(loader, folder=folder)
 
 
 def train_with_accelerate(loader, folder, epochs=2):
